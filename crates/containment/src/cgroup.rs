@@ -1,0 +1,157 @@
+//! Control groups, version 2: a set of processes that no process can leave unnoticed and that dies by one write.
+//!
+//! Only the core files are used here (`cgroup.procs`, `cgroup.kill`, Linux 5.14); no controller has to be enabled, so it
+//! works in the `unified` part of a hybrid layout too. Rules: Documentation/admin-guide/cgroup-v2.rst.
+
+use crate::pid::Pid;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+const CGROUP2_MAGIC: i64 = 0x6367_7270;
+
+/// One control group, named by its directory. Dropping it removes nothing; see [`Group::remove`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    path: PathBuf,
+}
+
+impl Group {
+    /// A group that exists already.
+    pub fn at(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into() }
+    }
+
+    /// Makes the group `name` inside `parent`.
+    pub fn create(parent: &Path, name: &str) -> io::Result<Self> {
+        let path = parent.join(name);
+        fs::create_dir(&path)?;
+        Ok(Self { path })
+    }
+
+    /// Its directory.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Moves a process here. Its children from now on are born here; those it has already stay where they are.
+    pub fn add(&self, pid: Pid) -> io::Result<()> {
+        fs::write(self.path.join("cgroup.procs"), pid.to_string())
+    }
+
+    /// The processes in this group itself, zombies not included.
+    pub fn members(&self) -> io::Result<Vec<Pid>> {
+        let list = fs::read_to_string(self.path.join("cgroup.procs"))?;
+        Ok(list.lines().filter_map(|raw| Pid::new(raw.parse().ok()?)).collect())
+    }
+
+    /// SIGKILL to every process in this group and below, atomically against forks.
+    pub fn kill(&self) -> io::Result<()> {
+        fs::write(self.path.join("cgroup.kill"), "1")
+    }
+
+    /// Removes this group and the groups below it. Fails with `EBUSY` while a process is left in any of them.
+    pub fn remove(&self) -> io::Result<()> {
+        if let Ok(entries) = fs::read_dir(&self.path) {
+            for entry in entries.flatten() {
+                if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                    Self::at(entry.path()).remove()?;
+                }
+            }
+        }
+        match fs::remove_dir(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            other => other,
+        }
+    }
+}
+
+/// The directory of this process's own group, where its sub-groups may be made, when version 2 is mounted.
+pub fn own_directory() -> Option<PathBuf> {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
+    let own = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let path = own.lines().find_map(|line| line.strip_prefix("0::"))?;
+    let directory = mounts.lines().find_map(|line| directory_under_mount(line, path))?;
+    is_cgroup2(&directory).then_some(directory)
+}
+
+/// Why sub-groups can not be used here, or the directory to make them in. Tries it for real with an empty group.
+pub fn probe() -> Result<PathBuf, String> {
+    let directory = own_directory().ok_or("no cgroup v2 hierarchy is mounted")?;
+    let name = format!("nacre-probe-{}-{:?}", std::process::id(), std::thread::current().id());
+    let name: String = name.chars().filter(|letter| letter.is_ascii_alphanumeric() || *letter == '-').collect();
+    let group = Group::create(&directory, &name)
+        .map_err(|error| format!("no group can be made in {}: {error}", directory.display()))?;
+    let kill = group.path().join("cgroup.kill").exists();
+    group.remove().map_err(|error| format!("a group can not be removed again: {error}"))?;
+    if kill { Ok(directory) } else { Err("cgroup.kill is missing (Linux before 5.14)".into()) }
+}
+
+/// Maps the group path from `/proc/self/cgroup` through one line of mountinfo (proc(5)): `id parent dev root mountpoint
+/// options ... - type source superoptions`.
+fn directory_under_mount(line: &str, path: &str) -> Option<PathBuf> {
+    let (left, right) = line.split_once(" - ")?;
+    if right.split(' ').next()? != "cgroup2" {
+        return None;
+    }
+    let mut fields = left.split(' ').skip(3);
+    let (root, mountpoint) = (unescape(fields.next()?), unescape(fields.next()?));
+    let below = Path::new(path).strip_prefix(&root).ok()?;
+    Some(Path::new(&mountpoint).join(below))
+}
+
+/// Undoes the octal escapes of mountinfo (`\040` for a blank).
+fn unescape(field: &str) -> String {
+    let mut out = Vec::with_capacity(field.len());
+    let mut rest = field.as_bytes();
+    while let Some((&byte, tail)) = rest.split_first() {
+        let code = (byte == b'\\').then(|| tail.get(..3)).flatten();
+        match code.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok()) {
+            Some(decoded) => {
+                out.push(decoded);
+                rest = &tail[3..];
+            }
+            None => {
+                out.push(byte);
+                rest = tail;
+            }
+        }
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+fn is_cgroup2(directory: &Path) -> bool {
+    nix::sys::statfs::statfs(directory).is_ok_and(|info| info.filesystem_type().0 == CGROUP2_MAGIC)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_the_directory_in_pure_hybrid_and_namespaced_layouts() {
+        let pure = "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate";
+        assert_eq!(directory_under_mount(pure, "/user/a"), Some("/sys/fs/cgroup/user/a".into()));
+        let hybrid = "31 24 0:27 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw";
+        assert_eq!(directory_under_mount(hybrid, "/"), Some("/sys/fs/cgroup/unified/".into()));
+        let container = "99 80 0:26 /docker/x /sys/fs/cg\\040roup ro - cgroup2 cgroup rw";
+        assert_eq!(directory_under_mount(container, "/docker/x/y"), Some("/sys/fs/cg roup/y".into()));
+        assert_eq!(directory_under_mount(container, "/elsewhere"), None);
+        assert_eq!(directory_under_mount("1 2 0:3 / /proc rw - proc proc rw", "/"), None);
+    }
+
+    #[test]
+    fn a_killed_group_is_empty_and_can_be_removed() {
+        let Ok(directory) = probe() else { return };
+        let group = Group::create(&directory, &format!("nacre-test-{}", std::process::id())).unwrap();
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let pid = Pid::new(child.id() as i32).unwrap();
+        group.add(pid).unwrap();
+        assert_eq!(group.members().unwrap(), vec![pid]);
+        assert!(group.remove().is_err());
+        group.kill().unwrap();
+        child.wait().unwrap();
+        assert!(group.members().unwrap().is_empty());
+        group.remove().unwrap();
+    }
+}

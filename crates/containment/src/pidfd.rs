@@ -1,0 +1,44 @@
+//! File descriptors that stand for one process and can not come to mean another.
+
+use crate::pid::Pid;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+/// Opens a pidfd (pidfd_open(2), Linux 5.3). It polls readable when the process has ended.
+///
+/// # Errors
+/// `ESRCH` when there is no such process, `ENOSYS` or `EPERM` where the call is missing or filtered.
+pub fn open(pid: Pid) -> io::Result<OwnedFd> {
+    if forced_off() {
+        return Err(io::Error::from_raw_os_error(libc::ENOSYS));
+    }
+    // SAFETY: a plain system call without pointers; a non-negative result is a new descriptor that nobody else owns.
+    unsafe {
+        let fd = libc::syscall(libc::SYS_pidfd_open, pid.raw(), 0);
+        if fd < 0 { Err(io::Error::last_os_error()) } else { Ok(OwnedFd::from_raw_fd(fd as i32)) }
+    }
+}
+
+/// Sends a signal to the process behind a pidfd.
+///
+/// # Errors
+/// `ESRCH` when it has ended and been reaped.
+pub fn send_signal(fd: BorrowedFd<'_>, signal: i32) -> io::Result<()> {
+    // SAFETY: the siginfo pointer is null, which the call allows; the descriptor is borrowed for the call.
+    let result = unsafe {
+        libc::syscall(libc::SYS_pidfd_send_signal, fd.as_raw_fd(), signal, std::ptr::null::<libc::siginfo_t>(), 0)
+    };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// True when this system lets us use pidfds at all.
+pub fn available() -> bool {
+    Pid::new(std::process::id() as i32).is_some_and(|own| open(own).is_ok())
+}
+
+/// `NACRE_PIDFD=off` makes every process of nacre behave as on a system without pidfds, so that the fallback is tested.
+fn forced_off() -> bool {
+    use std::sync::OnceLock;
+    static OFF: OnceLock<bool> = OnceLock::new();
+    *OFF.get_or_init(|| std::env::var_os("NACRE_PIDFD").is_some_and(|value| value == "off"))
+}

@@ -1,0 +1,141 @@
+//! Reading the kernel's process table: who is alive, who descends from whom.
+
+use crate::pid::{Identity, Pid};
+use std::collections::HashSet;
+use std::fs;
+
+/// The fields of `/proc/<pid>/stat` that decisions are made on (proc(5)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stat {
+    /// Who it is.
+    pub identity: Identity,
+    /// One letter: R, S, D, Z (zombie), T (stopped) ...
+    pub state: u8,
+    /// Pid of the parent, 0 for init.
+    pub parent: i32,
+    /// Session id.
+    pub session: i32,
+}
+
+impl Stat {
+    /// Reads one process; `None` when it does not exist.
+    pub fn read(pid: Pid) -> Option<Self> {
+        Self::parse(pid, &fs::read(format!("/proc/{pid}/stat")).ok()?)
+    }
+
+    /// The command name in field 2 may hold blanks and parentheses, so fields are counted from the last `)`.
+    fn parse(pid: Pid, text: &[u8]) -> Option<Self> {
+        let close = text.iter().rposition(|&byte| byte == b')')?;
+        let rest = std::str::from_utf8(text.get(close + 2..)?).ok()?;
+        let fields: Vec<&str> = rest.split(' ').collect();
+        Some(Self {
+            identity: Identity { pid, start_ticks: fields.get(19)?.parse().ok()? },
+            state: *fields.first()?.as_bytes().first()?,
+            parent: fields.get(1)?.parse().ok()?,
+            session: fields.get(3)?.parse().ok()?,
+        })
+    }
+
+    /// False for zombies: they have ended and only wait to be reaped.
+    pub fn is_running(&self) -> bool {
+        !matches!(self.state, b'Z' | b'X')
+    }
+}
+
+/// True while the process with this identity runs; zombies and recycled pids are not it.
+pub fn is_alive(identity: Identity) -> bool {
+    Stat::read(identity.pid).is_some_and(|stat| stat.identity == identity && stat.is_running())
+}
+
+/// The direct children of a process, from the kernel's own list where it keeps one, else by scanning `/proc`.
+pub fn children(parent: Pid) -> Vec<Pid> {
+    let Ok(tasks) = fs::read_dir(format!("/proc/{parent}/task")) else { return Vec::new() };
+    let mut found = Vec::new();
+    for task in tasks.flatten() {
+        match fs::read_to_string(task.path().join("children")) {
+            Ok(list) => found.extend(list.split_ascii_whitespace().filter_map(|raw| Pid::new(raw.parse().ok()?))),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound && task.path().exists() => {
+                return scan().filter(|stat| stat.parent == parent.raw()).map(|stat| stat.identity.pid).collect();
+            }
+            Err(_) => {}
+        }
+    }
+    found
+}
+
+/// Every process under `roots` (the roots themselves not included), without descending into `spare`.
+///
+/// The walk is not atomic: a process may fork or be orphaned meanwhile. Callers repeat it until it stays empty; orphans
+/// turn up under the subreaper, which is one of the roots.
+pub fn descendants(roots: &[Pid], spare: &HashSet<Pid>) -> Vec<Stat> {
+    let mut seen: HashSet<Pid> = roots.iter().copied().collect();
+    let mut open: Vec<Pid> = roots.to_vec();
+    let mut found = Vec::new();
+    while let Some(parent) = open.pop() {
+        for child in children(parent) {
+            if spare.contains(&child) || !seen.insert(child) {
+                continue;
+            }
+            if let Some(stat) = Stat::read(child) {
+                found.push(stat);
+                open.push(child);
+            }
+        }
+    }
+    found
+}
+
+/// Every process that can be seen.
+pub fn scan() -> impl Iterator<Item = Stat> {
+    fs::read_dir("/proc")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| Pid::new(entry.file_name().to_str()?.parse().ok()?))
+        .filter_map(Stat::read)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn counts_fields_after_a_name_with_parentheses() {
+        let text = b"42 (a) (b c) S 7 42 9 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 12345 0 0";
+        let stat = Stat::parse(Pid::new(42).unwrap(), text).unwrap();
+        assert_eq!((stat.state, stat.parent, stat.session, stat.identity.start_ticks), (b'S', 7, 9, 12345));
+    }
+
+    #[test]
+    fn finds_a_child_and_sees_it_die() {
+        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        let pid = Pid::new(child.id() as i32).unwrap();
+        let own = Pid::new(std::process::id() as i32).unwrap();
+        assert!(children(own).contains(&pid));
+        let identity = Stat::read(pid).unwrap().identity;
+        assert!(is_alive(identity));
+        assert!(!is_alive(Identity { start_ticks: identity.start_ticks + 1, ..identity }));
+        crate::signal::send_to(identity, libc::SIGKILL).unwrap();
+        child.wait().unwrap();
+        assert!(!is_alive(identity));
+    }
+
+    #[test]
+    fn descendants_leave_out_spared_branches() {
+        let mut child = Command::new("sh").args(["-c", "sleep 60 & echo $!; wait"]).stdout(std::process::Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        std::io::BufRead::read_line(&mut std::io::BufReader::new(child.stdout.take().unwrap()), &mut line).unwrap();
+        let (shell, sleeper) = (Pid::new(child.id() as i32).unwrap(), Pid::new(line.trim().parse().unwrap()).unwrap());
+        let own = Pid::new(std::process::id() as i32).unwrap();
+        let all: Vec<Pid> = descendants(&[own], &HashSet::new()).iter().map(|stat| stat.identity.pid).collect();
+        assert!(all.contains(&shell) && all.contains(&sleeper));
+        let spared: Vec<Pid> = descendants(&[own], &HashSet::from([shell])).iter().map(|stat| stat.identity.pid).collect();
+        assert!(!spared.contains(&shell) && !spared.contains(&sleeper));
+        for stat in descendants(&[shell], &HashSet::new()) {
+            crate::signal::send_to(stat.identity, libc::SIGKILL).unwrap();
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+}

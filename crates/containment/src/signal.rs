@@ -1,0 +1,39 @@
+//! Sending signals to one process, without ever reaching another one that took its number.
+
+use crate::pid::{Identity, Pid};
+use crate::{pidfd, proc_table};
+use std::io;
+use std::os::fd::AsFd;
+
+/// The signal that ends the shell's current command from outside.
+///
+/// Bash catches it like SIGTERM when an EXIT trap is set, acts on it at once wherever it is (in a loop, in `wait`, in a
+/// blocking `open`), and, unlike SIGTERM, no program and hardly any script uses it for anything else.
+pub const INTERRUPT: i32 = libc::SIGVTALRM;
+
+/// Sends `signal` to the process with exactly this identity. A process that is gone, or whose pid now belongs to
+/// another one, counts as done.
+///
+/// The race: between reading the start time and sending, the process may end and its pid be reused. The pidfd is opened
+/// first and the identity checked after, so the descriptor can only stand for the process that was checked. Without
+/// pidfds the window is a few microseconds in which the pid would have to be reaped and handed out again, which takes
+/// the kernel a full turn through the pid space.
+pub fn send_to(target: Identity, signal: i32) -> io::Result<()> {
+    let outcome = match pidfd::open(target.pid) {
+        Ok(fd) if proc_table::is_alive(target) => pidfd::send_signal(fd.as_fd(), signal),
+        Ok(_) => Ok(()),
+        Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(()),
+        Err(_) if proc_table::is_alive(target) => send_to_child(target.pid, signal),
+        Err(_) => Ok(()),
+    };
+    match outcome {
+        Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(()),
+        other => other,
+    }
+}
+
+/// Sends `signal` to a child that the caller has not reaped yet: its pid can not be reused before that.
+pub fn send_to_child(child: Pid, signal: i32) -> io::Result<()> {
+    // SAFETY: no memory is involved; `Pid` can not be 0, 1 or negative.
+    if unsafe { libc::kill(child.raw(), signal) } < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}

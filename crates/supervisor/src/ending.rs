@@ -1,0 +1,75 @@
+//! The end of a session: everything below this process goes, then the control groups and the scratch directory.
+
+use crate::family::Family;
+use crate::hygiene::Setting;
+use nacre_containment::{pidfd, signal};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// How long to wait for processes that even SIGKILL does not end (uninterruptible sleep on a dead file system).
+const UNKILLABLE: Duration = Duration::from_secs(10);
+
+/// Ends everything and leaves. With a grace time the workload is asked first: SIGTERM, SIGCONT, and SIGKILL only when it
+/// is over. The shell and the standby have nothing to clean up and are not asked.
+///
+/// Completeness: this process is the subreaper, so whatever loses its parent becomes its child. Killing all descendants
+/// and reaping until there is no child left therefore ends with nothing alive, whoever forked meanwhile.
+pub fn end(family: &Family, setting: &Setting, grace: Duration, scratch: Option<&Path>) -> ! {
+    if !grace.is_zero() {
+        ask(family, setting, Instant::now() + grace);
+    }
+    let give_up = Instant::now() + UNKILLABLE;
+    loop {
+        family.kill_all();
+        let childless = reap();
+        if childless && family.remove_groups() || Instant::now() > give_up {
+            break;
+        }
+        wait_for_change(setting, &[], Duration::from_millis(1));
+    }
+    if let Some(directory) = scratch {
+        let _ = std::fs::remove_dir_all(directory);
+    }
+    std::process::exit(0);
+}
+
+fn ask(family: &Family, setting: &Setting, deadline: Instant) {
+    let mut asked = std::collections::HashSet::new();
+    loop {
+        reap();
+        let left = family.workload();
+        let now = Instant::now();
+        if left.is_empty() || now >= deadline {
+            return;
+        }
+        let watched: Vec<OwnedFd> = left.iter().filter_map(|stat| pidfd::open(stat.identity.pid).ok()).collect();
+        for stat in left.iter().filter(|stat| asked.insert(stat.identity)) {
+            let _ = signal::send_to(stat.identity, libc::SIGTERM);
+            let _ = signal::send_to(stat.identity, libc::SIGCONT);
+        }
+        let longest = if watched.len() == left.len() { deadline - now } else { Duration::from_millis(10) };
+        wait_for_change(setting, &watched, longest.min(deadline - now));
+    }
+}
+
+/// Reaps all that has ended; true when no child is left at all.
+fn reap() -> bool {
+    loop {
+        match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
+            Ok(WaitStatus::StillAlive) => return false,
+            Err(nix::errno::Errno::ECHILD) => return true,
+            _ => {}
+        }
+    }
+}
+
+fn wait_for_change(setting: &Setting, watched: &[OwnedFd], longest: Duration) {
+    let mut fds: Vec<PollFd> = watched.iter().map(|fd| PollFd::new(fd.as_fd(), PollFlags::POLLIN)).collect();
+    fds.push(PollFd::new(setting.children.as_fd(), PollFlags::POLLIN));
+    let milliseconds = longest.as_millis().clamp(1, 10_000) as u16;
+    let _ = poll(&mut fds, PollTimeout::from(milliseconds));
+    while let Ok(Some(_)) = setting.children.read_signal() {}
+}

@@ -1,0 +1,80 @@
+//! What the supervisor does to itself before it starts anything: session, subreaper, signals, descriptors, lifelines.
+
+use nacre_containment::{pid::Pid, pidfd};
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+/// The descriptors the supervisor lives with. All close on exec.
+pub struct Setting {
+    /// The socket to the host; its end of file means that the host is gone.
+    pub control: OwnedFd,
+    /// The second lifeline: a pidfd of the host. A copy of the socket could be held open by a child the host forked and
+    /// never exec'd; the pidfd can not be fooled. `None` where pidfds are missing.
+    pub host: Option<OwnedFd>,
+    /// Readable when a child has changed state.
+    pub children: SignalFd,
+    /// What the shell gets as standard output and standard error.
+    pub shell_output: (OwnedFd, OwnedFd),
+    /// `/dev/null`.
+    pub null: File,
+}
+
+/// Makes this process a session leader and subreaper with a clean signal state, and takes the descriptors it was started
+/// with out of the standard numbers: 0 is the control socket, 1 and 2 belong to the shell.
+pub fn prepare(host: i32) -> io::Result<Setting> {
+    nix::unistd::setsid()?;
+    nix::sys::prctl::set_child_subreaper(true)?;
+    let children = block_signals()?;
+    let null = File::options().read(true).write(true).open("/dev/null")?;
+    let control = take(0, &null)?;
+    let shell_output = (take(1, &null)?, take(2, &null)?);
+    close_inherited(&[control.as_raw_fd(), shell_output.0.as_raw_fd(), shell_output.1.as_raw_fd(), null.as_raw_fd(), children.as_raw_fd()]);
+    std::env::set_current_dir("/")?;
+    let host_fd = Pid::new(host).and_then(|pid| pidfd::open(pid).ok());
+    // The host may have died before the pidfd was opened; then we have been given another parent already.
+    if nix::unistd::getppid().as_raw() != host {
+        return Err(io::Error::other("the host has ended"));
+    }
+    Ok(Setting { control, host: host_fd, children, shell_output, null })
+}
+
+/// Blocks every signal: SIGCHLD is read from a descriptor, and no stray SIGTERM, SIGHUP or SIGINT (a user's
+/// `kill $PPID`, a closing terminal) may end the process that has to clean up. Dispositions are set to default, since a
+/// child inherits ignored signals and SIGCHLD ignored would make the kernel reap behind our back.
+fn block_signals() -> io::Result<SignalFd> {
+    for signal in Signal::iterator() {
+        if !matches!(signal, Signal::SIGKILL | Signal::SIGSTOP) {
+            // SAFETY: sets a default disposition; no handler runs code of ours.
+            unsafe { nix::sys::signal::signal(signal, nix::sys::signal::SigHandler::SigDfl) }?;
+        }
+    }
+    SigSet::all().thread_block()?;
+    let mut chld = SigSet::empty();
+    chld.add(Signal::SIGCHLD);
+    Ok(SignalFd::with_flags(&chld, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?)
+}
+
+/// Moves a standard descriptor to a high close-on-exec number and leaves `/dev/null` in its place.
+fn take(number: i32, null: &File) -> io::Result<OwnedFd> {
+    // SAFETY: fcntl and dup2 on descriptors that are open; the duplicate is new and owned here alone.
+    unsafe {
+        let moved = libc::fcntl(number, libc::F_DUPFD_CLOEXEC, 10);
+        if moved < 0 || libc::dup2(null.as_raw_fd(), number) < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(OwnedFd::from_raw_fd(moved))
+    }
+}
+
+/// Closes what leaked in from a host that opened something without close-on-exec.
+fn close_inherited(keep: &[i32]) {
+    let Ok(entries) = std::fs::read_dir("/proc/self/fd") else { return };
+    let open: Vec<i32> = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    for fd in open.into_iter().filter(|fd| *fd > 2 && !keep.contains(fd)) {
+        // SAFETY: nobody in this process owns the descriptor: it was inherited, or it was the listing's own (EBADF).
+        unsafe { libc::close(fd) };
+    }
+}

@@ -1,0 +1,141 @@
+//! Starting the shell: fork from this small process, put everything in order, exec.
+
+use crate::arguments::{Arguments, child_pid};
+use crate::hygiene::Setting;
+use nacre_containment::{cgroup::Group, pid::Pid};
+use std::ffi::CString;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+
+/// Why the shell does not run.
+pub struct Failure {
+    /// What was being done, and the system's reason.
+    pub message: String,
+    /// The errno.
+    pub errno: i32,
+}
+
+impl Failure {
+    fn new(doing: &str, error: &io::Error) -> Self {
+        Self { message: format!("{doing}: {error}"), errno: error.raw_os_error().unwrap_or(0) }
+    }
+}
+
+const STEPS: [&str; 4] =
+    ["cannot prepare the shell", "cannot join the control group", "cannot enter the working directory", "cannot run the shell"];
+
+/// Starts the shell in `group`, in its own process group (so that a `kill 0` in a command never reaches us), with all
+/// signals at their defaults and none blocked, and tied to this process by the parent-death signal.
+///
+/// A plain fork: this process has a few hundred KiB and one thread, so it costs no more than posix_spawn, and unlike
+/// posix_spawn it can join a control group before the first instruction of the shell.
+pub fn start(arguments: &Arguments, setting: &Setting, group: Option<&Group>) -> Result<Pid, Failure> {
+    let program = c_string(arguments.program.as_bytes());
+    let argv: Vec<CString> = arguments.argv.iter().map(|word| c_string(word.as_bytes())).collect();
+    let mut argv_pointers: Vec<*const libc::c_char> = argv.iter().map(|word| word.as_ptr()).collect();
+    argv_pointers.push(std::ptr::null());
+    let cwd = c_string(arguments.cwd.as_os_str().as_bytes());
+    let procs = match group.map(|group| File::options().write(true).open(group.path().join("cgroup.procs"))) {
+        Some(Ok(file)) => Some(file),
+        Some(Err(error)) => return Err(Failure::new(STEPS[1], &error)),
+        None => None,
+    };
+    let (report_read, report_write) = pipe().map_err(|error| Failure::new(STEPS[0], &error))?;
+    let plan = Plan {
+        program: &program,
+        argv: &argv_pointers,
+        cwd: &cwd,
+        procs: procs.as_ref().map(|file| file.as_raw_fd()),
+        input: setting.null.as_raw_fd(),
+        output: setting.shell_output.0.as_raw_fd(),
+        error: setting.shell_output.1.as_raw_fd(),
+    };
+    // SAFETY: this process has one thread, so the child may do anything; it still keeps to async-signal-safe calls.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        let (step, errno) = plan.run();
+        let message = [step, errno as u8];
+        // SAFETY: writes two bytes to an open pipe and leaves without running destructors.
+        unsafe {
+            libc::write(report_write.as_raw_fd(), message.as_ptr().cast(), 2);
+            libc::_exit(127);
+        }
+    }
+    if child < 0 {
+        return Err(Failure::new(STEPS[0], &io::Error::last_os_error()));
+    }
+    drop(report_write);
+    let mut message = [0; 2];
+    match File::from(report_read).read(&mut message) {
+        Ok(2) => {
+            let _ = nix::sys::wait::waitpid(nix::unistd::Pid::from_raw(child), None);
+            let error = io::Error::from_raw_os_error(i32::from(message[1]));
+            let subject = if message[0] == 2 { format!("{} {}", STEPS[2], arguments.cwd.display()) } else { format!("{} {}", STEPS[message[0] as usize], arguments.program.display()) };
+            Err(Failure::new(&subject, &error))
+        }
+        // End of file: the exec closed the pipe, so the shell runs.
+        _ => Ok(child_pid(child)),
+    }
+}
+
+struct Plan<'a> {
+    program: &'a CString,
+    argv: &'a [*const libc::c_char],
+    cwd: &'a CString,
+    procs: Option<i32>,
+    input: i32,
+    output: i32,
+    error: i32,
+}
+
+impl Plan<'_> {
+    /// Runs in the child; returns only on failure, with the step (an index into `STEPS`) and the errno.
+    fn run(&self) -> (u8, i32) {
+        // SAFETY: every call is async-signal-safe, and every pointer was made before the fork and outlives it.
+        unsafe {
+            let mut none: libc::sigset_t = std::mem::zeroed();
+            libc::sigemptyset(&mut none);
+            let ready = libc::setpgid(0, 0) == 0
+                && libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) == 0
+                && libc::dup2(self.input, 0) == 0
+                && libc::dup2(self.output, 1) == 1
+                && libc::dup2(self.error, 2) == 2
+                && libc::sigprocmask(libc::SIG_SETMASK, &none, std::ptr::null_mut()) == 0;
+            if !ready {
+                return (0, errno());
+            }
+            if let Some(procs) = self.procs
+                && libc::write(procs, c"0".as_ptr().cast(), 1) != 1
+            {
+                return (1, errno());
+            }
+            if libc::chdir(self.cwd.as_ptr()) != 0 {
+                return (2, errno());
+            }
+            libc::execv(self.program.as_ptr(), self.argv.as_ptr());
+            (3, errno())
+        }
+    }
+}
+
+fn errno() -> i32 {
+    io::Error::last_os_error().raw_os_error().unwrap_or(0)
+}
+
+/// Words of a command line can not hold NUL: they came through exec.
+fn c_string(bytes: &[u8]) -> CString {
+    CString::new(bytes).expect("arguments that came through exec hold no NUL")
+}
+
+fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    let mut fds = [0; 2];
+    // SAFETY: pipe2 fills two descriptors that nobody else owns.
+    unsafe {
+        if libc::pipe2(fds.as_mut_ptr(), libc::O_CLOEXEC) < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok((OwnedFd::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1])))
+    }
+}
