@@ -48,7 +48,7 @@ pub fn run(mut family: Family, setting: Setting, arguments: &Arguments) -> ! {
                     let _ = tell(&setting, &Report::Promoted { shell: family.promote_standby() });
                 }
                 Ok(Some(Order::Respawn)) => {
-                    let report = match family.respawn(&arguments, &setting) {
+                    let report = match family.respawn(arguments, &setting) {
                         Ok(shell) => Report::Started { shell, group: family.group_directory() },
                         Err(failure) => Report::StartFailed { message: failure.message, errno: failure.errno },
                     };

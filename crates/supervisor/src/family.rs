@@ -8,6 +8,7 @@ use nacre_containment::pid::Pid;
 use nacre_containment::proc_table::{self, Stat};
 use nacre_containment::signal;
 use std::collections::HashSet;
+use std::path::Path;
 
 /// The session's control groups: one for the session, and inside it one for each stretch of commands that left
 /// background processes behind.
@@ -42,12 +43,12 @@ impl Family {
                 }
             }
         });
-        let shell = shell::start(arguments, setting, groups.as_ref().map(|groups| &groups.foreground)).or_else(|failure| {
+        let shell = shell::start(arguments, setting, groups.as_ref().map(|groups| &groups.foreground), &arguments.cwd).or_else(|failure| {
             // A hierarchy can refuse processes (a controller turned on in the parent): go on without it.
             match groups.take() {
                 Some(refused) => {
                     let _ = refused.session.remove();
-                    shell::start(arguments, setting, None)
+                    shell::start(arguments, setting, None, &arguments.cwd)
                 }
                 None => Err(failure),
             }
@@ -92,9 +93,12 @@ impl Family {
         self.shell
     }
 
-    /// Starts another shell beside what the dead one left.
+    /// Starts another shell beside what the dead one left. The first directory may be gone by now; the shell then starts
+    /// at the root and goes where its restored state says.
     pub fn respawn(&mut self, arguments: &Arguments, setting: &Setting) -> Result<Pid, Failure> {
-        let shell = shell::start(arguments, setting, self.groups.as_ref().map(|groups| &groups.foreground))?;
+        let group = self.groups.as_ref().map(|groups| &groups.foreground);
+        let shell = shell::start(arguments, setting, group, &arguments.cwd)
+            .or_else(|_| shell::start(arguments, setting, group, Path::new("/")))?;
         self.shell = Some(shell);
         Ok(shell)
     }

@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 /// Why the shell does not run.
 pub struct Failure {
@@ -31,12 +32,12 @@ const STEPS: [&str; 4] =
 ///
 /// A plain fork: this process has a few hundred KiB and one thread, so it costs no more than posix_spawn, and unlike
 /// posix_spawn it can join a control group before the first instruction of the shell.
-pub fn start(arguments: &Arguments, setting: &Setting, group: Option<&Group>) -> Result<Pid, Failure> {
+pub fn start(arguments: &Arguments, setting: &Setting, group: Option<&Group>, cwd: &Path) -> Result<Pid, Failure> {
     let program = c_string(arguments.program.as_bytes());
     let argv: Vec<CString> = arguments.argv.iter().map(|word| c_string(word.as_bytes())).collect();
     let mut argv_pointers: Vec<*const libc::c_char> = argv.iter().map(|word| word.as_ptr()).collect();
     argv_pointers.push(std::ptr::null());
-    let cwd = c_string(arguments.cwd.as_os_str().as_bytes());
+    let directory = c_string(cwd.as_os_str().as_bytes());
     let procs = match group.map(|group| File::options().write(true).open(group.path().join("cgroup.procs"))) {
         Some(Ok(file)) => Some(file),
         Some(Err(error)) => return Err(Failure::new(STEPS[1], &error)),
@@ -46,7 +47,7 @@ pub fn start(arguments: &Arguments, setting: &Setting, group: Option<&Group>) ->
     let plan = Plan {
         program: &program,
         argv: &argv_pointers,
-        cwd: &cwd,
+        cwd: &directory,
         procs: procs.as_ref().map(|file| file.as_raw_fd()),
         input: setting.null.as_raw_fd(),
         output: setting.shell_output.0.as_raw_fd(),
@@ -72,8 +73,8 @@ pub fn start(arguments: &Arguments, setting: &Setting, group: Option<&Group>) ->
         Ok(2) => {
             let _ = nix::sys::wait::waitpid(nix::unistd::Pid::from_raw(child), None);
             let error = io::Error::from_raw_os_error(i32::from(message[1]));
-            let subject = if message[0] == 2 { format!("{} {}", STEPS[2], arguments.cwd.display()) } else { format!("{} {}", STEPS[message[0] as usize], arguments.program.display()) };
-            Err(Failure::new(&subject, &error))
+            let object = if message[0] == 2 { cwd } else { Path::new(&arguments.program) };
+            Err(Failure::new(&format!("{} {}", STEPS[usize::from(message[0])], object.display()), &error))
         }
         // End of file: the exec closed the pipe, so the shell runs.
         _ => Ok(child_pid(child)),

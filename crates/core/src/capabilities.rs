@@ -1,0 +1,119 @@
+//! What this system offers, found out by trying.
+
+use nacre_containment::{cgroup, pidfd};
+use std::ffi::OsStr;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The oldest bash that the engine's texts run on.
+const OLDEST_BASH: (u32, u32) = (4, 4);
+
+/// See the module.
+#[derive(Clone, Debug, Default)]
+pub struct Capabilities {
+    /// Where control groups can be made, when they can.
+    pub group_parent: Option<PathBuf>,
+    /// Controllers enabled there.
+    pub controllers: Vec<String>,
+    /// pidfd_open works.
+    pub pidfd: bool,
+    /// `/proc/<pid>/fd` can be opened.
+    pub proc_fd: bool,
+    /// One sentence for each thing that is missing, and what is used instead.
+    pub notes: Vec<String>,
+}
+
+impl Capabilities {
+    /// Tries everything; starts no process.
+    pub fn probe() -> Self {
+        let mut notes = Vec::new();
+        let group_parent = match cgroup::probe() {
+            Ok(parent) => Some(parent),
+            Err(reason) => {
+                notes.push(format!("control groups are not used: {reason}; trees are killed by the subreaper"));
+                None
+            }
+        };
+        let pidfd = pidfd::available();
+        if !pidfd {
+            notes.push("pidfds are not available; processes are told apart by their start time".into());
+        }
+        let proc_fd = proc_fd_works();
+        if !proc_fd {
+            notes.push("/proc/<pid>/fd can not be opened; the shell's channels are FIFOs in the state directory".into());
+        }
+        let controllers = group_parent
+            .as_ref()
+            .and_then(|parent| std::fs::read_to_string(parent.join("cgroup.controllers")).ok())
+            .map(|list| list.split_whitespace().map(str::to_string).collect())
+            .unwrap_or_default();
+        Self { group_parent, controllers, pidfd, proc_fd, notes }
+    }
+}
+
+/// The shell runs as the same user, so it may open what we may open, unless this process is not dumpable (proc(5)).
+fn proc_fd_works() -> bool {
+    let path = format!("/proc/{}/fd", std::process::id());
+    // SAFETY: PR_GET_DUMPABLE takes no pointer.
+    let dumpable = unsafe { libc::prctl(libc::PR_GET_DUMPABLE, 0, 0, 0, 0) } == 1;
+    dumpable && std::fs::read_dir(path).is_ok()
+}
+
+/// What to do about a missing or unsuitable shell.
+const ADVICE: &str = "install bash 4.4 or newer, or name one with the option 'shell'";
+
+/// The bash to use: `shell`, or the first `bash` on `path`. The error is one sentence that says what to do.
+pub fn find_bash(shell: Option<&Path>, path: &OsStr) -> Result<PathBuf, String> {
+    match shell {
+        Some(shell) if is_executable(shell) => Ok(shell.to_path_buf()),
+        Some(shell) => Err(format!("the shell '{}' is not an executable file; {ADVICE}", shell.display())),
+        None => std::env::split_paths(path)
+            .filter(|directory| directory.is_absolute())
+            .map(|directory| directory.join("bash"))
+            .find(|candidate| is_executable(candidate))
+            .ok_or_else(|| format!("bash was not found on PATH; {ADVICE}")),
+    }
+}
+
+/// Whether a shell that calls itself `version` (`$BASH_VERSION`, empty when it is no bash) will do.
+pub fn check_version(shell: &Path, version: &str) -> Result<(), String> {
+    let mut numbers = version.split('.').map_while(|part| part.parse::<u32>().ok());
+    match (numbers.next(), numbers.next()) {
+        (Some(major), Some(minor)) if (major, minor) >= OLDEST_BASH => Ok(()),
+        (Some(_), Some(_)) => Err(format!("'{}' is bash {version}, which is too old; {ADVICE}", shell.display())),
+        _ => Err(format!("'{}' is not bash; {ADVICE}", shell.display())),
+    }
+}
+
+/// Asks a shell for its version, by running it.
+pub fn version_of(shell: &Path) -> Option<String> {
+    let text = "printf %s \"$BASH_VERSION\"";
+    let output = Command::new(shell).args(["-c", text]).env_clear().output().ok()?;
+    String::from_utf8(output.stdout).ok()
+}
+
+fn is_executable(path: &Path) -> bool {
+    path.is_absolute() && std::fs::metadata(path).is_ok_and(|info| info.is_file() && info.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn old_and_foreign_shells_are_refused_by_name() {
+        let shell = Path::new("/opt/sh");
+        assert!(check_version(shell, "5.2.15(1)-release").is_ok());
+        assert!(check_version(shell, "4.4.0(1)-release").is_ok());
+        assert!(check_version(shell, "4.3.48(1)-release").unwrap_err().contains("too old"));
+        assert!(check_version(shell, "").unwrap_err().contains("'/opt/sh' is not bash"));
+    }
+
+    #[test]
+    fn a_missing_bash_is_said_with_what_to_do() {
+        assert!(find_bash(None, OsStr::new("/nowhere:relative")).unwrap_err().contains("install bash 4.4"));
+        assert!(find_bash(Some(Path::new("/nowhere/bash")), OsStr::new("")).unwrap_err().contains("/nowhere/bash"));
+        assert!(find_bash(None, OsStr::new("/usr/bin:/bin")).is_ok());
+    }
+}

@@ -1,0 +1,141 @@
+//! How a session talks to its shell.
+//!
+//! A [`Driver`] turns "run this text" into whatever makes one particular kind of shell process do it, and turns what the
+//! shell does into [`Event`]s. It knows nothing of queues, timeouts, killing or output buffers: those belong to the
+//! session, which is the same for every driver. The one driver today is [`script::ScriptDriver`]: plain bash, plain text.
+
+pub mod script;
+
+use nacre_containment::pid::Pid;
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// What the supervisor has to execute to get a shell.
+pub struct Launch {
+    /// Absolute path of the program.
+    pub program: PathBuf,
+    /// Its argument vector, from argv\[0\] on.
+    pub argv: Vec<OsString>,
+    /// Environment variables that must not reach the shell at its start.
+    pub withheld: Vec<OsString>,
+    /// Standard output and standard error of the shell itself, for what it prints outside of any command.
+    pub output: (OwnedFd, OwnedFd),
+    /// A directory to remove when the session has ended.
+    pub scratch: Option<PathBuf>,
+}
+
+/// The host's ends of one command's streams.
+pub struct Streams {
+    /// Read end, non-blocking.
+    pub stdout: OwnedFd,
+    /// Read end, non-blocking.
+    pub stderr: OwnedFd,
+    /// How to write standard input, when the command was started with one.
+    pub stdin: Option<StdinEnd>,
+}
+
+/// The writing end of a command's standard input.
+pub enum StdinEnd {
+    /// A pipe, open.
+    Pipe(OwnedFd),
+    /// A FIFO that can be opened for writing as soon as the shell has opened it for reading.
+    Fifo(PathBuf),
+}
+
+/// What the shell has told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The shell waits for the next command. After a command it says how that ended.
+    Ready {
+        /// `$?`.
+        status: i32,
+        /// `$PWD`.
+        cwd: PathBuf,
+    },
+    /// `exit` or something like it: the shell's process image is about to be replaced. Its state is being saved.
+    Ending {
+        /// The status it exits with.
+        status: i32,
+        /// `$PWD`.
+        cwd: PathBuf,
+    },
+    /// The state is saved; the driver may go on with [`Driver::resume`].
+    Saved,
+    /// A snapshot of the shell stands by.
+    Standby {
+        /// Its process.
+        pid: Pid,
+    },
+}
+
+/// One kind of shell, and the conversation with it.
+pub trait Driver: Send {
+    /// Says what to start. The first shell stores its version ([`Driver::stored`]); a later one gets the state that
+    /// was saved last ([`Driver::adopt_saved_state`]).
+    fn launch(&mut self) -> io::Result<Launch>;
+
+    /// Descriptors that become readable when [`Driver::events`] has something to tell.
+    fn control(&self) -> [Arc<OwnedFd>; 2];
+
+    /// What the shell prints outside of commands: its own standard output and standard error.
+    fn base_output(&self) -> [Arc<OwnedFd>; 2];
+
+    /// Everything the shell has told since the last call. Never blocks.
+    fn events(&mut self) -> io::Result<Vec<Event>>;
+
+    /// Starts a command of the user. Answered by [`Event::Ready`] or [`Event::Ending`], or by the death of the process.
+    fn run(&mut self, text: &[u8], with_stdin: bool) -> io::Result<Streams>;
+
+    /// Lets go of the command's streams in this process, so that end of file can be seen. Once per [`Driver::run`].
+    fn release(&mut self);
+
+    /// Text to run before anything else, if the last command has left something to put right. Asked again after it has
+    /// run, until there is none.
+    fn upkeep(&mut self) -> Option<Vec<u8>>;
+
+    /// Text to run before `text` because of what `text` says. Asked again after it has run, until there is none.
+    fn preparation(&mut self, text: &[u8]) -> Option<Vec<u8>>;
+
+    /// True when `text` may take the shell's process away without a chance to save its state, so that a snapshot should
+    /// be fresh before it runs.
+    fn may_vanish(&self, text: &[u8]) -> bool;
+
+    /// True when something of the user's runs between [`Event::Ending`] and [`Event::Saved`], whose output belongs to the
+    /// command.
+    fn has_last_words(&self) -> bool;
+
+    /// True when the shell prints its own commands (`set -x`, `set -v`), so that its base output is not the user's.
+    fn is_traced(&self) -> bool;
+
+    /// Runs a text of the engine's own, without streams. Answered by [`Event::Ready`]; what it reports is not a command's
+    /// result and leaves `$?` of the user alone.
+    fn run_internal(&mut self, text: &[u8]) -> io::Result<()>;
+
+    /// Makes a text that stores what the commands in `query` print, for [`Driver::stored`].
+    fn storing(&self, query: &str) -> Vec<u8>;
+
+    /// What the last storing text has stored.
+    fn stored(&mut self) -> io::Result<Vec<u8>>;
+
+    /// True while a command's start signal has been sent and not been taken: the command has not begun.
+    fn token_unread(&self) -> bool;
+
+    /// After [`Event::Saved`]: replace the process image and restore the state. Answered by [`Event::Ready`].
+    fn resume(&mut self) -> io::Result<()>;
+
+    /// Text that makes the shell fork a snapshot of itself. `shell` is its process.
+    fn snapshot(&self, shell: Pid) -> Vec<u8>;
+
+    /// Wakes the snapshot after the shell has died; it saves its state next ([`Event::Saved`]).
+    fn take_over(&mut self) -> io::Result<()>;
+
+    /// Makes the state that was saved last the one that the next shell starts with. False when it is incomplete.
+    fn adopt_saved_state(&mut self) -> bool;
+
+    /// True when the shell waits for a command although it was given one and has not told how it ended: its report was
+    /// lost to something the user did. Must be seen twice to be believed: it can be true for a moment.
+    fn report_lost(&self, shell: Pid) -> bool;
+}

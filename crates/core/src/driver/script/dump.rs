@@ -1,0 +1,204 @@
+//! From the state that a shell has saved to the text that gives it to the next one.
+//!
+//! Pure: bytes in, bytes out. The order is the order of dependencies: `extglob` changes how functions are parsed, so it
+//! comes before them; aliases would change it too, so `expand_aliases` comes after them; options such as `errexit`,
+//! `nounset`, `noglob` and `posix` change how this text itself would run, so they come last.
+
+use super::statements::{parse_traps, split_word, statements};
+use super::text::{DUMP_SECTIONS, STATUS_SIGNALS, Section, signal_trap};
+use super::quote::quote;
+
+/// Variables that bash maintains itself, and one of the engine's.
+const SPECIAL: [&str; 38] = [
+    "BASH", "BASHOPTS", "BASHPID", "BASH_ALIASES", "BASH_ARGC", "BASH_ARGV", "BASH_ARGV0", "BASH_CMDS", "BASH_COMMAND",
+    "BASH_EXECUTION_STRING", "BASH_LINENO", "BASH_MONOSECONDS", "BASH_SOURCE", "BASH_SUBSHELL", "BASH_TRAPSIG",
+    "BASH_VERSINFO", "BASH_VERSION", "COMP_CWORD", "COMP_KEY", "COMP_LINE", "COMP_POINT", "COMP_TYPE", "DIRSTACK",
+    "EPOCHREALTIME", "EPOCHSECONDS", "EUID", "FUNCNAME", "GROUPS", "HISTCMD", "LINENO", "PIPESTATUS", "PPID", "RANDOM",
+    "SHELLOPTS", "SRANDOM", "UID", "_", "__nacre_status",
+];
+
+/// Variables that a bash without environment sets by itself: those that are not in the dump had been unset.
+const DEFAULTS: [&str; 12] =
+    ["HOSTNAME", "HOSTTYPE", "IFS", "MACHTYPE", "OLDPWD", "OPTERR", "OSTYPE", "PATH", "PS4", "SHELL", "SHLVL", "TERM"];
+
+/// A saved state that is complete.
+pub struct Dump<'a> {
+    sections: Vec<&'a [u8]>,
+}
+
+impl<'a> Dump<'a> {
+    /// `None` when the shell died while it was saving.
+    pub fn parse(bytes: &'a [u8]) -> Option<Self> {
+        let sections: Vec<&[u8]> = bytes.split(|&byte| byte == 0).collect();
+        let complete = sections.len() == DUMP_SECTIONS + 2 && sections[DUMP_SECTIONS] == b"END";
+        complete.then_some(Self { sections })
+    }
+
+    fn section(&self, section: Section) -> &'a [u8] {
+        self.sections[section as usize]
+    }
+
+    /// Signals that the user has trapped or ignored, without those that carry the engine's own trap.
+    pub fn user_signals(&self) -> Vec<String> {
+        self.user_traps().into_iter().map(|(_, signal)| signal).collect()
+    }
+
+    fn user_traps(&self) -> Vec<(Vec<u8>, String)> {
+        let mut traps = parse_traps(self.section(Section::Traps));
+        traps.retain(|(text, signal)| !is_engines(text, signal));
+        traps
+    }
+
+    /// The text for the new shell, without the arming of the engine's own traps. `in_place` says that it is the same
+    /// process, which stands in the right directory already.
+    pub fn restore(&self, in_place: bool) -> Vec<u8> {
+        let mut out = Script::default();
+        let variables = self.variables();
+        self.enter_directory(&mut out, in_place);
+        let missing = DEFAULTS.iter().filter(|name| !variables.iter().any(|(found, ..)| found == &name.as_bytes()));
+        out.words(["builtin", "unset", "-v", "BASH_EXECUTION_STRING"].into_iter().chain(missing.copied()));
+        let shopt = self.section(Section::Shopt);
+        if statements(shopt).contains(&b"shopt -s extglob".as_slice()) {
+            out.line(b"builtin shopt -s extglob");
+        }
+        out.line(self.section(Section::Functions));
+        for line in statements(self.section(Section::FunctionAttributes)) {
+            if !line.starts_with(b"declare -f ") {
+                out.builtin(line);
+            }
+        }
+        variables.iter().filter(|(_, nameref, _)| !nameref).for_each(|(.., statement)| out.builtin(statement));
+        variables.iter().filter(|(_, nameref, _)| *nameref).for_each(|(.., statement)| out.builtin(statement));
+        for section in [Section::Aliases, Section::Completions, Section::Umask] {
+            statements(self.section(section)).into_iter().for_each(|line| out.builtin(line));
+        }
+        self.directories_and_arguments(&mut out);
+        for (text, signal) in self.user_traps() {
+            out.line(&[b"builtin trap -- ".as_slice(), &quote(&text), b" ", signal.as_bytes()].concat());
+        }
+        statements(shopt).into_iter().for_each(|line| out.builtin(line));
+        out.0
+    }
+
+    /// `set` lines: the very last thing to run. `onecmd` would end the shell after the next line.
+    pub fn options(&self) -> Vec<u8> {
+        let mut out = Script::default();
+        let lines = statements(self.section(Section::Options));
+        lines.into_iter().filter(|line| !line.ends_with(b" onecmd")).for_each(|line| out.builtin(line));
+        out.0
+    }
+
+    /// A process that stands in the right directory already knows it by its physical name. Going there by the name the
+    /// user knows it by must not lead somewhere else, if that name has come to mean another directory.
+    fn enter_directory(&self, out: &mut Script, in_place: bool) {
+        let cwd = quote(self.section(Section::Cwd));
+        if in_place {
+            out.line(&[b"[[ ".as_slice(), &cwd, b" -ef . ]] && builtin cd -- ", &cwd].concat());
+        } else {
+            out.line(&[b"builtin cd -- ".as_slice(), &cwd].concat());
+        }
+        out.line(b"builtin unset -v OLDPWD");
+    }
+
+    /// Name, whether it is a nameref (which must come after what it refers to), and the statement.
+    fn variables(&self) -> Vec<(&'a [u8], bool, &'a [u8])> {
+        let locals: Vec<&[u8]> = statements(self.section(Section::Locals)).into_iter().map(|line| declared(line).0).collect();
+        statements(self.section(Section::Variables))
+            .into_iter()
+            .filter(|statement| statement.starts_with(b"declare -"))
+            .map(|statement| {
+                let (name, flags) = declared(statement);
+                (name, flags.contains(&b'n'), statement)
+            })
+            .filter(|(name, ..)| !SPECIAL.iter().any(|special| special.as_bytes() == *name) && !locals.contains(name))
+            .collect()
+    }
+
+    fn directories_and_arguments(&self, out: &mut Script) {
+        let directories = self.section(Section::Directories);
+        if split_word(directories).1.iter().any(|byte| *byte != b' ') {
+            out.line(&[b"builtin set -- ".as_slice(), directories].concat());
+            out.line(b"while (( $# > 1 )); do builtin pushd -n -- \"${!#}\" >/dev/null; builtin set -- \"${@:1:$#-1}\"; done");
+        }
+        // `printf '%q ' "$@"` prints one empty word when there are no arguments; `declare -p` can not tell either.
+        let arguments = self.section(Section::Arguments);
+        let none: &[u8] = b"'' ";
+        out.line(&[b"builtin set -- ".as_slice(), if arguments == none { b"" } else { arguments }].concat());
+    }
+}
+
+fn is_engines(text: &[u8], signal: &str) -> bool {
+    signal == "EXIT"
+        || signal == "DEBUG"
+        || STATUS_SIGNALS.iter().any(|(name, number)| *name == signal && text == signal_trap(*number).as_bytes())
+}
+
+/// Name and flags of a `declare -flags name=value` statement; `local -p` prints the same form.
+fn declared(statement: &[u8]) -> (&[u8], &[u8]) {
+    let (_, rest) = split_word(statement);
+    let (flags, rest) = split_word(rest);
+    let end = rest.iter().position(|byte| *byte == b'=').unwrap_or(rest.len());
+    (&rest[..end], flags)
+}
+
+#[derive(Default)]
+struct Script(Vec<u8>);
+
+impl Script {
+    fn line(&mut self, text: &[u8]) {
+        self.0.extend_from_slice(text);
+        self.0.push(b'\n');
+    }
+
+    fn builtin(&mut self, statement: &[u8]) {
+        self.0.extend_from_slice(b"builtin ");
+        self.line(statement);
+    }
+
+    fn words<'w>(&mut self, words: impl Iterator<Item = &'w str>) {
+        let words: Vec<&str> = words.collect();
+        self.line(words.join(" ").as_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sections(change: impl Fn(Section) -> &'static str) -> Vec<u8> {
+        use Section::*;
+        let order = [
+            Traps, Options, Shopt, Cwd, Umask, Variables, Locals, Functions, FunctionAttributes, Aliases, Arguments, Directories,
+            Completions,
+        ];
+        let mut bytes: Vec<u8> = order.iter().flat_map(|section| [change(*section).as_bytes(), b"\0"].concat()).collect();
+        bytes.extend_from_slice(b"END\0");
+        bytes
+    }
+
+    #[test]
+    fn an_unfinished_dump_is_refused() {
+        let bytes = sections(|_| "");
+        assert!(Dump::parse(&bytes).is_some());
+        assert!(Dump::parse(&bytes[..bytes.len() - 1]).is_none());
+        assert!(Dump::parse(b"").is_none());
+    }
+
+    #[test]
+    fn keeps_user_variables_and_drops_special_ones_and_locals() {
+        let bytes = sections(|section| match section {
+            Section::Variables => "declare -n ref=\"x\"\ndeclare -- x=\"1\"\ndeclare -ir UID=\"0\"\ndeclare -- l=\"2\"\ndeclare -x BASH_ENV=\"/e\"\n",
+            Section::Locals => "declare -- l=\"2\"\n",
+            Section::Traps => "trap -- 'builtin exit 143' SIGTERM\ntrap -- 'mine' SIGHUP\ntrap -- 'x' EXIT\n",
+            _ => "",
+        });
+        let dump = Dump::parse(&bytes).unwrap();
+        let text = String::from_utf8(dump.restore(true)).unwrap();
+        assert!(text.find("declare -- x").unwrap() < text.find("declare -n ref").unwrap());
+        assert!(text.contains("declare -x BASH_ENV"));
+        assert!(!text.contains("UID=") && !text.contains("declare -- l="));
+        assert!(text.contains("trap -- 'mine' SIGHUP"));
+        assert!(!text.contains("SIGTERM"));
+        assert_eq!(dump.user_signals(), vec!["SIGHUP".to_string()]);
+    }
+}

@@ -1,0 +1,103 @@
+//! Cutting what bash prints about itself (`declare -p`, `trap -p`) into statements and words.
+
+/// The statements of a text: bash's own printing puts one on a line, but a quoted value may hold line ends.
+pub fn statements(text: &[u8]) -> Vec<&[u8]> {
+    let mut found = Vec::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let end = end_of(rest, |byte| byte == b'\n');
+        if end > 0 {
+            found.push(&rest[..end]);
+        }
+        rest = rest.get(end + 1..).unwrap_or(&[]);
+    }
+    found
+}
+
+/// The first word of a text and what follows the blank behind it.
+pub fn split_word(text: &[u8]) -> (&[u8], &[u8]) {
+    let end = end_of(text, |byte| byte == b' ');
+    (&text[..end], text.get(end + 1..).unwrap_or(&[]))
+}
+
+/// The position of the first byte outside of quotes that `stop` accepts, or the length.
+fn end_of(text: &[u8], stop: impl Fn(u8) -> bool) -> usize {
+    let mut at = 0;
+    while at < text.len() {
+        match text[at] {
+            b'\\' => at += 2,
+            b'\'' => at = closing(text, at + 1, b'\'', false),
+            b'"' => at = closing(text, at + 1, b'"', true),
+            b'$' if text.get(at + 1) == Some(&b'\'') => at = closing(text, at + 2, b'\'', true),
+            byte if stop(byte) => return at,
+            _ => at += 1,
+        }
+    }
+    text.len()
+}
+
+/// The position behind the closing quote.
+fn closing(text: &[u8], mut at: usize, quote: u8, escapes: bool) -> usize {
+    while at < text.len() {
+        match text[at] {
+            b'\\' if escapes => at += 2,
+            byte if byte == quote => return at + 1,
+            _ => at += 1,
+        }
+    }
+    text.len()
+}
+
+/// The literal value of a word in single quotes as bash prints it (`'it'\''s'`), or of a bare one.
+pub fn unquote(word: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(word.len());
+    let mut quoted = false;
+    let mut bytes = word.iter();
+    while let Some(&byte) = bytes.next() {
+        match byte {
+            b'\'' => quoted = !quoted,
+            b'\\' if !quoted => out.extend(bytes.next()),
+            _ => out.push(byte),
+        }
+    }
+    out
+}
+
+/// One `trap -- 'text' SIGNAL` statement.
+pub fn parse_trap(statement: &[u8]) -> Option<(Vec<u8>, String)> {
+    let rest = statement.strip_prefix(b"trap -- ")?;
+    let (text, signal) = split_word(rest);
+    Some((unquote(text), String::from_utf8(signal.to_vec()).ok()?))
+}
+
+/// All traps in a text, leaving out what is not one (noise that a DEBUG trap printed in between).
+pub fn parse_traps(text: &[u8]) -> Vec<(Vec<u8>, String)> {
+    let start = if text.starts_with(b"trap -- ") { 0 } else { find_line(text) };
+    statements(&text[start..]).into_iter().filter_map(parse_trap).collect()
+}
+
+fn find_line(text: &[u8]) -> usize {
+    text.windows(9).position(|window| window == b"\ntrap -- ").map_or(text.len(), |at| at + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_statement_may_span_lines_inside_quotes() {
+        let text = b"declare -- a=\"x\ny\\\"z\"\ndeclare -x b='q\nr'\ndeclare -- c=$'it\\'s\n'\ndeclare -a d=([0]=\"1\" [1]=\"2\n3\")\n";
+        let found: Vec<_> = statements(text).iter().map(|one| String::from_utf8_lossy(one).into_owned()).collect();
+        assert_eq!(found.len(), 4, "{found:?}");
+        assert!(found[3].ends_with("3\")"));
+    }
+
+    #[test]
+    fn reads_traps_and_skips_noise() {
+        let text = b"debug said this\ntrap -- 'echo '\\''bye\nnow'\\''' EXIT\ntrap -- '' SIGINT\n";
+        let traps = parse_traps(text);
+        assert_eq!(traps, vec![(b"echo 'bye\nnow'".to_vec(), "EXIT".into()), (Vec::new(), "SIGINT".into())]);
+        assert_eq!(parse_traps(b""), vec![]);
+        assert_eq!(parse_traps(b"nothing here"), vec![]);
+    }
+}

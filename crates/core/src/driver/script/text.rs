@@ -1,0 +1,203 @@
+//! The bash texts of the engine. Everything the shell ever executes of ours is written here.
+//!
+//! Each command is spelled `builtin name`, so that a user's function or alias called `printf`, `read` or `trap` is not
+//! run in its place. (A function called `builtin` is; the session notices that reports stay away and falls back on the
+//! standby.) No text leaves a variable behind, and none uses a descriptor above 2.
+
+use super::quote::quote_str;
+use super::transport::{Pipe, Stream, Text, Transport};
+use std::path::Path;
+
+/// Signals whose default action would end the shell with a status that its EXIT trap can not see (`$?` there is the
+/// status of the last command): a trap turns them into `exit 128+n`.
+pub const STATUS_SIGNALS: [(&str, i32); 3] = [("SIGTERM", 15), ("SIGHUP", 1), ("SIGINT", 2)];
+
+/// How many variables, functions and the like [`exit`] stores, each ended by NUL, then `END` and NUL.
+pub const DUMP_SECTIONS: usize = 13;
+
+/// The sections of a dump, in order.
+#[derive(Clone, Copy)]
+pub enum Section {
+    /// `trap -p`
+    Traps,
+    /// `set +o`
+    Options,
+    /// `shopt -p`
+    Shopt,
+    /// `$PWD`
+    Cwd,
+    /// `umask -p`
+    Umask,
+    /// `declare -p`
+    Variables,
+    /// `local -p`, when the exit happened in a function
+    Locals,
+    /// `declare -f`
+    Functions,
+    /// `declare -F`
+    FunctionAttributes,
+    /// `alias -p`
+    Aliases,
+    /// `"$@"`, quoted
+    Arguments,
+    /// `"${DIRSTACK[@]}"`, quoted
+    Directories,
+    /// `complete -p`
+    Completions,
+}
+
+/// The channels' paths as literal words.
+pub struct Paths<'a>(pub &'a dyn Transport);
+
+impl Paths<'_> {
+    pub(super) fn pipe(&self, pipe: Pipe) -> String {
+        quote_str(&self.0.pipe_path(pipe))
+    }
+
+    pub(super) fn text(&self, text: Text) -> String {
+        quote_str(&self.0.text_path(text))
+    }
+
+    fn stream(&self, stream: Stream) -> String {
+        quote_str(&self.0.stream_path(stream))
+    }
+
+    /// Redirections of the running command.
+    fn streams(&self) -> String {
+        let [input, output, error] = [Stream::Input, Stream::Output, Stream::Error].map(|stream| self.stream(stream));
+        format!("<{input} >|{output} 2>|{error}")
+    }
+
+    /// Redirections of the shell itself.
+    fn base(&self) -> String {
+        format!("</dev/null >|{} 2>|{}", self.pipe(Pipe::BaseOutput), self.pipe(Pipe::BaseError))
+    }
+}
+
+/// The argument of `bash -c`: report, wait for a token, run the command's text; for ever.
+///
+/// The report is at the head, where it is also the ready handshake and where `continue` leads. `eval` runs the text, not
+/// `.`, so that messages say `bash: line 1:` and `return` means what it means at top level. The text comes through
+/// `$(<file)`, which does not fork since bash 5.2.
+pub fn main_loop(paths: &Paths<'_>) -> String {
+    let (init, control, token) = (paths.text(Text::Init), paths.pipe(Pipe::Control), paths.pipe(Pipe::Token));
+    let (command, streams) = (paths.text(Text::Command), paths.streams());
+    format!(
+        "builtin . {init};\
+         while {{ builtin printf '\\1R\\0%s\\0%s\\0%s\\0' \"$?\" \"$-\" \"${{PWD-}}\";builtin trap -p EXIT DEBUG;builtin printf '\\0\\2\\n'; }} >|{control};\
+         builtin read -r _ <{token};\
+         do builtin eval -- \"$(<{command})\" {streams};done"
+    )
+}
+
+/// The shell's argument vector.
+pub fn argv(paths: &Paths<'_>) -> [String; 6] {
+    ["bash".into(), "--norc".into(), "--noprofile".into(), "-c".into(), main_loop(paths), "bash".into()]
+}
+
+/// The EXIT trap: tell the status, save the state, run the user's own EXIT trap, replace the process image.
+///
+/// The state is saved before the user's trap runs, which then can do what it likes, in a subshell so that an `exit` in
+/// it ends only the trap. The traps are printed first and DEBUG, ERR and RETURN removed next, so that nothing of the
+/// user's prints into the rest of the dump. Signals are reset at the end because those set to be ignored would stay
+/// ignored over exec for ever.
+pub fn exit(paths: &Paths<'_>, shell: &Path, user_trap: Option<&[u8]>) -> Vec<u8> {
+    let control = paths.pipe(Pipe::Control);
+    let mut text = Vec::new();
+    let mut line = |words: &str| text.extend_from_slice(words.as_bytes());
+    if user_trap.is_some() {
+        line("__nacre_status=$?\nbuiltin printf '\\1Y\\0%s\\0%s\\0\\0\\2\\n' \"$__nacre_status\"");
+    } else {
+        line("builtin printf '\\1Y\\0%s\\0%s\\0\\0\\2\\n' \"$?\"");
+    }
+    line(&format!(" \"${{PWD-}}\" >|{control}\n"));
+    line(&save_and_replace_head(paths));
+    if let Some(trap) = user_trap {
+        let file = [b"( builtin trap - EXIT;builtin eval -- ".as_slice(), &super::quote::quote(&restore_status(trap))].concat();
+        text.extend_from_slice(&file);
+        text.extend_from_slice(format!(" ) {}\n", paths.streams()).as_bytes());
+    }
+    text.extend_from_slice(save_and_replace_tail(paths, shell).as_bytes());
+    text
+}
+
+/// The user's EXIT trap, seeing the status the shell exits with.
+fn restore_status(trap: &[u8]) -> Vec<u8> {
+    [b"(builtin exit \"$__nacre_status\")\n".as_slice(), trap].concat()
+}
+
+/// What a standby does when it is woken: as [`exit`], but there is no status to tell and no trap of the user's to run.
+pub fn standby_exit(paths: &Paths<'_>, shell: &Path) -> Vec<u8> {
+    format!("{}{}", save_and_replace_head(paths), save_and_replace_tail(paths, shell)).into_bytes()
+}
+
+fn save_and_replace_head(paths: &Paths<'_>) -> String {
+    let dump = paths.text(Text::Dump);
+    format!(
+        "{{ builtin trap -p;builtin printf '\\0'; }} >|{dump} 2>/dev/null\n\
+         builtin trap - DEBUG ERR RETURN\n\
+         {{ builtin set +o;builtin printf '\\0';builtin shopt -p;builtin printf '\\0%s\\0' \"${{PWD-}}\"; }} >>{dump} 2>/dev/null\n\
+         builtin set +eufvxC +o posix\n\
+         {{ builtin umask -p;builtin printf '\\0';builtin declare -p;builtin printf '\\0';\
+         [[ ${{FUNCNAME[1]-}} ]]&&builtin local -p;builtin printf '\\0';\
+         builtin declare -f;builtin printf '\\0';builtin declare -F;builtin printf '\\0';builtin alias -p;builtin printf '\\0';\
+         builtin printf '%q ' \"$@\";builtin printf '\\0';builtin printf '%q ' \"${{DIRSTACK[@]}}\";builtin printf '\\0';\
+         builtin complete -p;builtin printf '\\0END\\0'; }} >>{dump} 2>/dev/null\n"
+    )
+}
+
+fn save_and_replace_tail(paths: &Paths<'_>, shell: &Path) -> String {
+    let (control, resume) = (paths.pipe(Pipe::Control), paths.pipe(Pipe::Resume));
+    let numbers: String = (1..=64).map(|number| format!(" {number}")).collect();
+    let [name, norc, noprofile, flag, text, zero] = argv(paths);
+    format!(
+        "builtin printf '\\1X\\0\\0\\2\\n' >|{control}\n\
+         builtin trap -{numbers} 2>/dev/null\n\
+         builtin read -r _ <{resume} || builtin exit\n\
+         builtin exec -c -a {name} {shell} {norc} {noprofile} {flag} {text} {zero} {base}\n",
+        shell = quote_str(&shell.display().to_string()),
+        text = quote_str(&text),
+        base = paths.base(),
+    )
+}
+
+/// Sets the engine's traps. `taken` are signals that the user has trapped.
+pub fn arm(paths: &Paths<'_>, taken: &[String]) -> String {
+    let mut text = format!("builtin trap {} EXIT\n", quote_str(&exit_trap(paths)));
+    for (name, number) in STATUS_SIGNALS.iter().filter(|(name, _)| !taken.iter().any(|signal| signal == name)) {
+        text.push_str(&format!("builtin trap {} {name}\n", quote_str(&signal_trap(*number))));
+    }
+    text
+}
+
+/// The text of the engine's EXIT trap, as `trap -p` shows it.
+pub fn exit_trap(paths: &Paths<'_>) -> String {
+    format!("builtin . {}", paths.text(Text::Exit))
+}
+
+/// The text of the engine's trap for a signal of [`STATUS_SIGNALS`].
+pub fn signal_trap(number: i32) -> String {
+    format!("builtin exit {}", 128 + number)
+}
+
+/// A fork of the shell that waits to be woken, twice removed so that it is no job of the shell's and `$!` stays.
+///
+/// `drop` are the user's descriptors that lead to pipes and sockets: a copy kept open here would keep the other side
+/// from ever seeing the end of file.
+pub fn standby(paths: &Paths<'_>, drop: &[i32]) -> String {
+    let closing: String = drop.iter().map(|fd| format!(" {fd}>&-")).collect();
+    let closing = if closing.is_empty() { closing } else { format!("builtin exec{closing};") };
+    format!(
+        "( ( {closing}builtin printf '\\1P\\0%s\\0\\0\\2\\n' \"$BASHPID\" >|{told};\
+         builtin read -r _ <{token} && builtin . {exit} ) {base} & )",
+        told = paths.pipe(Pipe::StandbyControl),
+        token = paths.pipe(Pipe::StandbyToken),
+        exit = paths.text(Text::StandbyExit),
+        base = paths.base(),
+    )
+}
+
+/// Runs `query` with its output going to the answer text.
+pub fn storing(paths: &Paths<'_>, query: &str) -> String {
+    format!("{{ {query}\n}} >|{} 2>/dev/null", paths.text(Text::Answer))
+}

@@ -1,0 +1,99 @@
+//! The channels between host and shell, and the names the shell opens them by.
+//!
+//! The shell holds no descriptor of the engine's. It opens each channel by a path at the moment of use, so that nothing
+//! a command does to descriptors can cut a channel, and no child inherits one. Where the paths lead is a [`Transport`]'s
+//! business: into this process's descriptor table ([`super::proc_transport`]) or to FIFOs and files in a directory
+//! ([`super::fifo_transport`]).
+
+use crate::driver::Streams;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// A pipe of the session. This process holds one descriptor for both ends, so it never sees an end of file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pipe {
+    /// One byte starts the next command.
+    Token,
+    /// One byte lets a shell that has saved its state replace its image. A pipe of its own: a command's token that
+    /// arrives while the shell is ending stays where it is until the shell is back.
+    Resume,
+    /// One byte makes the standby take over.
+    StandbyToken,
+    /// What the shell tells.
+    Control,
+    /// What standbys tell. Apart from `Control` because they write at the same time as the shell.
+    StandbyControl,
+    /// Standard output of the shell itself.
+    BaseOutput,
+    /// Standard error of the shell itself.
+    BaseError,
+}
+
+/// A text that one side leaves for the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Text {
+    /// The command.
+    Command,
+    /// What a new shell sources first.
+    Init,
+    /// The EXIT trap.
+    Exit,
+    /// The standby's version of it.
+    StandbyExit,
+    /// `return <status>`, sourced to bring `$?` back.
+    Status,
+    /// The saved state.
+    Dump,
+    /// The answer to a question of the engine's.
+    Answer,
+}
+
+/// A stream of the running command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stream {
+    /// Standard input.
+    Input,
+    /// Standard output.
+    Output,
+    /// Standard error.
+    Error,
+}
+
+/// See the module.
+pub trait Transport: Send {
+    /// The path of a pipe, as the shell opens it.
+    fn pipe_path(&self, pipe: Pipe) -> String;
+
+    /// The path of a text, as the shell opens it.
+    fn text_path(&self, text: Text) -> String;
+
+    /// The path of a stream of the running command, as the shell opens it.
+    fn stream_path(&self, stream: Stream) -> String;
+
+    /// This process's end of a pipe; reading does not block.
+    fn pipe(&self, pipe: Pipe) -> &Arc<OwnedFd>;
+
+    /// A blocking write end of a pipe, to be inherited as a standard descriptor.
+    fn inheritable(&self, pipe: Pipe) -> io::Result<OwnedFd>;
+
+    /// Replaces a text.
+    fn store(&self, text: Text, bytes: &[u8]) -> io::Result<()>;
+
+    /// Reads a text.
+    fn load(&self, text: Text) -> io::Result<Vec<u8>>;
+
+    /// Puts fresh streams in place for the next command.
+    fn open_streams(&mut self, with_stdin: bool) -> io::Result<Streams>;
+
+    /// Lets go of this process's copies of the ends that belong to the command; until the next command the streams lead
+    /// nowhere.
+    fn close_streams(&mut self);
+
+    /// A path under which an open descriptor shows that it is this pipe, as in `/proc/<pid>/fd`.
+    fn link_name(&self, pipe: Pipe) -> io::Result<PathBuf>;
+
+    /// A directory to remove when the session has ended.
+    fn scratch(&self) -> Option<PathBuf>;
+}

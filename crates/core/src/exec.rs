@@ -1,0 +1,118 @@
+//! What a foreground command is asked to do, and what comes of it.
+
+use crate::error::Error;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+use tokio::sync::{Semaphore, mpsc};
+
+/// The command itself.
+#[derive(Clone, Debug)]
+pub enum Command {
+    /// Shell text.
+    Text(Vec<u8>),
+    /// A program or builtin and its arguments; no shell parses them.
+    Argv(Vec<Vec<u8>>),
+}
+
+/// A piece of streamed standard input.
+pub struct Chunk {
+    /// The bytes.
+    pub bytes: Vec<u8>,
+    /// Called once when the pipe has taken them, or when nobody can take them any more.
+    pub taken: Box<dyn FnOnce() + Send>,
+}
+
+/// Standard input of a command.
+pub enum Input {
+    /// End of file at once.
+    None,
+    /// These bytes, then end of file.
+    Bytes(Vec<u8>),
+    /// Pieces as they come; end of file when the sender is dropped.
+    Stream(mpsc::UnboundedReceiver<Chunk>),
+}
+
+/// How a command is ended before its time.
+#[derive(Clone, Copy, Debug)]
+pub struct KillPolicy {
+    /// First signal to the command's processes.
+    pub signal: i32,
+    /// Time until SIGKILL.
+    pub grace: Duration,
+}
+
+/// Which of the two output streams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OutputStream {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
+
+/// Who wants to know. All calls come from the engine's thread and must not block.
+pub trait Sink: Send + Sync {
+    /// The command runs, in the shell with this pid.
+    fn started(&mut self, pid: i32);
+
+    /// Output as it arrives; only for live requests.
+    fn output(&mut self, stream: OutputStream, bytes: &[u8]);
+
+    /// The end, exactly once.
+    fn finished(self: Box<Self>, result: Result<Outcome, Error>);
+}
+
+/// One foreground command.
+pub struct ExecRequest {
+    /// Chosen by the caller; names the request in [`crate::session::Handle::interrupt`].
+    pub id: u64,
+    /// What to run.
+    pub command: Command,
+    /// Working directory for this command only.
+    pub cwd: Option<PathBuf>,
+    /// Variables for this command only; `None` unsets.
+    pub env: Vec<(String, Option<String>)>,
+    /// From the start of the run, not of the wait in the queue.
+    pub timeout: Option<Duration>,
+    /// For timeouts, interrupts and the end of the session.
+    pub kill: KillPolicy,
+    /// Bytes kept of each stream.
+    pub max_buffer: usize,
+    /// Standard input.
+    pub input: Input,
+    /// Output is also wanted as it arrives. A permit is taken for each piece and given back by the consumer; without one
+    /// the pipe is not read and in the end the command waits.
+    pub live: Option<Arc<Semaphore>>,
+    /// Who gets the result.
+    pub sink: Box<dyn Sink>,
+}
+
+/// What a finished command has given.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// `$?`; `None` when the command was killed or its status was lost.
+    pub exit_code: Option<i32>,
+    /// The signal that ended it, when one of ours or the shell's own death did.
+    pub signal: Option<i32>,
+    /// Kept bytes.
+    pub stdout: Vec<u8>,
+    /// Kept bytes.
+    pub stderr: Vec<u8>,
+    /// Lengths of the alternating runs of kept bytes (stdout first) in order of arrival, when both streams have some.
+    pub order: Option<Vec<u32>>,
+    /// Bytes not kept.
+    pub dropped: (u64, u64),
+    /// The session's directory after the command.
+    pub cwd: PathBuf,
+    /// Monotonic.
+    pub duration: Duration,
+    /// Wall clock.
+    pub started_at: Option<SystemTime>,
+    /// The timeout ended it.
+    pub timed_out: bool,
+    /// An interrupt ended it, or kept it from starting.
+    pub canceled: bool,
+    /// The shell had died and was brought back.
+    pub restarted: bool,
+}

@@ -1,0 +1,178 @@
+//! A byte buffer with a limit: beyond it the first and the last bytes are kept and the number of lost ones is exact.
+
+use crate::sys;
+use std::io;
+use std::ops::Range;
+use std::os::fd::AsRawFd;
+
+/// Keeps everything up to `limit` bytes; of more, the first half and the last half of the limit.
+#[derive(Debug)]
+pub struct HeadTail {
+    limit: usize,
+    /// Everything, until the limit is reached; then the first half.
+    head: Vec<u8>,
+    /// The last half, a ring once it is full.
+    tail: Option<Ring>,
+    total: u64,
+}
+
+/// Most bytes read by one call.
+const LARGEST_READ: usize = 256 * 1024;
+/// Room made for the first read.
+const SMALLEST_READ: usize = 16 * 1024;
+
+impl HeadTail {
+    /// An empty buffer; allocates nothing.
+    pub fn new(limit: usize) -> Self {
+        Self { limit, head: Vec::new(), tail: None, total: 0 }
+    }
+
+    /// All bytes seen so far.
+    pub fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// Appends bytes.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.total += bytes.len() as u64;
+        let fits = bytes.len().min(if self.tail.is_some() { 0 } else { self.limit - self.head.len() });
+        self.head.extend_from_slice(&bytes[..fits]);
+        if fits < bytes.len() {
+            self.ring().push(&bytes[fits..]);
+        }
+    }
+
+    /// Reads once from `fd`, at most `most` bytes, straight into place as long as there is room below the limit.
+    /// `Ok(0)` is the end of file.
+    pub fn read_from(&mut self, fd: &impl AsRawFd, most: usize, scratch: &mut Vec<u8>) -> io::Result<usize> {
+        let room = if self.tail.is_some() { 0 } else { self.limit - self.head.len() };
+        let most = most.min(LARGEST_READ);
+        if room >= most {
+            self.reserve(most);
+            let count = sys::read_spare(fd, &mut self.head, most)?;
+            self.total += count as u64;
+            return Ok(count);
+        }
+        scratch.clear();
+        scratch.reserve(most);
+        let count = sys::read_spare(fd, scratch, most)?;
+        self.push(scratch);
+        Ok(count)
+    }
+
+    /// Makes room for one read: little for a command that has printed little, since most print little. Growing doubles,
+    /// which for large blocks moves pages and not bytes (mremap), and never beyond the limit.
+    fn reserve(&mut self, most: usize) {
+        let spare = self.head.capacity() - self.head.len();
+        let wanted = self.head.len().clamp(SMALLEST_READ, LARGEST_READ).min(most);
+        if spare < wanted {
+            let grown = (self.head.len() * 2).clamp(wanted, self.limit).max(self.head.len() + wanted);
+            self.head.reserve_exact(grown - self.head.len());
+        }
+    }
+
+    /// The parts of the stream that are kept, as positions in it.
+    pub fn kept(&self) -> [Range<u64>; 2] {
+        let tail = self.tail.as_ref().map_or(0, |ring| ring.len() as u64);
+        [0..self.head.len() as u64, self.total - tail..self.total]
+    }
+
+    /// The bytes kept, and how many were not.
+    pub fn finish(mut self) -> (Vec<u8>, u64) {
+        if let Some(ring) = &self.tail {
+            let (older, newer) = ring.slices();
+            self.head.reserve_exact(ring.len());
+            self.head.extend_from_slice(older);
+            self.head.extend_from_slice(newer);
+        }
+        let dropped = self.total - self.head.len() as u64;
+        self.head.shrink_to_fit();
+        (self.head, dropped)
+    }
+
+    /// The ring, made of the second half of what has been kept so far when it is first needed.
+    fn ring(&mut self) -> &mut Ring {
+        let half = self.limit / 2;
+        let head = &mut self.head;
+        let capacity = self.limit - half;
+        self.tail.get_or_insert_with(|| {
+            let bytes = head.split_off(half.min(head.len()));
+            Ring { bytes, start: 0, capacity }
+        })
+    }
+}
+
+#[derive(Debug)]
+struct Ring {
+    bytes: Vec<u8>,
+    start: usize,
+    capacity: usize,
+}
+
+impl Ring {
+    fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
+        let mut rest = &bytes[bytes.len().saturating_sub(self.capacity)..];
+        let fits = rest.len().min(self.capacity - self.bytes.len());
+        self.bytes.extend_from_slice(&rest[..fits]);
+        rest = &rest[fits..];
+        while !rest.is_empty() {
+            let run = rest.len().min(self.capacity - self.start);
+            self.bytes[self.start..self.start + run].copy_from_slice(&rest[..run]);
+            self.start = (self.start + run) % self.capacity;
+            rest = &rest[run..];
+        }
+    }
+
+    fn slices(&self) -> (&[u8], &[u8]) {
+        (&self.bytes[self.start..], &self.bytes[..self.start])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The rule, written the slow way.
+    fn expected(stream: &[u8], limit: usize) -> (Vec<u8>, u64) {
+        if stream.len() <= limit {
+            return (stream.to_vec(), 0);
+        }
+        let half = limit / 2;
+        let kept = [&stream[..half], &stream[stream.len() - (limit - half)..]].concat();
+        (kept, (stream.len() - limit) as u64)
+    }
+
+    #[test]
+    fn keeps_both_ends_whatever_pieces_arrive() {
+        let stream: Vec<u8> = (0..=255).cycle().take(1000).collect();
+        for limit in [0, 1, 2, 7, 100, 999, 1000, 1001] {
+            for piece in [1, 3, 64, 1000] {
+                let mut buffer = HeadTail::new(limit);
+                stream.chunks(piece).for_each(|bytes| buffer.push(bytes));
+                assert_eq!(buffer.total(), 1000);
+                let [head, tail] = buffer.kept();
+                let ranges = [&stream[head.start as usize..head.end as usize], &stream[tail.start as usize..tail.end as usize]].concat();
+                let (kept, dropped) = buffer.finish();
+                assert_eq!((&kept, dropped), (&expected(&stream, limit).0, expected(&stream, limit).1), "limit {limit} piece {piece}");
+                assert_eq!(ranges, kept);
+            }
+        }
+    }
+
+    #[test]
+    fn reads_a_file_in_place() {
+        let bytes: Vec<u8> = (0..=255).cycle().take(1 << 20).collect();
+        let mut file = tempfile::tempfile().unwrap();
+        io::Write::write_all(&mut file, &bytes).unwrap();
+        for limit in [1 << 21, 1 << 20, 1 << 19, 10] {
+            io::Seek::seek(&mut file, io::SeekFrom::Start(0)).unwrap();
+            let (mut buffer, mut scratch) = (HeadTail::new(limit), Vec::new());
+            while buffer.read_from(&file, usize::MAX, &mut scratch).unwrap() > 0 {}
+            assert_eq!(buffer.finish(), expected(&bytes, limit));
+        }
+    }
+}

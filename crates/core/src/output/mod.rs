@@ -1,0 +1,5 @@
+//! From a command's pipes to its result: bounded, byte-exact, in order of arrival.
+
+pub mod arrival;
+pub mod capture;
+pub mod head_tail;

@@ -1,0 +1,232 @@
+//! The sessions of one sandbox: made, found and ended by id.
+
+use crate::capabilities::{self, Capabilities};
+use crate::error::{Code, Error};
+use crate::exec::ExecRequest;
+use crate::session::{Config as SessionConfig, EnvChange, Handle};
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+/// The session that exists by itself.
+pub const DEFAULT_SESSION: &str = "default";
+
+/// What all sessions of a sandbox start from.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Absolute.
+    pub cwd: PathBuf,
+    /// The whole environment.
+    pub env: Vec<(OsString, OsString)>,
+    /// Path of bash; otherwise the first on PATH.
+    pub shell: Option<PathBuf>,
+    /// Path of the supervisor executable.
+    pub supervisor: PathBuf,
+    /// `exit` ends the command only.
+    pub survive_exit: bool,
+    /// Directory for everything on disk.
+    pub state_dir: PathBuf,
+    /// Use FIFOs although `/proc/<pid>/fd` works.
+    pub force_fifo: bool,
+    /// Use no control groups although they work.
+    pub force_subreaper: bool,
+}
+
+/// A session to be made.
+#[derive(Clone, Debug, Default)]
+pub struct NewSession {
+    /// Its id.
+    pub id: String,
+    /// Instead of the sandbox's, absolute.
+    pub cwd: Option<PathBuf>,
+    /// Changes to the sandbox's environment.
+    pub env: EnvChange,
+    /// Instead of the sandbox's.
+    pub survive_exit: Option<bool>,
+}
+
+/// See the module. Cheap to clone.
+#[derive(Clone)]
+pub struct Sandbox {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    config: Config,
+    id: u64,
+    capabilities: OnceLock<Capabilities>,
+    shell: OnceLock<Result<PathBuf, String>>,
+    sessions: Mutex<Sessions>,
+}
+
+#[derive(Default)]
+struct Sessions {
+    open: HashMap<String, Handle>,
+    /// Ids whose end is still under way, so that they are not given out again before it.
+    closing: HashMap<String, Handle>,
+    destroyed: bool,
+    made: u64,
+}
+
+static SANDBOXES: AtomicU64 = AtomicU64::new(0);
+
+impl Sandbox {
+    /// Does nothing yet.
+    pub fn new(config: Config) -> Self {
+        let id = SANDBOXES.fetch_add(1, Ordering::Relaxed);
+        let inner = Inner { config, id, capabilities: OnceLock::new(), shell: OnceLock::new(), sessions: Mutex::default() };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// What is used on this system. Probed once.
+    pub fn capabilities(&self) -> &Capabilities {
+        self.inner.capabilities.get_or_init(|| {
+            let mut found = Capabilities::probe();
+            if self.inner.config.force_subreaper && found.group_parent.take().is_some() {
+                found.notes.push("control groups are switched off; trees are killed by the subreaper".into());
+            }
+            if self.inner.config.force_fifo && std::mem::take(&mut found.proc_fd) {
+                found.notes.push("/proc/<pid>/fd is switched off; the shell's channels are FIFOs in the state directory".into());
+            }
+            found
+        })
+    }
+
+    /// The bash that is used, or why there is none. Looked for once.
+    pub fn shell(&self) -> &Result<PathBuf, String> {
+        self.inner.shell.get_or_init(|| {
+            let config = &self.inner.config;
+            let path = config.env.iter().rfind(|(name, _)| name == "PATH").map(|(_, value)| value.clone()).unwrap_or_default();
+            capabilities::find_bash(config.shell.as_deref(), &path)
+        })
+    }
+
+    /// Makes a session and starts its shell.
+    pub async fn create_session(&self, new: NewSession) -> Result<(), Error> {
+        let id = new.id.clone();
+        let handle = self.add(new)?;
+        let opened = handle.open().await;
+        if opened.is_err() {
+            self.lock().open.remove(&id);
+            handle.close(Duration::ZERO).await;
+        }
+        opened
+    }
+
+    /// Queues a command in a session.
+    pub fn exec(&self, session: &str, request: ExecRequest) {
+        match self.session(session) {
+            Ok(handle) => handle.exec(request),
+            Err(error) => request.sink.finished(Err(error)),
+        }
+    }
+
+    /// Ends a command; see [`Handle::interrupt`].
+    pub fn interrupt(&self, session: &str, id: u64, signal: Option<i32>) {
+        if let Some(handle) = self.lock().open.get(session) {
+            handle.interrupt(id, signal);
+        }
+    }
+
+    /// Sets and unsets variables of a session.
+    pub async fn set_env(&self, session: &str, vars: EnvChange) -> Result<(), Error> {
+        self.session(session)?.set_env(vars).await
+    }
+
+    /// The ids of all sessions that have been made; the default session is among them once it has been used.
+    pub fn sessions(&self) -> Vec<String> {
+        let mut ids: Vec<String> = self.lock().open.keys().cloned().collect();
+        ids.sort();
+        ids
+    }
+
+    /// Ends a session with everything it started.
+    pub async fn delete_session(&self, id: &str, grace: Duration) -> Result<(), Error> {
+        let handle = {
+            let mut sessions = self.lock();
+            sessions.check()?;
+            let handle = sessions.open.remove(id).ok_or_else(|| Error::session_not_found(id))?;
+            sessions.closing.insert(id.to_string(), handle.clone());
+            handle
+        };
+        handle.close(grace).await;
+        self.lock().closing.remove(id);
+        Ok(())
+    }
+
+    /// Ends all sessions; every later call fails. Resolves when nothing is left.
+    pub async fn destroy(&self, grace: Duration) {
+        let handles: Vec<Handle> = {
+            let mut sessions = self.lock();
+            sessions.destroyed = true;
+            let open: Vec<Handle> = sessions.open.drain().map(|(_, handle)| handle).collect();
+            open.into_iter().chain(sessions.closing.drain().map(|(_, handle)| handle)).collect()
+        };
+        let mut closing = Vec::new();
+        for handle in handles {
+            closing.push(tokio::spawn(async move { handle.close(grace).await }));
+        }
+        for task in closing {
+            let _ = task.await;
+        }
+    }
+
+    fn session(&self, id: &str) -> Result<Handle, Error> {
+        {
+            let sessions = self.lock();
+            sessions.check()?;
+            if let Some(handle) = sessions.open.get(id) {
+                return Ok(handle.clone());
+            }
+        }
+        if id == DEFAULT_SESSION { self.add(NewSession { id: id.into(), ..NewSession::default() }) } else { Err(Error::session_not_found(id)) }
+    }
+
+    fn add(&self, new: NewSession) -> Result<Handle, Error> {
+        let shell = self.shell().clone().map_err(|message| Error::new(Code::SpawnFailed, message))?;
+        let capabilities = self.capabilities();
+        let config = &self.inner.config;
+        let mut sessions = self.lock();
+        sessions.check()?;
+        if sessions.open.contains_key(&new.id) || sessions.closing.contains_key(&new.id) {
+            return Err(Error::new(Code::SessionAlreadyExists, format!("session '{}' exists already", new.id)));
+        }
+        sessions.made += 1;
+        let unique = format!("nacre-{}-{}-{}", std::process::id(), self.inner.id, sessions.made);
+        let session = SessionConfig {
+            id: new.id.clone(),
+            cwd: new.cwd.unwrap_or_else(|| config.cwd.clone()),
+            env: changed(&config.env, new.env),
+            shell,
+            supervisor: config.supervisor.clone(),
+            survive_exit: new.survive_exit.unwrap_or(config.survive_exit),
+            fifo_directory: (!capabilities.proc_fd).then(|| config.state_dir.join(&unique)),
+            group: capabilities.group_parent.clone().map(|parent| (parent, unique)),
+        };
+        let handle = Handle::spawn(session).map_err(|error| Error::new(Code::SpawnFailed, format!("can not start the engine: {error}")))?;
+        sessions.open.insert(new.id, handle.clone());
+        Ok(handle)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Sessions> {
+        self.inner.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Sessions {
+    fn check(&self) -> Result<(), Error> {
+        if self.destroyed { Err(Error::new(Code::SandboxDestroyed, "the sandbox was destroyed")) } else { Ok(()) }
+    }
+}
+
+fn changed(env: &[(OsString, OsString)], changes: EnvChange) -> Vec<(OsString, OsString)> {
+    let mut env = env.to_vec();
+    for (name, value) in changes {
+        env.retain(|(existing, _)| *existing != *name);
+        env.extend(value.map(|value| (OsString::from(name), OsString::from(value))));
+    }
+    env
+}

@@ -1,0 +1,108 @@
+//! One session: a persistent shell, a queue of foreground commands, and the task that owns both.
+//!
+//! Nothing of a session is shared. Its task owns the shell, the queue and the running command, and is talked to by
+//! messages; a [`Handle`] is the cheap end of that.
+
+mod actor;
+mod foreground;
+mod killing;
+mod recovery;
+mod scope;
+mod shell;
+mod stdin;
+
+use crate::error::{Code, Error};
+use crate::exec::ExecRequest;
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+
+/// How a session's shell is started and guarded.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Names the session in messages.
+    pub id: String,
+    /// Where the shell starts, absolute.
+    pub cwd: PathBuf,
+    /// The shell's whole environment.
+    pub env: Vec<(OsString, OsString)>,
+    /// Absolute path of bash.
+    pub shell: PathBuf,
+    /// Absolute path of the supervisor executable.
+    pub supervisor: PathBuf,
+    /// `exit` ends the command only, not the session.
+    pub survive_exit: bool,
+    /// Directory for the FIFO channels, when they are used: one that nobody else uses.
+    pub fifo_directory: Option<PathBuf>,
+    /// Parent of the session's control group and its name, when groups are used.
+    pub group: Option<(PathBuf, String)>,
+}
+
+/// A change of variables: `None` unsets.
+pub type EnvChange = Vec<(String, Option<String>)>;
+
+enum Message {
+    Open(oneshot::Sender<Result<(), Error>>),
+    Exec(Box<ExecRequest>),
+    Interrupt { id: u64, signal: Option<i32> },
+    SetEnv { vars: EnvChange, reply: oneshot::Sender<Result<(), Error>> },
+    Close { grace: Duration, reply: oneshot::Sender<()> },
+}
+
+/// The way to a session's task.
+#[derive(Clone)]
+pub struct Handle {
+    id: String,
+    mailbox: mpsc::UnboundedSender<Message>,
+}
+
+impl Handle {
+    /// Starts the session's task. The shell itself is started by the first call that needs it.
+    pub fn spawn(config: Config) -> io::Result<Self> {
+        let (mailbox, messages) = mpsc::unbounded_channel();
+        let id = config.id.clone();
+        crate::runtime::spawn(actor::Session::new(config, messages).run())?;
+        Ok(Self { id, mailbox })
+    }
+
+    /// Starts the shell now.
+    pub async fn open(&self) -> Result<(), Error> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Message::Open(reply))?;
+        answer.await.unwrap_or_else(|_| Err(Error::session_destroyed(&self.id)))
+    }
+
+    /// Queues a command. Its sink is told the end in every case.
+    pub fn exec(&self, request: ExecRequest) {
+        if let Err(mpsc::error::SendError(Message::Exec(request))) = self.mailbox.send(Message::Exec(Box::new(request))) {
+            request.sink.finished(Err(Error::session_destroyed(&self.id)));
+        }
+    }
+
+    /// Ends a command: a queued one never runs, a running one is killed. No effect on one that has ended.
+    pub fn interrupt(&self, id: u64, signal: Option<i32>) {
+        let _ = self.send(Message::Interrupt { id, signal });
+    }
+
+    /// Sets and unsets exported variables, in turn with the commands.
+    pub async fn set_env(&self, vars: EnvChange) -> Result<(), Error> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Message::SetEnv { vars, reply })?;
+        answer.await.unwrap_or_else(|_| Err(Error::session_destroyed(&self.id)))
+    }
+
+    /// Ends the session and everything it started; resolves when nothing is left. Commands that wait or run fail with
+    /// `SESSION_DESTROYED`.
+    pub async fn close(&self, grace: Duration) {
+        let (reply, answer) = oneshot::channel();
+        if self.send(Message::Close { grace, reply }).is_ok() {
+            let _ = answer.await;
+        }
+    }
+
+    fn send(&self, message: Message) -> Result<(), Error> {
+        self.mailbox.send(message).map_err(|_| Error::new(Code::SessionDestroyed, format!("session '{}' was deleted", self.id)))
+    }
+}

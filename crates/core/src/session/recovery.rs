@@ -1,0 +1,209 @@
+//! Getting a shell, and getting it back: first start, standby, respawn, and the loss of the supervisor itself.
+
+use super::actor::Session;
+use crate::capabilities;
+use super::scope;
+use super::shell::{Happening, Phase, Shell};
+use crate::driver::Driver;
+use crate::driver::script::ScriptDriver;
+use crate::error::{Code, Error};
+use crate::supervisor::{GroupPlan, Supervisor};
+use nacre_containment::wire::{Order, Report};
+use nacre_containment::{proc_table, signal};
+use std::ffi::OsString;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// Longest time a shell may take from start, `exit` or takeover until it is ready. Large states take a tenth of a second.
+const READY_LIMIT: Duration = Duration::from_secs(20);
+/// How long to wait for the standby of a session whose supervisor was killed.
+const LAST_STATE_LIMIT: Duration = Duration::from_secs(2);
+/// So often a shell that dies at once is started again.
+const MOST_ATTEMPTS: u32 = 3;
+
+impl Session {
+    /// Waits until the shell is ready for a command, and does whatever that takes.
+    pub(super) async fn ready(&mut self) -> Result<(), Error> {
+        let mut attempts = 0;
+        loop {
+            let Some(shell) = self.shell.as_mut() else {
+                self.start().await?;
+                continue;
+            };
+            match shell.phase {
+                Phase::Ready => match shell.driver.upkeep() {
+                    Some(text) => drop(self.internal(&text).await),
+                    None => return Ok(()),
+                },
+                Phase::Busy | Phase::Ending => {
+                    if timeout(READY_LIMIT, shell.next()).await.is_err() {
+                        shell.supervisor.order(&Order::KillShell);
+                    }
+                }
+                Phase::Dead | Phase::Gone if attempts == MOST_ATTEMPTS => {
+                    let message = format!("the shell of session '{}' dies again and again as soon as it is started", self.config.id);
+                    return Err(Error::new(Code::SpawnFailed, message));
+                }
+                Phase::Dead => {
+                    attempts += 1;
+                    self.replace_shell().await?;
+                }
+                Phase::Gone => {
+                    attempts += 1;
+                    self.restart().await?;
+                }
+            }
+        }
+    }
+
+    /// Puts a shell that died in idle time back at once, so that the next command finds it ready. What can not be put
+    /// right is told to the next command.
+    pub(super) async fn mend(&mut self) {
+        if self.shell.as_ref().is_some_and(|shell| matches!(shell.phase, Phase::Dead | Phase::Gone)) {
+            if self.config.survive_exit {
+                drop(self.ready().await);
+            } else {
+                self.terminated = Some(None);
+            }
+        }
+    }
+
+    async fn start(&mut self) -> Result<(), Error> {
+        if !self.config.cwd.is_dir() {
+            return Err(scope::cwd_error(&self.config.cwd));
+        }
+        let bash_env = self.config.env.iter().rfind(|(name, _)| name == "BASH_ENV").map(|(_, value)| value.clone());
+        let driver = self.open_driver(bash_env)?;
+        self.launch(driver).await?;
+        let checked = self.first_answer().await;
+        if checked.is_err() {
+            // Dropping it ends the supervisor and all that.
+            self.shell = None;
+        }
+        checked
+    }
+
+    /// Waits for a shell that is started for the first time, and makes sure that it is one we can work with.
+    async fn first_answer(&mut self) -> Result<(), Error> {
+        let Some(shell) = self.shell.as_mut() else { return Ok(()) };
+        while shell.phase == Phase::Busy {
+            if timeout(READY_LIMIT, shell.next()).await.is_err() {
+                return Err(Error::new(Code::SpawnFailed, format!("'{}' did not become ready", self.config.shell.display())));
+            }
+        }
+        let version = String::from_utf8_lossy(&shell.driver.stored().unwrap_or_default()).into_owned();
+        capabilities::check_version(&self.config.shell, &version).map_err(|message| Error::new(Code::SpawnFailed, message))
+    }
+
+    fn open_driver(&self, bash_env: Option<OsString>) -> Result<Box<dyn Driver>, Error> {
+        let shell = self.config.shell.clone();
+        let opened = match &self.config.fifo_directory {
+            Some(directory) => ScriptDriver::over_fifos(shell, bash_env, directory.clone()).map_err(|error| {
+                let message = format!("the state directory '{}' can not be used: {error}", directory.display());
+                Error::new(Code::StateDirUnavailable, message)
+            }),
+            None => ScriptDriver::over_proc(shell, bash_env).map_err(|error| spawn_failed("open the shell's channels", &error)),
+        };
+        Ok(Box::new(opened?))
+    }
+
+    async fn launch(&mut self, mut driver: Box<dyn Driver>) -> Result<(), Error> {
+        let launch = driver.launch().map_err(|error| spawn_failed("prepare the shell", &error))?;
+        self.groups_made += 1;
+        let group = self.config.group.as_ref().map(|(parent, name)| GroupPlan {
+            parent: parent.clone(),
+            name: format!("{name}-{}", self.groups_made),
+        });
+        let supervisor = Supervisor::start(&self.config.supervisor, launch, &self.config.cwd, &self.config.env, group.as_ref())
+            .map_err(|error| spawn_failed(&format!("run {}", self.config.supervisor.display()), &error))?;
+        match timeout(READY_LIMIT, supervisor.report()).await {
+            Ok(Some(Report::Started { shell, group })) => {
+                let shell = Shell::new(driver, supervisor, shell, group, self.config.cwd.clone())
+                    .map_err(|error| spawn_failed("watch the shell", &error))?;
+                self.shell = Some(shell);
+                Ok(())
+            }
+            Ok(Some(Report::StartFailed { message, .. })) if message.contains("working directory") => {
+                Err(scope::cwd_error(&self.config.cwd))
+            }
+            Ok(Some(Report::StartFailed { message, .. })) => Err(Error::new(Code::SpawnFailed, message)),
+            Ok(_) => Err(Error::new(Code::SpawnFailed, "the supervisor ended before it could start the shell")),
+            Err(_) => Err(Error::new(Code::SpawnFailed, "the supervisor did not answer")),
+        }
+    }
+
+    /// The shell's process is gone. In order of how much is kept: it had saved its state; a snapshot stands by; nothing
+    /// but the state of the last `exit`, or of the start.
+    async fn replace_shell(&mut self) -> Result<(), Error> {
+        let Some(shell) = self.shell.as_mut() else { return Ok(()) };
+        if shell.died_saving && shell.driver.adopt_saved_state() {
+            return self.respawn().await;
+        }
+        self.restarted = true;
+        shell.supervisor.order(&Order::PromoteStandby);
+        loop {
+            match shell.next().await {
+                Happening::Supervisor(Report::Promoted { shell: Some(_) }) => {
+                    return shell.driver.take_over().map_err(|error| spawn_failed("wake the standby", &error));
+                }
+                Happening::Supervisor(Report::Promoted { shell: None }) => return self.respawn().await,
+                Happening::SupervisorGone => return Ok(()),
+                _ => {}
+            }
+        }
+    }
+
+    async fn respawn(&mut self) -> Result<(), Error> {
+        let Some(shell) = self.shell.as_mut() else { return Ok(()) };
+        // The supervisor remembers how to start a shell; launching again only puts the channels in order.
+        shell.driver.launch().map_err(|error| spawn_failed("prepare the shell", &error))?;
+        shell.supervisor.order(&Order::Respawn);
+        loop {
+            match shell.next().await {
+                Happening::Supervisor(Report::Started { .. }) | Happening::SupervisorGone => return Ok(()),
+                Happening::Supervisor(Report::StartFailed { message, .. }) => return Err(Error::new(Code::SpawnFailed, message)),
+                _ => {}
+            }
+        }
+    }
+
+    /// The supervisor was killed. Its shell died with it (parent-death signal); the standby did not and still knows the
+    /// state. It is asked for it, then everything that is left of the session is killed and a new supervisor started.
+    async fn restart(&mut self) -> Result<(), Error> {
+        self.restarted = true;
+        let Some(mut shell) = self.shell.take() else { return Ok(()) };
+        let standby = shell.standby.and_then(proc_table::Stat::read).map(|stat| stat.identity);
+        if standby.is_some() && shell.driver.take_over().is_ok() {
+            let saved = async { while !matches!(shell.next().await, Happening::Shell(crate::driver::Event::Saved)) {} };
+            if timeout(LAST_STATE_LIMIT, saved).await.is_ok() {
+                shell.driver.adopt_saved_state();
+            }
+        }
+        self.sweep(&shell);
+        if let Some(standby) = standby {
+            let _ = signal::send_to(standby, libc::SIGKILL);
+        }
+        self.launch(shell.into_driver()).await
+    }
+
+    /// Kills what a dead supervisor has left: its control group, or whatever still belongs to its session. The latter
+    /// misses processes that have made a session of their own; only a control group holds those.
+    fn sweep(&self, shell: &Shell) {
+        if let Some(group) = shell.session_group() {
+            let _ = group.kill();
+            let mut attempts = 0;
+            while group.remove().is_err() && attempts < 200 {
+                attempts += 1;
+                std::thread::sleep(Duration::from_micros(100));
+            }
+        }
+        let session = shell.supervisor.pid().raw();
+        for stat in proc_table::scan().filter(|stat| stat.session == session) {
+            let _ = signal::send_to(stat.identity, libc::SIGKILL);
+        }
+    }
+}
+
+fn spawn_failed(doing: &str, error: &std::io::Error) -> Error {
+    Error::new(Code::SpawnFailed, format!("can not {doing}: {error}"))
+}

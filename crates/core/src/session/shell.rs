@@ -1,0 +1,242 @@
+//! A shell and everything around it: the driver that talks to it, the supervisor that guards it, its state.
+
+use crate::driver::{Driver, Event};
+use crate::supervisor::Supervisor;
+use nacre_containment::cgroup::Group;
+use nacre_containment::pid::Pid;
+use nacre_containment::proc_table;
+use nacre_containment::wire::{Order, Report};
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio::io::unix::AsyncFd;
+
+/// What the shell is doing, as far as it has told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// It has been given something to do, or is starting.
+    Busy,
+    /// It waits for a command.
+    Ready,
+    /// Its EXIT trap runs or its image is being replaced; it will be ready again.
+    Ending,
+    /// Its process is gone; the supervisor is there.
+    Dead,
+    /// The supervisor is gone, and the shell with it.
+    Gone,
+}
+
+/// Something that has happened.
+#[derive(Clone, Debug)]
+pub enum Happening {
+    /// The shell has told something.
+    Shell(Event),
+    /// The supervisor has told something.
+    Supervisor(Report),
+    /// The supervisor is gone.
+    SupervisorGone,
+}
+
+/// See the module.
+pub struct Shell {
+    /// The conversation.
+    pub driver: Box<dyn Driver>,
+    /// The guard.
+    pub supervisor: Supervisor,
+    /// Where it is in its life.
+    pub phase: Phase,
+    /// The shell's process.
+    pub pid: Pid,
+    /// The snapshot that stands by.
+    pub standby: Option<Pid>,
+    /// Something has run since the snapshot was taken.
+    pub stale: bool,
+    /// In the phase of ending: the state is saved and the user's EXIT trap has run.
+    pub saved: bool,
+    /// `$PWD` at the last report.
+    pub cwd: PathBuf,
+    /// The shell died between the saving of its state and the start of the next image: the state is there.
+    pub died_saving: bool,
+    group: Option<PathBuf>,
+    control: [AsyncFd<Arc<OwnedFd>>; 2],
+    base: [AsyncFd<Arc<OwnedFd>>; 2],
+    /// What the shell has printed outside of a command since the last [`Shell::take_base_output`].
+    base_output: [Vec<u8>; 2],
+    pending: VecDeque<Happening>,
+}
+
+/// Base output is kept for the moment a shell dies with a message; this much is enough for any.
+const MOST_BASE_OUTPUT: usize = 64 * 1024;
+
+impl Shell {
+    /// Joins the parts; the shell itself is starting.
+    pub fn new(driver: Box<dyn Driver>, supervisor: Supervisor, pid: Pid, group: Option<String>, cwd: PathBuf) -> io::Result<Self> {
+        let [control, standby_control] = driver.control();
+        let [output, error] = driver.base_output();
+        Ok(Self {
+            control: [crate::sys::watch(control)?, crate::sys::watch(standby_control)?],
+            base: [crate::sys::watch(output)?, crate::sys::watch(error)?],
+            driver,
+            supervisor,
+            phase: Phase::Busy,
+            pid,
+            standby: None,
+            stale: true,
+            cwd,
+            saved: false,
+            died_saving: false,
+            group: group.map(PathBuf::from),
+            base_output: [Vec::new(), Vec::new()],
+            pending: VecDeque::new(),
+        })
+    }
+
+    /// The next thing that happens. Cancel-safe. Keeps `phase`, `cwd` and the standby up to date, and lets a shell that
+    /// has saved its state go on at once.
+    pub async fn next(&mut self) -> Happening {
+        loop {
+            if let Some(happening) = self.pending.pop_front() {
+                self.note(&happening);
+                return happening;
+            }
+            tokio::select! {
+                biased;
+                source = readable(&self.control) => self.read_control(source),
+                report = self.supervisor.report(), if self.phase != Phase::Gone => {
+                    self.pending.push_back(report.map_or(Happening::SupervisorGone, Happening::Supervisor));
+                }
+                source = readable(&self.base) => self.read_base(source),
+            }
+        }
+    }
+
+    fn read_control(&mut self, source: usize) {
+        let events = self.driver.events().unwrap_or_default();
+        self.pending.extend(events.into_iter().map(Happening::Shell));
+        clear(&self.control[source]);
+    }
+
+    fn read_base(&mut self, source: usize) {
+        let kept = &mut self.base_output[source];
+        loop {
+            kept.reserve(4096);
+            match crate::sys::read_spare(self.base[source].get_ref(), kept, usize::MAX) {
+                Ok(count) if count > 0 => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                _ => break,
+            }
+        }
+        let excess = kept.len().saturating_sub(MOST_BASE_OUTPUT);
+        kept.drain(..excess);
+        clear(&self.base[source]);
+    }
+
+    fn note(&mut self, happening: &Happening) {
+        match happening {
+            Happening::Shell(Event::Ready { cwd, .. }) => {
+                self.phase = Phase::Ready;
+                self.cwd.clone_from(cwd);
+            }
+            Happening::Shell(Event::Ending { cwd, .. }) => {
+                self.phase = Phase::Ending;
+                self.saved = false;
+                self.stale = true;
+                self.cwd.clone_from(cwd);
+            }
+            Happening::Shell(Event::Saved) => {
+                if self.phase == Phase::Gone {
+                    return;
+                }
+                self.phase = Phase::Ending;
+                self.saved = true;
+                if self.driver.resume().is_err() {
+                    self.supervisor.order(&Order::KillShell);
+                }
+            }
+            Happening::Shell(Event::Standby { pid }) => {
+                self.standby = Some(*pid);
+                self.supervisor.order(&Order::Standby { pid: Some(*pid) });
+            }
+            Happening::Supervisor(Report::ShellEnded { .. }) => {
+                self.died_saving = self.phase == Phase::Ending;
+                self.phase = Phase::Dead;
+            }
+            Happening::Supervisor(Report::Promoted { shell }) => {
+                self.standby = None;
+                self.stale = true;
+                if let Some(shell) = shell {
+                    self.pid = *shell;
+                    self.phase = Phase::Busy;
+                }
+            }
+            Happening::Supervisor(Report::Started { shell, group }) => {
+                self.pid = *shell;
+                self.group = group.as_ref().map(PathBuf::from);
+                self.phase = Phase::Busy;
+                self.stale = true;
+            }
+            Happening::Supervisor(Report::Rotated { group }) => self.group = group.as_ref().map(PathBuf::from),
+            Happening::SupervisorGone => self.phase = Phase::Gone,
+            Happening::Supervisor(Report::Killed { .. } | Report::StartFailed { .. }) => {}
+        }
+    }
+
+    /// What the shell has printed outside of commands since the last call.
+    pub fn take_base_output(&mut self) -> [Vec<u8>; 2] {
+        self.read_base(0);
+        self.read_base(1);
+        std::mem::take(&mut self.base_output)
+    }
+
+    /// Makes sure that the next command can be told from what earlier ones left running. Gives the roots to be spared
+    /// when it is killed: none where control groups keep the two apart.
+    pub async fn isolate(&mut self) -> Vec<Pid> {
+        let Some(group) = self.group.clone() else {
+            return [self.pid, self.supervisor.pid()]
+                .into_iter()
+                .flat_map(proc_table::children)
+                .filter(|pid| *pid != self.pid && Some(*pid) != self.standby)
+                .take(4096)
+                .collect();
+        };
+        let known = |pid: &Pid| *pid == self.pid || Some(*pid) == self.standby;
+        if Group::at(group).members().is_ok_and(|members| members.iter().all(known)) {
+            return Vec::new();
+        }
+        self.supervisor.order(&Order::Rotate);
+        loop {
+            match self.next().await {
+                Happening::Supervisor(Report::Rotated { .. }) | Happening::SupervisorGone => return Vec::new(),
+                _ => {}
+            }
+        }
+    }
+
+    /// The driver alone, to be used with another supervisor.
+    pub fn into_driver(self) -> Box<dyn Driver> {
+        self.driver
+    }
+
+    /// The session's control group: the one above that of the foreground.
+    pub fn session_group(&self) -> Option<Group> {
+        self.group.as_ref().and_then(|group| group.parent()).map(Group::at)
+    }
+}
+
+/// Which of two descriptors is readable.
+async fn readable(pair: &[AsyncFd<Arc<OwnedFd>>; 2]) -> usize {
+    tokio::select! {
+        biased;
+        Ok(_) = pair[0].readable() => 0,
+        Ok(_) = pair[1].readable() => 1,
+        else => std::future::pending().await,
+    }
+}
+
+/// Forgets readiness after everything has been read. Safe because the reactor runs on this very thread: nothing can have
+/// been noticed between the read and this call.
+fn clear(fd: &AsyncFd<Arc<OwnedFd>>) {
+    let _ = fd.try_io(tokio::io::Interest::READABLE, |_| Err::<(), _>(io::ErrorKind::WouldBlock.into()));
+}

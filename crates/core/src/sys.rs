@@ -1,0 +1,124 @@
+//! Thin safe wrappers over the system calls that neither the standard library nor nix offers in the form needed.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
+use std::path::Path;
+use tokio::io::unix::AsyncFd;
+
+fn check(result: i32) -> io::Result<i32> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+/// A pipe: read end, write end. Both close on exec, both block.
+pub fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    let mut fds = [0; 2];
+    // SAFETY: pipe2 fills in two descriptors that nobody else owns.
+    unsafe {
+        check(libc::pipe2(fds.as_mut_ptr(), libc::O_CLOEXEC))?;
+        Ok((OwnedFd::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1])))
+    }
+}
+
+/// A file that exists in memory only (memfd_create(2)).
+pub fn memory_file() -> io::Result<OwnedFd> {
+    // SAFETY: the name is a C string; the result is a new descriptor.
+    unsafe { Ok(OwnedFd::from_raw_fd(check(libc::memfd_create(c"nacre".as_ptr(), libc::MFD_CLOEXEC))?)) }
+}
+
+/// Replaces the contents of a file.
+pub fn replace_contents(fd: &OwnedFd, bytes: &[u8]) -> io::Result<()> {
+    // SAFETY: the descriptor is open for as long as the borrow; `ManuallyDrop` keeps it open afterwards.
+    let file = unsafe { std::mem::ManuallyDrop::new(File::from_raw_fd(fd.as_raw_fd())) };
+    file.write_all_at(bytes, 0)?;
+    file.set_len(bytes.len() as u64)
+}
+
+/// Sets O_NONBLOCK on the open file description behind `fd`.
+pub fn set_nonblocking(fd: &impl AsRawFd) -> io::Result<()> {
+    // SAFETY: plain fcntl calls on an open descriptor.
+    unsafe {
+        let flags = check(libc::fcntl(fd.as_raw_fd(), libc::F_GETFL))?;
+        check(libc::fcntl(fd.as_raw_fd(), libc::F_SETFL, flags | libc::O_NONBLOCK))?;
+    }
+    Ok(())
+}
+
+/// Makes the number of `target` refer to what `source` refers to, closing what it referred to before.
+pub fn replace_descriptor(source: &OwnedFd, target: &OwnedFd) -> io::Result<()> {
+    // SAFETY: both descriptors are open and owned; `target` stays a valid descriptor throughout (dup3 is atomic).
+    unsafe { check(libc::dup3(source.as_raw_fd(), target.as_raw_fd(), libc::O_CLOEXEC))? };
+    Ok(())
+}
+
+/// Reads into a buffer's spare room; `Ok(0)` is the end of file.
+pub fn read_spare(fd: &impl AsRawFd, buffer: &mut Vec<u8>, most: usize) -> io::Result<usize> {
+    let spare = buffer.spare_capacity_mut();
+    let room = spare.len().min(most);
+    // SAFETY: the kernel writes at most `room` bytes into memory that belongs to the vector; only what it says it has
+    // written becomes part of the vector.
+    unsafe {
+        let count = libc::read(fd.as_raw_fd(), spare.as_mut_ptr().cast(), room);
+        if count < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        buffer.set_len(buffer.len() + count as usize);
+        Ok(count as usize)
+    }
+}
+
+/// Writes once; may write less than asked.
+pub fn write(fd: &impl AsRawFd, bytes: &[u8]) -> io::Result<usize> {
+    // SAFETY: the pointer and the length describe `bytes`.
+    let count = unsafe { libc::write(fd.as_raw_fd(), bytes.as_ptr().cast(), bytes.len()) };
+    if count < 0 { Err(io::Error::last_os_error()) } else { Ok(count as usize) }
+}
+
+/// How many bytes a pipe holds.
+pub fn bytes_in_pipe(fd: &impl AsRawFd) -> io::Result<usize> {
+    let mut count: libc::c_int = 0;
+    // SAFETY: FIONREAD stores an int through the pointer.
+    unsafe { check(libc::ioctl(fd.as_raw_fd(), libc::FIONREAD, &mut count))? };
+    Ok(count.max(0) as usize)
+}
+
+/// Asks for a larger pipe. The kernel may refuse: its per-user budget is limited (pipe(7)); then it stays as it is.
+pub fn grow_pipe(fd: &impl AsRawFd, bytes: i32) {
+    // SAFETY: a plain fcntl call on an open descriptor.
+    unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETPIPE_SZ, bytes) };
+}
+
+/// Makes a FIFO that only its owner can open.
+pub fn make_fifo(path: &Path) -> io::Result<()> {
+    Ok(nix::unistd::mkfifo(path, nix::sys::stat::Mode::S_IRUSR | nix::sys::stat::Mode::S_IWUSR)?)
+}
+
+/// Options to open a FIFO without waiting for the other side.
+pub fn nonblocking_options(read: bool, write: bool) -> OpenOptions {
+    let mut options = File::options();
+    options.read(read).write(write).custom_flags(libc::O_NONBLOCK);
+    options
+}
+
+/// Makes a directory, and its parents, that only its owner can enter; an existing one must already be the caller's own.
+pub fn create_private_directory(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)?;
+    let owner = std::fs::symlink_metadata(path)?;
+    if !owner.is_dir() || owner.uid() != nix::unistd::geteuid().as_raw() {
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it belongs to somebody else"));
+    }
+    Ok(())
+}
+
+/// Registers a descriptor with the reactor.
+pub fn watch<T: AsRawFd + OwnsDescriptor>(fd: T) -> io::Result<AsyncFd<T>> {
+    // SAFETY: the descriptor is owned by the value that is registered: it stays open and means the same until that value
+    // is given back or dropped, which deregisters it first.
+    unsafe { AsyncFd::register(fd) }.map_err(|error| error.into_parts().1)
+}
+
+/// Values that keep their descriptor open and unchanged for as long as they live.
+pub trait OwnsDescriptor {}
+impl OwnsDescriptor for OwnedFd {}
+impl OwnsDescriptor for std::sync::Arc<OwnedFd> {}
