@@ -1,0 +1,43 @@
+import { describe, expect, it } from 'vitest'
+import type { NativeEvent } from '../lib/boundary'
+import { CallTable } from '../lib/calls'
+
+describe('CallTable', () => {
+  it('gives every pending call its own id above 0', () => {
+    const table = new CallTable(undefined)
+    const ids = Array.from({ length: 1000 }, () => table.add(() => {}))
+    expect(new Set(ids).size).toBe(1000)
+    expect(Math.min(...ids)).toBe(1)
+  })
+
+  it('passes events to their call, and forgets it before its last one', () => {
+    const table = new CallTable(undefined)
+    const seen: string[] = []
+    const listen = (event: NativeEvent) => seen.push(`${event.id} ${event.kind} ${table.size}`)
+    const first = table.add(listen)
+    const second = table.add(listen)
+    table.dispatch({ id: first, kind: 'output' })
+    table.dispatch({ id: second, kind: 'done' })
+    table.dispatch({ id: second, kind: 'done' })
+    table.dispatch({ id: first, kind: 'error' })
+    expect(seen).toEqual(['1 output 2', '2 done 1', '1 error 0'])
+  })
+
+  it('passes log events to the logger, whatever it throws', () => {
+    const seen: string[] = []
+    const keep = (level: string) => (message: string) => {
+      seen.push(`${level} ${message}`)
+      throw new Error('the logger is broken')
+    }
+    const table = new CallTable({
+      debug: keep('debug'),
+      info: keep('info'),
+      warn: keep('warn'),
+      error: keep('error'),
+    })
+    for (const code of ['debug', 'info', 'warn', 'error', 'other']) {
+      table.dispatch({ id: 0, kind: 'log', code, message: 'm' })
+    }
+    expect(seen).toEqual(['debug m', 'info m', 'warn m', 'error m', 'error m'])
+  })
+})

@@ -1,0 +1,28 @@
+/** What a function throws, or a promise rejects with; fails the test when nothing comes. */
+import { OptionError } from '../../lib/errors'
+
+export function thrownBy(action: () => unknown): unknown {
+  try {
+    action()
+  } catch (error) {
+    return error
+  }
+  throw new Error('nothing was thrown')
+}
+
+export async function rejectionOf(promise: Promise<unknown>): Promise<Error> {
+  try {
+    await promise
+  } catch (error) {
+    if (error instanceof Error) return error
+    throw new Error(`rejected with something that is not an Error: ${String(error)}`)
+  }
+  throw new Error('nothing was rejected')
+}
+
+/** The OptionError that a function throws. */
+export function refusalOf(action: () => unknown): OptionError {
+  const error = thrownBy(action)
+  if (error instanceof OptionError) return error
+  throw new Error('what was thrown is not an OptionError', { cause: error })
+}

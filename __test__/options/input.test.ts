@@ -1,0 +1,39 @@
+import { Readable } from 'node:stream'
+import { describe, expect, it } from 'vitest'
+import { commandInput } from '../../lib/options/input'
+import { refusalOf } from '../helpers/thrown'
+
+describe('commandInput', () => {
+  it('encodes text as UTF-8 and takes bytes as they are', () => {
+    expect(commandInput('aü', 'input')).toEqual(Buffer.from([0x61, 0xc3, 0xbc]))
+    const bytes = new Uint8Array([0, 255])
+    expect(commandInput(bytes, 'input')).toBe(bytes)
+  })
+
+  it('takes generators, streams of Node and streams of the web', () => {
+    async function* generate() {
+      yield 'x'
+    }
+    for (const source of [generate(), Readable.from(['x']), new Blob(['x']).stream()]) {
+      expect(commandInput(source, 'input') as unknown).toBe(source)
+    }
+  })
+
+  for (const bad of [
+    null,
+    5,
+    true,
+    {},
+    ['x'],
+    new ArrayBuffer(1),
+    new Uint16Array(1),
+    new Set(['x']),
+    () => 'x',
+  ]) {
+    it(`refuses ${typeof bad} ${String(bad)}`, () => {
+      const error = refusalOf(() => commandInput(bad, 'input'))
+      expect(error.code).toBe('INVALID_OPTION')
+      expect(error.message).toMatch(/^input must be a string, a Uint8Array, an async iterable/)
+    })
+  }
+})

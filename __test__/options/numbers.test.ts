@@ -1,0 +1,40 @@
+import { describe, expect, it } from 'vitest'
+import { byteCount, milliseconds } from '../../lib/options/numbers'
+import { refusalOf } from '../helpers/thrown'
+
+describe('milliseconds', () => {
+  for (const [given, kept] of [
+    [0, 0],
+    [1, 1],
+    [0.5, 1],
+    [1500.2, 1501],
+    [2_147_483_647, 2_147_483_647],
+  ] as const) {
+    it(`takes ${given} as ${kept}`, () => {
+      expect(milliseconds(given, 'timeout')).toBe(kept)
+    })
+  }
+
+  for (const bad of [-1, -0.1, Number.NaN, 2 ** 31, Infinity, -Infinity, '5s', '5', 5n, null, true, [], {}]) {
+    it(`refuses ${typeof bad} ${String(bad)} by name and bounds`, () => {
+      const error = refusalOf(() => milliseconds(bad, 'timeout'))
+      expect(error.code).toBe('INVALID_OPTION')
+      expect(error.message).toMatch(/^timeout must be .* from 0 to 2147483647, not /)
+    })
+  }
+})
+
+describe('byteCount', () => {
+  it('takes whole numbers up to the largest safe one', () => {
+    expect(byteCount(0, 'maxBuffer')).toBe(0)
+    expect(byteCount(Number.MAX_SAFE_INTEGER, 'maxBuffer')).toBe(Number.MAX_SAFE_INTEGER)
+  })
+
+  for (const bad of [-1, 0.5, Number.NaN, 2 ** 53, Infinity, '1024', 1n, null]) {
+    it(`refuses ${typeof bad} ${String(bad)} by name and bounds`, () => {
+      const error = refusalOf(() => byteCount(bad, 'maxBuffer'))
+      expect(error.code).toBe('INVALID_OPTION')
+      expect(error.message).toContain('maxBuffer must be a whole number of bytes from 0 to 9007199254740991')
+    })
+  }
+})

@@ -1,0 +1,75 @@
+import { describe, expect, it } from 'vitest'
+import { milliseconds } from '../../lib/options/numbers'
+import { readOptions } from '../../lib/options/read'
+import { flag } from '../../lib/options/values'
+import { refusalOf } from '../helpers/thrown'
+
+const table = { timeout: milliseconds, check: flag }
+const read = (options: unknown) => readOptions(table, options, 'exec')
+
+describe('readOptions', () => {
+  it('gives what was given, and nothing for undefined', () => {
+    expect(read(undefined)).toEqual({})
+    expect(read({})).toEqual({})
+    expect(read({ timeout: 5, check: undefined })).toEqual({ timeout: 5 })
+  })
+
+  it('names an unknown option and lists the known ones', () => {
+    const error = refusalOf(() => read({ timeOut: 5 }))
+    expect(error.code).toBe('INVALID_OPTION')
+    expect(error.message).toBe('exec has no option "timeOut"; it has: timeout, check')
+  })
+
+  for (const name of ['toString', 'constructor', '__proto__', 'hasOwnProperty', '']) {
+    it(`does not know ${JSON.stringify(name)}, whatever objects inherit`, () => {
+      const options = JSON.parse(`{${JSON.stringify(name)}: 1}`)
+      expect(refusalOf(() => read(options)).message).toContain(`no option ${JSON.stringify(name)}`)
+    })
+  }
+
+  it('refuses an unknown option even when it is undefined', () => {
+    expect(refusalOf(() => read({ timeot: undefined })).message).toContain('timeot')
+  })
+
+  for (const bad of [null, [], ['x'], 'x', 5, true, () => {}, Symbol('x'), 1n]) {
+    it(`refuses ${typeof bad} ${String(bad)} in the place of options`, () => {
+      expect(refusalOf(() => read(bad)).message).toMatch(/^the options of exec must be an object, not /)
+    })
+  }
+
+  it('takes objects without a prototype, frozen ones, proxies and getters', () => {
+    expect(read(Object.assign(Object.create(null), { timeout: 1 }))).toEqual({ timeout: 1 })
+    expect(read(Object.freeze({ timeout: 1 }))).toEqual({ timeout: 1 })
+    expect(read(new Proxy({ timeout: 1 }, {}))).toEqual({ timeout: 1 })
+  })
+
+  it('reads a getter once', () => {
+    let reads = 0
+    const options = {
+      get timeout() {
+        reads++
+        return reads === 1 ? 5 : -1
+      },
+    }
+    expect(read(options)).toEqual({ timeout: 5 })
+    expect(reads).toBe(1)
+  })
+
+  it('does not take inherited properties for options', () => {
+    expect(read(Object.create({ timeout: -1, nonsense: 1 }))).toEqual({})
+  })
+
+  it('refuses what throws when it is read, with the exception as the cause', () => {
+    const cause = new Error('no')
+    const getter = {
+      get timeout(): number {
+        throw cause
+      },
+    }
+    const { proxy, revoke } = Proxy.revocable({}, {})
+    revoke()
+    expect(refusalOf(() => read(getter)).cause).toBe(cause)
+    expect(refusalOf(() => read(proxy)).cause).toBeInstanceOf(TypeError)
+    expect(refusalOf(() => read({ timeout: proxy })).cause).toBeInstanceOf(TypeError)
+  })
+})

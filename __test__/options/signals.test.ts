@@ -1,0 +1,70 @@
+import { describe, expect, it } from 'vitest'
+import { abortSignal, processSignal } from '../../lib/options/signals'
+import { signalName } from '../../lib/signals'
+import { refusalOf } from '../helpers/thrown'
+
+describe('processSignal', () => {
+  it('takes names and numbers', () => {
+    expect(processSignal('SIGTERM', 'killSignal')).toBe(15)
+    expect(processSignal('SIGKILL', 'killSignal')).toBe(9)
+    expect(processSignal(1, 'killSignal')).toBe(1)
+    expect(processSignal(64, 'killSignal')).toBe(64)
+  })
+
+  for (const bad of [
+    'SIGFOO',
+    'TERM',
+    'sigterm',
+    '',
+    '15',
+    'toString',
+    0,
+    -1,
+    65,
+    99,
+    1.5,
+    Number.NaN,
+    null,
+    {},
+    [],
+  ]) {
+    it(`refuses ${typeof bad} ${String(bad)}`, () => {
+      const error = refusalOf(() => processSignal(bad, 'killSignal'))
+      expect(error.code).toBe('INVALID_OPTION')
+      expect(error.message).toMatch(/^killSignal must be .* 1 to 64, not /)
+    })
+  }
+})
+
+describe('signalName', () => {
+  it('names every number from 1 to 64 differently', () => {
+    const names = new Set(Array.from({ length: 64 }, (_, index) => signalName(index + 1)))
+    expect(names.size).toBe(64)
+  })
+
+  it('gives the common name where a number has two', () => {
+    expect(signalName(6)).toBe('SIGABRT')
+    expect(signalName(29)).toBe('SIGIO')
+  })
+
+  it('counts real-time signals from SIGRTMIN as bash does', () => {
+    expect([34, 35, 64].map(signalName) as string[]).toEqual(['SIGRTMIN', 'SIGRTMIN+1', 'SIGRTMIN+30'])
+  })
+})
+
+describe('abortSignal', () => {
+  it('takes signals and what has their shape', () => {
+    const { signal } = new AbortController()
+    expect(abortSignal(signal, 'signal')).toBe(signal)
+    const lookalike = { aborted: false, addEventListener() {}, removeEventListener() {} }
+    expect(abortSignal(lookalike, 'signal') as unknown).toBe(lookalike)
+  })
+
+  for (const bad of [null, 'SIGTERM', 15, {}, new AbortController(), new EventTarget()]) {
+    it(`refuses ${typeof bad} ${String(bad)}`, () => {
+      expect(refusalOf(() => abortSignal(bad, 'signal')).message).toMatch(
+        /^signal must be an AbortSignal, not /,
+      )
+    })
+  }
+})

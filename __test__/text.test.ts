@@ -1,0 +1,66 @@
+import { StringDecoder } from 'node:string_decoder'
+import { describe, expect, it } from 'vitest'
+import { characterBoundary, decodeText } from '../lib/text'
+import { randomBytes } from './helpers/bytes'
+import { longestStall } from './helpers/stall'
+
+const SLICE = 256 * 1024
+
+describe('decodeText', () => {
+  it('decodes what is smaller than a slice', async () => {
+    expect(await decodeText(Buffer.from(''))).toBe('')
+    expect(await decodeText(Buffer.from('aü\u{1f41a}\0\r\n'))).toBe('aü\u{1f41a}\0\r\n')
+  })
+
+  it('replaces invalid bytes and keeps a byte order mark', async () => {
+    expect(await decodeText(Buffer.from([0xff, 0x41, 0xc3]))).toBe('\ufffdA\ufffd')
+    expect(await decodeText(Buffer.from([0xef, 0xbb, 0xbf, 0x41]))).toBe('\ufeffA')
+  })
+
+  it('joins characters that lie across slices', async () => {
+    for (const offset of [0, 1, 2, 3]) {
+      const text = `${'x'.repeat(offset)}${'\u{1f41a}'.repeat(SLICE / 4 + 10)}`
+      expect((await decodeText(Buffer.from(text))) === text).toBe(true)
+    }
+  })
+
+  it('decodes invalid bytes across slices as it would in one piece', async () => {
+    const bytes = randomBytes(SLICE + 64)
+    bytes.fill(0x61, 0, SLICE - 64)
+    for (let round = 0; round < 20; round++) {
+      randomBytes(128).copy(bytes, SLICE - 64)
+      expect((await decodeText(bytes)) === bytes.toString('utf8')).toBe(true)
+    }
+  })
+
+  it('lets the event loop run while it decodes 64 MiB', async () => {
+    const bytes = Buffer.alloc(64 * 1024 * 1024, 'aü€\u{1f41a}')
+    const { stall, value } = await longestStall(() => decodeText(bytes))
+    expect(value.length).toBeGreaterThan(SLICE)
+    expect(stall).toBeLessThan(20)
+  })
+})
+
+describe('characterBoundary', () => {
+  it('never splits what decodes as one character', () => {
+    for (let round = 0; round < 5000; round++) {
+      const bytes = randomBytes(12)
+      const at = round % 13
+      const cut = characterBoundary(bytes, at)
+      expect(cut).toBeGreaterThan(at - 4)
+      expect(cut).toBeLessThanOrEqual(at)
+      expect(bytes.toString('utf8', 0, cut) + bytes.toString('utf8', cut)).toBe(bytes.toString('utf8'))
+    }
+  })
+})
+
+describe('StringDecoder, which the events are decoded with', () => {
+  it('gives the same text however the bytes are cut', () => {
+    for (let round = 0; round < 5000; round++) {
+      const bytes = randomBytes(12)
+      const decoder = new StringDecoder('utf8')
+      const text = Array.from(bytes, (byte) => decoder.write(Buffer.from([byte]))).join('') + decoder.end()
+      expect(text).toBe(bytes.toString('utf8'))
+    }
+  })
+})

@@ -1,0 +1,15 @@
+/**
+ * AbortSignal for calls: checked before anything runs, listened to while it runs, let go of always.
+ */
+import { AbortError } from './errors'
+
+/** Throws an AbortError when the signal is aborted already. */
+export function refuseAborted(signal: AbortSignal | undefined): void {
+  if (signal?.aborted) throw new AbortError(signal.reason)
+}
+
+/** Calls `stop` when the signal is aborted. Returns the function that removes the listener. */
+export function onAbort(signal: AbortSignal | undefined, stop: () => void): () => void {
+  signal?.addEventListener('abort', stop, { once: true })
+  return () => signal?.removeEventListener('abort', stop)
+}

@@ -1,0 +1,85 @@
+/**
+ * The errors that callers see, and the one table of their codes.
+ *
+ * SandboxError is for what goes wrong at run time. A bad argument is an OptionError, which is a TypeError, so that
+ * a mistake in the calling program is told from a failure of a command. Both carry `code`.
+ */
+import type { Encoding, ExecResult, OptionErrorCode, SandboxErrorCode } from '../index'
+
+/** Every code of SandboxError, with the sentence for when the engine gives none. */
+const MEANINGS: Record<SandboxErrorCode, string> = {
+  COMMAND_FAILED: 'the command failed',
+  COMMAND_TIMEOUT: 'the command ran longer than its timeout',
+  CWD_NOT_FOUND: 'the working directory does not exist',
+  ENGINE_ERROR: 'the engine failed',
+  SANDBOX_DESTROYED: 'the sandbox has been destroyed',
+  SESSION_ALREADY_EXISTS: 'there is a session of this id already',
+  SESSION_DESTROYED: 'the session was deleted while the call was pending',
+  SESSION_NOT_FOUND: 'there is no session of this id',
+  SESSION_TERMINATED: 'the session ended while the call was pending',
+  SPAWN_FAILED: 'a process could not be started',
+  STATE_DIR_UNAVAILABLE: 'the state directory cannot be used',
+}
+
+interface RunErrorOptions extends ErrorOptions {
+  result?: ExecResult<Encoding>
+}
+
+export class SandboxError extends Error {
+  static {
+    Object.defineProperty(SandboxError.prototype, 'name', { value: 'SandboxError' })
+  }
+
+  readonly code: SandboxErrorCode
+  declare readonly result?: ExecResult<Encoding>
+
+  constructor(code: SandboxErrorCode, message: string, options: RunErrorOptions = {}) {
+    super(message, options)
+    this.code = code
+    attachResult(this, options.result)
+  }
+}
+
+/** A bad argument. Its name stays 'TypeError', as it is with Node's own argument errors. */
+export class OptionError extends TypeError {
+  readonly code: OptionErrorCode
+
+  constructor(code: OptionErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.code = code
+  }
+}
+
+/** The rejection after an abort: `cause` is the signal's reason, `result` is there when the command had started. */
+export class AbortError extends Error {
+  static {
+    Object.defineProperty(AbortError.prototype, 'name', { value: 'AbortError' })
+  }
+
+  readonly code = 'ABORT_ERR'
+  declare readonly result?: ExecResult<Encoding>
+
+  constructor(reason: unknown, result?: ExecResult<Encoding>) {
+    super('the command was aborted', { cause: reason })
+    attachResult(this, result)
+  }
+}
+
+/** The SandboxError for an error event of the engine. A code that is not in the table is an ENGINE_ERROR. */
+export function engineError(
+  code: string | undefined,
+  message: string | undefined,
+  options?: RunErrorOptions,
+) {
+  const known = isKnown(code) ? code : 'ENGINE_ERROR'
+  return new SandboxError(known, message || MEANINGS[known], options)
+}
+
+function isKnown(code: string | undefined): code is SandboxErrorCode {
+  return code !== undefined && Object.hasOwn(MEANINGS, code)
+}
+
+/** Only a failed run has the property, and it stays out of what `console.log(error)` prints: it can be megabytes. */
+function attachResult(error: Error, result: ExecResult<Encoding> | undefined): void {
+  if (result !== undefined) Object.defineProperty(error, 'result', { value: result, enumerable: false })
+}

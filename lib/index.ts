@@ -1,0 +1,3 @@
+/** What `nacre` exports. The public types are in `index.d.ts` at the top, written by hand. */
+export { OptionError, SandboxError } from './errors'
+export { Sandbox } from './sandbox'

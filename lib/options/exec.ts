@@ -1,0 +1,108 @@
+/**
+ * The options of exec, and how they become the request that crosses the boundary.
+ */
+import type { NativeExec } from '../boundary'
+import { type CheckedCommand, readCommand, showCommand } from './command'
+import { envChanges } from './env'
+import { identifier } from './ids'
+import { type CheckedInput, commandInput } from './input'
+import { byteCount, milliseconds } from './numbers'
+import { directory } from './paths'
+import { type OptionValues, readArgument, readOptions } from './read'
+import { abortSignal, processSignal } from './signals'
+import { callback, encoding, flag } from './values'
+
+/** The session that exists by itself. */
+export const DEFAULT_SESSION = 'default'
+
+/** Option names of `session.exec`. */
+const sessionExecOptions = {
+  cwd: directory,
+  env: envChanges,
+  timeout: milliseconds,
+  signal: abortSignal,
+  killSignal: processSignal,
+  forceKillAfterDelay: milliseconds,
+  input: commandInput,
+  encoding,
+  stripFinalNewline: flag,
+  maxBuffer: byteCount,
+  check: flag,
+  onOutput: callback,
+  onStart: callback,
+  onComplete: callback,
+  onError: callback,
+}
+
+/** Option names of `sandbox.exec`. */
+const execOptions = { ...sessionExecOptions, sessionId: identifier }
+
+/** What a sandbox sets for all its commands. */
+export interface ExecDefaults {
+  timeout: number
+  maxBuffer: number
+  killSignal: number
+  forceKillAfterDelay: number
+}
+
+/** One exec, checked: the request, and what happens on this side of the boundary. */
+export interface ExecPlan {
+  request: NativeExec
+  /** The command as it is shown in the result. */
+  command: string
+  input: CheckedInput | undefined
+  signal: AbortSignal | undefined
+  stripFinalNewline: boolean
+  check: boolean
+  callbacks: Pick<OptionValues<typeof execOptions>, 'onOutput' | 'onStart' | 'onComplete' | 'onError'>
+}
+
+/** Checks the arguments of `sandbox.exec`. Throws OptionError. */
+export function planExec(command: unknown, options: unknown, defaults: ExecDefaults): ExecPlan {
+  const checked = readArgument(readCommand, command, 'command')
+  const values = readOptions(execOptions, options, 'exec')
+  return plan(checked, values, values.sessionId ?? DEFAULT_SESSION, defaults)
+}
+
+/** Checks the arguments of `session.exec`, where the session is given. Throws OptionError. */
+export function planSessionExec(
+  sessionId: string,
+  command: unknown,
+  options: unknown,
+  defaults: ExecDefaults,
+): ExecPlan {
+  const checked = readArgument(readCommand, command, 'command')
+  return plan(checked, readOptions(sessionExecOptions, options, 'session.exec'), sessionId, defaults)
+}
+
+function plan(
+  command: CheckedCommand,
+  values: OptionValues<typeof sessionExecOptions>,
+  sessionId: string,
+  defaults: ExecDefaults,
+): ExecPlan {
+  const { input, signal, stripFinalNewline = false, check = false } = values
+  const { onOutput, onStart, onComplete, onError } = values
+  const request: NativeExec = {
+    sessionId,
+    ...command,
+    cwd: values.cwd,
+    envNames: values.env?.names,
+    envValues: values.env?.values,
+    timeout: values.timeout ?? defaults.timeout,
+    killSignal: values.killSignal ?? defaults.killSignal,
+    forceKillAfterDelay: values.forceKillAfterDelay ?? defaults.forceKillAfterDelay,
+    maxBuffer: values.maxBuffer ?? defaults.maxBuffer,
+    encoding: values.encoding ?? 'utf8',
+    input: inputKind(input),
+    inputBytes: input instanceof Uint8Array ? input : undefined,
+    events: onOutput !== undefined || onStart !== undefined,
+  }
+  const callbacks = { onOutput, onStart, onComplete, onError }
+  return { request, command: showCommand(command), input, signal, stripFinalNewline, check, callbacks }
+}
+
+function inputKind(input: CheckedInput | undefined): NativeExec['input'] {
+  if (input === undefined) return 'none'
+  return input instanceof Uint8Array ? 'bytes' : 'stream'
+}

@@ -1,0 +1,16 @@
+/**
+ * Reader for ids of sessions. An id can become a file name, so it must not lead anywhere.
+ */
+import { OptionError } from '../errors'
+import { describe } from './read'
+
+const ID = /^[A-Za-z0-9._-]{1,128}$/
+
+/** 1 to 128 characters of A-Z a-z 0-9 . _ - but neither '.' nor '..'. */
+export function identifier(value: unknown, name: string): string {
+  if (typeof value === 'string' && ID.test(value) && value !== '.' && value !== '..') return value
+  throw new OptionError(
+    'INVALID_ID',
+    `${name} must be 1 to 128 characters of A-Z a-z 0-9 . _ - and not '.' or '..', not ${describe(value)}`,
+  )
+}

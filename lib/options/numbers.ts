@@ -1,0 +1,26 @@
+/**
+ * Readers for numbers: times in milliseconds and sizes in bytes. No conversion from strings, no NaN, no wrapping.
+ */
+import { OptionError } from '../errors'
+import { describe } from './read'
+
+/** The longest time that timers can hold: 2^31-1 ms, about 24.8 days. */
+export const MAX_MILLISECONDS = 2_147_483_647
+
+/** Milliseconds from 0 to MAX_MILLISECONDS. A fraction is rounded up, so that 0.5 does not become 0, which means none. */
+export function milliseconds(value: unknown, name: string): number {
+  if (typeof value === 'number' && value >= 0 && value <= MAX_MILLISECONDS) return Math.ceil(value)
+  throw new OptionError(
+    'INVALID_OPTION',
+    `${name} must be a number of milliseconds from 0 to ${MAX_MILLISECONDS}, not ${describe(value)}`,
+  )
+}
+
+/** A whole number of bytes from 0 to Number.MAX_SAFE_INTEGER. */
+export function byteCount(value: unknown, name: string): number {
+  if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0) return value
+  throw new OptionError(
+    'INVALID_OPTION',
+    `${name} must be a whole number of bytes from 0 to ${Number.MAX_SAFE_INTEGER}, not ${describe(value)}`,
+  )
+}

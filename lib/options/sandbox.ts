@@ -1,0 +1,109 @@
+/**
+ * The options of a sandbox and of its sessions, with their defaults.
+ */
+import os from 'node:os'
+import path from 'node:path'
+import type { Logger } from '../../index'
+import type { NativeConfig, NativeSession } from '../boundary'
+import { completeEnv, envChanges } from './env'
+import type { ExecDefaults } from './exec'
+import { identifier } from './ids'
+import { byteCount, milliseconds } from './numbers'
+import { directory, filePath } from './paths'
+import { readOptions } from './read'
+import { processSignal } from './signals'
+import { flag, logger } from './values'
+
+/** Option names of `new Sandbox`. */
+const sandboxOptions = {
+  cwd: directory,
+  env: envChanges,
+  extendEnv: flag,
+  shell: filePath,
+  timeout: milliseconds,
+  maxBuffer: byteCount,
+  killSignal: processSignal,
+  forceKillAfterDelay: milliseconds,
+  surviveExit: flag,
+  stateDir: directory,
+  logger,
+}
+
+/** Option names of `createSession`. */
+const sessionOptions = { id: identifier, cwd: directory, env: envChanges, surviveExit: flag }
+
+/** Option names of `setEnvVars`. */
+export const setEnvVarsOptions = { sessionId: identifier }
+
+/** 64 MiB. */
+const DEFAULT_MAX_BUFFER_BYTES = 64 * 1024 * 1024
+const DEFAULT_FORCE_KILL_MS = 5000
+
+/** The configuration of the engine but for the supervisor, which is found when the addon is loaded. */
+export type SandboxConfig = Omit<NativeConfig, 'supervisor'>
+
+/** A sandbox's options, checked. */
+export interface SandboxPlan {
+  config: SandboxConfig
+  defaults: ExecDefaults
+  logger: Logger | undefined
+}
+
+/**
+ * Checks the options of `new Sandbox` and takes the snapshot of this process's directory and environment.
+ *
+ * NACRE_TRANSPORT=fifo and NACRE_CONTAINMENT=subreaper force the fallbacks of the engine, for tests.
+ */
+export function planSandbox(options: unknown): SandboxPlan {
+  const values = readOptions(sandboxOptions, options, 'Sandbox')
+  const env = completeEnv(values.env, values.extendEnv ?? true)
+  return {
+    config: {
+      cwd: absolute(values.cwd ?? '.'),
+      envNames: env.names,
+      envValues: env.values,
+      shell: values.shell,
+      surviveExit: values.surviveExit ?? true,
+      stateDir: values.stateDir === undefined ? defaultStateDir() : absolute(values.stateDir),
+      transport: process.env.NACRE_TRANSPORT === 'fifo' ? 'fifo' : undefined,
+      containment: process.env.NACRE_CONTAINMENT === 'subreaper' ? 'subreaper' : undefined,
+      log: values.logger !== undefined,
+    },
+    defaults: {
+      timeout: values.timeout ?? 0,
+      maxBuffer: values.maxBuffer ?? DEFAULT_MAX_BUFFER_BYTES,
+      killSignal: values.killSignal ?? os.constants.signals.SIGTERM,
+      forceKillAfterDelay: values.forceKillAfterDelay ?? DEFAULT_FORCE_KILL_MS,
+    },
+    logger: values.logger,
+  }
+}
+
+/** Checks the options of `createSession`. `base` is the sandbox's directory. */
+export function planSession(options: unknown, base: string, freshId: () => string): NativeSession {
+  const values = readOptions(sessionOptions, options, 'createSession')
+  return {
+    sessionId: values.id ?? freshId(),
+    cwd: values.cwd === undefined ? undefined : path.resolve(base, values.cwd),
+    envNames: values.env?.names,
+    envValues: values.env?.values,
+    surviveExit: values.surviveExit,
+  }
+}
+
+function defaultStateDir(): string {
+  return path.join(os.tmpdir(), `nacre-${process.getuid?.() ?? 'user'}`)
+}
+
+/**
+ * The path against this process's directory. When that has been deleted, process.cwd() throws; the path then stays as
+ * the shell last knew it, and the first call says that it does not exist.
+ */
+function absolute(file: string): string {
+  if (path.isAbsolute(file)) return path.normalize(file)
+  try {
+    return path.resolve(file)
+  } catch {
+    return path.resolve('/', process.env.PWD ?? '(deleted)', file)
+  }
+}

@@ -1,0 +1,37 @@
+/**
+ * Readers for the simple kinds of option: flags, callbacks, encodings, loggers.
+ */
+import type { Encoding, Logger } from '../../index'
+import { OptionError } from '../errors'
+import { describe } from './read'
+
+export function flag(value: unknown, name: string): boolean {
+  if (typeof value === 'boolean') return value
+  throw new OptionError('INVALID_OPTION', `${name} must be true or false, not ${describe(value)}`)
+}
+
+/** Any function; its parameters are those that the public types give the option. */
+export function callback(value: unknown, name: string): (...parameters: unknown[]) => unknown {
+  if (typeof value === 'function') return value as (...parameters: unknown[]) => unknown
+  throw new OptionError('INVALID_OPTION', `${name} must be a function, not ${describe(value)}`)
+}
+
+export function encoding(value: unknown, name: string): Encoding {
+  if (value === 'utf8' || value === 'buffer') return value
+  throw new OptionError('INVALID_OPTION', `${name} must be 'utf8' or 'buffer', not ${describe(value)}`)
+}
+
+/** An object with the four methods of a logger; they may be inherited, as those of console and of classes are. */
+export function logger(value: unknown, name: string): Logger {
+  const candidate =
+    typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : undefined
+  for (const method of ['debug', 'info', 'warn', 'error']) {
+    if (typeof candidate?.[method] !== 'function') {
+      throw new OptionError(
+        'INVALID_OPTION',
+        `${name} must have the methods debug, info, warn and error; ${method} is missing`,
+      )
+    }
+  }
+  return value as Logger
+}

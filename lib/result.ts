@@ -1,0 +1,131 @@
+/**
+ * What a run came to: the one place that builds results and decides which error a caller gets.
+ */
+import type { Encoding, ExecResult, Output } from '../index'
+import type { NativeResult } from './boundary'
+import { AbortError, engineError, SandboxError } from './errors'
+import { interleaveBytes, interleaveText } from './interleave'
+import type { ExecPlan } from './options/exec'
+import type { RunEnd } from './run'
+import { signalName } from './signals'
+import { decodeText } from './text'
+
+type AnyResult = ExecResult<Encoding>
+type AnyOutput = Output<Encoding>
+
+/** The result of a run, or the error that stands for it, thrown. */
+export async function conclude(plan: ExecPlan, end: RunEnd): Promise<AnyResult> {
+  const result = end.result && (await buildResult(plan, end.result))
+  const failure = chooseFailure(plan, end, result)
+  if (failure !== undefined) throw failure.error
+  return result as AnyResult
+}
+
+/** The precedence: engine error > exception of the caller's code > timeout > abort > failed check. */
+export function chooseFailure(
+  plan: ExecPlan,
+  end: RunEnd,
+  result: AnyResult | undefined,
+): { error: unknown } | undefined {
+  if (end.error) return { error: engineError(end.error.code, end.error.message, { result }) }
+  if (end.thrown) return { error: end.thrown.value }
+  if (result === undefined) return { error: engineError('ENGINE_ERROR', 'the engine gave no result') }
+  const subject = `\`${result.command.length > 200 ? `${result.command.slice(0, 200)}...` : result.command}\``
+  if (result.timedOut) {
+    const message = `${subject} ran longer than its timeout of ${plan.request.timeout} ms`
+    return { error: new SandboxError('COMMAND_TIMEOUT', message, { result }) }
+  }
+  if (result.isCanceled)
+    return { error: new AbortError(plan.signal?.reason, hasRun(end.result) ? result : undefined) }
+  if (plan.check && !result.success) {
+    const ending = result.signal === null ? `with exit code ${result.exitCode}` : `by ${result.signal}`
+    return { error: new SandboxError('COMMAND_FAILED', `${subject} ended ${ending}`, { result }) }
+  }
+  return undefined
+}
+
+/** A command that was cancelled in the queue has no time at which it started. */
+function hasRun(result: NativeResult | undefined): boolean {
+  return result !== undefined && result.startedAt > 0
+}
+
+/** The public result of a native one. Text above 1 MiB is decoded here, in slices. */
+export async function buildResult(plan: ExecPlan, native: NativeResult): Promise<AnyResult> {
+  const { encoding, sessionId } = plan.request
+  const stdout = await decode(native.stdout, encoding)
+  const stderr = await decode(native.stderr, encoding)
+  const strip = plan.stripFinalNewline ? stripFinalNewline : (output: AnyOutput) => output
+  const exitCode = native.exitCode ?? null
+  const dropped = { stdout: native.droppedStdout, stderr: native.droppedStderr }
+  const result = {
+    success: exitCode === 0 && !native.timedOut && !native.isCanceled,
+    exitCode,
+    signal: native.signal === undefined ? null : signalName(native.signal),
+    stdout: strip(stdout),
+    stderr: strip(stderr),
+    command: plan.command,
+    sessionId,
+    cwd: native.cwd,
+    duration: native.duration,
+    timestamp: new Date(native.startedAt).toISOString(),
+    timedOut: native.timedOut,
+    isCanceled: native.isCanceled,
+    truncated: dropped.stdout + dropped.stderr > 0 ? dropped : null,
+    sessionRestarted: native.sessionRestarted,
+  }
+  return defineLazily(result, 'all', allOutput(native, stdout, stderr, strip))
+}
+
+async function decode(output: string | Buffer, encoding: Encoding): Promise<AnyOutput> {
+  return encoding === 'utf8' && typeof output !== 'string' ? decodeText(output) : output
+}
+
+/** How to get `all`. The closure keeps the bytes only where the text alone does not tell where they were cut. */
+function allOutput(
+  native: NativeResult,
+  stdout: AnyOutput,
+  stderr: AnyOutput,
+  strip: (output: AnyOutput) => AnyOutput,
+): () => AnyOutput {
+  const { order } = native
+  if (order === undefined) return () => strip(stdout.length > 0 ? stdout : stderr)
+  if (typeof stdout !== 'string' || typeof stderr !== 'string') {
+    return () => strip(interleaveBytes(stdout as Uint8Array, stderr as Uint8Array, order))
+  }
+  const out = { text: stdout, bytes: bytesBehind(stdout, native.stdout) }
+  const err = { text: stderr, bytes: bytesBehind(stderr, native.stderr) }
+  return () => strip(interleaveText(out, err, order))
+}
+
+function bytesBehind(text: string, output: string | Buffer): Buffer | undefined {
+  return typeof output !== 'string' && output.length !== text.length ? output : undefined
+}
+
+/** Adds an enumerable property that is computed at its first read and is a plain one from then on. */
+function defineLazily<T extends object, K extends string, V>(
+  target: T,
+  name: K,
+  compute: () => V,
+): T & Record<K, V> {
+  Object.defineProperty(target, name, {
+    enumerable: true,
+    configurable: true,
+    get() {
+      const value = compute()
+      Object.defineProperty(target, name, { value, enumerable: true, configurable: true, writable: true })
+      return value
+    },
+  })
+  return target as T & Record<K, V>
+}
+
+/** Without one final \n or \r\n. */
+export function stripFinalNewline(output: AnyOutput): AnyOutput {
+  const end = output.length
+  if (typeof output === 'string') {
+    if (!output.endsWith('\n')) return output
+    return output.slice(0, output.endsWith('\r\n') ? end - 2 : end - 1)
+  }
+  if (output[end - 1] !== 0x0a) return output
+  return output.subarray(0, output[end - 2] === 0x0d ? end - 2 : end - 1)
+}

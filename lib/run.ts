@@ -1,0 +1,101 @@
+/**
+ * One run of a command on this side of the boundary: from the request to its one last event.
+ *
+ * It says how the run ended and leaves what that means to `result.ts`. Exceptions of the observer are kept and kill
+ * the command; they never reach the addon, where they would be an uncaught exception of the host.
+ */
+import type { NativeEvent, NativeExec, NativeResult } from './boundary'
+import type { Engine, PendingCall } from './engine'
+
+/** Told about a run while it goes on. May throw. */
+export interface RunObserver {
+  start(pid: number): void
+  /** `stream`: 1 is stdout, 2 is stderr. */
+  output(stream: number, data: Buffer): void
+  /** After the last output. */
+  end(): void
+}
+
+/** How a run ended. */
+export interface RunEnd {
+  result?: NativeResult
+  /** The engine could not bring the run to its end; `result` is what it has so far. */
+  error?: { code: string | undefined; message: string | undefined }
+  /** The first thing that the observer or the input threw. */
+  thrown?: { value: unknown }
+}
+
+export class Run {
+  readonly ended: Promise<RunEnd>
+  readonly #engine: Engine
+  readonly #observer: RunObserver | undefined
+  readonly #call: PendingCall
+  #pending = true
+  #thrown: RunEnd['thrown']
+
+  /** Starts at once. Throws what `Engine.begin` throws. */
+  constructor(engine: Engine, request: NativeExec, observer: RunObserver | undefined) {
+    this.#engine = engine
+    this.#observer = observer
+    const { promise, resolve } = withResolvers<RunEnd>()
+    this.ended = promise
+    this.#call = engine.begin(
+      (native, id) => native.exec(id, request),
+      (event) => this.#receive(event, resolve),
+    )
+  }
+
+  /** Ends the command: a queued one never runs, a running one is killed. No effect after the end. */
+  interrupt(): void {
+    if (this.#pending) this.#call.native.interrupt(this.#call.id, null)
+  }
+
+  /** Ends the command because of an exception of the caller's code, the first of which is kept. */
+  fail(value: unknown): void {
+    this.#thrown ??= { value }
+    this.interrupt()
+  }
+
+  /** Writes to standard input; resolves when the pipe took it, or the command has ended. */
+  async write(data: Uint8Array): Promise<void> {
+    if (this.#pending)
+      await this.#engine.call((native, writeId) => native.write(this.#call.id, writeId, data))
+  }
+
+  /** Gives the command the end of its input. */
+  closeInput(): void {
+    if (this.#pending) this.#call.native.closeInput(this.#call.id)
+  }
+
+  #receive(event: NativeEvent, resolve: (end: RunEnd) => void): void {
+    if (event.kind === 'start') {
+      this.#tell((observer) => observer.start(event.pid ?? 0))
+    } else if (event.kind === 'output') {
+      this.#tell((observer) => observer.output(event.stream ?? 0, event.data ?? Buffer.alloc(0)))
+      this.#call.native.credit(event.id, 1)
+    } else {
+      this.#tell((observer) => observer.end())
+      this.#pending = false
+      const error = event.kind === 'error' ? { code: event.code, message: event.message } : undefined
+      resolve({ result: event.result, error, thrown: this.#thrown })
+    }
+  }
+
+  /** An observer that threw is not told anything any more. */
+  #tell(notify: (observer: RunObserver) => void): void {
+    if (this.#observer === undefined || this.#thrown !== undefined) return
+    try {
+      notify(this.#observer)
+    } catch (error) {
+      this.fail(error)
+    }
+  }
+}
+
+function withResolvers<T>(): { promise: Promise<T>; resolve: (value: T) => void } {
+  let resolve: (value: T) => void = () => {}
+  const promise = new Promise<T>((settle) => {
+    resolve = settle
+  })
+  return { promise, resolve }
+}

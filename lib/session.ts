@@ -1,0 +1,62 @@
+/**
+ * A session as callers hold it: an id and the calls that run in it. The state itself lives in the session's shell.
+ */
+import type {
+  Command,
+  Encoding,
+  EnvChanges,
+  ExecResult,
+  Session as PublicSession,
+  SessionExecOptions,
+} from '../index'
+import type { Engine } from './engine'
+import { SandboxError } from './errors'
+import { exec } from './exec'
+import { envChanges } from './options/env'
+import { type ExecDefaults, planSessionExec } from './options/exec'
+import { readArgument } from './options/read'
+
+export class Session implements PublicSession {
+  readonly id: string
+  readonly #engine: Engine
+  readonly #defaults: ExecDefaults
+
+  constructor(id: string, engine: Engine, defaults: ExecDefaults) {
+    this.id = id
+    this.#engine = engine
+    this.#defaults = defaults
+  }
+
+  async exec<E extends Encoding = 'utf8'>(
+    command: Command,
+    options?: SessionExecOptions<E>,
+  ): Promise<ExecResult<E>> {
+    const plan = planSessionExec(this.id, command, options, this.#defaults)
+    return (await exec(this.#engine, plan)) as ExecResult<E>
+  }
+
+  async setEnvVars(vars: EnvChanges): Promise<void> {
+    await setSessionEnv(this.#engine, this.id, vars)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    try {
+      await this.#engine.call((native, id) => native.deleteSession(id, this.id))
+    } catch (error) {
+      if (!isGone(error)) throw error
+    }
+  }
+}
+
+/** Checks the variables and sets them in a session, in its turn. */
+export async function setSessionEnv(engine: Engine, sessionId: string, vars: unknown): Promise<void> {
+  const { names, values } = readArgument(envChanges, vars, 'vars')
+  await engine.call((native, id) => native.setEnv(id, sessionId, names, values))
+}
+
+function isGone(error: unknown): boolean {
+  return (
+    error instanceof SandboxError &&
+    (error.code === 'SESSION_NOT_FOUND' || error.code === 'SANDBOX_DESTROYED')
+  )
+}

@@ -1,0 +1,64 @@
+/**
+ * Builds everything that a run needs: `dist/` from TypeScript, and the addon with its supervisor into `native/<build>/`.
+ *
+ *   node scripts/build.mjs [--debug]      default: release
+ *
+ * The supervisor is linked statically, so that it starts fast and runs in any root directory. Files are put in place
+ * by rename: a program that has the old addon loaded keeps it.
+ */
+import { execFileSync } from 'node:child_process'
+import { copyFileSync, mkdirSync, renameSync, rmSync } from 'node:fs'
+import path from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
+
+/** Runs a program in the repository with its output shown; throws when it fails. */
+function run(program, args, env = {}) {
+  execFileSync(program, args, {
+    cwd: root,
+    stdio: ['ignore', 'inherit', 'inherit'],
+    env: { ...process.env, ...env },
+  })
+}
+
+/** The target triple of this machine, like x86_64-unknown-linux-gnu. */
+function hostTriple() {
+  const about = execFileSync('rustc', ['-vV'], { cwd: root, encoding: 'utf8' })
+  const triple = /^host: (.+)$/m.exec(about)?.[1]
+  if (triple === undefined) throw new Error(`rustc -vV names no host:\n${about}`)
+  return triple
+}
+
+/** Compiles `lib/` to `dist/`, which holds nothing else afterwards. */
+export function buildTypeScript() {
+  rmSync(path.join(root, 'dist'), { recursive: true, force: true })
+  run(process.execPath, [path.join(root, 'node_modules/typescript/bin/tsc'), '-p', '.'])
+}
+
+/** Compiles the crates and copies the two artifacts. `build` is 'debug' or 'release'. */
+export function buildNative(build) {
+  const profile = build === 'release' ? ['--release'] : []
+  const triple = hostTriple()
+  const flags = `CARGO_TARGET_${triple.toUpperCase().replaceAll('-', '_')}_RUSTFLAGS`
+  run('cargo', ['build', '--locked', '--package', 'nacre', ...profile])
+  run('cargo', ['build', '--locked', '--package', 'nacre-supervisor', '--target', triple, ...profile], {
+    [flags]: '-C target-feature=+crt-static',
+  })
+  const target = path.resolve(root, process.env.CARGO_TARGET_DIR ?? 'target')
+  put(path.join(target, build, 'libnacre.so'), build, 'nacre.node')
+  put(path.join(target, triple, build, 'nacre-supervisor'), build, 'nacre-supervisor')
+}
+
+function put(artifact, build, name) {
+  const directory = path.join(root, 'native', build)
+  const temporary = path.join(directory, `${name}.${process.pid}.tmp`)
+  mkdirSync(directory, { recursive: true })
+  copyFileSync(artifact, temporary)
+  renameSync(temporary, path.join(directory, name))
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  buildTypeScript()
+  buildNative(process.argv.includes('--debug') ? 'debug' : 'release')
+}

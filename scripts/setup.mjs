@@ -1,0 +1,60 @@
+/**
+ * Makes a fresh clone ready to run: checks the tools, installs the dependencies, builds. Uses Node's own modules only,
+ * since there is nothing else yet.
+ *
+ *   node scripts/setup.mjs [--debug]      default: release
+ *
+ * A missing tool is one sentence that says what to do, and exit code 1.
+ */
+import { execFileSync } from 'node:child_process'
+import { statSync } from 'node:fs'
+import path from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { buildNative, buildTypeScript } from './build.mjs'
+
+const MIN_NODE = 20
+const MIN_BASH = [4, 4]
+const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
+
+/** What a program says about its version, or undefined when it cannot be run. */
+function ask(program, args) {
+  try {
+    return execFileSync(program, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] })
+  } catch {
+    return undefined
+  }
+}
+
+/** The sentence about the first thing that is missing. */
+function findProblem() {
+  if (process.platform !== 'linux') return `nacre runs on Linux only, and this is ${process.platform}.`
+  if (Number.parseInt(process.versions.node, 10) < MIN_NODE) {
+    return `nacre needs Node.js ${MIN_NODE} or newer, and this is ${process.versions.node}: install a newer one.`
+  }
+  const bash = ask('bash', ['-c', 'echo $BASH_VERSION'])
+  if (bash === undefined) return 'nacre needs bash 4.4 or newer, and there is none on PATH: install bash.'
+  const [major, minor] = bash.split('.').map(Number)
+  if (major < MIN_BASH[0] || (major === MIN_BASH[0] && minor < MIN_BASH[1])) {
+    return `nacre needs bash 4.4 or newer, and the one on PATH is ${major}.${minor}: install a newer one.`
+  }
+  if (ask('cargo', ['--version']) === undefined) {
+    return 'nacre is built with Rust, and there is no cargo on PATH: install Rust from https://rustup.rs.'
+  }
+  return undefined
+}
+
+/** Modification time in ms, or 0 for what is not there. */
+function modified(file) {
+  return statSync(path.join(root, file), { throwIfNoEntry: false })?.mtimeMs ?? 0
+}
+
+const problem = findProblem()
+if (problem !== undefined) {
+  console.error(problem)
+  process.exit(1)
+}
+if (modified('node_modules/.package-lock.json') < modified('package-lock.json')) {
+  execFileSync('npm', ['ci', '--ignore-scripts'], { cwd: root, stdio: ['ignore', 'inherit', 'inherit'] })
+}
+buildTypeScript()
+buildNative(process.argv.includes('--debug') ? 'debug' : 'release')
