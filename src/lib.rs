@@ -1,1 +1,15 @@
-//! x
+//! The Node.js addon: carries calls and events across the boundary between JavaScript and `nacre-core`.
+//!
+//! There is no policy here. Options arrive checked by the TypeScript layer, which also turns error events into thrown
+//! errors; decisions about sessions and commands are made in the core.
+
+#![allow(clippy::needless_pass_by_value)] // napi hands over owned values
+
+#[cfg(not(test))]
+mod emitter;
+#[cfg(not(test))]
+mod pending;
+#[cfg(not(test))]
+mod sandbox;
+#[cfg(not(test))]
+mod types;

@@ -123,14 +123,19 @@ mod tests {
 
     #[test]
     fn descendants_leave_out_spared_branches() {
-        let mut child = Command::new("sh").args(["-c", "sleep 60 & echo $!; wait"]).stdout(std::process::Stdio::piped()).spawn().unwrap();
+        let mut child = Command::new("sh")
+            .args(["-c", "sleep 60 & echo $!; wait"])
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
         let mut line = String::new();
         std::io::BufRead::read_line(&mut std::io::BufReader::new(child.stdout.take().unwrap()), &mut line).unwrap();
         let (shell, sleeper) = (Pid::new(child.id() as i32).unwrap(), Pid::new(line.trim().parse().unwrap()).unwrap());
         let own = Pid::new(std::process::id() as i32).unwrap();
         let all: Vec<Pid> = descendants(&[own], &HashSet::new()).iter().map(|stat| stat.identity.pid).collect();
         assert!(all.contains(&shell) && all.contains(&sleeper));
-        let spared: Vec<Pid> = descendants(&[own], &HashSet::from([shell])).iter().map(|stat| stat.identity.pid).collect();
+        let spared: Vec<Pid> =
+            descendants(&[own], &HashSet::from([shell])).iter().map(|stat| stat.identity.pid).collect();
         assert!(!spared.contains(&shell) && !spared.contains(&sleeper));
         for stat in descendants(&[shell], &HashSet::new()) {
             crate::signal::send_to(stat.identity, libc::SIGKILL).unwrap();

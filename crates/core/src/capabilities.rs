@@ -41,7 +41,8 @@ impl Capabilities {
         }
         let proc_fd = proc_fd_works();
         if !proc_fd {
-            notes.push("/proc/<pid>/fd can not be opened; the shell's channels are FIFOs in the state directory".into());
+            notes
+                .push("/proc/<pid>/fd can not be opened; the shell's channels are FIFOs in the state directory".into());
         }
         let controllers = group_parent
             .as_ref()
@@ -94,7 +95,8 @@ pub fn version_of(shell: &Path) -> Option<String> {
 }
 
 fn is_executable(path: &Path) -> bool {
-    path.is_absolute() && std::fs::metadata(path).is_ok_and(|info| info.is_file() && info.permissions().mode() & 0o111 != 0)
+    path.is_absolute()
+        && std::fs::metadata(path).is_ok_and(|info| info.is_file() && info.permissions().mode() & 0o111 != 0)
 }
 
 #[cfg(test)]

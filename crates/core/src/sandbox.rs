@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 /// The session that exists by itself.
@@ -54,6 +54,16 @@ pub struct Sandbox {
     inner: Arc<Inner>,
 }
 
+/// A [`Sandbox`] that does not keep it from being forgotten.
+pub struct WeakSandbox(Weak<Inner>);
+
+impl WeakSandbox {
+    /// The sandbox, if anybody still has it.
+    pub fn upgrade(&self) -> Option<Sandbox> {
+        self.0.upgrade().map(|inner| Sandbox { inner })
+    }
+}
+
 struct Inner {
     config: Config,
     id: u64,
@@ -77,8 +87,14 @@ impl Sandbox {
     /// Does nothing yet.
     pub fn new(config: Config) -> Self {
         let id = SANDBOXES.fetch_add(1, Ordering::Relaxed);
-        let inner = Inner { config, id, capabilities: OnceLock::new(), shell: OnceLock::new(), sessions: Mutex::default() };
+        let inner =
+            Inner { config, id, capabilities: OnceLock::new(), shell: OnceLock::new(), sessions: Mutex::default() };
         Self { inner: Arc::new(inner) }
+    }
+
+    /// For those who must not keep it.
+    pub fn downgrade(&self) -> WeakSandbox {
+        WeakSandbox(Arc::downgrade(&self.inner))
     }
 
     /// What is used on this system. Probed once.
@@ -89,7 +105,9 @@ impl Sandbox {
                 found.notes.push("control groups are switched off; trees are killed by the subreaper".into());
             }
             if self.inner.config.force_fifo && std::mem::take(&mut found.proc_fd) {
-                found.notes.push("/proc/<pid>/fd is switched off; the shell's channels are FIFOs in the state directory".into());
+                found.notes.push(
+                    "/proc/<pid>/fd is switched off; the shell's channels are FIFOs in the state directory".into(),
+                );
             }
             found
         })
@@ -99,7 +117,8 @@ impl Sandbox {
     pub fn shell(&self) -> &Result<PathBuf, String> {
         self.inner.shell.get_or_init(|| {
             let config = &self.inner.config;
-            let path = config.env.iter().rfind(|(name, _)| name == "PATH").map(|(_, value)| value.clone()).unwrap_or_default();
+            let path =
+                config.env.iter().rfind(|(name, _)| name == "PATH").map(|(_, value)| value.clone()).unwrap_or_default();
             capabilities::find_bash(config.shell.as_deref(), &path)
         })
     }
@@ -182,7 +201,11 @@ impl Sandbox {
                 return Ok(handle.clone());
             }
         }
-        if id == DEFAULT_SESSION { self.add(NewSession { id: id.into(), ..NewSession::default() }) } else { Err(Error::session_not_found(id)) }
+        if id == DEFAULT_SESSION {
+            self.add(NewSession { id: id.into(), ..NewSession::default() })
+        } else {
+            Err(Error::session_not_found(id))
+        }
     }
 
     fn add(&self, new: NewSession) -> Result<Handle, Error> {
@@ -206,7 +229,8 @@ impl Sandbox {
             fifo_directory: (!capabilities.proc_fd).then(|| config.state_dir.join(&unique)),
             group: capabilities.group_parent.clone().map(|parent| (parent, unique)),
         };
-        let handle = Handle::spawn(session).map_err(|error| Error::new(Code::SpawnFailed, format!("can not start the engine: {error}")))?;
+        let handle = Handle::spawn(session)
+            .map_err(|error| Error::new(Code::SpawnFailed, format!("can not start the engine: {error}")))?;
         sessions.open.insert(new.id, handle.clone());
         Ok(handle)
     }

@@ -44,19 +44,27 @@ impl Supervisor {
         let mut command = Command::new(program);
         command.args(["--host".into(), OsString::from(std::process::id().to_string()), "--cwd".into(), cwd.into()]);
         if let Some(group) = group {
-            command.args(["--group-parent".as_ref(), group.parent.as_os_str(), "--group-name".as_ref(), group.name.as_ref()]);
+            command.args([
+                "--group-parent".as_ref(),
+                group.parent.as_os_str(),
+                "--group-name".as_ref(),
+                group.name.as_ref(),
+            ]);
         }
         if let Some(scratch) = &launch.scratch {
             command.args(["--scratch".as_ref(), scratch.as_os_str()]);
         }
         command.arg("--").arg(&launch.program).args(&launch.argv);
-        command.env_clear().envs(env.iter().filter(|(name, _)| !launch.withheld.contains(name)).map(|(name, value)| (name, value)));
+        command
+            .env_clear()
+            .envs(env.iter().filter(|(name, _)| !launch.withheld.contains(name)).map(|(name, value)| (name, value)));
         let (stdout, stderr) = launch.output;
         command.stdin(theirs).stdout(stdout).stderr(Stdio::from(stderr));
         let child = command.spawn()?;
         drop(command);
         crate::sys::set_nonblocking(&ours)?;
-        let pid = Pid::new(child.id() as i32).ok_or_else(|| io::Error::other("the supervisor has an impossible pid"))?;
+        let pid =
+            Pid::new(child.id() as i32).ok_or_else(|| io::Error::other("the supervisor has an impossible pid"))?;
         reap(child, pid);
         Ok(Self { socket: crate::sys::watch(ours)?, pid })
     }
@@ -97,7 +105,10 @@ fn reap(mut child: Child, pid: Pid) {
             });
         }
         Err(_) => {
-            let _ = std::thread::Builder::new().name("nacre-reaper".into()).stack_size(64 * 1024).spawn(move || child.wait());
+            let _ = std::thread::Builder::new()
+                .name("nacre-reaper".into())
+                .stack_size(64 * 1024)
+                .spawn(move || child.wait());
         }
     }
 }

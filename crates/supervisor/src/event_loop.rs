@@ -13,7 +13,8 @@ use std::time::Duration;
 
 /// Runs until the host shuts the session down or is gone. Never returns.
 pub fn run(mut family: Family, setting: Setting, arguments: &Arguments) -> ! {
-    let leave = |family: &Family, setting: &Setting, grace| ending::end(family, setting, grace, arguments.scratch.as_deref());
+    let leave =
+        |family: &Family, setting: &Setting, grace| ending::end(family, setting, grace, arguments.scratch.as_deref());
     let mut ladder: Option<Ladder> = None;
     if let Some(shell) = family.shell {
         let _ = tell(&setting, &Report::Started { shell, group: family.group_directory() });

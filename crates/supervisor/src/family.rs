@@ -43,16 +43,17 @@ impl Family {
                 }
             }
         });
-        let shell = shell::start(arguments, setting, groups.as_ref().map(|groups| &groups.foreground), &arguments.cwd).or_else(|failure| {
-            // A hierarchy can refuse processes (a controller turned on in the parent): go on without it.
-            match groups.take() {
-                Some(refused) => {
-                    let _ = refused.session.remove();
-                    shell::start(arguments, setting, None, &arguments.cwd)
+        let shell = shell::start(arguments, setting, groups.as_ref().map(|groups| &groups.foreground), &arguments.cwd)
+            .or_else(|failure| {
+                // A hierarchy can refuse processes (a controller turned on in the parent): go on without it.
+                match groups.take() {
+                    Some(refused) => {
+                        let _ = refused.session.remove();
+                        shell::start(arguments, setting, None, &arguments.cwd)
+                    }
+                    None => Err(failure),
                 }
-                None => Err(failure),
-            }
-        })?;
+            })?;
         let own = Pid::new(std::process::id() as i32).expect("a supervisor is never init");
         Ok(Self { own, shell: Some(shell), standby: None, groups })
     }

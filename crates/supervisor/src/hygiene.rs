@@ -31,7 +31,13 @@ pub fn prepare(host: i32) -> io::Result<Setting> {
     let null = File::options().read(true).write(true).open("/dev/null")?;
     let control = take(0, &null)?;
     let shell_output = (take(1, &null)?, take(2, &null)?);
-    close_inherited(&[control.as_raw_fd(), shell_output.0.as_raw_fd(), shell_output.1.as_raw_fd(), null.as_raw_fd(), children.as_raw_fd()]);
+    close_inherited(&[
+        control.as_raw_fd(),
+        shell_output.0.as_raw_fd(),
+        shell_output.1.as_raw_fd(),
+        null.as_raw_fd(),
+        children.as_raw_fd(),
+    ]);
     std::env::set_current_dir("/")?;
     let host_fd = Pid::new(host).and_then(|pid| pidfd::open(pid).ok());
     // The host may have died before the pidfd was opened; then we have been given another parent already.

@@ -33,7 +33,16 @@ impl Ladder {
             let _ = signal::send_to_child(shell, libc::SIGCONT);
         }
         let deadline = Instant::now() + grace;
-        let mut ladder = Self { id, signal, spare, deadline, killing: false, signalled: HashSet::new(), watched: Vec::new(), blind: false };
+        let mut ladder = Self {
+            id,
+            signal,
+            spare,
+            deadline,
+            killing: false,
+            signalled: HashSet::new(),
+            watched: Vec::new(),
+            blind: false,
+        };
         ladder.send(family, |_| true);
         ladder
     }

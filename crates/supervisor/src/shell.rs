@@ -24,8 +24,12 @@ impl Failure {
     }
 }
 
-const STEPS: [&str; 4] =
-    ["cannot prepare the shell", "cannot join the control group", "cannot enter the working directory", "cannot run the shell"];
+const STEPS: [&str; 4] = [
+    "cannot prepare the shell",
+    "cannot join the control group",
+    "cannot enter the working directory",
+    "cannot run the shell",
+];
 
 /// Starts the shell in `group`, in its own process group (so that a `kill 0` in a command never reaches us), with all
 /// signals at their defaults and none blocked, and tied to this process by the parent-death signal.

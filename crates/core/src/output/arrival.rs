@@ -38,12 +38,15 @@ impl Arrival {
         for (stream, length) in self.runs.iter().enumerate().map(|(index, length)| (index % 2, *length)).chain(rest) {
             let run = position[stream]..position[stream] + length;
             position[stream] = run.end;
-            let overlap: u64 = kept[stream].iter().map(|part| run.end.min(part.end).saturating_sub(run.start.max(part.start))).sum();
+            let overlap: u64 =
+                kept[stream].iter().map(|part| run.end.min(part.end).saturating_sub(run.start.max(part.start))).sum();
             out.note(stream, overlap as usize);
         }
         // One run: only stdout. Two with an empty first: only stderr.
         let both = out.runs.len() > 2 || (out.runs.len() == 2 && out.runs[0] > 0);
-        both.then(|| out.runs.into_iter().chain(out.rest).map(|length| u32::try_from(length).unwrap_or(u32::MAX)).collect())
+        both.then(|| {
+            out.runs.into_iter().chain(out.rest).map(|length| u32::try_from(length).unwrap_or(u32::MAX)).collect()
+        })
     }
 }
 

@@ -159,7 +159,8 @@ impl Capture {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => 0,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 if let Pipe::Registered(fd) = &self.pipes[stream] {
-                    let _ = fd.try_io(tokio::io::Interest::READABLE, |_| Err::<(), _>(io::ErrorKind::WouldBlock.into()));
+                    let _ =
+                        fd.try_io(tokio::io::Interest::READABLE, |_| Err::<(), _>(io::ErrorKind::WouldBlock.into()));
                 }
                 0
             }

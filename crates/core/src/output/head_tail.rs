@@ -155,9 +155,15 @@ mod tests {
                 stream.chunks(piece).for_each(|bytes| buffer.push(bytes));
                 assert_eq!(buffer.total(), 1000);
                 let [head, tail] = buffer.kept();
-                let ranges = [&stream[head.start as usize..head.end as usize], &stream[tail.start as usize..tail.end as usize]].concat();
+                let ranges =
+                    [&stream[head.start as usize..head.end as usize], &stream[tail.start as usize..tail.end as usize]]
+                        .concat();
                 let (kept, dropped) = buffer.finish();
-                assert_eq!((&kept, dropped), (&expected(&stream, limit).0, expected(&stream, limit).1), "limit {limit} piece {piece}");
+                assert_eq!(
+                    (&kept, dropped),
+                    (&expected(&stream, limit).0, expected(&stream, limit).1),
+                    "limit {limit} piece {piece}"
+                );
                 assert_eq!(ranges, kept);
             }
         }

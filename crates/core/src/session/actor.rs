@@ -196,7 +196,11 @@ impl Session {
             && shell.phase != Phase::Gone
         {
             shell.supervisor.order(&Order::Shutdown { grace_ms: grace.as_millis() as u64 });
-            let gone = async { while shell.phase != Phase::Gone { shell.next().await; } };
+            let gone = async {
+                while shell.phase != Phase::Gone {
+                    shell.next().await;
+                }
+            };
             let _ = timeout(grace + CLOSE_LIMIT, gone).await;
         }
         if let Some((_, reply)) = self.closing.take() {

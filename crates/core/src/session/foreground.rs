@@ -95,7 +95,8 @@ impl Session {
             return Ok(None);
         }
         let names: Vec<&str> = request.env.iter().map(|(name, _)| name.as_str()).collect();
-        let question = self.shell.as_ref().map(|shell| shell.driver.storing(&scope::question(&names))).unwrap_or_default();
+        let question =
+            self.shell.as_ref().map(|shell| shell.driver.storing(&scope::question(&names))).unwrap_or_default();
         let lost = |ShellLost| Error::new(Code::EngineError, "the shell died before the command could start");
         self.internal(&question).await.map_err(lost)?;
         let shell = self.shell.as_mut().ok_or_else(|| lost(ShellLost))?;
@@ -180,7 +181,8 @@ impl Session {
             let Some(shell) = self.shell.as_mut() else { return End::SupervisorGone };
             let timeout_due = timeout_at.filter(|_| run.killing.is_none());
             let kill_due = run.killing.as_ref().and_then(Killing::deadline);
-            let wake_at = [register_at, timeout_due, kill_due, Some(check_at)].into_iter().flatten().min().unwrap_or(check_at);
+            let wake_at =
+                [register_at, timeout_due, kill_due, Some(check_at)].into_iter().flatten().min().unwrap_or(check_at);
             tokio::select! {
                 biased;
                 happening = shell.next() => {
@@ -227,7 +229,10 @@ impl Session {
     fn is_over(&self, run: &Run, end: &End) -> bool {
         let Some(shell) = self.shell.as_ref() else { return true };
         // The user's EXIT trap still has something to say, until the shell is ready again or dead.
-        let last_words = matches!(end, End::Exited { .. }) && shell.phase == Phase::Ending && shell.driver.has_last_words() && !shell.saved;
+        let last_words = matches!(end, End::Exited { .. })
+            && shell.phase == Phase::Ending
+            && shell.driver.has_last_words()
+            && !shell.saved;
         let killing = run.killing.as_ref().is_some_and(|killing| !killing.is_complete());
         matches!(end, End::SupervisorGone) || !(last_words || killing)
     }
@@ -305,7 +310,14 @@ impl Session {
     }
 
     /// Takes what is in the pipes at this moment, and leaves to a task of its own what background processes still print.
-    fn collect(&mut self, end: &End, run: &Run, request: &mut ExecRequest, mut capture: Capture, outcome: &mut Outcome) {
+    fn collect(
+        &mut self,
+        end: &End,
+        run: &Run,
+        request: &mut ExecRequest,
+        mut capture: Capture,
+        outcome: &mut Outcome,
+    ) {
         let sink = request.sink.as_mut();
         if let Some(shell) = self.shell.as_mut() {
             shell.driver.release();

@@ -45,7 +45,13 @@ const INTERRUPT_LIMIT: Duration = Duration::from_millis(500);
 
 impl Killing {
     /// Starts the ladder: the order for the supervisor comes with it.
-    pub fn start(id: u64, cause: Cause, signal: i32, grace: Duration, spare: Vec<nacre_containment::pid::Pid>) -> (Self, Order) {
+    pub fn start(
+        id: u64,
+        cause: Cause,
+        signal: i32,
+        grace: Duration,
+        spare: Vec<nacre_containment::pid::Pid>,
+    ) -> (Self, Order) {
         let killing = Self {
             cause,
             signal,

@@ -76,7 +76,8 @@ impl Handle {
 
     /// Queues a command. Its sink is told the end in every case.
     pub fn exec(&self, request: ExecRequest) {
-        if let Err(mpsc::error::SendError(Message::Exec(request))) = self.mailbox.send(Message::Exec(Box::new(request))) {
+        if let Err(mpsc::error::SendError(Message::Exec(request))) = self.mailbox.send(Message::Exec(Box::new(request)))
+        {
             request.sink.finished(Err(Error::session_destroyed(&self.id)));
         }
     }
@@ -103,6 +104,8 @@ impl Handle {
     }
 
     fn send(&self, message: Message) -> Result<(), Error> {
-        self.mailbox.send(message).map_err(|_| Error::new(Code::SessionDestroyed, format!("session '{}' was deleted", self.id)))
+        self.mailbox
+            .send(message)
+            .map_err(|_| Error::new(Code::SessionDestroyed, format!("session '{}' was deleted", self.id)))
     }
 }

@@ -1,9 +1,9 @@
 //! Getting a shell, and getting it back: first start, standby, respawn, and the loss of the supervisor itself.
 
 use super::actor::Session;
-use crate::capabilities;
 use super::scope;
 use super::shell::{Happening, Phase, Shell};
+use crate::capabilities;
 use crate::driver::Driver;
 use crate::driver::script::ScriptDriver;
 use crate::error::{Code, Error};
@@ -41,7 +41,10 @@ impl Session {
                     }
                 }
                 Phase::Dead | Phase::Gone if attempts == MOST_ATTEMPTS => {
-                    let message = format!("the shell of session '{}' dies again and again as soon as it is started", self.config.id);
+                    let message = format!(
+                        "the shell of session '{}' dies again and again as soon as it is started",
+                        self.config.id
+                    );
                     return Err(Error::new(Code::SpawnFailed, message));
                 }
                 Phase::Dead => {
@@ -88,11 +91,15 @@ impl Session {
         let Some(shell) = self.shell.as_mut() else { return Ok(()) };
         while shell.phase == Phase::Busy {
             if timeout(READY_LIMIT, shell.next()).await.is_err() {
-                return Err(Error::new(Code::SpawnFailed, format!("'{}' did not become ready", self.config.shell.display())));
+                return Err(Error::new(
+                    Code::SpawnFailed,
+                    format!("'{}' did not become ready", self.config.shell.display()),
+                ));
             }
         }
         let version = String::from_utf8_lossy(&shell.driver.stored().unwrap_or_default()).into_owned();
-        capabilities::check_version(&self.config.shell, &version).map_err(|message| Error::new(Code::SpawnFailed, message))
+        capabilities::check_version(&self.config.shell, &version)
+            .map_err(|message| Error::new(Code::SpawnFailed, message))
     }
 
     fn open_driver(&self, bash_env: Option<OsString>) -> Result<Box<dyn Driver>, Error> {
@@ -102,7 +109,8 @@ impl Session {
                 let message = format!("the state directory '{}' can not be used: {error}", directory.display());
                 Error::new(Code::StateDirUnavailable, message)
             }),
-            None => ScriptDriver::over_proc(shell, bash_env).map_err(|error| spawn_failed("open the shell's channels", &error)),
+            None => ScriptDriver::over_proc(shell, bash_env)
+                .map_err(|error| spawn_failed("open the shell's channels", &error)),
         };
         Ok(Box::new(opened?))
     }
@@ -110,12 +118,14 @@ impl Session {
     async fn launch(&mut self, mut driver: Box<dyn Driver>) -> Result<(), Error> {
         let launch = driver.launch().map_err(|error| spawn_failed("prepare the shell", &error))?;
         self.groups_made += 1;
-        let group = self.config.group.as_ref().map(|(parent, name)| GroupPlan {
-            parent: parent.clone(),
-            name: format!("{name}-{}", self.groups_made),
-        });
-        let supervisor = Supervisor::start(&self.config.supervisor, launch, &self.config.cwd, &self.config.env, group.as_ref())
-            .map_err(|error| spawn_failed(&format!("run {}", self.config.supervisor.display()), &error))?;
+        let group = self
+            .config
+            .group
+            .as_ref()
+            .map(|(parent, name)| GroupPlan { parent: parent.clone(), name: format!("{name}-{}", self.groups_made) });
+        let supervisor =
+            Supervisor::start(&self.config.supervisor, launch, &self.config.cwd, &self.config.env, group.as_ref())
+                .map_err(|error| spawn_failed(&format!("run {}", self.config.supervisor.display()), &error))?;
         match timeout(READY_LIMIT, supervisor.report()).await {
             Ok(Some(Report::Started { shell, group })) => {
                 let shell = Shell::new(driver, supervisor, shell, group, self.config.cwd.clone())
@@ -161,7 +171,9 @@ impl Session {
         loop {
             match shell.next().await {
                 Happening::Supervisor(Report::Started { .. }) | Happening::SupervisorGone => return Ok(()),
-                Happening::Supervisor(Report::StartFailed { message, .. }) => return Err(Error::new(Code::SpawnFailed, message)),
+                Happening::Supervisor(Report::StartFailed { message, .. }) => {
+                    return Err(Error::new(Code::SpawnFailed, message));
+                }
                 _ => {}
             }
         }

@@ -38,7 +38,8 @@ impl Scope {
             restore.extend_from_slice(statement);
         }
         if moves {
-            let [cwd, before] = [field(names.len()), field(names.len() + 1)].map(|path| quote_str(&String::from_utf8_lossy(path)));
+            let [cwd, before] =
+                [field(names.len()), field(names.len() + 1)].map(|path| quote_str(&String::from_utf8_lossy(path)));
             restore.extend_from_slice(format!("builtin cd -- {cwd}\nOLDPWD={before}\n").as_bytes());
         }
         Self { restore, read_only }

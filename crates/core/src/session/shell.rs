@@ -72,7 +72,13 @@ const MOST_BASE_OUTPUT: usize = 64 * 1024;
 
 impl Shell {
     /// Joins the parts; the shell itself is starting.
-    pub fn new(driver: Box<dyn Driver>, supervisor: Supervisor, pid: Pid, group: Option<String>, cwd: PathBuf) -> io::Result<Self> {
+    pub fn new(
+        driver: Box<dyn Driver>,
+        supervisor: Supervisor,
+        pid: Pid,
+        group: Option<String>,
+        cwd: PathBuf,
+    ) -> io::Result<Self> {
         let [control, standby_control] = driver.control();
         let [output, error] = driver.base_output();
         Ok(Self {

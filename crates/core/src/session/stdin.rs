@@ -52,7 +52,9 @@ async fn write_all(pipe: &mut Option<AsyncFd<OwnedFd>>, mut bytes: &[u8]) -> io:
 async fn open_fifo(path: PathBuf) -> io::Result<OwnedFd> {
     loop {
         match sys::nonblocking_options(false, true).open(&path) {
-            Err(error) if error.raw_os_error() == Some(libc::ENXIO) => tokio::time::sleep(Duration::from_millis(1)).await,
+            Err(error) if error.raw_os_error() == Some(libc::ENXIO) => {
+                tokio::time::sleep(Duration::from_millis(1)).await
+            }
             other => return other.map(OwnedFd::from),
         }
     }

@@ -4,17 +4,50 @@
 //! comes before them; aliases would change it too, so `expand_aliases` comes after them; options such as `errexit`,
 //! `nounset`, `noglob` and `posix` change how this text itself would run, so they come last.
 
+use super::quote::quote;
 use super::statements::{parse_traps, split_word, statements};
 use super::text::{DUMP_SECTIONS, STATUS_SIGNALS, Section, signal_trap};
-use super::quote::quote;
 
 /// Variables that bash maintains itself, and one of the engine's.
 const SPECIAL: [&str; 38] = [
-    "BASH", "BASHOPTS", "BASHPID", "BASH_ALIASES", "BASH_ARGC", "BASH_ARGV", "BASH_ARGV0", "BASH_CMDS", "BASH_COMMAND",
-    "BASH_EXECUTION_STRING", "BASH_LINENO", "BASH_MONOSECONDS", "BASH_SOURCE", "BASH_SUBSHELL", "BASH_TRAPSIG",
-    "BASH_VERSINFO", "BASH_VERSION", "COMP_CWORD", "COMP_KEY", "COMP_LINE", "COMP_POINT", "COMP_TYPE", "DIRSTACK",
-    "EPOCHREALTIME", "EPOCHSECONDS", "EUID", "FUNCNAME", "GROUPS", "HISTCMD", "LINENO", "PIPESTATUS", "PPID", "RANDOM",
-    "SHELLOPTS", "SRANDOM", "UID", "_", "__nacre_status",
+    "BASH",
+    "BASHOPTS",
+    "BASHPID",
+    "BASH_ALIASES",
+    "BASH_ARGC",
+    "BASH_ARGV",
+    "BASH_ARGV0",
+    "BASH_CMDS",
+    "BASH_COMMAND",
+    "BASH_EXECUTION_STRING",
+    "BASH_LINENO",
+    "BASH_MONOSECONDS",
+    "BASH_SOURCE",
+    "BASH_SUBSHELL",
+    "BASH_TRAPSIG",
+    "BASH_VERSINFO",
+    "BASH_VERSION",
+    "COMP_CWORD",
+    "COMP_KEY",
+    "COMP_LINE",
+    "COMP_POINT",
+    "COMP_TYPE",
+    "DIRSTACK",
+    "EPOCHREALTIME",
+    "EPOCHSECONDS",
+    "EUID",
+    "FUNCNAME",
+    "GROUPS",
+    "HISTCMD",
+    "LINENO",
+    "PIPESTATUS",
+    "PPID",
+    "RANDOM",
+    "SHELLOPTS",
+    "SRANDOM",
+    "UID",
+    "_",
+    "__nacre_status",
 ];
 
 /// Variables that a bash without environment sets by itself: those that are not in the dump had been unset.
@@ -102,7 +135,8 @@ impl<'a> Dump<'a> {
 
     /// Name, whether it is a nameref (which must come after what it refers to), and the statement.
     fn variables(&self) -> Vec<(&'a [u8], bool, &'a [u8])> {
-        let locals: Vec<&[u8]> = statements(self.section(Section::Locals)).into_iter().map(|line| declared(line).0).collect();
+        let locals: Vec<&[u8]> =
+            statements(self.section(Section::Locals)).into_iter().map(|line| declared(line).0).collect();
         statements(self.section(Section::Variables))
             .into_iter()
             .filter(|statement| statement.starts_with(b"declare -"))
@@ -168,10 +202,22 @@ mod tests {
     fn sections(change: impl Fn(Section) -> &'static str) -> Vec<u8> {
         use Section::*;
         let order = [
-            Traps, Options, Shopt, Cwd, Umask, Variables, Locals, Functions, FunctionAttributes, Aliases, Arguments, Directories,
+            Traps,
+            Options,
+            Shopt,
+            Cwd,
+            Umask,
+            Variables,
+            Locals,
+            Functions,
+            FunctionAttributes,
+            Aliases,
+            Arguments,
+            Directories,
             Completions,
         ];
-        let mut bytes: Vec<u8> = order.iter().flat_map(|section| [change(*section).as_bytes(), b"\0"].concat()).collect();
+        let mut bytes: Vec<u8> =
+            order.iter().flat_map(|section| [change(*section).as_bytes(), b"\0"].concat()).collect();
         bytes.extend_from_slice(b"END\0");
         bytes
     }
@@ -187,7 +233,9 @@ mod tests {
     #[test]
     fn keeps_user_variables_and_drops_special_ones_and_locals() {
         let bytes = sections(|section| match section {
-            Section::Variables => "declare -n ref=\"x\"\ndeclare -- x=\"1\"\ndeclare -ir UID=\"0\"\ndeclare -- l=\"2\"\ndeclare -x BASH_ENV=\"/e\"\n",
+            Section::Variables => {
+                "declare -n ref=\"x\"\ndeclare -- x=\"1\"\ndeclare -ir UID=\"0\"\ndeclare -- l=\"2\"\ndeclare -x BASH_ENV=\"/e\"\n"
+            }
             Section::Locals => "declare -- l=\"2\"\n",
             Section::Traps => "trap -- 'builtin exit 143' SIGTERM\ntrap -- 'mine' SIGHUP\ntrap -- 'x' EXIT\n",
             _ => "",

@@ -116,11 +116,7 @@ impl Transport for FifoTransport {
     fn open_streams(&mut self, with_stdin: bool) -> io::Result<Streams> {
         let stdout = self.fresh_output(Stream::Output)?;
         let stderr = self.fresh_output(Stream::Error)?;
-        let stdin = if with_stdin {
-            Some(StdinEnd::Fifo(self.replace(Stream::Input, sys::make_fifo)?))
-        } else {
-            None
-        };
+        let stdin = if with_stdin { Some(StdinEnd::Fifo(self.replace(Stream::Input, sys::make_fifo)?)) } else { None };
         Ok(Streams { stdout, stderr, stdin })
     }
 

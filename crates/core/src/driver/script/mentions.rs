@@ -4,11 +4,12 @@
 /// True when the text has `word` as a word of its own.
 pub fn word(text: &[u8], word: &str) -> bool {
     let word = word.as_bytes();
-    let is_part = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'/'));
-    text.windows(word.len())
-        .enumerate()
-        .filter(|(_, window)| *window == word)
-        .any(|(at, _)| !is_part(at.checked_sub(1).and_then(|before| text.get(before))) && !is_part(text.get(at + word.len())))
+    let is_part = |byte: Option<&u8>| {
+        byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'/'))
+    };
+    text.windows(word.len()).enumerate().filter(|(_, window)| *window == word).any(|(at, _)| {
+        !is_part(at.checked_sub(1).and_then(|before| text.get(before))) && !is_part(text.get(at + word.len()))
+    })
 }
 
 /// True when the text has `part` anywhere.
@@ -30,7 +31,8 @@ pub fn loss(text: &[u8]) -> bool {
 pub fn last_argument(text: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(text).ok()?;
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "_-./,:+@%=".contains(letter);
-    let words: Vec<&str> = text.trim_matches([' ', '\t', '\n']).split([' ', '\t']).filter(|word| !word.is_empty()).collect();
+    let words: Vec<&str> =
+        text.trim_matches([' ', '\t', '\n']).split([' ', '\t']).filter(|word| !word.is_empty()).collect();
     let simple = words.iter().all(|word| word.chars().all(plain)) && !words.first()?.contains('=');
     simple.then(|| words.last().map(|word| (*word).to_string()))?
 }
@@ -42,7 +44,9 @@ mod tests {
     #[test]
     fn words_are_whole() {
         assert!(word(b"trap -p", "trap") && word(b"a;trap x EXIT", "trap") && word(b"$(trap)", "trap"));
-        assert!(!word(b"mousetrap", "trap") && !word(b"trap_it", "trap") && !word(b"./trap", "trap") && !word(b"", "trap"));
+        assert!(
+            !word(b"mousetrap", "trap") && !word(b"trap_it", "trap") && !word(b"./trap", "trap") && !word(b"", "trap")
+        );
         assert!(ending(b"x; exit 3") && ending(b"echo ${x:?no}") && !ending(b"echo exited"));
     }
 

@@ -113,7 +113,9 @@ impl ScriptDriver {
     fn store_first_init(&self) -> io::Result<()> {
         let mut init = b"builtin unset -v BASH_EXECUTION_STRING\n".to_vec();
         if let Some(value) = &self.bash_env {
-            init.extend_from_slice(&[b"builtin export BASH_ENV=".as_slice(), &quote(value.as_encoded_bytes()), b"\n"].concat());
+            init.extend_from_slice(
+                &[b"builtin export BASH_ENV=".as_slice(), &quote(value.as_encoded_bytes()), b"\n"].concat(),
+            );
         }
         init.extend_from_slice(&self.storing("builtin printf %s \"$BASH_VERSION\""));
         init.push(b'\n');
@@ -145,8 +147,10 @@ impl ScriptDriver {
     /// text that asks for `$?`, and silenced.
     fn framed(&self, text: &[u8]) -> io::Result<Vec<u8>> {
         let traced = self.is_traced();
-        let wants_status = mentions::part(text, "$?") || mentions::part(text, "PIPESTATUS") || mentions::part(text, "{?");
-        let argument = self.last_argument.as_deref().filter(|_| mentions::part(text, "$_") || mentions::part(text, "{_"));
+        let wants_status =
+            mentions::part(text, "$?") || mentions::part(text, "PIPESTATUS") || mentions::part(text, "{?");
+        let argument =
+            self.last_argument.as_deref().filter(|_| mentions::part(text, "$_") || mentions::part(text, "{_"));
         let mut framed = Vec::new();
         if let Some(debug) = &self.debug_trap {
             framed.extend_from_slice(&[b"builtin trap -- ".as_slice(), &quote(debug), b" DEBUG\n"].concat());
@@ -156,7 +160,8 @@ impl ScriptDriver {
             return Ok(framed);
         }
         self.transport.store(Text::Status, format!("builtin return {}\n", self.status).as_bytes())?;
-        let restore = format!("builtin . {} {}", self.paths().text(Text::Status), argument.map(quote_str).unwrap_or_default());
+        let restore =
+            format!("builtin . {} {}", self.paths().text(Text::Status), argument.map(quote_str).unwrap_or_default());
         if traced {
             framed.extend_from_slice(format!("{{ {restore}; }} 2>/dev/null;").as_bytes());
             framed.extend_from_slice(text);
@@ -213,9 +218,15 @@ impl ScriptDriver {
     fn signals_taken(&self) -> Vec<String> {
         let answer = self.transport.load(Text::Answer).unwrap_or_default();
         let ours = |text: &[u8], signal: &str| {
-            text::STATUS_SIGNALS.iter().any(|(name, number)| *name == signal && text == text::signal_trap(*number).as_bytes())
+            text::STATUS_SIGNALS
+                .iter()
+                .any(|(name, number)| *name == signal && text == text::signal_trap(*number).as_bytes())
         };
-        parse_traps(&answer).into_iter().filter(|(text, signal)| !ours(text, signal)).map(|(_, signal)| signal).collect()
+        parse_traps(&answer)
+            .into_iter()
+            .filter(|(text, signal)| !ours(text, signal))
+            .map(|(_, signal)| signal)
+            .collect()
     }
 }
 
@@ -302,14 +313,19 @@ impl Driver for ScriptDriver {
 
     fn preparation(&mut self, text: &[u8]) -> Option<Vec<u8>> {
         match self.traps {
-            Traps::Armed if mentions::word(text, "trap") && !mentions::ending(text) && !self.flags.contains(['e', 'u']) => {
+            Traps::Armed
+                if mentions::word(text, "trap") && !mentions::ending(text) && !self.flags.contains(['e', 'u']) =>
+            {
                 self.traps = Traps::Disarming;
                 Some(self.storing(Self::trap_query()))
             }
             Traps::Disarming => {
                 self.traps = Traps::Disarmed;
                 let taken = self.signals_taken();
-                let ours = text::STATUS_SIGNALS.iter().map(|(name, _)| *name).filter(|name| !taken.iter().any(|signal| signal == name));
+                let ours = text::STATUS_SIGNALS
+                    .iter()
+                    .map(|(name, _)| *name)
+                    .filter(|name| !taken.iter().any(|signal| signal == name));
                 let names: Vec<&str> = ["EXIT"].into_iter().chain(ours).collect();
                 let mut disarm = format!("builtin trap - {}\n", names.join(" ")).into_bytes();
                 if let Some(trap) = &self.exit_trap {
@@ -373,14 +389,22 @@ impl Driver for ScriptDriver {
         self.adopt(false)
     }
 
+    /// Two things give a lost report away. The shell waits for a token, having its pipe as standard input, although it
+    /// has taken the one it was sent (`set -n`: the report was skipped). Or it runs through the loop without end, since a
+    /// function called `builtin` stands in for the waiting too: then the control pipe is its standard output every now
+    /// and then, which it never is while a command runs.
     fn report_lost(&self, shell: Pid) -> bool {
-        let waits_for_token = std::fs::read_link(format!("/proc/{shell}/fd/0"))
-            .ok()
-            .zip(self.transport.link_name(Pipe::Token).ok())
-            .is_some_and(|(held, token)| held == token);
-        waits_for_token && !self.token_unread()
+        let shows = |fd: i32, pipe: Pipe| {
+            let held = std::fs::read_link(format!("/proc/{shell}/fd/{fd}")).ok();
+            held.is_some() && held == self.transport.link_name(pipe).ok()
+        };
+        let waits = shows(0, Pipe::Token) && !self.token_unread();
+        waits || (0..LOOP_SAMPLES).any(|_| shows(1, Pipe::Control))
     }
 }
+
+/// So many looks find a shell that runs through the loop: it spends about a third of the time in its report.
+const LOOP_SAMPLES: usize = 24;
 
 fn read_records(pipe: &OwnedFd, parser: &mut Parser) -> io::Result<Vec<Record>> {
     let mut bytes = Vec::with_capacity(8 * 1024);

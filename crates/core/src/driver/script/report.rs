@@ -52,7 +52,8 @@ impl Parser {
 
 /// The record starts at the last start mark: anything before it is noise.
 fn parse(text: &[u8]) -> Option<Record> {
-    let start = text.windows(3).rposition(|window| window[0] == 1 && window[1].is_ascii_uppercase() && window[2] == 0)?;
+    let start =
+        text.windows(3).rposition(|window| window[0] == 1 && window[1].is_ascii_uppercase() && window[2] == 0)?;
     let fields = text[start + 3..].split(|&byte| byte == 0).map(<[u8]>::to_vec).collect();
     Some(Record { kind: text[start + 1], fields })
 }

@@ -113,7 +113,8 @@ pub fn exit(paths: &Paths<'_>, shell: &Path, user_trap: Option<&[u8]>) -> Vec<u8
     line(&format!(" \"${{PWD-}}\" >|{control}\n"));
     line(&save_and_replace_head(paths));
     if let Some(trap) = user_trap {
-        let file = [b"( builtin trap - EXIT;builtin eval -- ".as_slice(), &super::quote::quote(&restore_status(trap))].concat();
+        let file = [b"( builtin trap - EXIT;builtin eval -- ".as_slice(), &super::quote::quote(&restore_status(trap))]
+            .concat();
         text.extend_from_slice(&file);
         text.extend_from_slice(format!(" ) {}\n", paths.streams()).as_bytes());
     }

@@ -1,0 +1,94 @@
+//! Events on their way to JavaScript: one threadsafe function for a sandbox.
+
+use crate::types::{NativeEvent, NativeResult};
+use nacre_core::error::Error;
+use nacre_core::exec::Outcome;
+use napi::bindgen_prelude::{Buffer, Either, Env, Function, Result, Uint32Array};
+use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
+use napi::{Status, sys};
+use std::time::UNIX_EPOCH;
+
+type Callback = ThreadsafeFunction<NativeEvent, (), NativeEvent, Status, false, true>;
+
+/// Longer text crosses as bytes and is decoded in slices there: one large string would stall the event loop.
+const LONGEST_STRING: usize = 1 << 20;
+
+/// See the module. Calls from any thread; after the end of the environment they do nothing.
+pub struct Emitter {
+    callback: Callback,
+}
+
+impl Emitter {
+    /// The queue is unbounded: what may be in it is bounded by the credit window of each command.
+    pub fn new(callback: Function<'_, NativeEvent, ()>) -> Result<Self> {
+        let callback =
+            callback.build_threadsafe_function::<NativeEvent>().callee_handled::<false>().weak::<true>().build()?;
+        Ok(Self { callback })
+    }
+
+    /// Sends an event.
+    pub fn emit(&self, event: NativeEvent) {
+        self.callback.call(event, ThreadsafeFunctionCallMode::NonBlocking);
+    }
+
+    /// Sends the last event of a call that gives nothing.
+    pub fn settle(&self, id: u32, result: std::result::Result<(), Error>) {
+        self.emit(match result {
+            Ok(()) => NativeEvent { id, kind: "done".into(), ..NativeEvent::default() },
+            Err(error) => failed(id, error, false),
+        });
+    }
+
+    /// Makes pending events keep the event loop alive, or not. On the JavaScript thread only.
+    pub fn keep_alive(&self, env: &Env, on: bool) {
+        // SAFETY: both calls want the thread of the environment, where this is called, and a function that has not been
+        // released, which it is not as long as `self` lives.
+        unsafe {
+            if on {
+                sys::napi_ref_threadsafe_function(env.raw(), self.callback.raw());
+            } else {
+                sys::napi_unref_threadsafe_function(env.raw(), self.callback.raw());
+            }
+        }
+    }
+}
+
+/// The last event of a failed call.
+pub fn failed(id: u32, error: Error, as_text: bool) -> NativeEvent {
+    NativeEvent {
+        id,
+        kind: "error".into(),
+        code: Some(error.code.as_str().into()),
+        message: Some(error.message),
+        result: error.outcome.map(|outcome| result(*outcome, as_text)),
+        ..NativeEvent::default()
+    }
+}
+
+/// The result in JavaScript's terms.
+pub fn result(outcome: Outcome, as_text: bool) -> NativeResult {
+    let since_epoch = outcome.started_at.and_then(|at| at.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
+    NativeResult {
+        exit_code: outcome.exit_code,
+        signal: outcome.signal,
+        stdout: output(outcome.stdout, as_text),
+        stderr: output(outcome.stderr, as_text),
+        order: outcome.order.map(Uint32Array::from),
+        cwd: outcome.cwd.to_string_lossy().into_owned(),
+        duration: outcome.duration.as_secs_f64() * 1000.0,
+        started_at: since_epoch.as_secs_f64() * 1000.0,
+        timed_out: outcome.timed_out,
+        is_canceled: outcome.canceled,
+        dropped_stdout: outcome.dropped.0 as f64,
+        dropped_stderr: outcome.dropped.1 as f64,
+        session_restarted: outcome.restarted,
+    }
+}
+
+fn output(bytes: Vec<u8>, as_text: bool) -> Either<String, Buffer> {
+    if !as_text || bytes.len() > LONGEST_STRING {
+        return Either::B(Buffer::from(bytes));
+    }
+    // Invalid bytes become U+FFFD by the same rule as in TextDecoder: one for each maximal part of a character.
+    Either::A(String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
+}

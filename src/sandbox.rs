@@ -1,0 +1,237 @@
+//! The class that JavaScript holds.
+
+use crate::emitter::Emitter;
+use crate::pending::{Call, CallSink, Calls, WINDOW};
+use crate::types::{NativeCapabilities, NativeConfig, NativeEvent, NativeExec, NativeSession};
+use nacre_core::capabilities::version_of;
+use nacre_core::exec::{Chunk, Command, ExecRequest, Input, KillPolicy};
+use nacre_core::runtime;
+use nacre_core::sandbox::{Config, NewSession, Sandbox};
+use napi::bindgen_prelude::{Env, Function, Result, Uint8Array};
+use napi_derive::napi;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{Semaphore, mpsc};
+
+/// What processes get between SIGTERM and SIGKILL when their session or sandbox is ended.
+const FAREWELL: Duration = Duration::from_millis(500);
+
+/// One sandbox. Ends everything it started when it is collected or its thread ends.
+#[napi]
+pub struct NativeSandbox {
+    sandbox: Sandbox,
+    emitter: Arc<Emitter>,
+    calls: Arc<Calls>,
+}
+
+#[napi]
+impl NativeSandbox {
+    /// Starts nothing.
+    #[napi(constructor, catch_unwind)]
+    pub fn new(env: Env, config: NativeConfig, on_event: Function<'_, NativeEvent, ()>) -> Result<Self> {
+        let sandbox = Sandbox::new(Config {
+            cwd: config.cwd.into(),
+            env: config
+                .env_names
+                .into_iter()
+                .zip(config.env_values)
+                .map(|(name, value)| (name.into(), value.into()))
+                .collect(),
+            shell: config.shell.map(Into::into),
+            supervisor: config.supervisor.into(),
+            survive_exit: config.survive_exit,
+            state_dir: config.state_dir.into(),
+            force_fifo: config.transport.as_deref() == Some("fifo"),
+            force_subreaper: config.containment.as_deref() == Some("subreaper"),
+        });
+        env.add_env_cleanup_hook(sandbox.downgrade(), |sandbox| drop(sandbox.upgrade().map(abandon)))?;
+        Ok(Self { sandbox, emitter: Arc::new(Emitter::new(on_event)?), calls: Arc::default() })
+    }
+
+    /// Queues a command.
+    #[napi(catch_unwind)]
+    pub fn exec(&self, id: u32, request: NativeExec) -> Result<()> {
+        runtime::handle()?;
+        let credit = request.events.then(|| Arc::new(Semaphore::new(WINDOW)));
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let (input, sender) = match request.input.as_str() {
+            "bytes" => (Input::Bytes(request.input_bytes.map(|bytes| bytes.to_vec()).unwrap_or_default()), None),
+            "stream" => (Input::Stream(receiver), Some(sender)),
+            _ => (Input::None, None),
+        };
+        let command = match (request.text, request.argv) {
+            (Some(text), _) => Command::Text(text.into_bytes()),
+            (None, argv) => Command::Argv(argv.unwrap_or_default().into_iter().map(String::into_bytes).collect()),
+        };
+        let sink = CallSink {
+            id,
+            emitter: Arc::clone(&self.emitter),
+            calls: Arc::clone(&self.calls),
+            as_text: request.encoding == "utf8",
+            events: request.events,
+        };
+        let call = Call { session: request.session_id.clone(), credit: credit.clone(), input: sender };
+        self.calls.lock().insert(id, call);
+        self.sandbox.exec(
+            &request.session_id,
+            ExecRequest {
+                id: u64::from(id),
+                command,
+                cwd: request.cwd.map(Into::into),
+                env: zip(request.env_names, request.env_values),
+                timeout: (request.timeout > 0).then(|| Duration::from_millis(u64::from(request.timeout))),
+                kill: KillPolicy {
+                    signal: request.kill_signal,
+                    grace: Duration::from_millis(u64::from(request.force_kill_after_delay)),
+                },
+                max_buffer: request.max_buffer.min(isize::MAX as f64) as usize,
+                input,
+                live: credit,
+                sink: Box::new(sink),
+            },
+        );
+        Ok(())
+    }
+
+    /// Ends a command.
+    #[napi(catch_unwind)]
+    pub fn interrupt(&self, id: u32, signal: Option<i32>) {
+        let session = self.calls.lock().get(&id).map(|call| call.session.clone());
+        if let Some(session) = session {
+            self.sandbox.interrupt(&session, u64::from(id), signal);
+        }
+    }
+
+    /// Gives back permits.
+    #[napi(catch_unwind)]
+    pub fn credit(&self, id: u32, count: u32) {
+        if let Some(credit) = self.calls.lock().get(&id).and_then(|call| call.credit.as_ref()) {
+            credit.add_permits(count as usize);
+        }
+    }
+
+    /// Sends a piece of standard input.
+    #[napi(catch_unwind)]
+    pub fn write(&self, id: u32, write_id: u32, data: Uint8Array) {
+        let emitter = Arc::clone(&self.emitter);
+        let taken = Taken(Some(Box::new(move || emitter.settle(write_id, Ok(())))));
+        let chunk = Chunk { bytes: data.to_vec(), taken: Box::new(move || drop(taken)) };
+        let input = self.calls.lock().get(&id).and_then(|call| call.input.clone());
+        // Where nobody takes it, dropping it settles the write.
+        let _ = input.map(|input| input.send(chunk));
+    }
+
+    /// Ends standard input.
+    #[napi(catch_unwind)]
+    pub fn close_input(&self, id: u32) {
+        if let Some(call) = self.calls.lock().get_mut(&id) {
+            call.input = None;
+        }
+    }
+
+    /// Sets and unsets variables of a session.
+    #[napi(catch_unwind)]
+    pub fn set_env(&self, id: u32, session_id: String, names: Vec<String>, values: Vec<Option<String>>) -> Result<()> {
+        let (sandbox, emitter) = self.parts();
+        let vars = zip(Some(names), Some(values));
+        Ok(runtime::spawn(async move { emitter.settle(id, sandbox.set_env(&session_id, vars).await) })?)
+    }
+
+    /// Makes a session.
+    #[napi(catch_unwind)]
+    pub fn create_session(&self, id: u32, session: NativeSession) -> Result<()> {
+        let (sandbox, emitter) = self.parts();
+        let new = NewSession {
+            id: session.session_id,
+            cwd: session.cwd.map(Into::into),
+            env: zip(session.env_names, session.env_values),
+            survive_exit: session.survive_exit,
+        };
+        Ok(runtime::spawn(async move { emitter.settle(id, sandbox.create_session(new).await) })?)
+    }
+
+    /// Ends a session.
+    #[napi(catch_unwind)]
+    pub fn delete_session(&self, id: u32, session_id: String) -> Result<()> {
+        let (sandbox, emitter) = self.parts();
+        Ok(runtime::spawn(async move { emitter.settle(id, sandbox.delete_session(&session_id, FAREWELL).await) })?)
+    }
+
+    /// Ids of the sessions.
+    #[napi(catch_unwind)]
+    pub fn sessions(&self) -> Vec<String> {
+        self.sandbox.sessions()
+    }
+
+    /// Ends everything.
+    #[napi(catch_unwind)]
+    pub fn destroy(&self, id: u32) -> Result<()> {
+        let (sandbox, emitter) = self.parts();
+        Ok(runtime::spawn(async move {
+            sandbox.destroy(FAREWELL).await;
+            emitter.settle(id, Ok(()));
+        })?)
+    }
+
+    /// Pending events keep the event loop alive from now on.
+    #[napi(js_name = "ref", catch_unwind)]
+    pub fn keep_alive(&self, env: Env) {
+        self.emitter.keep_alive(&env, true);
+    }
+
+    /// They do not.
+    #[napi(js_name = "unref", catch_unwind)]
+    pub fn let_end(&self, env: Env) {
+        self.emitter.keep_alive(&env, false);
+    }
+
+    /// Probes the system.
+    #[napi(catch_unwind)]
+    pub fn capabilities(&self) -> NativeCapabilities {
+        let found = self.sandbox.capabilities();
+        let shell = self.sandbox.shell();
+        let mut notes = found.notes.clone();
+        notes.extend(shell.as_ref().err().cloned());
+        let shell = shell.as_ref().ok();
+        NativeCapabilities {
+            cgroup: if found.group_parent.is_some() { "v2" } else { "none" }.into(),
+            cgroup_kill: found.group_parent.is_some(),
+            controllers: found.controllers.clone(),
+            pidfd: found.pidfd,
+            proc_fd: found.proc_fd,
+            shell: shell.map(|path| path.display().to_string()),
+            shell_version: shell.and_then(|path| version_of(path)),
+            notes,
+        }
+    }
+
+    fn parts(&self) -> (Sandbox, Arc<Emitter>) {
+        (self.sandbox.clone(), Arc::clone(&self.emitter))
+    }
+}
+
+impl Drop for NativeSandbox {
+    fn drop(&mut self) {
+        abandon(self.sandbox.clone());
+    }
+}
+
+/// Runs its function exactly once, at the latest when it is dropped: a chunk that was never written is settled too.
+struct Taken(Option<Box<dyn FnOnce() + Send>>);
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        if let Some(tell) = self.0.take() {
+            tell();
+        }
+    }
+}
+
+/// Nobody can call the sandbox any more: its processes go, and nobody waits for it.
+fn abandon(sandbox: Sandbox) {
+    let _ = runtime::spawn(async move { sandbox.destroy(Duration::ZERO).await });
+}
+
+fn zip(names: Option<Vec<String>>, values: Option<Vec<Option<String>>>) -> Vec<(String, Option<String>)> {
+    names.unwrap_or_default().into_iter().zip(values.unwrap_or_default()).collect()
+}
