@@ -44,7 +44,11 @@ impl NativeSandbox {
             force_fifo: config.transport.as_deref() == Some("fifo"),
             force_subreaper: config.containment.as_deref() == Some("subreaper"),
         });
-        env.add_env_cleanup_hook(sandbox.downgrade(), |sandbox| drop(sandbox.upgrade().map(abandon)))?;
+        env.add_env_cleanup_hook(sandbox.downgrade(), |sandbox| {
+            if let Some(sandbox) = sandbox.upgrade() {
+                abandon(sandbox);
+            }
+        })?;
         Ok(Self { sandbox, emitter: Arc::new(Emitter::new(on_event)?), calls: Arc::default() })
     }
 

@@ -167,6 +167,7 @@ impl Session {
         let Some(shell) = self.shell.as_mut() else { return Ok(()) };
         // The supervisor remembers how to start a shell; launching again only puts the channels in order.
         shell.driver.launch().map_err(|error| spawn_failed("prepare the shell", &error))?;
+        shell.phase = Phase::Busy;
         shell.supervisor.order(&Order::Respawn);
         loop {
             match shell.next().await {

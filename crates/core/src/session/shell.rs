@@ -178,9 +178,9 @@ impl Shell {
                 }
             }
             Happening::Supervisor(Report::Started { shell, group }) => {
+                // Not the phase: the shell may have told that it is ready before this came through the other channel.
                 self.pid = *shell;
                 self.group = group.as_ref().map(PathBuf::from);
-                self.phase = Phase::Busy;
                 self.stale = true;
             }
             Happening::Supervisor(Report::Rotated { group }) => self.group = group.as_ref().map(PathBuf::from),

@@ -22,9 +22,11 @@ pub fn ending(text: &[u8]) -> bool {
     word(text, "exit") || word(text, "set") || part(text, "?}") || part(text, ":?") || word(text, "logout")
 }
 
-/// True when the command may take the shell's process away without its EXIT trap being run.
+/// True when the command may take the shell's process away without its EXIT trap being run, or the engine's hold on it.
 pub fn loss(text: &[u8]) -> bool {
-    word(text, "exec") || word(text, "kill") || word(text, "pkill") || word(text, "killall")
+    ["exec", "kill", "pkill", "killall", "builtin", "enable", "trap", "extdebug", "ulimit"]
+        .iter()
+        .any(|name| word(text, name))
 }
 
 /// `$_` after a command that is nothing but plain words: its last word. `None` when the text is anything else.
