@@ -102,7 +102,8 @@ impl<'a> Dump<'a> {
             }
         }
         // A nameref comes after what it refers to, since declaring it would otherwise declare that.
-        let (references, plain): (Vec<_>, Vec<_>) = variables.iter().partition(|variable| variable.has(b'n'));
+        let (references, plain): (Vec<Declaration>, Vec<Declaration>) =
+            variables.iter().partition(|variable| variable.has(b'n'));
         plain.into_iter().chain(references).for_each(|variable| out.0.extend_from_slice(&variable.restore()));
         for section in [Section::Aliases, Section::Completions, Section::Umask] {
             statements(self.section(section)).into_iter().for_each(|line| out.builtin(line));

@@ -392,7 +392,7 @@ impl Driver for ScriptDriver {
     }
 
     fn snapshot(&self, shell: Pid) -> Vec<u8> {
-        text::standby(&self.paths(), &unsharable_descriptors(shell)).into_bytes()
+        text::standby(&self.paths(), &unsharable_descriptors(shell), self.flags.contains('m')).into_bytes()
     }
 
     fn take_over(&mut self) -> io::Result<()> {
