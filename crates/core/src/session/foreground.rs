@@ -361,6 +361,7 @@ impl Session {
             End::Died { .. } | End::ReportLost => {
                 // It is brought back before the next command runs; this result is the one to say so.
                 outcome.restarted = true;
+                self.death_told = true;
                 Ok(outcome)
             }
             End::SupervisorGone => {
