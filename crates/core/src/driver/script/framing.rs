@@ -41,7 +41,12 @@ impl Framing {
             framed.extend_from_slice(&[b"builtin trap -- ".as_slice(), &quote(debug), b" DEBUG\n"].concat());
         }
         if (self.status == 0 && argument.is_none()) || (self.traced && !wants_status) {
-            framed.extend_from_slice(text);
+            if text.ends_with(b"\\\n") {
+                // `$(<file)` takes line ends away, and the backslash would stay.
+                framed.extend_from_slice(&[b"builtin eval -- ".as_slice(), &quote(text)].concat());
+            } else {
+                framed.extend_from_slice(text);
+            }
             return framed;
         }
         let guard = if self.status == 0 { "" } else { " && builtin :" };

@@ -16,7 +16,7 @@ mod text;
 mod transport;
 mod traps;
 
-use super::{Driver, Event, Launch, Streams};
+use super::{Driver, Event, Launch, Stdin, Streams};
 use crate::sys;
 use dump::{Dump, Remembered};
 use framing::Framing;
@@ -27,6 +27,7 @@ use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::FileTypeExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use text::Paths;
@@ -231,18 +232,18 @@ impl Driver for ScriptDriver {
 
     fn prepare_streams(&mut self) {
         // Without them the next command opens its own, and tells why it can not.
-        self.prepared = self.transport.open_streams(false).ok();
+        self.prepared = self.transport.open_streams(Stdin::Empty).ok();
     }
 
-    fn run(&mut self, text: &[u8], with_stdin: bool) -> io::Result<Streams> {
+    fn run(&mut self, text: &[u8], stdin: Stdin<'_>) -> io::Result<Streams> {
         let framing = self.framing();
         if framing.needs_status() {
             self.transport.store(Text::Status, format!("builtin return {}\n", self.status).as_bytes())?;
         }
         self.transport.store(Text::Command, &framing.apply(text))?;
         let streams = match self.prepared.take() {
-            Some(prepared) if !with_stdin => prepared,
-            _ => self.transport.open_streams(with_stdin)?,
+            Some(prepared) if matches!(stdin, Stdin::Empty) => prepared,
+            _ => self.transport.open_streams(stdin)?,
         };
         self.last_argument = mentions::last_argument(text);
         self.send_token(Pipe::Token)?;
@@ -365,16 +366,15 @@ fn read_records(pipe: &OwnedFd, parser: &mut Parser) -> io::Result<Vec<Record>> 
     Ok(parser.push(&bytes))
 }
 
-/// The shell's own descriptors above 2 that lead to pipes or sockets.
+/// The shell's own descriptors above 2 that lead to pipes, FIFOs or sockets.
 fn unsharable_descriptors(shell: Pid) -> Vec<i32> {
     let Ok(entries) = std::fs::read_dir(format!("/proc/{shell}/fd")) else { return Vec::new() };
     entries
         .flatten()
         .filter_map(|entry| {
             let fd: i32 = entry.file_name().to_str()?.parse().ok()?;
-            let target = std::fs::read_link(entry.path()).ok()?;
-            let target = target.to_str()?;
-            (fd > 2 && (target.starts_with("pipe:") || target.starts_with("socket:"))).then_some(fd)
+            let kind = std::fs::metadata(entry.path()).ok()?.file_type();
+            (fd > 2 && (kind.is_fifo() || kind.is_socket())).then_some(fd)
         })
         .collect()
 }
