@@ -147,10 +147,13 @@ impl Session {
     async fn replace_shell(&mut self) -> Result<(), Error> {
         let Some(shell) = self.shell.as_mut() else { return Ok(()) };
         let told = std::mem::take(&mut self.death_told);
-        if shell.died_saving && shell.driver.adopt_saved_state() {
+        let expected = shell.handed_over;
+        if !expected && shell.died_saving && shell.driver.adopt_saved_state() {
             return self.respawn().await;
         }
-        self.restarted |= !told;
+        self.restarted |= !told && !expected;
+        // Before the order: the new shell may be ready before the supervisor's answer is here.
+        shell.phase = Phase::Busy;
         shell.supervisor.order(&Order::PromoteStandby);
         loop {
             match shell.next().await {
