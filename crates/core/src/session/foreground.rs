@@ -9,6 +9,7 @@ use crate::driver::script::quote;
 use crate::driver::{Event, Stdin};
 use crate::error::{Code, Error};
 use crate::exec::{Command, ExecRequest, Input, Outcome};
+use crate::log::Level;
 use crate::output::capture::{self, Capture};
 use nacre_containment::pid::Pid;
 use nacre_containment::wire::{Order, Report};
@@ -281,6 +282,12 @@ impl Session {
             Happening::Supervisor(Report::Killed { id, escalated }) => {
                 if let Some(killing) = killing {
                     killing.tree_gone(id, escalated);
+                }
+                if escalated {
+                    let session = &self.config.id;
+                    self.config.log.write(Level::Debug, || {
+                        format!("a command of session '{session}' had to be killed by SIGKILL")
+                    });
                 }
                 None
             }
