@@ -60,6 +60,7 @@ pub struct Shell {
     /// The shell died between the saving of its state and the start of the next image: the state is there.
     pub died_saving: bool,
     group: Option<PathBuf>,
+    isolated: bool,
     control: [AsyncFd<Arc<OwnedFd>>; 2],
     base: [AsyncFd<Arc<OwnedFd>>; 2],
     /// What the shell has printed outside of a command since the last [`Shell::take_base_output`].
@@ -94,6 +95,7 @@ impl Shell {
             saved: false,
             died_saving: false,
             group: group.map(PathBuf::from),
+            isolated: false,
             base_output: [Vec::new(), Vec::new()],
             pending: VecDeque::new(),
         })
@@ -196,28 +198,48 @@ impl Shell {
         std::mem::take(&mut self.base_output)
     }
 
-    /// Makes sure that the next command can be told from what earlier ones left running. Gives the roots to be spared
-    /// when it is killed: none where control groups keep the two apart.
-    pub async fn isolate(&mut self) -> Vec<Pid> {
-        let Some(group) = self.group.clone() else {
-            return [self.pid, self.supervisor.pid()]
-                .into_iter()
-                .flat_map(proc_table::children)
-                .filter(|pid| *pid != self.pid && Some(*pid) != self.standby)
-                .take(4096)
-                .collect();
-        };
+    /// Does for the next command what can be done before it is there.
+    pub async fn get_ready(&mut self) {
+        if self.phase == Phase::Ready {
+            drop(self.take_base_output());
+            self.driver.prepare_streams();
+            self.isolate().await;
+        }
+    }
+
+    /// Makes sure that the next command can be told from what earlier ones left running: they stay behind in their
+    /// control group. Once done it holds until a command has run: only a command can make new processes here.
+    pub async fn isolate(&mut self) {
+        let Some(group) = self.group.clone().filter(|_| !self.isolated) else { return };
+        self.isolated = true;
         let known = |pid: &Pid| *pid == self.pid || Some(*pid) == self.standby;
         if Group::at(group).members().is_ok_and(|members| members.iter().all(known)) {
-            return Vec::new();
+            return;
         }
         self.supervisor.order(&Order::Rotate);
         loop {
             match self.next().await {
-                Happening::Supervisor(Report::Rotated { .. }) | Happening::SupervisorGone => return Vec::new(),
+                Happening::Supervisor(Report::Rotated { .. }) | Happening::SupervisorGone => return,
                 _ => {}
             }
         }
+    }
+
+    /// A command begins. Gives the roots of older trees that are to be spared when it is killed: none where control
+    /// groups keep the two apart.
+    pub fn begin_command(&mut self) -> Vec<Pid> {
+        self.isolated = false;
+        self.phase = Phase::Busy;
+        self.stale = true;
+        if self.group.is_some() {
+            return Vec::new();
+        }
+        [self.pid, self.supervisor.pid()]
+            .into_iter()
+            .flat_map(proc_table::children)
+            .filter(|pid| *pid != self.pid && Some(*pid) != self.standby)
+            .take(4096)
+            .collect()
     }
 
     /// The driver alone, to be used with another supervisor.

@@ -4,6 +4,7 @@
 //! comes before them; aliases would change it too, so `expand_aliases` comes after them; options such as `errexit`,
 //! `nounset`, `noglob` and `posix` change how this text itself would run, so they come last.
 
+use super::declaration::Declaration;
 use super::quote::quote;
 use super::statements::{parse_traps, split_word, statements};
 use super::text::{DUMP_SECTIONS, STATUS_SIGNALS, Section, signal_trap};
@@ -88,7 +89,7 @@ impl<'a> Dump<'a> {
         let mut out = Script::default();
         let variables = self.variables();
         self.enter_directory(&mut out, in_place);
-        let missing = DEFAULTS.iter().filter(|name| !variables.iter().any(|(found, ..)| found == &name.as_bytes()));
+        let missing = DEFAULTS.iter().filter(|name| !variables.iter().any(|variable| variable.name == name.as_bytes()));
         out.words(["builtin", "unset", "-v", "BASH_EXECUTION_STRING"].into_iter().chain(missing.copied()));
         let shopt = self.section(Section::Shopt);
         if statements(shopt).contains(&b"shopt -s extglob".as_slice()) {
@@ -100,8 +101,10 @@ impl<'a> Dump<'a> {
                 out.builtin(line);
             }
         }
-        variables.iter().filter(|(_, nameref, _)| !nameref).for_each(|(.., statement)| out.builtin(statement));
-        variables.iter().filter(|(_, nameref, _)| *nameref).for_each(|(.., statement)| out.builtin(statement));
+        // A nameref comes after what it refers to, since declaring it would otherwise declare that.
+        let (references, plain): (Vec<Declaration>, Vec<Declaration>) =
+            variables.iter().partition(|variable| variable.has(b'n'));
+        plain.into_iter().chain(references).for_each(|variable| out.0.extend_from_slice(&variable.restore()));
         for section in [Section::Aliases, Section::Completions, Section::Umask] {
             statements(self.section(section)).into_iter().for_each(|line| out.builtin(line));
         }
@@ -133,18 +136,12 @@ impl<'a> Dump<'a> {
         out.line(b"builtin unset -v OLDPWD");
     }
 
-    /// Name, whether it is a nameref (which must come after what it refers to), and the statement.
-    fn variables(&self) -> Vec<(&'a [u8], bool, &'a [u8])> {
-        let locals: Vec<&[u8]> =
-            statements(self.section(Section::Locals)).into_iter().map(|line| declared(line).0).collect();
-        statements(self.section(Section::Variables))
-            .into_iter()
-            .filter(|statement| statement.starts_with(b"declare -"))
-            .map(|statement| {
-                let (name, flags) = declared(statement);
-                (name, flags.contains(&b'n'), statement)
-            })
-            .filter(|(name, ..)| !SPECIAL.iter().any(|special| special.as_bytes() == *name) && !locals.contains(name))
+    fn variables(&self) -> Vec<Declaration<'a>> {
+        let declarations = |section| statements(self.section(section)).into_iter().filter_map(Declaration::parse);
+        let locals: Vec<&[u8]> = declarations(Section::Locals).map(|local| local.name).collect();
+        declarations(Section::Variables)
+            .filter(|variable| !SPECIAL.iter().any(|special| special.as_bytes() == variable.name))
+            .filter(|variable| !locals.contains(&variable.name))
             .collect()
     }
 
@@ -165,14 +162,6 @@ fn is_engines(text: &[u8], signal: &str) -> bool {
     signal == "EXIT"
         || signal == "DEBUG"
         || STATUS_SIGNALS.iter().any(|(name, number)| *name == signal && text == signal_trap(*number).as_bytes())
-}
-
-/// Name and flags of a `declare -flags name=value` statement; `local -p` prints the same form.
-fn declared(statement: &[u8]) -> (&[u8], &[u8]) {
-    let (_, rest) = split_word(statement);
-    let (flags, rest) = split_word(rest);
-    let end = rest.iter().position(|byte| *byte == b'=').unwrap_or(rest.len());
-    (&rest[..end], flags)
 }
 
 #[derive(Default)]

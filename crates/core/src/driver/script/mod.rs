@@ -3,6 +3,7 @@
 //! `docs/sessions.md` argues why it is built so. The texts are in [`text`], the channels they use in [`transport`], the
 //! way back from a saved state in [`dump`]; this file keeps the driver's memory between commands.
 
+mod declaration;
 mod dump;
 mod fifo_transport;
 mod mentions;
@@ -28,6 +29,7 @@ use std::sync::Arc;
 use text::Paths;
 use transport::{Pipe, Text, Transport};
 
+pub use declaration::Declaration;
 pub use quote::{quote, quote_str};
 
 /// What is left to do before the engine's traps are as they must be.
@@ -69,6 +71,8 @@ pub struct ScriptDriver {
     debug_set: bool,
     /// A saved state has been adopted: the first shell's text is gone.
     adopted: bool,
+    /// The next command's streams, in place already.
+    prepared: Option<Streams>,
 }
 
 impl ScriptDriver {
@@ -99,6 +103,7 @@ impl ScriptDriver {
             debug_trap: None,
             debug_set: false,
             adopted: false,
+            prepared: None,
         }
     }
 
@@ -280,10 +285,18 @@ impl Driver for ScriptDriver {
         Ok(events)
     }
 
+    fn prepare_streams(&mut self) {
+        // Without them the next command opens its own, and tells why it can not.
+        self.prepared = self.transport.open_streams(false).ok();
+    }
+
     fn run(&mut self, text: &[u8], with_stdin: bool) -> io::Result<Streams> {
         let framed = self.framed(text)?;
         self.transport.store(Text::Command, &framed)?;
-        let streams = self.transport.open_streams(with_stdin)?;
+        let streams = match self.prepared.take() {
+            Some(prepared) if !with_stdin => prepared,
+            _ => self.transport.open_streams(with_stdin)?,
+        };
         self.last_argument = mentions::last_argument(text);
         self.send_token(Pipe::Token)?;
         Ok(streams)
@@ -350,6 +363,10 @@ impl Driver for ScriptDriver {
     }
 
     fn run_internal(&mut self, text: &[u8]) -> io::Result<()> {
+        if self.prepared.take().is_some() {
+            // What an internal text prints must not turn up in the next command's output.
+            self.transport.close_streams();
+        }
         self.transport.store(Text::Command, text)?;
         self.internal = true;
         self.send_token(Pipe::Token)
@@ -375,7 +392,7 @@ impl Driver for ScriptDriver {
     }
 
     fn snapshot(&self, shell: Pid) -> Vec<u8> {
-        text::standby(&self.paths(), &unsharable_descriptors(shell)).into_bytes()
+        text::standby(&self.paths(), &unsharable_descriptors(shell), self.flags.contains('m')).into_bytes()
     }
 
     fn take_over(&mut self) -> io::Result<()> {

@@ -184,12 +184,15 @@ pub fn signal_trap(number: i32) -> String {
 /// A fork of the shell that waits to be woken, twice removed so that it is no job of the shell's and `$!` stays.
 ///
 /// `drop` are the user's descriptors that lead to pipes and sockets: a copy kept open here would keep the other side
-/// from ever seeing the end of file.
-pub fn standby(paths: &Paths<'_>, drop: &[i32]) -> String {
+/// from ever seeing the end of file. Job control is on around the fork (`monitor` says that the user has it on himself):
+/// a background process of a shell without it ignores SIGINT and SIGQUIT, and would for ever, also as the shell. And it
+/// gets a process group of its own, as the shell has, out of reach of a `kill 0`.
+pub fn standby(paths: &Paths<'_>, drop: &[i32], monitor: bool) -> String {
     let closing: String = drop.iter().map(|fd| format!(" {fd}>&-")).collect();
     let closing = if closing.is_empty() { closing } else { format!("builtin exec{closing};") };
+    let (on, off) = if monitor { ("", "") } else { ("builtin set -m;", "builtin set +m;") };
     format!(
-        "( ( {closing}builtin printf '\\1P\\0%s\\0\\0\\2\\n' \"$BASHPID\" >|{told};\
+        "( {on}( {off}{closing}builtin printf '\\1P\\0%s\\0\\0\\2\\n' \"$BASHPID\" >|{told};\
          builtin read -r _ <{token} && builtin . {exit} ) {base} & )",
         told = paths.pipe(Pipe::StandbyControl),
         token = paths.pipe(Pipe::StandbyToken),
