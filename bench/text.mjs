@@ -12,9 +12,11 @@ export function megabytes(bytes) {
   return (bytes / 1e6).toFixed(1)
 }
 
+/** A table whose columns are aligned in the source too; all but the first are numbers. */
 export function table(head, lines) {
-  const line = (cells) => `| ${cells.join(' | ')} |`
-  return [line(head), line(head.map((_, index) => (index === 0 ? '---' : '---:'))), ...lines.map(line)].join(
-    '\n',
-  )
+  const widths = head.map((_, index) => Math.max(3, ...[head, ...lines].map((cells) => cells[index].length)))
+  const pad = (cell, index) => (index === 0 ? cell.padEnd(widths[index]) : cell.padStart(widths[index]))
+  const line = (cells) => `| ${cells.map(pad).join(' | ')} |`
+  const rule = widths.map((width, index) => (index === 0 ? '-'.repeat(width) : `${'-'.repeat(width - 1)}:`))
+  return [line(head), line(rule), ...lines.map(line)].join('\n')
 }
