@@ -33,9 +33,9 @@ describe('withSandbox', () => {
 
   it('notices a file that is left in the state directory', async () => {
     const run = withSandbox(
-      async ({ sandbox, directory }) => {
+      async ({ sandbox, stateDir }) => {
         await sandbox.destroy()
-        mkdirSync(path.join(directory, 'state/left'), { recursive: true })
+        mkdirSync(path.join(stateDir, 'left'), { recursive: true })
       },
       { destroys: true },
     )

@@ -33,8 +33,19 @@ pub struct Streams {
     pub stdout: OwnedFd,
     /// Read end, non-blocking.
     pub stderr: OwnedFd,
-    /// How to write standard input, when the command was started with one.
+    /// How to write standard input, when it has to be written while the command runs.
     pub stdin: Option<StdinEnd>,
+}
+
+/// What a command is to read.
+#[derive(Clone, Copy, Debug)]
+pub enum Stdin<'a> {
+    /// End of file at once.
+    Empty,
+    /// These bytes.
+    Whole(&'a [u8]),
+    /// Something that comes bit by bit.
+    Streamed,
 }
 
 /// The writing end of a command's standard input.
@@ -90,7 +101,7 @@ pub trait Driver: Send {
     fn prepare_streams(&mut self);
 
     /// Starts a command of the user. Answered by [`Event::Ready`] or [`Event::Ending`], or by the death of the process.
-    fn run(&mut self, text: &[u8], with_stdin: bool) -> io::Result<Streams>;
+    fn run(&mut self, text: &[u8], stdin: Stdin<'_>) -> io::Result<Streams>;
 
     /// Lets go of the command's streams in this process, so that end of file can be seen. Once per [`Driver::run`].
     fn release(&mut self);

@@ -5,8 +5,8 @@ use super::killing::{Cause, Killing};
 use super::scope::{self, Scope};
 use super::shell::{Happening, Phase};
 use super::stdin;
-use crate::driver::Event;
 use crate::driver::script::quote;
+use crate::driver::{Event, Stdin};
 use crate::error::{Code, Error};
 use crate::exec::{Command, ExecRequest, Input, Outcome};
 use crate::output::capture::{self, Capture};
@@ -18,8 +18,10 @@ use tokio::time::{Instant, sleep_until};
 
 /// Until then a command's pipes are not watched: most have ended, and what they printed waits in the pipe.
 const QUICK: Duration = Duration::from_millis(1);
-/// How often to look whether the shell waits although it owes a report. Twice in a row means that the report is lost.
+/// How often to look whether the shell is done although it owes a report.
 const REPORT_CHECK: Duration = Duration::from_millis(100);
+/// A look can hit the very moment in which a report is being made; a second one in the same command can not.
+const BELIEVED: u32 = 2;
 
 /// How a command came to its end.
 enum End {
@@ -45,7 +47,8 @@ struct Run {
     spare: Vec<Pid>,
     /// A ready report that is not the command's is still to come.
     skip_ready: bool,
-    report_missing: bool,
+    /// How often it looked as if the report had been lost.
+    report_missing: u32,
 }
 
 impl Session {
@@ -145,7 +148,12 @@ impl Session {
         let input = std::mem::replace(&mut request.input, Input::None);
         let started_at = SystemTime::now();
         let begun = Instant::now();
-        let streams = match shell.driver.run(&text, !matches!(input, Input::None)) {
+        let stdin = match &input {
+            Input::None => Stdin::Empty,
+            Input::Bytes(bytes) => Stdin::Whole(bytes),
+            Input::Stream(_) => Stdin::Streamed,
+        };
+        let streams = match shell.driver.run(&text, stdin) {
             Ok(streams) => streams,
             Err(error) => {
                 shell.driver.release();
@@ -156,7 +164,7 @@ impl Session {
         let feeder = streams.stdin.map(|end| stdin::feed(end, input));
         let mut capture = Capture::new(streams.stdout, streams.stderr, request.max_buffer, request.live.clone());
         request.sink.started(shell.pid.raw());
-        let mut run = Run { id: request.id, begun, killing: None, spare, skip_ready: false, report_missing: false };
+        let mut run = Run { id: request.id, begun, killing: None, spare, skip_ready: false, report_missing: 0 };
         let end = self.watch(&mut run, request, &mut capture).await;
         if let Some(feeder) = feeder {
             feeder.abort();
@@ -266,7 +274,7 @@ impl Session {
                 if let Some(killing) = killing {
                     killing.shell_ended();
                 }
-                Some(if run.report_missing { End::ReportLost } else { End::Died { code, signal } })
+                Some(if run.report_missing >= BELIEVED { End::ReportLost } else { End::Died { code, signal } })
             }
             Happening::Supervisor(Report::Killed { id, escalated }) => {
                 if let Some(killing) = killing {
@@ -304,11 +312,12 @@ impl Session {
     /// `set -n`, a function called `builtin` and the like: the shell waits for a command and will never report this one.
     fn check_report(&mut self, run: &mut Run) {
         let Some(shell) = &self.shell else { return };
-        let missing = shell.phase == Phase::Busy && shell.driver.report_lost(shell.pid);
-        if missing && run.report_missing {
-            shell.supervisor.order(&Order::KillShell);
+        if shell.phase == Phase::Busy && shell.driver.report_lost(shell.pid) {
+            run.report_missing += 1;
+            if run.report_missing == BELIEVED {
+                shell.supervisor.order(&Order::KillShell);
+            }
         }
-        run.report_missing = missing;
     }
 
     /// Takes what is in the pipes at this moment, and leaves to a task of its own what background processes still print.
@@ -361,6 +370,7 @@ impl Session {
             End::Died { .. } | End::ReportLost => {
                 // It is brought back before the next command runs; this result is the one to say so.
                 outcome.restarted = true;
+                self.death_told = true;
                 Ok(outcome)
             }
             End::SupervisorGone => {

@@ -3,7 +3,7 @@
 //! Both steps are internal texts of their own. What was there before is asked of the shell and kept by the host, so it
 //! is put back also when the command ended the shell's process and another one took over.
 
-use crate::driver::script::{Declaration, quote_str};
+use crate::driver::script::{Declaration, quote, quote_str};
 use crate::error::{Code, Error};
 use std::path::Path;
 
@@ -63,7 +63,7 @@ pub fn assignment(name: &str, value: Option<&str>) -> Vec<u8> {
 
 /// Enters a directory. `CDPATH` does not apply to absolute paths.
 pub fn enter(directory: &Path) -> Vec<u8> {
-    format!("builtin cd -- {}\n", quote_str(&directory.display().to_string())).into_bytes()
+    [b"builtin cd -- ".as_slice(), &quote(directory.as_os_str().as_encoded_bytes()), b"\n"].concat()
 }
 
 /// The error for a variable that the session has made read-only.

@@ -61,6 +61,8 @@ pub struct Shell {
     pub died_saving: bool,
     group: Option<PathBuf>,
     isolated: bool,
+    /// Earlier standbys, killed but perhaps not gone yet.
+    retired: Vec<Pid>,
     control: [AsyncFd<Arc<OwnedFd>>; 2],
     base: [AsyncFd<Arc<OwnedFd>>; 2],
     /// What the shell has printed outside of a command since the last [`Shell::take_base_output`].
@@ -68,6 +70,8 @@ pub struct Shell {
     pending: VecDeque<Happening>,
 }
 
+/// What the last processes of a finished command may take to end.
+const LEAVING: std::time::Duration = std::time::Duration::from_millis(1);
 /// Base output is kept for the moment a shell dies with a message; this much is enough for any.
 const MOST_BASE_OUTPUT: usize = 64 * 1024;
 
@@ -96,6 +100,7 @@ impl Shell {
             died_saving: false,
             group: group.map(PathBuf::from),
             isolated: false,
+            retired: Vec::new(),
             base_output: [Vec::new(), Vec::new()],
             pending: VecDeque::new(),
         })
@@ -164,7 +169,7 @@ impl Shell {
                 }
             }
             Happening::Shell(Event::Standby { pid }) => {
-                self.standby = Some(*pid);
+                self.retired.extend(self.standby.replace(*pid));
                 self.supervisor.order(&Order::Standby { pid: Some(*pid) });
             }
             Happening::Supervisor(Report::ShellEnded { .. }) => {
@@ -212,8 +217,13 @@ impl Shell {
     pub async fn isolate(&mut self) {
         let Some(group) = self.group.clone().filter(|_| !self.isolated) else { return };
         self.isolated = true;
-        let known = |pid: &Pid| *pid == self.pid || Some(*pid) == self.standby;
-        if Group::at(group).members().is_ok_and(|members| members.iter().all(known)) {
+        let group = Group::at(group);
+        if !self.has_strangers(&group) {
+            return;
+        }
+        // Moving a process to another group can take the kernel milliseconds. Perhaps these are only on their way out.
+        tokio::time::sleep(LEAVING).await;
+        if !self.has_strangers(&group) {
             return;
         }
         self.supervisor.order(&Order::Rotate);
@@ -223,6 +233,12 @@ impl Shell {
                 _ => {}
             }
         }
+    }
+
+    fn has_strangers(&mut self, group: &Group) -> bool {
+        let Ok(members) = group.members() else { return false };
+        self.retired.retain(|pid| members.contains(pid));
+        members.iter().any(|pid| *pid != self.pid && Some(*pid) != self.standby && !self.retired.contains(pid))
     }
 
     /// A command begins. Gives the roots of older trees that are to be spared when it is killed: none where control

@@ -9,11 +9,21 @@ use super::transport::{Pipe, Stream, Text, Transport};
 use std::path::Path;
 
 /// Signals whose default action would end the shell with a status that its EXIT trap can not see (`$?` there is the
-/// status of the last command): a trap turns them into `exit 128+n`.
-pub const STATUS_SIGNALS: [(&str, i32); 3] = [("SIGTERM", 15), ("SIGHUP", 1), ("SIGINT", 2)];
+/// status of the last command): a trap turns them into `exit 128+n`. Those that a fault of the shell itself raises
+/// (SIGSEGV, SIGBUS, SIGILL, SIGFPE) are left alone: a trapped fault would be taken again for ever.
+pub const STATUS_SIGNALS: [(&str, i32); 8] = [
+    ("SIGTERM", libc::SIGTERM),
+    ("SIGHUP", libc::SIGHUP),
+    ("SIGINT", libc::SIGINT),
+    ("SIGUSR1", libc::SIGUSR1),
+    ("SIGUSR2", libc::SIGUSR2),
+    ("SIGALRM", libc::SIGALRM),
+    ("SIGPIPE", libc::SIGPIPE),
+    ("SIGABRT", libc::SIGABRT),
+];
 
 /// How many variables, functions and the like [`exit`] stores, each ended by NUL, then `END` and NUL.
-pub const DUMP_SECTIONS: usize = 13;
+pub const DUMP_SECTIONS: usize = 16;
 
 /// The sections of a dump, in order.
 #[derive(Clone, Copy)]
@@ -38,12 +48,18 @@ pub enum Section {
     FunctionAttributes,
     /// `alias -p`
     Aliases,
-    /// `"$@"`, quoted
+    /// `$0`, `$#` and `"$@"`, quoted
     Arguments,
     /// `"${DIRSTACK[@]}"`, quoted
     Directories,
     /// `complete -p`
     Completions,
+    /// `hash -l`
+    Hashes,
+    /// `enable -n`
+    Disabled,
+    /// `1` when the exit happened in a function
+    InFunction,
 }
 
 /// The channels' paths as literal words.
@@ -84,7 +100,7 @@ pub fn main_loop(paths: &Paths<'_>) -> String {
     let (command, streams) = (paths.text(Text::Command), paths.streams());
     format!(
         "builtin . {init};\
-         while {{ builtin printf '\\1R\\0%s\\0%s\\0%s\\0' \"$?\" \"$-\" \"${{PWD-}}\";builtin trap -p EXIT DEBUG;builtin printf '\\0\\2\\n'; }} >|{control};\
+         while {{ builtin printf '\\1R\\0%s\\0%s\\0%s\\0%s\\0' \"$?\" \"$-\" \"$#\" \"${{PWD-}}\";builtin trap -p EXIT DEBUG ERR RETURN;builtin printf '\\0\\2\\n'; }} >|{control};\
          builtin read -r _ <{token};\
          do builtin eval -- \"$(<{command})\" {streams};done"
     )
@@ -142,8 +158,9 @@ fn save_and_replace_head(paths: &Paths<'_>) -> String {
          {{ builtin umask -p;builtin printf '\\0';builtin declare -p;builtin printf '\\0';\
          [[ ${{FUNCNAME[1]-}} ]]&&builtin local -p;builtin printf '\\0';\
          builtin declare -f;builtin printf '\\0';builtin declare -F;builtin printf '\\0';builtin alias -p;builtin printf '\\0';\
-         builtin printf '%q ' \"$@\";builtin printf '\\0';builtin printf '%q ' \"${{DIRSTACK[@]}}\";builtin printf '\\0';\
-         builtin complete -p;builtin printf '\\0END\\0'; }} >>{dump} 2>/dev/null\n"
+         builtin printf '%q ' \"$0\" \"$#\" \"$@\";builtin printf '\\0';builtin printf '%q ' \"${{DIRSTACK[@]}}\";builtin printf '\\0';\
+         builtin complete -p;builtin printf '\\0';builtin hash -l;builtin printf '\\0';builtin enable -n;\
+         builtin printf '\\0%s\\0END\\0' \"${{FUNCNAME[1]+1}}\"; }} >>{dump} 2>/dev/null\n"
     )
 }
 
