@@ -234,7 +234,8 @@ export class Sandbox {
   /**
    * Sets and unsets exported variables of a session (default: 'default'), after the commands already called.
    *
-   * Rejects with INVALID_ENV_NAME, INVALID_OPTION (a value that is not a string, or has a NUL), SESSION_NOT_FOUND.
+   * Rejects with INVALID_ENV_NAME (also for a variable that is read-only in the session), INVALID_OPTION (a value that
+   * is not a string, or has a NUL), SESSION_NOT_FOUND.
    */
   setEnvVars(vars: EnvChanges, options?: { sessionId?: string }): Promise<void>
 
@@ -254,7 +255,7 @@ export class Sandbox {
   /**
    * Kills everything that runs in a session and forgets it; resolves when all of it is gone.
    *
-   * Rejects with SESSION_NOT_FOUND. 'default' comes back, new, with the next command.
+   * Rejects with SESSION_NOT_FOUND, but not for 'default', which comes back, new, with the next command.
    */
   deleteSession(id: string): Promise<void>
 
@@ -277,6 +278,7 @@ export type SandboxErrorCode =
   | 'COMMAND_TIMEOUT'
   | 'CWD_NOT_FOUND'
   | 'ENGINE_ERROR'
+  | 'INVALID_ENV_NAME'
   | 'SANDBOX_DESTROYED'
   | 'SESSION_ALREADY_EXISTS'
   | 'SESSION_DESTROYED'
@@ -288,7 +290,10 @@ export type SandboxErrorCode =
 /** Codes of {@link OptionError}. */
 export type OptionErrorCode = 'INVALID_COMMAND' | 'INVALID_ENV_NAME' | 'INVALID_ID' | 'INVALID_OPTION'
 
-/** Something went wrong at run time; `code` says what. */
+/**
+ * Something went wrong at run time; `code` says what. INVALID_ENV_NAME is here for a variable that the session's shell
+ * has made read-only; for a name that is none it is an {@link OptionError}.
+ */
 export class SandboxError extends Error {
   constructor(
     code: SandboxErrorCode,

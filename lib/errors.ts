@@ -12,6 +12,7 @@ const MEANINGS: Record<SandboxErrorCode, string> = {
   COMMAND_TIMEOUT: 'the command ran longer than its timeout',
   CWD_NOT_FOUND: 'the working directory does not exist',
   ENGINE_ERROR: 'the engine failed',
+  INVALID_ENV_NAME: 'the variable cannot be changed in this session',
   SANDBOX_DESTROYED: 'the sandbox has been destroyed',
   SESSION_ALREADY_EXISTS: 'there is a session of this id already',
   SESSION_DESTROYED: 'the session was deleted while the call was pending',

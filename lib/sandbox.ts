@@ -66,6 +66,7 @@ export class Sandbox implements PublicSandbox {
 
   async deleteSession(id: string): Promise<void> {
     const sessionId = readArgument(identifier, id, 'id')
+    if (sessionId === DEFAULT_SESSION && !this.#engine.sessions().includes(sessionId)) return
     await this.#engine.call((native, call) => native.deleteSession(call, sessionId))
   }
 

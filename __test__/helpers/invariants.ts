@@ -1,0 +1,147 @@
+/**
+ * A sandbox for a test, and the five things that must hold after every test:
+ *
+ * I1 no process of the sandbox is left, I2 no zombie of this process, I3 file descriptors, threads, control groups
+ * and files are back where they were, I4 the event loop never stood still, I5 the sandbox still ran `echo ok`.
+ */
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { Sandbox, type SandboxOptions } from 'nacre'
+import { expect } from 'vitest'
+import * as proc from './proc'
+import { until } from './until'
+
+/** The longest stall of the event loop that a test may see, in ms. */
+const MAX_STALL_MS = 20
+
+export interface Workplace {
+  sandbox: Sandbox
+  /** In the environment of everything the sandbox starts. */
+  tag: string
+  /** A directory of the test's own, removed afterwards. The sandbox's state is elsewhere. */
+  directory: string
+}
+
+export interface Expectations {
+  options?: SandboxOptions
+  /** Leaves I4 out, for tests that block the event loop themselves. */
+  mayStall?: boolean
+  /** Leaves I5 out, for tests that destroy the sandbox themselves. */
+  destroys?: boolean
+}
+
+let sandboxes = 0
+
+/** Runs a test with a sandbox of its own and checks the invariants after it. */
+export async function withSandbox(
+  test: (workplace: Workplace) => Promise<void>,
+  { options, mayStall = false, destroys = false }: Expectations = {},
+): Promise<void> {
+  await warmUp()
+  sandboxes++
+  const tag = `nacre-test-${process.pid}-${sandboxes}`
+  const directory = mkdtempSync(path.join(os.tmpdir(), `${tag}-`))
+  const stateDir = path.join(directory, 'state')
+  const before = takeInventory()
+  const sandbox = new Sandbox({
+    cwd: directory,
+    stateDir,
+    ...options,
+    env: { NACRE_TEST_TAG: tag, ...options?.env },
+  })
+  const delay = monitorEventLoopDelay({ resolution: 1 })
+  delay.enable()
+  let belongings = new Set<string>()
+  try {
+    await test({ sandbox, tag, directory })
+    if (!destroys) expect(await echo(sandbox)).toBe('ok\n')
+    delay.disable()
+    belongings = findBelongings(tag, before)
+  } finally {
+    delay.disable()
+    await sandbox.destroy()
+  }
+  await expectNothingLeft(tag, belongings, before)
+  expect(listFiles(stateDir)).toEqual([])
+  rmSync(directory, { recursive: true, force: true })
+  if (!mayStall) expect(delay.max / 1e6).toBeLessThan(MAX_STALL_MS)
+}
+
+async function echo(sandbox: Sandbox): Promise<string> {
+  const { stdout } = await sandbox.exec('echo ok', { timeout: 5000 })
+  return stdout
+}
+
+let warm: Promise<void> | undefined
+
+/** Loads the addon and lets the runtimes start their threads, which then belong to the inventory. */
+function warmUp(): Promise<void> {
+  warm ??= (async () => {
+    await using sandbox = new Sandbox({ stateDir: mkdtempSync(path.join(os.tmpdir(), 'nacre-test-warm-')) })
+    await echo(sandbox)
+  })()
+  return warm
+}
+
+interface Inventory {
+  processes: Set<string>
+  files: string[]
+  threads: string[]
+  groups: string[]
+}
+
+function takeInventory(): Inventory {
+  return {
+    processes: new Set(proc.descendants(process.pid).map(proc.identity)),
+    files: proc.openFiles(),
+    threads: proc.threadNames(),
+    groups: proc.ownGroups(),
+  }
+}
+
+/** Everything below this process that was not there before, and everything with the tag: also what lost its tag. */
+function findBelongings(tag: string, before: Inventory): Set<string> {
+  const tagged = proc.listProcesses().filter(({ pid }) => pid !== process.pid && proc.carries(tag, pid))
+  const below = proc.descendants(process.pid).filter((entry) => !before.processes.has(proc.identity(entry)))
+  return new Set([...tagged, ...below].map(proc.identity))
+}
+
+async function expectNothingLeft(tag: string, belongings: Set<string>, before: Inventory): Promise<void> {
+  const left = () => {
+    const processes = proc.listProcesses()
+    return [
+      ...processes
+        .filter((entry) => isLeft(entry, tag, belongings))
+        .map((entry) => `process ${proc.show(entry)}`),
+      ...surplus('file descriptor', proc.openFiles(), before.files),
+      ...surplus('thread', proc.threadNames(), before.threads),
+      ...surplus('control group', proc.ownGroups(), before.groups),
+    ]
+  }
+  await until(
+    () => left().length === 0 || undefined,
+    () => `left behind:\n${left().join('\n')}`,
+  )
+}
+
+/** A process of the sandbox, or a zombie that this process should have waited for. */
+function isLeft(entry: proc.ProcessEntry, tag: string, belongings: Set<string>): boolean {
+  if (entry.pid === process.pid) return false
+  if (entry.parent === process.pid && entry.state === 'Z') return true
+  return belongings.has(proc.identity(entry)) || proc.carries(tag, entry.pid)
+}
+
+/** What there is now, when it is more than before; which ones are new is a guess by name. */
+function surplus(kind: string, now: string[], before: string[]): string[] {
+  if (now.length <= before.length) return []
+  const fresh = now.filter((name) => !before.includes(name))
+  return [`${now.length - before.length} more of kind ${kind}: ${fresh.join(', ')}`]
+}
+
+function listFiles(directory: string): string[] {
+  return proc.entries(directory).length === 0
+    ? []
+    : readdirSync(directory, { recursive: true, encoding: 'utf8' })
+}

@@ -1,0 +1,93 @@
+/** What the kernel says about processes, threads, file descriptors and control groups: /proc and nothing else. */
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import path from 'node:path'
+
+export interface ProcessEntry {
+  pid: number
+  parent: number
+  /** One letter: R, S, Z, T, ... */
+  state: string
+  /** Start time in clock ticks; with the pid it names a process even when the number is used again. */
+  started: string
+}
+
+/** Every process that is there now. */
+export function listProcesses(): ProcessEntry[] {
+  return numericEntries('/proc').flatMap((pid) => {
+    const stat = read(`/proc/${pid}/stat`)
+    if (stat === '') return []
+    const [state = '', parent = '', ...rest] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+    return [{ pid, parent: Number(parent), state, started: rest[17] ?? '' }]
+  })
+}
+
+/** All processes below `root`, children of children included. */
+export function descendants(root: number, processes = listProcesses()): ProcessEntry[] {
+  const children = processes.filter(({ parent }) => parent === root)
+  return children.flatMap((child) => [child, ...descendants(child.pid, processes)])
+}
+
+/** Names a process for ever. */
+export function identity({ pid, started }: ProcessEntry): string {
+  return `${pid}@${started}`
+}
+
+/** Whether the tag is in a process's environment or command line. */
+export function carries(tag: string, pid: number): boolean {
+  return read(`/proc/${pid}/environ`).includes(tag) || read(`/proc/${pid}/cmdline`).includes(tag)
+}
+
+/** A process for a message: pid, state, command line. */
+export function show({ pid, state }: ProcessEntry): string {
+  return `${pid} ${state} ${read(`/proc/${pid}/cmdline`).replaceAll('\0', ' ').slice(0, 120)}`
+}
+
+/** What each open file descriptor of this process leads to. */
+export function openFiles(): string[] {
+  return numericEntries('/proc/self/fd').flatMap((fd) => {
+    try {
+      return [`${fd} -> ${readlinkSync(`/proc/self/fd/${fd}`)}`]
+    } catch {
+      return []
+    }
+  })
+}
+
+/** The names of this process's threads. */
+export function threadNames(): string[] {
+  return numericEntries('/proc/self/task').map((task) => read(`/proc/self/task/${task}/comm`).trim())
+}
+
+/** Control groups beside this process that were made for sandboxes of this process. */
+export function ownGroups(): string[] {
+  const own = /^0::(.*)$/m.exec(read('/proc/self/cgroup'))?.[1]
+  const mounts = read('/proc/self/mountinfo').split('\n')
+  const mount = mounts.find((line) => line.includes(' - cgroup2 '))?.split(' ')[4]
+  if (own === undefined || mount === undefined) return []
+  const name = new RegExp(`^nacre-(.*-)?${process.pid}(-|$)`)
+  return entries(path.join(mount, own)).filter((entry) => name.test(entry))
+}
+
+/** Names in a directory, or none when it is not there. */
+export function entries(directory: string): string[] {
+  try {
+    return readdirSync(directory)
+  } catch {
+    return []
+  }
+}
+
+function numericEntries(directory: string): number[] {
+  return entries(directory)
+    .filter((name) => /^[0-9]+$/.test(name))
+    .map(Number)
+}
+
+/** A file's text, or nothing when the process has ended or is not ours to look at. */
+function read(file: string): string {
+  try {
+    return readFileSync(file, 'latin1')
+  } catch {
+    return ''
+  }
+}

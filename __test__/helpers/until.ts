@@ -1,0 +1,17 @@
+/** Waiting for a condition: the only way in which tests wait. */
+import { setTimeout as sleep } from 'node:timers/promises'
+
+/** Asks again every 5 ms until the answer is not undefined; fails after `limit` ms with what `complain` says. */
+export async function until<T>(
+  ask: () => T | undefined | Promise<T | undefined>,
+  complain: () => string,
+  limit = 2000,
+): Promise<T> {
+  const deadline = performance.now() + limit
+  for (;;) {
+    const answer = await ask()
+    if (answer !== undefined) return answer
+    if (performance.now() > deadline) throw new Error(`after ${limit} ms: ${complain()}`)
+    await sleep(5)
+  }
+}

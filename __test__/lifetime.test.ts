@@ -1,0 +1,92 @@
+import { execFileSync } from 'node:child_process'
+import path from 'node:path'
+import { Sandbox } from 'nacre'
+import { describe, expect, it } from 'vitest'
+import { withSandbox } from './helpers/invariants'
+import { rejectionOf, thrownBy } from './helpers/thrown'
+
+const root = path.dirname(__dirname)
+
+describe('destroy', () => {
+  it('ends what runs, rejects what is pending and refuses what comes later', () =>
+    withSandbox(
+      async ({ sandbox }) => {
+        const session = await sandbox.createSession()
+        await sandbox.exec('sleep 60 & setsid sleep 60 & disown -a')
+        const pending = [sandbox.exec('sleep 60'), sandbox.exec('echo queued'), session.exec('sleep 60')].map(
+          rejectionOf,
+        )
+        const destroyed = sandbox.destroy()
+        expect(sandbox.destroy()).toBe(destroyed)
+        await destroyed
+        for (const rejection of await Promise.all(pending)) {
+          expect(['SANDBOX_DESTROYED', 'SESSION_DESTROYED']).toContain((rejection as { code?: string }).code)
+        }
+        for (const promise of [sandbox.exec('true'), session.exec('true'), sandbox.listSessions()]) {
+          expect(await rejectionOf(promise)).toMatchObject({ code: 'SANDBOX_DESTROYED' })
+        }
+        expect(thrownBy(() => sandbox.capabilities())).toMatchObject({ code: 'SANDBOX_DESTROYED' })
+        await session[Symbol.asyncDispose]()
+      },
+      { destroys: true },
+    ))
+
+  it('comes by itself at the end of `await using`', async () => {
+    let outer: Sandbox | undefined
+    {
+      await using sandbox = new Sandbox()
+      await sandbox.exec('true')
+      outer = sandbox
+    }
+    expect(await rejectionOf(outer.exec('true'))).toMatchObject({ code: 'SANDBOX_DESTROYED' })
+  })
+})
+
+describe('capabilities', () => {
+  it('says what the machine offers, without starting anything', () =>
+    withSandbox(async ({ sandbox }) => {
+      const found = sandbox.capabilities()
+      expect(['v2', 'none']).toContain(found.cgroup)
+      expect(found.shell).toMatch(/bash$/)
+      expect(found.shellVersion).toMatch(/^[4-9]\.\d+/)
+      for (const flag of [found.cgroupKill, found.pidfd, found.procFd]) expect(flag).toBeTypeOf('boolean')
+      for (const list of [found.controllers, found.notes]) expect(Array.isArray(list)).toBe(true)
+    }))
+})
+
+/** Runs a program in a host of its own and gives its output; the host must end by itself within 10 s. */
+function host(program: string, executable = process.execPath, flags: string[] = []): string {
+  const source = `const { Sandbox } = require('nacre'); const sandbox = new Sandbox(); ${program}`
+  return execFileSync(executable, [...flags, '-e', source], { cwd: root, encoding: 'utf8', timeout: 10_000 })
+}
+
+describe('the host', () => {
+  it('ends by itself while a sandbox is idle', () => {
+    expect(host(`sandbox.exec('echo x').then(({ stdout }) => process.stdout.write(stdout))`)).toBe('x\n')
+  })
+
+  it('waits for a command that runs, and for nothing that the command left behind', () => {
+    const program = `sandbox.exec('sleep 60 & sleep 0.3; echo x').then(({ stdout }) => process.stdout.write(stdout))`
+    expect(host(program)).toBe('x\n')
+  })
+
+  it('waits for destroy', () => {
+    expect(host(`sandbox.exec('true').then(() => sandbox.destroy()).then(() => console.log('gone'))`)).toBe(
+      'gone\n',
+    )
+  })
+
+  it('can collect a sandbox that was dropped', () => {
+    const program = `
+      const collected = new FinalizationRegistry(() => { console.log('collected'); process.exit() })
+      const start = async () => {
+        const dropped = new Sandbox()
+        collected.register(dropped)
+        await dropped.exec('true')
+      }
+      start().then(() => setInterval(() => globalThis.gc?.() ?? Bun.gc(true), 10))
+    `
+    const flags = process.versions.bun === undefined ? ['--expose-gc'] : []
+    expect(host(program, process.execPath, flags)).toBe('collected\n')
+  })
+})
