@@ -76,17 +76,21 @@ describe('the host', () => {
     )
   })
 
-  it('can collect a sandbox that was dropped', () => {
+  it('collects a sandbox that was dropped, and with it everything it started', () => {
     const program = `
-      const collected = new FinalizationRegistry(() => { console.log('collected'); process.exit() })
-      const start = async () => {
-        const dropped = new Sandbox()
-        collected.register(dropped)
-        await dropped.exec('true')
-      }
-      start().then(() => setInterval(() => globalThis.gc?.() ?? Bun.gc(true), 10))
+      const collect = globalThis.gc ?? (() => Bun.gc(true))
+      const isThere = (pid) => require('node:fs').existsSync('/proc/' + pid)
+      const start = async () => (await new Sandbox().exec('sleep 60 & echo $$ $!')).stdout.trim().split(' ')
+      start().then((pids) => {
+        const timer = setInterval(() => {
+          collect()
+          if (pids.some(isThere)) return
+          clearInterval(timer)
+          console.log(pids.length + ' gone')
+        }, 10)
+      })
     `
     const flags = process.versions.bun === undefined ? ['--expose-gc'] : []
-    expect(host(program, process.execPath, flags)).toBe('collected\n')
+    expect(host(program, process.execPath, flags)).toBe('2 gone\n')
   })
 })

@@ -76,7 +76,7 @@ async function echo(sandbox: Sandbox): Promise<string> {
 
 let warm: Promise<void> | undefined
 
-/** Loads the addon and lets the runtimes start their threads, which then belong to the inventory. */
+/** Loads the addon and starts the engine's thread, which then belong to the inventory. */
 function warmUp(): Promise<void> {
   warm ??= (async () => {
     await using sandbox = new Sandbox({ stateDir: mkdtempSync(path.join(os.tmpdir(), 'nacre-test-warm-')) })
@@ -96,7 +96,7 @@ function takeInventory(): Inventory {
   return {
     processes: new Set(proc.descendants(process.pid).map(proc.identity)),
     files: proc.openFiles(),
-    threads: proc.threadNames(),
+    threads: proc.engineThreads(),
     groups: proc.ownGroups(),
   }
 }
@@ -116,7 +116,7 @@ async function expectNothingLeft(tag: string, belongings: Set<string>, before: I
         .filter((entry) => isLeft(entry, tag, belongings))
         .map((entry) => `process ${proc.show(entry)}`),
       ...surplus('file descriptor', proc.openFiles(), before.files),
-      ...surplus('thread', proc.threadNames(), before.threads),
+      ...surplus('thread', proc.engineThreads(), before.threads),
       ...surplus('control group', proc.ownGroups(), before.groups),
     ]
   }

@@ -53,9 +53,10 @@ export function openFiles(): string[] {
   })
 }
 
-/** The names of this process's threads. */
-export function threadNames(): string[] {
-  return numericEntries('/proc/self/task').map((task) => read(`/proc/self/task/${task}/comm`).trim())
+/** The engine's threads in this process. Those of the runtime come and go as it compiles and collects. */
+export function engineThreads(): string[] {
+  const names = numericEntries('/proc/self/task').map((task) => read(`/proc/self/task/${task}/comm`).trim())
+  return names.filter((name) => name.startsWith('nacre'))
 }
 
 /** Control groups beside this process that were made for sandboxes of this process. */

@@ -86,6 +86,9 @@ pub trait Driver: Send {
     /// Everything the shell has told since the last call. Never blocks.
     fn events(&mut self) -> io::Result<Vec<Event>>;
 
+    /// Does ahead of time what [`Driver::run`] would have to do for a command without standard input.
+    fn prepare_streams(&mut self);
+
     /// Starts a command of the user. Answered by [`Event::Ready`] or [`Event::Ending`], or by the death of the process.
     fn run(&mut self, text: &[u8], with_stdin: bool) -> io::Result<Streams>;
 

@@ -38,6 +38,8 @@ pub(super) struct Session {
     pub(super) terminated: Option<Option<i32>>,
     /// The shell was brought back since the last result said so.
     pub(super) restarted: bool,
+    /// The death of the shell was in the result of the command that caused it.
+    pub(super) death_told: bool,
     pub(super) closing: Option<(Duration, oneshot::Sender<()>)>,
     pub(super) ladders: u64,
     pub(super) groups_made: u64,
@@ -54,6 +56,7 @@ impl Session {
             shell: None,
             terminated: None,
             restarted: false,
+            death_told: false,
             closing: None,
             ladders: 0,
             groups_made: 0,

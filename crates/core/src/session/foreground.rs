@@ -72,6 +72,9 @@ impl Session {
         {
             let _ = self.internal(scope.restore()).await;
         }
+        if let Some(shell) = self.shell.as_mut().filter(|_| self.closing.is_none()) {
+            shell.get_ready().await;
+        }
     }
 
     /// Everything that has to be in place before the command's text is sent.
@@ -137,8 +140,8 @@ impl Session {
     ) -> Result<Outcome, Error> {
         let restarted = std::mem::take(&mut self.restarted);
         let Some(shell) = self.shell.as_mut() else { return Err(engine_error("the session has no shell")) };
-        let spare = shell.isolate().await;
-        shell.take_base_output();
+        shell.isolate().await;
+        let spare = shell.begin_command();
         let input = std::mem::replace(&mut request.input, Input::None);
         let started_at = SystemTime::now();
         let begun = Instant::now();
@@ -146,11 +149,10 @@ impl Session {
             Ok(streams) => streams,
             Err(error) => {
                 shell.driver.release();
+                shell.phase = Phase::Ready;
                 return Err(engine_error(&format!("the command can not be started: {error}")));
             }
         };
-        shell.phase = Phase::Busy;
-        shell.stale = true;
         let feeder = streams.stdin.map(|end| stdin::feed(end, input));
         let mut capture = Capture::new(streams.stdout, streams.stderr, request.max_buffer, request.live.clone());
         request.sink.started(shell.pid.raw());
@@ -359,6 +361,7 @@ impl Session {
             End::Died { .. } | End::ReportLost => {
                 // It is brought back before the next command runs; this result is the one to say so.
                 outcome.restarted = true;
+                self.death_told = true;
                 Ok(outcome)
             }
             End::SupervisorGone => {

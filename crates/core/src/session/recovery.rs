@@ -146,10 +146,11 @@ impl Session {
     /// but the state of the last `exit`, or of the start.
     async fn replace_shell(&mut self) -> Result<(), Error> {
         let Some(shell) = self.shell.as_mut() else { return Ok(()) };
+        let told = std::mem::take(&mut self.death_told);
         if shell.died_saving && shell.driver.adopt_saved_state() {
             return self.respawn().await;
         }
-        self.restarted = true;
+        self.restarted |= !told;
         shell.supervisor.order(&Order::PromoteStandby);
         loop {
             match shell.next().await {

@@ -3,7 +3,7 @@
 //! Both steps are internal texts of their own. What was there before is asked of the shell and kept by the host, so it
 //! is put back also when the command ended the shell's process and another one took over.
 
-use crate::driver::script::quote_str;
+use crate::driver::script::{Declaration, quote, quote_str};
 use crate::error::{Code, Error};
 use std::path::Path;
 
@@ -27,15 +27,12 @@ impl Scope {
         let (mut restore, mut read_only) = (Vec::new(), None);
         for (index, name) in names.iter().enumerate() {
             let statement = field(index);
-            if statement.is_empty() {
-                restore.extend_from_slice(format!("builtin unset -v {name}\n").as_bytes());
-                continue;
-            }
-            if is_read_only(statement) {
+            restore.extend_from_slice(format!("builtin unset -v {name}\n").as_bytes());
+            let Some(before) = Declaration::parse(statement.strip_suffix(b"\n").unwrap_or(statement)) else { continue };
+            if before.has(b'r') {
                 read_only.get_or_insert((*name).to_string());
             }
-            restore.extend_from_slice(format!("builtin unset -v {name}\nbuiltin ").as_bytes());
-            restore.extend_from_slice(statement);
+            restore.extend_from_slice(&before.restore());
         }
         if moves {
             let [cwd, before] =
@@ -56,11 +53,6 @@ impl Scope {
     }
 }
 
-/// The flags are the second word of `declare -rx name="value"`.
-fn is_read_only(statement: &[u8]) -> bool {
-    statement.split(|&byte| byte == b' ').nth(1).is_some_and(|flags| flags.starts_with(b"-") && flags.contains(&b'r'))
-}
-
 /// Exports a variable, or unsets it.
 pub fn assignment(name: &str, value: Option<&str>) -> Vec<u8> {
     match value {
@@ -71,7 +63,7 @@ pub fn assignment(name: &str, value: Option<&str>) -> Vec<u8> {
 
 /// Enters a directory. `CDPATH` does not apply to absolute paths.
 pub fn enter(directory: &Path) -> Vec<u8> {
-    format!("builtin cd -- {}\n", quote_str(&directory.display().to_string())).into_bytes()
+    [b"builtin cd -- ".as_slice(), &quote(directory.as_os_str().as_encoded_bytes()), b"\n"].concat()
 }
 
 /// The error for a variable that the session has made read-only.

@@ -60,6 +60,9 @@ pub struct Shell {
     /// The shell died between the saving of its state and the start of the next image: the state is there.
     pub died_saving: bool,
     group: Option<PathBuf>,
+    isolated: bool,
+    /// Earlier standbys, killed but perhaps not gone yet.
+    retired: Vec<Pid>,
     control: [AsyncFd<Arc<OwnedFd>>; 2],
     base: [AsyncFd<Arc<OwnedFd>>; 2],
     /// What the shell has printed outside of a command since the last [`Shell::take_base_output`].
@@ -67,6 +70,8 @@ pub struct Shell {
     pending: VecDeque<Happening>,
 }
 
+/// What the last processes of a finished command may take to end.
+const LEAVING: std::time::Duration = std::time::Duration::from_millis(1);
 /// Base output is kept for the moment a shell dies with a message; this much is enough for any.
 const MOST_BASE_OUTPUT: usize = 64 * 1024;
 
@@ -94,6 +99,8 @@ impl Shell {
             saved: false,
             died_saving: false,
             group: group.map(PathBuf::from),
+            isolated: false,
+            retired: Vec::new(),
             base_output: [Vec::new(), Vec::new()],
             pending: VecDeque::new(),
         })
@@ -162,7 +169,7 @@ impl Shell {
                 }
             }
             Happening::Shell(Event::Standby { pid }) => {
-                self.standby = Some(*pid);
+                self.retired.extend(self.standby.replace(*pid));
                 self.supervisor.order(&Order::Standby { pid: Some(*pid) });
             }
             Happening::Supervisor(Report::ShellEnded { .. }) => {
@@ -196,28 +203,59 @@ impl Shell {
         std::mem::take(&mut self.base_output)
     }
 
-    /// Makes sure that the next command can be told from what earlier ones left running. Gives the roots to be spared
-    /// when it is killed: none where control groups keep the two apart.
-    pub async fn isolate(&mut self) -> Vec<Pid> {
-        let Some(group) = self.group.clone() else {
-            return [self.pid, self.supervisor.pid()]
-                .into_iter()
-                .flat_map(proc_table::children)
-                .filter(|pid| *pid != self.pid && Some(*pid) != self.standby)
-                .take(4096)
-                .collect();
-        };
-        let known = |pid: &Pid| *pid == self.pid || Some(*pid) == self.standby;
-        if Group::at(group).members().is_ok_and(|members| members.iter().all(known)) {
-            return Vec::new();
+    /// Does for the next command what can be done before it is there.
+    pub async fn get_ready(&mut self) {
+        if self.phase == Phase::Ready {
+            drop(self.take_base_output());
+            self.driver.prepare_streams();
+            self.isolate().await;
+        }
+    }
+
+    /// Makes sure that the next command can be told from what earlier ones left running: they stay behind in their
+    /// control group. Once done it holds until a command has run: only a command can make new processes here.
+    pub async fn isolate(&mut self) {
+        let Some(group) = self.group.clone().filter(|_| !self.isolated) else { return };
+        self.isolated = true;
+        let group = Group::at(group);
+        if !self.has_strangers(&group) {
+            return;
+        }
+        // Moving a process to another group can take the kernel milliseconds. Perhaps these are only on their way out.
+        tokio::time::sleep(LEAVING).await;
+        if !self.has_strangers(&group) {
+            return;
         }
         self.supervisor.order(&Order::Rotate);
         loop {
             match self.next().await {
-                Happening::Supervisor(Report::Rotated { .. }) | Happening::SupervisorGone => return Vec::new(),
+                Happening::Supervisor(Report::Rotated { .. }) | Happening::SupervisorGone => return,
                 _ => {}
             }
         }
+    }
+
+    fn has_strangers(&mut self, group: &Group) -> bool {
+        let Ok(members) = group.members() else { return false };
+        self.retired.retain(|pid| members.contains(pid));
+        members.iter().any(|pid| *pid != self.pid && Some(*pid) != self.standby && !self.retired.contains(pid))
+    }
+
+    /// A command begins. Gives the roots of older trees that are to be spared when it is killed: none where control
+    /// groups keep the two apart.
+    pub fn begin_command(&mut self) -> Vec<Pid> {
+        self.isolated = false;
+        self.phase = Phase::Busy;
+        self.stale = true;
+        if self.group.is_some() {
+            return Vec::new();
+        }
+        [self.pid, self.supervisor.pid()]
+            .into_iter()
+            .flat_map(proc_table::children)
+            .filter(|pid| *pid != self.pid && Some(*pid) != self.standby)
+            .take(4096)
+            .collect()
     }
 
     /// The driver alone, to be used with another supervisor.

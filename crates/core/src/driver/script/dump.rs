@@ -4,9 +4,11 @@
 //! comes before them; aliases would change it too, so `expand_aliases` comes after them; options such as `errexit`,
 //! `nounset`, `noglob` and `posix` change how this text itself would run, so they come last.
 
+use super::declaration::Declaration;
 use super::quote::quote;
 use super::statements::{parse_traps, split_word, statements};
-use super::text::{DUMP_SECTIONS, STATUS_SIGNALS, Section, signal_trap};
+use super::text::{DUMP_SECTIONS, Section};
+use super::traps::is_engines;
 
 /// Variables that bash maintains itself, and one of the engine's.
 const SPECIAL: [&str; 38] = [
@@ -54,6 +56,16 @@ const SPECIAL: [&str; 38] = [
 const DEFAULTS: [&str; 12] =
     ["HOSTNAME", "HOSTTYPE", "IFS", "MACHTYPE", "OLDPWD", "OPTERR", "OSTYPE", "PATH", "PS4", "SHELL", "SHLVL", "TERM"];
 
+/// What the host knows about the state that is not in the dump.
+pub struct Remembered<'a> {
+    /// The new image is in the same process, which stands in the right directory already.
+    pub in_place: bool,
+    /// Positional parameters after the last command, quoted.
+    pub arguments: &'a [u8],
+    /// ERR and RETURN traps after the last command.
+    pub traps: &'a [(Vec<u8>, String)],
+}
+
 /// A saved state that is complete.
 pub struct Dump<'a> {
     sections: Vec<&'a [u8]>,
@@ -71,6 +83,11 @@ impl<'a> Dump<'a> {
         self.sections[section as usize]
     }
 
+    /// True when the shell ended in a function, where it can not see everything.
+    fn in_function(&self) -> bool {
+        !self.section(Section::InFunction).is_empty()
+    }
+
     /// Signals that the user has trapped or ignored, without those that carry the engine's own trap.
     pub fn user_signals(&self) -> Vec<String> {
         self.user_traps().into_iter().map(|(_, signal)| signal).collect()
@@ -82,13 +99,12 @@ impl<'a> Dump<'a> {
         traps
     }
 
-    /// The text for the new shell, without the arming of the engine's own traps. `in_place` says that it is the same
-    /// process, which stands in the right directory already.
-    pub fn restore(&self, in_place: bool) -> Vec<u8> {
+    /// The text for the new shell, without the arming of the engine's own traps.
+    pub fn restore(&self, remembered: &Remembered<'_>) -> Vec<u8> {
         let mut out = Script::default();
         let variables = self.variables();
-        self.enter_directory(&mut out, in_place);
-        let missing = DEFAULTS.iter().filter(|name| !variables.iter().any(|(found, ..)| found == &name.as_bytes()));
+        self.enter_directory(&mut out, remembered.in_place);
+        let missing = DEFAULTS.iter().filter(|name| !variables.iter().any(|variable| variable.name == name.as_bytes()));
         out.words(["builtin", "unset", "-v", "BASH_EXECUTION_STRING"].into_iter().chain(missing.copied()));
         let shopt = self.section(Section::Shopt);
         if statements(shopt).contains(&b"shopt -s extglob".as_slice()) {
@@ -100,24 +116,33 @@ impl<'a> Dump<'a> {
                 out.builtin(line);
             }
         }
-        variables.iter().filter(|(_, nameref, _)| !nameref).for_each(|(.., statement)| out.builtin(statement));
-        variables.iter().filter(|(_, nameref, _)| *nameref).for_each(|(.., statement)| out.builtin(statement));
-        for section in [Section::Aliases, Section::Completions, Section::Umask] {
-            statements(self.section(section)).into_iter().for_each(|line| out.builtin(line));
+        // A nameref comes after what it refers to, since declaring it would otherwise declare that.
+        let (references, plain): (Vec<Declaration>, Vec<Declaration>) =
+            variables.iter().partition(|variable| variable.has(b'n'));
+        plain.into_iter().chain(references).for_each(|variable| out.0.extend_from_slice(&variable.restore()));
+        for section in [Section::Aliases, Section::Completions, Section::Umask, Section::Hashes] {
+            let lines = statements(self.section(section)).into_iter().filter(|line| !line.starts_with(b"hash: "));
+            lines.for_each(|line| out.builtin(line.strip_prefix(b"builtin ").unwrap_or(line)));
         }
-        self.directories_and_arguments(&mut out);
-        for (text, signal) in self.user_traps() {
-            out.line(&[b"builtin trap -- ".as_slice(), &quote(&text), b" ", signal.as_bytes()].concat());
+        self.directories_and_arguments(&mut out, remembered.arguments);
+        let traps = self.user_traps();
+        let unseen = remembered
+            .traps
+            .iter()
+            .filter(|(_, signal)| self.in_function() && !traps.iter().any(|(_, seen)| seen == signal));
+        for (text, signal) in traps.iter().chain(unseen) {
+            out.line(&[b"builtin trap -- ".as_slice(), &quote(text), b" ", signal.as_bytes()].concat());
         }
         statements(shopt).into_iter().for_each(|line| out.builtin(line));
         out.0
     }
 
-    /// `set` lines: the very last thing to run. `onecmd` would end the shell after the next line.
+    /// `set` lines and disabled builtins: the very last thing to run. `onecmd` would end the shell after the next line.
     pub fn options(&self) -> Vec<u8> {
         let mut out = Script::default();
         let lines = statements(self.section(Section::Options));
         lines.into_iter().filter(|line| !line.ends_with(b" onecmd")).for_each(|line| out.builtin(line));
+        statements(self.section(Section::Disabled)).into_iter().for_each(|line| out.builtin(line));
         out.0
     }
 
@@ -133,46 +158,36 @@ impl<'a> Dump<'a> {
         out.line(b"builtin unset -v OLDPWD");
     }
 
-    /// Name, whether it is a nameref (which must come after what it refers to), and the statement.
-    fn variables(&self) -> Vec<(&'a [u8], bool, &'a [u8])> {
-        let locals: Vec<&[u8]> =
-            statements(self.section(Section::Locals)).into_iter().map(|line| declared(line).0).collect();
-        statements(self.section(Section::Variables))
-            .into_iter()
-            .filter(|statement| statement.starts_with(b"declare -"))
-            .map(|statement| {
-                let (name, flags) = declared(statement);
-                (name, flags.contains(&b'n'), statement)
-            })
-            .filter(|(name, ..)| !SPECIAL.iter().any(|special| special.as_bytes() == *name) && !locals.contains(name))
+    fn variables(&self) -> Vec<Declaration<'a>> {
+        let declarations = |section| statements(self.section(section)).into_iter().filter_map(Declaration::parse);
+        let locals: Vec<&[u8]> = declarations(Section::Locals).map(|local| local.name).collect();
+        declarations(Section::Variables)
+            .filter(|variable| !SPECIAL.iter().any(|special| special.as_bytes() == variable.name))
+            .filter(|variable| !locals.contains(&variable.name))
             .collect()
     }
 
-    fn directories_and_arguments(&self, out: &mut Script) {
+    fn directories_and_arguments(&self, out: &mut Script, remembered: &[u8]) {
         let directories = self.section(Section::Directories);
         if split_word(directories).1.iter().any(|byte| *byte != b' ') {
             out.line(&[b"builtin set -- ".as_slice(), directories].concat());
             out.line(b"while (( $# > 1 )); do builtin pushd -n -- \"${!#}\" >/dev/null; builtin set -- \"${@:1:$#-1}\"; done");
         }
-        // `printf '%q ' "$@"` prints one empty word when there are no arguments; `declare -p` can not tell either.
-        let arguments = self.section(Section::Arguments);
-        let none: &[u8] = b"'' ";
-        out.line(&[b"builtin set -- ".as_slice(), if arguments == none { b"" } else { arguments }].concat());
+        let (zero, rest) = split_word(self.section(Section::Arguments));
+        let (count, own) = split_word(rest);
+        if zero != b"bash" {
+            // A name of its own for the shell (bash 5.0): assigned by `BASH_ARGV0`, which then is no variable to keep.
+            out.line(&[b"BASH_ARGV0=", zero].concat());
+        }
+        let arguments = if self.in_function() {
+            remembered
+        } else if count == b"0" {
+            b""
+        } else {
+            own
+        };
+        out.line(&[b"builtin set -- ".as_slice(), arguments].concat());
     }
-}
-
-fn is_engines(text: &[u8], signal: &str) -> bool {
-    signal == "EXIT"
-        || signal == "DEBUG"
-        || STATUS_SIGNALS.iter().any(|(name, number)| *name == signal && text == signal_trap(*number).as_bytes())
-}
-
-/// Name and flags of a `declare -flags name=value` statement; `local -p` prints the same form.
-fn declared(statement: &[u8]) -> (&[u8], &[u8]) {
-    let (_, rest) = split_word(statement);
-    let (flags, rest) = split_word(rest);
-    let end = rest.iter().position(|byte| *byte == b'=').unwrap_or(rest.len());
-    (&rest[..end], flags)
 }
 
 #[derive(Default)]
@@ -215,6 +230,9 @@ mod tests {
             Arguments,
             Directories,
             Completions,
+            Hashes,
+            Disabled,
+            InFunction,
         ];
         let mut bytes: Vec<u8> =
             order.iter().flat_map(|section| [change(*section).as_bytes(), b"\0"].concat()).collect();
@@ -241,7 +259,7 @@ mod tests {
             _ => "",
         });
         let dump = Dump::parse(&bytes).unwrap();
-        let text = String::from_utf8(dump.restore(true)).unwrap();
+        let text = String::from_utf8(dump.restore(&Remembered { in_place: true, arguments: b"", traps: &[] })).unwrap();
         assert!(text.find("declare -- x").unwrap() < text.find("declare -n ref").unwrap());
         assert!(text.contains("declare -x BASH_ENV"));
         assert!(!text.contains("UID=") && !text.contains("declare -- l="));

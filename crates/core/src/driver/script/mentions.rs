@@ -19,7 +19,8 @@ pub fn part(text: &[u8], part: &str) -> bool {
 
 /// True when the command may end the shell by itself (`exit`, `set -e`, `${x:?}` ...).
 pub fn ending(text: &[u8]) -> bool {
-    word(text, "exit") || word(text, "set") || part(text, "?}") || part(text, ":?") || word(text, "logout")
+    let options = ["set -e", "set -u", "set -o errexit", "set -o nounset", "set -x", "?}", ":?", "set -n", "set -t"];
+    ["exit", "logout"].iter().any(|name| word(text, name)) || options.iter().any(|option| part(text, option))
 }
 
 /// True when the command may take the shell's process away without its EXIT trap being run, or the engine's hold on it.

@@ -3,8 +3,10 @@
 //! `docs/sessions.md` argues why it is built so. The texts are in [`text`], the channels they use in [`transport`], the
 //! way back from a saved state in [`dump`]; this file keeps the driver's memory between commands.
 
+mod declaration;
 mod dump;
 mod fifo_transport;
+mod framing;
 mod mentions;
 mod proc_transport;
 mod quote;
@@ -12,13 +14,15 @@ mod report;
 mod statements;
 mod text;
 mod transport;
+mod traps;
 
 use super::{Driver, Event, Launch, Streams};
 use crate::sys;
-use dump::Dump;
+use dump::{Dump, Remembered};
+use framing::Framing;
 use nacre_containment::pid::Pid;
+use nacre_containment::proc_table::Stat;
 use report::{Parser, Record};
-use statements::parse_traps;
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -27,22 +31,21 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use text::Paths;
 use transport::{Pipe, Text, Transport};
+use traps::Traps;
 
+pub use declaration::Declaration;
 pub use quote::{quote, quote_str};
 
-/// What is left to do before the engine's traps are as they must be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Traps {
-    /// Ours are set.
-    Armed,
-    /// The command at hand is to see `trap -p` as in any shell: ours are to be taken away. Next: ask which are the user's.
-    Disarming,
-    /// Ours are gone, on purpose, for one command.
-    Disarmed,
-    /// A command has replaced or removed ours. Next: ask which signals the user has trapped.
-    Lost,
-    /// The question has been asked; the answer waits. Next: set ours.
-    Rearming,
+/// The host's copy of the positional parameters.
+#[derive(Debug, Default)]
+enum Arguments {
+    #[default]
+    None,
+    /// There are some; they are to be asked for.
+    Unknown,
+    /// They have been asked for.
+    Asked,
+    Known(Vec<u8>),
 }
 
 /// See the module.
@@ -61,14 +64,12 @@ pub struct ScriptDriver {
     /// An internal text is running: its report is not a command's.
     internal: bool,
     traps: Traps,
-    /// The user's EXIT trap, run by ours.
-    exit_trap: Option<Vec<u8>>,
-    /// The user's DEBUG trap, set for the time of each command only.
-    debug_trap: Option<Vec<u8>>,
-    /// A DEBUG trap is set right now.
-    debug_set: bool,
+    /// `"$@"` after the last command, quoted; an `exit` in a function sees that function's.
+    arguments: Arguments,
     /// A saved state has been adopted: the first shell's text is gone.
     adopted: bool,
+    /// The next command's streams, in place already.
+    prepared: Option<Streams>,
 }
 
 impl ScriptDriver {
@@ -94,11 +95,10 @@ impl ScriptDriver {
             last_argument: None,
             flags: String::new(),
             internal: false,
-            traps: Traps::Armed,
-            exit_trap: None,
-            debug_trap: None,
-            debug_set: false,
+            traps: Traps::default(),
+            arguments: Arguments::None,
             adopted: false,
+            prepared: None,
         }
     }
 
@@ -107,7 +107,7 @@ impl ScriptDriver {
     }
 
     fn store_exit_text(&self) -> io::Result<()> {
-        self.transport.store(Text::Exit, &text::exit(&self.paths(), &self.shell, self.exit_trap.as_deref()))
+        self.transport.store(Text::Exit, &text::exit(&self.paths(), &self.shell, self.traps.exit.as_deref()))
     }
 
     fn store_first_init(&self) -> io::Result<()> {
@@ -138,103 +138,52 @@ impl ScriptDriver {
         }
     }
 
-    /// The text to evaluate for the user's `text`: as it is, unless something has to be put in place before it that
-    /// can only be put in place there.
-    ///
-    /// `$?` is brought back by sourcing a file with `return <status>`, `$_` by giving it that argument: no fork. The
-    /// text then is the quoted argument of an `eval` of its own, so that its line numbers and syntax errors stay what
-    /// they are. While the shell traces or echoes (`set -x`, `set -v`) the prefix would show, so it is used only by a
-    /// text that asks for `$?`, and silenced.
-    fn framed(&self, text: &[u8]) -> io::Result<Vec<u8>> {
-        let traced = self.is_traced();
-        let wants_status =
-            mentions::part(text, "$?") || mentions::part(text, "PIPESTATUS") || mentions::part(text, "{?");
-        let argument =
-            self.last_argument.as_deref().filter(|_| mentions::part(text, "$_") || mentions::part(text, "{_"));
-        let mut framed = Vec::new();
-        if let Some(debug) = &self.debug_trap {
-            framed.extend_from_slice(&[b"builtin trap -- ".as_slice(), &quote(debug), b" DEBUG\n"].concat());
+    fn framing(&self) -> Framing {
+        Framing {
+            status: self.status,
+            last_argument: self.last_argument.clone(),
+            traced: self.is_traced(),
+            debug_trap: self.traps.debug.clone(),
+            status_path: self.paths().text(Text::Status),
         }
-        if (self.status == 0 && argument.is_none()) || (traced && !wants_status) {
-            framed.extend_from_slice(text);
-            return Ok(framed);
-        }
-        self.transport.store(Text::Status, format!("builtin return {}\n", self.status).as_bytes())?;
-        let restore =
-            format!("builtin . {} {}", self.paths().text(Text::Status), argument.map(quote_str).unwrap_or_default());
-        if traced {
-            framed.extend_from_slice(format!("{{ {restore}; }} 2>/dev/null;").as_bytes());
-            framed.extend_from_slice(text);
-        } else {
-            framed.extend_from_slice(&[restore.as_bytes(), b";builtin eval -- ", &quote(text)].concat());
-        }
-        Ok(framed)
     }
 
     fn ready(&mut self, record: &Record) -> Option<Event> {
         let status = record.number(0)?;
         self.flags = String::from_utf8_lossy(record.field(1)).into_owned();
-        let cwd = PathBuf::from(OsString::from_vec(record.field(2).to_vec()));
-        self.note_traps(parse_traps(record.field(3)));
-        if !std::mem::take(&mut self.internal) {
+        let cwd = PathBuf::from(OsString::from_vec(record.field(3).to_vec()));
+        let ours = text::exit_trap(&self.paths());
+        let internal = std::mem::take(&mut self.internal);
+        self.traps.note(record.field(4), &ours, internal);
+        if !internal {
             self.status = status;
+            self.arguments = if record.field(2) == b"0" { Arguments::None } else { Arguments::Unknown };
         }
         Some(Event::Ready { status, cwd })
-    }
-
-    fn note_traps(&mut self, shown: Vec<(Vec<u8>, String)>) {
-        let ours = text::exit_trap(&self.paths());
-        let find = |name: &str| shown.iter().find(|(_, signal)| signal == name).map(|(text, _)| text.clone());
-        let exit = find("EXIT");
-        if exit.as_deref() != Some(ours.as_bytes()) && self.traps != Traps::Rearming && !self.internal {
-            self.exit_trap = exit;
-            self.traps = Traps::Lost;
-        }
-        let debug = find("DEBUG");
-        self.debug_set = debug.is_some();
-        if !self.internal {
-            self.debug_trap = debug;
-        }
     }
 
     /// Turns the dump into the text that the next shell starts with.
     fn adopt(&mut self, in_place: bool) -> bool {
         let Ok(bytes) = self.transport.load(Text::Dump) else { return false };
         let Some(dump) = Dump::parse(&bytes) else { return false };
-        let mut init = dump.restore(in_place);
+        let kept = match &self.arguments {
+            Arguments::Known(arguments) => arguments.as_slice(),
+            _ => b"",
+        };
+        let mut init = dump.restore(&Remembered { in_place, arguments: kept, traps: &self.traps.unseen });
         init.extend_from_slice(text::arm(&self.paths(), &dump.user_signals()).as_bytes());
         init.extend_from_slice(&dump.options());
-        self.traps = Traps::Armed;
-        self.debug_set = false;
+        self.traps.started();
         self.adopted = self.store_exit_text().is_ok() && self.transport.store(Text::Init, &init).is_ok();
         self.adopted
-    }
-
-    fn trap_query() -> &'static str {
-        "builtin trap -p SIGTERM SIGHUP SIGINT"
-    }
-
-    /// Signals of the answered question that carry a trap of the user's.
-    fn signals_taken(&self) -> Vec<String> {
-        let answer = self.transport.load(Text::Answer).unwrap_or_default();
-        let ours = |text: &[u8], signal: &str| {
-            text::STATUS_SIGNALS
-                .iter()
-                .any(|(name, number)| *name == signal && text == text::signal_trap(*number).as_bytes())
-        };
-        parse_traps(&answer)
-            .into_iter()
-            .filter(|(text, signal)| !ours(text, signal))
-            .map(|(_, signal)| signal)
-            .collect()
     }
 }
 
 impl Driver for ScriptDriver {
     fn launch(&mut self) -> io::Result<Launch> {
         self.drain_tokens();
-        self.internal = false;
-        self.traps = Traps::Armed;
+        self.internal = true;
+        self.traps.started();
         if !self.adopted {
             self.store_first_init()?;
         }
@@ -280,10 +229,21 @@ impl Driver for ScriptDriver {
         Ok(events)
     }
 
+    fn prepare_streams(&mut self) {
+        // Without them the next command opens its own, and tells why it can not.
+        self.prepared = self.transport.open_streams(false).ok();
+    }
+
     fn run(&mut self, text: &[u8], with_stdin: bool) -> io::Result<Streams> {
-        let framed = self.framed(text)?;
-        self.transport.store(Text::Command, &framed)?;
-        let streams = self.transport.open_streams(with_stdin)?;
+        let framing = self.framing();
+        if framing.needs_status() {
+            self.transport.store(Text::Status, format!("builtin return {}\n", self.status).as_bytes())?;
+        }
+        self.transport.store(Text::Command, &framing.apply(text))?;
+        let streams = match self.prepared.take() {
+            Some(prepared) if !with_stdin => prepared,
+            _ => self.transport.open_streams(with_stdin)?,
+        };
         self.last_argument = mentions::last_argument(text);
         self.send_token(Pipe::Token)?;
         Ok(streams)
@@ -294,47 +254,24 @@ impl Driver for ScriptDriver {
     }
 
     fn upkeep(&mut self) -> Option<Vec<u8>> {
-        match self.traps {
-            Traps::Lost => {
-                self.traps = Traps::Rearming;
-                Some(self.storing(Self::trap_query()))
+        match self.arguments {
+            Arguments::Unknown => {
+                self.arguments = Arguments::Asked;
+                return Some(self.storing("builtin printf '%q ' \"$@\""));
             }
-            Traps::Rearming => {
-                self.traps = Traps::Armed;
-                let taken = self.signals_taken();
-                // When the text can not be stored the old one stays: the user's trap is then not run at exit.
-                let _ = self.store_exit_text();
-                Some(text::arm(&self.paths(), &taken).into_bytes())
-            }
-            _ if self.debug_set => Some(b"builtin trap - DEBUG".to_vec()),
-            _ => None,
+            Arguments::Asked => self.arguments = Arguments::Known(self.stored().unwrap_or_default()),
+            Arguments::None | Arguments::Known(_) => {}
         }
+        let paths = Paths(self.transport.as_ref());
+        // When the text can not be stored the old one stays: the user's trap is then not run at exit.
+        let store =
+            |traps: &Traps| drop(paths.0.store(Text::Exit, &text::exit(&paths, &self.shell, traps.exit.as_deref())));
+        self.traps.upkeep(&paths, store)
     }
 
     fn preparation(&mut self, text: &[u8]) -> Option<Vec<u8>> {
-        match self.traps {
-            Traps::Armed
-                if mentions::word(text, "trap") && !mentions::ending(text) && !self.flags.contains(['e', 'u']) =>
-            {
-                self.traps = Traps::Disarming;
-                Some(self.storing(Self::trap_query()))
-            }
-            Traps::Disarming => {
-                self.traps = Traps::Disarmed;
-                let taken = self.signals_taken();
-                let ours = text::STATUS_SIGNALS
-                    .iter()
-                    .map(|(name, _)| *name)
-                    .filter(|name| !taken.iter().any(|signal| signal == name));
-                let names: Vec<&str> = ["EXIT"].into_iter().chain(ours).collect();
-                let mut disarm = format!("builtin trap - {}\n", names.join(" ")).into_bytes();
-                if let Some(trap) = &self.exit_trap {
-                    disarm.extend_from_slice(&[b"builtin trap -- ".as_slice(), &quote(trap), b" EXIT\n"].concat());
-                }
-                Some(disarm)
-            }
-            _ => None,
-        }
+        let wanted = mentions::word(text, "trap") && !mentions::ending(text) && !self.flags.contains(['e', 'u']);
+        if wanted { self.traps.preparation(&Paths(self.transport.as_ref())) } else { None }
     }
 
     fn may_vanish(&self, text: &[u8]) -> bool {
@@ -342,7 +279,7 @@ impl Driver for ScriptDriver {
     }
 
     fn has_last_words(&self) -> bool {
-        self.exit_trap.is_some()
+        self.traps.exit.is_some()
     }
 
     fn is_traced(&self) -> bool {
@@ -350,6 +287,10 @@ impl Driver for ScriptDriver {
     }
 
     fn run_internal(&mut self, text: &[u8]) -> io::Result<()> {
+        if self.prepared.take().is_some() {
+            // What an internal text prints must not turn up in the next command's output.
+            self.transport.close_streams();
+        }
         self.transport.store(Text::Command, text)?;
         self.internal = true;
         self.send_token(Pipe::Token)
@@ -371,17 +312,19 @@ impl Driver for ScriptDriver {
         if !self.adopt(true) {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "the saved state is incomplete"));
         }
+        // The new image's first report is not a command's.
+        self.internal = true;
         self.send_token(Pipe::Resume)
     }
 
     fn snapshot(&self, shell: Pid) -> Vec<u8> {
-        text::standby(&self.paths(), &unsharable_descriptors(shell)).into_bytes()
+        text::standby(&self.paths(), &unsharable_descriptors(shell), self.flags.contains('m')).into_bytes()
     }
 
     fn take_over(&mut self) -> io::Result<()> {
         self.drain_tokens();
-        self.internal = false;
-        self.traps = Traps::Armed;
+        self.internal = true;
+        self.traps.started();
         self.send_token(Pipe::StandbyToken)
     }
 
@@ -399,12 +342,14 @@ impl Driver for ScriptDriver {
             held.is_some() && held == self.transport.link_name(pipe).ok()
         };
         let waits = shows(0, Pipe::Token) && !self.token_unread();
-        waits || (0..LOOP_SAMPLES).any(|_| shows(1, Pipe::Control))
+        let runs = || Stat::read(shell).is_some_and(|stat| stat.state == b'R');
+        waits || runs() && (0..LOOP_SAMPLES).any(|_| shows(1, Pipe::Control))
     }
 }
 
-/// So many looks find a shell that runs through the loop: it spends about a third of the time in its report.
-const LOOP_SAMPLES: usize = 24;
+/// So many looks, within half a millisecond, find a shell that runs through the loop: it spends about a third of the time
+/// in its report.
+const LOOP_SAMPLES: usize = 256;
 
 fn read_records(pipe: &OwnedFd, parser: &mut Parser) -> io::Result<Vec<Record>> {
     let mut bytes = Vec::with_capacity(8 * 1024);

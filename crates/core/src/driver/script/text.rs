@@ -9,11 +9,21 @@ use super::transport::{Pipe, Stream, Text, Transport};
 use std::path::Path;
 
 /// Signals whose default action would end the shell with a status that its EXIT trap can not see (`$?` there is the
-/// status of the last command): a trap turns them into `exit 128+n`.
-pub const STATUS_SIGNALS: [(&str, i32); 3] = [("SIGTERM", 15), ("SIGHUP", 1), ("SIGINT", 2)];
+/// status of the last command): a trap turns them into `exit 128+n`. Those that a fault of the shell itself raises
+/// (SIGSEGV, SIGBUS, SIGILL, SIGFPE) are left alone: a trapped fault would be taken again for ever.
+pub const STATUS_SIGNALS: [(&str, i32); 8] = [
+    ("SIGTERM", libc::SIGTERM),
+    ("SIGHUP", libc::SIGHUP),
+    ("SIGINT", libc::SIGINT),
+    ("SIGUSR1", libc::SIGUSR1),
+    ("SIGUSR2", libc::SIGUSR2),
+    ("SIGALRM", libc::SIGALRM),
+    ("SIGPIPE", libc::SIGPIPE),
+    ("SIGABRT", libc::SIGABRT),
+];
 
 /// How many variables, functions and the like [`exit`] stores, each ended by NUL, then `END` and NUL.
-pub const DUMP_SECTIONS: usize = 13;
+pub const DUMP_SECTIONS: usize = 16;
 
 /// The sections of a dump, in order.
 #[derive(Clone, Copy)]
@@ -38,12 +48,18 @@ pub enum Section {
     FunctionAttributes,
     /// `alias -p`
     Aliases,
-    /// `"$@"`, quoted
+    /// `$0`, `$#` and `"$@"`, quoted
     Arguments,
     /// `"${DIRSTACK[@]}"`, quoted
     Directories,
     /// `complete -p`
     Completions,
+    /// `hash -l`
+    Hashes,
+    /// `enable -n`
+    Disabled,
+    /// `1` when the exit happened in a function
+    InFunction,
 }
 
 /// The channels' paths as literal words.
@@ -84,7 +100,7 @@ pub fn main_loop(paths: &Paths<'_>) -> String {
     let (command, streams) = (paths.text(Text::Command), paths.streams());
     format!(
         "builtin . {init};\
-         while {{ builtin printf '\\1R\\0%s\\0%s\\0%s\\0' \"$?\" \"$-\" \"${{PWD-}}\";builtin trap -p EXIT DEBUG;builtin printf '\\0\\2\\n'; }} >|{control};\
+         while {{ builtin printf '\\1R\\0%s\\0%s\\0%s\\0%s\\0' \"$?\" \"$-\" \"$#\" \"${{PWD-}}\";builtin trap -p EXIT DEBUG ERR RETURN;builtin printf '\\0\\2\\n'; }} >|{control};\
          builtin read -r _ <{token};\
          do builtin eval -- \"$(<{command})\" {streams};done"
     )
@@ -142,8 +158,9 @@ fn save_and_replace_head(paths: &Paths<'_>) -> String {
          {{ builtin umask -p;builtin printf '\\0';builtin declare -p;builtin printf '\\0';\
          [[ ${{FUNCNAME[1]-}} ]]&&builtin local -p;builtin printf '\\0';\
          builtin declare -f;builtin printf '\\0';builtin declare -F;builtin printf '\\0';builtin alias -p;builtin printf '\\0';\
-         builtin printf '%q ' \"$@\";builtin printf '\\0';builtin printf '%q ' \"${{DIRSTACK[@]}}\";builtin printf '\\0';\
-         builtin complete -p;builtin printf '\\0END\\0'; }} >>{dump} 2>/dev/null\n"
+         builtin printf '%q ' \"$0\" \"$#\" \"$@\";builtin printf '\\0';builtin printf '%q ' \"${{DIRSTACK[@]}}\";builtin printf '\\0';\
+         builtin complete -p;builtin printf '\\0';builtin hash -l;builtin printf '\\0';builtin enable -n;\
+         builtin printf '\\0%s\\0END\\0' \"${{FUNCNAME[1]+1}}\"; }} >>{dump} 2>/dev/null\n"
     )
 }
 
@@ -184,12 +201,15 @@ pub fn signal_trap(number: i32) -> String {
 /// A fork of the shell that waits to be woken, twice removed so that it is no job of the shell's and `$!` stays.
 ///
 /// `drop` are the user's descriptors that lead to pipes and sockets: a copy kept open here would keep the other side
-/// from ever seeing the end of file.
-pub fn standby(paths: &Paths<'_>, drop: &[i32]) -> String {
+/// from ever seeing the end of file. Job control is on around the fork (`monitor` says that the user has it on himself):
+/// a background process of a shell without it ignores SIGINT and SIGQUIT, and would for ever, also as the shell. And it
+/// gets a process group of its own, as the shell has, out of reach of a `kill 0`.
+pub fn standby(paths: &Paths<'_>, drop: &[i32], monitor: bool) -> String {
     let closing: String = drop.iter().map(|fd| format!(" {fd}>&-")).collect();
     let closing = if closing.is_empty() { closing } else { format!("builtin exec{closing};") };
+    let (on, off) = if monitor { ("", "") } else { ("builtin set -m;", "builtin set +m;") };
     format!(
-        "( ( {closing}builtin printf '\\1P\\0%s\\0\\0\\2\\n' \"$BASHPID\" >|{told};\
+        "( {on}( {off}{closing}builtin printf '\\1P\\0%s\\0\\0\\2\\n' \"$BASHPID\" >|{told};\
          builtin read -r _ <{token} && builtin . {exit} ) {base} & )",
         told = paths.pipe(Pipe::StandbyControl),
         token = paths.pipe(Pipe::StandbyToken),

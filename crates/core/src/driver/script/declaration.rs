@@ -1,0 +1,94 @@
+//! One line of `declare -p`, and the text that brings the variable back.
+
+use super::statements::split_word;
+
+/// `declare -flags name=value`, or without `=value` for a variable that is declared but unset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Declaration<'a> {
+    /// As printed: `--` or a dash and letters.
+    pub flags: &'a [u8],
+    /// The variable.
+    pub name: &'a [u8],
+    /// As printed, quoted; starts with `(` for arrays.
+    pub value: Option<&'a [u8]>,
+}
+
+impl<'a> Declaration<'a> {
+    /// `None` when the statement is something else (`declare -f`, noise).
+    pub fn parse(statement: &'a [u8]) -> Option<Self> {
+        let (word, rest) = split_word(statement);
+        let (flags, rest) = split_word(rest);
+        let end = rest.iter().position(|byte| *byte == b'=').unwrap_or(rest.len());
+        let name = &rest[..end];
+        let is_name = !name.is_empty() && name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
+        (word == b"declare" && flags.starts_with(b"-") && is_name).then(|| Self {
+            flags,
+            name,
+            value: rest.get(end + 1..),
+        })
+    }
+
+    /// True for a variable with this attribute letter.
+    pub fn has(&self, attribute: u8) -> bool {
+        self.flags.contains(&attribute)
+    }
+
+    /// Text that declares the variable in a shell which does not have it.
+    ///
+    /// Bash parses `name=(...)` only as an assignment of its own or behind a literal `declare`, not behind `builtin
+    /// declare`; and a literal `declare` may be a function of the user's. So an array is declared, assigned and then
+    /// given its attributes, `readonly` among them, in three steps.
+    pub fn restore(&self) -> Vec<u8> {
+        let mut text = Vec::new();
+        let mut line = |parts: &[&[u8]]| {
+            parts.iter().for_each(|part| text.extend_from_slice(part));
+            text.push(b'\n');
+        };
+        match self.value {
+            Some(value) if value.starts_with(b"(") => {
+                line(&[b"builtin declare ", if self.has(b'A') { b"-A " } else { b"-a " }, self.name]);
+                line(&[self.name, b"=", value]);
+                line(&[b"builtin declare ", self.flags, b" ", self.name]);
+            }
+            Some(value) => line(&[b"builtin declare ", self.flags, b" ", self.name, b"=", value]),
+            None => line(&[b"builtin declare ", self.flags, b" ", self.name]),
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_what_bash_prints() {
+        let scalar = Declaration::parse(b"declare -rx A=\"x=y\"").unwrap();
+        assert_eq!((scalar.flags, scalar.name, scalar.value), (&b"-rx"[..], &b"A"[..], Some(&b"\"x=y\""[..])));
+        assert!(scalar.has(b'r') && !scalar.has(b'n'));
+        assert_eq!(Declaration::parse(b"declare -x OLDPWD").unwrap().value, None);
+        assert_eq!(Declaration::parse(b"declare -- \"\"=x"), None);
+        assert_eq!(Declaration::parse(b"some noise"), None);
+    }
+
+    #[test]
+    fn bash_takes_every_kind_back() {
+        let script = r#"a=(x "y z" $'n\nl'); declare -A m=([k]=v ["a b"]="c'd"); declare -ri n=7; declare -ar r=(1 2)
+            declare -ax e=(q); declare -lx low=ABC; declare -a unset_array; declare -n ref=n; s='it'"'"'s'
+            declare -p a m n r e low unset_array ref s"#;
+        let bash = |script: &[u8]| {
+            let script = std::ffi::OsStr::from_bytes(script);
+            let output = std::process::Command::new("bash").arg("-c").arg(script).output().unwrap();
+            assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+            output.stdout
+        };
+        use std::os::unix::ffi::OsStrExt;
+        let printed = bash(script.as_bytes());
+        let mut restore: Vec<u8> = super::super::statements::statements(&printed)
+            .into_iter()
+            .flat_map(|statement| Declaration::parse(statement).unwrap().restore())
+            .collect();
+        restore.extend_from_slice(b"declare -p a m n r e low unset_array ref s");
+        assert_eq!(String::from_utf8_lossy(&bash(&restore)), String::from_utf8_lossy(&printed));
+    }
+}
