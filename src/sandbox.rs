@@ -141,7 +141,9 @@ impl NativeSandbox {
     pub fn set_env(&self, id: u32, session_id: String, names: Vec<String>, values: Vec<Option<String>>) -> Result<()> {
         let (sandbox, emitter) = self.parts();
         let vars = zip(Some(names), Some(values));
-        Ok(runtime::spawn(async move { emitter.settle(id, sandbox.set_env(&session_id, vars).await) })?)
+        runtime::handle()?;
+        let setting = sandbox.set_env(&session_id, vars);
+        Ok(runtime::spawn(async move { emitter.settle(id, setting.await) })?)
     }
 
     /// Makes a session.
@@ -154,14 +156,17 @@ impl NativeSandbox {
             env: zip(session.env_names, session.env_values),
             survive_exit: session.survive_exit,
         };
-        Ok(runtime::spawn(async move { emitter.settle(id, sandbox.create_session(new).await) })?)
+        runtime::handle()?;
+        let creating = sandbox.create_session(new);
+        Ok(runtime::spawn(async move { emitter.settle(id, creating.await) })?)
     }
 
     /// Ends a session.
     #[napi(catch_unwind)]
     pub fn delete_session(&self, id: u32, session_id: String) -> Result<()> {
         let (sandbox, emitter) = self.parts();
-        Ok(runtime::spawn(async move { emitter.settle(id, sandbox.delete_session(&session_id, FAREWELL).await) })?)
+        let deleting = sandbox.delete_session(&session_id, FAREWELL);
+        Ok(runtime::spawn(async move { emitter.settle(id, deleting.await) })?)
     }
 
     /// Ids of the sessions.
@@ -174,8 +179,9 @@ impl NativeSandbox {
     #[napi(catch_unwind)]
     pub fn destroy(&self, id: u32) -> Result<()> {
         let (sandbox, emitter) = self.parts();
+        let destroying = sandbox.destroy(FAREWELL);
         Ok(runtime::spawn(async move {
-            sandbox.destroy(FAREWELL).await;
+            destroying.await;
             emitter.settle(id, Ok(()));
         })?)
     }
@@ -247,7 +253,7 @@ fn log_to(emitter: Arc<Emitter>) -> Log {
 
 /// Nobody can call the sandbox any more: its processes go, and nobody waits for it.
 fn abandon(sandbox: Sandbox) {
-    let _ = runtime::spawn(async move { sandbox.destroy(Duration::ZERO).await });
+    let _ = runtime::spawn(sandbox.destroy(Duration::ZERO));
 }
 
 fn zip(names: Option<Vec<String>>, values: Option<Vec<Option<String>>>) -> Vec<(String, Option<String>)> {

@@ -148,6 +148,9 @@ pub trait Driver: Send {
     /// Text that makes the shell fork a snapshot of itself. `shell` is its process.
     fn snapshot(&mut self, shell: Pid) -> Vec<u8>;
 
+    /// From now on the shell ends without a successor ([`Event::Successor`]).
+    fn plain_exit(&mut self);
+
     /// An ending shell has told of its successor: it may leave now.
     fn dismiss(&mut self) -> io::Result<()>;
 
@@ -160,7 +163,20 @@ pub trait Driver: Send {
     /// Makes the state that was saved last the one that the next shell starts with. False when it is incomplete.
     fn adopt_saved_state(&mut self) -> bool;
 
-    /// True when the shell waits for a command although it was given one and has not told how it ended: its report was
-    /// lost to something the user did. Must be seen twice to be believed: it can be true for a moment.
-    fn report_lost(&self, shell: Pid) -> bool;
+    /// A sign that the shell is done with its command and that its report was lost to something the user did. It can
+    /// show for a moment when all is well; see [`Suspicion`].
+    fn suspicion(&self, shell: Pid) -> Option<Suspicion>;
+}
+
+/// What looks as if a report had been lost. Twice the same in one command is proof.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Suspicion {
+    /// The shell sleeps waiting for a token. It can not be on its way into a command: that does not sleep.
+    Waits,
+    /// The shell is at its report. Proof only if it has used processor time in between: a shell that is kept from running
+    /// in the middle of a true report has not.
+    Runs {
+        /// Processor time used, in clock ticks.
+        cpu_ticks: u64,
+    },
 }

@@ -6,7 +6,7 @@ use super::scope::{self, Scope};
 use super::shell::{Happening, Phase};
 use super::stdin;
 use crate::driver::script::quote;
-use crate::driver::{Event, Stdin};
+use crate::driver::{Event, Stdin, Suspicion};
 use crate::error::{Code, Error};
 use crate::exec::{Command, ExecRequest, Input, Outcome};
 use crate::log::Level;
@@ -23,8 +23,6 @@ const QUICK: Duration = Duration::from_millis(1);
 fn report_check(running: Duration) -> Duration {
     (running / 8).clamp(Duration::from_millis(20), Duration::from_millis(500))
 }
-/// A look can hit the very moment in which a report is being made; a second one in the same command can not.
-const BELIEVED: u32 = 2;
 
 /// How a command came to its end.
 enum End {
@@ -50,8 +48,9 @@ struct Run {
     spare: Vec<Pid>,
     /// A ready report that is not the command's is still to come.
     skip_ready: bool,
-    /// How often it looked as if the report had been lost.
-    report_missing: u32,
+    /// It looked once as if the report had been lost.
+    suspicion: Option<Suspicion>,
+    report_lost: bool,
 }
 
 impl Session {
@@ -167,7 +166,8 @@ impl Session {
         let feeder = streams.stdin.map(|end| stdin::feed(end, input));
         let mut capture = Capture::new(streams.stdout, streams.stderr, request.max_buffer, request.live.clone());
         request.sink.started(shell.pid.raw());
-        let mut run = Run { id: request.id, begun, killing: None, spare, skip_ready: false, report_missing: 0 };
+        let mut run =
+            Run { id: request.id, begun, killing: None, spare, skip_ready: false, suspicion: None, report_lost: false };
         let end = self.watch(&mut run, request, &mut capture).await;
         if let Some(feeder) = feeder {
             feeder.abort();
@@ -259,6 +259,7 @@ impl Session {
             Happening::Shell(Event::Ready { status, cwd }) => {
                 if let Some(killing) = killing {
                     killing.command_ended();
+                    shell.supervisor.order(&Order::Settled);
                 }
                 Some(End::Finished { status, cwd })
             }
@@ -270,14 +271,24 @@ impl Session {
             Happening::Shell(Event::Ending { status, cwd }) => {
                 if let Some(killing) = killing {
                     killing.shell_ended();
+                    if !shell.driver.has_last_words() {
+                        shell.supervisor.order(&Order::Settled);
+                    }
                 }
                 Some(End::Exited { status, cwd })
+            }
+            Happening::Shell(Event::Saved) => {
+                if killing.is_some() {
+                    shell.supervisor.order(&Order::Settled);
+                }
+                None
             }
             Happening::Supervisor(Report::ShellEnded { code, signal, .. }) => {
                 if let Some(killing) = killing {
                     killing.shell_ended();
+                    shell.supervisor.order(&Order::Settled);
                 }
-                Some(if run.report_missing >= BELIEVED { End::ReportLost } else { End::Died { code, signal } })
+                Some(if run.report_lost { End::ReportLost } else { End::Died { code, signal } })
             }
             Happening::Supervisor(Report::Killed { id, escalated }) => {
                 if let Some(killing) = killing {
@@ -304,11 +315,23 @@ impl Session {
         self.ladders += 1;
         let signal = signal.unwrap_or(request.kill.signal);
         let grace = if signal == libc::SIGKILL { Duration::ZERO } else { request.kill.grace };
-        let (mut killing, order) = Killing::start(self.ladders, cause, signal, grace, std::mem::take(&mut run.spare));
+        let mut killing = Killing::start(self.ladders, cause, signal, grace);
+        // A successor that an ending shell forks could not be told from the command's own processes.
+        shell.driver.plain_exit();
+        let last_words = shell.driver.has_last_words();
+        shell.supervisor.order(&Order::KillForeground {
+            id: self.ladders,
+            signal,
+            grace_ms: grace.as_millis() as u64,
+            spare: std::mem::take(&mut run.spare),
+            last_words,
+        });
         if matches!(shell.phase, Phase::Ending | Phase::Dead) {
             killing.shell_ended();
+            if shell.phase == Phase::Dead || shell.saved || !last_words {
+                shell.supervisor.order(&Order::Settled);
+            }
         }
-        shell.supervisor.order(&order);
         run.killing = Some(killing);
     }
 
@@ -321,12 +344,19 @@ impl Session {
     /// `set -n`, a function called `builtin` and the like: the shell waits for a command and will never report this one.
     fn check_report(&mut self, run: &mut Run) {
         let Some(shell) = &self.shell else { return };
-        if shell.phase == Phase::Busy && shell.driver.report_lost(shell.pid) {
-            run.report_missing += 1;
-            if run.report_missing == BELIEVED {
-                shell.supervisor.order(&Order::KillShell);
-            }
+        if shell.phase != Phase::Busy || run.report_lost {
+            return;
         }
+        let now = shell.driver.suspicion(shell.pid);
+        run.report_lost = match (run.suspicion, now) {
+            (Some(Suspicion::Waits), Some(Suspicion::Waits)) => true,
+            (Some(Suspicion::Runs { cpu_ticks: before }), Some(Suspicion::Runs { cpu_ticks })) => cpu_ticks > before,
+            _ => false,
+        };
+        if run.report_lost {
+            shell.supervisor.order(&Order::KillShell);
+        }
+        run.suspicion = run.suspicion.filter(|_| now.is_none()).or(now);
     }
 
     /// Takes what is in the pipes at this moment, and leaves to a task of its own what background processes still print.

@@ -16,7 +16,7 @@ mod text;
 mod transport;
 mod traps;
 
-use super::{Driver, Event, Launch, Stdin, Streams};
+use super::{Driver, Event, Launch, Stdin, Streams, Suspicion};
 use crate::sys;
 use dump::{Dump, Remembered};
 use framing::Framing;
@@ -335,6 +335,13 @@ impl Driver for ScriptDriver {
         text::standby(&self.paths(), &unsharable_descriptors(shell), self.flags.contains('m')).into_bytes()
     }
 
+    fn plain_exit(&mut self) {
+        if std::mem::take(&mut self.large) {
+            // The next snapshot finds the state large again.
+            let _ = self.store_exit_text();
+        }
+    }
+
     fn dismiss(&mut self) -> io::Result<()> {
         self.send_token(Pipe::Resume)
     }
@@ -354,18 +361,21 @@ impl Driver for ScriptDriver {
         self.adopt(false)
     }
 
-    /// Two things give a lost report away. The shell waits for a token, having its pipe as standard input, although it
-    /// has taken the one it was sent (`set -n`: the report was skipped). Or it runs through the loop without end, since a
-    /// function called `builtin` stands in for the waiting too: then the control pipe is its standard output every now
-    /// and then, which it never is while a command runs.
-    fn report_lost(&self, shell: Pid) -> bool {
+    /// Two things give a lost report away. The shell sleeps in the read of a token, having its pipe as standard input,
+    /// although it has taken the one it was sent (`set -n`: the report was skipped). Or it runs through the loop without
+    /// end, since a function called `builtin` stands in for the waiting too: then the control pipe is its standard output
+    /// every now and then, which it never is while a command runs.
+    fn suspicion(&self, shell: Pid) -> Option<Suspicion> {
         let shows = |fd: i32, pipe: Pipe| {
             let held = std::fs::read_link(format!("/proc/{shell}/fd/{fd}")).ok();
             held.is_some() && held == self.transport.link_name(pipe).ok()
         };
-        let waits = shows(0, Pipe::Token) && !self.token_unread();
-        let runs = || Stat::read(shell).is_some_and(|stat| stat.state == b'R');
-        waits || runs() && (0..LOOP_SAMPLES).any(|_| shows(1, Pipe::Control))
+        let stat = Stat::read(shell)?;
+        if stat.state == b'S' && shows(0, Pipe::Token) && !self.token_unread() {
+            return Some(Suspicion::Waits);
+        }
+        let runs = stat.state == b'R' && (0..LOOP_SAMPLES).any(|_| shows(1, Pipe::Control));
+        runs.then_some(Suspicion::Runs { cpu_ticks: stat.cpu_ticks })
     }
 }
 
