@@ -5,6 +5,7 @@ use crate::pending::{Call, CallSink, Calls, WINDOW};
 use crate::types::{NativeCapabilities, NativeConfig, NativeEvent, NativeExec, NativeSession};
 use nacre_core::capabilities::version_of;
 use nacre_core::exec::{Chunk, Command, ExecRequest, Input, KillPolicy};
+use nacre_core::log::Log;
 use nacre_core::runtime;
 use nacre_core::sandbox::{Config, NewSession, Sandbox};
 use napi::bindgen_prelude::{Env, Function, Result, Uint8Array};
@@ -29,7 +30,9 @@ impl NativeSandbox {
     /// Starts nothing.
     #[napi(constructor, catch_unwind)]
     pub fn new(env: Env, config: NativeConfig, on_event: Function<'_, NativeEvent, ()>) -> Result<Self> {
+        let emitter = Arc::new(Emitter::new(on_event)?);
         let sandbox = Sandbox::new(Config {
+            log: if config.log == Some(true) { log_to(Arc::clone(&emitter)) } else { Log::default() },
             cwd: config.cwd.into(),
             env: config
                 .env_names
@@ -49,7 +52,7 @@ impl NativeSandbox {
                 abandon(sandbox);
             }
         })?;
-        Ok(Self { sandbox, emitter: Arc::new(Emitter::new(on_event)?), calls: Arc::default() })
+        Ok(Self { sandbox, emitter, calls: Arc::default() })
     }
 
     /// Queues a command.
@@ -229,6 +232,17 @@ impl Drop for Taken {
             tell();
         }
     }
+}
+
+fn log_to(emitter: Arc<Emitter>) -> Log {
+    Log::new(move |level, line| {
+        emitter.emit(NativeEvent {
+            kind: "log".into(),
+            code: Some(level.as_str().into()),
+            message: Some(line),
+            ..NativeEvent::default()
+        });
+    })
 }
 
 /// Nobody can call the sandbox any more: its processes go, and nobody waits for it.

@@ -36,12 +36,25 @@ let sandboxes = 0
 /** Runs a test with a sandbox of its own and checks the invariants after it. */
 export async function withSandbox(
   test: (workplace: Workplace) => Promise<void>,
-  { options, mayStall = false, destroys = false }: Expectations = {},
+  expectations: Expectations = {},
 ): Promise<void> {
   await warmUp()
   sandboxes++
   const tag = `nacre-test-${process.pid}-${sandboxes}`
   const base = mkdtempSync(path.join(os.tmpdir(), `${tag}-`))
+  try {
+    await check(test, expectations, tag, base)
+  } finally {
+    rmSync(base, { recursive: true, force: true })
+  }
+}
+
+async function check(
+  test: (workplace: Workplace) => Promise<void>,
+  { options, mayStall = false, destroys = false }: Expectations,
+  tag: string,
+  base: string,
+): Promise<void> {
   const directory = path.join(base, 'work')
   const stateDir = path.join(base, 'state')
   mkdirSync(directory)
@@ -66,7 +79,6 @@ export async function withSandbox(
   }
   await expectNothingLeft(tag, belongings, before)
   expect(listFiles(stateDir)).toEqual([])
-  rmSync(base, { recursive: true, force: true })
   if (!mayStall) expect(stall).toBeLessThan(MAX_STALL_MS)
 }
 
@@ -80,8 +92,11 @@ let warm: Promise<void> | undefined
 /** Loads the addon and starts the engine's thread, which then belong to the inventory. */
 function warmUp(): Promise<void> {
   warm ??= (async () => {
-    await using sandbox = new Sandbox({ stateDir: mkdtempSync(path.join(os.tmpdir(), 'nacre-test-warm-')) })
+    const stateDir = mkdtempSync(path.join(os.tmpdir(), 'nacre-test-warm-'))
+    const sandbox = new Sandbox({ stateDir })
     await echo(sandbox)
+    await sandbox.destroy()
+    rmSync(stateDir, { recursive: true, force: true })
   })()
   return warm
 }

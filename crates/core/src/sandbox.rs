@@ -3,6 +3,7 @@
 use crate::capabilities::{self, Capabilities};
 use crate::error::{Code, Error};
 use crate::exec::ExecRequest;
+use crate::log::Log;
 use crate::session::{Config as SessionConfig, EnvChange, Handle};
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -33,6 +34,8 @@ pub struct Config {
     pub force_fifo: bool,
     /// Use no control groups although they work.
     pub force_subreaper: bool,
+    /// Where deaths and recoveries are told.
+    pub log: Log,
 }
 
 /// A session to be made.
@@ -225,6 +228,7 @@ impl Sandbox {
             env: changed(&config.env, new.env),
             shell,
             supervisor: config.supervisor.clone(),
+            log: config.log.clone(),
             survive_exit: new.survive_exit.unwrap_or(config.survive_exit),
             fifo_directory: (!capabilities.proc_fd).then(|| config.state_dir.join(&unique)),
             group: capabilities.group_parent.clone().map(|parent| (parent, unique)),

@@ -75,6 +75,11 @@ pub enum Event {
     },
     /// The state is saved; the driver may go on with [`Driver::resume`].
     Saved,
+    /// A fork of the ending shell is to go on in its place, and waits to be woken like a standby.
+    Successor {
+        /// Its process.
+        pid: Pid,
+    },
     /// A snapshot of the shell stands by.
     Standby {
         /// Its process.
@@ -141,7 +146,13 @@ pub trait Driver: Send {
     fn resume(&mut self) -> io::Result<()>;
 
     /// Text that makes the shell fork a snapshot of itself. `shell` is its process.
-    fn snapshot(&self, shell: Pid) -> Vec<u8>;
+    fn snapshot(&mut self, shell: Pid) -> Vec<u8>;
+
+    /// An ending shell has told of its successor: it may leave now.
+    fn dismiss(&mut self) -> io::Result<()>;
+
+    /// Text that turns such a fork into a shell of its own: it saves its state ([`Event::Saved`]) and is replaced.
+    fn renew(&self) -> Vec<u8>;
 
     /// Wakes the snapshot after the shell has died; it saves its state next ([`Event::Saved`]).
     fn take_over(&mut self) -> io::Result<()>;

@@ -9,6 +9,7 @@ use crate::driver::script::quote;
 use crate::driver::{Event, Stdin};
 use crate::error::{Code, Error};
 use crate::exec::{Command, ExecRequest, Input, Outcome};
+use crate::log::Level;
 use crate::output::capture::{self, Capture};
 use nacre_containment::pid::Pid;
 use nacre_containment::wire::{Order, Report};
@@ -18,8 +19,10 @@ use tokio::time::{Instant, sleep_until};
 
 /// Until then a command's pipes are not watched: most have ended, and what they printed waits in the pipe.
 const QUICK: Duration = Duration::from_millis(1);
-/// How often to look whether the shell is done although it owes a report.
-const REPORT_CHECK: Duration = Duration::from_millis(100);
+/// How often to look whether the shell is done although it owes a report: often at first, rarely later.
+fn report_check(running: Duration) -> Duration {
+    (running / 8).clamp(Duration::from_millis(20), Duration::from_millis(500))
+}
 /// A look can hit the very moment in which a report is being made; a second one in the same command can not.
 const BELIEVED: u32 = 2;
 
@@ -182,7 +185,7 @@ impl Session {
     async fn watch(&mut self, run: &mut Run, request: &mut ExecRequest, capture: &mut Capture) -> End {
         let timeout_at = request.timeout.map(|timeout| run.begun + timeout);
         let mut register_at = Some(if request.live.is_some() { run.begun } else { run.begun + QUICK });
-        let mut check_at = run.begun + REPORT_CHECK;
+        let mut check_at = run.begun + report_check(Duration::ZERO);
         let mut end: Option<End> = None;
         loop {
             if let Some(end) = end.take_if(|end| self.is_over(run, end)) {
@@ -227,7 +230,7 @@ impl Session {
                         self.kill_shell();
                     }
                     if check_at <= now {
-                        check_at = now + REPORT_CHECK;
+                        check_at = now + report_check(run.begun.elapsed());
                         self.check_report(run);
                     }
                 }
@@ -279,6 +282,12 @@ impl Session {
             Happening::Supervisor(Report::Killed { id, escalated }) => {
                 if let Some(killing) = killing {
                     killing.tree_gone(id, escalated);
+                }
+                if escalated {
+                    let session = &self.config.id;
+                    self.config.log.write(Level::Debug, || {
+                        format!("a command of session '{session}' had to be killed by SIGKILL")
+                    });
                 }
                 None
             }
@@ -389,7 +398,7 @@ fn text_of(command: &Command) -> Vec<u8> {
     match command {
         Command::Text(text) => text.clone(),
         Command::Argv(words) => {
-            let mut text = b"builtin command --".to_vec();
+            let mut text = b"\\builtin command --".to_vec();
             for word in words {
                 text.push(b' ');
                 text.extend_from_slice(&quote(word));

@@ -13,6 +13,7 @@ mod stdin;
 
 use crate::error::{Code, Error};
 use crate::exec::ExecRequest;
+use crate::log::Log;
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
@@ -38,6 +39,8 @@ pub struct Config {
     pub fifo_directory: Option<PathBuf>,
     /// Parent of the session's control group and its name, when groups are used.
     pub group: Option<(PathBuf, String)>,
+    /// Where deaths and recoveries are told.
+    pub log: Log,
 }
 
 /// A change of variables: `None` unsets.

@@ -26,7 +26,7 @@ impl ProcTransport {
         Ok(Self {
             pipes: try_array(|_| both_ends().map(Arc::new))?,
             texts: try_array(|_| sys::memory_file())?,
-            streams: try_array(|_| Ok(null.try_clone()?))?,
+            streams: try_array(|_| null.try_clone())?,
             null,
             prefix: format!("/proc/{}/fd", std::process::id()),
         })

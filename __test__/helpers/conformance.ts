@@ -1,0 +1,159 @@
+/**
+ * Tables of commands and what one ordinary bash gives for them.
+ *
+ * The commands of a case run one after the other in one fresh session, in a fresh directory. What is not said about a
+ * command is its plainest end: no output, code 0.
+ */
+import { mkdirSync } from 'node:fs'
+import path from 'node:path'
+import type { Command, ExecResult, Session, SessionExecOptions, SessionOptions } from 'nacre'
+import { afterAll, beforeAll, describe, it } from 'vitest'
+import { withSandbox } from './invariants'
+import { enter, type Mode, modes } from './modes'
+
+export interface Step {
+  run: Command
+  options?: SessionExecOptions<'utf8' | 'buffer'>
+  /** Standard output; the directory of the case is written `<dir>` in it, as in the next two. */
+  out?: string | RegExp | Uint8Array
+  err?: string | RegExp | Uint8Array
+  /** The session's directory afterwards. */
+  cwd?: string
+  code?: number
+  /** The shell had to be brought back. */
+  restarted?: boolean
+  /** The code of the rejection, when there is to be one. */
+  rejects?: string
+}
+
+export interface Case {
+  /** Starts with the row of the list of faults that it belongs to, if there is one. */
+  name: string
+  steps: Step[]
+  session?: SessionOptions
+}
+
+/** A directory of the case's own and a session that starts in it. */
+interface Stage {
+  session: Session
+  directory: string
+}
+
+/** The whole environment of the sessions. */
+export const environment = {
+  PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
+  HOME: '/',
+  LANG: 'C.UTF-8',
+}
+
+/** Declares the tests of a table, in every mode of the engine. */
+export function conforms(subject: string, cases: Case[]): void {
+  inEveryMode(subject, (stage) => {
+    for (const one of cases) {
+      it(one.name, () => stage(one.session, (where) => check(where, one.steps)))
+    }
+  })
+}
+
+/** Declares tests that get a fresh session and directory each from one sandbox, in every mode of the engine. */
+export function inEveryMode(subject: string, declare: (stage: ReturnType<typeof theatre>) => void): void {
+  for (const mode of modes) {
+    describe(`${subject}, ${mode.name}`, () => declare(theatre(mode)))
+  }
+}
+
+/** One sandbox for all tests of a block; the invariants are checked when the block has ended. */
+function theatre(mode: Mode) {
+  let close = () => {}
+  let ended: Promise<void> | undefined
+  let place: { create(options?: SessionOptions): Promise<Stage> } | undefined
+  let count = 0
+  beforeAll(
+    () =>
+      new Promise<void>((opened, failed) => {
+        const leave = enter(mode)
+        const expectations = { options: { extendEnv: false, env: environment }, mayStall: true }
+        ended = withSandbox(async ({ sandbox, directory: root }) => {
+          leave()
+          place = {
+            async create(options) {
+              const directory = path.join(root, `case-${++count}`)
+              mkdirSync(directory)
+              return { directory, session: await sandbox.createSession({ cwd: directory, ...options }) }
+            },
+          }
+          opened()
+          await new Promise<void>((resolve) => {
+            close = resolve
+          })
+        }, expectations)
+        ended.catch(failed)
+      }),
+  )
+  afterAll(async () => {
+    close()
+    await ended
+  })
+  return async (
+    options: SessionOptions | undefined,
+    test: (stage: Stage) => Promise<void>,
+  ): Promise<void> => {
+    const stage = await place?.create(options)
+    if (stage === undefined) throw new Error('the sandbox was not opened')
+    try {
+      await test(stage)
+    } finally {
+      await stage.session[Symbol.asyncDispose]()
+    }
+  }
+}
+
+/** Runs the steps and compares each with what it should give. */
+async function check({ session, directory }: Stage, steps: Step[]): Promise<void> {
+  for (const [index, step] of steps.entries()) {
+    const found = await outcome(session, step).then((one) => differences(one, step, directory))
+    const text = typeof step.run === 'string' ? step.run : JSON.stringify(step.run)
+    if (found.length > 0) throw new Error([`step ${index + 1}: ${text}`, ...found].join('\n'))
+  }
+}
+
+/** A command that hangs is to be a failure with a name. */
+const limits = { timeout: 10_000, forceKillAfterDelay: 100 }
+
+type Outcome = Record<'out' | 'err' | 'code' | 'restarted' | 'cwd' | 'rejects', unknown>
+
+async function outcome(session: Session, { run, options }: Step): Promise<Outcome> {
+  try {
+    const result: ExecResult<'utf8' | 'buffer'> = await session.exec(run, { ...limits, ...options })
+    const { stdout: out, stderr: err, exitCode: code, sessionRestarted: restarted, cwd } = result
+    return { out, err, code, restarted, cwd, rejects: undefined }
+  } catch (error) {
+    const rejects = (error as { code?: string }).code ?? String(error)
+    return { out: '', err: '', code: 0, restarted: false, cwd: undefined, rejects }
+  }
+}
+
+/** What is not as the step says, one line each. */
+function differences(found: Outcome, step: Step, directory: string): string[] {
+  const { out = '', err = '', code = 0, restarted = false, cwd, rejects } = step
+  const expected: Outcome = { out, err, code, restarted, cwd, rejects }
+  if (cwd === undefined) delete (expected as Partial<Outcome>).cwd
+  return Object.entries(expected).flatMap(([key, wanted]) => {
+    const actual = comparable(found[key as keyof Outcome], directory)
+    const same =
+      wanted instanceof RegExp
+        ? wanted.test(String(actual))
+        : Object.is(actual, comparable(wanted, directory))
+    return same ? [] : [`  ${key}: ${show(actual)}`, `  expected: ${show(comparable(wanted, directory))}`]
+  })
+}
+
+/** Bytes and text as strings, with the directory's name taken out. */
+function comparable(value: unknown, directory: string): unknown {
+  if (value instanceof Uint8Array) return Buffer.from(value).toString('latin1')
+  return typeof value === 'string' ? value.replaceAll(directory, '<dir>') : value
+}
+
+function show(value: unknown): string {
+  return value instanceof RegExp ? String(value) : String(JSON.stringify(value)).slice(0, 2000)
+}

@@ -1,0 +1,30 @@
+/** The ways in which the engine can work on one machine. Each must give the same results. */
+
+/** Changes to this process's environment while a sandbox is constructed. */
+export interface Mode {
+  name: string
+  env: Record<string, string>
+}
+
+const all: Mode[] = [
+  { name: 'by default', env: {} },
+  { name: 'over FIFOs', env: { NACRE_TRANSPORT: 'fifo' } },
+  { name: 'without control groups', env: { NACRE_CONTAINMENT: 'subreaper' } },
+]
+
+/** The switch for pidfds is read once per process: tests without them run in a process of their own. */
+export const withoutPidfds = process.env.NACRE_PIDFD === 'off'
+
+export const modes: Mode[] = withoutPidfds ? [{ name: 'without pidfds', env: {} }] : all
+
+/** Sets the variables of a mode; the function it gives sets them back. */
+export function enter({ env }: Mode): () => void {
+  const before = Object.keys(env).map((name) => [name, process.env[name]] as const)
+  Object.assign(process.env, env)
+  return () => {
+    for (const [name, value] of before) {
+      if (value === undefined) delete process.env[name]
+      else process.env[name] = value
+    }
+  }
+}
