@@ -65,6 +65,11 @@ if (unknown.length > 0) {
   process.exit(2)
 }
 const facts = describeMachine(root, { Node: runtimes.node, Bun: runtimes.bun })
+const broken = chosen.filter((runtime) => facts[titles[runtime]] === 'unknown')
+if (broken.length > 0) {
+  console.error(`${runtimes[broken[0]]} cannot be run; \`npm run setup\` puts it in place.`)
+  process.exit(2)
+}
 const byRuntime = {}
 for (const runtime of chosen) {
   const results = {}
