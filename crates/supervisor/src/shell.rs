@@ -85,12 +85,15 @@ pub fn start(arguments: &Arguments, setting: &Setting, group: Option<&Group>, cw
     }
 }
 
+/// From linux/sched.h; the constant of the libc crate is too narrow for it.
+const CLONE_INTO_CGROUP: u64 = 1 << 33;
+
 /// Forks, into the group where the kernel can do that; says whether it did. In the child the pid is 0.
 fn fork_into(group: Option<i32>) -> (libc::pid_t, bool) {
     if let Some(group) = group {
         // SAFETY: all zeroes is a valid `clone_args`.
         let mut arguments: libc::clone_args = unsafe { std::mem::zeroed() };
-        arguments.flags = libc::CLONE_INTO_CGROUP as u64;
+        arguments.flags = CLONE_INTO_CGROUP;
         arguments.exit_signal = libc::SIGCHLD as u64;
         arguments.cgroup = group as u64;
         // SAFETY: without CLONE_VM this is a fork. This process has one thread, so the child may do anything; it still

@@ -1,8 +1,10 @@
 //! From the state that a shell has saved to the text that gives it to the next one.
 //!
-//! Pure: bytes in, bytes out. The order is the order of dependencies: `extglob` changes how functions are parsed, so it
-//! comes before them; aliases would change it too, so `expand_aliases` comes after them; options such as `errexit`,
-//! `nounset`, `noglob` and `posix` change how this text itself would run, so they come last.
+//! Pure: bytes in, bytes out. The order is the order of dependencies: a function called `builtin` would make every
+//! `declare` and `set --` of this text local to itself, so variables and arguments come before the functions; `extglob`
+//! changes how functions are parsed, so it comes before them; aliases would change it too, so `expand_aliases` comes
+//! after them; options such as `errexit`, `nounset`, `noglob` and `posix` change how this text itself would run, so they
+//! come last.
 
 use super::declaration::Declaration;
 use super::quote::quote;
@@ -108,6 +110,15 @@ impl<'a> Dump<'a> {
         self.enter_directory(&mut out, remembered.in_place);
         let missing = DEFAULTS.iter().filter(|name| !variables.iter().any(|variable| variable.name == name.as_bytes()));
         out.words(["\\builtin", "unset", "-v", "BASH_EXECUTION_STRING"].into_iter().chain(missing.copied()));
+        // A nameref comes after what it refers to, since declaring it would otherwise declare that.
+        let (references, plain): (Vec<Declaration>, Vec<Declaration>) =
+            variables.iter().partition(|variable| variable.has(b'n'));
+        plain.into_iter().chain(references).for_each(|variable| out.0.extend_from_slice(&variable.restore()));
+        for section in [Section::Aliases, Section::Completions, Section::Umask, Section::Hashes] {
+            let lines = statements(self.section(section)).into_iter().filter(|line| !line.starts_with(b"hash: "));
+            lines.for_each(|line| out.builtin(line.strip_prefix(b"builtin ").unwrap_or(line)));
+        }
+        self.directories_and_arguments(&mut out, remembered.arguments);
         let shopt = self.section(Section::Shopt);
         if statements(shopt).contains(&b"shopt -s extglob".as_slice()) {
             out.line(b"\\builtin shopt -s extglob");
@@ -118,15 +129,6 @@ impl<'a> Dump<'a> {
                 out.builtin(line);
             }
         }
-        // A nameref comes after what it refers to, since declaring it would otherwise declare that.
-        let (references, plain): (Vec<Declaration>, Vec<Declaration>) =
-            variables.iter().partition(|variable| variable.has(b'n'));
-        plain.into_iter().chain(references).for_each(|variable| out.0.extend_from_slice(&variable.restore()));
-        for section in [Section::Aliases, Section::Completions, Section::Umask, Section::Hashes] {
-            let lines = statements(self.section(section)).into_iter().filter(|line| !line.starts_with(b"hash: "));
-            lines.for_each(|line| out.builtin(line.strip_prefix(b"builtin ").unwrap_or(line)));
-        }
-        self.directories_and_arguments(&mut out, remembered.arguments);
         let traps = self.user_traps();
         let unseen = remembered
             .traps

@@ -232,11 +232,10 @@ pub fn signal_trap(number: i32) -> String {
 /// gets a process group of its own, as the shell has, out of reach of a `kill 0`.
 pub fn standby(paths: &Paths<'_>, drop: &[i32], monitor: bool) -> String {
     let closing: String = drop.iter().map(|fd| format!(" {fd}>&-")).collect();
-    let closing = if closing.is_empty() { closing } else { format!("\\builtin exec{closing};") };
     let (on, off) = if monitor { ("", "") } else { ("\\builtin set -m;", "\\builtin set +m;") };
     format!(
-        "( {on}( {off}{closing}\\builtin printf '\\1P\\0%s\\0\\0\\2\\n' \"$BASHPID\" >|{told};\
-         \\builtin read -r _ <{token} && \\builtin . {exit} ) {base} & )",
+        "( {on}( {off}\\builtin printf '\\1P\\0%s\\0\\0\\2\\n' \"$BASHPID\" >|{told};\
+         \\builtin read -r _ <{token} && \\builtin . {exit} ) {base}{closing} & )",
         told = paths.pipe(Pipe::StandbyControl),
         token = paths.pipe(Pipe::StandbyToken),
         exit = paths.text(Text::StandbyExit),
