@@ -28,7 +28,10 @@ async function perform(engine: Engine, plan: ExecPlan): Promise<RunEnd> {
   const feed = input === undefined || input instanceof Uint8Array ? undefined : new InputFeed(input)
   try {
     const run = new Run(engine, plan.request, callbackObserver(plan))
-    const release = onAbort(plan.signal, () => run.interrupt())
+    const release = onAbort(plan.signal, () => {
+      run.interrupt()
+      feed?.close()
+    })
     feed?.feed(run)
     return await run.ended.finally(release)
   } finally {

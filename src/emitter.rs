@@ -89,6 +89,6 @@ fn output(bytes: Vec<u8>, as_text: bool) -> Either<String, Buffer> {
     if !as_text || bytes.len() > LONGEST_STRING {
         return Either::B(Buffer::from(bytes));
     }
-    // Invalid bytes become U+FFFD by the same rule as in TextDecoder: one for each maximal part of a character.
-    Either::A(String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
+    // Bytes that are no text are decoded there too: only there is it known where one stream's bytes meet the other's.
+    String::from_utf8(bytes).map_or_else(|error| Either::B(Buffer::from(error.into_bytes())), Either::A)
 }

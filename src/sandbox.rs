@@ -5,6 +5,7 @@ use crate::pending::{Call, CallSink, Calls, WINDOW};
 use crate::types::{NativeCapabilities, NativeConfig, NativeEvent, NativeExec, NativeSession};
 use nacre_core::capabilities::version_of;
 use nacre_core::exec::{Chunk, Command, ExecRequest, Input, KillPolicy};
+use nacre_core::log::Log;
 use nacre_core::runtime;
 use nacre_core::sandbox::{Config, NewSession, Sandbox};
 use napi::bindgen_prelude::{Env, Function, Result, Uint8Array};
@@ -29,7 +30,9 @@ impl NativeSandbox {
     /// Starts nothing.
     #[napi(constructor, catch_unwind)]
     pub fn new(env: Env, config: NativeConfig, on_event: Function<'_, NativeEvent, ()>) -> Result<Self> {
+        let emitter = Arc::new(Emitter::new(on_event)?);
         let sandbox = Sandbox::new(Config {
+            log: if config.log == Some(true) { log_to(Arc::clone(&emitter)) } else { Log::default() },
             cwd: config.cwd.into(),
             env: config
                 .env_names
@@ -49,7 +52,7 @@ impl NativeSandbox {
                 abandon(sandbox);
             }
         })?;
-        Ok(Self { sandbox, emitter: Arc::new(Emitter::new(on_event)?), calls: Arc::default() })
+        Ok(Self { sandbox, emitter, calls: Arc::default() })
     }
 
     /// Queues a command.
@@ -138,7 +141,9 @@ impl NativeSandbox {
     pub fn set_env(&self, id: u32, session_id: String, names: Vec<String>, values: Vec<Option<String>>) -> Result<()> {
         let (sandbox, emitter) = self.parts();
         let vars = zip(Some(names), Some(values));
-        Ok(runtime::spawn(async move { emitter.settle(id, sandbox.set_env(&session_id, vars).await) })?)
+        runtime::handle()?;
+        let setting = sandbox.set_env(&session_id, vars);
+        Ok(runtime::spawn(async move { emitter.settle(id, setting.await) })?)
     }
 
     /// Makes a session.
@@ -151,14 +156,17 @@ impl NativeSandbox {
             env: zip(session.env_names, session.env_values),
             survive_exit: session.survive_exit,
         };
-        Ok(runtime::spawn(async move { emitter.settle(id, sandbox.create_session(new).await) })?)
+        runtime::handle()?;
+        let creating = sandbox.create_session(new);
+        Ok(runtime::spawn(async move { emitter.settle(id, creating.await) })?)
     }
 
     /// Ends a session.
     #[napi(catch_unwind)]
     pub fn delete_session(&self, id: u32, session_id: String) -> Result<()> {
         let (sandbox, emitter) = self.parts();
-        Ok(runtime::spawn(async move { emitter.settle(id, sandbox.delete_session(&session_id, FAREWELL).await) })?)
+        let deleting = sandbox.delete_session(&session_id, FAREWELL);
+        Ok(runtime::spawn(async move { emitter.settle(id, deleting.await) })?)
     }
 
     /// Ids of the sessions.
@@ -171,8 +179,9 @@ impl NativeSandbox {
     #[napi(catch_unwind)]
     pub fn destroy(&self, id: u32) -> Result<()> {
         let (sandbox, emitter) = self.parts();
+        let destroying = sandbox.destroy(FAREWELL);
         Ok(runtime::spawn(async move {
-            sandbox.destroy(FAREWELL).await;
+            destroying.await;
             emitter.settle(id, Ok(()));
         })?)
     }
@@ -231,9 +240,20 @@ impl Drop for Taken {
     }
 }
 
+fn log_to(emitter: Arc<Emitter>) -> Log {
+    Log::new(move |level, line| {
+        emitter.emit(NativeEvent {
+            kind: "log".into(),
+            code: Some(level.as_str().into()),
+            message: Some(line),
+            ..NativeEvent::default()
+        });
+    })
+}
+
 /// Nobody can call the sandbox any more: its processes go, and nobody waits for it.
 fn abandon(sandbox: Sandbox) {
-    let _ = runtime::spawn(async move { sandbox.destroy(Duration::ZERO).await });
+    let _ = runtime::spawn(sandbox.destroy(Duration::ZERO));
 }
 
 fn zip(names: Option<Vec<String>>, values: Option<Vec<Option<String>>>) -> Vec<(String, Option<String>)> {

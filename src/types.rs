@@ -24,6 +24,8 @@ pub struct NativeConfig {
     pub transport: Option<String>,
     /// `subreaper` forces the fallback.
     pub containment: Option<String>,
+    /// Send `log` events.
+    pub log: Option<bool>,
 }
 
 /// A session to be made.
@@ -80,7 +82,7 @@ pub struct NativeExec {
 pub struct NativeEvent {
     /// Of the call.
     pub id: u32,
-    /// `start`, `output`, `result`, `done` or `error`.
+    /// `start`, `output`, `result`, `done`, `error` or `log`.
     pub kind: String,
     /// Of `start`.
     pub pid: Option<i32>,
@@ -90,7 +92,7 @@ pub struct NativeEvent {
     pub data: Option<Buffer>,
     /// Of `result`, and of `error` when there is one.
     pub result: Option<NativeResult>,
-    /// Of `error`.
+    /// Of `error`; of `log` the level.
     pub code: Option<String>,
     /// Of `error`.
     pub message: Option<String>,

@@ -4,24 +4,23 @@
  * I1 no process of the sandbox is left, I2 no zombie of this process, I3 file descriptors, threads, control groups
  * and files are back where they were, I4 the event loop never stood still, I5 the sandbox still ran `echo ok`.
  */
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
-import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { Sandbox, type SandboxOptions } from 'nacre'
 import { expect } from 'vitest'
 import * as proc from './proc'
+import { MAX_STALL_MS, watchStalls } from './stall'
 import { until } from './until'
-
-/** The longest stall of the event loop that a test may see, in ms. */
-const MAX_STALL_MS = 20
 
 export interface Workplace {
   sandbox: Sandbox
   /** In the environment of everything the sandbox starts. */
   tag: string
-  /** A directory of the test's own, removed afterwards. The sandbox's state is elsewhere. */
+  /** The sandbox's directory, empty at first, removed afterwards. */
   directory: string
+  /** Where the sandbox keeps its own files. */
+  stateDir: string
 }
 
 export interface Expectations {
@@ -37,13 +36,28 @@ let sandboxes = 0
 /** Runs a test with a sandbox of its own and checks the invariants after it. */
 export async function withSandbox(
   test: (workplace: Workplace) => Promise<void>,
-  { options, mayStall = false, destroys = false }: Expectations = {},
+  expectations: Expectations = {},
 ): Promise<void> {
   await warmUp()
   sandboxes++
   const tag = `nacre-test-${process.pid}-${sandboxes}`
-  const directory = mkdtempSync(path.join(os.tmpdir(), `${tag}-`))
-  const stateDir = path.join(directory, 'state')
+  const base = mkdtempSync(path.join(os.tmpdir(), `${tag}-`))
+  try {
+    await check(test, expectations, tag, base)
+  } finally {
+    rmSync(base, { recursive: true, force: true })
+  }
+}
+
+async function check(
+  test: (workplace: Workplace) => Promise<void>,
+  { options, mayStall = false, destroys = false }: Expectations,
+  tag: string,
+  base: string,
+): Promise<void> {
+  const directory = path.join(base, 'work')
+  const stateDir = path.join(base, 'state')
+  mkdirSync(directory)
   const before = takeInventory()
   const sandbox = new Sandbox({
     cwd: directory,
@@ -51,22 +65,21 @@ export async function withSandbox(
     ...options,
     env: { NACRE_TEST_TAG: tag, ...options?.env },
   })
-  const delay = monitorEventLoopDelay({ resolution: 1 })
-  delay.enable()
+  const stopWatching = watchStalls()
+  let stall = 0
   let belongings = new Set<string>()
   try {
-    await test({ sandbox, tag, directory })
+    await test({ sandbox, tag, directory, stateDir })
     if (!destroys) expect(await echo(sandbox)).toBe('ok\n')
-    delay.disable()
+    stall = stopWatching()
     belongings = findBelongings(tag, before)
   } finally {
-    delay.disable()
+    stopWatching()
     await sandbox.destroy()
   }
   await expectNothingLeft(tag, belongings, before)
   expect(listFiles(stateDir)).toEqual([])
-  rmSync(directory, { recursive: true, force: true })
-  if (!mayStall) expect(delay.max / 1e6).toBeLessThan(MAX_STALL_MS)
+  if (!mayStall) expect(stall).toBeLessThan(MAX_STALL_MS)
 }
 
 async function echo(sandbox: Sandbox): Promise<string> {
@@ -79,8 +92,11 @@ let warm: Promise<void> | undefined
 /** Loads the addon and starts the engine's thread, which then belong to the inventory. */
 function warmUp(): Promise<void> {
   warm ??= (async () => {
-    await using sandbox = new Sandbox({ stateDir: mkdtempSync(path.join(os.tmpdir(), 'nacre-test-warm-')) })
+    const stateDir = mkdtempSync(path.join(os.tmpdir(), 'nacre-test-warm-'))
+    const sandbox = new Sandbox({ stateDir })
     await echo(sandbox)
+    await sandbox.destroy()
+    rmSync(stateDir, { recursive: true, force: true })
   })()
   return warm
 }

@@ -15,6 +15,8 @@ pub struct Stat {
     pub parent: i32,
     /// Session id.
     pub session: i32,
+    /// Processor time used, in user and kernel mode, in clock ticks.
+    pub cpu_ticks: u64,
 }
 
 impl Stat {
@@ -33,6 +35,7 @@ impl Stat {
             state: *fields.first()?.as_bytes().first()?,
             parent: fields.get(1)?.parse().ok()?,
             session: fields.get(3)?.parse().ok()?,
+            cpu_ticks: fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?,
         })
     }
 
@@ -104,7 +107,10 @@ mod tests {
     fn counts_fields_after_a_name_with_parentheses() {
         let text = b"42 (a) (b c) S 7 42 9 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 12345 0 0";
         let stat = Stat::parse(Pid::new(42).unwrap(), text).unwrap();
-        assert_eq!((stat.state, stat.parent, stat.session, stat.identity.start_ticks), (b'S', 7, 9, 12345));
+        assert_eq!(
+            (stat.state, stat.parent, stat.session, stat.cpu_ticks, stat.identity.start_ticks),
+            (b'S', 7, 9, 5 + 6, 12345)
+        );
     }
 
     #[test]

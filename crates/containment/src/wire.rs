@@ -25,7 +25,12 @@ pub enum Order {
         grace_ms: u64,
         /// Roots of older trees that must live on. Only used without control groups.
         spare: Vec<Pid>,
+        /// The shell runs a trap of the user's when it ends: what it starts for that has the grace time.
+        last_words: bool,
     },
+    /// The shell has ended its command, or itself: it starts no more processes for it. Only after this can the order
+    /// before it be fulfilled.
+    Settled,
     /// SIGKILL to the shell itself. Answered by [`Report::ShellEnded`].
     KillShell,
     /// Older background processes stay in the present control group; the shell moves to a fresh one, so that the next
@@ -121,7 +126,13 @@ mod tests {
     #[test]
     fn keeps_message_boundaries_and_tells_the_end() {
         let (a, b) = pair().unwrap();
-        let order = Order::KillForeground { id: 7, signal: 15, grace_ms: 5, spare: vec![Pid::new(9).unwrap()] };
+        let order = Order::KillForeground {
+            id: 7,
+            signal: 15,
+            grace_ms: 5,
+            spare: vec![Pid::new(9).unwrap()],
+            last_words: true,
+        };
         send(a.as_fd(), &order).unwrap();
         send(a.as_fd(), &Order::Rotate).unwrap();
         drop(a);

@@ -4,6 +4,7 @@ pub mod capabilities;
 pub mod driver;
 pub mod error;
 pub mod exec;
+pub mod log;
 mod output;
 pub mod runtime;
 pub mod sandbox;

@@ -3,6 +3,7 @@
 use crate::capabilities::{self, Capabilities};
 use crate::error::{Code, Error};
 use crate::exec::ExecRequest;
+use crate::log::Log;
 use crate::session::{Config as SessionConfig, EnvChange, Handle};
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -33,6 +34,8 @@ pub struct Config {
     pub force_fifo: bool,
     /// Use no control groups although they work.
     pub force_subreaper: bool,
+    /// Where deaths and recoveries are told.
+    pub log: Log,
 }
 
 /// A session to be made.
@@ -123,16 +126,21 @@ impl Sandbox {
         })
     }
 
-    /// Makes a session and starts its shell.
-    pub async fn create_session(&self, new: NewSession) -> Result<(), Error> {
+    /// Makes a session and starts its shell. This and the following calls take effect at once, and not when their future
+    /// is first polled: they keep their order with [`Sandbox::exec`].
+    pub fn create_session(&self, new: NewSession) -> impl Future<Output = Result<(), Error>> + Send + use<> {
         let id = new.id.clone();
-        let handle = self.add(new)?;
-        let opened = handle.open().await;
-        if opened.is_err() {
-            self.lock().open.remove(&id);
-            handle.close(Duration::ZERO).await;
+        let added = self.add(new).map(|handle| (handle.open(), handle));
+        let sandbox = self.clone();
+        async move {
+            let (opening, handle) = added?;
+            let opened = opening.await;
+            if opened.is_err() {
+                sandbox.lock().open.remove(&id);
+                handle.close(Duration::ZERO).await;
+            }
+            opened
         }
-        opened
     }
 
     /// Queues a command in a session.
@@ -151,8 +159,9 @@ impl Sandbox {
     }
 
     /// Sets and unsets variables of a session.
-    pub async fn set_env(&self, session: &str, vars: EnvChange) -> Result<(), Error> {
-        self.session(session)?.set_env(vars).await
+    pub fn set_env(&self, session: &str, vars: EnvChange) -> impl Future<Output = Result<(), Error>> + Send + use<> {
+        let setting = self.session(session).map(|handle| handle.set_env(vars));
+        async move { setting?.await }
     }
 
     /// The ids of all sessions that have been made; the default session is among them once it has been used.
@@ -163,33 +172,38 @@ impl Sandbox {
     }
 
     /// Ends a session with everything it started.
-    pub async fn delete_session(&self, id: &str, grace: Duration) -> Result<(), Error> {
-        let handle = {
-            let mut sessions = self.lock();
-            sessions.check()?;
-            let handle = sessions.open.remove(id).ok_or_else(|| Error::session_not_found(id))?;
-            sessions.closing.insert(id.to_string(), handle.clone());
-            handle
-        };
-        handle.close(grace).await;
-        self.lock().closing.remove(id);
-        Ok(())
+    pub fn delete_session(&self, id: &str, grace: Duration) -> impl Future<Output = Result<(), Error>> + Send + use<> {
+        let closing = self.start_closing(id).map(|handle| handle.close(grace));
+        let (sandbox, id) = (self.clone(), id.to_string());
+        async move {
+            closing?.await;
+            sandbox.lock().closing.remove(&id);
+            Ok(())
+        }
+    }
+
+    fn start_closing(&self, id: &str) -> Result<Handle, Error> {
+        let mut sessions = self.lock();
+        sessions.check()?;
+        let handle = sessions.open.remove(id).ok_or_else(|| Error::session_not_found(id))?;
+        sessions.closing.insert(id.to_string(), handle.clone());
+        Ok(handle)
     }
 
     /// Ends all sessions; every later call fails. Resolves when nothing is left.
-    pub async fn destroy(&self, grace: Duration) {
+    pub fn destroy(&self, grace: Duration) -> impl Future<Output = ()> + Send + use<> {
         let handles: Vec<Handle> = {
             let mut sessions = self.lock();
             sessions.destroyed = true;
             let open: Vec<Handle> = sessions.open.drain().map(|(_, handle)| handle).collect();
             open.into_iter().chain(sessions.closing.drain().map(|(_, handle)| handle)).collect()
         };
-        let mut closing = Vec::new();
-        for handle in handles {
-            closing.push(tokio::spawn(async move { handle.close(grace).await }));
-        }
-        for task in closing {
-            let _ = task.await;
+        // All are told at once; then each is waited for.
+        let closing: Vec<_> = handles.into_iter().map(|handle| handle.close(grace)).collect();
+        async move {
+            for closed in closing {
+                closed.await;
+            }
         }
     }
 
@@ -225,6 +239,7 @@ impl Sandbox {
             env: changed(&config.env, new.env),
             shell,
             supervisor: config.supervisor.clone(),
+            log: config.log.clone(),
             survive_exit: new.survive_exit.unwrap_or(config.survive_exit),
             fifo_directory: (!capabilities.proc_fd).then(|| config.state_dir.join(&unique)),
             group: capabilities.group_parent.clone().map(|parent| (parent, unique)),

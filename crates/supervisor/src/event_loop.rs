@@ -4,7 +4,7 @@ use crate::arguments::{Arguments, child_pid};
 use crate::ending;
 use crate::family::Family;
 use crate::hygiene::Setting;
-use crate::ladder::Ladder;
+use crate::ladder::{Ladder, Plan};
 use nacre_containment::wire::{self, Order, Report};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
@@ -32,8 +32,14 @@ pub fn run(mut family: Family, setting: Setting, arguments: &Arguments) -> ! {
         }
         if wake.order {
             match wire::receive::<Order>(setting.control.as_fd()) {
-                Ok(Some(Order::KillForeground { id, signal, grace_ms, spare })) => {
-                    ladder = Some(Ladder::start(id, signal, Duration::from_millis(grace_ms), spare, &family));
+                Ok(Some(Order::KillForeground { id, signal, grace_ms, spare, last_words })) => {
+                    let plan = Plan { id, signal, grace: Duration::from_millis(grace_ms), spare, last_words };
+                    ladder = Some(Ladder::start(plan, &family));
+                }
+                Ok(Some(Order::Settled)) => {
+                    if let Some(running) = &mut ladder {
+                        running.settle();
+                    }
                 }
                 Ok(Some(Order::KillShell)) => {
                     if let Some(shell) = family.shell {
@@ -63,7 +69,7 @@ pub fn run(mut family: Family, setting: Setting, arguments: &Arguments) -> ! {
         if let Some(running) = &mut ladder
             && let Some(escalated) = running.step(&mut family)
         {
-            let _ = tell(&setting, &Report::Killed { id: running.id, escalated });
+            let _ = tell(&setting, &Report::Killed { id: running.id(), escalated });
             ladder = None;
         }
     }

@@ -127,12 +127,13 @@ impl Family {
         listed.into_iter().filter(|stat| Some(stat.identity.pid) != self.shell && stat.is_running()).collect()
     }
 
-    /// SIGKILL for the whole foreground group at once, after the shell has been taken out of it. False without groups.
-    pub fn kill_foreground_group(&mut self) -> bool {
-        let Some(doomed) = self.groups.as_ref().map(|groups| groups.foreground.clone()) else { return false };
+    /// SIGKILL for the whole foreground group at once, after the shell has been taken out of it. Gives the group, or
+    /// nothing where groups are not used.
+    pub fn kill_foreground_group(&mut self) -> Option<Group> {
+        let doomed = self.groups.as_ref()?.foreground.clone();
         self.rotate();
         let moved = self.groups.as_ref().is_some_and(|groups| groups.foreground != doomed);
-        moved && doomed.kill().is_ok()
+        (moved && doomed.kill().is_ok()).then_some(doomed)
     }
 
     /// Everything below this process except shell and standby.

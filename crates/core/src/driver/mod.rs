@@ -33,8 +33,19 @@ pub struct Streams {
     pub stdout: OwnedFd,
     /// Read end, non-blocking.
     pub stderr: OwnedFd,
-    /// How to write standard input, when the command was started with one.
+    /// How to write standard input, when it has to be written while the command runs.
     pub stdin: Option<StdinEnd>,
+}
+
+/// What a command is to read.
+#[derive(Clone, Copy, Debug)]
+pub enum Stdin<'a> {
+    /// End of file at once.
+    Empty,
+    /// These bytes.
+    Whole(&'a [u8]),
+    /// Something that comes bit by bit.
+    Streamed,
 }
 
 /// The writing end of a command's standard input.
@@ -64,6 +75,11 @@ pub enum Event {
     },
     /// The state is saved; the driver may go on with [`Driver::resume`].
     Saved,
+    /// A fork of the ending shell is to go on in its place, and waits to be woken like a standby.
+    Successor {
+        /// Its process.
+        pid: Pid,
+    },
     /// A snapshot of the shell stands by.
     Standby {
         /// Its process.
@@ -90,7 +106,7 @@ pub trait Driver: Send {
     fn prepare_streams(&mut self);
 
     /// Starts a command of the user. Answered by [`Event::Ready`] or [`Event::Ending`], or by the death of the process.
-    fn run(&mut self, text: &[u8], with_stdin: bool) -> io::Result<Streams>;
+    fn run(&mut self, text: &[u8], stdin: Stdin<'_>) -> io::Result<Streams>;
 
     /// Lets go of the command's streams in this process, so that end of file can be seen. Once per [`Driver::run`].
     fn release(&mut self);
@@ -130,7 +146,16 @@ pub trait Driver: Send {
     fn resume(&mut self) -> io::Result<()>;
 
     /// Text that makes the shell fork a snapshot of itself. `shell` is its process.
-    fn snapshot(&self, shell: Pid) -> Vec<u8>;
+    fn snapshot(&mut self, shell: Pid) -> Vec<u8>;
+
+    /// From now on the shell ends without a successor ([`Event::Successor`]).
+    fn plain_exit(&mut self);
+
+    /// An ending shell has told of its successor: it may leave now.
+    fn dismiss(&mut self) -> io::Result<()>;
+
+    /// Text that turns such a fork into a shell of its own: it saves its state ([`Event::Saved`]) and is replaced.
+    fn renew(&self) -> Vec<u8>;
 
     /// Wakes the snapshot after the shell has died; it saves its state next ([`Event::Saved`]).
     fn take_over(&mut self) -> io::Result<()>;
@@ -138,7 +163,20 @@ pub trait Driver: Send {
     /// Makes the state that was saved last the one that the next shell starts with. False when it is incomplete.
     fn adopt_saved_state(&mut self) -> bool;
 
-    /// True when the shell waits for a command although it was given one and has not told how it ended: its report was
-    /// lost to something the user did. Must be seen twice to be believed: it can be true for a moment.
-    fn report_lost(&self, shell: Pid) -> bool;
+    /// A sign that the shell is done with its command and that its report was lost to something the user did. It can
+    /// show for a moment when all is well; see [`Suspicion`].
+    fn suspicion(&self, shell: Pid) -> Option<Suspicion>;
+}
+
+/// What looks as if a report had been lost. Twice the same in one command is proof.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Suspicion {
+    /// The shell sleeps waiting for a token. It can not be on its way into a command: that does not sleep.
+    Waits,
+    /// The shell is at its report. Proof only if it has used processor time in between: a shell that is kept from running
+    /// in the middle of a true report has not.
+    Runs {
+        /// Processor time used, in clock ticks.
+        cpu_ticks: u64,
+    },
 }

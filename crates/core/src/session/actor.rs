@@ -13,6 +13,8 @@ use tokio::time::{sleep, timeout};
 
 /// A snapshot is taken when nothing has run for this long, so that a burst of commands never pays for one.
 const IDLE_BEFORE_SNAPSHOT: Duration = Duration::from_millis(8);
+/// A fork that took over from an `exit` with a large state is renewed when nothing has run for this long.
+const IDLE_BEFORE_RENEWAL: Duration = Duration::from_millis(400);
 /// Longest time an engine's own text may take in the shell.
 const INTERNAL_LIMIT: Duration = Duration::from_secs(10);
 /// What the supervisor may take beyond the grace time to get rid of everything.
@@ -71,7 +73,8 @@ impl Session {
                 self.perform(job).await;
                 continue;
             }
-            let snapshot_due = self.shell.as_ref().is_some_and(|shell| shell.phase == Phase::Ready && shell.stale);
+            let ready = self.shell.as_ref().filter(|shell| shell.phase == Phase::Ready);
+            let (snapshot_due, renewal_due) = ready.map_or((false, false), |shell| (shell.stale, shell.handed_over));
             tokio::select! {
                 biased;
                 message = self.mailbox.recv() => match message {
@@ -80,6 +83,7 @@ impl Session {
                 },
                 () = next_happening(&mut self.shell) => self.mend().await,
                 () = sleep(IDLE_BEFORE_SNAPSHOT), if snapshot_due => self.snapshot().await,
+                () = sleep(IDLE_BEFORE_RENEWAL), if renewal_due => self.renew().await,
             }
         }
         self.close().await;
@@ -188,6 +192,15 @@ impl Session {
             }
         }
         shell.stale = false;
+    }
+
+    /// Turns a shell that goes on as a fork of an ended one into one of its own. Takes a tenth of a second when the state
+    /// is large, which is why it was not done at once.
+    async fn renew(&mut self) {
+        let Some(shell) = self.shell.as_mut() else { return };
+        let text = shell.driver.renew();
+        // A shell that dies over it is brought back by whoever needs it next.
+        let _ = self.internal(&text).await;
     }
 
     async fn close(&mut self) {

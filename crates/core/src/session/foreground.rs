@@ -5,10 +5,11 @@ use super::killing::{Cause, Killing};
 use super::scope::{self, Scope};
 use super::shell::{Happening, Phase};
 use super::stdin;
-use crate::driver::Event;
 use crate::driver::script::quote;
+use crate::driver::{Event, Stdin, Suspicion};
 use crate::error::{Code, Error};
 use crate::exec::{Command, ExecRequest, Input, Outcome};
+use crate::log::Level;
 use crate::output::capture::{self, Capture};
 use nacre_containment::pid::Pid;
 use nacre_containment::wire::{Order, Report};
@@ -18,8 +19,10 @@ use tokio::time::{Instant, sleep_until};
 
 /// Until then a command's pipes are not watched: most have ended, and what they printed waits in the pipe.
 const QUICK: Duration = Duration::from_millis(1);
-/// How often to look whether the shell waits although it owes a report. Twice in a row means that the report is lost.
-const REPORT_CHECK: Duration = Duration::from_millis(100);
+/// How often to look whether the shell is done although it owes a report: often at first, rarely later.
+fn report_check(running: Duration) -> Duration {
+    (running / 8).clamp(Duration::from_millis(20), Duration::from_millis(500))
+}
 
 /// How a command came to its end.
 enum End {
@@ -45,7 +48,9 @@ struct Run {
     spare: Vec<Pid>,
     /// A ready report that is not the command's is still to come.
     skip_ready: bool,
-    report_missing: bool,
+    /// It looked once as if the report had been lost.
+    suspicion: Option<Suspicion>,
+    report_lost: bool,
 }
 
 impl Session {
@@ -145,7 +150,12 @@ impl Session {
         let input = std::mem::replace(&mut request.input, Input::None);
         let started_at = SystemTime::now();
         let begun = Instant::now();
-        let streams = match shell.driver.run(&text, !matches!(input, Input::None)) {
+        let stdin = match &input {
+            Input::None => Stdin::Empty,
+            Input::Bytes(bytes) => Stdin::Whole(bytes),
+            Input::Stream(_) => Stdin::Streamed,
+        };
+        let streams = match shell.driver.run(&text, stdin) {
             Ok(streams) => streams,
             Err(error) => {
                 shell.driver.release();
@@ -156,7 +166,8 @@ impl Session {
         let feeder = streams.stdin.map(|end| stdin::feed(end, input));
         let mut capture = Capture::new(streams.stdout, streams.stderr, request.max_buffer, request.live.clone());
         request.sink.started(shell.pid.raw());
-        let mut run = Run { id: request.id, begun, killing: None, spare, skip_ready: false, report_missing: false };
+        let mut run =
+            Run { id: request.id, begun, killing: None, spare, skip_ready: false, suspicion: None, report_lost: false };
         let end = self.watch(&mut run, request, &mut capture).await;
         if let Some(feeder) = feeder {
             feeder.abort();
@@ -174,7 +185,7 @@ impl Session {
     async fn watch(&mut self, run: &mut Run, request: &mut ExecRequest, capture: &mut Capture) -> End {
         let timeout_at = request.timeout.map(|timeout| run.begun + timeout);
         let mut register_at = Some(if request.live.is_some() { run.begun } else { run.begun + QUICK });
-        let mut check_at = run.begun + REPORT_CHECK;
+        let mut check_at = run.begun + report_check(Duration::ZERO);
         let mut end: Option<End> = None;
         loop {
             if let Some(end) = end.take_if(|end| self.is_over(run, end)) {
@@ -219,7 +230,7 @@ impl Session {
                         self.kill_shell();
                     }
                     if check_at <= now {
-                        check_at = now + REPORT_CHECK;
+                        check_at = now + report_check(run.begun.elapsed());
                         self.check_report(run);
                     }
                 }
@@ -248,6 +259,7 @@ impl Session {
             Happening::Shell(Event::Ready { status, cwd }) => {
                 if let Some(killing) = killing {
                     killing.command_ended();
+                    shell.supervisor.order(&Order::Settled);
                 }
                 Some(End::Finished { status, cwd })
             }
@@ -259,18 +271,34 @@ impl Session {
             Happening::Shell(Event::Ending { status, cwd }) => {
                 if let Some(killing) = killing {
                     killing.shell_ended();
+                    if !shell.driver.has_last_words() {
+                        shell.supervisor.order(&Order::Settled);
+                    }
                 }
                 Some(End::Exited { status, cwd })
+            }
+            Happening::Shell(Event::Saved) => {
+                if killing.is_some() {
+                    shell.supervisor.order(&Order::Settled);
+                }
+                None
             }
             Happening::Supervisor(Report::ShellEnded { code, signal, .. }) => {
                 if let Some(killing) = killing {
                     killing.shell_ended();
+                    shell.supervisor.order(&Order::Settled);
                 }
-                Some(if run.report_missing { End::ReportLost } else { End::Died { code, signal } })
+                Some(if run.report_lost { End::ReportLost } else { End::Died { code, signal } })
             }
             Happening::Supervisor(Report::Killed { id, escalated }) => {
                 if let Some(killing) = killing {
                     killing.tree_gone(id, escalated);
+                }
+                if escalated {
+                    let session = &self.config.id;
+                    self.config.log.write(Level::Debug, || {
+                        format!("a command of session '{session}' had to be killed by SIGKILL")
+                    });
                 }
                 None
             }
@@ -287,11 +315,23 @@ impl Session {
         self.ladders += 1;
         let signal = signal.unwrap_or(request.kill.signal);
         let grace = if signal == libc::SIGKILL { Duration::ZERO } else { request.kill.grace };
-        let (mut killing, order) = Killing::start(self.ladders, cause, signal, grace, std::mem::take(&mut run.spare));
+        let mut killing = Killing::start(self.ladders, cause, signal, grace);
+        // A successor that an ending shell forks could not be told from the command's own processes.
+        shell.driver.plain_exit();
+        let last_words = shell.driver.has_last_words();
+        shell.supervisor.order(&Order::KillForeground {
+            id: self.ladders,
+            signal,
+            grace_ms: grace.as_millis() as u64,
+            spare: std::mem::take(&mut run.spare),
+            last_words,
+        });
         if matches!(shell.phase, Phase::Ending | Phase::Dead) {
             killing.shell_ended();
+            if shell.phase == Phase::Dead || shell.saved || !last_words {
+                shell.supervisor.order(&Order::Settled);
+            }
         }
-        shell.supervisor.order(&order);
         run.killing = Some(killing);
     }
 
@@ -304,11 +344,19 @@ impl Session {
     /// `set -n`, a function called `builtin` and the like: the shell waits for a command and will never report this one.
     fn check_report(&mut self, run: &mut Run) {
         let Some(shell) = &self.shell else { return };
-        let missing = shell.phase == Phase::Busy && shell.driver.report_lost(shell.pid);
-        if missing && run.report_missing {
+        if shell.phase != Phase::Busy || run.report_lost {
+            return;
+        }
+        let now = shell.driver.suspicion(shell.pid);
+        run.report_lost = match (run.suspicion, now) {
+            (Some(Suspicion::Waits), Some(Suspicion::Waits)) => true,
+            (Some(Suspicion::Runs { cpu_ticks: before }), Some(Suspicion::Runs { cpu_ticks })) => cpu_ticks > before,
+            _ => false,
+        };
+        if run.report_lost {
             shell.supervisor.order(&Order::KillShell);
         }
-        run.report_missing = missing;
+        run.suspicion = run.suspicion.filter(|_| now.is_none()).or(now);
     }
 
     /// Takes what is in the pipes at this moment, and leaves to a task of its own what background processes still print.
@@ -380,7 +428,7 @@ fn text_of(command: &Command) -> Vec<u8> {
     match command {
         Command::Text(text) => text.clone(),
         Command::Argv(words) => {
-            let mut text = b"builtin command --".to_vec();
+            let mut text = b"\\builtin command --".to_vec();
             for word in words {
                 text.push(b' ');
                 text.extend_from_slice(&quote(word));

@@ -1,6 +1,5 @@
 //! The end of a foreground command before its time: what has been asked for, what is still awaited.
 
-use nacre_containment::wire::Order;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -44,15 +43,9 @@ const SHELL_EXTRA: Duration = Duration::from_millis(50);
 const INTERRUPT_LIMIT: Duration = Duration::from_millis(500);
 
 impl Killing {
-    /// Starts the ladder: the order for the supervisor comes with it.
-    pub fn start(
-        id: u64,
-        cause: Cause,
-        signal: i32,
-        grace: Duration,
-        spare: Vec<nacre_containment::pid::Pid>,
-    ) -> (Self, Order) {
-        let killing = Self {
+    /// The ladder begins.
+    pub fn start(id: u64, cause: Cause, signal: i32, grace: Duration) -> Self {
+        Self {
             cause,
             signal,
             id,
@@ -61,8 +54,7 @@ impl Killing {
             answer: Answer::None,
             shell_deadline: Instant::now() + grace + SHELL_EXTRA,
             shell_killed: false,
-        };
-        (killing, Order::KillForeground { id, signal, grace_ms: grace.as_millis() as u64, spare })
+        }
     }
 
     /// The supervisor reports that the tree is gone.

@@ -13,6 +13,7 @@ mod stdin;
 
 use crate::error::{Code, Error};
 use crate::exec::ExecRequest;
+use crate::log::Log;
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
@@ -38,6 +39,8 @@ pub struct Config {
     pub fifo_directory: Option<PathBuf>,
     /// Parent of the session's control group and its name, when groups are used.
     pub group: Option<(PathBuf, String)>,
+    /// Where deaths and recoveries are told.
+    pub log: Log,
 }
 
 /// A change of variables: `None` unsets.
@@ -67,11 +70,10 @@ impl Handle {
         Ok(Self { id, mailbox })
     }
 
-    /// Starts the shell now.
-    pub async fn open(&self) -> Result<(), Error> {
-        let (reply, answer) = oneshot::channel();
-        self.send(Message::Open(reply))?;
-        answer.await.unwrap_or_else(|_| Err(Error::session_destroyed(&self.id)))
+    /// Starts the shell now. Like all calls here it is queued at once, and not when the future is first polled: calls
+    /// keep their order.
+    pub fn open(&self) -> impl Future<Output = Result<(), Error>> + Send + use<> {
+        self.ask(Message::Open)
     }
 
     /// Queues a command. Its sink is told the end in every case.
@@ -88,18 +90,32 @@ impl Handle {
     }
 
     /// Sets and unsets exported variables, in turn with the commands.
-    pub async fn set_env(&self, vars: EnvChange) -> Result<(), Error> {
-        let (reply, answer) = oneshot::channel();
-        self.send(Message::SetEnv { vars, reply })?;
-        answer.await.unwrap_or_else(|_| Err(Error::session_destroyed(&self.id)))
+    pub fn set_env(&self, vars: EnvChange) -> impl Future<Output = Result<(), Error>> + Send + use<> {
+        self.ask(|reply| Message::SetEnv { vars, reply })
     }
 
     /// Ends the session and everything it started; resolves when nothing is left. Commands that wait or run fail with
     /// `SESSION_DESTROYED`.
-    pub async fn close(&self, grace: Duration) {
+    pub fn close(&self, grace: Duration) -> impl Future<Output = ()> + Send + use<> {
         let (reply, answer) = oneshot::channel();
-        if self.send(Message::Close { grace, reply }).is_ok() {
-            let _ = answer.await;
+        let sent = self.send(Message::Close { grace, reply });
+        async move {
+            if sent.is_ok() {
+                let _ = answer.await;
+            }
+        }
+    }
+
+    fn ask<F>(&self, message: F) -> impl Future<Output = Result<(), Error>> + Send + use<F>
+    where
+        F: FnOnce(oneshot::Sender<Result<(), Error>>) -> Message,
+    {
+        let (reply, answer) = oneshot::channel();
+        let sent = self.send(message(reply));
+        let id = self.id.clone();
+        async move {
+            sent?;
+            answer.await.unwrap_or_else(|_| Err(Error::session_destroyed(&id)))
         }
     }
 

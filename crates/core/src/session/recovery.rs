@@ -7,6 +7,7 @@ use crate::capabilities;
 use crate::driver::Driver;
 use crate::driver::script::ScriptDriver;
 use crate::error::{Code, Error};
+use crate::log::Level;
 use crate::supervisor::{GroupPlan, Supervisor};
 use nacre_containment::wire::{Order, Report};
 use nacre_containment::{proc_table, signal};
@@ -147,17 +148,32 @@ impl Session {
     async fn replace_shell(&mut self) -> Result<(), Error> {
         let Some(shell) = self.shell.as_mut() else { return Ok(()) };
         let told = std::mem::take(&mut self.death_told);
-        if shell.died_saving && shell.driver.adopt_saved_state() {
+        let expected = shell.handed_over;
+        if !expected && shell.died_saving && shell.driver.adopt_saved_state() {
             return self.respawn().await;
         }
-        self.restarted |= !told;
+        self.restarted |= !told && !expected;
+        if !expected {
+            let id = &self.config.id;
+            self.config
+                .log
+                .write(Level::Warn, || format!("the shell of session '{id}' died; its last snapshot goes on"));
+        }
+        // Before the order: the new shell may be ready before the supervisor's answer is here.
+        shell.phase = Phase::Busy;
         shell.supervisor.order(&Order::PromoteStandby);
         loop {
             match shell.next().await {
                 Happening::Supervisor(Report::Promoted { shell: Some(_) }) => {
                     return shell.driver.take_over().map_err(|error| spawn_failed("wake the standby", &error));
                 }
-                Happening::Supervisor(Report::Promoted { shell: None }) => return self.respawn().await,
+                Happening::Supervisor(Report::Promoted { shell: None }) => {
+                    let id = &self.config.id;
+                    self.config.log.write(Level::Error, || {
+                        format!("session '{id}' has no snapshot; it starts from an older state")
+                    });
+                    return self.respawn().await;
+                }
                 Happening::SupervisorGone => return Ok(()),
                 _ => {}
             }
@@ -185,6 +201,10 @@ impl Session {
     /// state. It is asked for it, then everything that is left of the session is killed and a new supervisor started.
     async fn restart(&mut self) -> Result<(), Error> {
         self.restarted = true;
+        let id = &self.config.id;
+        self.config
+            .log
+            .write(Level::Error, || format!("the supervisor of session '{id}' died; the session is started again"));
         let Some(mut shell) = self.shell.take() else { return Ok(()) };
         let standby = shell.standby.and_then(proc_table::Stat::read).map(|stat| stat.identity);
         if standby.is_some() && shell.driver.take_over().is_ok() {

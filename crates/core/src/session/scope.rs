@@ -9,8 +9,8 @@ use std::path::Path;
 
 /// What to ask before anything is changed. The answer is for [`Scope::new`].
 pub fn question(names: &[&str]) -> String {
-    let variables = names.iter().map(|name| format!("builtin declare -p {name}\nbuiltin printf '\\0'\n"));
-    variables.chain(["builtin printf '%s\\0%s\\0' \"${PWD-}\" \"${OLDPWD-}\"".to_string()]).collect()
+    let variables = names.iter().map(|name| format!("\\builtin declare -p {name}\n\\builtin printf '\\0'\n"));
+    variables.chain(["\\builtin printf '%s\\0%s\\0' \"${PWD-}\" \"${OLDPWD-}\"".to_string()]).collect()
 }
 
 /// How it was before.
@@ -27,7 +27,7 @@ impl Scope {
         let (mut restore, mut read_only) = (Vec::new(), None);
         for (index, name) in names.iter().enumerate() {
             let statement = field(index);
-            restore.extend_from_slice(format!("builtin unset -v {name}\n").as_bytes());
+            restore.extend_from_slice(format!("\\builtin unset -v {name}\n").as_bytes());
             let Some(before) = Declaration::parse(statement.strip_suffix(b"\n").unwrap_or(statement)) else { continue };
             if before.has(b'r') {
                 read_only.get_or_insert((*name).to_string());
@@ -37,7 +37,7 @@ impl Scope {
         if moves {
             let [cwd, before] =
                 [field(names.len()), field(names.len() + 1)].map(|path| quote_str(&String::from_utf8_lossy(path)));
-            restore.extend_from_slice(format!("builtin cd -- {cwd}\nOLDPWD={before}\n").as_bytes());
+            restore.extend_from_slice(format!("\\builtin cd -- {cwd}\nOLDPWD={before}\n").as_bytes());
         }
         Self { restore, read_only }
     }
@@ -56,14 +56,14 @@ impl Scope {
 /// Exports a variable, or unsets it.
 pub fn assignment(name: &str, value: Option<&str>) -> Vec<u8> {
     match value {
-        Some(value) => format!("builtin export {name}={}\n", quote_str(value)).into_bytes(),
-        None => format!("builtin unset -v {name}\n").into_bytes(),
+        Some(value) => format!("\\builtin export {name}={}\n", quote_str(value)).into_bytes(),
+        None => format!("\\builtin unset -v {name}\n").into_bytes(),
     }
 }
 
 /// Enters a directory. `CDPATH` does not apply to absolute paths.
 pub fn enter(directory: &Path) -> Vec<u8> {
-    [b"builtin cd -- ".as_slice(), &quote(directory.as_os_str().as_encoded_bytes()), b"\n"].concat()
+    [b"\\builtin cd -- ".as_slice(), &quote(directory.as_os_str().as_encoded_bytes()), b"\n"].concat()
 }
 
 /// The error for a variable that the session has made read-only.
@@ -92,9 +92,9 @@ mod tests {
         let answer = b"declare -x A=\"1\"\n\0\0declare -r C=\"x\"\n\0/home/a b\0/old\0";
         let scope = Scope::new(&["A", "B", "C"], true, answer);
         let text = String::from_utf8(scope.restore().to_vec()).unwrap();
-        assert!(text.contains("unset -v A\nbuiltin declare -x A=\"1\"\n"));
+        assert!(text.contains("unset -v A\n\\builtin declare -x A=\"1\"\n"));
         assert!(text.contains("unset -v B\n") && !text.contains("declare -x B"));
-        assert!(text.ends_with("builtin cd -- '/home/a b'\nOLDPWD='/old'\n"));
+        assert!(text.ends_with("\\builtin cd -- '/home/a b'\nOLDPWD='/old'\n"));
         assert!(scope.read_only().unwrap().message.contains("variable C"));
     }
 }

@@ -53,6 +53,8 @@ pub struct Shell {
     pub standby: Option<Pid>,
     /// Something has run since the snapshot was taken.
     pub stale: bool,
+    /// The shell is, or is about to be, a fork of one that has ended, and is to be renewed when there is time.
+    pub handed_over: bool,
     /// In the phase of ending: the state is saved and the user's EXIT trap has run.
     pub saved: bool,
     /// `$PWD` at the last report.
@@ -96,6 +98,7 @@ impl Shell {
             standby: None,
             stale: true,
             cwd,
+            handed_over: false,
             saved: false,
             died_saving: false,
             group: group.map(PathBuf::from),
@@ -110,7 +113,8 @@ impl Shell {
     /// has saved its state go on at once.
     pub async fn next(&mut self) -> Happening {
         loop {
-            if let Some(happening) = self.pending.pop_front() {
+            if let Some(mut happening) = self.pending.pop_front() {
+                self.correct(&mut happening);
                 self.note(&happening);
                 return happening;
             }
@@ -146,6 +150,15 @@ impl Shell {
         clear(&self.base[source]);
     }
 
+    /// `PWD` is a variable like any other: when it holds no directory the kernel is asked.
+    fn correct(&self, happening: &mut Happening) {
+        if let Happening::Shell(Event::Ready { cwd, .. } | Event::Ending { cwd, .. }) = happening
+            && !cwd.is_absolute()
+        {
+            *cwd = std::fs::read_link(format!("/proc/{}/cwd", self.pid)).unwrap_or_else(|_| self.cwd.clone());
+        }
+    }
+
     fn note(&mut self, happening: &Happening) {
         match happening {
             Happening::Shell(Event::Ready { cwd, .. }) => {
@@ -159,6 +172,7 @@ impl Shell {
                 self.cwd.clone_from(cwd);
             }
             Happening::Shell(Event::Saved) => {
+                self.handed_over = false;
                 if self.phase == Phase::Gone {
                     return;
                 }
@@ -172,6 +186,16 @@ impl Shell {
                 self.retired.extend(self.standby.replace(*pid));
                 self.supervisor.order(&Order::Standby { pid: Some(*pid) });
             }
+            // Known as the standby from here on: when the old shell has left, it is promoted like one. The order of the
+            // two channels does not matter: the old shell leaves only after this.
+            Happening::Shell(Event::Successor { pid }) => {
+                self.retired.extend(self.standby.replace(*pid));
+                self.supervisor.order(&Order::Standby { pid: Some(*pid) });
+                self.handed_over = true;
+                if self.driver.dismiss().is_err() {
+                    self.supervisor.order(&Order::KillShell);
+                }
+            }
             Happening::Supervisor(Report::ShellEnded { .. }) => {
                 self.died_saving = self.phase == Phase::Ending;
                 self.phase = Phase::Dead;
@@ -181,7 +205,6 @@ impl Shell {
                 self.stale = true;
                 if let Some(shell) = shell {
                     self.pid = *shell;
-                    self.phase = Phase::Busy;
                 }
             }
             Happening::Supervisor(Report::Started { shell, group }) => {

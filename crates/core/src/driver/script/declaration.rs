@@ -46,12 +46,12 @@ impl<'a> Declaration<'a> {
         };
         match self.value {
             Some(value) if value.starts_with(b"(") => {
-                line(&[b"builtin declare ", if self.has(b'A') { b"-A " } else { b"-a " }, self.name]);
+                line(&[b"\\builtin declare ", if self.has(b'A') { b"-A " } else { b"-a " }, self.name]);
                 line(&[self.name, b"=", value]);
-                line(&[b"builtin declare ", self.flags, b" ", self.name]);
+                line(&[b"\\builtin declare ", self.flags, b" ", self.name]);
             }
-            Some(value) => line(&[b"builtin declare ", self.flags, b" ", self.name, b"=", value]),
-            None => line(&[b"builtin declare ", self.flags, b" ", self.name]),
+            Some(value) => line(&[b"\\builtin declare ", self.flags, b" ", self.name, b"=", value]),
+            None => line(&[b"\\builtin declare ", self.flags, b" ", self.name]),
         }
         text
     }

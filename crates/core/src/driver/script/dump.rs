@@ -53,8 +53,10 @@ const SPECIAL: [&str; 38] = [
 ];
 
 /// Variables that a bash without environment sets by itself: those that are not in the dump had been unset.
-const DEFAULTS: [&str; 12] =
-    ["HOSTNAME", "HOSTTYPE", "IFS", "MACHTYPE", "OLDPWD", "OPTERR", "OSTYPE", "PATH", "PS4", "SHELL", "SHLVL", "TERM"];
+const DEFAULTS: [&str; 13] = [
+    "HOSTNAME", "HOSTTYPE", "IFS", "MACHTYPE", "OLDPWD", "OPTERR", "OSTYPE", "PATH", "PS4", "PWD", "SHELL", "SHLVL",
+    "TERM",
+];
 
 /// What the host knows about the state that is not in the dump.
 pub struct Remembered<'a> {
@@ -105,10 +107,10 @@ impl<'a> Dump<'a> {
         let variables = self.variables();
         self.enter_directory(&mut out, remembered.in_place);
         let missing = DEFAULTS.iter().filter(|name| !variables.iter().any(|variable| variable.name == name.as_bytes()));
-        out.words(["builtin", "unset", "-v", "BASH_EXECUTION_STRING"].into_iter().chain(missing.copied()));
+        out.words(["\\builtin", "unset", "-v", "BASH_EXECUTION_STRING"].into_iter().chain(missing.copied()));
         let shopt = self.section(Section::Shopt);
         if statements(shopt).contains(&b"shopt -s extglob".as_slice()) {
-            out.line(b"builtin shopt -s extglob");
+            out.line(b"\\builtin shopt -s extglob");
         }
         out.line(self.section(Section::Functions));
         for line in statements(self.section(Section::FunctionAttributes)) {
@@ -131,9 +133,11 @@ impl<'a> Dump<'a> {
             .iter()
             .filter(|(_, signal)| self.in_function() && !traps.iter().any(|(_, seen)| seen == signal));
         for (text, signal) in traps.iter().chain(unseen) {
-            out.line(&[b"builtin trap -- ".as_slice(), &quote(text), b" ", signal.as_bytes()].concat());
+            out.line(&[b"\\builtin trap -- ".as_slice(), &quote(text), b" ", signal.as_bytes()].concat());
         }
-        statements(shopt).into_iter().for_each(|line| out.builtin(line));
+        // `shopt -s compat42` would write its own form of a value that has been restored already.
+        let compat = |line: &&[u8]| !line.windows(7).any(|part| part == b" compat");
+        statements(shopt).into_iter().filter(compat).for_each(|line| out.builtin(line));
         out.0
     }
 
@@ -151,11 +155,11 @@ impl<'a> Dump<'a> {
     fn enter_directory(&self, out: &mut Script, in_place: bool) {
         let cwd = quote(self.section(Section::Cwd));
         if in_place {
-            out.line(&[b"[[ ".as_slice(), &cwd, b" -ef . ]] && builtin cd -- ", &cwd].concat());
+            out.line(&[b"[[ ".as_slice(), &cwd, b" -ef . ]] && \\builtin cd -- ", &cwd].concat());
         } else {
-            out.line(&[b"builtin cd -- ".as_slice(), &cwd].concat());
+            out.line(&[b"\\builtin cd -- ".as_slice(), &cwd].concat());
         }
-        out.line(b"builtin unset -v OLDPWD");
+        out.line(b"\\builtin unset -v OLDPWD");
     }
 
     fn variables(&self) -> Vec<Declaration<'a>> {
@@ -170,8 +174,8 @@ impl<'a> Dump<'a> {
     fn directories_and_arguments(&self, out: &mut Script, remembered: &[u8]) {
         let directories = self.section(Section::Directories);
         if split_word(directories).1.iter().any(|byte| *byte != b' ') {
-            out.line(&[b"builtin set -- ".as_slice(), directories].concat());
-            out.line(b"while (( $# > 1 )); do builtin pushd -n -- \"${!#}\" >/dev/null; builtin set -- \"${@:1:$#-1}\"; done");
+            out.line(&[b"\\builtin set -- ".as_slice(), directories].concat());
+            out.line(b"while (( $# > 1 )); do \\builtin pushd -n -- \"${!#}\" >/dev/null; \\builtin set -- \"${@:1:$#-1}\"; done");
         }
         let (zero, rest) = split_word(self.section(Section::Arguments));
         let (count, own) = split_word(rest);
@@ -186,7 +190,7 @@ impl<'a> Dump<'a> {
         } else {
             own
         };
-        out.line(&[b"builtin set -- ".as_slice(), arguments].concat());
+        out.line(&[b"\\builtin set -- ".as_slice(), arguments].concat());
     }
 }
 
@@ -200,7 +204,7 @@ impl Script {
     }
 
     fn builtin(&mut self, statement: &[u8]) {
-        self.0.extend_from_slice(b"builtin ");
+        self.0.extend_from_slice(b"\\builtin ");
         self.line(statement);
     }
 
@@ -255,7 +259,7 @@ mod tests {
                 "declare -n ref=\"x\"\ndeclare -- x=\"1\"\ndeclare -ir UID=\"0\"\ndeclare -- l=\"2\"\ndeclare -x BASH_ENV=\"/e\"\n"
             }
             Section::Locals => "declare -- l=\"2\"\n",
-            Section::Traps => "trap -- 'builtin exit 143' SIGTERM\ntrap -- 'mine' SIGHUP\ntrap -- 'x' EXIT\n",
+            Section::Traps => "trap -- '\\builtin exit 143' SIGTERM\ntrap -- 'mine' SIGHUP\ntrap -- 'x' EXIT\n",
             _ => "",
         });
         let dump = Dump::parse(&bytes).unwrap();

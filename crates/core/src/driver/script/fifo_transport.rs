@@ -2,7 +2,7 @@
 //! user's shell, `hidepid`, a host that is not dumpable) or missing.
 
 use super::transport::{Pipe, Stream, Text, Transport};
-use crate::driver::{StdinEnd, Streams};
+use crate::driver::{Stdin, StdinEnd, Streams};
 use crate::sys;
 use std::fs::{self, File};
 use std::io;
@@ -105,18 +105,25 @@ impl Transport for FifoTransport {
     }
 
     fn store(&self, text: Text, bytes: &[u8]) -> io::Result<()> {
-        let mut file = File::options().write(true).create(true).truncate(true).mode(0o600).open(self.text(text))?;
-        io::Write::write_all(&mut file, bytes)
+        write_private(&self.text(text), bytes)
     }
 
     fn load(&self, text: Text) -> io::Result<Vec<u8>> {
         fs::read(self.text(text))
     }
 
-    fn open_streams(&mut self, with_stdin: bool) -> io::Result<Streams> {
+    fn open_streams(&mut self, stdin: Stdin<'_>) -> io::Result<Streams> {
         let stdout = self.fresh_output(Stream::Output)?;
         let stderr = self.fresh_output(Stream::Error)?;
-        let stdin = if with_stdin { Some(StdinEnd::Fifo(self.replace(Stream::Input, sys::make_fifo)?)) } else { None };
+        let stdin = match stdin {
+            Stdin::Empty => None,
+            // A file, so that a command may open /dev/stdin again: a FIFO without writer would make it wait for ever.
+            Stdin::Whole(bytes) => {
+                self.replace(Stream::Input, |path| write_private(path, bytes))?;
+                None
+            }
+            Stdin::Streamed => Some(StdinEnd::Fifo(self.replace(Stream::Input, sys::make_fifo)?)),
+        };
         Ok(Streams { stdout, stderr, stdin })
     }
 
@@ -136,6 +143,11 @@ impl Transport for FifoTransport {
     fn scratch(&self) -> Option<PathBuf> {
         Some(self.directory.clone())
     }
+}
+
+fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = File::options().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    io::Write::write_all(&mut file, bytes)
 }
 
 impl Drop for FifoTransport {

@@ -14,6 +14,8 @@ pub struct Framing {
     pub traced: bool,
     /// The user's DEBUG trap.
     pub debug_trap: Option<Vec<u8>>,
+    /// The user has a DEBUG, ERR or RETURN trap.
+    pub trapped: bool,
     /// The text with `return <status>` in it, quoted.
     pub status_path: String,
 }
@@ -38,19 +40,33 @@ impl Framing {
         let argument = self.last_argument.as_deref().filter(|_| wants_argument);
         let mut framed = Vec::with_capacity(text.len() + 16);
         if let Some(debug) = &self.debug_trap {
-            framed.extend_from_slice(&[b"builtin trap -- ".as_slice(), &quote(debug), b" DEBUG\n"].concat());
+            framed.extend_from_slice(&[b"\\builtin trap -- ".as_slice(), &quote(debug), b" DEBUG\n"].concat());
         }
         if (self.status == 0 && argument.is_none()) || (self.traced && !wants_status) {
+            if text.ends_with(b"\\\n") {
+                // `$(<file)` takes line ends away, and the backslash would stay.
+                framed.extend_from_slice(&[b"\\builtin eval -- ".as_slice(), &quote(text)].concat());
+            } else {
+                framed.extend_from_slice(text);
+            }
+            return framed;
+        }
+        if self.trapped {
+            // A subshell is the one thing that runs none of these traps.
+            if self.status != 0 {
+                framed.extend_from_slice(format!("(\\builtin exit {})&&:;", self.status).as_bytes());
+            }
             framed.extend_from_slice(text);
             return framed;
         }
-        let guard = if self.status == 0 { "" } else { " && builtin :" };
-        let restore = format!("builtin . {} {}{guard}", self.status_path, argument.map(quote_str).unwrap_or_default());
+        let guard = if self.status == 0 { "" } else { " && \\builtin :" };
+        let restore =
+            format!("\\builtin . {} {}{guard}", self.status_path, argument.map(quote_str).unwrap_or_default());
         if self.traced {
             framed.extend_from_slice(format!("{{ {restore}; }} 2>/dev/null;").as_bytes());
             framed.extend_from_slice(text);
         } else {
-            framed.extend_from_slice(&[restore.as_bytes(), b";builtin eval -- ", &quote(text)].concat());
+            framed.extend_from_slice(&[restore.as_bytes(), b";\\builtin eval -- ", &quote(text)].concat());
         }
         framed
     }
@@ -61,7 +77,14 @@ mod tests {
     use super::*;
 
     fn framing(status: i32) -> Framing {
-        Framing { status, last_argument: None, traced: false, debug_trap: None, status_path: "'/s'".into() }
+        Framing {
+            status,
+            last_argument: None,
+            traced: false,
+            debug_trap: None,
+            trapped: false,
+            status_path: "'/s'".into(),
+        }
     }
 
     #[test]
@@ -75,10 +98,10 @@ mod tests {
 
     #[test]
     fn status_and_last_argument_are_brought_back() {
-        assert_eq!(framing(3).apply(b"f"), b"builtin . '/s'  && builtin :;builtin eval -- 'f'");
+        assert_eq!(framing(3).apply(b"f"), b"\\builtin . '/s'  && \\builtin :;\\builtin eval -- 'f'");
         let remembers = Framing { last_argument: Some("dir".into()), ..framing(0) };
-        assert_eq!(remembers.apply(b"cd $_"), b"builtin . '/s' 'dir';builtin eval -- 'cd $_'");
+        assert_eq!(remembers.apply(b"cd $_"), b"\\builtin . '/s' 'dir';\\builtin eval -- 'cd $_'");
         let traced = Framing { traced: true, ..framing(1) };
-        assert_eq!(traced.apply(b"echo $?"), b"{ builtin . '/s'  && builtin :; } 2>/dev/null;echo $?");
+        assert_eq!(traced.apply(b"echo $?"), b"{ \\builtin . '/s'  && \\builtin :; } 2>/dev/null;echo $?");
     }
 }

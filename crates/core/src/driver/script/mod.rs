@@ -16,7 +16,7 @@ mod text;
 mod transport;
 mod traps;
 
-use super::{Driver, Event, Launch, Streams};
+use super::{Driver, Event, Launch, Stdin, Streams, Suspicion};
 use crate::sys;
 use dump::{Dump, Remembered};
 use framing::Framing;
@@ -27,6 +27,7 @@ use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::FileTypeExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use text::Paths;
@@ -66,6 +67,8 @@ pub struct ScriptDriver {
     traps: Traps,
     /// `"$@"` after the last command, quoted; an `exit` in a function sees that function's.
     arguments: Arguments,
+    /// The state is so large that `exit` should not save and parse it at once.
+    large: bool,
     /// A saved state has been adopted: the first shell's text is gone.
     adopted: bool,
     /// The next command's streams, in place already.
@@ -97,6 +100,7 @@ impl ScriptDriver {
             internal: false,
             traps: Traps::default(),
             arguments: Arguments::None,
+            large: false,
             adopted: false,
             prepared: None,
         }
@@ -107,17 +111,18 @@ impl ScriptDriver {
     }
 
     fn store_exit_text(&self) -> io::Result<()> {
-        self.transport.store(Text::Exit, &text::exit(&self.paths(), &self.shell, self.traps.exit.as_deref()))
+        self.transport
+            .store(Text::Exit, &text::exit(&self.paths(), &self.shell, self.traps.exit.as_deref(), self.large))
     }
 
     fn store_first_init(&self) -> io::Result<()> {
-        let mut init = b"builtin unset -v BASH_EXECUTION_STRING\n".to_vec();
+        let mut init = b"\\builtin unset -v BASH_EXECUTION_STRING\n".to_vec();
         if let Some(value) = &self.bash_env {
             init.extend_from_slice(
-                &[b"builtin export BASH_ENV=".as_slice(), &quote(value.as_encoded_bytes()), b"\n"].concat(),
+                &[b"\\builtin export BASH_ENV=".as_slice(), &quote(value.as_encoded_bytes()), b"\n"].concat(),
             );
         }
-        init.extend_from_slice(&self.storing("builtin printf %s \"$BASH_VERSION\""));
+        init.extend_from_slice(&self.storing("\\builtin printf %s \"$BASH_VERSION\""));
         init.push(b'\n');
         init.extend_from_slice(text::arm(&self.paths(), &[]).as_bytes());
         self.transport.store(Text::Answer, b"")?;
@@ -144,6 +149,7 @@ impl ScriptDriver {
             last_argument: self.last_argument.clone(),
             traced: self.is_traced(),
             debug_trap: self.traps.debug.clone(),
+            trapped: self.traps.debug.is_some() || !self.traps.unseen.is_empty(),
             status_path: self.paths().text(Text::Status),
         }
     }
@@ -209,8 +215,10 @@ impl Driver for ScriptDriver {
     fn events(&mut self) -> io::Result<Vec<Event>> {
         let mut events = Vec::new();
         for record in read_records(self.transport.pipe(Pipe::StandbyControl), &mut self.standby_parser)? {
-            if let (b'P', Some(pid)) = (record.kind, record.number(0).and_then(Pid::new)) {
-                events.push(Event::Standby { pid });
+            match (record.kind, record.number(0).and_then(Pid::new)) {
+                (b'P', Some(pid)) => events.push(Event::Standby { pid }),
+                (b'S', Some(pid)) => events.push(Event::Successor { pid }),
+                _ => {}
             }
         }
         for record in read_records(self.transport.pipe(Pipe::Control), &mut self.parser)? {
@@ -231,18 +239,18 @@ impl Driver for ScriptDriver {
 
     fn prepare_streams(&mut self) {
         // Without them the next command opens its own, and tells why it can not.
-        self.prepared = self.transport.open_streams(false).ok();
+        self.prepared = self.transport.open_streams(Stdin::Empty).ok();
     }
 
-    fn run(&mut self, text: &[u8], with_stdin: bool) -> io::Result<Streams> {
+    fn run(&mut self, text: &[u8], stdin: Stdin<'_>) -> io::Result<Streams> {
         let framing = self.framing();
         if framing.needs_status() {
-            self.transport.store(Text::Status, format!("builtin return {}\n", self.status).as_bytes())?;
+            self.transport.store(Text::Status, format!("\\builtin return {}\n", self.status).as_bytes())?;
         }
         self.transport.store(Text::Command, &framing.apply(text))?;
         let streams = match self.prepared.take() {
-            Some(prepared) if !with_stdin => prepared,
-            _ => self.transport.open_streams(with_stdin)?,
+            Some(prepared) if matches!(stdin, Stdin::Empty) => prepared,
+            _ => self.transport.open_streams(stdin)?,
         };
         self.last_argument = mentions::last_argument(text);
         self.send_token(Pipe::Token)?;
@@ -257,15 +265,16 @@ impl Driver for ScriptDriver {
         match self.arguments {
             Arguments::Unknown => {
                 self.arguments = Arguments::Asked;
-                return Some(self.storing("builtin printf '%q ' \"$@\""));
+                return Some(self.storing("\\builtin printf '%q ' \"$@\""));
             }
             Arguments::Asked => self.arguments = Arguments::Known(self.stored().unwrap_or_default()),
             Arguments::None | Arguments::Known(_) => {}
         }
         let paths = Paths(self.transport.as_ref());
         // When the text can not be stored the old one stays: the user's trap is then not run at exit.
+        let (shell, large) = (&self.shell, self.large);
         let store =
-            |traps: &Traps| drop(paths.0.store(Text::Exit, &text::exit(&paths, &self.shell, traps.exit.as_deref())));
+            |traps: &Traps| drop(paths.0.store(Text::Exit, &text::exit(&paths, shell, traps.exit.as_deref(), large)));
         self.traps.upkeep(&paths, store)
     }
 
@@ -317,8 +326,28 @@ impl Driver for ScriptDriver {
         self.send_token(Pipe::Resume)
     }
 
-    fn snapshot(&self, shell: Pid) -> Vec<u8> {
+    fn snapshot(&mut self, shell: Pid) -> Vec<u8> {
+        let large = private_bytes(shell) > LARGE_STATE_BYTES;
+        if std::mem::replace(&mut self.large, large) != large {
+            // When it can not be stored the old text stays, which is as correct.
+            let _ = self.store_exit_text();
+        }
         text::standby(&self.paths(), &unsharable_descriptors(shell), self.flags.contains('m')).into_bytes()
+    }
+
+    fn plain_exit(&mut self) {
+        if std::mem::take(&mut self.large) {
+            // The next snapshot finds the state large again.
+            let _ = self.store_exit_text();
+        }
+    }
+
+    fn dismiss(&mut self) -> io::Result<()> {
+        self.send_token(Pipe::Resume)
+    }
+
+    fn renew(&self) -> Vec<u8> {
+        text::renew(&self.paths()).into_bytes()
     }
 
     fn take_over(&mut self) -> io::Result<()> {
@@ -332,24 +361,26 @@ impl Driver for ScriptDriver {
         self.adopt(false)
     }
 
-    /// Two things give a lost report away. The shell waits for a token, having its pipe as standard input, although it
-    /// has taken the one it was sent (`set -n`: the report was skipped). Or it runs through the loop without end, since a
-    /// function called `builtin` stands in for the waiting too: then the control pipe is its standard output every now
-    /// and then, which it never is while a command runs.
-    fn report_lost(&self, shell: Pid) -> bool {
+    /// Two things give a lost report away. The shell sleeps in the read of a token, having its pipe as standard input,
+    /// although it has taken the one it was sent (`set -n`: the report was skipped). Or it runs through the loop without
+    /// end, since a function called `builtin` stands in for the waiting too: then the control pipe is its standard output
+    /// every now and then, which it never is while a command runs.
+    fn suspicion(&self, shell: Pid) -> Option<Suspicion> {
         let shows = |fd: i32, pipe: Pipe| {
             let held = std::fs::read_link(format!("/proc/{shell}/fd/{fd}")).ok();
             held.is_some() && held == self.transport.link_name(pipe).ok()
         };
-        let waits = shows(0, Pipe::Token) && !self.token_unread();
-        let runs = || Stat::read(shell).is_some_and(|stat| stat.state == b'R');
-        waits || runs() && (0..LOOP_SAMPLES).any(|_| shows(1, Pipe::Control))
+        let stat = Stat::read(shell)?;
+        if stat.state == b'S' && shows(0, Pipe::Token) && !self.token_unread() {
+            return Some(Suspicion::Waits);
+        }
+        let runs = stat.state == b'R' && (0..LOOP_SAMPLES).any(|_| shows(1, Pipe::Control));
+        runs.then_some(Suspicion::Runs { cpu_ticks: stat.cpu_ticks })
     }
 }
 
-/// So many looks, within half a millisecond, find a shell that runs through the loop: it spends about a third of the time
-/// in its report.
-const LOOP_SAMPLES: usize = 256;
+/// So many looks in a row; the shell spends about a sixth of its time in the report.
+const LOOP_SAMPLES: usize = 32;
 
 fn read_records(pipe: &OwnedFd, parser: &mut Parser) -> io::Result<Vec<Record>> {
     let mut bytes = Vec::with_capacity(8 * 1024);
@@ -365,16 +396,24 @@ fn read_records(pipe: &OwnedFd, parser: &mut Parser) -> io::Result<Vec<Record>> 
     Ok(parser.push(&bytes))
 }
 
-/// The shell's own descriptors above 2 that lead to pipes or sockets.
+/// A bash with an empty state has half a megabyte; saving and parsing again takes some 25 ms for each one more.
+const LARGE_STATE_BYTES: u64 = 1 << 20;
+
+/// Heap and stack of the shell (the sixth field of `/proc/<pid>/statm`, proc(5)).
+fn private_bytes(shell: Pid) -> u64 {
+    let statm = std::fs::read_to_string(format!("/proc/{shell}/statm")).unwrap_or_default();
+    statm.split(' ').nth(5).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or(0) * 4096
+}
+
+/// The shell's own descriptors above 2 that lead to pipes, FIFOs or sockets.
 fn unsharable_descriptors(shell: Pid) -> Vec<i32> {
     let Ok(entries) = std::fs::read_dir(format!("/proc/{shell}/fd")) else { return Vec::new() };
     entries
         .flatten()
         .filter_map(|entry| {
             let fd: i32 = entry.file_name().to_str()?.parse().ok()?;
-            let target = std::fs::read_link(entry.path()).ok()?;
-            let target = target.to_str()?;
-            (fd > 2 && (target.starts_with("pipe:") || target.starts_with("socket:"))).then_some(fd)
+            let kind = std::fs::metadata(entry.path()).ok()?.file_type();
+            (fd > 2 && (kind.is_fifo() || kind.is_socket())).then_some(fd)
         })
         .collect()
 }

@@ -1,7 +1,7 @@
 //! Channels that the shell opens as `/proc/<host pid>/fd/<n>`: anonymous pipes and memory files of this process.
 
 use super::transport::{Pipe, Stream, Text, Transport};
-use crate::driver::{StdinEnd, Streams};
+use crate::driver::{Stdin, StdinEnd, Streams};
 use crate::sys;
 use std::fs::File;
 use std::io;
@@ -26,7 +26,7 @@ impl ProcTransport {
         Ok(Self {
             pipes: try_array(|_| both_ends().map(Arc::new))?,
             texts: try_array(|_| sys::memory_file())?,
-            streams: try_array(|_| Ok(null.try_clone()?))?,
+            streams: try_array(|_| null.try_clone())?,
             null,
             prefix: format!("/proc/{}/fd", std::process::id()),
         })
@@ -70,12 +70,12 @@ impl Transport for ProcTransport {
         std::fs::read(Self::own_path(&self.texts[text as usize]))
     }
 
-    fn open_streams(&mut self, with_stdin: bool) -> io::Result<Streams> {
+    fn open_streams(&mut self, stdin: Stdin<'_>) -> io::Result<Streams> {
         let (stdout, output) = sys::pipe()?;
         let (stderr, error) = sys::pipe()?;
         sys::set_nonblocking(&stdout)?;
         sys::set_nonblocking(&stderr)?;
-        let stdin = if with_stdin {
+        let stdin = if let Stdin::Whole(_) | Stdin::Streamed = stdin {
             let (input, writer) = sys::pipe()?;
             sys::set_nonblocking(&writer)?;
             sys::replace_descriptor(&input, &self.streams[Stream::Input as usize])?;

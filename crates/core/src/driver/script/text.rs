@@ -1,7 +1,7 @@
 //! The bash texts of the engine. Everything the shell ever executes of ours is written here.
 //!
-//! Each command is spelled `builtin name`, so that a user's function or alias called `printf`, `read` or `trap` is not
-//! run in its place. (A function called `builtin` is; the session notices that reports stay away and falls back on the
+//! Each command is spelled `\builtin name`, so that a user's function called `printf`, `read` or `trap` is not run in its
+//! place, nor an alias called `builtin`. (A function called `builtin` is; the session notices that reports stay away and falls back on the
 //! standby.) No text leaves a variable behind, and none uses a descriptor above 2.
 
 use super::quote::quote_str;
@@ -96,13 +96,16 @@ impl Paths<'_> {
 /// `.`, so that messages say `bash: line 1:` and `return` means what it means at top level. The text comes through
 /// `$(<file)`, which does not fork since bash 5.2.
 pub fn main_loop(paths: &Paths<'_>) -> String {
-    let (init, control, token) = (paths.text(Text::Init), paths.pipe(Pipe::Control), paths.pipe(Pipe::Token));
+    format!("\\builtin . {};{}", paths.text(Text::Init), repeat(paths))
+}
+
+fn repeat(paths: &Paths<'_>) -> String {
+    let (control, token) = (paths.pipe(Pipe::Control), paths.pipe(Pipe::Token));
     let (command, streams) = (paths.text(Text::Command), paths.streams());
     format!(
-        "builtin . {init};\
-         while {{ builtin printf '\\1R\\0%s\\0%s\\0%s\\0%s\\0' \"$?\" \"$-\" \"$#\" \"${{PWD-}}\";builtin trap -p EXIT DEBUG ERR RETURN;builtin printf '\\0\\2\\n'; }} >|{control};\
-         builtin read -r _ <{token};\
-         do builtin eval -- \"$(<{command})\" {streams};done"
+        "while {{ \\builtin printf '\\1R\\0%s\\0%s\\0%s\\0%s\\0' \"$?\" \"$-\" \"$#\" \"${{PWD-}}\";\\builtin trap -p EXIT DEBUG ERR RETURN;\\builtin printf '\\0\\2\\n'; }} >|{control};\
+         \\builtin read -r _ <{token};\
+         do \\builtin eval -- \"$(<{command})\" {streams};done"
     )
 }
 
@@ -117,20 +120,24 @@ pub fn argv(paths: &Paths<'_>) -> [String; 6] {
 /// it ends only the trap. The traps are printed first and DEBUG, ERR and RETURN removed next, so that nothing of the
 /// user's prints into the rest of the dump. Signals are reset at the end because those set to be ignored would stay
 /// ignored over exec for ever.
-pub fn exit(paths: &Paths<'_>, shell: &Path, user_trap: Option<&[u8]>) -> Vec<u8> {
+pub fn exit(paths: &Paths<'_>, shell: &Path, user_trap: Option<&[u8]>, large: bool) -> Vec<u8> {
     let control = paths.pipe(Pipe::Control);
     let mut text = Vec::new();
     let mut line = |words: &str| text.extend_from_slice(words.as_bytes());
     if user_trap.is_some() {
-        line("__nacre_status=$?\nbuiltin printf '\\1Y\\0%s\\0%s\\0\\0\\2\\n' \"$__nacre_status\"");
+        line("__nacre_status=$?\n\\builtin printf '\\1Y\\0%s\\0%s\\0\\0\\2\\n' \"$__nacre_status\"");
     } else {
-        line("builtin printf '\\1Y\\0%s\\0%s\\0\\0\\2\\n' \"$?\"");
+        line("\\builtin printf '\\1Y\\0%s\\0%s\\0\\0\\2\\n' \"$?\"");
     }
     line(&format!(" \"${{PWD-}}\" >|{control}\n"));
+    if large && user_trap.is_none() {
+        line(&hand_over(paths));
+    }
     line(&save_and_replace_head(paths));
     if let Some(trap) = user_trap {
-        let file = [b"( builtin trap - EXIT;builtin eval -- ".as_slice(), &super::quote::quote(&restore_status(trap))]
-            .concat();
+        let file =
+            [b"( \\builtin trap - EXIT;\\builtin eval -- ".as_slice(), &super::quote::quote(&restore_status(trap))]
+                .concat();
         text.extend_from_slice(&file);
         text.extend_from_slice(format!(" ) {}\n", paths.streams()).as_bytes());
     }
@@ -138,9 +145,28 @@ pub fn exit(paths: &Paths<'_>, shell: &Path, user_trap: Option<&[u8]>) -> Vec<u8
     text
 }
 
+/// For a state so large that parsing it again would take long: a fork of the ending shell goes on with the loop. It is
+/// announced as a standby and waits to be woken; the old process ends when the host has taken note of it. The new one is
+/// a subshell (`$$` is its predecessor's), so it is renewed by [`standby_exit`] when there is time. Not from within a
+/// function: the fork would stay in it for ever.
+fn hand_over(paths: &Paths<'_>) -> String {
+    format!(
+        "if [[ ! ${{FUNCNAME[1]-}} ]]; then \\builtin trap -p >|{dump}\n\
+         ( \\builtin set -m;( \\builtin set +m;. {dump};\\builtin printf '\\1S\\0%s\\0\\0\\2\\n' \"$BASHPID\" >|{told};\
+         \\builtin read -r _ <{token} && {main} ) {base} & )\n\
+         \\builtin read -r _ <{resume}; \\builtin exit; fi\n",
+        dump = paths.text(Text::Dump),
+        told = paths.pipe(Pipe::StandbyControl),
+        token = paths.pipe(Pipe::StandbyToken),
+        resume = paths.pipe(Pipe::Resume),
+        main = repeat(paths),
+        base = paths.base(),
+    )
+}
+
 /// The user's EXIT trap, seeing the status the shell exits with.
 fn restore_status(trap: &[u8]) -> Vec<u8> {
-    [b"(builtin exit \"$__nacre_status\")\n".as_slice(), trap].concat()
+    [b"(\\builtin exit \"$__nacre_status\")\n".as_slice(), trap].concat()
 }
 
 /// What a standby does when it is woken: as [`exit`], but there is no status to tell and no trap of the user's to run.
@@ -151,16 +177,16 @@ pub fn standby_exit(paths: &Paths<'_>, shell: &Path) -> Vec<u8> {
 fn save_and_replace_head(paths: &Paths<'_>) -> String {
     let dump = paths.text(Text::Dump);
     format!(
-        "{{ builtin trap -p;builtin printf '\\0'; }} >|{dump} 2>/dev/null\n\
-         builtin trap - DEBUG ERR RETURN\n\
-         {{ builtin set +o;builtin printf '\\0';builtin shopt -p;builtin printf '\\0%s\\0' \"${{PWD-}}\"; }} >>{dump} 2>/dev/null\n\
-         builtin set +eufvxC +o posix\n\
-         {{ builtin umask -p;builtin printf '\\0';builtin declare -p;builtin printf '\\0';\
-         [[ ${{FUNCNAME[1]-}} ]]&&builtin local -p;builtin printf '\\0';\
-         builtin declare -f;builtin printf '\\0';builtin declare -F;builtin printf '\\0';builtin alias -p;builtin printf '\\0';\
-         builtin printf '%q ' \"$0\" \"$#\" \"$@\";builtin printf '\\0';builtin printf '%q ' \"${{DIRSTACK[@]}}\";builtin printf '\\0';\
-         builtin complete -p;builtin printf '\\0';builtin hash -l;builtin printf '\\0';builtin enable -n;\
-         builtin printf '\\0%s\\0END\\0' \"${{FUNCNAME[1]+1}}\"; }} >>{dump} 2>/dev/null\n"
+        "{{ \\builtin trap -p;\\builtin printf '\\0'; }} >|{dump} 2>/dev/null\n\
+         \\builtin trap - DEBUG ERR RETURN\n\
+         {{ \\builtin set +o;\\builtin printf '\\0';\\builtin shopt -p;\\builtin printf '\\0%s\\0' \"${{PWD-}}\"; }} >>{dump} 2>/dev/null\n\
+         \\builtin set +eufvxC +o posix\n\
+         {{ \\builtin umask -p;\\builtin printf '\\0';\\builtin declare -p;\\builtin printf '\\0';\
+         [[ ${{FUNCNAME[1]-}} ]]&&\\builtin local -p;\\builtin printf '\\0';\
+         \\builtin declare -f;\\builtin printf '\\0';\\builtin declare -F;\\builtin printf '\\0';\\builtin alias -p;\\builtin printf '\\0';\
+         \\builtin printf '%q ' \"$0\" \"$#\" \"$@\";\\builtin printf '\\0';\\builtin printf '%q ' \"${{DIRSTACK[@]}}\";\\builtin printf '\\0';\
+         \\builtin complete -p;\\builtin printf '\\0';\\builtin hash -l;\\builtin printf '\\0';\\builtin enable -n;\
+         \\builtin printf '\\0%s\\0END\\0' \"${{FUNCNAME[1]+1}}\"; }} >>{dump} 2>/dev/null\n"
     )
 }
 
@@ -169,10 +195,10 @@ fn save_and_replace_tail(paths: &Paths<'_>, shell: &Path) -> String {
     let numbers: String = (1..=64).map(|number| format!(" {number}")).collect();
     let [name, norc, noprofile, flag, text, zero] = argv(paths);
     format!(
-        "builtin printf '\\1X\\0\\0\\2\\n' >|{control}\n\
-         builtin trap -{numbers} 2>/dev/null\n\
-         builtin read -r _ <{resume} || builtin exit\n\
-         builtin exec -c -a {name} {shell} {norc} {noprofile} {flag} {text} {zero} {base}\n",
+        "\\builtin printf '\\1X\\0\\0\\2\\n' >|{control}\n\
+         \\builtin trap -{numbers} 2>/dev/null\n\
+         \\builtin read -r _ <{resume} || \\builtin exit\n\
+         \\builtin exec -c -a {name} {shell} {norc} {noprofile} {flag} {text} {zero} {base}\n",
         shell = quote_str(&shell.display().to_string()),
         text = quote_str(&text),
         base = paths.base(),
@@ -181,21 +207,21 @@ fn save_and_replace_tail(paths: &Paths<'_>, shell: &Path) -> String {
 
 /// Sets the engine's traps. `taken` are signals that the user has trapped.
 pub fn arm(paths: &Paths<'_>, taken: &[String]) -> String {
-    let mut text = format!("builtin trap {} EXIT\n", quote_str(&exit_trap(paths)));
+    let mut text = format!("\\builtin trap {} EXIT\n", quote_str(&exit_trap(paths)));
     for (name, number) in STATUS_SIGNALS.iter().filter(|(name, _)| !taken.iter().any(|signal| signal == name)) {
-        text.push_str(&format!("builtin trap {} {name}\n", quote_str(&signal_trap(*number))));
+        text.push_str(&format!("\\builtin trap {} {name}\n", quote_str(&signal_trap(*number))));
     }
     text
 }
 
 /// The text of the engine's EXIT trap, as `trap -p` shows it.
 pub fn exit_trap(paths: &Paths<'_>) -> String {
-    format!("builtin . {}", paths.text(Text::Exit))
+    format!("\\builtin . {}", paths.text(Text::Exit))
 }
 
 /// The text of the engine's trap for a signal of [`STATUS_SIGNALS`].
 pub fn signal_trap(number: i32) -> String {
-    format!("builtin exit {}", 128 + number)
+    format!("\\builtin exit {}", 128 + number)
 }
 
 /// A fork of the shell that waits to be woken, twice removed so that it is no job of the shell's and `$!` stays.
@@ -206,16 +232,21 @@ pub fn signal_trap(number: i32) -> String {
 /// gets a process group of its own, as the shell has, out of reach of a `kill 0`.
 pub fn standby(paths: &Paths<'_>, drop: &[i32], monitor: bool) -> String {
     let closing: String = drop.iter().map(|fd| format!(" {fd}>&-")).collect();
-    let closing = if closing.is_empty() { closing } else { format!("builtin exec{closing};") };
-    let (on, off) = if monitor { ("", "") } else { ("builtin set -m;", "builtin set +m;") };
+    let closing = if closing.is_empty() { closing } else { format!("\\builtin exec{closing};") };
+    let (on, off) = if monitor { ("", "") } else { ("\\builtin set -m;", "\\builtin set +m;") };
     format!(
-        "( {on}( {off}{closing}builtin printf '\\1P\\0%s\\0\\0\\2\\n' \"$BASHPID\" >|{told};\
-         builtin read -r _ <{token} && builtin . {exit} ) {base} & )",
+        "( {on}( {off}{closing}\\builtin printf '\\1P\\0%s\\0\\0\\2\\n' \"$BASHPID\" >|{told};\
+         \\builtin read -r _ <{token} && \\builtin . {exit} ) {base} & )",
         told = paths.pipe(Pipe::StandbyControl),
         token = paths.pipe(Pipe::StandbyToken),
         exit = paths.text(Text::StandbyExit),
         base = paths.base(),
     )
+}
+
+/// Renews a shell that is a fork of an earlier one: the state is saved, and restored by a new image.
+pub fn renew(paths: &Paths<'_>) -> String {
+    format!("\\builtin . {}", paths.text(Text::StandbyExit))
 }
 
 /// Runs `query` with its output going to the answer text.

@@ -5,7 +5,7 @@
 //! business: into this process's descriptor table ([`super::proc_transport`]) or to FIFOs and files in a directory
 //! ([`super::fifo_transport`]).
 
-use crate::driver::Streams;
+use crate::driver::{Stdin, Streams};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -85,7 +85,7 @@ pub trait Transport: Send {
     fn load(&self, text: Text) -> io::Result<Vec<u8>>;
 
     /// Puts fresh streams in place for the next command.
-    fn open_streams(&mut self, with_stdin: bool) -> io::Result<Streams>;
+    fn open_streams(&mut self, stdin: Stdin<'_>) -> io::Result<Streams>;
 
     /// Lets go of this process's copies of the ends that belong to the command; until the next command the streams lead
     /// nowhere.

@@ -76,7 +76,7 @@ impl Traps {
                 store_exit(self);
                 Some(text::arm(paths, &taken(paths)).into_bytes())
             }
-            _ if self.debug_set => Some(b"builtin trap - DEBUG".to_vec()),
+            _ if self.debug_set => Some(b"\\builtin trap - DEBUG".to_vec()),
             _ => None,
         }
     }
@@ -96,9 +96,9 @@ impl Traps {
                     .map(|(name, _)| *name)
                     .filter(|name| !taken.iter().any(|signal| signal == name));
                 let names: Vec<&str> = ["EXIT"].into_iter().chain(ours).collect();
-                let mut disarm = format!("builtin trap - {}\n", names.join(" ")).into_bytes();
+                let mut disarm = format!("\\builtin trap - {}\n", names.join(" ")).into_bytes();
                 if let Some(trap) = &self.exit {
-                    disarm.extend_from_slice(&[b"builtin trap -- ".as_slice(), &quote(trap), b" EXIT\n"].concat());
+                    disarm.extend_from_slice(&[b"\\builtin trap -- ".as_slice(), &quote(trap), b" EXIT\n"].concat());
                 }
                 Some(disarm)
             }
@@ -109,7 +109,7 @@ impl Traps {
 
 fn query(paths: &Paths<'_>) -> Vec<u8> {
     let names: Vec<&str> = STATUS_SIGNALS.iter().map(|(name, _)| *name).collect();
-    text::storing(paths, &format!("builtin trap -p {}", names.join(" "))).into_bytes()
+    text::storing(paths, &format!("\\builtin trap -p {}", names.join(" "))).into_bytes()
 }
 
 /// Signals of the answered query that carry a trap of the user's.

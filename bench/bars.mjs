@@ -1,0 +1,98 @@
+/** What nacre is meant to reach. Each bar is measured in one run, against what is measured beside it. */
+
+const peer = 'child_process.exec'
+
+/** The results of one runtime to the number that a bar is about, and whether that is good enough. */
+const bars = [
+  {
+    text: "`exec('true')`, many in a row, at least 10 times as fast as child_process.exec",
+    value: ({ latency }) => ratio(latency.small.true),
+    holds: (value) => value >= 10,
+    unit: 'times',
+  },
+  {
+    text: 'the same in a host of 1 GB at least 100 times',
+    value: ({ latency }) => ratio(latency.large.true),
+    holds: (value) => value >= 100,
+    unit: 'times',
+  },
+  {
+    text: 'and not slower than 1.5 times the small host',
+    value: ({ latency }) => latency.large.true.inARow.nacre.median / latency.small.true.inARow.nacre.median,
+    holds: (value) => value <= 1.5,
+    unit: 'times',
+  },
+  {
+    text: "`exec('/bin/true')`, many in a row, at least 1.5 times as fast as child_process.exec",
+    value: ({ latency }) => ratio(latency.small['/bin/true']),
+    holds: (value) => value >= 1.5,
+    unit: 'times',
+  },
+  {
+    text: '200 MB as bytes not slower than child_process.spawn',
+    value: ({ capture }) => capture['nacre, bytes'].ms / capture['child_process.spawn, bytes'].ms,
+    holds: (value) => value <= 1,
+    unit: 'times its time',
+  },
+  {
+    text: 'with at most 1.3 times their size of memory',
+    value: ({ capture }) => capture['nacre, bytes'].growth,
+    holds: (value) => value <= 1.3,
+    unit: 'times',
+  },
+  {
+    text: 'start of a session at most 4 ms',
+    value: ({ start }) => start[''].nacre.median,
+    holds: (value) => value <= 4,
+    unit: 'ms',
+  },
+  {
+    text: 'an idle session at most 8 MB of private memory',
+    value: ({ idle }) => idle[''].bytes / 1e6,
+    holds: (value) => value <= 8,
+    unit: 'MB',
+  },
+  {
+    text: '10,000 commands: less than 10 MB more memory',
+    value: ({ endurance }) => (endurance[''].after.rss - endurance[''].before.rss) / 1e6,
+    holds: (value) => value < 10,
+    unit: 'MB',
+  },
+  {
+    text: 'and not one descriptor, thread, process or control group more',
+    value: ({ endurance }) => {
+      const { before, after } = endurance['']
+      const names = ['descriptors', 'threads', 'processes', 'groups']
+      return names.reduce((sum, name) => sum + Math.max(0, after[name] - before[name]), 0)
+    },
+    holds: (value) => value === 0,
+    unit: 'more',
+  },
+  {
+    text: 'the event loop never stalled for more than 5 ms',
+    value: ({ stall }) =>
+      Math.max(
+        ...Object.entries(stall)
+          .filter(([variant]) => variant.startsWith('nacre'))
+          .map(([, summary]) => summary.median),
+      ),
+    holds: (value) => value <= 5,
+    unit: 'ms',
+  },
+]
+
+function ratio({ inARow }) {
+  return inARow[peer].median / inARow.nacre.median
+}
+
+/** Every bar against the results of one runtime; `value` is undefined when the row was not run. */
+export function judge(results) {
+  return bars.map(({ text, value, holds, unit }) => {
+    try {
+      const found = value(results)
+      return { text, unit, value: found, holds: holds(found) }
+    } catch {
+      return { text, unit, value: undefined, holds: false }
+    }
+  })
+}

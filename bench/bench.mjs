@@ -1,0 +1,86 @@
+/**
+ * The benchmark: every row on Node and then on Bun, one table on standard output, the whole in `bench/RESULTS.md`.
+ *
+ *   node bench/bench.mjs [--quick] [--only=ROW,ROW] [--runtime=node|bun] [--out=FILE]
+ *
+ * Every sample runs in a process of its own (`sample.mjs`); rows whose peers share a process take them in turn. A full
+ * run takes less than five minutes.
+ */
+import { execFileSync } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+import { describeMachine } from './machine.mjs'
+import { barTable, page } from './report.mjs'
+import { rows } from './rows/all.mjs'
+
+const here = path.dirname(fileURLToPath(import.meta.url))
+const root = path.dirname(here)
+/** No sample takes a quarter of this. */
+const LONGEST_SAMPLE = 240_000
+
+const { values } = parseArgs({
+  options: {
+    quick: { type: 'boolean', default: false },
+    only: { type: 'string', default: Object.keys(rows).join(',') },
+    runtime: { type: 'string', default: 'node,bun' },
+    out: { type: 'string', default: path.join(here, 'RESULTS.md') },
+  },
+})
+
+const runtimes = { node: process.execPath, bun: path.join(root, 'node_modules/.bin/bun') }
+const titles = { node: 'Node', bun: 'Bun' }
+
+function sample(runtime, row, variant, settings) {
+  const flags = runtime === 'node' ? ['--expose-gc'] : []
+  const args = [...flags, path.join(here, 'sample.mjs'), row, variant, JSON.stringify(settings)]
+  const output = execFileSync(runtimes[runtime], args, {
+    cwd: root,
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'inherit'],
+    timeout: LONGEST_SAMPLE,
+  })
+  return JSON.parse(output)
+}
+
+/** All variants of a row, in turn where it has several rounds. */
+function measure(runtime, id, settings) {
+  const row = rows[id]
+  const samples = Object.fromEntries(row.variants.map((variant) => [variant, []]))
+  for (let round = 0; round < (row.rounds?.(settings) ?? 1); round++) {
+    for (const variant of row.variants) samples[variant].push(sample(runtime, id, variant, settings))
+  }
+  const summarize = row.summarize ?? (([only]) => only)
+  return Object.fromEntries(Object.entries(samples).map(([variant, all]) => [variant, summarize(all)]))
+}
+
+const chosen = values.runtime.split(',')
+const unknown = [
+  ...values.only.split(',').filter((id) => !(id in rows)),
+  ...chosen.filter((name) => !(name in runtimes)),
+]
+if (unknown.length > 0) {
+  console.error(`There is no ${unknown.join(', no ')}; the rows are ${Object.keys(rows).join(', ')}.`)
+  process.exit(2)
+}
+const facts = describeMachine(root, { Node: runtimes.node, Bun: runtimes.bun })
+const broken = chosen.filter((runtime) => facts[titles[runtime]] === 'unknown')
+if (broken.length > 0) {
+  console.error(`${runtimes[broken[0]]} cannot be run; \`npm run setup\` puts it in place.`)
+  process.exit(2)
+}
+const byRuntime = {}
+for (const runtime of chosen) {
+  const results = {}
+  for (const id of values.only.split(',')) {
+    const begun = performance.now()
+    results[id] = measure(runtime, id, { quick: values.quick })
+    console.error(
+      `${titles[runtime]}: ${rows[id].title}, ${((performance.now() - begun) / 1000).toFixed(0)} s`,
+    )
+  }
+  byRuntime[titles[runtime]] = results
+}
+writeFileSync(values.out, page(facts, byRuntime, values.quick))
+console.log(`${barTable(byRuntime)}\n\nThe whole is in ${path.relative(process.cwd(), values.out)}.`)

@@ -1,0 +1,8 @@
+/** Bun's own shell language, with `true` and `echo` built in. On Bun only. */
+
+export const name = 'Bun.$'
+
+export async function open() {
+  const { $ } = globalThis.Bun
+  return { run: (command) => $`${{ raw: command }}`.quiet(), close: async () => {} }
+}

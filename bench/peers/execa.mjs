@@ -1,0 +1,8 @@
+/** execa with `shell: true`: a /bin/sh for each command. */
+import { execa } from 'execa'
+
+export const name = 'execa'
+
+export async function open() {
+  return { run: (command) => execa(command, { shell: true }), close: async () => {} }
+}

@@ -1,0 +1,64 @@
+/** Results to Markdown: one table for a reader in a hurry, one for the bars, then one for each row and runtime. */
+import { judge } from './bars.mjs'
+import { rows } from './rows/all.mjs'
+import { tables } from './tables.mjs'
+import { digits, table } from './text.mjs'
+
+/** The bars of all runtimes in one table. */
+export function barTable(byRuntime) {
+  const judged = Object.values(byRuntime).map(judge)
+  const cell = ({ value, unit, holds }) =>
+    value === undefined ? '-' : `${digits(value)} ${unit}: ${holds ? 'yes' : '**no**'}`
+  return table(
+    ['bar', ...Object.keys(byRuntime)],
+    (judged[0] ?? []).map((bar, index) => [bar.text, ...judged.map((bars) => cell(bars[index]))]),
+  )
+}
+
+/** Medians in ms of all peers, many commands in a row. */
+function shortTable(byRuntime) {
+  const measured = Object.entries(byRuntime).filter(([, results]) => results.latency !== undefined)
+  const peers = [...new Set(measured.flatMap(([, { latency }]) => Object.keys(latency.small.true.inARow)))]
+  const lines = measured.flatMap(([runtime, { latency }]) =>
+    Object.entries(latency).flatMap(([host, commands]) =>
+      Object.entries(commands).map(([command, { inARow }]) => [
+        `${runtime}${host === 'large' ? ' holding 1 GB' : ''}, \`${command}\``,
+        ...peers.map((peer) => digits(inARow[peer]?.median)),
+      ]),
+    ),
+  )
+  return table(['median in ms', ...peers], lines)
+}
+
+/** The whole page. `quick` says so in it. */
+export function page(facts, byRuntime, quick) {
+  const sections = Object.entries(byRuntime).flatMap(([runtime, results]) =>
+    Object.entries(results).map(
+      ([id, result]) => `### ${rows[id].title} (${runtime})\n\n${tables[id](result)}`,
+    ),
+  )
+  const rough = quick ? ['**This was a short run (`--quick`): few samples, rough numbers.**', ''] : []
+  return `${[
+    '# Benchmark results',
+    '',
+    'Written by `npm run bench`; run that to repeat. Peers are measured in turn, so that whatever else the machine does',
+    'hits all of them alike: trust ratios more than times.',
+    '',
+    ...rough,
+    ...Object.entries(facts).map(([name, value]) => `- ${name}: ${value}`),
+    '',
+    '## In short',
+    '',
+    '<!-- short:begin -->',
+    shortTable(byRuntime),
+    '<!-- short:end -->',
+    '',
+    '## What nacre is meant to reach',
+    '',
+    barTable(byRuntime),
+    '',
+    '## Everything',
+    '',
+    sections.join('\n\n'),
+  ].join('\n')}\n`
+}

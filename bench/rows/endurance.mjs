@@ -1,0 +1,32 @@
+/** Many commands in one session: what the host holds before and after. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Sandbox } from 'nacre'
+import { collectGarbage, ownUse } from '../processes.mjs'
+
+export const title = 'Many commands in one session'
+export const variants = ['']
+
+export async function measure(_variant, { quick }) {
+  const commands = quick ? 2000 : 10_000
+  const sandbox = new Sandbox()
+  await repeat(sandbox, 1000)
+  const before = await use()
+  await repeat(sandbox, commands)
+  const after = await use()
+  await sandbox.destroy()
+  return { commands, before, after }
+}
+
+async function repeat(sandbox, times) {
+  for (let count = 0; count < times; count++) {
+    const { stdout } = await sandbox.exec('echo hi')
+    if (stdout !== 'hi\n') throw new Error(`echo gave ${JSON.stringify(stdout)}`)
+  }
+}
+
+/** Long enough after the last command that the standby has been made. */
+async function use() {
+  await sleep(300)
+  collectGarbage()
+  return ownUse()
+}

@@ -1,0 +1,48 @@
+/** Numbers out of samples. */
+
+/** The sample below which the given part of all samples lies, 0 to 1. */
+export function quantile(samples, part) {
+  const sorted = Float64Array.from(samples).sort()
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))]
+}
+
+export function median(samples) {
+  return quantile(samples, 0.5)
+}
+
+/** What is reported of a list of times. */
+export function summarize(samples) {
+  return { median: median(samples), p99: quantile(samples, 0.99), min: quantile(samples, 0) }
+}
+
+/** `summarize` for each list of an object. */
+export function summarizeEach(samples) {
+  return Object.fromEntries(Object.entries(samples).map(([name, times]) => [name, summarize(times)]))
+}
+
+/** The time of one asynchronous action in ms. */
+export async function time(action) {
+  const begun = performance.now()
+  await action()
+  return performance.now() - begun
+}
+
+/**
+ * Times several actions in turn, so that whatever else the machine does hits all of them alike. In each round everybody
+ * has `burst` runs in a row; who goes first changes. The first `warmups` rounds do not count. Gives the samples by name,
+ * in ms.
+ */
+export async function roundRobin(actions, { rounds, burst = 1, warmups = 0 }) {
+  const names = Object.keys(actions)
+  const samples = Object.fromEntries(names.map((name) => [name, []]))
+  for (let round = 0; round < warmups + rounds; round++) {
+    for (let turn = 0; turn < names.length; turn++) {
+      const name = names[(turn + round) % names.length]
+      for (let run = 0; run < burst; run++) {
+        const taken = await time(actions[name])
+        if (round >= warmups) samples[name].push(taken)
+      }
+    }
+  }
+  return samples
+}

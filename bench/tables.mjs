@@ -1,0 +1,86 @@
+/** The table of each row, by its id. */
+import { digits, megabytes, table } from './text.mjs'
+
+export const tables = { latency, capture, start: byName, idle, exit, endurance, parallel: byName, stall }
+
+function latency(results) {
+  const lines = Object.entries(results).flatMap(([host, commands]) =>
+    Object.entries(commands).flatMap(([command, { inARow, single }]) =>
+      Object.keys(inARow).map((peer) => [
+        `${host === 'large' ? '1 GB' : 'small'}, \`${command}\``,
+        peer,
+        ...times(inARow[peer], inARow.nacre),
+        ...times(single[peer], single.nacre),
+      ]),
+    ),
+  )
+  const head = ['median', 'p99', 'min', 'to nacre']
+  return table(
+    [
+      'host, command; ms',
+      'by',
+      ...head.map((name) => `in a row: ${name}`),
+      ...head.map((name) => `single: ${name}`),
+    ],
+    lines,
+  )
+}
+
+/** Median, p99, minimum, and the ratio of the medians to that of `base`. */
+function times(summary, base) {
+  const { median, p99, min } = summary
+  return [digits(median), digits(p99), digits(min), `${digits(median / base.median)} x`]
+}
+
+/** Times by name; the ratio is to the first. */
+function byName({ '': results }) {
+  const [[first, base]] = Object.entries(results)
+  return table(
+    ['by', 'median ms', 'p99 ms', 'min ms', `to ${first}`],
+    Object.entries(results).map(([name, summary]) => [name, ...times(summary, base)]),
+  )
+}
+
+function capture(results) {
+  return table(
+    ['by', 'ms', 'peak memory over size'],
+    Object.entries(results).map(([name, { ms, growth }]) => [name, digits(ms), digits(growth)]),
+  )
+}
+
+function idle({ '': { processes, bytes } }) {
+  const lines = processes.map(({ program, bytes }) => [program, megabytes(bytes)])
+  return table(['process', 'private MB'], [...lines, ['together', megabytes(bytes)]])
+}
+
+function exit(results) {
+  return table(
+    ['state', 'bytes of state', 'exit code known, median ms', 'next answer, median ms', 'p99 ms'],
+    Object.entries(results).map(([name, { bytes, answer, next }]) => [
+      name,
+      digits(bytes),
+      digits(answer.median),
+      digits(next.median),
+      digits(next.p99),
+    ]),
+  )
+}
+
+function endurance({ '': { commands, before, after } }) {
+  const names = { descriptors: 'descriptors', threads: 'threads', processes: 'processes below the host' }
+  const lines = Object.entries({ ...names, groups: 'control groups' })
+  return table(
+    [`${commands} commands`, 'before', 'after'],
+    [
+      ['RSS of the host in MB', megabytes(before.rss), megabytes(after.rss)],
+      ...lines.map(([key, name]) => [name, digits(before[key]), digits(after[key])]),
+    ],
+  )
+}
+
+function stall(results) {
+  return table(
+    ['case', 'median ms', 'longest ms'],
+    Object.entries(results).map(([name, { median, longest }]) => [name, digits(median), digits(longest)]),
+  )
+}
