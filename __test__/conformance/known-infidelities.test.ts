@@ -1,0 +1,54 @@
+import { differs } from '../helpers/conformance'
+
+/** What one bash would do. Each of these is known to come out differently; the table is to get shorter. */
+differs([
+  {
+    name: 'row 24: a variable that is local to a calling function',
+    reason: 'bash shows a function the locals of its callers, but not which variables those are',
+    steps: [
+      { run: 'x=1; f() { local x=2; g; }; g() { exit 3; }; f', code: 3 },
+      { run: 'echo $x', out: '1\n' },
+    ],
+  },
+  {
+    name: 'row 26: an EXIT trap set by the very command that exits',
+    reason: "it takes the place of the engine's, so the state is that of the command before",
+    steps: [
+      { run: 'x=1' },
+      { run: "trap 'echo bye $x' EXIT; x=2; exit 4", out: 'bye 2\n', code: 4 },
+      { run: 'echo $x', out: '2\n' },
+    ],
+  },
+  {
+    name: 'row 26: a trap for TERM removed by the very command that is killed',
+    reason: 'what the engine has to trap in its place is set after the command',
+    steps: [
+      { run: "trap '' TERM" },
+      { run: 'x=2; trap - TERM; kill $$', code: 143 },
+      { run: 'echo $x', out: '2\n' },
+    ],
+  },
+  {
+    name: 'row 26: a function called builtin',
+    reason: 'the engine has no other way to name a builtin; the command that defines it is undone',
+    steps: [{ run: 'builtin() { echo mine; }; x=1' }, { run: 'echo $x; builtin', out: '1\nmine\n' }],
+  },
+  {
+    name: 'row 26: a builtin of the engine that is disabled',
+    reason: 'the engine has no printf of its own; the command that disables it is undone',
+    steps: [{ run: 'enable -n printf; x=1' }, { run: 'echo $x', out: '1\n' }],
+  },
+  {
+    name: 'row 26: a DEBUG trap that fails, with extdebug',
+    reason: "it skips the engine's commands as it skips the user's, so the report of that command is lost",
+    steps: [{ run: "shopt -s extdebug; trap 'false' DEBUG" }, { run: 'echo skipped', code: 1 }],
+  },
+  {
+    name: 'row 25: a copy of standard output used by a later command',
+    reason: 'each command has a standard output of its own, and that of the earlier command has ended',
+    steps: [
+      { run: 'exec 3>&1; echo a >&3', out: 'a\n' },
+      { run: 'echo b >&3', out: 'b\n' },
+    ],
+  },
+])
