@@ -102,6 +102,9 @@ pub trait Driver: Send {
     /// Everything the shell has told since the last call. Never blocks.
     fn events(&mut self) -> io::Result<Vec<Event>>;
 
+    /// True when [`Driver::events`] has something to tell of the shell itself.
+    fn has_told(&self) -> bool;
+
     /// Does ahead of time what [`Driver::run`] would have to do for a command without standard input.
     fn prepare_streams(&mut self);
 

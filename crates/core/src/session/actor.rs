@@ -42,6 +42,8 @@ pub(super) struct Session {
     pub(super) restarted: bool,
     /// The death of the shell was in the result of the command that caused it.
     pub(super) death_told: bool,
+    /// The last command took a fraction of a millisecond.
+    pub(super) quick: bool,
     pub(super) closing: Option<(Duration, oneshot::Sender<()>)>,
     pub(super) ladders: u64,
     pub(super) groups_made: u64,
@@ -59,6 +61,7 @@ impl Session {
             terminated: None,
             restarted: false,
             death_told: false,
+            quick: false,
             closing: None,
             ladders: 0,
             groups_made: 0,

@@ -4,6 +4,7 @@ use super::actor::{Session, ShellLost, terminated};
 use super::killing::{Cause, Killing};
 use super::scope::{self, Scope};
 use super::shell::{Happening, Phase};
+use super::spinning::{self, Running};
 use super::stdin;
 use crate::driver::script::quote;
 use crate::driver::{Event, Stdin, Suspicion};
@@ -168,7 +169,13 @@ impl Session {
         request.sink.started(shell.pid.raw());
         let mut run =
             Run { id: request.id, begun, killing: None, spare, skip_ready: false, suspicion: None, report_lost: false };
+        let running = Running::begin();
+        if let Some(shell) = &self.shell {
+            spinning::look(shell.driver.as_ref(), self.quick && request.live.is_none());
+        }
         let end = self.watch(&mut run, request, &mut capture).await;
+        drop(running);
+        self.quick = spinning::is_quick(begun.elapsed());
         if let Some(feeder) = feeder {
             feeder.abort();
         }

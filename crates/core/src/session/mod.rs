@@ -9,6 +9,7 @@ mod killing;
 mod recovery;
 mod scope;
 mod shell;
+mod spinning;
 mod stdin;
 
 use crate::error::{Code, Error};

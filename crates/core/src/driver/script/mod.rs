@@ -237,6 +237,10 @@ impl Driver for ScriptDriver {
         Ok(events)
     }
 
+    fn has_told(&self) -> bool {
+        sys::bytes_in_pipe(self.transport.pipe(Pipe::Control)).is_ok_and(|count| count > 0)
+    }
+
     fn prepare_streams(&mut self) {
         // Without them the next command opens its own, and tells why it can not.
         self.prepared = self.transport.open_streams(Stdin::Empty).ok();
