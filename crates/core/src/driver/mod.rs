@@ -136,6 +136,12 @@ pub trait Driver: Send {
     /// result and leaves `$?` of the user alone.
     fn run_internal(&mut self, text: &[u8]) -> io::Result<()>;
 
+    /// The user's `$?`, when it is known from elsewhere than a report.
+    fn set_status(&mut self, status: i32);
+
+    /// Makes a text that runs `text` and stores, for [`Driver::stored`], `0` if it succeeded.
+    fn checked(&self, text: &[u8]) -> Vec<u8>;
+
     /// Makes a text that stores what the commands in `query` print, for [`Driver::stored`].
     fn storing(&self, query: &str) -> Vec<u8>;
 

@@ -17,6 +17,9 @@ const IDLE_BEFORE_SNAPSHOT: Duration = Duration::from_millis(8);
 const IDLE_BEFORE_RENEWAL: Duration = Duration::from_millis(400);
 /// Longest time an engine's own text may take in the shell.
 const INTERNAL_LIMIT: Duration = Duration::from_secs(10);
+/// More texts of the engine's own in a row than there can be reasons for: whatever the driver still wants, it does not
+/// get it.
+pub(super) const MOST_INTERNAL_TEXTS: usize = 16;
 /// What the supervisor may take beyond the grace time to get rid of everything.
 const CLOSE_LIMIT: Duration = Duration::from_secs(15);
 
@@ -135,9 +138,9 @@ impl Session {
         self.ready().await?;
         for (name, value) in vars {
             let assignment = scope::assignment(&name, value.as_deref());
-            match self.internal(&assignment).await {
-                Ok(0) => {}
-                Ok(_) => return Err(scope::read_only(&name)),
+            match self.checked(&assignment).await {
+                Ok(true) => {}
+                Ok(false) => return Err(scope::read_only(&name)),
                 Err(ShellLost) => {
                     self.ready().await?;
                     return Err(Error::new(Code::EngineError, "the shell died while variables were being set"));
@@ -147,8 +150,8 @@ impl Session {
         Ok(())
     }
 
-    /// Runs a text of the engine's own and gives its status.
-    pub(super) async fn internal(&mut self, text: &[u8]) -> Result<i32, ShellLost> {
+    /// Runs a text of the engine's own.
+    pub(super) async fn internal(&mut self, text: &[u8]) -> Result<(), ShellLost> {
         let Some(shell) = self.shell.as_mut() else { return Err(ShellLost) };
         shell.phase = Phase::Busy;
         if shell.driver.run_internal(text).is_err() {
@@ -163,12 +166,12 @@ impl Session {
                 continue;
             };
             match happening {
-                Happening::Shell(crate::driver::Event::Ready { status, .. }) => {
+                Happening::Shell(crate::driver::Event::Ready { .. }) => {
                     if lost {
                         return Err(ShellLost);
                     }
                     if !std::mem::take(&mut skip) {
-                        return Ok(status);
+                        return Ok(());
                     }
                 }
                 Happening::Shell(crate::driver::Event::Ending { .. }) if shell.driver.token_unread() => skip = true,
@@ -177,6 +180,14 @@ impl Session {
                 _ => {}
             }
         }
+    }
+
+    /// Runs a text of the engine's own and says whether it succeeded.
+    pub(super) async fn checked(&mut self, text: &[u8]) -> Result<bool, ShellLost> {
+        let text = self.shell.as_ref().map(|shell| shell.driver.checked(text)).ok_or(ShellLost)?;
+        self.internal(&text).await?;
+        let shell = self.shell.as_mut().ok_or(ShellLost)?;
+        Ok(shell.driver.stored().is_ok_and(|answer| answer == b"0"))
     }
 
     /// Forks the standby and waits until it stands by.

@@ -1,6 +1,6 @@
 //! One foreground command from its start to its result.
 
-use super::actor::{Session, ShellLost, terminated};
+use super::actor::{MOST_INTERNAL_TEXTS, Session, ShellLost, terminated};
 use super::killing::{Cause, Killing};
 use super::scope::{self, Scope};
 use super::shell::{Happening, Phase};
@@ -24,6 +24,9 @@ const QUICK: Duration = Duration::from_millis(1);
 fn report_check(running: Duration) -> Duration {
     (running / 8).clamp(Duration::from_millis(20), Duration::from_millis(500))
 }
+
+/// So many times the shell has to be seen in its loop.
+const BELIEVED: u32 = 2;
 
 /// How a command came to its end.
 enum End {
@@ -51,6 +54,8 @@ struct Run {
     skip_ready: bool,
     /// It looked once as if the report had been lost.
     suspicion: Option<Suspicion>,
+    /// How often it was seen in its loop, with processor time used in between.
+    runs_seen: u32,
     report_lost: bool,
 }
 
@@ -91,7 +96,8 @@ impl Session {
             self.ready().await?;
         }
         let scope = self.enter_scope(request).await?;
-        while let Some(preparation) = self.shell.as_mut().and_then(|shell| shell.driver.preparation(text)) {
+        for _ in 0..MOST_INTERNAL_TEXTS {
+            let Some(preparation) = self.shell.as_mut().and_then(|shell| shell.driver.preparation(text)) else { break };
             if self.internal(&preparation).await.is_err() {
                 self.ready().await?;
             }
@@ -117,7 +123,7 @@ impl Session {
         self.cwd_before = Some(shell.cwd.clone());
         if let Some(cwd) = &request.cwd {
             let directory = shell.cwd.join(cwd);
-            if self.internal(&scope::enter(&directory)).await.map_err(lost)? != 0 {
+            if !self.checked(&scope::enter(&directory)).await.map_err(lost)? {
                 return Err(scope::cwd_error(&directory));
             }
         }
@@ -167,8 +173,16 @@ impl Session {
         let feeder = streams.stdin.map(|end| stdin::feed(end, input));
         let mut capture = Capture::new(streams.stdout, streams.stderr, request.max_buffer, request.live.clone());
         request.sink.started(shell.pid.raw());
-        let mut run =
-            Run { id: request.id, begun, killing: None, spare, skip_ready: false, suspicion: None, report_lost: false };
+        let mut run = Run {
+            id: request.id,
+            begun,
+            killing: None,
+            spare,
+            skip_ready: false,
+            suspicion: None,
+            runs_seen: 0,
+            report_lost: false,
+        };
         let running = Running::begin();
         if let Some(shell) = &self.shell {
             spinning::look(shell.driver.as_ref(), self.quick && request.live.is_none());
@@ -206,8 +220,11 @@ impl Session {
             tokio::select! {
                 biased;
                 happening = shell.next() => {
-                    if let Some(new) = self.interpret(run, happening) {
-                        end.get_or_insert(new);
+                    match (self.interpret(run, happening), &end) {
+                        // The user's EXIT trap has changed the status.
+                        (Some(new @ End::Exited { .. }), None | Some(End::Exited { .. })) => end = Some(new),
+                        (Some(new), None) => end = Some(new),
+                        _ => {}
                     }
                 }
                 message = self.mailbox.recv() => {
@@ -357,13 +374,18 @@ impl Session {
         let now = shell.driver.suspicion(shell.pid);
         run.report_lost = match (run.suspicion, now) {
             (Some(Suspicion::Waits), Some(Suspicion::Waits)) => true,
-            (Some(Suspicion::Runs { cpu_ticks: before }), Some(Suspicion::Runs { cpu_ticks })) => cpu_ticks > before,
+            (Some(Suspicion::Runs { cpu_ticks: before }), Some(Suspicion::Runs { cpu_ticks }))
+                if cpu_ticks > before =>
+            {
+                run.runs_seen += 1;
+                run.runs_seen == BELIEVED
+            }
             _ => false,
         };
         if run.report_lost {
             shell.supervisor.order(&Order::KillShell);
         }
-        run.suspicion = run.suspicion.filter(|_| now.is_none()).or(now);
+        run.suspicion = now.or(run.suspicion);
     }
 
     /// Takes what is in the pipes at this moment, and leaves to a task of its own what background processes still print.
@@ -414,6 +436,9 @@ impl Session {
                 Err(Error { outcome: Some(Box::new(outcome)), ..error })
             }
             End::Died { .. } | End::ReportLost => {
+                if let (Some(shell), Some(code)) = (self.shell.as_mut(), outcome.exit_code) {
+                    shell.driver.set_status(code);
+                }
                 // It is brought back before the next command runs; this result is the one to say so.
                 outcome.restarted = true;
                 self.death_told = true;

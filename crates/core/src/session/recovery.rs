@@ -1,6 +1,6 @@
 //! Getting a shell, and getting it back: first start, standby, respawn, and the loss of the supervisor itself.
 
-use super::actor::Session;
+use super::actor::{MOST_INTERNAL_TEXTS, Session};
 use super::scope;
 use super::shell::{Happening, Phase, Shell};
 use crate::capabilities;
@@ -25,7 +25,7 @@ const MOST_ATTEMPTS: u32 = 3;
 impl Session {
     /// Waits until the shell is ready for a command, and does whatever that takes.
     pub(super) async fn ready(&mut self) -> Result<(), Error> {
-        let mut attempts = 0;
+        let (mut attempts, mut upkeeps) = (0, 0);
         loop {
             let Some(shell) = self.shell.as_mut() else {
                 self.start().await?;
@@ -33,8 +33,11 @@ impl Session {
             };
             match shell.phase {
                 Phase::Ready => match shell.driver.upkeep() {
-                    Some(text) => drop(self.internal(&text).await),
-                    None => return Ok(()),
+                    Some(text) if upkeeps < MOST_INTERNAL_TEXTS => {
+                        upkeeps += 1;
+                        drop(self.internal(&text).await);
+                    }
+                    _ => return Ok(()),
                 },
                 Phase::Busy | Phase::Ending => {
                     if timeout(READY_LIMIT, shell.next()).await.is_err() {

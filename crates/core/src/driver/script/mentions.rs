@@ -25,9 +25,10 @@ pub fn ending(text: &[u8]) -> bool {
 
 /// True when the command may take the shell's process away without its EXIT trap being run, or the engine's hold on it.
 pub fn loss(text: &[u8]) -> bool {
-    ["exec", "kill", "pkill", "killall", "builtin", "enable", "trap", "extdebug", "ulimit"]
+    ["exec", "kill", "pkill", "killall", "builtin", "enable", "trap", "extdebug", "ulimit", "noexec"]
         .iter()
         .any(|name| word(text, name))
+        || part(text, "set -n")
 }
 
 /// `$_` after a command that is nothing but plain words: its last word. `None` when the text is anything else.

@@ -304,9 +304,17 @@ impl Driver for ScriptDriver {
             // What an internal text prints must not turn up in the next command's output.
             self.transport.close_streams();
         }
-        self.transport.store(Text::Command, text)?;
+        self.transport.store(Text::Command, &text::guarded(text))?;
         self.internal = true;
         self.send_token(Pipe::Token)
+    }
+
+    fn set_status(&mut self, status: i32) {
+        self.status = status;
+    }
+
+    fn checked(&self, text: &[u8]) -> Vec<u8> {
+        text::checked(&self.paths(), text)
     }
 
     fn storing(&self, query: &str) -> Vec<u8> {
@@ -367,8 +375,8 @@ impl Driver for ScriptDriver {
 
     /// Two things give a lost report away. The shell sleeps in the read of a token, having its pipe as standard input,
     /// although it has taken the one it was sent (`set -n`: the report was skipped). Or it runs through the loop without
-    /// end, since a function called `builtin` stands in for the waiting too: then the control pipe is its standard output
-    /// every now and then, which it never is while a command runs.
+    /// end, since `set -n` or a function called `builtin` stands in for the waiting too: then its standard output is the
+    /// control pipe or its own, which it never is while a command runs.
     fn suspicion(&self, shell: Pid) -> Option<Suspicion> {
         let shows = |fd: i32, pipe: Pipe| {
             let held = std::fs::read_link(format!("/proc/{shell}/fd/{fd}")).ok();
@@ -378,7 +386,8 @@ impl Driver for ScriptDriver {
         if stat.state == b'S' && shows(0, Pipe::Token) && !self.token_unread() {
             return Some(Suspicion::Waits);
         }
-        let runs = stat.state == b'R' && (0..LOOP_SAMPLES).any(|_| shows(1, Pipe::Control));
+        let runs =
+            stat.state == b'R' && (0..LOOP_SAMPLES).any(|_| shows(1, Pipe::Control) || shows(1, Pipe::BaseOutput));
         runs.then_some(Suspicion::Runs { cpu_ticks: stat.cpu_ticks })
     }
 }

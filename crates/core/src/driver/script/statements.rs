@@ -67,6 +67,10 @@ pub fn unquote(word: &[u8]) -> Vec<u8> {
 pub fn parse_trap(statement: &[u8]) -> Option<(Vec<u8>, String)> {
     let rest = statement.strip_prefix(b"trap -- ")?;
     let (text, signal) = split_word(rest);
+    // In posix mode a trap that is not set is printed too. One that is has its text in quotes.
+    if text == b"-" {
+        return None;
+    }
     Some((unquote(text), String::from_utf8(signal.to_vec()).ok()?))
 }
 
@@ -97,6 +101,7 @@ mod tests {
         let text = b"debug said this\ntrap -- 'echo '\\''bye\nnow'\\''' EXIT\ntrap -- '' SIGINT\n";
         let traps = parse_traps(text);
         assert_eq!(traps, vec![(b"echo 'bye\nnow'".to_vec(), "EXIT".into()), (Vec::new(), "SIGINT".into())]);
+        assert_eq!(parse_traps(b"trap -- - DEBUG\ntrap -- '-' ERR\n"), vec![(b"-".to_vec(), "ERR".into())]);
         assert_eq!(parse_traps(b""), vec![]);
         assert_eq!(parse_traps(b"nothing here"), vec![]);
     }

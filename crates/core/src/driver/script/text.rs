@@ -139,7 +139,12 @@ pub fn exit(paths: &Paths<'_>, shell: &Path, user_trap: Option<&[u8]>, large: bo
             [b"( \\builtin trap - EXIT;\\builtin eval -- ".as_slice(), &super::quote::quote(&restore_status(trap))]
                 .concat();
         text.extend_from_slice(&file);
-        text.extend_from_slice(format!(" ) {}\n", paths.streams()).as_bytes());
+        // Its own `exit` decides the status, as in any shell: the status is told once more.
+        let end = format!(
+            ";\\builtin exit \"$__nacre_status\" ) {}\n\\builtin printf '\\1Y\\0%s\\0%s\\0\\0\\2\\n' \"$?\" \"${{PWD-}}\" >|{control}\n",
+            paths.streams()
+        );
+        text.extend_from_slice(end.as_bytes());
     }
     text.extend_from_slice(save_and_replace_tail(paths, shell).as_bytes());
     text
@@ -232,10 +237,12 @@ pub fn signal_trap(number: i32) -> String {
 /// gets a process group of its own, as the shell has, out of reach of a `kill 0`.
 pub fn standby(paths: &Paths<'_>, drop: &[i32], monitor: bool) -> String {
     let closing: String = drop.iter().map(|fd| format!(" {fd}>&-")).collect();
-    let (on, off) = if monitor { ("", "") } else { ("\\builtin set -m;", "\\builtin set +m;") };
+    // The shell itself must not wait for the fork as for a job of its own.
+    let (before, off, after) =
+        if monitor { ("\\builtin set +m;", "", ";\\builtin set -m") } else { ("", "\\builtin set +m;", "") };
     format!(
-        "( {on}( {off}\\builtin printf '\\1P\\0%s\\0\\0\\2\\n' \"$BASHPID\" >|{told};\
-         \\builtin read -r _ <{token} && \\builtin . {exit} ) {base}{closing} & )",
+        "{before}( \\builtin set -m;( {off}\\builtin printf '\\1P\\0%s\\0\\0\\2\\n' \"$BASHPID\" >|{told};\
+         \\builtin read -r _ <{token} && \\builtin . {exit} ) {base}{closing} & ){after}",
         told = paths.pipe(Pipe::StandbyControl),
         token = paths.pipe(Pipe::StandbyToken),
         exit = paths.text(Text::StandbyExit),
@@ -246,6 +253,17 @@ pub fn standby(paths: &Paths<'_>, drop: &[i32], monitor: bool) -> String {
 /// Renews a shell that is a fork of an earlier one: the state is saved, and restored by a new image.
 pub fn renew(paths: &Paths<'_>) -> String {
     format!("\\builtin . {}", paths.text(Text::StandbyExit))
+}
+
+/// A text of the engine's own that may fail: on the left of `||` neither `errexit` nor an ERR trap minds.
+pub fn guarded(text: &[u8]) -> Vec<u8> {
+    [b"{ ".as_slice(), text, b"\n} || \\builtin :"].concat()
+}
+
+/// Runs a text and stores `0` if it succeeded.
+pub fn checked(paths: &Paths<'_>, text: &[u8]) -> Vec<u8> {
+    let store = |status| format!("\\builtin printf {status} >|{}", paths.text(Text::Answer));
+    [b"{ ".as_slice(), text, b"\n} && ", store("0").as_bytes(), b" || ", store("1").as_bytes()].concat()
 }
 
 /// Runs `query` with its output going to the answer text.
