@@ -51,4 +51,43 @@ differs([
       { run: 'echo b >&3', out: 'b\n' },
     ],
   },
+  {
+    name: 'row 26: a trace that goes to a descriptor of its own',
+    reason: "the engine's commands between the user's are traced too",
+    steps: [
+      { run: "exec 9>trace; BASH_XTRACEFD=9; PS4='@ '; set -x" },
+      { run: 'echo a', out: 'a\n' },
+      { run: 'set +x; cat trace', out: '@ echo a\n@ set +x\n' },
+    ],
+  },
+  {
+    name: 'row 26: the depth of a trace',
+    reason: 'a command runs in an eval, which is one level',
+    steps: [{ run: 'set -x' }, { run: 'echo a', out: 'a\n', err: '+ echo a\n' }],
+  },
+  {
+    name: 'row 27: PIPESTATUS of the command before',
+    reason: 'a command runs in an eval, which is a pipeline of its own',
+    steps: [{ run: 'false | true' }, { run: 'echo "${PIPESTATUS[@]}"', out: '1 0\n' }],
+  },
+  {
+    name: 'row 27: $_ after a command that is not plain words',
+    reason: 'the eval sets it to its own last argument; only what can be read off the text is brought back',
+    steps: [{ run: ": 'a b'" }, { run: 'echo "$_"', out: 'a b\n' }],
+  },
+  {
+    name: 'row 27: wait for a job that was started before an exit',
+    reason: 'jobs are known to a process image, and this one has been replaced; they run on',
+    steps: [{ run: 'sleep 60 & p=$!' }, { run: 'exit 3', code: 3 }, { run: 'kill $p; wait $p', code: 143 }],
+  },
+  {
+    name: 'row 27: $! after an exit',
+    reason: 'nothing but starting a job sets it',
+    steps: [{ run: 'sleep 60 & p=$!' }, { run: 'exit 3', code: 3 }, { run: '[ "$!" = $p ]' }],
+  },
+  {
+    name: 'row 26: break outside of a loop',
+    reason: "it finds the engine's loop, and ends it in silence",
+    steps: [{ run: 'break; echo on', out: 'on\n', err: /only meaningful in a/ }],
+  },
 ])
