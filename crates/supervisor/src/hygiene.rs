@@ -57,10 +57,22 @@ fn block_signals() -> io::Result<SignalFd> {
             unsafe { nix::sys::signal::signal(signal, nix::sys::signal::SigHandler::SigDfl) }?;
         }
     }
+    default_internal_signals();
     SigSet::all().thread_block()?;
     let mut chld = SigSet::empty();
     chld.add(Signal::SIGCHLD);
     Ok(SignalFd::with_flags(&chld, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?)
+}
+
+/// The two signals that the C library keeps to itself (32 and 33): its posix_spawn leaves them ignored in the child, and
+/// its own functions refuse to touch them.
+fn default_internal_signals() {
+    // The kernel's struct sigaction: handler, flags, restorer, mask. All zeroes is the default action.
+    let default = [0usize; 4];
+    for signal in [32, 33] {
+        // SAFETY: the structure has the size and layout that the kernel reads; nothing is written back.
+        unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, default.as_ptr(), std::ptr::null_mut::<usize>(), 8) };
+    }
 }
 
 /// Moves a standard descriptor to a high close-on-exec number and leaves `/dev/null` in its place.

@@ -30,7 +30,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::FileTypeExt;
 use std::path::PathBuf;
 use std::sync::Arc;
-use text::Paths;
+use text::{ExitKind, Paths};
 use transport::{Pipe, Text, Transport};
 use traps::Traps;
 
@@ -67,8 +67,9 @@ pub struct ScriptDriver {
     traps: Traps,
     /// `"$@"` after the last command, quoted; an `exit` in a function sees that function's.
     arguments: Arguments,
-    /// The state is so large that `exit` should not save and parse it at once.
-    large: bool,
+    /// What the EXIT trap has to know: whether the state is so large that `exit` should not save and parse it at once,
+    /// and whether the shell is a fork.
+    kind: ExitKind,
     /// A saved state has been adopted: the first shell's text is gone.
     adopted: bool,
     /// The next command's streams, in place already.
@@ -100,7 +101,7 @@ impl ScriptDriver {
             internal: false,
             traps: Traps::default(),
             arguments: Arguments::None,
-            large: false,
+            kind: ExitKind::default(),
             adopted: false,
             prepared: None,
         }
@@ -111,8 +112,7 @@ impl ScriptDriver {
     }
 
     fn store_exit_text(&self) -> io::Result<()> {
-        self.transport
-            .store(Text::Exit, &text::exit(&self.paths(), &self.shell, self.traps.exit.as_deref(), self.large))
+        self.transport.store(Text::Exit, &text::exit(&self.paths(), &self.shell, self.traps.exit.as_deref(), self.kind))
     }
 
     fn store_first_init(&self) -> io::Result<()> {
@@ -217,7 +217,11 @@ impl Driver for ScriptDriver {
         for record in read_records(self.transport.pipe(Pipe::StandbyControl), &mut self.standby_parser)? {
             match (record.kind, record.number(0).and_then(Pid::new)) {
                 (b'P', Some(pid)) => events.push(Event::Standby { pid }),
-                (b'S', Some(pid)) => events.push(Event::Successor { pid }),
+                (b'S', Some(pid)) => {
+                    self.kind.successor = pid.raw();
+                    self.store_exit_text()?;
+                    events.push(Event::Successor { pid });
+                }
                 _ => {}
             }
         }
@@ -276,9 +280,9 @@ impl Driver for ScriptDriver {
         }
         let paths = Paths(self.transport.as_ref());
         // When the text can not be stored the old one stays: the user's trap is then not run at exit.
-        let (shell, large) = (&self.shell, self.large);
+        let (shell, kind) = (&self.shell, self.kind);
         let store =
-            |traps: &Traps| drop(paths.0.store(Text::Exit, &text::exit(&paths, shell, traps.exit.as_deref(), large)));
+            |traps: &Traps| drop(paths.0.store(Text::Exit, &text::exit(&paths, shell, traps.exit.as_deref(), kind)));
         self.traps.upkeep(&paths, store)
     }
 
@@ -340,7 +344,7 @@ impl Driver for ScriptDriver {
 
     fn snapshot(&mut self, shell: Pid) -> Vec<u8> {
         let large = private_bytes(shell) > LARGE_STATE_BYTES;
-        if std::mem::replace(&mut self.large, large) != large {
+        if std::mem::replace(&mut self.kind.large, large) != large {
             // When it can not be stored the old text stays, which is as correct.
             let _ = self.store_exit_text();
         }
@@ -348,7 +352,7 @@ impl Driver for ScriptDriver {
     }
 
     fn plain_exit(&mut self) {
-        if std::mem::take(&mut self.large) {
+        if std::mem::take(&mut self.kind.large) {
             // The next snapshot finds the state large again.
             let _ = self.store_exit_text();
         }

@@ -114,21 +114,34 @@ pub fn argv(paths: &Paths<'_>) -> [String; 6] {
     ["bash".into(), "--norc".into(), "--noprofile".into(), "-c".into(), main_loop(paths), "bash".into()]
 }
 
+/// What is special about the shell whose EXIT trap is written.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ExitKind {
+    /// Its state is large.
+    pub large: bool,
+    /// It is a fork of an earlier shell, with this pid; 0 when it is not.
+    pub successor: i32,
+}
+
 /// The EXIT trap: tell the status, save the state, run the user's own EXIT trap, replace the process image.
 ///
 /// The state is saved before the user's trap runs, which then can do what it likes, in a subshell so that an `exit` in
 /// it ends only the trap. The traps are printed first and DEBUG, ERR and RETURN removed next, so that nothing of the
 /// user's prints into the rest of the dump. Signals are reset at the end because those set to be ignored would stay
 /// ignored over exec for ever.
-pub fn exit(paths: &Paths<'_>, shell: &Path, user_trap: Option<&[u8]>, large: bool) -> Vec<u8> {
+///
+/// A child that is killed between its fork and its exec still has the shell's traps and would run them (`sleep 60 & kill
+/// $!`): it is told by its pid and just ends.
+pub fn exit(paths: &Paths<'_>, shell: &Path, user_trap: Option<&[u8]>, kind: ExitKind) -> Vec<u8> {
+    let ExitKind { large, successor } = kind;
     let control = paths.pipe(Pipe::Control);
     let mut text = Vec::new();
     let mut line = |words: &str| text.extend_from_slice(words.as_bytes());
-    if user_trap.is_some() {
-        line("__nacre_status=$?\n\\builtin printf '\\1Y\\0%s\\0%s\\0\\0\\2\\n' \"$__nacre_status\"");
-    } else {
-        line("\\builtin printf '\\1Y\\0%s\\0%s\\0\\0\\2\\n' \"$?\"");
-    }
+    line(&format!(
+        "__nacre_status=$?\n\
+         case $BASHPID in $$|{successor}) ;; *) \\builtin exit \"$__nacre_status\";; esac\n\
+         \\builtin printf '\\1Y\\0%s\\0%s\\0\\0\\2\\n' \"$__nacre_status\""
+    ));
     line(&format!(" \"${{PWD-}}\" >|{control}\n"));
     if large && user_trap.is_none() {
         line(&hand_over(paths));
@@ -219,9 +232,10 @@ pub fn arm(paths: &Paths<'_>, taken: &[String]) -> String {
     text
 }
 
-/// The text of the engine's EXIT trap, as `trap -p` shows it.
+/// The text of the engine's EXIT trap, as `trap -p` shows it. Nothing in it has anything to say on standard error but a
+/// child that runs it by mistake.
 pub fn exit_trap(paths: &Paths<'_>) -> String {
-    format!("\\builtin . {}", paths.text(Text::Exit))
+    format!("\\builtin . {} 2>/dev/null", paths.text(Text::Exit))
 }
 
 /// The text of the engine's trap for a signal of [`STATUS_SIGNALS`].
