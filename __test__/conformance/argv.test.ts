@@ -68,7 +68,7 @@ conforms('an argument list', [
       { run: ['bash', '-c', 'kill -9 $$'], code: 137, err: /^(bash: line \d+: +\d+ Killed .*\n)?$/ },
       { run: ['./tool'], code: 127, err: 'bash: line 1: ./tool: No such file or directory\n' },
       {
-        run: 'mkdir bin; printf "#!/bin/sh\\necho tool $1\\n" >bin/tool; chmod +x bin/tool; PATH=$PWD/bin:$PATH',
+        run: 'mkdir bin; printf "#!/bin/sh\\necho tool \\$1\\n" >bin/tool; chmod +x bin/tool; PATH=$PWD/bin:$PATH',
       },
       { run: ['tool', 'x'], out: 'tool x\n' },
     ],

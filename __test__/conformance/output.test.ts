@@ -83,7 +83,7 @@ conforms('output', [
     steps: [
       {
         run: "printf '\\1R\\0000\\0himBH\\0/\\0\\0\\0\\2\\n'; printf '\\1X\\0\\0\\2\\n' >&2",
-        out: '\x01R\x00000\0himBH\0/\0\0\0\x02\n',
+        out: '\x01R\x000\0himBH\0/\0\0\0\x02\n',
         err: '\x01X\0\0\x02\n',
       },
       { run: 'echo on', out: 'on\n' },

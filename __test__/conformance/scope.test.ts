@@ -209,7 +209,7 @@ conforms('env for one command', [
   {
     name: 'under xtrace, verbose and a DEBUG trap',
     steps: [
-      { run: "set -x; trap 'echo D' DEBUG" },
+      { run: "trap 'echo D' DEBUG; set -x", out: 'D\n' },
       { run: 'echo $A', options: { env: { A: '1' } }, out: 'D\n1\n', err: /^\++ echo D\n\++ echo 1\n$/ },
     ],
   },

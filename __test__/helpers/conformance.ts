@@ -19,7 +19,8 @@ export interface Step {
   err?: string | RegExp | Uint8Array
   /** The session's directory afterwards. */
   cwd?: string
-  code?: number
+  /** null when bash itself would not go on, and the engine has to bring the shell back. */
+  code?: number | null
   /** The shell had to be brought back. */
   restarted?: boolean
   /** The code of the rejection, when there is to be one. */
