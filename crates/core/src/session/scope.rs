@@ -35,9 +35,13 @@ impl Scope {
             restore.extend_from_slice(&before.restore());
         }
         if moves {
-            let [cwd, before] =
-                [field(names.len()), field(names.len() + 1)].map(|path| quote_str(&String::from_utf8_lossy(path)));
-            restore.extend_from_slice(format!("\\builtin cd -- {cwd}\nOLDPWD={before}\n").as_bytes());
+            let (cwd, before) = (quote(field(names.len())), field(names.len() + 1));
+            restore.extend_from_slice(&[b"\\builtin cd -- ".as_slice(), &cwd, b"\n"].concat());
+            if before.is_empty() {
+                restore.extend_from_slice(b"\\builtin unset -v OLDPWD\n");
+            } else {
+                restore.extend_from_slice(&[b"OLDPWD=".as_slice(), &quote(before), b"\n"].concat());
+            }
         }
         Self { restore, read_only }
     }
@@ -53,10 +57,13 @@ impl Scope {
     }
 }
 
-/// Exports a variable, or unsets it.
+/// Exports a variable, or unsets it. It is unset first: an array would take the value as its first element, an integer
+/// as an expression.
 pub fn assignment(name: &str, value: Option<&str>) -> Vec<u8> {
     match value {
-        Some(value) => format!("\\builtin export {name}={}\n", quote_str(value)).into_bytes(),
+        Some(value) => {
+            format!("\\builtin unset -v {name} && \\builtin export {name}={}\n", quote_str(value)).into_bytes()
+        }
         None => format!("\\builtin unset -v {name}\n").into_bytes(),
     }
 }

@@ -9,18 +9,10 @@ use super::transport::{Pipe, Stream, Text, Transport};
 use std::path::Path;
 
 /// Signals whose default action would end the shell with a status that its EXIT trap can not see (`$?` there is the
-/// status of the last command): a trap turns them into `exit 128+n`. Those that a fault of the shell itself raises
-/// (SIGSEGV, SIGBUS, SIGILL, SIGFPE) are left alone: a trapped fault would be taken again for ever.
-pub const STATUS_SIGNALS: [(&str, i32); 8] = [
-    ("SIGTERM", libc::SIGTERM),
-    ("SIGHUP", libc::SIGHUP),
-    ("SIGINT", libc::SIGINT),
-    ("SIGUSR1", libc::SIGUSR1),
-    ("SIGUSR2", libc::SIGUSR2),
-    ("SIGALRM", libc::SIGALRM),
-    ("SIGPIPE", libc::SIGPIPE),
-    ("SIGABRT", libc::SIGABRT),
-];
+/// status of the last command): a trap turns them into `exit 128+n`. Only SIGTERM: a child that has just been forked
+/// loses any other signal that its shell has trapped (`sleep 60 & kill -HUP $!`), which is worse than a wrong status for
+/// a shell that sends one to itself.
+pub const STATUS_SIGNALS: [(&str, i32); 1] = [("SIGTERM", libc::SIGTERM)];
 
 /// How many variables, functions and the like [`exit`] stores, each ended by NUL, then `END` and NUL.
 pub const DUMP_SECTIONS: usize = 16;
@@ -139,7 +131,7 @@ pub fn exit(paths: &Paths<'_>, shell: &Path, user_trap: Option<&[u8]>, kind: Exi
     let mut line = |words: &str| text.extend_from_slice(words.as_bytes());
     line(&format!(
         "__nacre_status=$?\n\
-         case $BASHPID in $$|{successor}) ;; *) \\builtin exit \"$__nacre_status\";; esac\n\
+         case ${{BASHPID-$$}} in $$|{successor}) ;; *) \\builtin exit \"$__nacre_status\";; esac\n\
          \\builtin printf '\\1Y\\0%s\\0%s\\0\\0\\2\\n' \"$__nacre_status\""
     ));
     line(&format!(" \"${{PWD-}}\" >|{control}\n"));
