@@ -90,4 +90,62 @@ differs([
     reason: "it finds the engine's loop, and ends it in silence",
     steps: [{ run: 'break; echo on', out: 'on\n', err: /only meaningful in a/ }],
   },
+  {
+    name: 'row 24: a signal other than TERM and KILL that the shell sends to itself',
+    reason: 'an EXIT trap does not see it, and trapping it would make freshly forked children lose it',
+    steps: [{ run: 'kill -HUP $$', code: 129 }],
+  },
+  {
+    name: 'row 26: a DEBUG trap at the end of the shell',
+    reason: "it fires for the engine's EXIT trap too",
+    steps: [
+      { run: "trap 'echo D' DEBUG", out: '' },
+      { run: 'exit 3', out: 'D\n', code: 3 },
+    ],
+  },
+  {
+    name: 'row 26: a DEBUG trap in a trace',
+    reason: 'it is set for each command anew, and the trace shows it',
+    steps: [
+      { run: "trap 'echo D' DEBUG; set -x", out: 'D\n' },
+      { run: ':', out: 'D\n', err: '++ echo D\n++ :\n' },
+    ],
+  },
+  {
+    name: 'row 26: $? brought back while input is echoed',
+    reason: 'what brings it back is echoed too',
+    steps: [
+      { run: 'set -v' },
+      { run: 'false', code: 1, err: 'false\n' },
+      { run: 'echo $?', out: '1\n', err: 'echo $?\n' },
+    ],
+  },
+  {
+    name: 'row 24: the value of POSIXLY_CORRECT over exit',
+    reason: 'bash takes it away when posix mode is turned off to save the state',
+    steps: [
+      { run: 'POSIXLY_CORRECT=1' },
+      { run: 'exit 3', code: 3 },
+      { run: 'echo $POSIXLY_CORRECT', out: '1\n' },
+    ],
+  },
+  {
+    name: 'row 24: a traced function and an exit in a function',
+    reason: "the RETURN trap fires for the engine's own sourced text",
+    steps: [
+      { run: "f() { :; }; declare -ft f; trap 'echo R' RETURN; die() { exit 3; }" },
+      { run: 'die', out: '', code: 3 },
+      { run: 'die', out: '', code: 3 },
+      { run: 'die', out: '', code: 3 },
+    ],
+  },
+  {
+    name: 'a directory of its own for a command of a session whose directory has gone',
+    reason: 'nobody can go back to a directory that has no name any more',
+    steps: [
+      { run: 'mkdir gone; cd gone; rmdir ../gone' },
+      { run: 'pwd', options: { cwd: '/usr' }, out: '/usr\n' },
+      { run: 'cd ..; pwd', out: '<dir>\n' },
+    ],
+  },
 ])

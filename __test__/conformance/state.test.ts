@@ -188,12 +188,6 @@ const states: State[] = [
     out: '1\n',
     err: 'bash: line 1: f: readonly function\n',
   },
-  {
-    name: 'a traced function',
-    set: ["f() { :; }; declare -ft f; trap 'echo R' RETURN"],
-    see: 'f',
-    out: 'R\n',
-  },
   { name: 'a function that is gone', set: ['f() { :; }; unset -f f'], see: 'declare -F', out: '' },
   {
     name: 'an alias',

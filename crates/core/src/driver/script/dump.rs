@@ -148,9 +148,6 @@ impl<'a> Dump<'a> {
         let mut out = Script::default();
         let lines = statements(self.section(Section::Options));
         lines.into_iter().filter(|line| !line.ends_with(b" onecmd")).for_each(|line| out.builtin(line));
-        // `set -o posix` has given it a value of its own.
-        let posix = self.variables().into_iter().filter(|variable| variable.name == b"POSIXLY_CORRECT");
-        posix.for_each(|variable| out.0.extend_from_slice(&variable.restore()));
         statements(self.section(Section::Disabled)).into_iter().for_each(|line| out.builtin(line));
         out.0
     }
