@@ -172,20 +172,20 @@ conforms('jobs', [
     ],
   },
   {
-    name: 'row 27: a job killed at once',
+    name: 'row 27: a job killed as soon as it runs',
     steps: [
       {
-        run: 'sleep 60 & kill $!; wait $!; echo $?',
+        run: 'begun() { until [[ $(< /proc/$!/comm) == sleep ]]; do :; done; }; sleep 60 & begun; kill $!; wait $!; echo $?',
         out: '143\n',
         err: /^(bash: line \d+: +\d+ Terminated +sleep 60\n)?$/,
       },
       {
-        run: 'sleep 60 & kill %1; wait; echo on',
+        run: 'sleep 60 & begun; kill %1; wait; echo on',
         out: 'on\n',
         err: /^(bash: line \d+: +\d+ Terminated +sleep 60\n)?$/,
       },
       {
-        run: 'for i in 1 2 3 4 5; do sleep 60 & kill -HUP $!; wait $!; echo $?; done 2>/dev/null',
+        run: 'for i in 1 2 3 4 5; do sleep 60 & begun; kill -HUP $!; wait $!; echo $?; done 2>/dev/null',
         out: '129\n129\n129\n129\n129\n',
       },
     ],

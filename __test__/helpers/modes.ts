@@ -1,4 +1,6 @@
 /** The ways in which the engine can work on one machine. Each must give the same results. */
+import { it } from 'vitest'
+import { type Expectations, type Workplace, withSandbox } from './invariants'
 
 /** Changes to this process's environment while a sandbox is constructed. */
 export interface Mode {
@@ -26,5 +28,33 @@ export function enter({ env }: Mode): () => void {
       if (value === undefined) delete process.env[name]
       else process.env[name] = value
     }
+  }
+}
+
+/** A sandbox in a mode, with the invariants checked after the test. */
+export async function withSandboxIn(
+  mode: Mode,
+  test: (workplace: Workplace) => Promise<void>,
+  expectations?: Expectations,
+): Promise<void> {
+  const leave = enter(mode)
+  try {
+    await withSandbox((workplace) => {
+      leave()
+      return test(workplace)
+    }, expectations)
+  } finally {
+    leave()
+  }
+}
+
+/** Declares a test that gets a sandbox, once for each mode. */
+export function itInEveryMode(
+  name: string,
+  test: (workplace: Workplace) => Promise<void>,
+  expectations?: Expectations,
+): void {
+  for (const mode of modes) {
+    it(`${name}, ${mode.name}`, () => withSandboxIn(mode, test, expectations))
   }
 }

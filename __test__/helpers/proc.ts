@@ -92,3 +92,43 @@ function read(file: string): string {
     return ''
   }
 }
+
+/** The processes with the tag that are neither zombies nor this one. */
+export function tagged(tag: string): ProcessEntry[] {
+  return listProcesses().filter(({ pid, state }) => pid !== process.pid && state !== 'Z' && carries(tag, pid))
+}
+
+/** Whether a process with these words in its command line runs. */
+export function runs(words: string): boolean {
+  return listProcesses().some(({ pid, state }) => state !== 'Z' && commandLine(pid).includes(words))
+}
+
+/** The words of a process's command, with blanks between. */
+export function commandLine(pid: number): string {
+  return read(`/proc/${pid}/cmdline`).replaceAll('\0', ' ').trim()
+}
+
+/** The number of the system call that a process sleeps in; undefined while it runs. */
+export function systemCall(pid: number): number | undefined {
+  const number = Number.parseInt(read(`/proc/${pid}/syscall`), 10)
+  return Number.isNaN(number) ? undefined : number
+}
+
+/** A field of /proc/<pid>/status as a number; sizes are in kB there. */
+export function statusNumber(field: string, pid: number | 'self' = 'self'): number {
+  return Number(new RegExp(`^${field}:\\s*(\\d+)`, 'm').exec(read(`/proc/${pid}/status`))?.[1])
+}
+
+/** The command of a sleep that no other test has: it can be told from its arguments alone. */
+export function uniqueSleep(): string {
+  naps++
+  return `sleep ${process.pid}${String(naps).padStart(4, '0')}`
+}
+
+let naps = 0
+
+/** Kills a process with SIGKILL. 0, which would be this process's whole group, and 1 are refused. */
+export function kill(pid: number): void {
+  if (!Number.isInteger(pid) || pid <= 1) throw new Error(`not a process to kill: ${pid}`)
+  process.kill(pid, 'SIGKILL')
+}

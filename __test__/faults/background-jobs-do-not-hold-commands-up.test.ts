@@ -1,0 +1,26 @@
+/** Row 1. Their output, and their end with the session, is in the conformance tables and the invariants. */
+import { expect } from 'vitest'
+import { itInEveryMode } from '../helpers/modes'
+import * as proc from '../helpers/proc'
+
+itInEveryMode('a background job does not hold its command up, and destroy ends it', async ({ sandbox }) => {
+  const nap = proc.uniqueSleep()
+  const durations: number[] = []
+  for (let round = 0; round < 5; round++) {
+    const { stdout, exitCode, duration } = await sandbox.exec(`${nap} & echo hi`)
+    expect({ stdout, exitCode }).toEqual({ stdout: 'hi\n', exitCode: 0 })
+    durations.push(duration)
+  }
+  expect(Math.min(...durations)).toBeLessThan(100)
+  expect(proc.runs(nap)).toBe(true)
+})
+
+itInEveryMode("deleting a session ends its background jobs and nobody else's", async ({ sandbox }) => {
+  const [mine, other] = [proc.uniqueSleep(), proc.uniqueSleep()]
+  const session = await sandbox.createSession({ id: 'jobs' })
+  await session.exec(`${mine} & setsid ${mine} & (${mine} &)`)
+  await sandbox.exec(`${other} &`)
+  await sandbox.deleteSession('jobs')
+  expect(proc.runs(mine)).toBe(false)
+  expect(proc.runs(other)).toBe(true)
+})

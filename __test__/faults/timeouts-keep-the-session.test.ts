@@ -1,0 +1,82 @@
+/** Rows 2, 3 and 32: every way to hang, ended by a timeout. */
+import { describe, expect, it } from 'vitest'
+import { modes, withSandboxIn } from '../helpers/modes'
+import * as proc from '../helpers/proc'
+import { rejectionOf } from '../helpers/thrown'
+
+interface Hang {
+  name: string
+  /** NAP is a sleep of many days with a name of its own. */
+  run: string
+  /** What the command has printed by then. */
+  out?: string
+  /** The state that the killed command has made itself is lost: it kept the shell from saving it. */
+  losesOwn?: boolean
+}
+
+const hangs: Hang[] = [
+  { name: 'a program', run: 'echo before; NAP; echo no', out: 'before\n' },
+  { name: 'a pipeline', run: 'NAP | cat | cat' },
+  { name: 'a loop of builtins', run: 'while :; do :; done' },
+  { name: 'a loop of programs', run: 'while :; do /bin/true; done' },
+  { name: 'wait', run: 'NAP & wait' },
+  { name: 'wait in a function with locals', run: 'h() { local y=1; NAP & wait; }; h' },
+  { name: 'a read from a FIFO', run: 'mkfifo p1; exec 8<>p1; read -r line <&8' },
+  { name: 'the opening of a FIFO', run: 'mkfifo p2; cat <p2' },
+  { name: 'the opening of a FIFO by the shell', run: 'mkfifo p3; exec 8<p3' },
+  { name: 'a substitution', run: 'y=$(NAP)' },
+  { name: 'a subshell', run: '(while :; do :; done)' },
+  {
+    name: 'a regular expression',
+    run: `[[ ${'a'.repeat(30)}b =~ ^${'(a?)'.repeat(30)}${'a'.repeat(30)}$ ]]; while :; do :; done`,
+  },
+  { name: 'a coprocess', run: 'coproc { NAP; }; wait' },
+  { name: 'a process substitution', run: 'cat <(NAP)' },
+  { name: 'errexit', run: 'set -e; NAP' },
+  { name: 'a trap', run: "trap 'NAP' USR1; kill -USR1 $$" },
+  { name: 'INT and TERM ignored', run: "trap '' INT TERM; NAP" },
+  { name: 'INT and TERM ignored, in a loop', run: "trap '' INT TERM; while :; do :; done" },
+  { name: 'a program that ignores TERM', run: 'bash -c \'trap "" TERM HUP INT; while :; do NAP; done\'' },
+  { name: 'a program that starts itself anew at TERM', run: 'bash -c \'trap "NAP & NAP" TERM; NAP & wait\'' },
+  {
+    name: 'every signal ignored, in a loop',
+    run: "trap '' $(seq 64) 2>/dev/null; while :; do :; done",
+    losesOwn: true,
+  },
+  { name: 'a stopped child', run: 'NAP & kill -STOP $!; wait' },
+  { name: 'a child that stops itself', run: "bash -c 'kill -STOP $$'" },
+  { name: 'the shell stopped', run: 'kill -STOP $$; while :; do :; done' },
+  { name: 'a program that reads no more', run: 'yes | NAP' },
+  {
+    name: 'setsid, nohup, double forks and an empty environment',
+    run: 'setsid setsid NAP & nohup NAP >/dev/null 2>&1 & (setsid NAP &); ( ( NAP & ) & ); env -i setsid NAP & NAP',
+  },
+]
+
+for (const mode of modes) {
+  describe(`a timeout, ${mode.name}, ends`, () => {
+    for (const { name, run, out = '', losesOwn = false } of hangs) {
+      it(name, () =>
+        withSandboxIn(
+          mode,
+          async ({ sandbox, directory }) => {
+            const [job, nap] = [proc.uniqueSleep(), proc.uniqueSleep()]
+            await sandbox.exec(`x=1; a=(p 'q r'); f() { echo f; }; mkdir sub; cd sub; ${job} &`)
+            const options = { timeout: 80, forceKillAfterDelay: 100 }
+            const rejection = await rejectionOf(sandbox.exec(`x=2; ${run.replaceAll('NAP', nap)}`, options))
+            expect(rejection).toMatchObject({
+              code: 'COMMAND_TIMEOUT',
+              result: { stdout: out, timedOut: true, isCanceled: false, success: false, exitCode: null },
+            })
+            expect(proc.runs(nap)).toBe(false)
+            expect(proc.runs(job)).toBe(true)
+            await sandbox.exec('set +e; unset -f g')
+            const { stdout } = await sandbox.exec('echo $x "${a[1]}"; f; pwd')
+            expect(stdout).toBe(`${losesOwn ? 1 : 2} q r\nf\n${directory}/sub\n`)
+          },
+          { mayStall: true },
+        ),
+      )
+    }
+  })
+}

@@ -1,0 +1,78 @@
+/** Programs that use nacre in a process of their own, to be killed, limited and put into namespaces. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import path from 'node:path'
+import { expect } from 'vitest'
+import * as proc from './proc'
+import { until } from './until'
+
+const root = path.dirname(path.dirname(__dirname))
+
+export interface Host {
+  child: ChildProcess
+  pid: number
+  /** In the environment of the host and of everything it starts. */
+  tag: string
+  /** What it has printed so far. */
+  output(): string
+  /** Waits until it has printed this. */
+  printed(text: string): Promise<void>
+  /** Waits for its end and gives its code, or the name of its signal. */
+  ended(limit?: number): Promise<number | string>
+}
+
+let hosts = 0
+
+/**
+ * Starts a program on the runtime of this process. It has `Sandbox` and `print`. `wrapper` is a command that the
+ * runtime's command line is appended to.
+ */
+export function startHost(program: string, wrapper: string[] = [], env: Record<string, string> = {}): Host {
+  hosts++
+  const tag = `nacre-host-${process.pid}-${hosts}`
+  const source = `const { Sandbox } = require('nacre'); const print = (text) => require('fs').writeSync(1, text + '\\n'); ${program}`
+  const [file = process.execPath, ...args] = [...wrapper, process.execPath, '-e', source]
+  const child = spawn(file, args, {
+    cwd: root,
+    env: { ...process.env, ...env, NACRE_TEST_TAG: tag },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  let text = ''
+  for (const stream of [child.stdout, child.stderr]) {
+    stream?.setEncoding('utf8').on('data', (data: string) => {
+      text += data
+    })
+  }
+  let end: number | string | undefined
+  child.on('close', (code, signal) => {
+    end = code ?? signal ?? 'nothing'
+  })
+  return {
+    child,
+    pid: child.pid ?? 0,
+    tag,
+    output: () => text,
+    printed: async (wanted) => {
+      await until(
+        () => text.includes(wanted) || end !== undefined || undefined,
+        () => `not printed: ${wanted}, but: ${text}`,
+        10_000,
+      )
+      expect(text).toContain(wanted)
+    },
+    ended: (limit = 20_000) =>
+      until(
+        () => end,
+        () => `it runs on; printed: ${text}`,
+        limit,
+      ),
+  }
+}
+
+/** I1 for a host that is dead: nothing of it is left after 1 s. */
+export async function expectGone(tag: string, limit = 1000): Promise<void> {
+  await until(
+    () => proc.tagged(tag).length === 0 || undefined,
+    () => `left behind: ${proc.tagged(tag).map(proc.show).join('\n')}`,
+    limit,
+  )
+}
