@@ -17,14 +17,6 @@ pub fn part(text: &[u8], part: &str) -> bool {
     text.windows(part.len()).any(|window| window == part.as_bytes())
 }
 
-/// True when the command may print traps: `trap` with `-p` or with nothing.
-pub fn trap_listing(text: &[u8]) -> bool {
-    part(text, "trap -p")
-        || text
-            .split(|byte| b";|&)`\n}".contains(byte))
-            .any(|piece| piece.trim_ascii().ends_with(b"trap") && word(text, "trap"))
-}
-
 /// True when the command may end the shell by itself (`exit`, `set -e`, `${x:?}` ...).
 pub fn ending(text: &[u8]) -> bool {
     let options = ["set -e", "set -u", "set -o errexit", "set -o nounset", "set -x", "?}", ":?", "set -n", "set -t"];
@@ -60,16 +52,6 @@ mod tests {
             !word(b"mousetrap", "trap") && !word(b"trap_it", "trap") && !word(b"./trap", "trap") && !word(b"", "trap")
         );
         assert!(ending(b"x; exit 3") && ending(b"echo ${x:?no}") && !ending(b"echo exited"));
-    }
-
-    #[test]
-    fn only_what_prints_traps_is_a_listing() {
-        for text in ["trap", "trap -p", "x=$(trap)", "trap | grep x", "a; trap; b", "trap -p EXIT >f"] {
-            assert!(trap_listing(text.as_bytes()), "{text}");
-        }
-        for text in ["trap '' TERM", "trap 'echo x' EXIT; ls", "echo mousetrap"] {
-            assert!(!trap_listing(text.as_bytes()), "{text}");
-        }
     }
 
     #[test]

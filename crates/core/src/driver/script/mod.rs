@@ -287,7 +287,7 @@ impl Driver for ScriptDriver {
     }
 
     fn preparation(&mut self, text: &[u8]) -> Option<Vec<u8>> {
-        let wanted = mentions::trap_listing(text) && !mentions::ending(text) && !self.flags.contains(['e', 'u']);
+        let wanted = mentions::word(text, "trap") && !mentions::ending(text) && !self.flags.contains(['e', 'u']);
         if wanted { self.traps.preparation(&Paths(self.transport.as_ref())) } else { None }
     }
 
