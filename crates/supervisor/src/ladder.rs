@@ -31,6 +31,7 @@ pub struct Plan {
 /// One run of the ladder.
 pub struct Ladder {
     plan: Plan,
+    begun: Instant,
     deadline: Instant,
     killing: bool,
     settled: bool,
@@ -43,6 +44,8 @@ pub struct Ladder {
 
 /// How often to look for what the shell may still start.
 const UNSETTLED_LOOK: Duration = Duration::from_millis(5);
+/// For how long to look so often in any case: a fork takes a moment until it is a program of its own.
+const UNSETTLED_TIME: Duration = Duration::from_millis(60);
 
 impl Ladder {
     /// Interrupts the shell and takes the first look.
@@ -54,6 +57,7 @@ impl Ladder {
         let deadline = Instant::now() + plan.grace;
         let mut ladder = Self {
             plan,
+            begun: Instant::now(),
             deadline,
             killing: false,
             settled: false,
@@ -97,7 +101,7 @@ impl Ladder {
         let until_deadline = self.deadline.saturating_duration_since(Instant::now());
         if self.killing {
             Duration::from_millis(1)
-        } else if self.blind || !self.settled {
+        } else if self.blind || !self.settled || self.begun.elapsed() < UNSETTLED_TIME {
             until_deadline.min(UNSETTLED_LOOK)
         } else {
             until_deadline
@@ -125,11 +129,21 @@ impl Ladder {
             if self.signalled.contains(&stat.identity) || !wanted(stat.parent) {
                 continue;
             }
-            self.signalled.insert(stat.identity);
+            // A fork of the shell that has not exec'd yet still has the shell's handlers, which may swallow the signal: it
+            // is asked again at the next look.
+            if !is_fork_of(stat.identity.pid, family.shell) {
+                self.signalled.insert(stat.identity);
+            }
             let _ = signal::send_to(stat.identity, self.plan.signal);
             if self.plan.signal != libc::SIGKILL {
                 let _ = signal::send_to(stat.identity, libc::SIGCONT);
             }
         }
     }
+}
+
+/// True for a copy of the shell's process image: its command line is still the shell's.
+fn is_fork_of(pid: Pid, shell: Option<Pid>) -> bool {
+    let command_line = |pid: Pid| std::fs::read(format!("/proc/{pid}/cmdline")).ok().filter(|line| !line.is_empty());
+    shell.and_then(command_line).is_some_and(|line| command_line(pid) == Some(line))
 }
