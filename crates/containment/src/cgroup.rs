@@ -45,6 +45,17 @@ impl Group {
         Ok(list.lines().filter_map(|raw| Pid::new(raw.parse().ok()?)).collect())
     }
 
+    /// The processes in this group and in those below it.
+    pub fn members_below(&self) -> Vec<Pid> {
+        let mut found = self.members().unwrap_or_default();
+        for entry in fs::read_dir(&self.path).into_iter().flatten().flatten() {
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                found.extend(Self::at(entry.path()).members_below());
+            }
+        }
+        found
+    }
+
     /// SIGKILL to every process in this group and below, atomically against forks.
     pub fn kill(&self) -> io::Result<()> {
         fs::write(self.path.join("cgroup.kill"), "1")
@@ -66,6 +77,17 @@ impl Group {
     }
 }
 
+/// What the group of a whole sandbox is called: the sessions' groups are in it. There is one only for limits that the
+/// sessions share.
+pub fn name_of_sandbox(unique: &str) -> String {
+    format!("nacre-sandbox-{unique}")
+}
+
+/// Whether a directory is such a group.
+pub fn is_of_sandbox(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"nacre-sandbox-"))
+}
+
 /// The directory of this process's own group, where its sub-groups may be made, when version 2 is mounted.
 pub fn own_directory() -> Option<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
@@ -76,15 +98,31 @@ pub fn own_directory() -> Option<PathBuf> {
 }
 
 /// Why sub-groups can not be used here, or the directory to make them in. Tries it for real with an empty group.
+///
+/// Beside this process's own group is better than below it when controllers are handed down there: below a group that
+/// has processes, as ours has this one, the kernel hands none down.
 pub fn probe() -> Result<PathBuf, String> {
-    let directory = own_directory().ok_or("no cgroup v2 hierarchy is mounted")?;
+    let own = own_directory().ok_or("no cgroup v2 hierarchy is mounted")?;
+    let beside = own.parent().filter(|directory| is_cgroup2(directory) && hands_down_limits(directory));
+    match beside.map(try_directory) {
+        Some(Ok(directory)) => Ok(directory),
+        _ => try_directory(&own),
+    }
+}
+
+fn hands_down_limits(directory: &Path) -> bool {
+    let enabled = fs::read_to_string(directory.join("cgroup.subtree_control")).unwrap_or_default();
+    enabled.split_ascii_whitespace().any(|name| ["memory", "pids", "cpu"].contains(&name))
+}
+
+fn try_directory(directory: &Path) -> Result<PathBuf, String> {
     let name = format!("nacre-probe-{}-{:?}", std::process::id(), std::thread::current().id());
     let name: String = name.chars().filter(|letter| letter.is_ascii_alphanumeric() || *letter == '-').collect();
-    let group = Group::create(&directory, &name)
+    let group = Group::create(directory, &name)
         .map_err(|error| format!("no group can be made in {}: {error}", directory.display()))?;
     let kill = group.path().join("cgroup.kill").exists();
     group.remove().map_err(|error| format!("a group can not be removed again: {error}"))?;
-    if kill { Ok(directory) } else { Err("cgroup.kill is missing (Linux before 5.14)".into()) }
+    if kill { Ok(directory.to_path_buf()) } else { Err("cgroup.kill is missing (Linux before 5.14)".into()) }
 }
 
 /// Maps the group path from `/proc/self/cgroup` through one line of mountinfo (proc(5)): `id parent dev root mountpoint

@@ -4,8 +4,11 @@
 //! here knows about shells, sessions or JavaScript.
 
 pub mod cgroup;
+pub mod job;
+pub mod limits;
 pub mod pid;
 pub mod pidfd;
 pub mod proc_table;
 pub mod signal;
+pub mod tree;
 pub mod wire;

@@ -9,12 +9,18 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 /// # Errors
 /// `ESRCH` when there is no such process, `ENOSYS` or `EPERM` where the call is missing or filtered.
 pub fn open(pid: Pid) -> io::Result<OwnedFd> {
+    open_to_watch(pid.raw())
+}
+
+/// As [`open`], for any process: init, which must not be signalled, can still be watched. A host in a container of its
+/// own is init there.
+pub fn open_to_watch(pid: i32) -> io::Result<OwnedFd> {
     if forced_off() {
         return Err(io::Error::from_raw_os_error(libc::ENOSYS));
     }
     // SAFETY: a plain system call without pointers; a non-negative result is a new descriptor that nobody else owns.
     unsafe {
-        let fd = libc::syscall(libc::SYS_pidfd_open, pid.raw(), 0);
+        let fd = libc::syscall(libc::SYS_pidfd_open, pid, 0);
         if fd < 0 { Err(io::Error::last_os_error()) } else { Ok(OwnedFd::from_raw_fd(fd as i32)) }
     }
 }
@@ -33,7 +39,7 @@ pub fn send_signal(fd: BorrowedFd<'_>, signal: i32) -> io::Result<()> {
 
 /// True when this system lets us use pidfds at all.
 pub fn available() -> bool {
-    Pid::new(std::process::id() as i32).is_some_and(|own| open(own).is_ok())
+    open_to_watch(std::process::id() as i32).is_ok()
 }
 
 /// `NACRE_PIDFD=off` makes every process of nacre behave as on a system without pidfds, so that the fallback is tested.

@@ -2,7 +2,8 @@
 
 use crate::pid::{Identity, Pid};
 use std::collections::HashSet;
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read;
 
 /// The fields of `/proc/<pid>/stat` that decisions are made on (proc(5)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,16 +14,25 @@ pub struct Stat {
     pub state: u8,
     /// Pid of the parent, 0 for init.
     pub parent: i32,
+    /// Process group id.
+    pub group: i32,
     /// Session id.
     pub session: i32,
     /// Processor time used, in user and kernel mode, in clock ticks.
     pub cpu_ticks: u64,
 }
 
+/// A stat file is a name of at most 64 bytes and some 50 numbers of at most 20 digits.
+const LONGEST_STAT: usize = 2048;
+
 impl Stat {
     /// Reads one process; `None` when it does not exist.
+    ///
+    /// By one read: files of /proc say that they are empty, so that `fs::read` would begin with 32 bytes and need six.
     pub fn read(pid: Pid) -> Option<Self> {
-        Self::parse(pid, &fs::read(format!("/proc/{pid}/stat")).ok()?)
+        let mut text = [0; LONGEST_STAT];
+        let length = File::open(format!("/proc/{pid}/stat")).ok()?.read(&mut text).ok()?;
+        Self::parse(pid, text.get(..length)?)
     }
 
     /// The command name in field 2 may hold blanks and parentheses, so fields are counted from the last `)`.
@@ -34,6 +44,7 @@ impl Stat {
             identity: Identity { pid, start_ticks: fields.get(19)?.parse().ok()? },
             state: *fields.first()?.as_bytes().first()?,
             parent: fields.get(1)?.parse().ok()?,
+            group: fields.get(2)?.parse().ok()?,
             session: fields.get(3)?.parse().ok()?,
             cpu_ticks: fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?,
         })
@@ -86,6 +97,39 @@ pub fn descendants(roots: &[Pid], spare: &HashSet<Pid>) -> Vec<Stat> {
         }
     }
     found
+}
+
+/// True for a copy of a process's image that has not become a program of its own: their command lines are the same.
+pub fn is_fork_of(pid: Pid, original: Pid) -> bool {
+    let command_line = |pid: Pid| fs::read(format!("/proc/{pid}/cmdline")).ok().filter(|line| !line.is_empty());
+    command_line(original).is_some_and(|line| command_line(pid) == Some(line))
+}
+
+/// True for another copy of a shell's process image that may still have the shell's signal handlers, which swallow a
+/// signal. After a fork bash gives them up one by one: until all are gone it has the shell's own set, and then, for as
+/// long as it is young, one that still has the signal in it. An older one that catches it has a trap of the user's.
+pub fn is_unsettled_fork_of(stat: &Stat, shell: Pid, signal: i32) -> bool {
+    let pid = stat.identity.pid;
+    let Some(caught) = mask(pid, "SigCgt:").filter(|_| pid != shell && is_fork_of(pid, shell)) else { return false };
+    Some(caught) == mask(shell, "SigCgt:") || (caught >> (signal - 1) & 1 == 1 && is_young(stat))
+}
+
+/// True for what has been started in the last fifth of a second; the kernel counts in hundredths.
+fn is_young(stat: &Stat) -> bool {
+    let Ok(now) = nix::time::clock_gettime(nix::time::ClockId::CLOCK_BOOTTIME) else { return true };
+    let ticks = now.tv_sec() as u64 * 100 + now.tv_nsec() as u64 / 10_000_000;
+    ticks.saturating_sub(stat.identity.start_ticks) <= 20
+}
+
+/// A set of signals in `/proc/<pid>/status` (proc(5)): signal n is bit n-1.
+fn mask(pid: Pid, name: &str) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix(name)?.trim(), 16).ok())
+}
+
+/// True when a process ignores a signal (`SigIgn` in proc(5)), or has ended.
+pub fn ignores(pid: Pid, signal: i32) -> bool {
+    mask(pid, "SigIgn:").is_none_or(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
 /// Every process that can be seen.

@@ -3,7 +3,8 @@
 //! The socket is a `SOCK_SEQPACKET` pair: it keeps message boundaries, and its end of file is the lifeline. Messages are
 //! JSON: they are rare (none on the path of an ordinary command) and readable in a trace.
 
-use crate::pid::Pid;
+use crate::limits::Limits;
+use crate::pid::{Identity, Pid};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
@@ -12,7 +13,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 pub const MAX_MESSAGE_BYTES: usize = 64 * 1024;
 
 /// What a host tells its supervisor.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Order {
     /// End everything the current foreground command started: interrupt the shell, then `signal` and SIGCONT to the
     /// command's processes, and SIGKILL to what is left after `grace_ms`. Answered by [`Report::Killed`].
@@ -31,21 +32,51 @@ pub enum Order {
     /// The shell has ended its command, or itself: it starts no more processes for it. Only after this can the order
     /// before it be fulfilled.
     Settled,
+    /// The grace time of the order that is being fulfilled is over.
+    Insist,
     /// SIGKILL to the shell itself. Answered by [`Report::ShellEnded`].
     KillShell,
     /// Older background processes stay in the present control group; the shell moves to a fresh one, so that the next
     /// command can be told from them. Answered by [`Report::Rotated`].
     Rotate,
-    /// This fork of the shell is the new standby; the one before it is no longer needed and is killed.
+    /// This fork of the shell is the new standby; the one before it is no longer needed and is killed. Answered by
+    /// [`Report::StandbyPlaced`].
     Standby {
         /// The new standby, an adopted child of the supervisor.
-        pid: Option<Pid>,
+        pid: Pid,
     },
+    /// The standby can not do what it was asked to: it is killed with whatever it has forked. Answered by
+    /// [`Report::StandbyEnded`].
+    DismissStandby,
     /// The shell is dead: the standby becomes the shell. Answered by [`Report::Promoted`].
     PromoteStandby,
     /// The shell is dead and no standby is left: start a new one. Answered by [`Report::Started`] or
     /// [`Report::StartFailed`].
     Respawn,
+    /// This adopted child is a background process. Answered by [`Report::Adopted`], and once the standby is where it can
+    /// start the next one, by [`Report::StandbyPlaced`].
+    Adopt {
+        /// Names the process from now on.
+        key: u64,
+        /// Its process, a fork of the standby.
+        pid: Pid,
+        /// The value of [`crate::tree::MARK`] in its environment.
+        mark: String,
+        /// What it may use.
+        limits: Limits,
+    },
+    /// End a background process with its whole tree: `signal` and SIGCONT, and SIGKILL to what is left after `grace_ms`.
+    /// Answered by [`Report::ProcessKilled`].
+    KillProcess {
+        /// Echoed in the answer.
+        id: u64,
+        /// Which process.
+        key: u64,
+        /// First signal.
+        signal: i32,
+        /// Milliseconds until SIGKILL.
+        grace_ms: u64,
+    },
     /// SIGTERM to everything, SIGKILL after `grace_ms`, remove the control group and the scratch directory, exit.
     Shutdown {
         /// Milliseconds until SIGKILL.
@@ -88,6 +119,49 @@ pub enum Report {
     Rotated {
         /// Directory of the new group; `None` when groups are not used or no group could be made.
         group: Option<String>,
+    },
+    /// The standby can start a background process: where groups are used it waits in the group of that process.
+    StandbyPlaced {
+        /// Which standby.
+        standby: Pid,
+    },
+    /// The standby has ended by itself, or was killed by somebody else.
+    StandbyEnded {
+        /// Which standby.
+        standby: Pid,
+    },
+    /// Answer to [`Order::Adopt`]: from now on its end is reported.
+    Adopted {
+        /// From the order.
+        key: u64,
+        /// Who it is; nothing when it has ended already.
+        identity: Option<Identity>,
+        /// Its control group, when groups are used.
+        group: Option<String>,
+        /// Why its limits are not in force.
+        problem: Option<String>,
+    },
+    /// A background process has ended and is reaped. Of its tree somebody may be left.
+    ProcessEnded {
+        /// Which one.
+        key: u64,
+        /// Exit code, when it exited.
+        code: Option<i32>,
+        /// Signal number, when it was killed.
+        signal: Option<i32>,
+        /// Its memory limit was reached.
+        out_of_memory: bool,
+        /// It was asked to end while no program ran in front: an exit code of 0 is not that of one.
+        alone: bool,
+    },
+    /// Answer to [`Order::KillProcess`]: nothing of the tree is left.
+    ProcessKilled {
+        /// From the order.
+        id: u64,
+        /// False when there was nobody to kill.
+        found: bool,
+        /// True when SIGKILL was needed.
+        escalated: bool,
     },
     /// Answer to [`Order::KillForeground`]: no process of the command is left (the shell excepted).
     Killed {

@@ -4,7 +4,7 @@ use nacre_containment::pid::Pid;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// `--host PID --cwd DIR [--group-parent DIR --group-name NAME] [--scratch DIR] -- PROGRAM ARGV0 [ARGUMENT ...]`
+/// `--host PID --cwd DIR [--group-parent DIR --group-name NAME] [--scratch DIR] [--user UID:GID:GROUPS] -- PROGRAM ARGV0 [ARGUMENT ...]`
 pub struct Arguments {
     /// The process whose death ends everything.
     pub host: i32,
@@ -14,6 +14,8 @@ pub struct Arguments {
     pub group: Option<(PathBuf, String)>,
     /// A directory to remove at the end.
     pub scratch: Option<PathBuf>,
+    /// Whom the shell runs as: user, primary group, all groups.
+    pub user: Option<(u32, u32, Vec<u32>)>,
     /// Absolute path of the shell.
     pub program: OsString,
     /// Its argument vector, from argv\[0\] on.
@@ -22,7 +24,7 @@ pub struct Arguments {
 
 /// Reads the command line; the error is one clause without a full stop.
 pub fn parse(mut words: impl Iterator<Item = OsString>) -> Result<Arguments, String> {
-    let (mut host, mut cwd, mut parent, mut name, mut scratch) = (None, None, None, None, None);
+    let (mut host, mut cwd, mut parent, mut name, mut scratch, mut user) = (None, None, None, None, None, None);
     loop {
         let word = words.next().ok_or("`--` and a program are missing")?;
         if word == "--" {
@@ -34,6 +36,7 @@ pub fn parse(mut words: impl Iterator<Item = OsString>) -> Result<Arguments, Str
             Some("--cwd") => cwd = Some(PathBuf::from(value)),
             Some("--group-parent") => parent = Some(PathBuf::from(value)),
             Some("--group-name") => name = value.into_string().ok(),
+            Some("--user") => user = Some(value.to_str().and_then(parse_user).ok_or("--user is not UID:GID:GROUPS")?),
             Some("--scratch") => scratch = Some(PathBuf::from(value)),
             _ => return Err(format!("unknown option {}", word.display())),
         }
@@ -45,7 +48,14 @@ pub fn parse(mut words: impl Iterator<Item = OsString>) -> Result<Arguments, Str
     }
     // The host may be pid 1 of its namespace, so this is a plain number and not a `Pid`: it is watched, never signalled.
     let host = host.filter(|&host: &i32| host > 0).ok_or("--host is missing or not a pid")?;
-    Ok(Arguments { host, cwd: cwd.ok_or("--cwd is missing")?, group: parent.zip(name), scratch, program, argv })
+    Ok(Arguments { host, cwd: cwd.ok_or("--cwd is missing")?, group: parent.zip(name), scratch, user, program, argv })
+}
+
+fn parse_user(text: &str) -> Option<(u32, u32, Vec<u32>)> {
+    let mut parts = text.split(':');
+    let (uid, gid) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+    let groups = parts.next()?.split(',').map(str::parse).collect::<Result<_, _>>().ok()?;
+    Some((uid, gid, groups))
 }
 
 /// A child as `waitpid` reports it.

@@ -1,10 +1,10 @@
 //! The end of a session: everything below this process goes, then the control groups and the scratch directory.
 
+use crate::event_loop::reap;
 use crate::family::Family;
 use crate::hygiene::Setting;
 use nacre_containment::{pidfd, signal};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -17,14 +17,14 @@ const UNKILLABLE: Duration = Duration::from_secs(10);
 ///
 /// Completeness: this process is the subreaper, so whatever loses its parent becomes its child. Killing all descendants
 /// and reaping until there is no child left therefore ends with nothing alive, whoever forked meanwhile.
-pub fn end(family: &Family, setting: &Setting, grace: Duration, scratch: Option<&Path>) -> ! {
+pub fn end(family: &mut Family, setting: &Setting, grace: Duration, scratch: Option<&Path>) -> ! {
     if !grace.is_zero() {
         ask(family, setting, Instant::now() + grace);
     }
     let give_up = Instant::now() + UNKILLABLE;
     loop {
         family.kill_all();
-        let childless = reap();
+        let childless = reap(family, setting);
         if childless && family.remove_groups() || Instant::now() > give_up {
             break;
         }
@@ -36,10 +36,11 @@ pub fn end(family: &Family, setting: &Setting, grace: Duration, scratch: Option<
     std::process::exit(0);
 }
 
-fn ask(family: &Family, setting: &Setting, deadline: Instant) {
+fn ask(family: &mut Family, setting: &Setting, deadline: Instant) {
+    family.processes.about_to_ask(None);
     let mut asked = std::collections::HashSet::new();
     loop {
-        reap();
+        reap(family, setting);
         let left = family.workload();
         let now = Instant::now();
         if left.is_empty() || now >= deadline {
@@ -52,17 +53,6 @@ fn ask(family: &Family, setting: &Setting, deadline: Instant) {
         }
         let longest = if watched.len() == left.len() { deadline - now } else { Duration::from_millis(10) };
         wait_for_change(setting, &watched, longest.min(deadline - now));
-    }
-}
-
-/// Reaps all that has ended; true when no child is left at all.
-fn reap() -> bool {
-    loop {
-        match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
-            Ok(WaitStatus::StillAlive) => return false,
-            Err(nix::errno::Errno::ECHILD) => return true,
-            _ => {}
-        }
     }
 }
 

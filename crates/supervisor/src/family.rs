@@ -1,9 +1,11 @@
-//! Who is who among the session's processes: the shell, its standby, the foreground command, everything else.
+//! Who is who among the session's processes: the shell, its standby, the foreground command, background processes.
 
 use crate::arguments::Arguments;
 use crate::hygiene::Setting;
+use crate::processes::Processes;
 use crate::shell::{self, Failure};
-use nacre_containment::cgroup::Group;
+use nacre_containment::cgroup::{self, Group};
+use nacre_containment::limits::Limits;
 use nacre_containment::pid::Pid;
 use nacre_containment::proc_table::{self, Stat};
 use nacre_containment::signal;
@@ -11,13 +13,34 @@ use std::collections::HashSet;
 use std::path::Path;
 
 /// The session's control groups: one for the session, and inside it one for each stretch of commands that left
-/// background processes behind.
+/// background jobs behind. (Those of background processes are the business of [`Processes`].)
 struct Groups {
     session: Group,
     foreground: Group,
-    /// Groups that older background processes still live in.
+    /// Groups that older background jobs still live in.
     older: Vec<Group>,
     made: u64,
+}
+
+impl Groups {
+    /// Removes the group of the whole sandbox, if this was the last session in it. It is ours when it is called so; it
+    /// stays when another session is in it. Always true.
+    fn leave_parent(&self) -> bool {
+        let sandbox = self.session.path().parent().filter(|path| cgroup::is_of_sandbox(path));
+        sandbox.is_none_or(|path| std::fs::remove_dir(path).is_ok() || path.exists())
+    }
+}
+
+/// Whom a reaped child has been.
+pub enum Reaped {
+    /// The session's shell.
+    Shell,
+    /// The standby.
+    Standby,
+    /// A background process.
+    Process(u64),
+    /// An orphan that nobody asked about.
+    Orphan,
 }
 
 /// Everything the supervisor knows about its processes.
@@ -25,7 +48,10 @@ pub struct Family {
     own: Pid,
     /// The session's shell; `None` between its death and the next one, since a reaped pid means nothing any more.
     pub shell: Option<Pid>,
-    standby: Option<Pid>,
+    /// A fork of the shell that waits.
+    pub standby: Option<Pid>,
+    /// What was started in the background by name.
+    pub processes: Processes,
     groups: Option<Groups>,
 }
 
@@ -55,7 +81,12 @@ impl Family {
                 }
             })?;
         let own = Pid::new(std::process::id() as i32).expect("a supervisor is never init");
-        Ok(Self { own, shell: Some(shell), standby: None, groups })
+        Ok(Self { own, shell: Some(shell), standby: None, processes: Processes::default(), groups })
+    }
+
+    /// This process.
+    pub fn own(&self) -> Pid {
+        self.own
     }
 
     /// Directory of the group that foreground commands run in.
@@ -69,7 +100,8 @@ impl Family {
         groups.older.retain(|group| group.remove().is_err());
         let Ok(fresh) = Group::create(groups.session.path(), &format!("fg-{}", groups.made)) else { return };
         groups.made += 1;
-        for pid in self.shell.into_iter().chain(self.standby) {
+        let standby = self.standby.filter(|_| !self.processes.shelter_standby());
+        for pid in self.shell.into_iter().chain(standby) {
             let _ = fresh.add(pid);
         }
         let before = std::mem::replace(&mut groups.foreground, fresh);
@@ -79,10 +111,51 @@ impl Family {
     }
 
     /// Replaces the standby. The old one is our own unreaped child, so its number is still its own.
-    pub fn set_standby(&mut self, pid: Option<Pid>) {
-        if let Some(old) = std::mem::replace(&mut self.standby, pid) {
-            let _ = signal::send_to_child(old, libc::SIGKILL);
+    ///
+    /// Its end is waited for. Both wait for a byte on the same pipe, and a process that has been sent SIGKILL but has not
+    /// run since is still in the kernel's queue of readers: it would take the byte that wakes the new one, and die with it.
+    ///
+    /// False when the new one may have been killed, and reaped as somebody unknown, before the host's word of it was here:
+    /// its number may be anybody's by now, so the old one is kept. One that is still there can only be reaped after this.
+    pub fn set_standby(&mut self, pid: Pid) -> bool {
+        if Stat::read(pid).is_none_or(|stat| stat.session != self.own.raw()) {
+            return false;
         }
+        if let Some(old) = self.standby.replace(pid) {
+            end(old);
+        }
+        self.place_standby();
+        true
+    }
+
+    /// Kills the standby and its forks that are not born yet.
+    pub fn dismiss_standby(&mut self) -> Option<Pid> {
+        let standby = self.standby.take()?;
+        let unborn = proc_table::descendants(&[standby], &HashSet::new());
+        end(standby);
+        unborn.iter().for_each(|stat| drop(signal::send_to(stat.identity, libc::SIGKILL)));
+        self.processes.abandon_nursery();
+        Some(standby)
+    }
+
+    /// Puts the standby where the next background process is to be born.
+    pub fn place_standby(&mut self) -> Option<Pid> {
+        let standby = self.standby?;
+        self.processes.place(standby, self.groups.as_ref().map(|groups| groups.session.path()));
+        Some(standby)
+    }
+
+    /// Puts a background process under its limits.
+    pub fn limit(&self, key: u64, limits: &Limits) -> Result<(), String> {
+        if limits.is_empty() {
+            return Ok(());
+        }
+        let group = self.processes.tree(key).and_then(|tree| tree.group.as_ref());
+        let (Some(group), Some(groups)) = (group, &self.groups) else {
+            return Err("it has no control group of its own".into());
+        };
+        limits.enable_below(groups.session.path())?;
+        limits.apply(group).map_err(|error| format!("its control group does not take them: {error}"))
     }
 
     /// The standby, if it lives, becomes the shell, in the present foreground group.
@@ -104,25 +177,30 @@ impl Family {
         Ok(shell)
     }
 
-    /// Takes note that a child has been reaped: from here on its pid may belong to anybody. True when it was the shell.
-    pub fn reaped(&mut self, pid: Pid) -> bool {
+    /// Takes note that a child has been reaped: from here on its pid may belong to anybody.
+    pub fn reaped(&mut self, pid: Pid) -> Reaped {
         if self.standby == Some(pid) {
             self.standby = None;
+            return Reaped::Standby;
         }
-        let was_shell = self.shell == Some(pid);
-        if was_shell {
+        if self.shell == Some(pid) {
             self.shell = None;
+            return Reaped::Shell;
         }
-        was_shell
+        self.processes.reaped(pid).map_or(Reaped::Orphan, Reaped::Process)
     }
 
     /// The processes of the foreground command: the members of its group, or, without groups, every descendant that is
-    /// not below one of the `spare` roots. The shell and its standby are never among them.
+    /// neither below one of the `spare` roots nor a background process's. The shell and its standby are never among them.
     pub fn foreground(&self, spare: &[Pid]) -> Vec<Stat> {
         let keep: HashSet<Pid> = spare.iter().copied().chain(self.standby).collect();
-        let listed = match self.groups.as_ref().and_then(|groups| groups.foreground.members().ok()) {
+        let listed: Vec<Stat> = match self.groups.as_ref().and_then(|groups| groups.foreground.members().ok()) {
             Some(members) => members.into_iter().filter(|pid| !keep.contains(pid)).filter_map(Stat::read).collect(),
-            None => proc_table::descendants(&[self.own], &keep),
+            None => {
+                let keep = keep.into_iter().chain(self.processes.roots()).collect();
+                let below = proc_table::descendants(&[self.own], &keep);
+                below.into_iter().filter(|stat| !self.processes.own(stat)).collect()
+            }
         };
         listed.into_iter().filter(|stat| Some(stat.identity.pid) != self.shell && stat.is_running()).collect()
     }
@@ -155,6 +233,12 @@ impl Family {
 
     /// Removes the session's groups; they must be empty.
     pub fn remove_groups(&self) -> bool {
-        self.groups.as_ref().is_none_or(|groups| groups.session.remove().is_ok())
+        self.groups.as_ref().is_none_or(|groups| groups.session.remove().is_ok() && groups.leave_parent())
     }
+}
+
+/// Kills a child that has not been reaped, and waits until it has ended.
+fn end(child: Pid) {
+    let _ = signal::send_to_child(child, libc::SIGKILL);
+    let _ = nix::sys::wait::waitpid(nix::unistd::Pid::from_raw(child.raw()), None);
 }

@@ -1,6 +1,6 @@
 //! What the supervisor does to itself before it starts anything: session, subreaper, signals, descriptors, lifelines.
 
-use nacre_containment::{pid::Pid, pidfd};
+use nacre_containment::pidfd;
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use std::fs::File;
@@ -27,7 +27,7 @@ pub struct Setting {
 pub fn prepare(host: i32) -> io::Result<Setting> {
     nix::unistd::setsid()?;
     nix::sys::prctl::set_child_subreaper(true)?;
-    let children = block_signals()?;
+    let children = block_signals(&[libc::SIGCHLD])?;
     let null = File::options().read(true).write(true).open("/dev/null")?;
     let control = take(0, &null)?;
     let shell_output = (take(1, &null)?, take(2, &null)?);
@@ -39,7 +39,7 @@ pub fn prepare(host: i32) -> io::Result<Setting> {
         children.as_raw_fd(),
     ]);
     std::env::set_current_dir("/")?;
-    let host_fd = Pid::new(host).and_then(|pid| pidfd::open(pid).ok());
+    let host_fd = pidfd::open_to_watch(host).ok();
     // The host may have died before the pidfd was opened; then we have been given another parent already.
     if nix::unistd::getppid().as_raw() != host {
         return Err(io::Error::other("the host has ended"));
@@ -47,10 +47,26 @@ pub fn prepare(host: i32) -> io::Result<Setting> {
     Ok(Setting { control, host: host_fd, children, shell_output, null })
 }
 
-/// Blocks every signal: SIGCHLD is read from a descriptor, and no stray SIGTERM, SIGHUP or SIGINT (a user's
+/// Blocks every signal. Those that count are read from a descriptor, and no stray SIGTERM, SIGHUP or SIGINT (a user's
 /// `kill $PPID`, a closing terminal) may end the process that has to clean up. Dispositions are set to default, since a
 /// child inherits ignored signals and SIGCHLD ignored would make the kernel reap behind our back.
-fn block_signals() -> io::Result<SignalFd> {
+pub fn block_signals(read: &[i32]) -> io::Result<SignalFd> {
+    reset_signals()?;
+    SigSet::all().thread_block()?;
+    // SAFETY: the set is initialised before it is used; numbers that are no signals are refused without effect.
+    let read = unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&mut set);
+        for signal in read {
+            libc::sigaddset(&mut set, *signal);
+        }
+        SigSet::from_sigset_t_unchecked(set)
+    };
+    Ok(SignalFd::with_flags(&read, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?)
+}
+
+/// Sets every signal to its default action.
+pub fn reset_signals() -> io::Result<()> {
     for signal in Signal::iterator() {
         if !matches!(signal, Signal::SIGKILL | Signal::SIGSTOP) {
             // SAFETY: sets a default disposition; no handler runs code of ours.
@@ -58,10 +74,7 @@ fn block_signals() -> io::Result<SignalFd> {
         }
     }
     default_internal_signals();
-    SigSet::all().thread_block()?;
-    let mut chld = SigSet::empty();
-    chld.add(Signal::SIGCHLD);
-    Ok(SignalFd::with_flags(&chld, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?)
+    Ok(())
 }
 
 /// The two signals that the C library keeps to itself (32 and 33): its posix_spawn leaves them ignored in the child, and
@@ -76,7 +89,7 @@ fn default_internal_signals() {
 }
 
 /// Moves a standard descriptor to a high close-on-exec number and leaves `/dev/null` in its place.
-fn take(number: i32, null: &File) -> io::Result<OwnedFd> {
+pub fn take(number: i32, null: &File) -> io::Result<OwnedFd> {
     // SAFETY: fcntl and dup2 on descriptors that are open; the duplicate is new and owned here alone.
     unsafe {
         let moved = libc::fcntl(number, libc::F_DUPFD_CLOEXEC, 10);
@@ -88,7 +101,7 @@ fn take(number: i32, null: &File) -> io::Result<OwnedFd> {
 }
 
 /// Closes what leaked in from a host that opened something without close-on-exec.
-fn close_inherited(keep: &[i32]) {
+pub fn close_inherited(keep: &[i32]) {
     let Ok(entries) = std::fs::read_dir("/proc/self/fd") else { return };
     let open: Vec<i32> = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
     for fd in open.into_iter().filter(|fd| *fd > 2 && !keep.contains(fd)) {

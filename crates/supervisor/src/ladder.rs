@@ -1,15 +1,17 @@
-//! The kill ladder of a foreground command: interrupt the shell, ask its processes to end, insist after the grace time.
+//! The kill ladder: ask everybody to end, insist after the grace time, until nobody is left.
 //!
-//! The order matters. The shell is interrupted *first*, so that it does not go on with the next command of the list when
-//! the present one dies. Then every process of the command gets the signal and SIGCONT (a stopped process can not act on
-//! SIGTERM). A process that forks while it is being killed is found by looking again each time one of them has ended; the
-//! ladder is finished only when a look finds nobody, and when that look was taken after the shell had settled: an
-//! interrupt that reaches the shell while it forks takes effect only after the fork.
+//! The order matters. For a foreground command the shell is interrupted *first*, so that it does not go on with the next
+//! command of the list when the present one dies. Then every process gets the signal and SIGCONT (a stopped process can
+//! not act on SIGTERM). A process that forks while it is being killed is found by looking again each time one of them
+//! has ended; the ladder is finished only when a look finds nobody, and, for a foreground command, when that look was
+//! taken after the shell had settled: an interrupt that reaches the shell while it forks takes effect only after the
+//! fork.
 
 use crate::family::Family;
+use crate::target::Target;
 use nacre_containment::cgroup::Group;
 use nacre_containment::pid::{Identity, Pid};
-use nacre_containment::{pidfd, signal};
+use nacre_containment::{pidfd, proc_table, signal};
 use std::collections::HashSet;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
@@ -18,14 +20,12 @@ use std::time::{Duration, Instant};
 pub struct Plan {
     /// From the order.
     pub id: u64,
+    /// What.
+    pub target: Target,
     /// First signal.
     pub signal: i32,
     /// Time until SIGKILL.
     pub grace: Duration,
-    /// Roots of older trees.
-    pub spare: Vec<Pid>,
-    /// A trap of the user's runs when the shell ends.
-    pub last_words: bool,
 }
 
 /// One run of the ladder.
@@ -35,22 +35,37 @@ pub struct Ladder {
     deadline: Instant,
     killing: bool,
     settled: bool,
+    found: bool,
     signalled: HashSet<Identity>,
     watched: Vec<OwnedFd>,
     blind: bool,
+    /// At the last look some were forks of the shell that may not have taken the signal.
+    unsure: bool,
     /// The control group that was killed as a whole.
     doomed: Option<Group>,
 }
 
-/// How often to look for what the shell may still start.
+/// How often to look for what may still be started.
 const UNSETTLED_LOOK: Duration = Duration::from_millis(5);
 /// For how long to look so often in any case: a fork takes a moment until it is a program of its own.
 const UNSETTLED_TIME: Duration = Duration::from_millis(60);
 
+/// How often to ask forks of the shell again after that.
+const UNSURE_LOOK: Duration = Duration::from_millis(50);
+
+/// How a ladder has ended.
+pub struct Outcome {
+    /// There was somebody.
+    pub found: bool,
+    /// SIGKILL was needed.
+    pub escalated: bool,
+}
+
 impl Ladder {
-    /// Interrupts the shell and takes the first look.
+    /// Takes the first look, after the shell has been interrupted when it is its command that is to end.
     pub fn start(plan: Plan, family: &Family) -> Self {
-        if let Some(shell) = family.shell {
+        let is_process = matches!(plan.target, Target::Process { .. });
+        if let Some(shell) = family.shell.filter(|_| !is_process) {
             let _ = signal::send_to_child(shell, signal::INTERRUPT);
             let _ = signal::send_to_child(shell, libc::SIGCONT);
         }
@@ -60,10 +75,12 @@ impl Ladder {
             begun: Instant::now(),
             deadline,
             killing: false,
-            settled: false,
+            settled: is_process,
+            found: false,
             signalled: HashSet::new(),
             watched: Vec::new(),
             blind: false,
+            unsure: false,
             doomed: None,
         };
         ladder.send(family, |_| true);
@@ -75,25 +92,37 @@ impl Ladder {
         self.plan.id
     }
 
+    /// True when it ends the foreground command.
+    pub fn is_foreground(&self) -> bool {
+        matches!(self.plan.target, Target::Foreground { .. })
+    }
+
     /// The shell starts nothing more for the command.
     pub fn settle(&mut self) {
         self.settled = true;
     }
 
-    /// Looks again. `Some(escalated)` when nobody is left.
-    pub fn step(&mut self, family: &mut Family) -> Option<bool> {
+    /// The grace time is over.
+    pub fn insist(&mut self) {
+        self.deadline = self.deadline.min(Instant::now());
+    }
+
+    /// Looks again. `Some` when nobody is left.
+    pub fn step(&mut self, family: &mut Family) -> Option<Outcome> {
         if !self.killing && Instant::now() >= self.deadline && !self.nobody_left(family) {
             self.killing = true;
             self.plan.signal = libc::SIGKILL;
             self.signalled.clear();
-            self.doomed = family.kill_foreground_group();
+            self.doomed = self.plan.target.kill_group(family);
         }
         // What the shell itself starts meanwhile belongs to the user's EXIT trap, when there is one: it may clean up until
         // the grace time is over.
         let shell = family.shell.map(Pid::raw);
-        let spares_new = self.plan.last_words && !self.settled && !self.killing;
+        let last_words = matches!(self.plan.target, Target::Foreground { last_words: true, .. });
+        let spares_new = last_words && !self.settled && !self.killing;
         self.send(family, |parent| !spares_new || Some(parent) != shell);
-        (self.settled && self.nobody_left(family)).then_some(self.killing)
+        let over = self.settled && self.nobody_left(family);
+        over.then_some(Outcome { found: self.found, escalated: self.killing })
     }
 
     /// When to look again although no watched process has ended.
@@ -103,6 +132,8 @@ impl Ladder {
             Duration::from_millis(1)
         } else if self.blind || !self.settled || self.begun.elapsed() < UNSETTLED_TIME {
             until_deadline.min(UNSETTLED_LOOK)
+        } else if self.unsure {
+            until_deadline.min(UNSURE_LOOK)
         } else {
             until_deadline
         }
@@ -110,7 +141,7 @@ impl Ladder {
 
     fn nobody_left(&self, family: &Family) -> bool {
         let doomed = self.doomed.as_ref().and_then(|group| group.members().ok());
-        doomed.is_none_or(|members| members.is_empty()) && family.foreground(&self.plan.spare).is_empty()
+        doomed.is_none_or(|members| members.is_empty()) && self.plan.target.members(family).is_empty()
     }
 
     /// Descriptors that become readable when a signalled process has ended.
@@ -121,7 +152,9 @@ impl Ladder {
     fn send(&mut self, family: &Family, wanted: impl Fn(i32) -> bool) {
         self.watched.clear();
         self.blind = false;
-        for stat in family.foreground(&self.plan.spare) {
+        self.unsure = false;
+        for stat in self.plan.target.members(family) {
+            self.found = true;
             match pidfd::open(stat.identity.pid) {
                 Ok(fd) => self.watched.push(fd),
                 Err(_) => self.blind = true,
@@ -129,9 +162,13 @@ impl Ladder {
             if self.signalled.contains(&stat.identity) || !wanted(stat.parent) {
                 continue;
             }
-            // A fork of the shell that has not exec'd yet still has the shell's handlers, which may swallow the signal: it
-            // is asked again at the next look.
-            if !is_fork_of(stat.identity.pid, family.shell) {
+            // A fork of a shell that is no program yet has the shell's handlers for a moment, which may swallow the signal: it
+            // is asked again, for as long as that takes on a busy machine. A subshell has handlers of its own or none, and is
+            // asked once: a trap of the user's is to run once.
+            let of = self.plan.target.shell(family);
+            if of.is_some_and(|shell| proc_table::is_unsettled_fork_of(&stat, shell, self.plan.signal)) {
+                self.unsure = true;
+            } else {
                 self.signalled.insert(stat.identity);
             }
             let _ = signal::send_to(stat.identity, self.plan.signal);
@@ -140,10 +177,4 @@ impl Ladder {
             }
         }
     }
-}
-
-/// True for a copy of the shell's process image: its command line is still the shell's.
-fn is_fork_of(pid: Pid, shell: Option<Pid>) -> bool {
-    let command_line = |pid: Pid| std::fs::read(format!("/proc/{pid}/cmdline")).ok().filter(|line| !line.is_empty());
-    shell.and_then(command_line).is_some_and(|line| command_line(pid) == Some(line))
 }

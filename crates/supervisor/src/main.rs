@@ -7,20 +7,34 @@
 //!
 //! It has one thread, allocates little, and is never on the path of an ordinary command: the host and the shell talk
 //! over pipes of their own.
+//!
+//! With `--job` it is the supervisor of a durable job instead, which outlives the host: see [`job`].
 
 mod arguments;
 mod ending;
 mod event_loop;
 mod family;
 mod hygiene;
+mod job;
 mod ladder;
+mod processes;
 mod shell;
+mod target;
+mod terminal;
 
 use nacre_containment::wire::{self, Report};
 use std::os::fd::AsFd;
 
 fn main() {
-    let arguments = match arguments::parse(std::env::args_os().skip(1)) {
+    let words: Vec<std::ffi::OsString> = std::env::args_os().skip(1).collect();
+    if let Some(error) = terminal::become_program(&words) {
+        eprintln!("nacre: the terminal can not be used: {error}");
+        std::process::exit(126);
+    }
+    if words == ["--job"] {
+        job::run();
+    }
+    let arguments = match arguments::parse(words.into_iter()) {
         Ok(arguments) => arguments,
         Err(problem) => {
             eprintln!("nacre-supervisor: {problem}. This program is started by nacre, not by hand.");

@@ -24,11 +24,12 @@ impl Failure {
     }
 }
 
-const STEPS: [&str; 4] = [
+const STEPS: [&str; 5] = [
     "cannot prepare the shell",
     "cannot join the control group",
     "cannot enter the working directory",
     "cannot run the shell",
+    "cannot become the user of",
 ];
 
 /// Starts the shell in `group`, in its own process group (so that a `kill 0` in a command never reaches us), with all
@@ -54,6 +55,7 @@ pub fn start(arguments: &Arguments, setting: &Setting, group: Option<&Group>, cw
         argv: &argv_pointers,
         cwd: &directory,
         group: directory_of_group.as_ref().map(|file| file.as_raw_fd()),
+        user: arguments.user.as_ref(),
         input: setting.null.as_raw_fd(),
         output: setting.shell_output.0.as_raw_fd(),
         error: setting.shell_output.1.as_raw_fd(),
@@ -89,7 +91,7 @@ pub fn start(arguments: &Arguments, setting: &Setting, group: Option<&Group>, cw
 const CLONE_INTO_CGROUP: u64 = 1 << 33;
 
 /// Forks, into the group where the kernel can do that; says whether it did. In the child the pid is 0.
-fn fork_into(group: Option<i32>) -> (libc::pid_t, bool) {
+pub fn fork_into(group: Option<i32>) -> (libc::pid_t, bool) {
     if let Some(group) = group {
         // SAFETY: all zeroes is a valid `clone_args`.
         let mut arguments: libc::clone_args = unsafe { std::mem::zeroed() };
@@ -113,6 +115,7 @@ struct Plan<'a> {
     cwd: &'a CString,
     /// Descriptor of the control group's directory.
     group: Option<i32>,
+    user: Option<&'a (u32, u32, Vec<u32>)>,
     input: i32,
     output: i32,
     error: i32,
@@ -126,7 +129,6 @@ impl Plan<'_> {
             let mut none: libc::sigset_t = std::mem::zeroed();
             libc::sigemptyset(&mut none);
             let ready = libc::setpgid(0, 0) == 0
-                && libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) == 0
                 && libc::dup2(self.input, 0) == 0
                 && libc::dup2(self.output, 1) == 1
                 && libc::dup2(self.error, 2) == 2
@@ -140,6 +142,13 @@ impl Plan<'_> {
                     return (1, errno());
                 }
             }
+            if !self.user.is_none_or(|(uid, gid, groups)| become_user(*uid, *gid, groups)) {
+                return (4, errno());
+            }
+            // After the change of user, which takes the setting back (prctl(2)).
+            if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) != 0 {
+                return (0, errno());
+            }
             if libc::chdir(self.cwd.as_ptr()) != 0 {
                 return (2, errno());
             }
@@ -149,16 +158,31 @@ impl Plan<'_> {
     }
 }
 
-fn errno() -> i32 {
+/// Gives up every privilege for good: groups first, since only root can set them, the user last; and no set-user-ID
+/// program brings any back.
+///
+/// # Safety
+/// To be called between fork and exec: system calls only.
+pub unsafe fn become_user(uid: u32, gid: u32, groups: &[u32]) -> bool {
+    // SAFETY: the list outlives the call, and its length is its own.
+    unsafe {
+        libc::setgroups(groups.len(), groups.as_ptr()) == 0
+            && libc::setresgid(gid, gid, gid) == 0
+            && libc::setresuid(uid, uid, uid) == 0
+            && libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+    }
+}
+
+pub fn errno() -> i32 {
     io::Error::last_os_error().raw_os_error().unwrap_or(0)
 }
 
 /// Words of a command line can not hold NUL: they came through exec.
-fn c_string(bytes: &[u8]) -> CString {
+pub fn c_string(bytes: &[u8]) -> CString {
     CString::new(bytes).expect("arguments that came through exec hold no NUL")
 }
 
-fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+pub fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     let mut fds = [0; 2];
     // SAFETY: pipe2 fills two descriptors that nobody else owns.
     unsafe {

@@ -1,0 +1,47 @@
+//! The lock on a job's directory (flock(2)): held by the job's supervisor for as long as it lives.
+//!
+//! The kernel drops it with the process, however that ends. So it tells a directory that somebody is still putting
+//! together from one that was left behind, and a live job from a dead one where `meta.json` can not be used: because it
+//! was damaged, or because it comes from another pid namespace.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::path::Path;
+
+/// Takes the lock of a directory for oneself; `None` when somebody has it.
+pub fn take(directory: &Path) -> io::Result<Option<File>> {
+    let file = File::open(directory)?;
+    Ok(flock(&file, libc::LOCK_EX)?.then_some(file))
+}
+
+/// True when a supervisor holds it. Those who ask share the lock for that moment, and so never take each other for one.
+pub fn is_held(directory: &Path) -> bool {
+    File::open(directory).is_ok_and(|file| matches!(flock(&file, libc::LOCK_SH), Ok(false)))
+}
+
+fn flock(file: &File, kind: i32) -> io::Result<bool> {
+    // SAFETY: a plain call on an open descriptor.
+    if unsafe { libc::flock(file.as_raw_fd(), kind | libc::LOCK_NB) } == 0 {
+        return Ok(true);
+    }
+    match io::Error::last_os_error() {
+        error if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+        error => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_held_until_the_holder_is_gone() {
+        let directory = tempfile::tempdir().unwrap();
+        assert!(!is_held(directory.path()));
+        let held = take(directory.path()).unwrap().unwrap();
+        assert!(is_held(directory.path()) && take(directory.path()).unwrap().is_none());
+        drop(held);
+        assert!(!is_held(directory.path()));
+    }
+}

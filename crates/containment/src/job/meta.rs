@@ -1,0 +1,183 @@
+//! `meta.json`: who a job is.
+//!
+//! The first eight fields are shared with an existing package; the others are ours and may be missing in what is read.
+
+use crate::limits::Limits;
+use crate::pid::{Identity, Pid};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+/// The version of the format that is written here.
+pub const VERSION: u32 = 1;
+
+/// See the module.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Meta {
+    /// The name of the directory.
+    pub job_id: String,
+    /// The process group that gets signals: that of our supervisor, which passes SIGTERM on to the whole tree.
+    pub pgid: Pid,
+    /// As given at the start; for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process_name: Option<String>,
+    /// Absolute.
+    pub output_file: PathBuf,
+    /// Absolute.
+    pub exit_file: PathBuf,
+    /// Absolute.
+    pub dir: PathBuf,
+    /// ISO 8601.
+    #[serde(default)]
+    pub created_at: String,
+    /// A number of ours; whatever others write.
+    #[serde(default)]
+    pub version: serde_json::Value,
+    /// The fields that are ours.
+    #[serde(flatten)]
+    pub own: Option<Own>,
+}
+
+/// What only nacre writes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Own {
+    /// The supervisor.
+    pub pid: Pid,
+    /// Its start in clock ticks since boot.
+    pub start_time: u64,
+    /// Which boot.
+    pub boot_id: String,
+    /// In which pid namespace the numbers mean something.
+    pub pid_namespace: String,
+    /// The command itself, a child of the supervisor.
+    pub command_pid: Pid,
+    /// Directory of the control group, when one is used.
+    pub cgroup: Option<PathBuf>,
+    /// As shown.
+    pub command: String,
+    /// Absolute.
+    pub cwd: PathBuf,
+    /// Milliseconds.
+    pub timeout_ms: Option<u64>,
+    /// Milliseconds between SIGTERM and SIGKILL, unless a cancel says otherwise.
+    pub grace_ms: u64,
+    /// What it may use.
+    pub limits: Limits,
+    /// Descriptors of each process.
+    pub open_files: Option<u64>,
+}
+
+impl Meta {
+    /// Reads the file's text. One that is cut off, or belongs to another directory, is none: whoever wrote it renamed it
+    /// into place as a whole.
+    pub fn parse(text: &[u8], id: &str) -> Option<Self> {
+        let meta: Self = serde_json::from_slice(text).ok()?;
+        (meta.job_id == id).then_some(meta)
+    }
+
+    /// Reads it from a job's directory.
+    pub fn read(directory: &Path) -> Option<Self> {
+        let id = directory.file_name()?.to_str()?;
+        Self::parse(&std::fs::read(directory.join(super::layout::META)).ok()?, id)
+    }
+}
+
+impl Own {
+    /// The supervisor, for ever.
+    pub fn identity(&self) -> Identity {
+        Identity { pid: self.pid, start_ticks: self.start_time }
+    }
+
+    /// True when the pids in it were given out by this system since it was started.
+    pub fn is_of_this_boot(&self) -> bool {
+        self.boot_id == boot_id()
+    }
+
+    /// True when the pids in it mean what they mean to this process.
+    pub fn is_of_this_namespace(&self) -> bool {
+        self.pid_namespace == pid_namespace()
+    }
+}
+
+/// Names this boot of the system (random(4)); empty where it can not be read.
+pub fn boot_id() -> &'static str {
+    static ID: OnceLock<String> = OnceLock::new();
+    ID.get_or_init(|| {
+        let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+        text.trim().to_string()
+    })
+}
+
+/// Names the pid namespace of this process (namespaces(7)), like `pid:[4026531836]`.
+pub fn pid_namespace() -> &'static str {
+    static ID: OnceLock<String> = OnceLock::new();
+    ID.get_or_init(|| {
+        std::fs::read_link("/proc/self/ns/pid").map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> Meta {
+        Meta {
+            job_id: "j".into(),
+            pgid: Pid::new(40).unwrap(),
+            process_name: Some("build".into()),
+            output_file: "/r/j/output.log".into(),
+            exit_file: "/r/j/exit".into(),
+            dir: "/r/j".into(),
+            created_at: "2024-01-01T00:00:00.000Z".into(),
+            version: VERSION.into(),
+            own: Some(Own {
+                pid: Pid::new(40).unwrap(),
+                start_time: 7,
+                boot_id: boot_id().into(),
+                pid_namespace: pid_namespace().into(),
+                command_pid: Pid::new(41).unwrap(),
+                cgroup: None,
+                command: "make".into(),
+                cwd: "/".into(),
+                timeout_ms: None,
+                grace_ms: 5000,
+                limits: Limits::default(),
+                open_files: None,
+            }),
+        }
+    }
+
+    #[test]
+    fn the_shared_fields_have_the_shared_names() {
+        let text = serde_json::to_string(&sample()).unwrap();
+        for name in ["jobId", "pgid", "processName", "outputFile", "exitFile", "dir", "createdAt", "version", "bootId"]
+        {
+            assert!(text.contains(&format!("\"{name}\":")), "{name} in {text}");
+        }
+        assert_eq!(Meta::parse(text.as_bytes(), "j"), Some(sample()));
+        assert!(sample().own.unwrap().is_of_this_boot());
+    }
+
+    #[test]
+    fn a_file_without_fields_of_ours_is_readable() {
+        let text = br#"{"jobId":"j","pgid":7,"processName":"p","outputFile":"/r/j/output.log","exitFile":"/r/j/exit",
+            "dir":"/r/j","createdAt":"2024-01-01T00:00:00.000Z","version":"1.2"}"#;
+        let meta = Meta::parse(text, "j").unwrap();
+        assert_eq!((meta.pgid.raw(), meta.own), (7, None));
+    }
+
+    #[test]
+    fn what_was_cut_off_or_names_a_process_that_must_not_be_signalled_is_none() {
+        let whole = serde_json::to_vec(&sample()).unwrap();
+        for length in 0..whole.len() {
+            assert_eq!(Meta::parse(&whole[..length], "j"), None);
+        }
+        assert_eq!(Meta::parse(&whole, "another"), None);
+        for pgid in ["0", "1", "-1", "-5", "1e9", "\"7\"", "4294967297"] {
+            let text = format!(r#"{{"jobId":"j","pgid":{pgid},"outputFile":"o","exitFile":"e","dir":"d"}}"#);
+            assert_eq!(Meta::parse(text.as_bytes(), "j"), None, "{pgid}");
+        }
+    }
+}

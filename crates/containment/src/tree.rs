@@ -1,0 +1,91 @@
+//! Who belongs to a background process: it, what it has started, and what those have started.
+//!
+//! With a control group the kernel keeps the list. Without one it is put together from three signs, each of which
+//! survives what the others do not: descent (lost when a parent ends), the process group (lost by `setsid`), and a
+//! variable in the environment (not there in a fork that has not executed anything, and lost by `env -i`). Orphans are
+//! looked for below the guardian, the subreaper that adopts them.
+
+use crate::cgroup::Group;
+use crate::pid::{Identity, Pid};
+use crate::proc_table::{self, Stat};
+use std::collections::HashSet;
+use std::fs;
+
+/// The variable that marks a process's descendants where there are no control groups.
+pub const MARK: &str = "NACRE_PROCESS";
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub struct Tree {
+    /// The process itself.
+    pub root: Identity,
+    /// Its control group, when it has one of its own.
+    pub group: Option<Group>,
+    /// The value of [`MARK`] in its environment.
+    pub mark: String,
+    /// The subreaper above it.
+    pub guardian: Pid,
+}
+
+impl Tree {
+    /// Everybody who runs now; zombies are left out. `spare` is never among them: a fork of the shell that is about to
+    /// start the next process waits in the group until it is moved.
+    pub fn members(&self, spare: Option<Pid>) -> Vec<Stat> {
+        let listed: Vec<Stat> = match self.group.as_ref().map(Group::members) {
+            Some(Ok(members)) => members.into_iter().filter_map(Stat::read).collect(),
+            // The group has been removed: it was empty.
+            Some(Err(_)) => Vec::new(),
+            None => self.search(),
+        };
+        listed.into_iter().filter(|stat| Some(stat.identity.pid) != spare && stat.is_running()).collect()
+    }
+
+    fn search(&self) -> Vec<Stat> {
+        let below = proc_table::descendants(&[self.guardian], &HashSet::new());
+        let mut members: HashSet<Pid> =
+            below.iter().filter(|stat| self.shows_mark(stat)).map(|stat| stat.identity.pid).collect();
+        let roots: Vec<Pid> = members.iter().copied().collect();
+        members.extend(proc_table::descendants(&roots, &HashSet::new()).iter().map(|stat| stat.identity.pid));
+        below.into_iter().filter(|stat| members.contains(&stat.identity.pid)).collect()
+    }
+
+    /// True for the process itself and for whatever carries one of its signs.
+    pub fn shows_mark(&self, stat: &Stat) -> bool {
+        stat.identity == self.root || stat.group == self.root.pid.raw() || carries(stat.identity.pid, &self.mark)
+    }
+}
+
+fn carries(pid: Pid, mark: &str) -> bool {
+    let wanted = format!("{MARK}={mark}");
+    fs::read(format!("/proc/{pid}/environ"))
+        .is_ok_and(|environ| environ.split(|&byte| byte == 0).any(|variable| variable == wanted.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::process::CommandExt;
+    use std::process::Command;
+
+    #[test]
+    fn a_marked_process_is_found_wherever_it_went() {
+        let own = Pid::new(std::process::id() as i32).unwrap();
+        let mark = format!("test-{own}");
+        let mut root = Command::new("sleep").arg("60").process_group(0).spawn().unwrap();
+        let mut marked = Command::new("sleep").arg("60").env(MARK, &mark).process_group(0).spawn().unwrap();
+        let mut other = Command::new("sleep").arg("60").process_group(0).spawn().unwrap();
+        let pid = |child: &std::process::Child| Pid::new(child.id() as i32).unwrap();
+        let tree = Tree { root: Stat::read(pid(&root)).unwrap().identity, group: None, mark, guardian: own };
+        // A child shows its new environment once it has executed its program.
+        let found = || -> Vec<Pid> { tree.members(None).iter().map(|stat| stat.identity.pid).collect() };
+        while !found().contains(&pid(&marked)) {
+            std::thread::yield_now();
+        }
+        assert!(found().contains(&pid(&root)) && !found().contains(&pid(&other)));
+        for child in [&mut root, &mut marked, &mut other] {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+        assert!(found().is_empty());
+    }
+}

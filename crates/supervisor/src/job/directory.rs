@@ -1,0 +1,191 @@
+//! A job's directory: put together under another name, under lock, and renamed into place as a whole.
+//!
+//! So a job that can be seen is complete, whenever and whoever is killed; what is left of a start that was cut short is
+//! swept away by the next one of that id, or by the next listing.
+
+use nacre_containment::job::layout::{END, END_ROOM, EXIT, EXIT_ROOM, META, OUTPUT, STDIN, unfinished};
+use nacre_containment::job::lock;
+use nacre_containment::job::meta::Meta;
+use nacre_containment::job::record::{End, ROOM_BYTES};
+use nacre_containment::job::request::{Refusal, Request};
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// Why a job is not started.
+pub type Refused = (Refusal, String);
+
+/// See the module.
+pub struct Directory {
+    root: PathBuf,
+    /// Where it is now.
+    path: PathBuf,
+    /// Where it will be, and is once it has been published.
+    place: PathBuf,
+    /// Room for the records.
+    exit: File,
+    end: File,
+    /// Open for appending: standard output and standard error.
+    pub output: File,
+    /// Held until this process ends.
+    _lock: File,
+}
+
+impl Directory {
+    /// Makes it with everything but `meta.json`.
+    pub fn begin(request: &Request) -> Result<Self, Refused> {
+        let place = request.root.join(&request.id);
+        let path = unfinished(&request.root, &request.id);
+        let lock = claim(&path, &place, &request.id)?;
+        let files = || -> io::Result<(File, File, File)> {
+            let output = private_file().append(true).open(path.join(OUTPUT))?;
+            own(&output, request)?;
+            Ok((room(&path.join(EXIT_ROOM))?, room(&path.join(END_ROOM))?, output))
+        };
+        match files() {
+            Ok((exit, end, output)) => {
+                Ok(Self { root: request.root.clone(), path, place, exit, end, output, _lock: lock })
+            }
+            Err(error) => {
+                let refused = unwritable(&place, &error);
+                let _ = fs::remove_dir_all(&path);
+                Err(refused)
+            }
+        }
+    }
+
+    /// Keeps what the command is to read, and opens it for that.
+    pub fn keep_stdin(&self, source: &OwnedFd, request: &Request) -> Result<OwnedFd, Refused> {
+        let keep = || -> io::Result<File> {
+            let path = self.path.join(STDIN);
+            let mut file = private_file().write(true).open(&path)?;
+            io::copy(&mut File::open(format!("/proc/self/fd/{}", source.as_raw_fd()))?, &mut file)?;
+            own(&file, request)?;
+            File::open(path)
+        };
+        keep().map(OwnedFd::from).map_err(|error| unwritable(&self.place, &error))
+    }
+
+    /// Where the job will be found.
+    pub fn place(&self) -> &Path {
+        &self.place
+    }
+
+    /// Writes `meta.json` and gives the directory its name. From here on there is a job.
+    pub fn publish(&mut self, meta: &Meta) -> Result<(), Refused> {
+        let write = || -> io::Result<()> {
+            let temporary = self.path.join("meta.json.tmp");
+            let mut file = private_file().write(true).open(&temporary)?;
+            file.write_all(&serde_json::to_vec(meta)?)?;
+            file.sync_all()?;
+            fs::rename(&temporary, self.path.join(META))?;
+            fs::rename(&self.path, &self.place)?;
+            // One commit of the file system's journal for both renames; the second call then finds nothing to do.
+            File::open(&self.place)?.sync_all()?;
+            File::open(&self.root)?.sync_all()
+        };
+        let written = write();
+        if !self.path.exists() {
+            self.path.clone_from(&self.place);
+        }
+        written.map_err(|error| unwritable(&self.place, &error))
+    }
+
+    /// Takes it away again.
+    pub fn discard(&self) {
+        let _ = fs::remove_dir_all(&self.path);
+    }
+
+    /// Records the end: the words first, the number last, since that is what says that there is an end. Each is written
+    /// into its room in place and then renamed, neither of which needs any space.
+    pub fn record(&self, end: &End) {
+        let words = serde_json::to_vec(end).unwrap_or_default();
+        for (file, room, name, text) in
+            [(&self.end, END_ROOM, END, words.as_slice()), (&self.exit, EXIT_ROOM, EXIT, end.exit_text().as_bytes())]
+        {
+            let _ = file.write_all_at(text, 0);
+            let _ = file.set_len(text.len() as u64);
+            let _ = file.sync_data();
+            let _ = fs::rename(self.path.join(room), self.path.join(name));
+        }
+        let _ = File::open(&self.path).and_then(|directory| directory.sync_all());
+    }
+
+    /// True when the disk takes no more of the output. Asked by taking a block behind the end of the file, which what is
+    /// printed next then uses.
+    pub fn is_full(&self) -> bool {
+        let Ok(info) = self.output.metadata() else { return false };
+        let (start, block) = (info.len() as libc::off_t, 4096);
+        // SAFETY: a plain call on an open descriptor.
+        let result = unsafe { libc::fallocate(self.output.as_raw_fd(), libc::FALLOC_FL_KEEP_SIZE, start, block) };
+        result < 0 && matches!(io::Error::last_os_error().raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT))
+    }
+}
+
+/// Makes an empty directory at `path` and takes its lock.
+///
+/// Between the two, somebody who sweeps may take the lock first and remove it: then it is made once more. One that is
+/// there already is either being put together, and locked, or left behind, and removed.
+fn claim(path: &Path, place: &Path, id: &str) -> Result<File, Refused> {
+    let exists = |why: &str| Err((Refusal::Exists, format!("job '{id}' {why}")));
+    loop {
+        let made = match DirBuilder::new().mode(0o700).create(path) {
+            Ok(()) => true,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
+            Err(error) => return Err(unwritable(place, &error)),
+        };
+        let lock = match lock::take(path) {
+            Ok(Some(lock)) => lock,
+            Ok(None) => return exists("is being started"),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(unwritable(place, &error)),
+        };
+        if !is_same(&lock, path) {
+            continue;
+        }
+        if !made {
+            fs::remove_dir_all(path).map_err(|error| unwritable(place, &error))?;
+            continue;
+        }
+        if place.symlink_metadata().is_ok() {
+            let _ = fs::remove_dir_all(path);
+            return exists("exists already");
+        }
+        return Ok(lock);
+    }
+}
+
+fn is_same(open: &File, path: &Path) -> bool {
+    let inode = |info: &fs::Metadata| (info.dev(), info.ino());
+    matches!((open.metadata(), path.metadata()), (Ok(open), Ok(there)) if inode(&open) == inode(&there))
+}
+
+/// A file that takes its blocks now.
+fn room(path: &Path) -> io::Result<File> {
+    let file = private_file().write(true).open(path)?;
+    // SAFETY: a plain call on an open descriptor.
+    match unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, ROOM_BYTES as libc::off_t) } {
+        0 => Ok(file),
+        errno => Err(io::Error::from_raw_os_error(errno)),
+    }
+}
+
+fn private_file() -> OpenOptions {
+    let mut options = File::options();
+    options.create_new(true).mode(0o600);
+    options
+}
+
+/// A command may open its standard streams by name (`/dev/stdin`): then it is asked whose they are.
+fn own(file: &File, request: &Request) -> io::Result<()> {
+    match &request.user {
+        Some(user) => std::os::unix::fs::fchown(file, Some(user.uid), Some(user.gid)),
+        None => Ok(()),
+    }
+}
+
+fn unwritable(place: &Path, error: &io::Error) -> Refused {
+    (Refusal::Directory, format!("the job's directory {} can not be written: {error}", place.display()))
+}

@@ -1,0 +1,93 @@
+//! The guard: a process above the supervisor that does nothing, unless the supervisor is killed.
+//!
+//! A killed supervisor can end nobody any more, and what it guards would live on: only the command itself dies by the
+//! parent-death signal, and only a control group remembers the others. So the guard is a subreaper too. When the
+//! supervisor dies, all that it was a parent of become children of the guard, which kills and reaps until it has none.
+//! It waits in one system call, shares its memory with the supervisor, and is in no process group that anybody knows of.
+
+use super::{Channels, life, ready};
+use crate::hygiene;
+use nacre_containment::cgroup::Group;
+use nacre_containment::job::request::Request;
+use nacre_containment::job::{layout, lock};
+use nacre_containment::pid::Pid;
+use nacre_containment::proc_table;
+use nacre_containment::signal;
+use nix::errno::Errno;
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+/// How long to wait for processes that even SIGKILL does not end.
+const UNKILLABLE: Duration = Duration::from_secs(10);
+
+/// Becomes the guard, after starting the supervisor. Never returns.
+pub fn run(request: Request, channels: Channels) -> ! {
+    let set_up = || -> std::io::Result<()> {
+        nix::unistd::setsid()?;
+        nix::sys::prctl::set_child_subreaper(true)?;
+        hygiene::block_signals(&[])?;
+        Ok(())
+    };
+    if let Err(error) = set_up() {
+        ready::refuse(&channels, &error);
+        std::process::exit(1);
+    }
+    // SAFETY: this process has one thread, so the child may do anything.
+    match unsafe { libc::fork() } {
+        0 => life::run(request, channels),
+        child if child < 0 => {
+            ready::refuse(&channels, &std::io::Error::last_os_error());
+            std::process::exit(1);
+        }
+        // The guard keeps the way to the starter open: when that is told by its end alone that the start has failed, what
+        // the supervisor had made is gone already.
+        child => watch(child, &request, channels),
+    }
+}
+
+fn watch(supervisor: i32, request: &Request, channels: Channels) -> ! {
+    let Channels { answer: _answer, stdin, null: _ } = channels;
+    drop(stdin);
+    loop {
+        match waitpid(nix::unistd::Pid::from_raw(supervisor), None) {
+            // It has ended everything itself.
+            Ok(WaitStatus::Exited(_, 0)) => std::process::exit(0),
+            Err(Errno::EINTR) => {}
+            _ => break,
+        }
+    }
+    let own = Pid::new(std::process::id() as i32).expect("a guard is never init");
+    let group =
+        request.group_parent.as_ref().map(|parent| Group::at(parent.join(life::group_name(supervisor, request))));
+    let give_up = Instant::now() + UNKILLABLE;
+    loop {
+        if let Some(group) = &group {
+            let _ = group.kill();
+        }
+        for stat in proc_table::descendants(&[own], &HashSet::new()) {
+            let _ = signal::send_to(stat.identity, libc::SIGKILL);
+        }
+        if (reap() && group.as_ref().is_none_or(|group| group.remove().is_ok())) || Instant::now() > give_up {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    // A start that was cut short; the lock of the dead supervisor is gone.
+    let unfinished = layout::unfinished(&request.root, &request.id);
+    if let Ok(Some(_lock)) = lock::take(&unfinished) {
+        let _ = std::fs::remove_dir_all(&unfinished);
+    }
+    std::process::exit(0);
+}
+
+/// True when no child is left.
+fn reap() -> bool {
+    loop {
+        match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
+            Err(Errno::ECHILD) => return true,
+            Ok(WaitStatus::StillAlive) | Err(_) => return false,
+            Ok(_) => {}
+        }
+    }
+}

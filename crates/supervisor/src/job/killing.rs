@@ -1,0 +1,108 @@
+//! The kill ladder of a job: SIGTERM and SIGCONT to the whole tree, SIGKILL to what is left after the grace time.
+//!
+//! The tree is everything below this process, which is its subreaper, and everything in the control group. A process
+//! that forks while it is being killed is found by looking again whenever one of them has ended.
+
+use nacre_containment::cgroup::Group;
+use nacre_containment::job::record::Reason;
+use nacre_containment::pid::{Identity, Pid};
+use nacre_containment::proc_table::{self, Stat};
+use nacre_containment::{pidfd, signal};
+use std::collections::HashSet;
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+/// How often to look while processes may still be becoming programs of their own, and for how long to do that.
+const UNSETTLED_LOOK: Duration = Duration::from_millis(5);
+const UNSETTLED_TIME: Duration = Duration::from_millis(60);
+
+/// Everything that a job has started and that runs.
+pub fn members(own: Pid, group: Option<&Group>) -> Vec<Stat> {
+    let mut found = proc_table::descendants(&[own], &HashSet::new());
+    let known: HashSet<Pid> = found.iter().map(|stat| stat.identity.pid).collect();
+    let in_group = group.and_then(|group| group.members().ok()).unwrap_or_default();
+    found.extend(in_group.into_iter().filter(|pid| !known.contains(pid)).filter_map(Stat::read));
+    found.retain(Stat::is_running);
+    found
+}
+
+/// See the module.
+pub struct Killing {
+    /// Why.
+    pub reason: Reason,
+    begun: Instant,
+    deadline: Instant,
+    asked: HashSet<Identity>,
+    watched: Vec<OwnedFd>,
+    blind: bool,
+}
+
+impl Killing {
+    /// Does nothing yet.
+    pub fn new(reason: Reason, grace: Duration) -> Self {
+        let begun = Instant::now();
+        let deadline = begun + grace;
+        Self { reason, begun, deadline, asked: HashSet::new(), watched: Vec::new(), blind: false }
+    }
+
+    /// The grace time becomes shorter, never longer.
+    pub fn hasten(&mut self, grace: Duration) {
+        self.deadline = self.deadline.min(Instant::now() + grace);
+    }
+
+    /// Looks again and sends what is due.
+    pub fn step(&mut self, own: Pid, group: Option<&Group>, command: Option<Pid>) {
+        let insist = self.insists();
+        if let Some(group) = group.filter(|_| insist) {
+            let _ = group.kill();
+        }
+        self.watched.clear();
+        self.blind = false;
+        for stat in members(own, group) {
+            match pidfd::open(stat.identity.pid) {
+                Ok(fd) => self.watched.push(fd),
+                Err(_) => self.blind = true,
+            }
+            if insist {
+                let _ = signal::send_to(stat.identity, libc::SIGKILL);
+                continue;
+            }
+            if self.asked.contains(&stat.identity) {
+                continue;
+            }
+            // A fork of the shell that has not executed its program yet still has the shell's handlers, which may
+            // swallow the signal: it is asked again at the next look.
+            if !command.is_some_and(|command| proc_table::is_unsettled_fork_of(&stat, command, libc::SIGTERM)) {
+                self.asked.insert(stat.identity);
+            }
+            let _ = signal::send_to(stat.identity, libc::SIGTERM);
+            let _ = signal::send_to(stat.identity, libc::SIGCONT);
+        }
+    }
+
+    fn insists(&self) -> bool {
+        Instant::now() >= self.deadline
+    }
+
+    /// When to look again although none of them has ended.
+    pub fn next_look(&self) -> Duration {
+        let until_deadline = self.deadline.saturating_duration_since(Instant::now());
+        if self.insists() {
+            // What does not die at once sleeps in the kernel: that can take long.
+            if self.deadline.elapsed() < Duration::from_secs(1) {
+                Duration::from_millis(1)
+            } else {
+                Duration::from_millis(100)
+            }
+        } else if self.blind || self.begun.elapsed() < UNSETTLED_TIME {
+            until_deadline.min(UNSETTLED_LOOK)
+        } else {
+            until_deadline
+        }
+    }
+
+    /// Descriptors that become readable when one of them has ended.
+    pub fn watched(&self) -> &[OwnedFd] {
+        &self.watched
+    }
+}

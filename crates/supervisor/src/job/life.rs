@@ -1,0 +1,272 @@
+//! The life of a job, from its supervisor's view: start, ended children, cancel, timeout, the record, the end.
+
+use super::command::{self, Streams};
+use super::directory::{Directory, Refused};
+use super::killing::Killing;
+use super::{Channels, ready};
+use crate::arguments::child_pid;
+use crate::hygiene;
+use nacre_containment::cgroup::Group;
+use nacre_containment::job::meta::{Meta, Own, VERSION, boot_id, pid_namespace};
+use nacre_containment::job::record::{End, Reason};
+use nacre_containment::job::request::{Answer, Refusal, Request};
+use nacre_containment::job::{CANCEL, clock};
+use nacre_containment::limits;
+use nacre_containment::pid::Pid;
+use nacre_containment::proc_table::Stat;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signalfd::SignalFd;
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+/// How often to ask whether the disk is full: a command does not tell us that its output got lost.
+const DISK_LOOK: Duration = Duration::from_secs(2);
+
+/// What the control group of a job is called; the guard has to find it as well.
+pub fn group_name(supervisor: i32, request: &Request) -> String {
+    format!("nacre-job-{supervisor}-{}", request.id)
+}
+
+struct Job {
+    own: Pid,
+    directory: Directory,
+    group: Option<Group>,
+    /// The command, until it has been reaped.
+    command: Option<Pid>,
+    started: Instant,
+    timeout: Option<Instant>,
+    grace: Duration,
+    killing: Option<Killing>,
+    output_lost: bool,
+    disk_seen: Instant,
+    /// How the command has ended, until that is recorded.
+    ended: Option<(Option<i32>, Option<i32>)>,
+}
+
+/// Never returns.
+pub fn run(request: Request, channels: Channels) -> ! {
+    let set_up = || -> std::io::Result<SignalFd> {
+        nix::unistd::setsid()?;
+        nix::sys::prctl::set_child_subreaper(true)?;
+        hygiene::block_signals(&[libc::SIGCHLD, libc::SIGTERM, CANCEL])
+    };
+    let signals = match set_up() {
+        Ok(signals) => signals,
+        Err(error) => {
+            ready::refuse(&channels, &error);
+            std::process::exit(0);
+        }
+    };
+    let Channels { answer, stdin, null } = channels;
+    let stdin = if request.has_stdin { Some(stdin) } else { None };
+    match start(&request, stdin, null.into()) {
+        Ok(job) => {
+            let cgroup = job.group.as_ref().map(|group| group.path().to_path_buf());
+            let guard = nix::unistd::getppid().as_raw();
+            ready::answer(answer, &Answer::Started { pid: job.own, guard, cgroup });
+            drop(request);
+            job.watch(&signals)
+        }
+        Err((kind, message)) => {
+            ready::answer(answer, &Answer::Refused { kind, message });
+            std::process::exit(0);
+        }
+    }
+}
+
+type Fd = std::os::fd::OwnedFd;
+
+fn start(request: &Request, stdin: Option<Fd>, null: Fd) -> Result<Job, Refused> {
+    let mut directory = Directory::begin(request)?;
+    let own = Pid::new(std::process::id() as i32).expect("a supervisor is never init");
+    let mut group = make_group(own, request);
+    let begin = |directory: &mut Directory| -> Result<Pid, Refused> {
+        if let Some(group) = &group {
+            let limit = |error| (Refusal::Limit, format!("the job's control group does not take its limits: {error}"));
+            request.limits.apply(group).map_err(limit)?;
+        } else if !request.limits.is_empty() {
+            return Err((Refusal::Limit, "the job has no control group for its limits".into()));
+        }
+        let input = stdin.map(|source| directory.keep_stdin(&source, request)).transpose()?.unwrap_or(null);
+        let streams = Streams { input: &input, output: &directory.output };
+        let waiting = match command::prepare(request, group.as_ref(), &streams) {
+            // A hierarchy can refuse processes (a controller turned on in the parent): go on without it.
+            Err((Refusal::Spawn, _)) if group.is_some() && request.limits.is_empty() => {
+                group.take().iter().for_each(remove_group);
+                command::prepare(request, None, &streams)?
+            }
+            other => other?,
+        };
+        match directory.publish(&meta(request, own, group.as_ref(), waiting.pid, directory)) {
+            Ok(()) => Ok(waiting.release()),
+            Err(refused) => {
+                waiting.dismiss();
+                Err(refused)
+            }
+        }
+    };
+    let started = Instant::now();
+    match begin(&mut directory) {
+        Ok(command) => Ok(Job {
+            own,
+            directory,
+            group,
+            command: Some(command),
+            started,
+            timeout: request.timeout_ms.map(|ms| started + Duration::from_millis(ms)),
+            grace: Duration::from_millis(request.grace_ms),
+            killing: None,
+            output_lost: false,
+            disk_seen: started,
+            ended: None,
+        }),
+        Err(refused) => {
+            directory.discard();
+            group.iter().for_each(remove_group);
+            Err(refused)
+        }
+    }
+}
+
+/// A group that can not be made is no error: the subreaper alone is complete, only slower.
+fn make_group(own: Pid, request: &Request) -> Option<Group> {
+    Group::create(request.group_parent.as_ref()?, &group_name(own.raw(), request)).ok()
+}
+
+/// It is empty, but the kernel may need a moment to see that.
+fn remove_group(group: &Group) {
+    let give_up = Instant::now() + Duration::from_secs(1);
+    while group.remove().is_err() && Instant::now() < give_up {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn meta(request: &Request, own: Pid, group: Option<&Group>, command_pid: Pid, directory: &Directory) -> Meta {
+    use nacre_containment::job::layout::{EXIT, OUTPUT};
+    let place = directory.place();
+    Meta {
+        job_id: request.id.clone(),
+        pgid: own,
+        process_name: request.process_name.clone(),
+        output_file: place.join(OUTPUT),
+        exit_file: place.join(EXIT),
+        dir: place.into(),
+        created_at: clock::now(),
+        version: VERSION.into(),
+        own: Some(Own {
+            pid: own,
+            start_time: Stat::read(own).map_or(0, |stat| stat.identity.start_ticks),
+            boot_id: boot_id().into(),
+            pid_namespace: pid_namespace().into(),
+            command_pid,
+            cgroup: group.map(|group| group.path().to_path_buf()),
+            command: request.command.clone(),
+            cwd: request.cwd.clone(),
+            timeout_ms: request.timeout_ms,
+            grace_ms: request.grace_ms,
+            limits: request.limits.clone(),
+            open_files: request.open_files,
+        }),
+    }
+}
+
+impl Job {
+    fn watch(mut self, signals: &SignalFd) -> ! {
+        loop {
+            self.wait(signals);
+            while let Ok(Some(signal)) = signals.read_signal() {
+                match signal.ssi_signo as i32 {
+                    CANCEL => self.end(Reason::Cancelled, grace_of(signal.ssi_code, signal.ssi_int, self.grace)),
+                    libc::SIGTERM => self.end(Reason::Cancelled, self.grace),
+                    _ => {}
+                }
+            }
+            if self.timeout.is_some_and(|at| Instant::now() >= at) {
+                self.timeout = None;
+                self.end(Reason::Timeout, self.grace);
+            }
+            self.look_at_disk();
+            let childless = self.reap();
+            if childless {
+                self.group.iter().for_each(remove_group);
+            }
+            self.record(!childless);
+            if childless {
+                std::process::exit(0);
+            }
+            if let Some(killing) = &mut self.killing {
+                killing.step(self.own, self.group.as_ref(), self.command);
+            }
+        }
+    }
+
+    /// Begins to end everything, or hastens it.
+    fn end(&mut self, reason: Reason, grace: Duration) {
+        match &mut self.killing {
+            Some(killing) => killing.hasten(grace),
+            None => self.killing = Some(Killing::new(reason, grace)),
+        }
+    }
+
+    fn wait(&self, signals: &SignalFd) {
+        let mut fds = vec![PollFd::new(signals.as_fd(), PollFlags::POLLIN)];
+        let watched = self.killing.iter().flat_map(Killing::watched);
+        fds.extend(watched.map(|fd| PollFd::new(fd.as_fd(), PollFlags::POLLIN)));
+        let until_timeout = self.timeout.map(|at| at.saturating_duration_since(Instant::now()));
+        let next_look = self.killing.as_ref().map(Killing::next_look);
+        let longest = [Some(DISK_LOOK), until_timeout, next_look].into_iter().flatten().min().unwrap_or(DISK_LOOK);
+        let _ = poll(&mut fds, PollTimeout::from((longest.as_millis() + 1).min(60_000) as u16));
+    }
+
+    /// Reaps everything that has ended. True when no child is left at all.
+    fn reap(&mut self) -> bool {
+        loop {
+            let (raw, code, signal) = match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
+                Ok(WaitStatus::Exited(pid, code)) => (pid, Some(code), None),
+                Ok(WaitStatus::Signaled(pid, signal, _)) => (pid, None, Some(signal as i32)),
+                Err(nix::errno::Errno::ECHILD) => return true,
+                Ok(WaitStatus::StillAlive) | Err(_) => return false,
+                Ok(_) => continue,
+            };
+            if self.command == Some(child_pid(raw.as_raw())) {
+                self.command = None;
+                self.ended = Some((code, signal));
+            }
+        }
+    }
+
+    /// Writes down how the command ended, as soon as it has: what it leaves in the background may go on for ever.
+    fn record(&mut self, left_behind: bool) {
+        let Some((exit_code, signal)) = self.ended.take() else { return };
+        let out_of_memory = self.group.as_ref().is_some_and(limits::ran_out_of_memory);
+        let reason = match &self.killing {
+            Some(killing) => killing.reason,
+            None if signal.is_some() && out_of_memory => Reason::Oom,
+            None if signal.is_some() => Reason::Signal,
+            None => Reason::Exit,
+        };
+        self.directory.record(&End {
+            exit_code,
+            signal,
+            reason,
+            ended_at: clock::now(),
+            duration_ms: self.started.elapsed().as_millis() as u64,
+            left_behind,
+            output_lost: self.output_lost || self.directory.is_full(),
+        });
+    }
+
+    fn look_at_disk(&mut self) {
+        if self.disk_seen.elapsed() >= DISK_LOOK && !self.output_lost {
+            self.disk_seen = Instant::now();
+            self.output_lost = self.directory.is_full();
+        }
+    }
+}
+
+/// The grace time that came with the signal, or the job's own when somebody has sent it without.
+fn grace_of(code: i32, value: i32, default: Duration) -> Duration {
+    let given = u64::try_from(value).ok().filter(|_| code == libc::SI_QUEUE);
+    given.map_or(default, Duration::from_millis)
+}

@@ -1,0 +1,57 @@
+//! The supervisor of a durable job: `nacre-supervisor --job`, with what is to run on descriptor 0.
+//!
+//! The host starts this program by posix_spawn and reaps it at once, since it ends as soon as it has gone into the
+//! background. What stays are two processes that no longer belong to the host: the guard, and below it the supervisor,
+//! which is the job's session leader, its subreaper, and the process that `meta.json` names.
+
+mod command;
+mod directory;
+mod guard;
+mod killing;
+mod life;
+mod ready;
+
+use crate::hygiene;
+use nacre_containment::job::request::Request;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsRawFd, OwnedFd};
+
+/// What the starter has given beside the request.
+pub struct Channels {
+    /// Where the answer goes; end of file without one means that the start has failed.
+    pub answer: OwnedFd,
+    /// The command's standard input, or `/dev/null`.
+    pub stdin: OwnedFd,
+    /// `/dev/null`.
+    pub null: File,
+}
+
+/// Never returns.
+pub fn run() -> ! {
+    match prepare() {
+        Ok((request, channels)) => {
+            // SAFETY: this process has one thread, so the child may do anything.
+            match unsafe { libc::fork() } {
+                0 => guard::run(request, channels),
+                child => std::process::exit(i32::from(child < 0)),
+            }
+        }
+        Err(error) => {
+            eprintln!("nacre-supervisor: cannot read what to start: {error}. This program is started by nacre.");
+            std::process::exit(2);
+        }
+    }
+}
+
+fn prepare() -> io::Result<(Request, Channels)> {
+    let null = File::options().read(true).write(true).open("/dev/null")?;
+    let mut text = Vec::new();
+    File::open("/proc/self/fd/0")?.read_to_end(&mut text)?;
+    let request = serde_json::from_slice(&text)?;
+    hygiene::take(0, &null)?;
+    let (answer, stdin) = (hygiene::take(1, &null)?, hygiene::take(2, &null)?);
+    hygiene::close_inherited(&[null.as_raw_fd(), answer.as_raw_fd(), stdin.as_raw_fd()]);
+    std::env::set_current_dir("/")?;
+    Ok((request, Channels { answer, stdin, null }))
+}
