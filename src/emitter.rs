@@ -33,8 +33,13 @@ impl Emitter {
 
     /// Sends the last event of a call that gives nothing.
     pub fn settle(&self, id: u32, result: std::result::Result<(), Error>) {
+        self.answer(id, result.map(|()| NativeEvent::default()));
+    }
+
+    /// Sends the last event of a call, which gives what stands in the event.
+    pub fn answer(&self, id: u32, result: std::result::Result<NativeEvent, Error>) {
         self.emit(match result {
-            Ok(()) => NativeEvent { id, kind: "done".into(), ..NativeEvent::default() },
+            Ok(event) => NativeEvent { id, kind: "done".into(), ..event },
             Err(error) => failed(id, error, false),
         });
     }

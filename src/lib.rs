@@ -8,7 +8,15 @@
 #[cfg(not(test))]
 mod emitter;
 #[cfg(not(test))]
+mod jobs;
+#[cfg(not(test))]
 mod pending;
+#[cfg(not(test))]
+mod piece;
+#[cfg(not(test))]
+mod process;
+#[cfg(not(test))]
+mod processes;
 #[cfg(not(test))]
 mod sandbox;
 #[cfg(not(test))]

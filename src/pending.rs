@@ -1,17 +1,19 @@
 //! Commands that have not ended: what JavaScript can still do to them.
 
 use crate::emitter::{self, Emitter};
+use crate::piece::Piece;
 use crate::types::NativeEvent;
 use nacre_core::error::Error;
 use nacre_core::exec::{Chunk, Outcome, OutputStream, Sink};
-use napi::bindgen_prelude::Buffer;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::oneshot;
 
-/// Output events that may be under way without having been consumed.
-pub const WINDOW: usize = 64;
+/// Output events that may be under way without having been consumed. Each has at most 256 KiB (`output/live.rs`), and
+/// small output is put together, so a larger window would only hold more memory.
+pub const WINDOW: usize = 16;
 
 /// The ways to a command while it lasts.
 pub struct Call {
@@ -31,6 +33,48 @@ impl Calls {
     /// The table.
     pub fn lock(&self) -> MutexGuard<'_, HashMap<u32, Call>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Calls that only wait, and can be given up.
+#[derive(Default)]
+pub struct Waits(Mutex<HashMap<u32, oneshot::Sender<()>>>);
+
+impl Waits {
+    /// Makes a call known. In the call itself: it can be given up as soon as that has returned.
+    pub fn open(self: &Arc<Self>, id: u32) -> Wait {
+        let (give_up, given_up) = oneshot::channel();
+        self.lock().insert(id, give_up);
+        Wait { waits: Arc::clone(self), id, given_up }
+    }
+
+    /// Gives a call up.
+    pub fn abandon(&self, id: u32) {
+        self.lock().remove(&id);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<u32, oneshot::Sender<()>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One of them.
+pub struct Wait {
+    waits: Arc<Waits>,
+    id: u32,
+    given_up: oneshot::Receiver<()>,
+}
+
+impl Wait {
+    /// Waits for a future, unless the call is given up first.
+    pub async fn run<T>(self, future: impl Future<Output = T>) -> Option<T> {
+        let result = tokio::select! {
+            biased;
+            result = future => Some(result),
+            _ = self.given_up => None,
+        };
+        self.waits.abandon(self.id);
+        result
     }
 }
 
@@ -60,12 +104,12 @@ impl Sink for CallSink {
         }
     }
 
-    fn output(&mut self, stream: OutputStream, bytes: &[u8]) {
+    fn output(&mut self, stream: OutputStream, bytes: Vec<u8>) {
         self.emitter.emit(NativeEvent {
             id: self.id,
             kind: "output".into(),
             stream: Some(if stream == OutputStream::Stdout { 1 } else { 2 }),
-            data: Some(Buffer::from(bytes.to_vec())),
+            data: Some(Piece(bytes)),
             ..NativeEvent::default()
         });
     }

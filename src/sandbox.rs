@@ -1,13 +1,16 @@
 //! The class that JavaScript holds.
 
 use crate::emitter::Emitter;
-use crate::pending::{Call, CallSink, Calls, WINDOW};
+use crate::pending::{Call, CallSink, Calls, WINDOW, Waits};
+use crate::process;
 use crate::types::{NativeCapabilities, NativeConfig, NativeEvent, NativeExec, NativeSession};
 use nacre_core::capabilities::version_of;
 use nacre_core::exec::{Chunk, Command, ExecRequest, Input, KillPolicy};
+use nacre_core::jobs::Store;
 use nacre_core::log::Log;
 use nacre_core::runtime;
 use nacre_core::sandbox::{Config, NewSession, Sandbox};
+use nacre_core::user::UserSpec;
 use napi::bindgen_prelude::{Env, Function, Result, Uint8Array};
 use napi_derive::napi;
 use std::sync::Arc;
@@ -20,8 +23,10 @@ const FAREWELL: Duration = Duration::from_millis(500);
 /// One sandbox. Ends everything it started when it is collected or its thread ends.
 #[napi]
 pub struct NativeSandbox {
-    sandbox: Sandbox,
-    emitter: Arc<Emitter>,
+    pub(crate) sandbox: Sandbox,
+    pub(crate) emitter: Arc<Emitter>,
+    pub(crate) waits: Arc<Waits>,
+    pub(crate) jobs: Store,
     calls: Arc<Calls>,
 }
 
@@ -31,6 +36,7 @@ impl NativeSandbox {
     #[napi(constructor, catch_unwind)]
     pub fn new(env: Env, config: NativeConfig, on_event: Function<'_, NativeEvent, ()>) -> Result<Self> {
         let emitter = Arc::new(Emitter::new(on_event)?);
+        let jobs = Store::new(config.jobs_root);
         let sandbox = Sandbox::new(Config {
             log: if config.log == Some(true) { log_to(Arc::clone(&emitter)) } else { Log::default() },
             cwd: config.cwd.into(),
@@ -44,6 +50,12 @@ impl NativeSandbox {
             supervisor: config.supervisor.into(),
             survive_exit: config.survive_exit,
             state_dir: config.state_dir.into(),
+            limits: config.limits.map(process::limits).unwrap_or_default(),
+            user: config.user.map(|user| match (user.name, user.uid, user.gid) {
+                (Some(name), ..) => UserSpec::Name(name),
+                (None, uid, gid) => UserSpec::Ids { uid: uid.unwrap_or_default(), gid: gid.unwrap_or_default() },
+            }),
+            own_variables: config.own_variables.unwrap_or_default(),
             force_fifo: config.transport.as_deref() == Some("fifo"),
             force_subreaper: config.containment.as_deref() == Some("subreaper"),
         });
@@ -52,7 +64,7 @@ impl NativeSandbox {
                 abandon(sandbox);
             }
         })?;
-        Ok(Self { sandbox, emitter, calls: Arc::default() })
+        Ok(Self { sandbox, emitter, jobs, waits: Arc::default(), calls: Arc::default() })
     }
 
     /// Queues a command.
@@ -62,7 +74,9 @@ impl NativeSandbox {
         let credit = request.events.then(|| Arc::new(Semaphore::new(WINDOW)));
         let (sender, receiver) = mpsc::unbounded_channel();
         let (input, sender) = match request.input.as_str() {
-            "bytes" => (Input::Bytes(request.input_bytes.map(|bytes| bytes.to_vec()).unwrap_or_default()), None),
+            "bytes" => {
+                (Input::Bytes(Arc::new(request.input_bytes.map(|bytes| bytes.to_vec()).unwrap_or_default())), None)
+            }
             "stream" => (Input::Stream(receiver), Some(sender)),
             _ => (Input::None, None),
         };
@@ -218,7 +232,7 @@ impl NativeSandbox {
         }
     }
 
-    fn parts(&self) -> (Sandbox, Arc<Emitter>) {
+    pub(crate) fn parts(&self) -> (Sandbox, Arc<Emitter>) {
         (self.sandbox.clone(), Arc::clone(&self.emitter))
     }
 }
@@ -230,7 +244,7 @@ impl Drop for NativeSandbox {
 }
 
 /// Runs its function exactly once, at the latest when it is dropped: a chunk that was never written is settled too.
-struct Taken(Option<Box<dyn FnOnce() + Send>>);
+pub(crate) struct Taken(pub(crate) Option<Box<dyn FnOnce() + Send>>);
 
 impl Drop for Taken {
     fn drop(&mut self) {
@@ -256,6 +270,6 @@ fn abandon(sandbox: Sandbox) {
     let _ = runtime::spawn(sandbox.destroy(Duration::ZERO));
 }
 
-fn zip(names: Option<Vec<String>>, values: Option<Vec<Option<String>>>) -> Vec<(String, Option<String>)> {
+pub(crate) fn zip(names: Option<Vec<String>>, values: Option<Vec<Option<String>>>) -> Vec<(String, Option<String>)> {
     names.unwrap_or_default().into_iter().zip(values.unwrap_or_default()).collect()
 }

@@ -21,6 +21,20 @@ pub enum Code {
     SpawnFailed,
     /// The state directory can not be made or written.
     StateDirUnavailable,
+    /// No process has this id.
+    ProcessNotFound,
+    /// A process with this id exists.
+    ProcessAlreadyExists,
+    /// The process has ended, or reads its input no more.
+    InputClosed,
+    /// A limit can not be enforced on this system.
+    LimitUnsupported,
+    /// No job has this id.
+    JobNotFound,
+    /// A job with this id exists.
+    JobAlreadyExists,
+    /// The job still runs.
+    JobRunning,
     /// The sandbox has been destroyed.
     SandboxDestroyed,
     /// The engine itself failed; the message says where.
@@ -39,6 +53,13 @@ impl Code {
             Self::SessionTerminated => "SESSION_TERMINATED",
             Self::SpawnFailed => "SPAWN_FAILED",
             Self::StateDirUnavailable => "STATE_DIR_UNAVAILABLE",
+            Self::ProcessNotFound => "PROCESS_NOT_FOUND",
+            Self::ProcessAlreadyExists => "PROCESS_ALREADY_EXISTS",
+            Self::InputClosed => "INPUT_CLOSED",
+            Self::LimitUnsupported => "LIMIT_UNSUPPORTED",
+            Self::JobNotFound => "JOB_NOT_FOUND",
+            Self::JobAlreadyExists => "JOB_ALREADY_EXISTS",
+            Self::JobRunning => "JOB_RUNNING",
             Self::SandboxDestroyed => "SANDBOX_DESTROYED",
             Self::EngineError => "ENGINE_ERROR",
         }

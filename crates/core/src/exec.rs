@@ -28,7 +28,7 @@ pub enum Input {
     /// End of file at once.
     None,
     /// These bytes, then end of file.
-    Bytes(Vec<u8>),
+    Bytes(Arc<Vec<u8>>),
     /// Pieces as they come; end of file when the sender is dropped.
     Stream(mpsc::UnboundedReceiver<Chunk>),
 }
@@ -57,7 +57,7 @@ pub trait Sink: Send + Sync {
     fn started(&mut self, pid: i32);
 
     /// Output as it arrives; only for live requests.
-    fn output(&mut self, stream: OutputStream, bytes: &[u8]);
+    fn output(&mut self, stream: OutputStream, bytes: Vec<u8>);
 
     /// The end, exactly once.
     fn finished(self: Box<Self>, result: Result<Outcome, Error>);
@@ -82,7 +82,7 @@ pub struct ExecRequest {
     /// Standard input.
     pub input: Input,
     /// Output is also wanted as it arrives. A permit is taken for each piece and given back by the consumer; without one
-    /// the pipe is not read and in the end the command waits.
+    /// the pipe is not read and in the end the command waits. One that is being killed does not wait for long.
     pub live: Option<Arc<Semaphore>>,
     /// Who gets the result.
     pub sink: Box<dyn Sink>,

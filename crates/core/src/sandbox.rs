@@ -3,14 +3,21 @@
 use crate::capabilities::{self, Capabilities};
 use crate::error::{Code, Error};
 use crate::exec::ExecRequest;
+use crate::jobs::Launch;
+use crate::limits::{self, Enforcement, Limits};
 use crate::log::Log;
+use crate::process::{NewProcess, Process, Registry, StartRequest};
+use crate::process_log::ProcessLog;
 use crate::session::{Config as SessionConfig, EnvChange, Handle};
+use crate::user::{User, UserSpec};
 use std::collections::HashMap;
 use std::ffi::OsString;
+use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
+use tokio::sync::oneshot;
 
 /// The session that exists by itself.
 pub const DEFAULT_SESSION: &str = "default";
@@ -34,6 +41,12 @@ pub struct Config {
     pub force_fifo: bool,
     /// Use no control groups although they work.
     pub force_subreaper: bool,
+    /// What all of it together may use; descriptors: each process.
+    pub limits: Limits,
+    /// Whom everything runs as, when it is somebody else.
+    pub user: Option<UserSpec>,
+    /// Variables that the user's own (`HOME`, `USER` ...) must not replace.
+    pub own_variables: Vec<String>,
     /// Where deaths and recoveries are told.
     pub log: Log,
 }
@@ -67,12 +80,23 @@ impl WeakSandbox {
     }
 }
 
+/// How the sandbox's limits are in force.
+#[derive(Clone, Default)]
+struct Enforced {
+    by: Enforcement,
+    /// The group of all sessions, when it needs one.
+    group: Option<PathBuf>,
+}
+
 struct Inner {
     config: Config,
     id: u64,
     capabilities: OnceLock<Capabilities>,
     shell: OnceLock<Result<PathBuf, String>>,
+    user: OnceLock<Result<Option<User>, String>>,
+    enforced: OnceLock<Result<Enforced, (Code, String)>>,
     sessions: Mutex<Sessions>,
+    processes: Registry,
 }
 
 #[derive(Default)]
@@ -90,9 +114,18 @@ impl Sandbox {
     /// Does nothing yet.
     pub fn new(config: Config) -> Self {
         let id = SANDBOXES.fetch_add(1, Ordering::Relaxed);
-        let inner =
-            Inner { config, id, capabilities: OnceLock::new(), shell: OnceLock::new(), sessions: Mutex::default() };
-        Self { inner: Arc::new(inner) }
+        Self {
+            inner: Arc::new(Inner {
+                config,
+                id,
+                capabilities: OnceLock::new(),
+                shell: OnceLock::new(),
+                user: OnceLock::new(),
+                enforced: OnceLock::new(),
+                sessions: Mutex::default(),
+                processes: Registry::default(),
+            }),
+        }
     }
 
     /// For those who must not keep it.
@@ -106,6 +139,11 @@ impl Sandbox {
             let mut found = Capabilities::probe();
             if self.inner.config.force_subreaper && found.group_parent.take().is_some() {
                 found.notes.push("control groups are switched off; trees are killed by the subreaper".into());
+            }
+            if self.inner.config.user.is_some() && std::mem::take(&mut found.proc_fd) {
+                found
+                    .notes
+                    .push("commands run as another user: the shell's channels are FIFOs in the state directory".into());
             }
             if self.inner.config.force_fifo && std::mem::take(&mut found.proc_fd) {
                 found.notes.push(
@@ -158,6 +196,38 @@ impl Sandbox {
         }
     }
 
+    /// Starts a background process from a session; resolves when it has a pid.
+    pub fn start_process(
+        &self,
+        session: &str,
+        mut new: NewProcess,
+    ) -> impl Future<Output = Result<Arc<Process>, Error>> + Send + use<> {
+        let log = ProcessLog::new(&self.inner.config.state_dir, new.log_limit);
+        let filed = self.session(session).and_then(|handle| {
+            new.limits = self.process_limits(&new.wanted_limits)?;
+            let process = Arc::new(Process::new(&mut new, handle.downgrade(), log));
+            self.inner.processes.add(Arc::clone(&process))?;
+            let (reply, answer) = oneshot::channel();
+            handle.start_process(StartRequest { new, process: Arc::clone(&process), reply });
+            Ok((process, answer))
+        });
+        let sandbox = self.clone();
+        async move {
+            let (process, answer) = filed?;
+            let started = answer.await.unwrap_or_else(|_| Err(Error::session_destroyed(process.session.id())));
+            if let Err(error) = started {
+                sandbox.inner.processes.remove(&process);
+                return Err(error);
+            }
+            Ok(process)
+        }
+    }
+
+    /// The background processes.
+    pub fn processes(&self) -> &Registry {
+        &self.inner.processes
+    }
+
     /// Sets and unsets variables of a session.
     pub fn set_env(&self, session: &str, vars: EnvChange) -> impl Future<Output = Result<(), Error>> + Send + use<> {
         let setting = self.session(session).map(|handle| handle.set_env(vars));
@@ -187,6 +257,7 @@ impl Sandbox {
         sessions.check()?;
         let handle = sessions.open.remove(id).ok_or_else(|| Error::session_not_found(id))?;
         sessions.closing.insert(id.to_string(), handle.clone());
+        self.inner.processes.end_with(Some(id));
         Ok(handle)
     }
 
@@ -195,16 +266,48 @@ impl Sandbox {
         let handles: Vec<Handle> = {
             let mut sessions = self.lock();
             sessions.destroyed = true;
+            self.inner.processes.end_with(None);
             let open: Vec<Handle> = sessions.open.drain().map(|(_, handle)| handle).collect();
             open.into_iter().chain(sessions.closing.drain().map(|(_, handle)| handle)).collect()
         };
         // All are told at once; then each is waited for.
         let closing: Vec<_> = handles.into_iter().map(|handle| handle.close(grace)).collect();
+        let sandbox = self.clone();
         async move {
             for closed in closing {
                 closed.await;
             }
+            if let Some(Ok(Enforced { group: Some(group), .. })) = sandbox.inner.enforced.get() {
+                // The last supervisor has removed it, unless there was none.
+                let _ = std::fs::remove_dir(group);
+            }
+            // Their logs go with them, and the files of those.
+            sandbox.inner.processes.clear();
         }
+    }
+
+    /// What a durable job of this sandbox starts with. The sandbox's limits hold for each job by itself, since jobs
+    /// outlive the sandbox and the group that its sessions share.
+    ///
+    /// # Errors
+    /// No shell, no such user, `LIMIT_UNSUPPORTED`.
+    pub fn job_launch(&self, wanted: Option<&Limits>) -> Result<Launch, Error> {
+        self.lock().check()?;
+        let config = &self.inner.config;
+        let shell = self.shell().clone().map_err(|message| Error::new(Code::SpawnFailed, message))?;
+        let user = self.user()?;
+        let group_parent = self.capabilities().group_parent.clone();
+        let limits = wanted.unwrap_or(&config.limits).enforcement(group_parent.as_ref(), self.binds_user()?)?;
+        let env = self.env(user.as_ref());
+        Ok(Launch {
+            supervisor: config.supervisor.clone(),
+            shell,
+            env,
+            cwd: config.cwd.clone(),
+            user,
+            group_parent,
+            limits,
+        })
     }
 
     fn session(&self, id: &str) -> Result<Handle, Error> {
@@ -222,9 +325,58 @@ impl Sandbox {
         }
     }
 
+    /// Puts the sandbox's limits into force, once.
+    fn enforced(&self) -> Result<Enforced, Error> {
+        let inner = &self.inner;
+        let made = inner.enforced.get_or_init(|| {
+            let capabilities = self.capabilities();
+            let binds_user = self.binds_user().map_err(|error| (error.code, error.message))?;
+            let enforce = || {
+                let by = inner.config.limits.enforcement(capabilities.group_parent.as_ref(), binds_user)?;
+                let unique = format!("{}-{}", std::process::id(), inner.id);
+                let group = limits::sandbox_group(&by.group, capabilities, &unique)?;
+                Ok(Enforced { by, group })
+            };
+            enforce().map_err(|error: Error| (error.code, error.message))
+        });
+        made.clone().map_err(|(code, message)| Error::new(code, message))
+    }
+
+    fn process_limits(&self, wanted: &Limits) -> Result<Enforcement, Error> {
+        let parent = self.enforced()?.group.or_else(|| self.capabilities().group_parent.clone());
+        wanted.enforcement(parent.as_ref(), self.binds_user()?)
+    }
+
+    /// Whether limits that are counted by user bind those that run here.
+    fn binds_user(&self) -> Result<bool, Error> {
+        let user = self.user()?;
+        Ok(user.map_or_else(|| !nix::unistd::geteuid().is_root(), |user| user.uid != 0))
+    }
+
+    fn user(&self) -> Result<Option<User>, Error> {
+        let spec = self.inner.config.user.as_ref();
+        let found = self.inner.user.get_or_init(|| spec.map(User::resolve).transpose());
+        found.clone().map_err(|message| Error::new(Code::SpawnFailed, message))
+    }
+
+    /// What sessions start with: the sandbox's environment, with what a login as the user would set.
+    fn env(&self, user: Option<&User>) -> Vec<(OsString, OsString)> {
+        let config = &self.inner.config;
+        let mut env = config.env.clone();
+        for (name, value) in user.map(User::variables).unwrap_or_default() {
+            if !config.own_variables.iter().any(|own| own == name) {
+                env.retain(|(existing, _)| existing != name);
+                env.push((name.into(), value));
+            }
+        }
+        env
+    }
+
     fn add(&self, new: NewSession) -> Result<Handle, Error> {
         let shell = self.shell().clone().map_err(|message| Error::new(Code::SpawnFailed, message))?;
         let capabilities = self.capabilities();
+        let user = self.user()?;
+        let enforced = self.enforced()?;
         let config = &self.inner.config;
         let mut sessions = self.lock();
         sessions.check()?;
@@ -232,17 +384,19 @@ impl Sandbox {
             return Err(Error::new(Code::SessionAlreadyExists, format!("session '{}' exists already", new.id)));
         }
         sessions.made += 1;
-        let unique = format!("nacre-{}-{}-{}", std::process::id(), self.inner.id, sessions.made);
+        let unique = format!("nacre-{}-{}-{}", self_name(), self.inner.id, sessions.made);
         let session = SessionConfig {
             id: new.id.clone(),
             cwd: new.cwd.unwrap_or_else(|| config.cwd.clone()),
-            env: changed(&config.env, new.env),
+            env: changed(&self.env(user.as_ref()), new.env),
+            user,
             shell,
             supervisor: config.supervisor.clone(),
             log: config.log.clone(),
             survive_exit: new.survive_exit.unwrap_or(config.survive_exit),
             fifo_directory: (!capabilities.proc_fd).then(|| config.state_dir.join(&unique)),
-            group: capabilities.group_parent.clone().map(|parent| (parent, unique)),
+            limits: enforced.by.statements().into_iter().map(|(statement, _)| statement).collect(),
+            group: enforced.group.or_else(|| capabilities.group_parent.clone()).map(|parent| (parent, unique)),
         };
         let handle = Handle::spawn(session)
             .map_err(|error| Error::new(Code::SpawnFailed, format!("can not start the engine: {error}")))?;
@@ -261,7 +415,19 @@ impl Sessions {
     }
 }
 
-fn changed(env: &[(OsString, OsString)], changes: EnvChange) -> Vec<(OsString, OsString)> {
+/// The pid of this process, and something that no other process with this pid has had: pids come again, above all that of
+/// a host which is init of a container. When such a host dies its whole pid namespace does, its supervisors too, and what
+/// they would have removed stays where the next one starts.
+fn self_name() -> &'static str {
+    static NAME: OnceLock<String> = OnceLock::new();
+    NAME.get_or_init(|| {
+        // The standard library's keys are random for each process.
+        let random = RandomState::new().hash_one(0) as u32;
+        format!("{}-{random:08x}", std::process::id())
+    })
+}
+
+pub(crate) fn changed(env: &[(OsString, OsString)], changes: EnvChange) -> Vec<(OsString, OsString)> {
     let mut env = env.to_vec();
     for (name, value) in changes {
         env.retain(|(existing, _)| *existing != *name);

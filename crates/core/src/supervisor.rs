@@ -1,13 +1,14 @@
 //! The host's side of a session's supervisor: starting it, talking to it, reaping it.
 
 use crate::driver::Launch;
+use crate::session::Config;
 use nacre_containment::pid::Pid;
 use nacre_containment::pidfd;
 use nacre_containment::wire::{self, Order, Report};
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use tokio::io::unix::AsyncFd;
 
@@ -33,16 +34,11 @@ impl Supervisor {
     /// The standard library spawns with `posix_spawn` as long as nothing is asked that needs a fork (`pre_exec`, `uid`,
     /// a relative program with another PATH): a fork would copy the page tables of a host with gigabytes of memory. So
     /// the working directory, the session, signals and groups are all left to the supervisor.
-    pub fn start(
-        program: &Path,
-        launch: Launch,
-        cwd: &Path,
-        env: &[(OsString, OsString)],
-        group: Option<&GroupPlan>,
-    ) -> io::Result<Self> {
+    pub fn start(config: &Config, launch: Launch, group: Option<&GroupPlan>) -> io::Result<Self> {
         let (ours, theirs) = wire::pair()?;
-        let mut command = Command::new(program);
-        command.args(["--host".into(), OsString::from(std::process::id().to_string()), "--cwd".into(), cwd.into()]);
+        let mut command = Command::new(&config.supervisor);
+        let host = OsString::from(std::process::id().to_string());
+        command.args(["--host".into(), host, "--cwd".into(), OsString::from(&config.cwd)]);
         if let Some(group) = group {
             command.args([
                 "--group-parent".as_ref(),
@@ -54,10 +50,13 @@ impl Supervisor {
         if let Some(scratch) = &launch.scratch {
             command.args(["--scratch".as_ref(), scratch.as_os_str()]);
         }
+        if let Some(user) = &config.user {
+            command.args(["--user", &user.argument()]);
+        }
         command.arg("--").arg(&launch.program).args(&launch.argv);
-        command
-            .env_clear()
-            .envs(env.iter().filter(|(name, _)| !launch.withheld.contains(name)).map(|(name, value)| (name, value)));
+        command.env_clear().envs(
+            config.env.iter().filter(|(name, _)| !launch.withheld.contains(name)).map(|(name, value)| (name, value)),
+        );
         let (stdout, stderr) = launch.output;
         command.stdin(theirs).stdout(stdout).stderr(Stdio::from(stderr));
         let child = command.spawn()?;

@@ -1,10 +1,12 @@
 //! Thin safe wrappers over the system calls that neither the standard library nor nix offers in the form needed.
 
+use nacre_containment::pid::Pid;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
+use std::time::Duration;
 use tokio::io::unix::AsyncFd;
 
 fn check(result: i32) -> io::Result<i32> {
@@ -27,12 +29,24 @@ pub fn memory_file() -> io::Result<OwnedFd> {
     unsafe { Ok(OwnedFd::from_raw_fd(check(libc::memfd_create(c"nacre".as_ptr(), libc::MFD_CLOEXEC))?)) }
 }
 
-/// Replaces the contents of a file.
+/// Replaces the contents of a file. Needs no further descriptor, of which there may be none.
 pub fn replace_contents(fd: &OwnedFd, bytes: &[u8]) -> io::Result<()> {
-    // SAFETY: the descriptor is open for as long as the borrow; `ManuallyDrop` keeps it open afterwards.
-    let file = unsafe { std::mem::ManuallyDrop::new(File::from_raw_fd(fd.as_raw_fd())) };
+    let file = borrowed(fd);
     file.write_all_at(bytes, 0)?;
     file.set_len(bytes.len() as u64)
+}
+
+/// The contents of a file. Needs no further descriptor.
+pub fn contents(fd: &OwnedFd) -> io::Result<Vec<u8>> {
+    let file = borrowed(fd);
+    let mut bytes = vec![0; file.metadata()?.len() as usize];
+    file.read_exact_at(&mut bytes, 0)?;
+    Ok(bytes)
+}
+
+fn borrowed(fd: &OwnedFd) -> std::mem::ManuallyDrop<File> {
+    // SAFETY: the callers use the file no longer than they borrow the descriptor, and `ManuallyDrop` keeps it open.
+    unsafe { std::mem::ManuallyDrop::new(File::from_raw_fd(fd.as_raw_fd())) }
 }
 
 /// Sets O_NONBLOCK on the open file description behind `fd`.
@@ -84,9 +98,26 @@ pub fn bytes_in_pipe(fd: &impl AsRawFd) -> io::Result<usize> {
 }
 
 /// Asks for a larger pipe. The kernel may refuse: its per-user budget is limited (pipe(7)); then it stays as it is.
-pub fn grow_pipe(fd: &impl AsRawFd, bytes: i32) {
+pub fn grow_pipe(fd: &impl AsRawFd, bytes: i32) -> bool {
     // SAFETY: a plain fcntl call on an open descriptor.
-    unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETPIPE_SZ, bytes) };
+    unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETPIPE_SZ, bytes) >= bytes }
+}
+
+/// A timer that is readable when its time has come. The runtime's own timers count in whole milliseconds.
+pub fn timer() -> io::Result<OwnedFd> {
+    let flags = libc::TFD_CLOEXEC | libc::TFD_NONBLOCK;
+    // SAFETY: the result is a new descriptor.
+    unsafe { Ok(OwnedFd::from_raw_fd(check(libc::timerfd_create(libc::CLOCK_MONOTONIC, flags))?)) }
+}
+
+/// Sets a timer of less than a second, once; it is not readable any more until then.
+pub fn set_timer(timer: &impl AsRawFd, after: Duration) -> io::Result<()> {
+    let never = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let value = libc::timespec { tv_sec: 0, tv_nsec: after.subsec_nanos().into() };
+    let setting = libc::itimerspec { it_interval: never, it_value: value };
+    // SAFETY: the setting is read during the call, the old one is not asked for.
+    unsafe { check(libc::timerfd_settime(timer.as_raw_fd(), 0, &setting, std::ptr::null_mut()))? };
+    Ok(())
 }
 
 /// Makes a FIFO that only its owner can open.
@@ -101,14 +132,23 @@ pub fn nonblocking_options(read: bool, write: bool) -> OpenOptions {
     options
 }
 
-/// Makes a directory, and its parents, that only its owner can enter; an existing one must already be the caller's own.
+/// Makes a directory, and its parents, that only its owner can enter. One that is there already belongs to somebody else.
 pub fn create_private_directory(path: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(path)?;
-    let owner = std::fs::symlink_metadata(path)?;
-    if !owner.is_dir() || owner.uid() != nix::unistd::geteuid().as_raw() {
-        return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it belongs to somebody else"));
+    let mut builder = DirBuilder::new();
+    builder.mode(0o700);
+    if let Some(parent) = path.parent() {
+        builder.recursive(true).create(parent)?;
+        // Whoever owns it could put something else in the place of what is in it.
+        if ![0, nix::unistd::geteuid().as_raw()].contains(&std::fs::metadata(parent)?.uid()) {
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it belongs to somebody else"));
+        }
     }
-    Ok(())
+    builder.recursive(false).create(path)
+}
+
+/// Lets others go through a directory of ours, without seeing what is in it.
+pub fn let_others_pass(path: &Path) -> io::Result<()> {
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o711))
 }
 
 /// Registers a descriptor with the reactor.
@@ -122,3 +162,9 @@ pub fn watch<T: AsRawFd + OwnsDescriptor>(fd: T) -> io::Result<AsyncFd<T>> {
 pub trait OwnsDescriptor {}
 impl OwnsDescriptor for OwnedFd {}
 impl OwnsDescriptor for std::sync::Arc<OwnedFd> {}
+
+/// Reaps a child that has ended. Only that one: the others are the runtime's.
+pub fn reap(child: Pid) {
+    // SAFETY: no status is asked for, so no memory is involved.
+    unsafe { libc::waitpid(child.raw(), std::ptr::null_mut(), libc::WNOHANG) };
+}

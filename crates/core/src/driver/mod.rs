@@ -10,7 +10,7 @@ use nacre_containment::pid::Pid;
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// What the supervisor has to execute to get a shell.
@@ -52,8 +52,21 @@ pub enum Stdin<'a> {
 pub enum StdinEnd {
     /// A pipe, open.
     Pipe(OwnedFd),
+    /// The master of a terminal.
+    Terminal(OwnedFd),
     /// A FIFO that can be opened for writing as soon as the shell has opened it for reading.
     Fifo(PathBuf),
+}
+
+/// A background process to be forked from the standby.
+#[derive(Clone, Copy, Debug)]
+pub struct Birth<'a> {
+    /// Names it in the events.
+    pub key: u64,
+    /// The command.
+    pub text: &'a [u8],
+    /// Shell statements to run in the fork first.
+    pub scope: &'a [Vec<u8>],
 }
 
 /// What the shell has told.
@@ -84,6 +97,26 @@ pub enum Event {
     Standby {
         /// Its process.
         pid: Pid,
+    },
+    /// A background process is there and waits for [`Driver::permit_birth`].
+    Born {
+        /// From [`Birth::key`].
+        key: u64,
+        /// Its process.
+        pid: Pid,
+    },
+    /// A background process has taken its text and runs it: the next birth can begin. It is not told of one that ends
+    /// before it gets there, like a text that bash can not parse.
+    Begun {
+        /// From [`Birth::key`].
+        key: u64,
+    },
+    /// A background process was not born: a statement of its scope has failed.
+    Stillborn {
+        /// From [`Birth::key`].
+        key: u64,
+        /// Which statement.
+        statement: usize,
     },
 }
 
@@ -132,6 +165,9 @@ pub trait Driver: Send {
     /// True when the shell prints its own commands (`set -x`, `set -v`), so that its base output is not the user's.
     fn is_traced(&self) -> bool;
 
+    /// Makes a text that never ends the shell and sets off no trap, whatever `text` comes to.
+    fn guarded(&self, text: &[u8]) -> Vec<u8>;
+
     /// Runs a text of the engine's own, without streams. Answered by [`Event::Ready`]; what it reports is not a command's
     /// result and leaves `$?` of the user alone.
     fn run_internal(&mut self, text: &[u8]) -> io::Result<()>;
@@ -151,6 +187,10 @@ pub trait Driver: Send {
     /// True while a command's start signal has been sent and not been taken: the command has not begun.
     fn token_unread(&self) -> bool;
 
+    /// Takes the start signal of a command back, so that nobody else can take it. True when it was still there: the
+    /// command has not begun, and will not.
+    fn take_back(&mut self) -> bool;
+
     /// After [`Event::Saved`]: replace the process image and restore the state. Answered by [`Event::Ready`].
     fn resume(&mut self) -> io::Result<()>;
 
@@ -165,6 +205,19 @@ pub trait Driver: Send {
 
     /// Text that turns such a fork into a shell of its own: it saves its state ([`Event::Saved`]) and is replaced.
     fn renew(&self) -> Vec<u8>;
+
+    /// Makes the snapshot start a background process. One at a time. Answered by [`Event::Born`] or [`Event::Stillborn`],
+    /// or by the death of the snapshot. Once permitted, it must have begun ([`Event::Begun`]) or ended before the next.
+    fn begin_birth(&mut self, birth: Birth<'_>, stdin: Stdin<'_>) -> io::Result<Streams>;
+
+    /// The same for a process that gets the terminal at `terminal` instead of streams.
+    fn begin_terminal_birth(&mut self, birth: Birth<'_>, terminal: &Path) -> io::Result<()>;
+
+    /// The process that was born may run.
+    fn permit_birth(&mut self) -> io::Result<()>;
+
+    /// Lets go of the process's streams in this process. Once per [`Driver::begin_birth`], after its answer.
+    fn release_birth(&mut self);
 
     /// Wakes the snapshot after the shell has died; it saves its state next ([`Event::Saved`]).
     fn take_over(&mut self) -> io::Result<()>;

@@ -27,11 +27,6 @@ impl HeadTail {
         Self { limit, head: Vec::new(), tail: None, total: 0 }
     }
 
-    /// All bytes seen so far.
-    pub fn total(&self) -> u64 {
-        self.total
-    }
-
     /// Appends bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         self.total += bytes.len() as u64;
@@ -153,7 +148,7 @@ mod tests {
             for piece in [1, 3, 64, 1000] {
                 let mut buffer = HeadTail::new(limit);
                 stream.chunks(piece).for_each(|bytes| buffer.push(bytes));
-                assert_eq!(buffer.total(), 1000);
+                assert_eq!(buffer.total, 1000);
                 let [head, tail] = buffer.kept();
                 let ranges =
                     [&stream[head.start as usize..head.end as usize], &stream[tail.start as usize..tail.end as usize]]

@@ -3,3 +3,5 @@
 pub mod arrival;
 pub mod capture;
 pub mod head_tail;
+mod live;
+mod pipe;

@@ -1,22 +1,24 @@
 //! The task that owns a session: takes messages, runs one job after the other, uses idle time for snapshots.
 
-use super::shell::{Happening, Phase, Shell};
+use super::own_texts::ShellLost;
+use super::processes::no_fork;
+use super::recovery::MOST_ATTEMPTS;
+use super::shell::{Phase, Shell};
 use super::{Config, EnvChange, Message};
 use crate::error::{Code, Error};
 use crate::exec::{ExecRequest, Outcome};
+use crate::process::StartRequest;
 use crate::session::scope;
 use nacre_containment::wire::Order;
 use std::collections::VecDeque;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 /// A snapshot is taken when nothing has run for this long, so that a burst of commands never pays for one.
 const IDLE_BEFORE_SNAPSHOT: Duration = Duration::from_millis(8);
 /// A fork that took over from an `exit` with a large state is renewed when nothing has run for this long.
 const IDLE_BEFORE_RENEWAL: Duration = Duration::from_millis(400);
-/// Longest time an engine's own text may take in the shell.
-const INTERNAL_LIMIT: Duration = Duration::from_secs(10);
 /// More texts of the engine's own in a row than there can be reasons for: whatever the driver still wants, it does not
 /// get it.
 pub(super) const MOST_INTERNAL_TEXTS: usize = 16;
@@ -28,10 +30,8 @@ pub(super) enum Job {
     Open(oneshot::Sender<Result<(), Error>>),
     Exec(Box<ExecRequest>),
     SetEnv { vars: EnvChange, reply: oneshot::Sender<Result<(), Error>> },
+    Start(Box<StartRequest>),
 }
-
-/// The shell went away under an internal text.
-pub(super) struct ShellLost;
 
 /// See the module.
 pub(super) struct Session {
@@ -52,6 +52,8 @@ pub(super) struct Session {
     pub(super) groups_made: u64,
     /// Where the session stood before a command with a directory of its own.
     pub(super) cwd_before: Option<std::path::PathBuf>,
+    /// No snapshots until then: the last one failed.
+    pub(super) snapshots_from: Instant,
 }
 
 impl Session {
@@ -69,6 +71,7 @@ impl Session {
             ladders: 0,
             groups_made: 0,
             cwd_before: None,
+            snapshots_from: Instant::now(),
         }
     }
 
@@ -79,6 +82,7 @@ impl Session {
                 self.perform(job).await;
                 continue;
             }
+            self.mend().await;
             let ready = self.shell.as_ref().filter(|shell| shell.phase == Phase::Ready);
             let (snapshot_due, renewal_due) = ready.map_or((false, false), |shell| (shell.stale, shell.handed_over));
             tokio::select! {
@@ -87,8 +91,10 @@ impl Session {
                     Some(message) => drop(self.take(message, None)),
                     None => break,
                 },
-                () = next_happening(&mut self.shell) => self.mend().await,
-                () = sleep(IDLE_BEFORE_SNAPSHOT), if snapshot_due => self.snapshot().await,
+                () = next_happening(&mut self.shell) => {}
+                () = sleep_until(self.snapshots_from.max(Instant::now() + IDLE_BEFORE_SNAPSHOT)), if snapshot_due => {
+                    self.snapshot().await;
+                }
                 () = sleep(IDLE_BEFORE_RENEWAL), if renewal_due => self.renew().await,
             }
         }
@@ -102,11 +108,42 @@ impl Session {
             Message::Open(reply) => self.queue.push_back(Job::Open(reply)),
             Message::Exec(request) => self.queue.push_back(Job::Exec(request)),
             Message::SetEnv { vars, reply } => self.queue.push_back(Job::SetEnv { vars, reply }),
+            Message::Start(request) => self.file_start(request, running.is_some()),
+            Message::KillProcess { key, policy, reply } => {
+                if let Some(shell) = self.shell.as_mut() {
+                    shell.processes.kill(key, policy, reply, &shell.supervisor);
+                }
+            }
             Message::Interrupt { id, signal } if running == Some(id) => return Some(signal),
             Message::Interrupt { id, .. } => self.cancel_queued(id),
             Message::Close { grace, reply } => self.closing = Some((grace, reply)),
         }
         None
+    }
+
+    /// A process never waits for a command that runs: it starts from the snapshot, which is up to date whenever that can
+    /// last long (see [`Session::prepare`]). Otherwise it is the next thing to be done.
+    fn file_start(&mut self, request: Box<StartRequest>, running: bool) {
+        match self.shell.as_mut().filter(|shell| running && shell.standby.is_some() && !shell.outdated) {
+            Some(shell) => shell.with_processes(|processes, with| processes.start(*request, with)),
+            None => {
+                let at = self.queue.iter().take_while(|job| matches!(job, Job::Start(_))).count();
+                self.queue.insert(at, Job::Start(request));
+            }
+        }
+    }
+
+    async fn start_process(&mut self, request: Box<StartRequest>) {
+        if let Err(error) = self.ready().await {
+            return request.refuse(error);
+        }
+        if self.shell.as_ref().is_some_and(|shell| shell.outdated || shell.standby.is_none()) {
+            self.snapshot().await;
+        }
+        match self.shell.as_mut().filter(|shell| shell.standby.is_some() && !shell.outdated) {
+            Some(shell) => shell.with_processes(|processes, with| processes.start(*request, with)),
+            None => request.refuse(no_fork()),
+        }
     }
 
     fn cancel_queued(&mut self, id: u64) {
@@ -131,90 +168,31 @@ impl Session {
                 let _ = reply.send(set);
             }
             Job::Exec(request) => self.exec(*request).await,
+            Job::Start(request) => self.start_process(request).await,
         }
     }
 
+    /// Setting them twice does no harm: when the shell dies over it, the next one is given all of them.
     async fn set_env(&mut self, vars: EnvChange) -> Result<(), Error> {
-        self.ready().await?;
+        for _ in 0..MOST_ATTEMPTS {
+            self.ready().await?;
+            if let Some(shell) = self.shell.as_mut() {
+                (shell.stale, shell.outdated) = (true, true);
+            }
+            if let Ok(set) = self.assign(&vars).await {
+                return set;
+            }
+        }
+        Err(Error::new(Code::EngineError, "the shell died again and again while variables were being set"))
+    }
+
+    async fn assign(&mut self, vars: &EnvChange) -> Result<Result<(), Error>, ShellLost> {
         for (name, value) in vars {
-            let assignment = scope::assignment(&name, value.as_deref());
-            match self.checked(&assignment).await {
-                Ok(true) => {}
-                Ok(false) => return Err(scope::read_only(&name)),
-                Err(ShellLost) => {
-                    self.ready().await?;
-                    return Err(Error::new(Code::EngineError, "the shell died while variables were being set"));
-                }
+            if !self.checked(&scope::assignment(name, value.as_deref())).await? {
+                return Ok(Err(scope::read_only(name)));
             }
         }
-        Ok(())
-    }
-
-    /// Runs a text of the engine's own.
-    pub(super) async fn internal(&mut self, text: &[u8]) -> Result<(), ShellLost> {
-        let Some(shell) = self.shell.as_mut() else { return Err(ShellLost) };
-        shell.phase = Phase::Busy;
-        if shell.driver.run_internal(text).is_err() {
-            shell.supervisor.order(&Order::KillShell);
-        }
-        // An EXIT trap that began before the text was taken has nothing to do with it: the shell comes back, is ready
-        // once more, and only then takes it.
-        let (mut skip, mut lost) = (false, false);
-        loop {
-            let Ok(happening) = timeout(INTERNAL_LIMIT, shell.next()).await else {
-                shell.supervisor.order(&Order::KillShell);
-                continue;
-            };
-            match happening {
-                Happening::Shell(crate::driver::Event::Ready { .. }) => {
-                    if lost {
-                        return Err(ShellLost);
-                    }
-                    if !std::mem::take(&mut skip) {
-                        return Ok(());
-                    }
-                }
-                Happening::Shell(crate::driver::Event::Ending { .. }) if shell.driver.token_unread() => skip = true,
-                Happening::Shell(crate::driver::Event::Ending { .. }) => lost = true,
-                _ if matches!(shell.phase, Phase::Dead | Phase::Gone) => return Err(ShellLost),
-                _ => {}
-            }
-        }
-    }
-
-    /// Runs a text of the engine's own and says whether it succeeded.
-    pub(super) async fn checked(&mut self, text: &[u8]) -> Result<bool, ShellLost> {
-        let text = self.shell.as_ref().map(|shell| shell.driver.checked(text)).ok_or(ShellLost)?;
-        self.internal(&text).await?;
-        let shell = self.shell.as_mut().ok_or(ShellLost)?;
-        Ok(shell.driver.stored().is_ok_and(|answer| answer == b"0"))
-    }
-
-    /// Forks the standby and waits until it stands by.
-    pub(super) async fn snapshot(&mut self) {
-        let Some(shell) = self.shell.as_mut() else { return };
-        let before = shell.standby;
-        let text = shell.driver.snapshot(shell.pid);
-        if self.internal(&text).await.is_err() {
-            return;
-        }
-        let Some(shell) = self.shell.as_mut() else { return };
-        while shell.standby == before && shell.phase == Phase::Ready {
-            // A fork that fails (process limit) leaves the old standby in place: older, but better than none.
-            if timeout(Duration::from_secs(1), shell.next()).await.is_err() {
-                break;
-            }
-        }
-        shell.stale = false;
-    }
-
-    /// Turns a shell that goes on as a fork of an ended one into one of its own. Takes a tenth of a second when the state
-    /// is large, which is why it was not done at once.
-    async fn renew(&mut self) {
-        let Some(shell) = self.shell.as_mut() else { return };
-        let text = shell.driver.renew();
-        // A shell that dies over it is brought back by whoever needs it next.
-        let _ = self.internal(&text).await;
+        Ok(Ok(()))
     }
 
     async fn close(&mut self) {
@@ -225,6 +203,7 @@ impl Session {
         if let Some(mut shell) = self.shell.take()
             && shell.phase != Phase::Gone
         {
+            shell.processes.refuse_queued(|| Error::session_destroyed(&self.config.id));
             shell.supervisor.order(&Order::Shutdown { grace_ms: grace.as_millis() as u64 });
             let gone = async {
                 while shell.phase != Phase::Gone {
@@ -269,5 +248,6 @@ fn refuse(job: Job, error: impl Fn() -> Error) {
     match job {
         Job::Open(reply) | Job::SetEnv { reply, .. } => drop(reply.send(Err(error()))),
         Job::Exec(request) => request.sink.finished(Err(error())),
+        Job::Start(request) => request.refuse(error()),
     }
 }

@@ -1,20 +1,24 @@
 //! One foreground command from its start to its result.
 
-use super::actor::{MOST_INTERNAL_TEXTS, Session, ShellLost, terminated};
+use super::actor::Session;
+use super::effects;
 use super::killing::{Cause, Killing};
-use super::scope::{self, Scope};
+use super::outcome::End;
+use super::preparing::text_of;
+use super::recovery::MOST_ATTEMPTS;
+use super::scope::Scope;
 use super::shell::{Happening, Phase};
 use super::spinning::{self, Running};
 use super::stdin;
-use crate::driver::script::quote;
 use crate::driver::{Event, Stdin, Suspicion};
 use crate::error::{Code, Error};
-use crate::exec::{Command, ExecRequest, Input, Outcome};
+use crate::exec::{ExecRequest, Input, Outcome};
 use crate::log::Level;
-use crate::output::capture::{self, Capture};
+use crate::output::capture::Capture;
 use nacre_containment::pid::Pid;
 use nacre_containment::wire::{Order, Report};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tokio::time::{Instant, sleep_until};
 
@@ -28,128 +32,88 @@ fn report_check(running: Duration) -> Duration {
 /// So many times the shell has to be seen in its loop.
 const BELIEVED: u32 = 2;
 
-/// How a command came to its end.
-enum End {
-    /// It ran to its end in the shell.
-    Finished { status: i32, cwd: PathBuf },
-    /// It ended the shell, in an orderly way.
-    Exited { status: i32, cwd: PathBuf },
-    /// The shell's process is gone.
-    Died { code: Option<i32>, signal: Option<i32> },
-    /// The report stayed away; the shell has been killed for it.
-    ReportLost,
-    /// The supervisor is gone, and everything with it.
-    SupervisorGone,
-    /// The session is being closed.
-    Closed,
-}
-
 /// What a run needs to know besides the request.
-struct Run {
+pub(super) struct Run {
     id: u64,
     begun: Instant,
-    killing: Option<Killing>,
+    pub(super) killing: Option<Killing>,
     spare: Vec<Pid>,
     /// A ready report that is not the command's is still to come.
     skip_ready: bool,
+    /// The command was to be killed before it had begun, and never will.
+    withdrawn: bool,
     /// It looked once as if the report had been lost.
     suspicion: Option<Suspicion>,
     /// How often it was seen in its loop, with processor time used in between.
     runs_seen: u32,
     report_lost: bool,
+    /// If the command turns out not to have begun, it is run again.
+    repeatable: bool,
 }
 
 impl Session {
     /// Runs the command and tells its sink the end.
+    ///
+    /// The race: a shell that is killed while idle is gone before anybody has heard of it, and a command sent meanwhile
+    /// is sent to nobody. It must not be blamed for a death that it had no part in, so it is taken back and run by the
+    /// shell that comes next.
     pub(super) async fn exec(&mut self, mut request: ExecRequest) {
         let text = text_of(&request.command);
-        let scope = match self.prepare(&request, &text).await {
-            Ok(scope) => scope,
-            Err(error) => return request.sink.finished(Err(error)),
+        let mut attempts = 0;
+        let (scope, result) = loop {
+            attempts += 1;
+            let scope = match self.prepare(&request, &text).await {
+                Ok(scope) => scope,
+                Err(error) => break (None, Err(error)),
+            };
+            match self.attempt(&mut request, &text, scope.is_some(), attempts).await {
+                Ok(None) => self.leave_scope(scope).await,
+                Ok(Some(outcome)) => break (scope, Ok(outcome)),
+                Err(error) => break (scope, Err(error)),
+            }
         };
+        request.sink.finished(result);
+        self.leave_scope(scope).await;
+        if let Some(shell) = self.shell.as_mut().filter(|_| self.closing.is_none()) {
+            shell.get_ready().await;
+        }
+    }
+
+    /// Runs the prepared command, unless it is not wanted any more. `None` when it has to be tried again.
+    async fn attempt(
+        &mut self,
+        request: &mut ExecRequest,
+        text: &[u8],
+        scoped: bool,
+        attempt: u32,
+    ) -> Result<Option<Outcome>, Error> {
         if self.canceled_meanwhile(request.id) {
             let cwd = self.shell.as_ref().map(|shell| shell.cwd.clone()).unwrap_or_default();
-            request.sink.finished(Ok(Outcome { canceled: true, cwd, ..Outcome::default() }));
-        } else if self.closing.is_some() {
-            request.sink.finished(Err(Error::session_destroyed(&self.config.id)));
-        } else {
-            let cwd_after = scope.as_ref().and(request.cwd.as_ref()).and(self.cwd_before.take());
-            let result = self.run_command(&mut request, text, cwd_after).await;
-            request.sink.finished(result);
+            return Ok(Some(Outcome { canceled: true, cwd, ..Outcome::default() }));
         }
+        if self.closing.is_some() {
+            return Err(Error::session_destroyed(&self.config.id));
+        }
+        let cwd_after = request.cwd.as_ref().filter(|_| scoped).and(self.cwd_before.take());
+        self.run_command(request, text, cwd_after, attempt).await
+    }
+
+    pub(super) async fn leave_scope(&mut self, scope: Option<Scope>) {
         if let Some(scope) = scope
             && self.closing.is_none()
             && self.ready().await.is_ok()
         {
             let _ = self.internal(scope.restore()).await;
         }
-        if let Some(shell) = self.shell.as_mut().filter(|_| self.closing.is_none()) {
-            shell.get_ready().await;
-        }
-    }
-
-    /// Everything that has to be in place before the command's text is sent.
-    async fn prepare(&mut self, request: &ExecRequest, text: &[u8]) -> Result<Option<Scope>, Error> {
-        self.ready().await?;
-        if self.shell.as_ref().is_some_and(|shell| shell.stale && shell.driver.may_vanish(text)) {
-            self.snapshot().await;
-            self.ready().await?;
-        }
-        let scope = self.enter_scope(request).await?;
-        for _ in 0..MOST_INTERNAL_TEXTS {
-            let Some(preparation) = self.shell.as_mut().and_then(|shell| shell.driver.preparation(text)) else { break };
-            if self.internal(&preparation).await.is_err() {
-                self.ready().await?;
-            }
-        }
-        Ok(scope)
-    }
-
-    async fn enter_scope(&mut self, request: &ExecRequest) -> Result<Option<Scope>, Error> {
-        if request.cwd.is_none() && request.env.is_empty() {
-            return Ok(None);
-        }
-        let names: Vec<&str> = request.env.iter().map(|(name, _)| name.as_str()).collect();
-        let question =
-            self.shell.as_ref().map(|shell| shell.driver.storing(&scope::question(&names))).unwrap_or_default();
-        let lost = |ShellLost| Error::new(Code::EngineError, "the shell died before the command could start");
-        self.internal(&question).await.map_err(lost)?;
-        let shell = self.shell.as_mut().ok_or_else(|| lost(ShellLost))?;
-        let answer = shell.driver.stored().map_err(|error| Error::new(Code::EngineError, error.to_string()))?;
-        let scope = Scope::new(&names, request.cwd.is_some(), &answer);
-        if let Some(error) = scope.read_only() {
-            return Err(error);
-        }
-        self.cwd_before = Some(shell.cwd.clone());
-        if let Some(cwd) = &request.cwd {
-            let directory = shell.cwd.join(cwd);
-            if !self.checked(&scope::enter(&directory)).await.map_err(lost)? {
-                return Err(scope::cwd_error(&directory));
-            }
-        }
-        if !request.env.is_empty() {
-            let assignments: Vec<u8> =
-                request.env.iter().flat_map(|(name, value)| scope::assignment(name, value.as_deref())).collect();
-            self.internal(&assignments).await.map_err(lost)?;
-        }
-        Ok(Some(scope))
-    }
-
-    /// Files what has arrived during the preparation; true when it ends this very request.
-    fn canceled_meanwhile(&mut self, id: u64) -> bool {
-        let mut canceled = false;
-        while let Ok(message) = self.mailbox.try_recv() {
-            canceled |= self.take(message, Some(id)).is_some();
-        }
-        canceled
     }
 
     async fn run_command(
         &mut self,
         request: &mut ExecRequest,
-        text: Vec<u8>,
+        text: &[u8],
         cwd_after: Option<PathBuf>,
-    ) -> Result<Outcome, Error> {
+        attempt: u32,
+    ) -> Result<Option<Outcome>, Error> {
         let restarted = std::mem::take(&mut self.restarted);
         let Some(shell) = self.shell.as_mut() else { return Err(engine_error("the session has no shell")) };
         shell.isolate().await;
@@ -162,7 +126,12 @@ impl Session {
             Input::Bytes(bytes) => Stdin::Whole(bytes),
             Input::Stream(_) => Stdin::Streamed,
         };
-        let streams = match shell.driver.run(&text, stdin) {
+        // What has been streamed into a pipe can not be had back.
+        let repeatable = attempt < MOST_ATTEMPTS && self.config.survive_exit && !matches!(input, Input::Stream(_));
+        if let Input::Bytes(bytes) = &input {
+            request.input = Input::Bytes(Arc::clone(bytes));
+        }
+        let streams = match shell.driver.run(text, stdin) {
             Ok(streams) => streams,
             Err(error) => {
                 shell.driver.release();
@@ -172,16 +141,20 @@ impl Session {
         };
         let feeder = streams.stdin.map(|end| stdin::feed(end, input));
         let mut capture = Capture::new(streams.stdout, streams.stderr, request.max_buffer, request.live.clone());
-        request.sink.started(shell.pid.raw());
+        if attempt == 1 {
+            request.sink.started(shell.pid.raw());
+        }
         let mut run = Run {
             id: request.id,
             begun,
             killing: None,
             spare,
             skip_ready: false,
+            withdrawn: false,
             suspicion: None,
             runs_seen: 0,
             report_lost: false,
+            repeatable,
         };
         let running = Running::begin();
         if let Some(shell) = &self.shell {
@@ -189,6 +162,9 @@ impl Session {
         }
         let end = self.watch(&mut run, request, &mut capture).await;
         drop(running);
+        if let Some(shell) = self.shell.as_mut().filter(|_| !effects::keeps_state(text)) {
+            shell.outdated = true;
+        }
         self.quick = spinning::is_quick(begun.elapsed());
         if let Some(feeder) = feeder {
             feeder.abort();
@@ -230,6 +206,7 @@ impl Session {
                 message = self.mailbox.recv() => {
                     let Some(message) = message else { return End::Closed };
                     if let Some(signal) = self.take(message, Some(run.id)) {
+                        capture.hurry();
                         self.start_killing(run, request, Cause::Interrupt, signal);
                     }
                     if self.closing.is_some() {
@@ -248,6 +225,7 @@ impl Session {
                         }
                     }
                     if timeout_due.is_some_and(|at| at <= now) {
+                        capture.hurry();
                         self.start_killing(run, request, Cause::Timeout, None);
                     }
                     if run.killing.as_mut().is_some_and(Killing::must_kill_shell) {
@@ -279,7 +257,9 @@ impl Session {
         let shell = self.shell.as_mut()?;
         let killing = run.killing.as_mut();
         match happening {
-            Happening::Shell(Event::Ready { .. }) if std::mem::take(&mut run.skip_ready) => None,
+            Happening::Shell(Event::Ready { status, cwd }) if std::mem::take(&mut run.skip_ready) => {
+                run.withdrawn.then_some(End::Exited { status, cwd })
+            }
             Happening::Shell(Event::Ready { status, cwd }) => {
                 if let Some(killing) = killing {
                     killing.command_ended();
@@ -287,8 +267,12 @@ impl Session {
                 }
                 Some(End::Finished { status, cwd })
             }
-            // An EXIT trap that began before the command's token was taken: the command has not begun.
-            Happening::Shell(Event::Ending { .. }) if shell.driver.token_unread() => {
+            // An EXIT trap that began before the command's token was taken: the command has not begun. It does when the
+            // shell is back; unless it is to be killed, and it was the interrupt that came before the token: then it must
+            // not begin any more, since there will be nobody to kill it.
+            Happening::Shell(Event::Ending { .. })
+                if shell.driver.token_unread() && !(killing.is_some() && shell.driver.take_back()) =>
+            {
                 run.skip_ready = true;
                 None
             }
@@ -306,6 +290,11 @@ impl Session {
                     shell.supervisor.order(&Order::Settled);
                 }
                 None
+            }
+            Happening::Supervisor(Report::ShellEnded { .. }) | Happening::SupervisorGone
+                if run.repeatable && killing.is_none() && shell.driver.take_back() =>
+            {
+                Some(End::NotBegun)
             }
             Happening::Supervisor(Report::ShellEnded { code, signal, .. }) => {
                 if let Some(killing) = killing {
@@ -332,10 +321,14 @@ impl Session {
     }
 
     fn start_killing(&mut self, run: &mut Run, request: &ExecRequest, cause: Cause, signal: Option<i32>) {
-        if run.killing.is_some() {
+        let Some(shell) = self.shell.as_mut() else { return };
+        if let Some(killing) = &mut run.killing {
+            if signal == Some(libc::SIGKILL) {
+                killing.insist();
+                shell.supervisor.order(&Order::Insist);
+            }
             return;
         }
-        let Some(shell) = self.shell.as_mut() else { return };
         self.ladders += 1;
         let signal = signal.unwrap_or(request.kill.signal);
         let grace = if signal == libc::SIGKILL { Duration::ZERO } else { request.kill.grace };
@@ -350,6 +343,7 @@ impl Session {
             spare: std::mem::take(&mut run.spare),
             last_words,
         });
+        run.withdrawn = run.skip_ready && shell.driver.take_back();
         if matches!(shell.phase, Phase::Ending | Phase::Dead) {
             killing.shell_ended();
             if shell.phase == Phase::Dead || shell.saved || !last_words {
@@ -387,89 +381,8 @@ impl Session {
         }
         run.suspicion = now.or(run.suspicion);
     }
-
-    /// Takes what is in the pipes at this moment, and leaves to a task of its own what background processes still print.
-    fn collect(
-        &mut self,
-        end: &End,
-        run: &Run,
-        request: &mut ExecRequest,
-        mut capture: Capture,
-        outcome: &mut Outcome,
-    ) {
-        let sink = request.sink.as_mut();
-        if let Some(shell) = self.shell.as_mut() {
-            shell.driver.release();
-            capture.drain(sink);
-            if matches!(end, End::Exited { .. } | End::Died { .. }) {
-                let base = shell.take_base_output();
-                if !shell.driver.is_traced() {
-                    base.iter().enumerate().for_each(|(stream, bytes)| capture.push(stream, bytes, sink));
-                }
-            }
-            outcome.cwd.clone_from(&shell.cwd);
-        }
-        capture.finish(outcome).into_iter().for_each(capture::drain_late);
-        (outcome.exit_code, outcome.signal) = match end {
-            End::Finished { status, cwd } | End::Exited { status, cwd } => {
-                outcome.cwd.clone_from(cwd);
-                (Some(*status), None)
-            }
-            End::Died { code, signal } => (code.or(signal.map(|signal| 128 + signal)), *signal),
-            End::ReportLost | End::SupervisorGone | End::Closed => (None, None),
-        };
-        if let Some(killing) = &run.killing {
-            outcome.timed_out = killing.cause == Cause::Timeout;
-            outcome.canceled = killing.cause == Cause::Interrupt;
-            if !matches!(end, End::Finished { .. }) {
-                (outcome.exit_code, outcome.signal) = (None, Some(killing.final_signal()));
-            }
-        }
-    }
-
-    fn conclude(&mut self, end: End, mut outcome: Outcome) -> Result<Outcome, Error> {
-        let killed = outcome.timed_out || outcome.canceled;
-        match end {
-            End::Exited { .. } | End::Died { .. } if !self.config.survive_exit && !killed => {
-                self.terminated = Some(outcome.exit_code);
-                let error = terminated(&self.config.id, outcome.exit_code);
-                Err(Error { outcome: Some(Box::new(outcome)), ..error })
-            }
-            End::Died { .. } | End::ReportLost => {
-                if let (Some(shell), Some(code)) = (self.shell.as_mut(), outcome.exit_code) {
-                    shell.driver.set_status(code);
-                }
-                // It is brought back before the next command runs; this result is the one to say so.
-                outcome.restarted = true;
-                self.death_told = true;
-                Ok(outcome)
-            }
-            End::SupervisorGone => {
-                let message = format!("the supervisor of session '{}' died; its processes were killed", self.config.id);
-                Err(Error { outcome: Some(Box::new(outcome)), ..Error::new(Code::EngineError, message) })
-            }
-            End::Closed => Err(Error { outcome: Some(Box::new(outcome)), ..Error::session_destroyed(&self.config.id) }),
-            End::Finished { .. } | End::Exited { .. } => Ok(outcome),
-        }
-    }
 }
 
-/// The shell text of a command. An argument vector becomes quoted words: a program or a builtin, never a function or an
-/// alias, and nothing in it is expanded.
-fn text_of(command: &Command) -> Vec<u8> {
-    match command {
-        Command::Text(text) => text.clone(),
-        Command::Argv(words) => {
-            let mut text = b"\\builtin command --".to_vec();
-            for word in words {
-                text.push(b' ');
-                text.extend_from_slice(&quote(word));
-            }
-            text
-        }
-    }
-}
-
-fn engine_error(message: &str) -> Error {
+pub(super) fn engine_error(message: &str) -> Error {
     Error::new(Code::EngineError, message)
 }

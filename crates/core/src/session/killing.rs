@@ -57,6 +57,11 @@ impl Killing {
         }
     }
 
+    /// The grace time is over, because somebody does not want to wait for its end.
+    pub fn insist(&mut self) {
+        self.shell_deadline = self.shell_deadline.min(Instant::now() + SHELL_EXTRA);
+    }
+
     /// The supervisor reports that the tree is gone.
     pub fn tree_gone(&mut self, id: u64, escalated: bool) {
         if id == self.id {

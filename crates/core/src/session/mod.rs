@@ -4,17 +4,26 @@
 //! messages; a [`Handle`] is the cheap end of that.
 
 mod actor;
+mod effects;
 mod foreground;
+mod isolation;
 mod killing;
+mod outcome;
+mod own_texts;
+mod preparing;
+mod processes;
 mod recovery;
+mod remains;
 mod scope;
 mod shell;
 mod spinning;
 mod stdin;
 
 use crate::error::{Code, Error};
-use crate::exec::ExecRequest;
+use crate::exec::{ExecRequest, KillPolicy};
 use crate::log::Log;
+use crate::process::StartRequest;
+use crate::user::User;
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
@@ -40,6 +49,10 @@ pub struct Config {
     pub fifo_directory: Option<PathBuf>,
     /// Parent of the session's control group and its name, when groups are used.
     pub group: Option<(PathBuf, String)>,
+    /// Statements that set the limits which processes hand down.
+    pub limits: Vec<Vec<u8>>,
+    /// Whom the shell runs as, when it is somebody else.
+    pub user: Option<User>,
     /// Where deaths and recoveries are told.
     pub log: Log,
 }
@@ -52,6 +65,8 @@ enum Message {
     Exec(Box<ExecRequest>),
     Interrupt { id: u64, signal: Option<i32> },
     SetEnv { vars: EnvChange, reply: oneshot::Sender<Result<(), Error>> },
+    Start(Box<StartRequest>),
+    KillProcess { key: u64, policy: KillPolicy, reply: oneshot::Sender<bool> },
     Close { grace: Duration, reply: oneshot::Sender<()> },
 }
 
@@ -60,6 +75,29 @@ enum Message {
 pub struct Handle {
     id: String,
     mailbox: mpsc::UnboundedSender<Message>,
+}
+
+/// A [`Handle`] that does not keep the session from ending when nobody else holds one.
+#[derive(Clone)]
+pub struct WeakHandle {
+    id: String,
+    mailbox: mpsc::WeakUnboundedSender<Message>,
+}
+
+impl WeakHandle {
+    /// The session's id.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// See [`Handle::kill_process`].
+    pub async fn kill_process(&self, key: u64, policy: KillPolicy) -> bool {
+        let handle = self.mailbox.upgrade().map(|mailbox| Handle { id: self.id.clone(), mailbox });
+        match handle {
+            Some(handle) => handle.kill_process(key, policy).await,
+            None => false,
+        }
+    }
 }
 
 impl Handle {
@@ -93,6 +131,27 @@ impl Handle {
     /// Sets and unsets exported variables, in turn with the commands.
     pub fn set_env(&self, vars: EnvChange) -> impl Future<Output = Result<(), Error>> + Send + use<> {
         self.ask(|reply| Message::SetEnv { vars, reply })
+    }
+
+    /// Starts a background process. Told by the request's reply.
+    pub fn start_process(&self, request: StartRequest) {
+        if let Err(mpsc::error::SendError(Message::Start(request))) =
+            self.mailbox.send(Message::Start(Box::new(request)))
+        {
+            request.refuse(Error::session_destroyed(&self.id));
+        }
+    }
+
+    /// Ends a background process with its whole tree; false when there was nobody to end.
+    pub fn kill_process(&self, key: u64, policy: KillPolicy) -> impl Future<Output = bool> + Send + use<> {
+        let (reply, answer) = oneshot::channel();
+        let sent = self.send(Message::KillProcess { key, policy, reply });
+        async move { sent.is_ok() && answer.await.unwrap_or(false) }
+    }
+
+    /// For those who must not keep it.
+    pub fn downgrade(&self) -> WeakHandle {
+        WeakHandle { id: self.id.clone(), mailbox: self.mailbox.downgrade() }
     }
 
     /// Ends the session and everything it started; resolves when nothing is left. Commands that wait or run fail with

@@ -1,16 +1,15 @@
 //! Getting a shell, and getting it back: first start, standby, respawn, and the loss of the supervisor itself.
 
 use super::actor::{MOST_INTERNAL_TEXTS, Session};
-use super::scope;
 use super::shell::{Happening, Phase, Shell};
+use super::{remains, scope};
 use crate::capabilities;
 use crate::driver::Driver;
-use crate::driver::script::ScriptDriver;
+use crate::driver::script::{NOT_LIMITED, Origin, ScriptDriver};
 use crate::error::{Code, Error};
 use crate::log::Level;
 use crate::supervisor::{GroupPlan, Supervisor};
 use nacre_containment::wire::{Order, Report};
-use nacre_containment::{proc_table, signal};
 use std::ffi::OsString;
 use std::time::Duration;
 use tokio::time::timeout;
@@ -20,7 +19,7 @@ const READY_LIMIT: Duration = Duration::from_secs(20);
 /// How long to wait for the standby of a session whose supervisor was killed.
 const LAST_STATE_LIMIT: Duration = Duration::from_secs(2);
 /// So often a shell that dies at once is started again.
-const MOST_ATTEMPTS: u32 = 3;
+pub(super) const MOST_ATTEMPTS: u32 = 3;
 
 impl Session {
     /// Waits until the shell is ready for a command, and does whatever that takes.
@@ -70,7 +69,7 @@ impl Session {
             if self.config.survive_exit {
                 drop(self.ready().await);
             } else {
-                self.terminated = Some(None);
+                self.terminated.get_or_insert(None);
             }
         }
     }
@@ -102,19 +101,36 @@ impl Session {
             }
         }
         let version = String::from_utf8_lossy(&shell.driver.stored().unwrap_or_default()).into_owned();
+        if version.contains(NOT_LIMITED) {
+            let message = "the sandbox's limits can not be set: they are above what the host itself may use";
+            return Err(Error::new(Code::LimitUnsupported, message));
+        }
         capabilities::check_version(&self.config.shell, &version)
             .map_err(|message| Error::new(Code::SpawnFailed, message))
     }
 
+    fn owner(&self) -> Option<(u32, u32)> {
+        self.config.user.as_ref().map(|user| (user.uid, user.gid))
+    }
+
     fn open_driver(&self, bash_env: Option<OsString>) -> Result<Box<dyn Driver>, Error> {
-        let shell = self.config.shell.clone();
+        let origin = Origin {
+            shell: self.config.shell.clone(),
+            supervisor: self.config.supervisor.clone(),
+            bash_env,
+            limits: self.config.limits.clone(),
+        };
+        let owner = self.owner();
         let opened = match &self.config.fifo_directory {
-            Some(directory) => ScriptDriver::over_fifos(shell, bash_env, directory.clone()).map_err(|error| {
+            Some(directory) => ScriptDriver::over_fifos(origin, directory.clone(), owner).map_err(|error| {
+                // Not the directory's fault.
+                if matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE)) {
+                    return spawn_failed("open the shell's channels", &error);
+                }
                 let message = format!("the state directory '{}' can not be used: {error}", directory.display());
                 Error::new(Code::StateDirUnavailable, message)
             }),
-            None => ScriptDriver::over_proc(shell, bash_env)
-                .map_err(|error| spawn_failed("open the shell's channels", &error)),
+            None => ScriptDriver::over_proc(origin).map_err(|error| spawn_failed("open the shell's channels", &error)),
         };
         Ok(Box::new(opened?))
     }
@@ -127,12 +143,11 @@ impl Session {
             .group
             .as_ref()
             .map(|(parent, name)| GroupPlan { parent: parent.clone(), name: format!("{name}-{}", self.groups_made) });
-        let supervisor =
-            Supervisor::start(&self.config.supervisor, launch, &self.config.cwd, &self.config.env, group.as_ref())
-                .map_err(|error| spawn_failed(&format!("run {}", self.config.supervisor.display()), &error))?;
+        let supervisor = Supervisor::start(&self.config, launch, group.as_ref())
+            .map_err(|error| spawn_failed(&format!("run {}", self.config.supervisor.display()), &error))?;
         match timeout(READY_LIMIT, supervisor.report()).await {
             Ok(Some(Report::Started { shell, group })) => {
-                let shell = Shell::new(driver, supervisor, shell, group, self.config.cwd.clone())
+                let shell = Shell::new(driver, supervisor, shell, group, self.config.cwd.clone(), self.owner())
                     .map_err(|error| spawn_failed("watch the shell", &error))?;
                 self.shell = Some(shell);
                 Ok(())
@@ -209,35 +224,18 @@ impl Session {
             .log
             .write(Level::Error, || format!("the supervisor of session '{id}' died; the session is started again"));
         let Some(mut shell) = self.shell.take() else { return Ok(()) };
-        let standby = shell.standby.and_then(proc_table::Stat::read).map(|stat| stat.identity);
+        // The race: an earlier standby that the dead supervisor should have killed waits for the same byte as the last one,
+        // and even one that has been killed can still take it: a read that finds data returns it before the signal acts.
+        let (standby, others) = shell.bereaved();
+        remains::bury(others).await;
         if standby.is_some() && shell.driver.take_over().is_ok() {
             let saved = async { while !matches!(shell.next().await, Happening::Shell(crate::driver::Event::Saved)) {} };
             if timeout(LAST_STATE_LIMIT, saved).await.is_ok() {
                 shell.driver.adopt_saved_state();
             }
         }
-        self.sweep(&shell);
-        if let Some(standby) = standby {
-            let _ = signal::send_to(standby, libc::SIGKILL);
-        }
+        remains::sweep(shell.supervisor.pid(), shell.session_group()).await;
         self.launch(shell.into_driver()).await
-    }
-
-    /// Kills what a dead supervisor has left: its control group, or whatever still belongs to its session. The latter
-    /// misses processes that have made a session of their own; only a control group holds those.
-    fn sweep(&self, shell: &Shell) {
-        if let Some(group) = shell.session_group() {
-            let _ = group.kill();
-            let mut attempts = 0;
-            while group.remove().is_err() && attempts < 200 {
-                attempts += 1;
-                std::thread::sleep(Duration::from_micros(100));
-            }
-        }
-        let session = shell.supervisor.pid().raw();
-        for stat in proc_table::scan().filter(|stat| stat.session == session) {
-            let _ = signal::send_to(stat.identity, libc::SIGKILL);
-        }
     }
 }
 

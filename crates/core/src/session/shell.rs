@@ -1,10 +1,12 @@
 //! A shell and everything around it: the driver that talks to it, the supervisor that guards it, its state.
 
+use super::processes::{Midwives, Processes};
 use crate::driver::{Driver, Event};
 use crate::supervisor::Supervisor;
 use nacre_containment::cgroup::Group;
-use nacre_containment::pid::Pid;
-use nacre_containment::proc_table;
+use nacre_containment::pid::{Identity, Pid};
+use nacre_containment::proc_table::{self, Stat};
+use nacre_containment::signal;
 use nacre_containment::wire::{Order, Report};
 use std::collections::VecDeque;
 use std::io;
@@ -53,6 +55,13 @@ pub struct Shell {
     pub standby: Option<Pid>,
     /// Something has run since the snapshot was taken.
     pub stale: bool,
+    /// What has run since then and is finished may have changed the state: a background process must not start from the
+    /// snapshot.
+    pub outdated: bool,
+    /// A snapshot is being made; off again when the fork has failed.
+    pub snapshotting: bool,
+    /// The background processes.
+    pub processes: Processes,
     /// The shell is, or is about to be, a fork of one that has ended, and is to be renewed when there is time.
     pub handed_over: bool,
     /// In the phase of ending: the state is saved and the user's EXIT trap has run.
@@ -61,10 +70,11 @@ pub struct Shell {
     pub cwd: PathBuf,
     /// The shell died between the saving of its state and the start of the next image: the state is there.
     pub died_saving: bool,
-    group: Option<PathBuf>,
-    isolated: bool,
+    pub(super) group: Option<PathBuf>,
+    owner: Option<(u32, u32)>,
+    pub(super) isolated: bool,
     /// Earlier standbys, killed but perhaps not gone yet.
-    retired: Vec<Pid>,
+    pub(super) retired: Vec<Pid>,
     control: [AsyncFd<Arc<OwnedFd>>; 2],
     base: [AsyncFd<Arc<OwnedFd>>; 2],
     /// What the shell has printed outside of a command since the last [`Shell::take_base_output`].
@@ -72,8 +82,8 @@ pub struct Shell {
     pending: VecDeque<Happening>,
 }
 
-/// What the last processes of a finished command may take to end.
-const LEAVING: std::time::Duration = std::time::Duration::from_millis(1);
+/// What bash says when it can not fork, in front of the system's reason. Not translated.
+const FORK_FAILS: &[u8] = b"fork: ";
 /// Base output is kept for the moment a shell dies with a message; this much is enough for any.
 const MOST_BASE_OUTPUT: usize = 64 * 1024;
 
@@ -85,6 +95,7 @@ impl Shell {
         pid: Pid,
         group: Option<String>,
         cwd: PathBuf,
+        owner: Option<(u32, u32)>,
     ) -> io::Result<Self> {
         let [control, standby_control] = driver.control();
         let [output, error] = driver.base_output();
@@ -97,11 +108,15 @@ impl Shell {
             pid,
             standby: None,
             stale: true,
+            outdated: true,
+            snapshotting: false,
+            processes: Processes::default(),
             cwd,
             handed_over: false,
             saved: false,
             died_saving: false,
             group: group.map(PathBuf::from),
+            owner,
             isolated: false,
             retired: Vec::new(),
             base_output: [Vec::new(), Vec::new()],
@@ -116,6 +131,7 @@ impl Shell {
             if let Some(mut happening) = self.pending.pop_front() {
                 self.correct(&mut happening);
                 self.note(&happening);
+                self.with_processes(|processes, with| processes.note(&happening, with));
                 return happening;
             }
             tokio::select! {
@@ -145,6 +161,15 @@ impl Shell {
                 _ => break,
             }
         }
+        let fork_failed = kept.windows(FORK_FAILS.len()).any(|window| window == FORK_FAILS);
+        if fork_failed && self.snapshotting {
+            self.snapshotting = false;
+            self.base_output[1].clear();
+            self.give_up_forking();
+        } else if fork_failed && !self.processes.is_idle() {
+            self.with_processes(|processes, with| processes.fork_failed(with));
+        }
+        let kept = &mut self.base_output[source];
         let excess = kept.len().saturating_sub(MOST_BASE_OUTPUT);
         kept.drain(..excess);
         clear(&self.base[source]);
@@ -169,6 +194,7 @@ impl Shell {
                 self.phase = Phase::Ending;
                 self.saved = false;
                 self.stale = true;
+                self.outdated = true;
                 self.cwd.clone_from(cwd);
             }
             Happening::Shell(Event::Saved) => {
@@ -183,14 +209,12 @@ impl Shell {
                 }
             }
             Happening::Shell(Event::Standby { pid }) => {
-                self.retired.extend(self.standby.replace(*pid));
-                self.supervisor.order(&Order::Standby { pid: Some(*pid) });
+                self.replace_standby(*pid);
             }
             // Known as the standby from here on: when the old shell has left, it is promoted like one. The order of the
             // two channels does not matter: the old shell leaves only after this.
             Happening::Shell(Event::Successor { pid }) => {
-                self.retired.extend(self.standby.replace(*pid));
-                self.supervisor.order(&Order::Standby { pid: Some(*pid) });
+                self.replace_standby(*pid);
                 self.handed_over = true;
                 if self.driver.dismiss().is_err() {
                     self.supervisor.order(&Order::KillShell);
@@ -200,9 +224,15 @@ impl Shell {
                 self.died_saving = self.phase == Phase::Ending;
                 self.phase = Phase::Dead;
             }
+            Happening::Supervisor(Report::StandbyEnded { standby }) if self.standby == Some(*standby) => {
+                self.standby = None;
+                self.stale = true;
+                self.outdated = true;
+            }
             Happening::Supervisor(Report::Promoted { shell }) => {
                 self.standby = None;
                 self.stale = true;
+                self.outdated = true;
                 if let Some(shell) = shell {
                     self.pid = *shell;
                 }
@@ -212,11 +242,66 @@ impl Shell {
                 self.pid = *shell;
                 self.group = group.as_ref().map(PathBuf::from);
                 self.stale = true;
+                self.outdated = true;
             }
             Happening::Supervisor(Report::Rotated { group }) => self.group = group.as_ref().map(PathBuf::from),
             Happening::SupervisorGone => self.phase = Phase::Gone,
-            Happening::Supervisor(Report::Killed { .. } | Report::StartFailed { .. }) => {}
+            // The rest is for the running command or for the background processes.
+            Happening::Shell(Event::Born { .. } | Event::Begun { .. } | Event::Stillborn { .. })
+            | Happening::Supervisor(_) => {}
         }
+    }
+
+    /// Lends the parts of the shell that births need.
+    pub fn with_processes<T>(&mut self, act: impl FnOnce(&mut Processes, &mut Midwives<'_>) -> T) -> T {
+        let mut with = Midwives {
+            driver: self.driver.as_mut(),
+            supervisor: &self.supervisor,
+            // A successor is a standby only by name: it goes on with the loop when it is woken.
+            standby: self.standby.filter(|_| !self.handed_over),
+            cwd: &self.cwd,
+            owner: self.owner,
+            grouped: self.group.is_some(),
+        };
+        act(&mut self.processes, &mut with)
+    }
+
+    /// The supervisor kills the one before.
+    fn replace_standby(&mut self, pid: Pid) {
+        let mut retired = std::mem::take(&mut self.retired);
+        retired.retain(|pid| self.find(*pid).is_some());
+        retired.extend(self.standby.replace(pid));
+        self.retired = retired;
+        self.supervisor.order(&Order::Standby { pid });
+    }
+
+    /// A process of this session; a pid that belongs to somebody else by now finds nobody.
+    fn find(&self, pid: Pid) -> Option<Identity> {
+        let session = self.supervisor.pid().raw();
+        Stat::read(pid).filter(|stat| stat.session == session && stat.is_running()).map(|stat| stat.identity)
+    }
+
+    /// Somebody has stopped it.
+    pub fn is_stopped(&self) -> bool {
+        Stat::read(self.pid).is_some_and(|stat| stat.state == b'T')
+    }
+
+    /// Makes a shell that can not fork give up. Bash tries again for 15 s (process limits), sleeping in between until a
+    /// signal comes; SIGCHLD is one that it expects at any time, so nothing else is disturbed by it. Its own forks, that
+    /// want to fork in turn, are in the same case.
+    pub fn give_up_forking(&self) {
+        let mut forks = proc_table::children(self.pid);
+        forks.retain(|pid| proc_table::is_fork_of(*pid, self.pid));
+        for identity in forks.into_iter().chain([self.pid]).filter_map(|pid| self.find(pid)) {
+            let _ = signal::send_to(identity, libc::SIGCHLD);
+        }
+    }
+
+    /// When the supervisor is dead: the standby, if it lives, and who could still interfere with it, which are those that
+    /// the supervisor should have killed, and the shell, which dies a moment after it.
+    pub fn bereaved(&self) -> (Option<Identity>, Vec<Identity>) {
+        let others = self.retired.iter().copied().chain([self.pid]);
+        (self.standby.and_then(|pid| self.find(pid)), others.filter_map(|pid| self.find(pid)).collect())
     }
 
     /// What the shell has printed outside of commands since the last call.
@@ -224,61 +309,6 @@ impl Shell {
         self.read_base(0);
         self.read_base(1);
         std::mem::take(&mut self.base_output)
-    }
-
-    /// Does for the next command what can be done before it is there.
-    pub async fn get_ready(&mut self) {
-        if self.phase == Phase::Ready {
-            drop(self.take_base_output());
-            self.driver.prepare_streams();
-            self.isolate().await;
-        }
-    }
-
-    /// Makes sure that the next command can be told from what earlier ones left running: they stay behind in their
-    /// control group. Once done it holds until a command has run: only a command can make new processes here.
-    pub async fn isolate(&mut self) {
-        let Some(group) = self.group.clone().filter(|_| !self.isolated) else { return };
-        self.isolated = true;
-        let group = Group::at(group);
-        if !self.has_strangers(&group) {
-            return;
-        }
-        // Moving a process to another group can take the kernel milliseconds. Perhaps these are only on their way out.
-        tokio::time::sleep(LEAVING).await;
-        if !self.has_strangers(&group) {
-            return;
-        }
-        self.supervisor.order(&Order::Rotate);
-        loop {
-            match self.next().await {
-                Happening::Supervisor(Report::Rotated { .. }) | Happening::SupervisorGone => return,
-                _ => {}
-            }
-        }
-    }
-
-    fn has_strangers(&mut self, group: &Group) -> bool {
-        let Ok(members) = group.members() else { return false };
-        self.retired.retain(|pid| members.contains(pid));
-        members.iter().any(|pid| *pid != self.pid && Some(*pid) != self.standby && !self.retired.contains(pid))
-    }
-
-    /// A command begins. Gives the roots of older trees that are to be spared when it is killed: none where control
-    /// groups keep the two apart.
-    pub fn begin_command(&mut self) -> Vec<Pid> {
-        self.isolated = false;
-        self.phase = Phase::Busy;
-        self.stale = true;
-        if self.group.is_some() {
-            return Vec::new();
-        }
-        [self.pid, self.supervisor.pid()]
-            .into_iter()
-            .flat_map(proc_table::children)
-            .filter(|pid| *pid != self.pid && Some(*pid) != self.standby)
-            .take(4096)
-            .collect()
     }
 
     /// The driver alone, to be used with another supervisor.

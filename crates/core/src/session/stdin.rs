@@ -10,12 +10,20 @@ use std::time::Duration;
 use tokio::io::unix::AsyncFd;
 use tokio::task::JoinHandle;
 
+/// What a terminal in its usual mode takes for the end of file, at the beginning of a line (termios(3), VEOF).
+const END_OF_TRANSMISSION: u8 = 4;
+
 /// Writes until everything is written or nobody reads any more. Aborting the task closes the pipe.
 pub fn feed(end: StdinEnd, input: Input) -> JoinHandle<()> {
     tokio::spawn(async move {
+        let mut is_terminal = false;
         let pipe = match end {
             StdinEnd::Pipe(fd) => Ok(fd),
             StdinEnd::Fifo(path) => open_fifo(path).await,
+            StdinEnd::Terminal(fd) => {
+                is_terminal = true;
+                Ok(fd)
+            }
         };
         let mut pipe = pipe.and_then(sys::watch).ok();
         match input {
@@ -29,6 +37,9 @@ pub fn feed(end: StdinEnd, input: Input) -> JoinHandle<()> {
                     taken();
                 }
             }
+        }
+        if is_terminal {
+            let _ = write_all(&mut pipe, &[END_OF_TRANSMISSION]).await;
         }
     })
 }

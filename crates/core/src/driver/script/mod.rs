@@ -3,39 +3,56 @@
 //! `docs/sessions.md` argues why it is built so. The texts are in [`text`], the channels they use in [`transport`], the
 //! way back from a saved state in [`dump`]; this file keeps the driver's memory between commands.
 
+mod birth;
 mod declaration;
 mod dump;
 mod fifo_transport;
 mod framing;
+mod images;
 mod mentions;
+mod observation;
 mod proc_transport;
 mod quote;
 mod report;
 mod statements;
+mod telling;
+mod terminal;
 mod text;
 mod transport;
 mod traps;
 
-use super::{Driver, Event, Launch, Stdin, Streams, Suspicion};
+use super::{Birth, Driver, Event, Launch, Stdin, Streams, Suspicion};
 use crate::sys;
-use dump::{Dump, Remembered};
 use framing::Framing;
 use nacre_containment::pid::Pid;
-use nacre_containment::proc_table::Stat;
-use report::{Parser, Record};
+use report::Parser;
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStringExt;
-use std::os::unix::fs::FileTypeExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use text::{ExitKind, Paths};
-use transport::{Pipe, Text, Transport};
+use transport::{Pipe, Side, Text, Transport};
 use traps::Traps;
 
 pub use declaration::Declaration;
 pub use quote::{quote, quote_str};
+
+/// What every shell of a session is started from.
+#[derive(Clone, Debug)]
+pub struct Origin {
+    /// Absolute path of bash.
+    pub shell: PathBuf,
+    /// The value of `BASH_ENV` for the session, which a shell started by the engine must not act on itself.
+    pub bash_env: Option<OsString>,
+    /// Absolute path of the supervisor executable, which can also give a process a terminal.
+    pub supervisor: PathBuf,
+    /// Statements that set limits.
+    pub limits: Vec<Vec<u8>>,
+}
+
+/// The mark in the first answer of a shell that could not set its limits; no version has it.
+pub const NOT_LIMITED: char = '!';
 
 /// The host's copy of the positional parameters.
 #[derive(Debug, Default)]
@@ -52,8 +69,7 @@ enum Arguments {
 /// See the module.
 pub struct ScriptDriver {
     transport: Box<dyn Transport>,
-    shell: PathBuf,
-    bash_env: Option<OsString>,
+    origin: Origin,
     parser: Parser,
     standby_parser: Parser,
     /// The user's `$?`.
@@ -70,6 +86,8 @@ pub struct ScriptDriver {
     /// What the EXIT trap has to know: whether the state is so large that `exit` should not save and parse it at once,
     /// and whether the shell is a fork.
     kind: ExitKind,
+    /// The standby's shell expands aliases.
+    standby_aliases: bool,
     /// A saved state has been adopted: the first shell's text is gone.
     adopted: bool,
     /// The next command's streams, in place already.
@@ -77,22 +95,21 @@ pub struct ScriptDriver {
 }
 
 impl ScriptDriver {
-    /// A driver over `/proc/<pid>/fd`. `bash_env` is the value of `BASH_ENV` for the session, which a shell started by
-    /// the engine must not act on itself.
-    pub fn over_proc(shell: PathBuf, bash_env: Option<OsString>) -> io::Result<Self> {
-        Ok(Self::new(Box::new(proc_transport::ProcTransport::open()?), shell, bash_env))
+    /// A driver over `/proc/<pid>/fd`.
+    pub fn over_proc(origin: Origin) -> io::Result<Self> {
+        Ok(Self::new(Box::new(proc_transport::ProcTransport::open()?), origin))
     }
 
-    /// A driver over FIFOs in `directory`, which is made and in the end removed.
-    pub fn over_fifos(shell: PathBuf, bash_env: Option<OsString>, directory: PathBuf) -> io::Result<Self> {
-        Ok(Self::new(Box::new(fifo_transport::FifoTransport::create(directory)?), shell, bash_env))
+    /// A driver over FIFOs in `directory`, which is made and in the end removed. `owner` is the shell's user and group, when
+    /// it is not this process's.
+    pub fn over_fifos(origin: Origin, directory: PathBuf, owner: Option<(u32, u32)>) -> io::Result<Self> {
+        Ok(Self::new(Box::new(fifo_transport::FifoTransport::create(directory, owner)?), origin))
     }
 
-    fn new(transport: Box<dyn Transport>, shell: PathBuf, bash_env: Option<OsString>) -> Self {
+    fn new(transport: Box<dyn Transport>, origin: Origin) -> Self {
         Self {
             transport,
-            shell,
-            bash_env,
+            origin,
             parser: Parser::default(),
             standby_parser: Parser::default(),
             status: 0,
@@ -102,6 +119,7 @@ impl ScriptDriver {
             traps: Traps::default(),
             arguments: Arguments::None,
             kind: ExitKind::default(),
+            standby_aliases: false,
             adopted: false,
             prepared: None,
         }
@@ -111,35 +129,14 @@ impl ScriptDriver {
         Paths(self.transport.as_ref())
     }
 
-    fn store_exit_text(&self) -> io::Result<()> {
-        self.transport.store(Text::Exit, &text::exit(&self.paths(), &self.shell, self.traps.exit.as_deref(), self.kind))
-    }
-
-    fn store_first_init(&self) -> io::Result<()> {
-        let mut init = b"\\builtin unset -v BASH_EXECUTION_STRING\n".to_vec();
-        if let Some(value) = &self.bash_env {
-            init.extend_from_slice(
-                &[b"\\builtin export BASH_ENV=".as_slice(), &quote(value.as_encoded_bytes()), b"\n"].concat(),
-            );
-        }
-        init.extend_from_slice(&self.storing("\\builtin printf %s \"$BASH_VERSION\""));
-        init.push(b'\n');
-        init.extend_from_slice(text::arm(&self.paths(), &[]).as_bytes());
-        self.transport.store(Text::Answer, b"")?;
-        self.transport.store(Text::Init, &init)
-    }
-
     fn send_token(&self, pipe: Pipe) -> io::Result<()> {
         sys::write(self.transport.pipe(pipe), b"\n").map(|_| ())
     }
 
     /// Tokens of a shell that died before it took them.
     fn drain_tokens(&self) {
-        let mut waste = Vec::with_capacity(64);
-        for pipe in [Pipe::Token, Pipe::Resume, Pipe::StandbyToken] {
-            while sys::read_spare(self.transport.pipe(pipe), &mut waste, 64).is_ok_and(|count| count > 0) {
-                waste.clear();
-            }
+        for pipe in [Pipe::Token, Pipe::Resume, Pipe::StandbyToken, Pipe::Begin] {
+            drain(self.transport.pipe(pipe));
         }
     }
 
@@ -153,36 +150,6 @@ impl ScriptDriver {
             status_path: self.paths().text(Text::Status),
         }
     }
-
-    fn ready(&mut self, record: &Record) -> Option<Event> {
-        let status = record.number(0)?;
-        self.flags = String::from_utf8_lossy(record.field(1)).into_owned();
-        let cwd = PathBuf::from(OsString::from_vec(record.field(3).to_vec()));
-        let ours = text::exit_trap(&self.paths());
-        let internal = std::mem::take(&mut self.internal);
-        self.traps.note(record.field(4), &ours, internal);
-        if !internal {
-            self.status = status;
-            self.arguments = if record.field(2) == b"0" { Arguments::None } else { Arguments::Unknown };
-        }
-        Some(Event::Ready { status, cwd })
-    }
-
-    /// Turns the dump into the text that the next shell starts with.
-    fn adopt(&mut self, in_place: bool) -> bool {
-        let Ok(bytes) = self.transport.load(Text::Dump) else { return false };
-        let Some(dump) = Dump::parse(&bytes) else { return false };
-        let kept = match &self.arguments {
-            Arguments::Known(arguments) => arguments.as_slice(),
-            _ => b"",
-        };
-        let mut init = dump.restore(&Remembered { in_place, arguments: kept, traps: &self.traps.unseen });
-        init.extend_from_slice(text::arm(&self.paths(), &dump.user_signals()).as_bytes());
-        init.extend_from_slice(&dump.options());
-        self.traps.started();
-        self.adopted = self.store_exit_text().is_ok() && self.transport.store(Text::Init, &init).is_ok();
-        self.adopted
-    }
 }
 
 impl Driver for ScriptDriver {
@@ -194,9 +161,9 @@ impl Driver for ScriptDriver {
             self.store_first_init()?;
         }
         self.store_exit_text()?;
-        self.transport.store(Text::StandbyExit, &text::standby_exit(&self.paths(), &self.shell))?;
+        self.transport.store(Text::StandbyExit, &text::standby_exit(&self.paths(), &self.origin.shell))?;
         Ok(Launch {
-            program: self.shell.clone(),
+            program: self.origin.shell.clone(),
             argv: text::argv(&self.paths()).map(OsString::from).to_vec(),
             withheld: vec!["BASH_ENV".into()],
             output: (self.transport.inheritable(Pipe::BaseOutput)?, self.transport.inheritable(Pipe::BaseError)?),
@@ -213,31 +180,8 @@ impl Driver for ScriptDriver {
     }
 
     fn events(&mut self) -> io::Result<Vec<Event>> {
-        let mut events = Vec::new();
-        for record in read_records(self.transport.pipe(Pipe::StandbyControl), &mut self.standby_parser)? {
-            match (record.kind, record.number(0).and_then(Pid::new)) {
-                (b'P', Some(pid)) => events.push(Event::Standby { pid }),
-                (b'S', Some(pid)) => {
-                    self.kind.successor = pid.raw();
-                    self.store_exit_text()?;
-                    events.push(Event::Successor { pid });
-                }
-                _ => {}
-            }
-        }
-        for record in read_records(self.transport.pipe(Pipe::Control), &mut self.parser)? {
-            match record.kind {
-                b'R' => events.extend(self.ready(&record)),
-                b'Y' => {
-                    self.internal = false;
-                    self.status = record.number(0).unwrap_or(1);
-                    let cwd = PathBuf::from(OsString::from_vec(record.field(1).to_vec()));
-                    events.push(Event::Ending { status: self.status, cwd });
-                }
-                b'X' => events.push(Event::Saved),
-                _ => {}
-            }
-        }
+        let mut events = self.told_by_standby()?;
+        events.extend(self.told_by_shell()?);
         Ok(events)
     }
 
@@ -246,8 +190,12 @@ impl Driver for ScriptDriver {
     }
 
     fn prepare_streams(&mut self) {
-        // Without them the next command opens its own, and tells why it can not.
-        self.prepared = self.transport.open_streams(Stdin::Empty).ok();
+        self.prepared = self.transport.open_streams(Side::Foreground, Stdin::Empty).ok();
+        if self.prepared.is_none() {
+            // The next command opens its own, and tells why it can not. Of these some may be in place already, and a text
+            // of the engine's own must not open a FIFO that nobody reads: it would wait for ever.
+            self.transport.close_streams(Side::Foreground);
+        }
     }
 
     fn run(&mut self, text: &[u8], stdin: Stdin<'_>) -> io::Result<Streams> {
@@ -258,7 +206,7 @@ impl Driver for ScriptDriver {
         self.transport.store(Text::Command, &framing.apply(text))?;
         let streams = match self.prepared.take() {
             Some(prepared) if matches!(stdin, Stdin::Empty) => prepared,
-            _ => self.transport.open_streams(stdin)?,
+            _ => self.transport.open_streams(Side::Foreground, stdin)?,
         };
         self.last_argument = mentions::last_argument(text);
         self.send_token(Pipe::Token)?;
@@ -266,7 +214,7 @@ impl Driver for ScriptDriver {
     }
 
     fn release(&mut self) {
-        self.transport.close_streams();
+        self.transport.close_streams(Side::Foreground);
     }
 
     fn upkeep(&mut self) -> Option<Vec<u8>> {
@@ -280,7 +228,7 @@ impl Driver for ScriptDriver {
         }
         let paths = Paths(self.transport.as_ref());
         // When the text can not be stored the old one stays: the user's trap is then not run at exit.
-        let (shell, kind) = (&self.shell, self.kind);
+        let (shell, kind) = (&self.origin.shell, self.kind);
         let store =
             |traps: &Traps| drop(paths.0.store(Text::Exit, &text::exit(&paths, shell, traps.exit.as_deref(), kind)));
         self.traps.upkeep(&paths, store)
@@ -306,11 +254,15 @@ impl Driver for ScriptDriver {
     fn run_internal(&mut self, text: &[u8]) -> io::Result<()> {
         if self.prepared.take().is_some() {
             // What an internal text prints must not turn up in the next command's output.
-            self.transport.close_streams();
+            self.transport.close_streams(Side::Foreground);
         }
-        self.transport.store(Text::Command, &text::guarded(text))?;
+        self.transport.store(Text::Command, text)?;
         self.internal = true;
         self.send_token(Pipe::Token)
+    }
+
+    fn guarded(&self, text: &[u8]) -> Vec<u8> {
+        text::guarded(text)
     }
 
     fn set_status(&mut self, status: i32) {
@@ -333,6 +285,12 @@ impl Driver for ScriptDriver {
         sys::bytes_in_pipe(self.transport.pipe(Pipe::Token)).is_ok_and(|count| count > 0)
     }
 
+    fn take_back(&mut self) -> bool {
+        // One byte, which either the shell reads or this does.
+        let mut token = Vec::with_capacity(1);
+        sys::read_spare(self.transport.pipe(Pipe::Token), &mut token, 1).is_ok_and(|count| count > 0)
+    }
+
     fn resume(&mut self) -> io::Result<()> {
         if !self.adopt(true) {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "the saved state is incomplete"));
@@ -343,12 +301,12 @@ impl Driver for ScriptDriver {
     }
 
     fn snapshot(&mut self, shell: Pid) -> Vec<u8> {
-        let large = private_bytes(shell) > LARGE_STATE_BYTES;
+        let large = observation::private_bytes(shell) > LARGE_STATE_BYTES;
         if std::mem::replace(&mut self.kind.large, large) != large {
             // When it can not be stored the old text stays, which is as correct.
             let _ = self.store_exit_text();
         }
-        text::standby(&self.paths(), &unsharable_descriptors(shell), self.flags.contains('m')).into_bytes()
+        text::standby(&self.paths(), &observation::unsharable_descriptors(shell), self.flags.contains('m')).into_bytes()
     }
 
     fn plain_exit(&mut self) {
@@ -366,8 +324,38 @@ impl Driver for ScriptDriver {
         text::renew(&self.paths()).into_bytes()
     }
 
+    fn begin_birth(&mut self, birth: Birth<'_>, stdin: Stdin<'_>) -> io::Result<Streams> {
+        drain(self.transport.pipe(Pipe::Begin));
+        self.transport.store(Text::ProcessScope, &birth::scope(&self.paths(), &birth))?;
+        self.transport.store(Text::ProcessCommand, birth.text)?;
+        self.transport
+            .store(Text::Errand, birth::errand(&self.paths(), &birth, &self.flags, self.standby_aliases).as_bytes())?;
+        let streams = self.transport.open_streams(Side::Background, stdin)?;
+        self.send_token(Pipe::StandbyToken)?;
+        Ok(streams)
+    }
+
+    fn begin_terminal_birth(&mut self, birth: Birth<'_>, path: &Path) -> io::Result<()> {
+        drain(self.transport.pipe(Pipe::Begin));
+        self.transport.store(Text::ProcessScope, &birth::scope(&self.paths(), &birth))?;
+        self.transport.store(Text::ProcessCommand, birth.text)?;
+        let wanted = terminal::Wanted { birth: &birth, path, origin: &self.origin };
+        let errand = terminal::errand(&self.paths(), &wanted, &self.flags, self.standby_aliases);
+        self.transport.store(Text::Errand, errand.as_bytes())?;
+        self.send_token(Pipe::StandbyToken)
+    }
+
+    fn permit_birth(&mut self) -> io::Result<()> {
+        self.send_token(Pipe::Begin)
+    }
+
+    fn release_birth(&mut self) {
+        self.transport.close_streams(Side::Background);
+    }
+
     fn take_over(&mut self) -> io::Result<()> {
         self.drain_tokens();
+        self.transport.store(Text::Errand, text::take_over(&self.paths(), self.standby_aliases).as_bytes())?;
         self.internal = true;
         self.traps.started();
         self.send_token(Pipe::StandbyToken)
@@ -377,60 +365,17 @@ impl Driver for ScriptDriver {
         self.adopt(false)
     }
 
-    /// Two things give a lost report away. The shell sleeps in the read of a token, having its pipe as standard input,
-    /// although it has taken the one it was sent (`set -n`: the report was skipped). Or it runs through the loop without
-    /// end, since `set -n` or a function called `builtin` stands in for the waiting too: then its standard output is the
-    /// control pipe or its own, which it never is while a command runs.
     fn suspicion(&self, shell: Pid) -> Option<Suspicion> {
-        let shows = |fd: i32, pipe: Pipe| {
-            let held = std::fs::read_link(format!("/proc/{shell}/fd/{fd}")).ok();
-            held.is_some() && held == self.transport.link_name(pipe).ok()
-        };
-        let stat = Stat::read(shell)?;
-        if stat.state == b'S' && shows(0, Pipe::Token) && !self.token_unread() {
-            return Some(Suspicion::Waits);
-        }
-        let runs =
-            stat.state == b'R' && (0..LOOP_SAMPLES).any(|_| shows(1, Pipe::Control) || shows(1, Pipe::BaseOutput));
-        runs.then_some(Suspicion::Runs { cpu_ticks: stat.cpu_ticks })
+        observation::suspicion(self.transport.as_ref(), shell, self.token_unread())
     }
-}
-
-/// So many looks in a row; the shell spends about a sixth of its time in the report.
-const LOOP_SAMPLES: usize = 32;
-
-fn read_records(pipe: &OwnedFd, parser: &mut Parser) -> io::Result<Vec<Record>> {
-    let mut bytes = Vec::with_capacity(8 * 1024);
-    loop {
-        match sys::read_spare(pipe, &mut bytes, usize::MAX) {
-            Ok(0) => break,
-            Ok(_) => bytes.reserve(8 * 1024),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(parser.push(&bytes))
 }
 
 /// A bash with an empty state has half a megabyte; saving and parsing again takes some 25 ms for each one more.
 const LARGE_STATE_BYTES: u64 = 1 << 20;
 
-/// Heap and stack of the shell (the sixth field of `/proc/<pid>/statm`, proc(5)).
-fn private_bytes(shell: Pid) -> u64 {
-    let statm = std::fs::read_to_string(format!("/proc/{shell}/statm")).unwrap_or_default();
-    statm.split(' ').nth(5).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or(0) * 4096
-}
-
-/// The shell's own descriptors above 2 that lead to pipes, FIFOs or sockets.
-fn unsharable_descriptors(shell: Pid) -> Vec<i32> {
-    let Ok(entries) = std::fs::read_dir(format!("/proc/{shell}/fd")) else { return Vec::new() };
-    entries
-        .flatten()
-        .filter_map(|entry| {
-            let fd: i32 = entry.file_name().to_str()?.parse().ok()?;
-            let kind = std::fs::metadata(entry.path()).ok()?.file_type();
-            (fd > 2 && (kind.is_fifo() || kind.is_socket())).then_some(fd)
-        })
-        .collect()
+fn drain(pipe: &OwnedFd) {
+    let mut waste = Vec::with_capacity(64);
+    while sys::read_spare(pipe, &mut waste, 64).is_ok_and(|count| count > 0) {
+        waste.clear();
+    }
 }

@@ -1,6 +1,6 @@
 //! Channels that the shell opens as `/proc/<host pid>/fd/<n>`: anonymous pipes and memory files of this process.
 
-use super::transport::{Pipe, Stream, Text, Transport};
+use super::transport::{PIPES, Pipe, Side, Stream, TEXTS, Text, Transport};
 use crate::driver::{Stdin, StdinEnd, Streams};
 use crate::sys;
 use std::fs::File;
@@ -11,22 +11,22 @@ use std::sync::Arc;
 
 /// See the module. Every descriptor closes on exec; children of the host inherit none.
 pub struct ProcTransport {
-    pipes: [Arc<OwnedFd>; 7],
-    texts: [OwnedFd; 7],
-    /// Fixed numbers; what they refer to changes with each command.
-    streams: [OwnedFd; 3],
+    pipes: [Arc<OwnedFd>; PIPES.len()],
+    texts: [OwnedFd; TEXTS.len()],
+    /// Fixed numbers, by side; what they refer to changes with each command.
+    streams: [[OwnedFd; 3]; 2],
     null: OwnedFd,
     prefix: String,
 }
 
 impl ProcTransport {
-    /// Opens everything: 18 descriptors.
+    /// Opens everything: 27 descriptors.
     pub fn open() -> io::Result<Self> {
         let null: OwnedFd = File::options().read(true).write(true).open("/dev/null")?.into();
         Ok(Self {
             pipes: try_array(|_| both_ends().map(Arc::new))?,
             texts: try_array(|_| sys::memory_file())?,
-            streams: try_array(|_| null.try_clone())?,
+            streams: try_array(|_| try_array(|_| null.try_clone()))?,
             null,
             prefix: format!("/proc/{}/fd", std::process::id()),
         })
@@ -50,8 +50,8 @@ impl Transport for ProcTransport {
         self.path(&self.texts[text as usize])
     }
 
-    fn stream_path(&self, stream: Stream) -> String {
-        self.path(&self.streams[stream as usize])
+    fn stream_path(&self, side: Side, stream: Stream) -> String {
+        self.path(&self.streams[side as usize][stream as usize])
     }
 
     fn pipe(&self, pipe: Pipe) -> &Arc<OwnedFd> {
@@ -67,10 +67,10 @@ impl Transport for ProcTransport {
     }
 
     fn load(&self, text: Text) -> io::Result<Vec<u8>> {
-        std::fs::read(Self::own_path(&self.texts[text as usize]))
+        sys::contents(&self.texts[text as usize])
     }
 
-    fn open_streams(&mut self, stdin: Stdin<'_>) -> io::Result<Streams> {
+    fn open_streams(&mut self, side: Side, stdin: Stdin<'_>) -> io::Result<Streams> {
         let (stdout, output) = sys::pipe()?;
         let (stderr, error) = sys::pipe()?;
         sys::set_nonblocking(&stdout)?;
@@ -78,18 +78,18 @@ impl Transport for ProcTransport {
         let stdin = if let Stdin::Whole(_) | Stdin::Streamed = stdin {
             let (input, writer) = sys::pipe()?;
             sys::set_nonblocking(&writer)?;
-            sys::replace_descriptor(&input, &self.streams[Stream::Input as usize])?;
+            sys::replace_descriptor(&input, &self.streams[side as usize][Stream::Input as usize])?;
             Some(StdinEnd::Pipe(writer))
         } else {
             None
         };
-        sys::replace_descriptor(&output, &self.streams[Stream::Output as usize])?;
-        sys::replace_descriptor(&error, &self.streams[Stream::Error as usize])?;
+        sys::replace_descriptor(&output, &self.streams[side as usize][Stream::Output as usize])?;
+        sys::replace_descriptor(&error, &self.streams[side as usize][Stream::Error as usize])?;
         Ok(Streams { stdout, stderr, stdin })
     }
 
-    fn close_streams(&mut self) {
-        for stream in &self.streams {
+    fn close_streams(&mut self, side: Side) {
+        for stream in &self.streams[side as usize] {
             // Can not fail: both descriptors are open and owned by this object.
             let _ = sys::replace_descriptor(&self.null, stream);
         }

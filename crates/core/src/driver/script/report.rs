@@ -14,9 +14,9 @@ pub struct Record {
 }
 
 impl Record {
-    /// A field as a number.
+    /// The first word of a field as a number.
     pub fn number(&self, index: usize) -> Option<i32> {
-        std::str::from_utf8(self.fields.get(index)?).ok()?.parse().ok()
+        std::str::from_utf8(self.fields.get(index)?).ok()?.split(' ').next()?.parse().ok()
     }
 
     /// A field, empty when it is missing.

@@ -5,7 +5,7 @@
 //! standby.) No text leaves a variable behind, and none uses a descriptor above 2.
 
 use super::quote::quote_str;
-use super::transport::{Pipe, Stream, Text, Transport};
+use super::transport::{Pipe, Side, Stream, Text, Transport};
 use std::path::Path;
 
 /// Signals whose default action would end the shell with a status that its EXIT trap can not see (`$?` there is the
@@ -13,6 +13,10 @@ use std::path::Path;
 /// loses any other signal that its shell has trapped (`sleep 60 & kill -HUP $!`), which is worse than a wrong status for
 /// a shell that sends one to itself.
 pub const STATUS_SIGNALS: [(&str, i32); 1] = [("SIGTERM", libc::SIGTERM)];
+
+/// Expands to the number of the very process. `BASHPID` loses its meaning when it has been unset; the first word of the
+/// process's own stat file is the same number, and reading it that way does not fork (bash 5.2).
+pub(super) const OWN_PID: &str = "${BASHPID-$(</proc/self/stat)}";
 
 /// How many variables, functions and the like [`exit`] stores, each ended by NUL, then `END` and NUL.
 pub const DUMP_SECTIONS: usize = 16;
@@ -66,18 +70,15 @@ impl Paths<'_> {
         quote_str(&self.0.text_path(text))
     }
 
-    fn stream(&self, stream: Stream) -> String {
-        quote_str(&self.0.stream_path(stream))
-    }
-
-    /// Redirections of the running command.
-    fn streams(&self) -> String {
-        let [input, output, error] = [Stream::Input, Stream::Output, Stream::Error].map(|stream| self.stream(stream));
+    /// Redirections of a command.
+    pub(super) fn streams(&self, side: Side) -> String {
+        let [input, output, error] =
+            [Stream::Input, Stream::Output, Stream::Error].map(|stream| quote_str(&self.0.stream_path(side, stream)));
         format!("<{input} >|{output} 2>|{error}")
     }
 
     /// Redirections of the shell itself.
-    fn base(&self) -> String {
+    pub(super) fn base(&self) -> String {
         format!("</dev/null >|{} 2>|{}", self.pipe(Pipe::BaseOutput), self.pipe(Pipe::BaseError))
     }
 }
@@ -93,7 +94,7 @@ pub fn main_loop(paths: &Paths<'_>) -> String {
 
 fn repeat(paths: &Paths<'_>) -> String {
     let (control, token) = (paths.pipe(Pipe::Control), paths.pipe(Pipe::Token));
-    let (command, streams) = (paths.text(Text::Command), paths.streams());
+    let (command, streams) = (paths.text(Text::Command), paths.streams(Side::Foreground));
     format!(
         "while {{ \\builtin printf '\\1R\\0%s\\0%s\\0%s\\0%s\\0' \"$?\" \"$-\" \"$#\" \"${{PWD-}}\";\\builtin trap -p EXIT DEBUG ERR RETURN;\\builtin printf '\\0\\2\\n'; }} >|{control};\
          \\builtin read -r _ <{token};\
@@ -138,7 +139,7 @@ pub fn exit(paths: &Paths<'_>, shell: &Path, user_trap: Option<&[u8]>, kind: Exi
     if large && user_trap.is_none() {
         line(&hand_over(paths));
     }
-    line(&save_and_replace_head(paths));
+    line(&save(paths, Text::Dump));
     if let Some(trap) = user_trap {
         let file =
             [b"( \\builtin trap - EXIT;\\builtin eval -- ".as_slice(), &super::quote::quote(&restore_status(trap))]
@@ -147,7 +148,7 @@ pub fn exit(paths: &Paths<'_>, shell: &Path, user_trap: Option<&[u8]>, kind: Exi
         // Its own `exit` decides the status, as in any shell: the status is told once more.
         let end = format!(
             ";\\builtin exit \"$__nacre_status\" ) {}\n\\builtin printf '\\1Y\\0%s\\0%s\\0\\0\\2\\n' \"$?\" \"${{PWD-}}\" >|{control}\n",
-            paths.streams()
+            paths.streams(Side::Foreground)
         );
         text.extend_from_slice(end.as_bytes());
     }
@@ -162,7 +163,7 @@ pub fn exit(paths: &Paths<'_>, shell: &Path, user_trap: Option<&[u8]>, kind: Exi
 fn hand_over(paths: &Paths<'_>) -> String {
     format!(
         "if [[ ! ${{FUNCNAME[1]-}} ]]; then \\builtin trap -p >|{dump}\n\
-         ( \\builtin set -m;( \\builtin set +m;. {dump};\\builtin printf '\\1S\\0%s\\0\\0\\2\\n' \"$BASHPID\" >|{told};\
+         ( \\builtin set -m;( \\builtin set +m;. {dump};\\builtin printf '\\1S\\0%s\\0\\0\\2\\n' \"{OWN_PID}\" >|{told};\
          \\builtin read -r _ <{token} && {main} ) {base} & )\n\
          \\builtin read -r _ <{resume}; \\builtin exit; fi\n",
         dump = paths.text(Text::Dump),
@@ -181,11 +182,12 @@ fn restore_status(trap: &[u8]) -> Vec<u8> {
 
 /// What a standby does when it is woken: as [`exit`], but there is no status to tell and no trap of the user's to run.
 pub fn standby_exit(paths: &Paths<'_>, shell: &Path) -> Vec<u8> {
-    format!("{}{}", save_and_replace_head(paths), save_and_replace_tail(paths, shell)).into_bytes()
+    format!("{}{}", save(paths, Text::Dump), save_and_replace_tail(paths, shell)).into_bytes()
 }
 
-fn save_and_replace_head(paths: &Paths<'_>) -> String {
-    let dump = paths.text(Text::Dump);
+/// Saves the state of the process that runs it, into a text.
+pub(super) fn save(paths: &Paths<'_>, into: Text) -> String {
+    let dump = paths.text(into);
     format!(
         "{{ \\builtin trap -p;\\builtin printf '\\0'; }} >|{dump} 2>/dev/null\n\
          \\builtin trap - DEBUG ERR RETURN\n\
@@ -235,25 +237,46 @@ pub fn signal_trap(number: i32) -> String {
     format!("\\builtin exit {}", 128 + number)
 }
 
-/// A fork of the shell that waits to be woken, twice removed so that it is no job of the shell's and `$!` stays.
+/// A fork of the shell that waits to be woken and then does what [`Text::Errand`] says: start a background process, or
+/// take over. Twice removed so that it is no job of the shell's and `$!` stays.
 ///
 /// `drop` are the user's descriptors that lead to pipes and sockets: a copy kept open here would keep the other side
 /// from ever seeing the end of file. Job control is on around the fork (`monitor` says that the user has it on himself):
 /// a background process of a shell without it ignores SIGINT and SIGQUIT, and would for ever, also as the shell. And it
 /// gets a process group of its own, as the shell has, out of reach of a `kill 0`.
+///
+/// This text must not be [`guarded`]: what is forked on the left of `||` ignores `errexit` for ever. Aliases are off in
+/// the standby, since one of the user's could be called `while`, and its errands turn them on again when the record says
+/// that they were on. The `:` at the end gives a CHLD trap its moment, while the output leads nowhere. What bash has to say about a fork that fails goes to where
+/// the host listens.
 pub fn standby(paths: &Paths<'_>, drop: &[i32], monitor: bool) -> String {
     let closing: String = drop.iter().map(|fd| format!(" {fd}>&-")).collect();
     // The shell itself must not wait for the fork as for a job of its own.
     let (before, off, after) =
         if monitor { ("\\builtin set +m;", "", ";\\builtin set -m") } else { ("", "\\builtin set +m;", "") };
-    format!(
-        "{before}( \\builtin set -m;( {off}\\builtin printf '\\1P\\0%s\\0\\0\\2\\n' \"$BASHPID\" >|{told};\
-         \\builtin read -r _ <{token} && \\builtin . {exit} ) {base}{closing} & ){after}",
-        told = paths.pipe(Pipe::StandbyControl),
+    let errands = format!(
+        "while \\builtin read -r _ <{token};do \\builtin eval -- \"$(<{errand})\";done",
         token = paths.pipe(Pipe::StandbyToken),
-        exit = paths.text(Text::StandbyExit),
+        errand = paths.text(Text::Errand),
+    );
+    format!(
+        "{{ {before}( \\builtin set -m;( {off}\\builtin printf '\\1P\\0%s\\0%s\\0\\0\\2\\n' \"{OWN_PID}\" \"$BASHOPTS\" >|{told};\
+         \\builtin shopt -u expand_aliases;\\builtin eval -- {errands} ) {base}{closing} & ){after};\\builtin :; }} 2>|{complaints}",
+        complaints = paths.pipe(Pipe::BaseError),
+        told = paths.pipe(Pipe::StandbyControl),
+        errands = quote_str(&errands),
         base = paths.base(),
     )
+}
+
+/// Turns aliases on, in an errand of a standby whose shell has them on.
+pub fn aliases(on: bool) -> &'static str {
+    if on { "\\builtin shopt -s expand_aliases;" } else { "" }
+}
+
+/// The errand of a standby that becomes the shell.
+pub fn take_over(paths: &Paths<'_>, aliases_on: bool) -> String {
+    format!("{}\\builtin . {}", aliases(aliases_on), paths.text(Text::StandbyExit))
 }
 
 /// Renews a shell that is a fork of an earlier one: the state is saved, and restored by a new image.

@@ -21,9 +21,11 @@ pub enum Pipe {
     Resume,
     /// One byte makes the standby take over.
     StandbyToken,
+    /// One byte lets a background process that has been taken note of begin.
+    Begin,
     /// What the shell tells.
     Control,
-    /// What standbys tell. Apart from `Control` because they write at the same time as the shell.
+    /// What standbys and background processes that are being born tell. Apart from `Control` because they write at the same time as the shell.
     StandbyControl,
     /// Standard output of the shell itself.
     BaseOutput,
@@ -42,6 +44,16 @@ pub enum Text {
     Exit,
     /// The standby's version of it.
     StandbyExit,
+    /// What the standby does when it is woken.
+    Errand,
+    /// The directory, variables and limits of a background process.
+    ProcessScope,
+    /// The command of a background process.
+    ProcessCommand,
+    /// The saved state of a background process with a terminal.
+    ProcessDump,
+    /// What its new shell sources first.
+    ProcessInit,
     /// `return <status>`, sourced to bring `$?` back.
     Status,
     /// The saved state.
@@ -50,7 +62,16 @@ pub enum Text {
     Answer,
 }
 
-/// A stream of the running command.
+/// Whose streams. A background process starts while a command runs, so each has names of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The running command's.
+    Foreground,
+    /// Those of the background process that is being started.
+    Background,
+}
+
+/// A stream of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stream {
     /// Standard input.
@@ -61,6 +82,34 @@ pub enum Stream {
     Error,
 }
 
+/// Every pipe, in the order of the enumeration.
+pub const PIPES: [(Pipe, &str); 8] = [
+    (Pipe::Token, "token"),
+    (Pipe::Resume, "resume"),
+    (Pipe::StandbyToken, "standby-token"),
+    (Pipe::Begin, "begin"),
+    (Pipe::Control, "control"),
+    (Pipe::StandbyControl, "standby-control"),
+    (Pipe::BaseOutput, "base-output"),
+    (Pipe::BaseError, "base-error"),
+];
+
+/// Every text, in the order of the enumeration.
+pub const TEXTS: [(Text, &str); 12] = [
+    (Text::Command, "command"),
+    (Text::Init, "init"),
+    (Text::Exit, "exit"),
+    (Text::StandbyExit, "standby-exit"),
+    (Text::Errand, "errand"),
+    (Text::ProcessScope, "process-scope"),
+    (Text::ProcessCommand, "process-command"),
+    (Text::ProcessDump, "process-dump"),
+    (Text::ProcessInit, "process-init"),
+    (Text::Status, "status"),
+    (Text::Dump, "dump"),
+    (Text::Answer, "answer"),
+];
+
 /// See the module.
 pub trait Transport: Send {
     /// The path of a pipe, as the shell opens it.
@@ -69,8 +118,8 @@ pub trait Transport: Send {
     /// The path of a text, as the shell opens it.
     fn text_path(&self, text: Text) -> String;
 
-    /// The path of a stream of the running command, as the shell opens it.
-    fn stream_path(&self, stream: Stream) -> String;
+    /// The path of a stream, as the shell opens it.
+    fn stream_path(&self, side: Side, stream: Stream) -> String;
 
     /// This process's end of a pipe; reading does not block.
     fn pipe(&self, pipe: Pipe) -> &Arc<OwnedFd>;
@@ -85,11 +134,11 @@ pub trait Transport: Send {
     fn load(&self, text: Text) -> io::Result<Vec<u8>>;
 
     /// Puts fresh streams in place for the next command.
-    fn open_streams(&mut self, stdin: Stdin<'_>) -> io::Result<Streams>;
+    fn open_streams(&mut self, side: Side, stdin: Stdin<'_>) -> io::Result<Streams>;
 
     /// Lets go of this process's copies of the ends that belong to the command; until the next command the streams lead
     /// nowhere.
-    fn close_streams(&mut self);
+    fn close_streams(&mut self, side: Side);
 
     /// A path under which an open descriptor shows that it is this pipe, as in `/proc/<pid>/fd`.
     fn link_name(&self, pipe: Pipe) -> io::Result<PathBuf>;

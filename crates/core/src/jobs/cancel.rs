@@ -1,0 +1,128 @@
+//! Ending a job from any process: its supervisor is told by a signal, and its end is waited for.
+//!
+//! The signal carries the grace time (sigqueue(3)), so nothing has to be written, and a disk that is full or a directory
+//! that is read-only does not keep a job alive. The supervisor ends when nothing is left and the control group is gone.
+
+use super::foreign;
+use super::status::status;
+use super::store::Job;
+use crate::error::{Code, Error};
+use nacre_containment::cgroup::Group;
+use nacre_containment::job::CANCEL;
+use nacre_containment::job::meta::Own;
+use nacre_containment::pid::Identity;
+use nacre_containment::{pidfd, proc_table};
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+/// How long to wait for processes that even SIGKILL does not end.
+const UNKILLABLE: Duration = Duration::from_secs(10);
+
+/// Ends everything of a job; resolves when nothing is left. Nothing to do when that is so already.
+///
+/// # Errors
+/// `JOB_NOT_FOUND` when nobody can tell who it is, `STATE_DIR_UNAVAILABLE` when its directory is another user's,
+/// `ENGINE_ERROR` when it may not be signalled or does not die.
+pub async fn cancel(job: &Job, grace: Option<Duration>) -> Result<(), Error> {
+    job.check_trust()?;
+    let before = status(job)?;
+    let Some(meta) = job.meta() else {
+        let unknown = || Error::new(Code::JobNotFound, format!("job '{}' has a damaged meta.json", job.id));
+        return if before.alive { Err(unknown()) } else { Ok(()) };
+    };
+    let default = meta.own.as_ref().map_or(5000, |own| own.grace_ms);
+    let grace = grace.unwrap_or(Duration::from_millis(default));
+    let gone = match &meta.own {
+        None => foreign::end(&meta, grace, UNKILLABLE).await,
+        Some(own) if !own.is_of_this_boot() => true,
+        Some(own) if !own.is_of_this_namespace() && before.alive => {
+            return Err(failed(job, "it runs in another pid namespace"));
+        }
+        Some(own) => {
+            let ended = end(own.identity(), grace).await.map_err(|error| failed(job, &error.to_string()))?;
+            ended && sweep(job, own).await
+        }
+    };
+    if gone { Ok(()) } else { Err(failed(job, "some of its processes do not die")) }
+}
+
+fn failed(job: &Job, why: &str) -> Error {
+    Error::new(Code::EngineError, format!("job '{}' can not be cancelled: {why}", job.id))
+}
+
+/// Tells the supervisor and waits for its end.
+///
+/// The race with a pid that is used again: the pidfd is opened first and the identity checked afterwards, so that the
+/// signal can only reach the process that was checked. Without pidfds that is a window of microseconds.
+async fn end(supervisor: Identity, grace: Duration) -> io::Result<bool> {
+    let give_up = Instant::now() + grace + UNKILLABLE;
+    let held = match pidfd::open(supervisor.pid) {
+        Ok(fd) => Some(fd),
+        Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return Ok(true),
+        Err(_) => None,
+    };
+    if !proc_table::is_alive(supervisor) {
+        return Ok(true);
+    }
+    tell(held.as_ref(), supervisor, CANCEL, grace)?;
+    tell(held.as_ref(), supervisor, libc::SIGCONT, grace)?;
+    let watched = held.map(crate::sys::watch).transpose()?;
+    while proc_table::is_alive(supervisor) {
+        if Instant::now() > give_up {
+            return Ok(false);
+        }
+        match &watched {
+            Some(fd) => {
+                let left = give_up.saturating_duration_since(Instant::now()) + Duration::from_millis(1);
+                let _ = tokio::time::timeout(left, fd.readable()).await;
+            }
+            None => tokio::time::sleep(Duration::from_millis(5)).await,
+        }
+    }
+    Ok(true)
+}
+
+fn tell(held: Option<&OwnedFd>, to: Identity, signal: i32, grace: Duration) -> io::Result<()> {
+    let value = i32::try_from(grace.as_millis()).unwrap_or(i32::MAX);
+    // SAFETY: all zeroes is a valid `siginfo_t`; the fields that are written are those that sigqueue(3) sets, at their
+    // places in the kernel's layout: three ints, padding to the size of a pointer, pid, uid, value.
+    let result = unsafe {
+        let mut info: libc::siginfo_t = std::mem::zeroed();
+        info.si_signo = signal;
+        info.si_code = libc::SI_QUEUE;
+        let words = (&raw mut info).cast::<i32>();
+        *words.add(4) = std::process::id() as i32;
+        *words.add(5) = nix::unistd::getuid().as_raw() as i32;
+        *words.add(6) = value;
+        match held {
+            Some(fd) => libc::syscall(libc::SYS_pidfd_send_signal, fd.as_raw_fd(), signal, &raw const info, 0),
+            None => libc::syscall(libc::SYS_rt_sigqueueinfo, to.pid.raw(), signal, &raw const info),
+        }
+    };
+    match io::Error::last_os_error() {
+        error if result < 0 && error.raw_os_error() != Some(libc::ESRCH) => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// What a killed supervisor has left in its control group, when its guard was killed too. True when that is nothing.
+///
+/// The path comes from a file, so it has to be one of those that supervisors make.
+pub async fn sweep(job: &Job, own: &Own) -> bool {
+    let name = format!("nacre-job-{}-{}", own.pid, job.id);
+    let Some(path) = own.cgroup.as_ref().filter(|path| path.file_name().is_some_and(|last| last == name.as_str()))
+    else {
+        return true;
+    };
+    let group = Group::at(path);
+    let give_up = Instant::now() + UNKILLABLE;
+    while path.exists() {
+        let _ = group.kill();
+        if group.remove().is_err() && Instant::now() > give_up {
+            return false;
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    true
+}

@@ -1,0 +1,88 @@
+//! Waiting for news of a job: more output, or its end.
+//!
+//! inotify(7) tells of changes in the job's directory and a pidfd of a supervisor that was killed. Both are set up before
+//! the first look, so that nothing falls between look and wait. A look once a second makes up for file systems that do
+//! not tell of what other machines do.
+
+use super::reader;
+use super::status::status;
+use super::store::Job;
+use crate::error::{Code, Error};
+use crate::sys::{self, OwnsDescriptor};
+use nacre_containment::pidfd;
+use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::time::Duration;
+use tokio::io::unix::AsyncFd;
+
+/// How long to wait at most before looking again.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
+/// The same where there is nothing that tells (inotify(7), max_user_instances).
+const BLIND_WAIT: Duration = Duration::from_millis(100);
+
+/// Resolves when the job is over, or its output is longer than `cursor`. Without a cursor only the end counts.
+///
+/// # Errors
+/// `JOB_NOT_FOUND`, also when the job is removed meanwhile.
+pub async fn news(job: &Job, cursor: Option<u64>) -> Result<(), Error> {
+    let changes = Changes::of(job);
+    let supervisor = job.meta().and_then(|meta| meta.own).and_then(|own| pidfd::open(own.pid).ok());
+    let supervisor = supervisor.and_then(|fd| sys::watch(fd).ok());
+    while !has_news(job, cursor).await? {
+        let longest = if changes.is_some() { LONGEST_WAIT } else { BLIND_WAIT };
+        tokio::select! {
+            () = changed(changes.as_ref()) => {}
+            () = ended(supervisor.as_ref()) => {}
+            () = tokio::time::sleep(longest) => {}
+        }
+    }
+    Ok(())
+}
+
+async fn has_news(job: &Job, cursor: Option<u64>) -> Result<bool, Error> {
+    let job = job.clone();
+    let look = move || Ok(status(&job)?.is_over() || cursor.is_some_and(|cursor| reader::size(&job) > cursor));
+    tokio::task::spawn_blocking(look).await.map_err(|error| Error::new(Code::EngineError, error.to_string()))?
+}
+
+struct Changes(AsyncFd<Watched>);
+
+struct Watched(Inotify);
+
+impl AsRawFd for Watched {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_fd().as_raw_fd()
+    }
+}
+
+impl OwnsDescriptor for Watched {}
+
+impl Changes {
+    fn of(job: &Job) -> Option<Self> {
+        let inotify = Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK).ok()?;
+        let kinds = AddWatchFlags::IN_MODIFY | AddWatchFlags::IN_MOVED_TO | AddWatchFlags::IN_CREATE;
+        let kinds = kinds | AddWatchFlags::IN_CLOSE_WRITE | AddWatchFlags::IN_DELETE | AddWatchFlags::IN_MOVE_SELF;
+        inotify.add_watch(&job.directory, kinds).ok()?;
+        Some(Self(sys::watch(Watched(inotify)).ok()?))
+    }
+}
+
+/// Something in the directory has changed since it was last asked.
+async fn changed(changes: Option<&Changes>) {
+    let Some(Changes(inotify)) = changes else { return std::future::pending().await };
+    let Ok(mut guard) = inotify.readable().await else { return std::future::pending().await };
+    while inotify.get_ref().0.read_events().is_ok() {}
+    guard.clear_ready();
+}
+
+/// The supervisor has ended. It may take a moment longer than the record that it wrote last; that is told as a change.
+async fn ended(supervisor: Option<&AsyncFd<OwnedFd>>) {
+    match supervisor {
+        Some(fd) => {
+            let _ = fd.readable().await;
+            // It stays readable: whoever looks again at once must not do so without end.
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,114 @@
+//! Jobs that an existing package has started: their `meta.json` names a process group and nothing else.
+//!
+//! The number of a group can belong to others by now. So a process counts as the job's only with evidence: it has the
+//! job's output open, or it is the group's leader and older than the directory's own date says it must be. When in
+//! doubt it is not the job's: a job may then be called crashed, but nobody else is ever signalled.
+
+use nacre_containment::job::clock;
+use nacre_containment::job::layout::OUTPUT;
+use nacre_containment::job::meta::Meta;
+use nacre_containment::proc_table::{self, Stat};
+use nacre_containment::signal;
+use std::collections::HashSet;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// How much later than the directory a leader may have been started, in ms.
+const SLACK_MS: u64 = 2000;
+
+/// Everything that runs in the job's group, when the group is the job's; and what it has started.
+pub fn members(meta: &Meta) -> Vec<Stat> {
+    let group: Vec<Stat> =
+        proc_table::scan().filter(|stat| stat.group == meta.pgid.raw() && stat.is_running()).collect();
+    if !group.iter().any(|stat| is_leader_in_time(stat, meta) || has_output_open(stat, &meta.dir)) {
+        return Vec::new();
+    }
+    let roots: Vec<_> = group.iter().map(|stat| stat.identity.pid).collect();
+    let below = proc_table::descendants(&roots, &HashSet::new());
+    group.into_iter().chain(below.into_iter().filter(Stat::is_running)).collect()
+}
+
+/// Ends the group: SIGTERM, and SIGKILL after the grace time. True when nobody is left.
+pub async fn end(meta: &Meta, grace: Duration, unkillable: Duration) -> bool {
+    let deadline = Instant::now() + grace;
+    let mut asked = HashSet::new();
+    loop {
+        let left = members(meta);
+        let now = Instant::now();
+        if left.is_empty() || now > deadline + unkillable {
+            return left.is_empty();
+        }
+        for stat in left {
+            if now >= deadline {
+                let _ = signal::send_to(stat.identity, libc::SIGKILL);
+            } else if asked.insert(stat.identity) {
+                let _ = signal::send_to(stat.identity, libc::SIGTERM);
+                let _ = signal::send_to(stat.identity, libc::SIGCONT);
+            }
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+fn is_leader_in_time(stat: &Stat, meta: &Meta) -> bool {
+    let started = || Some(boot_ms()? + stat.identity.start_ticks * 10);
+    let bounds = || Some((started()?, clock::parse(&meta.created_at)?));
+    stat.identity.pid == meta.pgid && bounds().is_some_and(|(started, made)| started <= made + SLACK_MS)
+}
+
+/// When the system was started by the present wall clock, in ms since the epoch.
+fn boot_ms() -> Option<u64> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?.as_millis() as u64;
+    let up = nix::time::clock_gettime(nix::time::ClockId::CLOCK_BOOTTIME).ok()?;
+    now.checked_sub(up.tv_sec() as u64 * 1000 + up.tv_nsec() as u64 / 1_000_000)
+}
+
+fn has_output_open(stat: &Stat, directory: &Path) -> bool {
+    let Ok(output) = fs::metadata(directory.join(OUTPUT)) else { return false };
+    [1, 2].into_iter().any(|number| {
+        let open = fs::metadata(format!("/proc/{}/fd/{number}", stat.identity.pid));
+        open.is_ok_and(|open| (open.dev(), open.ino()) == (output.dev(), output.ino()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nacre_containment::pid::Pid;
+    use std::fs::File;
+    use std::os::unix::process::CommandExt;
+    use std::process::Command;
+
+    fn meta(directory: &Path, group: i32, created_at: String) -> Meta {
+        let text = format!(
+            r#"{{"jobId":"j","pgid":{group},"outputFile":"o","exitFile":"e","dir":"{}","createdAt":"{created_at}"}}"#,
+            directory.display()
+        );
+        Meta::parse(text.as_bytes(), "j").unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_group_counts_by_its_age_or_by_the_output_it_has_open_and_never_otherwise() {
+        let directory = tempfile::tempdir().unwrap();
+        let output = File::create(directory.path().join(OUTPUT)).unwrap();
+        let mut stranger = Command::new("sleep").arg("60").process_group(0).spawn().unwrap();
+        let mut own = Command::new("sleep").arg("60").process_group(0).stdout(output).spawn().unwrap();
+        let long_ago = "2001-01-01T00:00:00.000Z".to_string();
+        let (strange, known) = (stranger.id() as i32, own.id() as i32);
+        assert!(members(&meta(directory.path(), strange, long_ago.clone())).is_empty());
+        assert!(members(&meta(directory.path(), strange, "nonsense".into())).is_empty());
+        assert_eq!(members(&meta(directory.path(), strange, clock::now())).len(), 1);
+        let found = meta(directory.path(), known, long_ago.clone());
+        assert_eq!(members(&found)[0].identity.pid, Pid::new(known).unwrap());
+        let second = Duration::from_secs(1);
+        let (gone, _) =
+            tokio::join!(end(&found, second, second), async { tokio::task::spawn_blocking(move || own.wait()).await });
+        assert!(gone);
+        assert!(end(&meta(directory.path(), strange, long_ago), second, second).await);
+        assert!(stranger.try_wait().unwrap().is_none());
+        stranger.kill().unwrap();
+        stranger.wait().unwrap();
+    }
+}

@@ -1,0 +1,21 @@
+//! Durable jobs: commands that outlive the program that started them.
+//!
+//! Nothing is kept in this process. A job is a directory, written by the job's own supervisor, and everything here
+//! reads that anew: any later process can do the same. The format and its promises are in `docs/jobs.md`.
+//!
+//! All functions but [`follow::news`] and [`cancel::cancel`] do their work at once, on files: they belong on a thread
+//! that may block.
+
+pub mod cancel;
+pub mod follow;
+mod foreign;
+pub mod list;
+mod orphan;
+pub mod reader;
+pub mod remove;
+mod start;
+pub mod status;
+mod store;
+
+pub use start::{Launch, NewJob};
+pub use store::{Job, Store};

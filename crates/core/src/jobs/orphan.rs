@@ -1,0 +1,30 @@
+//! Reaping a job's guard, when it falls to this process: as init of a container, or as a subreaper.
+//!
+//! The guard has no parent any more as soon as it runs. Elsewhere init reaps it. Nobody else's child can be meant: the
+//! number belongs to the guard until somebody has waited for it, and only its parent can.
+
+use nacre_containment::pid::Pid;
+use nacre_containment::pidfd;
+use std::os::fd::OwnedFd;
+use tokio::io::unix::AsyncFd;
+use tokio::runtime::Handle;
+
+/// Waits for the end of the guard in the background, if that is for this process to do.
+pub fn adopt(guard: i32, engine: &Handle) {
+    let Some(guard) = Pid::new(guard).filter(|_| adopts_orphans()) else { return };
+    engine.spawn(async move {
+        if let Some(fd) = pidfd::open(guard).and_then(crate::sys::watch::<OwnedFd>).ok() as Option<AsyncFd<OwnedFd>> {
+            let _ = fd.readable().await;
+        } else {
+            while std::path::Path::new(&format!("/proc/{guard}/fd/0")).exists() {
+                tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+            }
+        }
+        // SAFETY: a plain call; without a place for the status nothing is written.
+        unsafe { libc::waitpid(guard.raw(), std::ptr::null_mut(), libc::WNOHANG) };
+    });
+}
+
+fn adopts_orphans() -> bool {
+    nix::sys::prctl::get_child_subreaper().unwrap_or(false) || std::process::id() == 1
+}

@@ -1,0 +1,81 @@
+//! Reading a job's output from a cursor on.
+//!
+//! The state is asked for first and the file read afterwards. So when a slice says that the job is over and that it
+//! reaches to the end, there is nothing more to come: whoever asked in the other order could miss what was printed in
+//! between.
+
+use super::status::{Status, status};
+use super::store::Job;
+use crate::error::{Code, Error};
+use nacre_containment::job::layout::OUTPUT;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+/// A part of the output.
+pub struct Slice {
+    /// Before it was read.
+    pub status: Status,
+    /// From the cursor on.
+    pub bytes: Vec<u8>,
+    /// There was nothing after it.
+    pub at_end: bool,
+}
+
+/// Reads at most `most` bytes; nothing behind the end.
+///
+/// # Errors
+/// `JOB_NOT_FOUND`, or `ENGINE_ERROR` when the disk fails.
+pub fn read(job: &Job, cursor: u64, most: usize) -> Result<Slice, Error> {
+    let status = status(job)?;
+    let (bytes, at_end) = slice(job, cursor, most).map_err(|error| {
+        Error::new(Code::EngineError, format!("the output of job '{}' can not be read: {error}", job.id))
+    })?;
+    Ok(Slice { status, bytes, at_end })
+}
+
+fn slice(job: &Job, cursor: u64, most: usize) -> io::Result<(Vec<u8>, bool)> {
+    let file = match File::open(job.directory.join(OUTPUT)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((Vec::new(), true)),
+        other => other?,
+    };
+    let left = file.metadata()?.len().saturating_sub(cursor);
+    let wanted = usize::try_from(left).unwrap_or(usize::MAX).min(most);
+    let mut bytes = vec![0; wanted];
+    let mut filled = 0;
+    while filled < wanted {
+        match file.read_at(&mut bytes[filled..], cursor + filled as u64) {
+            Ok(0) => break,
+            Ok(count) => filled += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    bytes.truncate(filled);
+    Ok((bytes, filled as u64 >= left))
+}
+
+/// How many bytes there are.
+pub fn size(job: &Job) -> u64 {
+    std::fs::metadata(job.directory.join(OUTPUT)).map_or(0, |info| info.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn gives_what_is_behind_the_cursor_and_says_whether_that_is_all() {
+        let root = tempfile::tempdir().unwrap();
+        let job = Job { id: "j".into(), directory: root.path().into() };
+        assert_eq!(slice(&job, 0, 9).unwrap(), (vec![], true));
+        fs::write(root.path().join(OUTPUT), b"0123456789").unwrap();
+        assert_eq!(slice(&job, 0, 4).unwrap(), (b"0123".to_vec(), false));
+        assert_eq!(slice(&job, 6, 4).unwrap(), (b"6789".to_vec(), true));
+        assert_eq!(slice(&job, 8, 99).unwrap(), (b"89".to_vec(), true));
+        assert_eq!(slice(&job, 10, 4).unwrap(), (vec![], true));
+        assert_eq!(slice(&job, u64::MAX, 4).unwrap(), (vec![], true));
+        assert_eq!(size(&job), 10);
+    }
+}

@@ -1,0 +1,160 @@
+//! Starting a job: a request in memory, one small program, one answer.
+//!
+//! From the moment that the program has been started nothing depends on this process any more: the request is complete,
+//! and the job is made by its supervisor alone.
+
+use super::orphan;
+use super::store::{Job, Store};
+use crate::error::{Code, Error};
+use crate::limits::{Enforcement, Limits};
+use crate::sandbox::changed;
+use crate::session::EnvChange;
+use crate::sys;
+use crate::user::User;
+use nacre_containment::job::meta::Meta;
+use nacre_containment::job::request::{Answer, Program, Refusal, Request, RunAs};
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Seek, Write};
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use tokio::runtime::Handle;
+
+/// What the sandbox gives to a job.
+pub struct Launch {
+    /// The executable.
+    pub supervisor: PathBuf,
+    /// bash.
+    pub shell: PathBuf,
+    /// All of it.
+    pub env: Vec<(OsString, OsString)>,
+    /// Absolute.
+    pub cwd: PathBuf,
+    /// Whom it runs as.
+    pub user: Option<User>,
+    /// Where groups can be made.
+    pub group_parent: Option<PathBuf>,
+    /// What it may use.
+    pub limits: Enforcement,
+}
+
+/// A job to be started.
+pub struct NewJob {
+    /// Names it.
+    pub id: String,
+    /// What to run.
+    pub program: Program,
+    /// As shown.
+    pub command: String,
+    /// Absolute, instead of the sandbox's.
+    pub cwd: Option<PathBuf>,
+    /// Changes to the sandbox's.
+    pub env: EnvChange,
+    /// For people.
+    pub process_name: Option<String>,
+    /// Milliseconds.
+    pub timeout_ms: Option<u64>,
+    /// Milliseconds between SIGTERM and SIGKILL.
+    pub grace_ms: u64,
+    /// Instead of the sandbox's.
+    pub limits: Option<Limits>,
+    /// What the command reads.
+    pub stdin: Option<Vec<u8>>,
+}
+
+impl Store {
+    /// Starts a job; gives it when its command has been let go.
+    ///
+    /// # Errors
+    /// `JOB_ALREADY_EXISTS`, `CWD_NOT_FOUND`, `LIMIT_UNSUPPORTED`, `STATE_DIR_UNAVAILABLE`, `SPAWN_FAILED`. Nothing runs
+    /// then, and no directory is left.
+    pub fn start(&self, new: NewJob, launch: Launch, engine: &Handle) -> Result<Meta, Error> {
+        self.create_root()?;
+        let spawn_failed = |error: io::Error| {
+            Error::new(Code::SpawnFailed, format!("the job's supervisor can not be started: {error}"))
+        };
+        let id = new.id.clone();
+        let env = changed(&launch.env, new.env.clone());
+        let supervisor = launch.supervisor.clone();
+        let stdin = new.stdin.as_deref().map(memory_file).transpose().map_err(spawn_failed)?;
+        let request = request(self, new, launch);
+        let text = serde_json::to_vec(&request).map_err(io::Error::from).map_err(spawn_failed)?;
+        let text = memory_file(&text).map_err(spawn_failed)?;
+        let job = Job { directory: self.root().join(&id), id };
+        let existed = job.directory.exists();
+        match ask(&supervisor, env, text, stdin).map_err(spawn_failed)? {
+            Some(Answer::Started { guard, .. }) => {
+                orphan::adopt(guard, engine);
+                job.meta().ok_or_else(|| Error::new(Code::EngineError, format!("job '{}' was removed at once", job.id)))
+            }
+            Some(Answer::Refused { kind, message }) => Err(Error::new(code_of(kind), message)),
+            // Killed after the job had become visible: then there is one, and it has crashed.
+            None => job
+                .meta()
+                .filter(|_| !existed)
+                .ok_or_else(|| spawn_failed(io::Error::other("it was killed before it could answer"))),
+        }
+    }
+}
+
+fn code_of(kind: Refusal) -> Code {
+    match kind {
+        Refusal::Exists => Code::JobAlreadyExists,
+        Refusal::Cwd => Code::CwdNotFound,
+        Refusal::Limit => Code::LimitUnsupported,
+        Refusal::Directory => Code::StateDirUnavailable,
+        Refusal::Spawn => Code::SpawnFailed,
+    }
+}
+
+/// Runs the supervisor until it has gone into the background and has answered. No answer: it was killed.
+///
+/// The standard library spawns with `posix_spawn` here: nothing is asked that needs a fork of this process, which may
+/// hold gigabytes.
+fn ask(
+    supervisor: &PathBuf,
+    env: Vec<(OsString, OsString)>,
+    request: File,
+    stdin: Option<File>,
+) -> io::Result<Option<Answer>> {
+    let (read, write) = sys::pipe()?;
+    let mut command = Command::new(supervisor);
+    command.arg("--job").env_clear().envs(env).stdin(request).stdout(write);
+    command.stderr(stdin.map_or_else(Stdio::null, |file| Stdio::from(OwnedFd::from(file))));
+    let mut child = command.spawn()?;
+    // With it goes the last copy of the writing end in this process.
+    drop(command);
+    let mut line = Vec::new();
+    let outcome = BufReader::new(File::from(read)).read_until(b'\n', &mut line);
+    let _ = child.wait();
+    outcome?;
+    Ok(serde_json::from_slice(&line).ok())
+}
+
+fn request(store: &Store, new: NewJob, launch: Launch) -> Request {
+    Request {
+        root: store.root().into(),
+        id: new.id,
+        program: new.program,
+        command: new.command,
+        shell: launch.shell,
+        cwd: new.cwd.unwrap_or(launch.cwd),
+        process_name: new.process_name,
+        timeout_ms: new.timeout_ms,
+        grace_ms: new.grace_ms,
+        user: launch.user.map(|user| RunAs { uid: user.uid, gid: user.gid, groups: user.groups }),
+        group_parent: launch.group_parent,
+        limits: launch.limits.group,
+        open_files: launch.limits.open_files,
+        processes: launch.limits.processes,
+        has_stdin: new.stdin.is_some(),
+    }
+}
+
+fn memory_file(bytes: &[u8]) -> io::Result<File> {
+    let mut file = File::from(sys::memory_file()?);
+    file.write_all(bytes)?;
+    file.rewind()?;
+    Ok(file)
+}

@@ -1,0 +1,160 @@
+//! What state a job is in, from its record and from whether its supervisor lives.
+//!
+//! The record is read, then the identity is looked up, then the record is read again: a job that ends between the first
+//! two is there in the third. So `crashed` is only said of a supervisor that had been gone already when there was still
+//! no record, and never of one that ended in order.
+
+use super::foreign;
+use super::store::{Job, not_found};
+use crate::error::Error;
+use nacre_containment::job::layout::{END, EXIT};
+use nacre_containment::job::lock;
+use nacre_containment::job::meta::Meta;
+use nacre_containment::job::record::{End, parse_exit};
+use nacre_containment::proc_table;
+use std::fs;
+use std::path::Path;
+
+/// How a job has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// From `exit`.
+    pub exit: i32,
+    /// From `end.json`, which only we write.
+    pub end: Option<End>,
+}
+
+/// Whether the supervisor is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Life {
+    /// It is.
+    Alive,
+    /// It was killed.
+    Died,
+    /// The system has been started anew.
+    Rebooted,
+}
+
+/// What is known of a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// As far as it has come.
+    pub state: State,
+    /// Something of it runs; after its end that is what the command has left in the background.
+    pub alive: bool,
+}
+
+/// See the module.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum State {
+    /// The command runs.
+    Running,
+    /// It has ended.
+    Exited(Record),
+    /// It is gone without a record.
+    Crashed(Life),
+}
+
+impl Status {
+    /// Nothing more will be printed by the command itself.
+    pub fn is_over(&self) -> bool {
+        self.state != State::Running
+    }
+}
+
+/// Looks.
+///
+/// # Errors
+/// `JOB_NOT_FOUND` for a directory in which nobody has ever finished starting a job.
+pub fn status(job: &Job) -> Result<Status, Error> {
+    let first = read_record(&job.directory);
+    if let Some(record) = first.as_ref().filter(|record| record.end.as_ref().is_some_and(|end| !end.left_behind)) {
+        return Ok(Status { state: State::Exited(record.clone()), alive: false });
+    }
+    let meta = job.meta();
+    if meta.is_none() && first.is_none() && !job.directory.join("meta.json").exists() {
+        return Err(not_found(&job.id));
+    }
+    let life = life(job, meta.as_ref());
+    Ok(decide(first, life, || read_record(&job.directory)))
+}
+
+fn decide(first: Option<Record>, life: Life, second: impl FnOnce() -> Option<Record>) -> Status {
+    let alive = life == Life::Alive;
+    let state = match first {
+        Some(record) => State::Exited(record),
+        None if alive => State::Running,
+        None => second().map_or(State::Crashed(life), State::Exited),
+    };
+    Status { state, alive }
+}
+
+/// Reads `exit` and what stands beside it. An `exit` that holds no number is still being written by somebody who does
+/// not rename.
+pub fn read_record(directory: &Path) -> Option<Record> {
+    let exit = parse_exit(&fs::read(directory.join(EXIT)).ok()?)?;
+    let end = fs::read(directory.join(END)).ok().and_then(|text| serde_json::from_slice(&text).ok());
+    Some(Record { exit, end })
+}
+
+/// The identity decides, where it can be looked up and is there. Otherwise the lock does: where `meta.json` is damaged,
+/// comes from another pid namespace, or `/proc` does not show the processes of others.
+fn life(job: &Job, meta: Option<&Meta>) -> Life {
+    let by_lock = || if lock::is_held(&job.directory) { Life::Alive } else { Life::Died };
+    match meta.map(|meta| (meta, meta.own.as_ref())) {
+        Some((_, Some(own))) if !own.is_of_this_boot() => Life::Rebooted,
+        Some((_, Some(own))) if own.is_of_this_namespace() && proc_table::is_alive(own.identity()) => Life::Alive,
+        Some((meta, None)) => {
+            if foreign::members(meta).is_empty() {
+                Life::Died
+            } else {
+                Life::Alive
+            }
+        }
+        Some((_, Some(_))) | None => by_lock(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nacre_containment::job::layout::META;
+
+    fn record(exit: i32) -> Record {
+        Record { exit, end: None }
+    }
+
+    #[test]
+    fn an_end_between_the_two_looks_is_no_crash() {
+        let ended = decide(None, Life::Died, || Some(record(3)));
+        assert_eq!(ended, Status { state: State::Exited(record(3)), alive: false });
+        assert_eq!(decide(None, Life::Died, || None).state, State::Crashed(Life::Died));
+        assert_eq!(decide(None, Life::Rebooted, || None).state, State::Crashed(Life::Rebooted));
+    }
+
+    #[test]
+    fn a_live_job_is_not_asked_twice_and_what_it_left_behind_counts_as_alive() {
+        let running = decide(None, Life::Alive, || panic!("not needed"));
+        assert_eq!(running, Status { state: State::Running, alive: true });
+        let left = decide(Some(record(0)), Life::Alive, || panic!("not needed"));
+        assert_eq!(left, Status { state: State::Exited(record(0)), alive: true });
+    }
+
+    #[test]
+    fn a_damaged_meta_leaves_the_record_and_the_lock() {
+        let root = tempfile::tempdir().unwrap();
+        let job = Job { id: "j".into(), directory: root.path().join("j") };
+        fs::create_dir(&job.directory).unwrap();
+        assert!(status(&job).is_err());
+        fs::write(job.directory.join(META), "{\"jobId\":\"j\",\"pgi").unwrap();
+        assert_eq!(status(&job).unwrap().state, State::Crashed(Life::Died));
+        let held = lock::take(&job.directory).unwrap();
+        assert_eq!(status(&job).unwrap().state, State::Running);
+        fs::write(job.directory.join(EXIT), "").unwrap();
+        assert_eq!(status(&job).unwrap().state, State::Running);
+        fs::write(job.directory.join(EXIT), "7\n").unwrap();
+        assert_eq!(status(&job).unwrap().state, State::Exited(record(7)));
+        drop(held);
+        assert_eq!(status(&job).unwrap(), Status { state: State::Exited(record(7)), alive: false });
+    }
+}

@@ -1,0 +1,120 @@
+//! What a sandbox and its processes may use, and by what that is enforced here.
+//!
+//! Memory, processors and the number of processes are limited by control groups; descriptors by the limit that a process
+//! hands to its children (setrlimit(2)). Where there is no controller for the number of processes it is limited by
+//! that too, which counts all processes of the user and does not bind root.
+
+use crate::capabilities::Capabilities;
+use crate::error::{Code, Error};
+use nacre_containment::cgroup::{self, Group};
+use nacre_containment::limits::Limits as GroupLimits;
+use std::path::PathBuf;
+
+/// As it is asked for; `None` is no limit.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Limits {
+    /// Bytes.
+    pub memory: Option<u64>,
+    /// Processors.
+    pub cpus: Option<f64>,
+    /// Processes and threads.
+    pub pids: Option<u64>,
+    /// Descriptors of each process.
+    pub open_files: Option<u64>,
+}
+
+/// By what it is enforced.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Enforcement {
+    /// The control group's part.
+    pub group: GroupLimits,
+    /// RLIMIT_NOFILE.
+    pub open_files: Option<u64>,
+    /// RLIMIT_NPROC.
+    pub processes: Option<u64>,
+}
+
+impl Limits {
+    /// Finds out what can enforce the limits below `parent`, and turns the controllers on there.
+    ///
+    /// # Errors
+    /// `LIMIT_UNSUPPORTED`, with the limit and the reason.
+    pub fn enforcement(&self, parent: Option<&PathBuf>, binds_user: bool) -> Result<Enforcement, Error> {
+        let mut group = GroupLimits {
+            memory: self.memory,
+            millicpus: self.cpus.map(|cpus| (cpus * 1000.0).round() as u64),
+            pids: self.pids,
+        };
+        let mut processes = None;
+        if group.pids.is_some()
+            && binds_user
+            && enable(&GroupLimits { pids: group.pids, ..GroupLimits::default() }, parent).is_err()
+        {
+            processes = group.pids.take();
+        }
+        enable(&group, parent).map_err(|reason| {
+            let names: Vec<&str> =
+                [(self.memory.is_some(), "memory"), (self.cpus.is_some(), "cpus"), (group.pids.is_some(), "pids")]
+                    .into_iter()
+                    .filter_map(|(asked, name)| asked.then_some(name))
+                    .collect();
+            let message = format!("the limits ({}) can not be enforced here: {reason}", names.join(", "));
+            Error::new(Code::LimitUnsupported, message)
+        })?;
+        Ok(Enforcement { group, open_files: self.open_files, processes })
+    }
+}
+
+impl Enforcement {
+    /// The statements that set the part which is handed down from process to process, and what each is about.
+    pub fn statements(&self) -> Vec<(Vec<u8>, &'static str)> {
+        let statement = |flag: char, value: u64| format!("\\builtin ulimit -{flag} {value}\n").into_bytes();
+        let open_files = self.open_files.map(|value| (statement('n', value), "openFiles"));
+        let processes = self.processes.map(|value| (statement('u', value), "pids"));
+        open_files.into_iter().chain(processes).collect()
+    }
+}
+
+fn enable(limits: &GroupLimits, parent: Option<&PathBuf>) -> Result<(), String> {
+    match parent {
+        _ if limits.is_empty() => Ok(()),
+        Some(parent) => limits.enable_below(parent),
+        None => Err("control groups are not used".into()),
+    }
+}
+
+/// Makes the group that all sessions of a sandbox share, with the sandbox's limits.
+///
+/// # Errors
+/// `LIMIT_UNSUPPORTED`.
+pub fn sandbox_group(
+    limits: &GroupLimits,
+    capabilities: &Capabilities,
+    unique: &str,
+) -> Result<Option<PathBuf>, Error> {
+    let Some(parent) = capabilities.group_parent.as_ref().filter(|_| !limits.is_empty()) else { return Ok(None) };
+    let refused = |error: std::io::Error| {
+        Error::new(Code::LimitUnsupported, format!("the sandbox's limits can not be enforced here: {error}"))
+    };
+    let group = Group::create(parent, &cgroup::name_of_sandbox(unique)).map_err(refused)?;
+    limits.apply(&group).map_err(refused)?;
+    Ok(Some(group.path().to_path_buf()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_needs_a_controller_is_refused_without_groups() {
+        let memory = Limits { memory: Some(1), ..Limits::default() };
+        let error = memory.enforcement(None, true).unwrap_err();
+        assert_eq!(error.code, Code::LimitUnsupported);
+        assert!(error.message.contains("(memory)"));
+        let pids = Limits { pids: Some(9), open_files: Some(64), ..Limits::default() };
+        assert!(pids.enforcement(None, false).is_err());
+        let found = pids.enforcement(None, true).unwrap();
+        assert_eq!((found.processes, found.open_files), (Some(9), Some(64)));
+        assert_eq!(found.statements().len(), 2);
+    }
+}

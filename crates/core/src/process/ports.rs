@@ -1,0 +1,60 @@
+//! Whether a process's tree listens on a TCP port: by the kernel's socket table and the sockets the processes hold.
+
+use nacre_containment::pid::Pid;
+use nacre_containment::tree::Tree;
+use std::collections::HashSet;
+use std::fs;
+
+/// The state column of a listening socket in `/proc/net/tcp` (proc(5)).
+const LISTEN: &str = "0A";
+
+/// Looks now, in the network namespace of each process.
+pub fn listens(tree: &Tree, port: u16) -> bool {
+    tree.members(None).iter().any(|stat| {
+        let wanted = listening_sockets(stat.identity.pid, port);
+        !wanted.is_empty() && holds_one(stat.identity.pid, &wanted)
+    })
+}
+
+/// The inodes of sockets that listen on the port, whoever has them.
+fn listening_sockets(pid: Pid, port: u16) -> HashSet<u64> {
+    let tables =
+        ["tcp", "tcp6"].map(|table| fs::read_to_string(format!("/proc/{pid}/net/{table}")).unwrap_or_default());
+    tables.iter().flat_map(|table| table.lines()).filter_map(|line| inode_of(line, port)).collect()
+}
+
+/// One line: `sl local_address rem_address st tx:rx tr:when retrnsmt uid timeout inode ...`, the port in hexadecimal
+/// behind the last colon of the address.
+fn inode_of(line: &str, port: u16) -> Option<u64> {
+    let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+    let (_, local) = fields.get(1)?.rsplit_once(':')?;
+    let here = u16::from_str_radix(local, 16).ok()? == port && *fields.get(3)? == LISTEN;
+    here.then(|| fields.get(9)?.parse().ok())?
+}
+
+fn holds_one(pid: Pid, wanted: &HashSet<u64>) -> bool {
+    let Ok(entries) = fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
+    entries.flatten().filter_map(|entry| fs::read_link(entry.path()).ok()).any(|target| {
+        let inode = target.to_str().and_then(|name| name.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok());
+        inode.is_some_and(|inode| wanted.contains(&inode))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_the_listener_of_a_port() {
+        let line =
+            "   3: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000  0 40077 1 0 100 0";
+        assert_eq!(inode_of(line, 8080), Some(40077));
+        assert_eq!(inode_of(line, 80), None);
+        assert_eq!(inode_of(&line.replace(" 0A ", " 01 "), 8080), None);
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let (own, port) = (Pid::new(std::process::id() as i32).unwrap(), listener.local_addr().unwrap().port());
+        assert!(holds_one(own, &listening_sockets(own, port)));
+        drop(listener);
+        assert!(listening_sockets(own, port).is_empty());
+    }
+}

@@ -1,0 +1,115 @@
+//! From a process's pipes to its log, for as long as anybody holds them.
+
+use super::Process;
+use crate::exec::OutputStream;
+use crate::sys;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use tokio::io::unix::AsyncFd;
+use tokio::sync::oneshot;
+
+/// How a process has ended, as the kernel tells it.
+#[derive(Clone, Copy, Debug)]
+pub struct Status {
+    /// Exit code, when it exited.
+    pub code: Option<i32>,
+    /// Signal number, when it was killed.
+    pub signal: Option<i32>,
+    /// Its memory limit was reached.
+    pub out_of_memory: bool,
+    /// It was asked to end while no program ran in front of it.
+    pub alone: bool,
+}
+
+/// Most bytes read at once.
+const READ_BYTES: usize = 64 * 1024;
+/// After this many bytes a pipe is made larger.
+const LARGE_OUTPUT_BYTES: u64 = 256 * 1024;
+const LARGE_PIPE_BYTES: i32 = 1 << 20;
+
+const STREAMS: [OutputStream; 2] = [OutputStream::Stdout, OutputStream::Stderr];
+
+struct Pump {
+    process: Arc<Process>,
+    pipes: [Option<AsyncFd<OwnedFd>>; 2],
+    total: [u64; 2],
+    is_terminal: bool,
+    buffer: Vec<u8>,
+}
+
+/// Reads until nobody can write any more. When the process itself has ended, what is in the pipes at that moment is
+/// read first, and only then is the end made known: who waits for it finds the log complete. What others of its tree
+/// print later is kept as well.
+pub fn pump(process: Arc<Process>, output: [Option<OwnedFd>; 2], mut ended: oneshot::Receiver<Status>) {
+    tokio::spawn(async move {
+        let pipes = output.map(|fd| sys::watch(fd?).ok());
+        let is_terminal = pipes[1].is_none();
+        let mut pump = Pump { process, pipes, total: [0; 2], is_terminal, buffer: Vec::with_capacity(READ_BYTES) };
+        let mut lives = true;
+        while lives || pump.pipes.iter().any(Option::is_some) {
+            let [stdout, stderr] = &pump.pipes;
+            tokio::select! {
+                status = &mut ended, if lives => {
+                    lives = false;
+                    pump.drain();
+                    pump.process.ended(status.ok());
+                    pump.process.log.end();
+                }
+                () = readable(stdout.as_ref()) => drop(pump.read(0, READ_BYTES)),
+                () = readable(stderr.as_ref()) => drop(pump.read(1, READ_BYTES)),
+            }
+        }
+    });
+}
+
+impl Pump {
+    /// What is in the pipes right now and not more: a child that goes on printing can not hold the end up.
+    fn drain(&mut self) {
+        for stream in 0..2 {
+            // A terminal does not always say how much it holds.
+            let waiting = self.pipes[stream].as_ref().and_then(|fd| sys::bytes_in_pipe(fd).ok());
+            let mut left = waiting.unwrap_or(0).max(if self.is_terminal { READ_BYTES } else { 0 });
+            while left > 0 {
+                match self.read(stream, left.min(READ_BYTES)) {
+                    0 => break,
+                    count => left -= count.min(left),
+                }
+            }
+        }
+    }
+
+    /// Reads once. The read itself does not wait for readiness: `drain` must see what the reactor has not noticed yet.
+    fn read(&mut self, stream: usize, most: usize) -> usize {
+        let Some(pipe) = &self.pipes[stream] else { return 0 };
+        self.buffer.clear();
+        match sys::read_spare(pipe, &mut self.buffer, most) {
+            Ok(count) if count > 0 => {
+                let before = self.total[stream];
+                self.total[stream] += count as u64;
+                if before <= LARGE_OUTPUT_BYTES && self.total[stream] > LARGE_OUTPUT_BYTES {
+                    sys::grow_pipe(pipe, LARGE_PIPE_BYTES);
+                }
+                self.process.log.push(STREAMS[stream], &self.buffer);
+                count
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                let _ = pipe.try_io(tokio::io::Interest::READABLE, |_| Err::<(), _>(io::ErrorKind::WouldBlock.into()));
+                0
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => 0,
+            _ => {
+                self.pipes[stream] = None;
+                0
+            }
+        }
+    }
+}
+
+/// The guard is dropped without clearing: `read` clears readiness when it finds nothing.
+async fn readable(pipe: Option<&AsyncFd<OwnedFd>>) {
+    match pipe {
+        Some(pipe) if pipe.readable().await.is_ok() => {}
+        _ => std::future::pending().await,
+    }
+}

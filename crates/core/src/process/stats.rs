@@ -1,0 +1,111 @@
+//! What a process and its tree use: from its control group where the controllers are there, else from `/proc`.
+
+use nacre_containment::cgroup::Group;
+use nacre_containment::pid::Pid;
+use nacre_containment::tree::Tree;
+use std::fs;
+use std::time::Duration;
+
+/// See the module.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Processor time, user and system. Without a control group that of processes which have ended and been waited for
+    /// is in it, and that of orphans that have ended is not.
+    pub cpu_time: Duration,
+    /// Bytes now: the group's `memory.current` (page cache included), or the resident sets together.
+    pub memory: u64,
+    /// Bytes at most: the group's `memory.peak`, or the largest resident sets of those that live, together.
+    pub memory_peak: u64,
+    /// Processes.
+    pub pids: u64,
+    /// Bytes read from storage.
+    pub io_read: u64,
+    /// Bytes written to storage.
+    pub io_write: u64,
+}
+
+impl Stats {
+    /// Looks now.
+    pub fn of(tree: &Tree) -> Self {
+        let members: Vec<Pid> = tree.members(None).iter().map(|stat| stat.identity.pid).collect();
+        let mut stats = members.iter().fold(Self::default(), |sum, pid| sum.plus(&Self::of_one(*pid)));
+        stats.pids = members.len() as u64;
+        if let Some(group) = &tree.group {
+            stats.prefer_group(group);
+        }
+        stats
+    }
+
+    fn plus(&self, other: &Self) -> Self {
+        Self {
+            cpu_time: self.cpu_time + other.cpu_time,
+            memory: self.memory + other.memory,
+            memory_peak: self.memory_peak + other.memory_peak,
+            pids: self.pids + other.pids,
+            io_read: self.io_read + other.io_read,
+            io_write: self.io_write + other.io_write,
+        }
+    }
+
+    /// `/proc/<pid>/stat`, `status` and `io` (proc(5)). What can not be read counts as nothing: the process has ended.
+    fn of_one(pid: Pid) -> Self {
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let io = fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
+        Self {
+            cpu_time: cpu_time(pid).unwrap_or_default(),
+            memory: field(&status, "VmRSS:") * 1024,
+            memory_peak: field(&status, "VmHWM:") * 1024,
+            pids: 1,
+            io_read: field(&io, "read_bytes:"),
+            io_write: field(&io, "write_bytes:"),
+        }
+    }
+
+    /// A group counts those who have ended too; each file is there only with its controller, `cpu.stat` always.
+    fn prefer_group(&mut self, group: &Group) {
+        let read = |name: &str| fs::read_to_string(group.path().join(name)).ok();
+        let number = |name: &str| read(name)?.trim().parse::<u64>().ok();
+        if let Some(text) = read("cpu.stat") {
+            self.cpu_time = Duration::from_micros(field(&text, "usage_usec"));
+        }
+        self.memory = number("memory.current").unwrap_or(self.memory);
+        self.memory_peak = number("memory.peak").unwrap_or(self.memory_peak.max(self.memory));
+        if let Some(text) = read("io.stat") {
+            let sum = |key: &str| {
+                text.split_ascii_whitespace().filter_map(|word| word.strip_prefix(key)?.parse::<u64>().ok()).sum()
+            };
+            (self.io_read, self.io_write) = (sum("rbytes="), sum("wbytes="));
+        }
+    }
+}
+
+/// utime, stime, cutime and cstime, in hundredths of a second.
+fn cpu_time(pid: Pid) -> Option<Duration> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
+    let ticks: u64 = fields.get(11..15)?.iter().filter_map(|field| field.parse::<u64>().ok()).sum();
+    Some(Duration::from_millis(ticks * 10))
+}
+
+/// The first number after a key at the start of a line.
+fn field(text: &str, key: &str) -> u64 {
+    text.lines()
+        .find_map(|line| line.strip_prefix(key))
+        .and_then(|rest| rest.split_ascii_whitespace().next()?.parse().ok())
+        .unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_uses_memory_and_time() {
+        let own = Pid::new(std::process::id() as i32).unwrap();
+        let until = std::time::Instant::now() + Duration::from_secs(10);
+        while Stats::of_one(own).cpu_time.is_zero() && std::time::Instant::now() < until {}
+        let stats = Stats::of_one(own);
+        assert!(stats.cpu_time > Duration::ZERO && stats.memory > 100_000 && stats.memory_peak >= stats.memory);
+        assert_eq!(field("usage_usec 12\nuser_usec 5\n", "usage_usec"), 12);
+    }
+}

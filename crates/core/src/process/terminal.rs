@@ -1,0 +1,83 @@
+//! A pseudoterminal: the host holds the master, a process gets the other side.
+
+use crate::sys;
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::path::PathBuf;
+
+/// Columns and rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size {
+    /// Columns.
+    pub cols: u16,
+    /// Rows.
+    pub rows: u16,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Terminal {
+    master: OwnedFd,
+    /// Where the process opens its side.
+    pub path: PathBuf,
+}
+
+impl Terminal {
+    /// A new one. `owner` is the user it is for, when that is somebody else.
+    pub fn open(size: Size, owner: Option<(u32, u32)>) -> io::Result<Self> {
+        let mut name = [0; 64];
+        // SAFETY: the first call gives a new descriptor or -1; the others work on it, and the name is written within the
+        // buffer, NUL at the end.
+        let (master, path) = unsafe {
+            let raw = libc::posix_openpt(libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC | libc::O_NONBLOCK);
+            if raw < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            let master = OwnedFd::from_raw_fd(raw);
+            if libc::grantpt(raw) < 0
+                || libc::unlockpt(raw) < 0
+                || libc::ptsname_r(raw, name.as_mut_ptr(), name.len()) != 0
+            {
+                return Err(io::Error::last_os_error());
+            }
+            (master, PathBuf::from(CStr::from_ptr(name.as_ptr()).to_string_lossy().into_owned()))
+        };
+        if let Some((uid, gid)) = owner {
+            std::os::unix::fs::chown(&path, Some(uid), Some(gid))?;
+        }
+        let terminal = Self { master, path };
+        terminal.resize(size)?;
+        Ok(terminal)
+    }
+
+    /// Sets the size; the kernel tells the foreground of the terminal (SIGWINCH).
+    pub fn resize(&self, size: Size) -> io::Result<()> {
+        let size = libc::winsize { ws_row: size.rows, ws_col: size.cols, ws_xpixel: 0, ws_ypixel: 0 };
+        // SAFETY: the structure outlives the call.
+        if unsafe { libc::ioctl(self.master.as_raw_fd(), libc::TIOCSWINSZ, &raw const size) } < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(())
+    }
+
+    /// Another descriptor of the master, to read or to write; it does not block.
+    pub fn side(&self) -> io::Result<OwnedFd> {
+        let side = self.master.try_clone()?;
+        sys::set_nonblocking(&side)?;
+        Ok(side)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn has_a_path_and_a_size() {
+        let terminal = Terminal::open(Size { cols: 100, rows: 30 }, None).unwrap();
+        let slave = std::fs::File::options().read(true).write(true).open(&terminal.path).unwrap();
+        let output = std::process::Command::new("stty").arg("size").stdin(slave).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "30 100\n");
+    }
+}

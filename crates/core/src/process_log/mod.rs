@@ -1,0 +1,218 @@
+//! The log of a background process: what it has printed, on both streams, for any number of readers.
+//!
+//! A reader holds nothing but a cursor, an offset in the whole log, so a slow one costs nothing and blocks nobody: what
+//! was there before it came and what comes while it reads are got in the same way, without a gap and without a
+//! duplicate. Memory is bounded by 1 MiB, the file beyond it by the limit of the log and a quarter, and for everything
+//! that is not there any more a slice says how much it was.
+
+mod block;
+#[cfg(test)]
+mod model;
+mod spill;
+mod store;
+
+use crate::exec::OutputStream;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+use store::{SHAPE, Shape, Store};
+use tokio::sync::watch;
+
+/// A piece of one stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Where it came from.
+    pub stream: OutputStream,
+    /// Offset of its first byte in the whole log, both streams together in order of arrival.
+    pub cursor: u64,
+    /// Never empty.
+    pub bytes: Vec<u8>,
+    /// When its first byte arrived, to 10 ms: wall clock, milliseconds since the epoch.
+    pub time_ms: u64,
+}
+
+/// A part of the log. `next` is the cursor it was read from, plus the pieces, plus `dropped`, plus `lost`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LogSlice {
+    /// In order; a jump in their cursors is where something was lost.
+    pub pieces: Vec<Piece>,
+    /// Where to go on. A cursor beyond the end is put back to the end.
+    pub next: u64,
+    /// Bytes before the first piece that are older than what the limit keeps.
+    pub dropped: u64,
+    /// Bytes between the cursor and `next` that could not be kept, for lack of disk space.
+    pub lost: u64,
+    /// The process has ended and there is nothing behind `next`.
+    pub ended: bool,
+}
+
+/// A handle; its clones share one log. The last one gives the file back.
+#[derive(Clone, Debug)]
+pub struct ProcessLog {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    store: Mutex<Store>,
+    /// Changed after the store, so whoever sees a change finds it there.
+    progress: watch::Sender<Progress>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Progress {
+    end: u64,
+    ended: bool,
+}
+
+impl ProcessLog {
+    /// An empty log that keeps the last `limit` bytes, in an unnamed file in `directory` if they are many. Allocates and
+    /// opens nothing.
+    pub fn new(directory: &Path, limit: u64) -> Self {
+        Self::with_shape(directory, limit, SHAPE)
+    }
+
+    fn with_shape(directory: &Path, limit: u64, shape: Shape) -> Self {
+        let store = Mutex::new(Store::new(directory, limit, shape));
+        Self { shared: Arc::new(Shared { store, progress: watch::Sender::default() }) }
+    }
+
+    /// Appends output that has just arrived. Never fails: what can not be kept is counted.
+    pub fn push(&self, stream: OutputStream, bytes: &[u8]) {
+        if bytes.is_empty() {
+            return;
+        }
+        let end = {
+            let mut store = self.store();
+            store.push(stream, bytes, now_ms());
+            store.end()
+        };
+        self.shared.progress.send_modify(|progress| progress.end = progress.end.max(end));
+    }
+
+    /// The process has ended and what was in its pipes has been pushed.
+    pub fn end(&self) {
+        self.shared.progress.send_modify(|progress| progress.ended = true);
+    }
+
+    /// At most `most` bytes (but at least one, if there is one) from `cursor` on, without waiting.
+    pub fn read(&self, cursor: u64, most: usize) -> LogSlice {
+        // Asked before the store: when the log has ended by now, the store has all of it.
+        let ended = self.shared.progress.borrow().ended;
+        let store = self.store();
+        let mut slice = store.read(cursor, most);
+        slice.ended = ended && slice.next == store.end();
+        slice
+    }
+
+    /// Waits until there is something at or after `cursor`, or the process has ended. Cancel-safe.
+    pub async fn wait(&self, cursor: u64) {
+        let mut progress = self.shared.progress.subscribe();
+        // Looks at the present state first. The sender can not be gone: it is held by this handle.
+        let _ = progress.wait_for(|progress| progress.end > cursor || progress.ended).await;
+    }
+
+    /// Like [`ProcessLog::read`], but waits while there is nothing to tell. Cancel-safe.
+    pub async fn follow(&self, mut cursor: u64, most: usize) -> LogSlice {
+        loop {
+            let slice = self.read(cursor, most);
+            if slice.next > cursor || slice.ended {
+                return slice;
+            }
+            cursor = slice.next;
+            self.wait(cursor).await;
+        }
+    }
+
+    fn store(&self) -> MutexGuard<'_, Store> {
+        self.shared.store.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn now_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use OutputStream::{Stderr, Stdout};
+    use std::time::Duration;
+
+    fn log() -> ProcessLog {
+        ProcessLog::new(Path::new("/nonexistent"), 1 << 20)
+    }
+
+    fn text(slice: &LogSlice) -> String {
+        slice.pieces.iter().map(|piece| String::from_utf8_lossy(&piece.bytes)).collect()
+    }
+
+    #[test]
+    fn a_reader_gets_each_byte_once_with_its_stream() {
+        let log = log();
+        log.push(Stdout, b"one\n");
+        log.push(Stderr, b"two\n");
+        let slice = log.read(0, 100);
+        let streams: Vec<_> = slice.pieces.iter().map(|piece| (piece.stream, piece.cursor)).collect();
+        assert_eq!((text(&slice).as_str(), slice.next, slice.ended), ("one\ntwo\n", 8, false));
+        assert_eq!(streams, [(Stdout, 0), (Stderr, 4)]);
+        assert!(slice.pieces[0].time_ms.abs_diff(now_ms()) < 60_000);
+        log.push(Stdout, b"");
+        assert_eq!(log.read(8, 100), LogSlice { next: 8, ..LogSlice::default() });
+    }
+
+    #[test]
+    fn a_cursor_beyond_the_end_is_put_back_to_it() {
+        let log = log();
+        log.push(Stdout, b"abc");
+        assert_eq!(log.read(u64::MAX, 100), LogSlice { next: 3, ..LogSlice::default() });
+    }
+
+    #[test]
+    fn ended_is_said_with_the_last_piece_only() {
+        let log = log();
+        log.push(Stdout, b"abc");
+        log.end();
+        assert!(!log.read(0, 2).ended);
+        assert!(log.read(0, 3).ended);
+        assert!(log.read(3, 1).ended);
+    }
+
+    #[test]
+    fn a_limit_of_nothing_keeps_nothing_and_counts_it() {
+        let log = ProcessLog::new(Path::new("/nonexistent"), 0);
+        log.push(Stdout, b"abc");
+        assert_eq!(log.read(0, 100), LogSlice { next: 3, dropped: 3, ..LogSlice::default() });
+    }
+
+    #[tokio::test]
+    async fn waiting_ends_with_output_and_with_the_process() {
+        let log = log();
+        let writer = log.clone();
+        let task = tokio::spawn(async move {
+            let first = log.follow(0, 100).await;
+            let far = log.follow(first.next + 1000, 100).await;
+            let last = log.follow(far.next, 100).await;
+            (text(&first), text(&far), last)
+        });
+        for bytes in ["abc", "def"] {
+            tokio::task::yield_now().await;
+            writer.push(Stdout, bytes.as_bytes());
+        }
+        tokio::task::yield_now().await;
+        writer.end();
+        let (first, far, last) = task.await.unwrap();
+        assert_eq!((first.as_str(), far.as_str()), ("abc", "def"));
+        assert_eq!(last, LogSlice { next: 6, ended: true, ..LogSlice::default() });
+    }
+
+    #[tokio::test]
+    async fn a_wait_that_was_given_up_loses_nothing() {
+        let log = log();
+        assert!(tokio::time::timeout(Duration::from_millis(1), log.wait(0)).await.is_err());
+        log.push(Stdout, b"abc");
+        log.wait(0).await;
+        log.wait(2).await;
+        assert!(tokio::time::timeout(Duration::from_millis(1), log.wait(3)).await.is_err());
+    }
+}

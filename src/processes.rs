@@ -1,0 +1,176 @@
+//! The methods for background processes of the class that JavaScript holds.
+
+use crate::process;
+use crate::sandbox::{NativeSandbox, Taken};
+use crate::types::{NativeEvent, NativeProcess, NativeProcessStart};
+use nacre_core::error::{Code, Error};
+use nacre_core::exec::Chunk;
+use nacre_core::process::{Process, Reason, Stats, ports};
+use nacre_core::runtime;
+use napi::bindgen_prelude::{Result, Uint8Array};
+use napi_derive::napi;
+use std::sync::Arc;
+
+#[napi]
+impl NativeSandbox {
+    /// Starts a process.
+    #[napi(catch_unwind)]
+    pub fn start_process(&self, id: u32, request: NativeProcessStart) -> Result<()> {
+        let (sandbox, emitter) = self.parts();
+        runtime::handle()?;
+        let starting = sandbox.start_process(&request.session_id.clone(), process::new_process(request));
+        Ok(runtime::spawn(async move {
+            let started = starting.await;
+            emitter.answer(
+                id,
+                started.map(|started| NativeEvent { process: process::shown(&started), ..NativeEvent::default() }),
+            );
+        })?)
+    }
+
+    /// All of them.
+    #[napi(catch_unwind)]
+    pub fn processes(&self) -> Vec<NativeProcess> {
+        self.sandbox.processes().all().iter().filter_map(|known| process::shown(known)).collect()
+    }
+
+    /// One of them.
+    #[napi(catch_unwind)]
+    pub fn process(&self, process_id: String) -> Option<NativeProcess> {
+        process::shown(self.sandbox.processes().find(&process_id).ok()?.as_ref())
+    }
+
+    /// Ends a process with its tree.
+    #[napi(catch_unwind)]
+    pub fn kill_process(&self, id: u32, process_id: String, signal: i32, force_kill_after_delay: u32) -> Result<()> {
+        let policy = process::policy(signal, force_kill_after_delay);
+        self.with(id, &process_id, move |found| async move {
+            let killed = found.kill(Reason::Killed, policy).await;
+            if killed {
+                // Its end is known a moment after its tree is gone.
+                found.wait().await;
+            }
+            Ok(NativeEvent { killed: Some(killed), ..NativeEvent::default() })
+        })
+    }
+
+    /// Waits for the end of a process.
+    #[napi(catch_unwind)]
+    pub fn wait_process(&self, id: u32, process_id: String) -> Result<()> {
+        self.with(id, &process_id, |found| {
+            let wait = self.waits.open(id);
+            async move {
+                let ended = wait.run(found.wait()).await;
+                Ok(NativeEvent { process: ended.and_then(|()| process::shown(&found)), ..NativeEvent::default() })
+            }
+        })
+    }
+
+    /// Reads a part of a log.
+    #[napi(catch_unwind)]
+    pub fn read_log(&self, id: u32, process_id: String, cursor: f64, max_bytes: u32, follow: bool) -> Result<()> {
+        let (cursor, most) = (cursor as u64, max_bytes as usize);
+        self.with(id, &process_id, |found| {
+            let wait = follow.then(|| self.waits.open(id));
+            async move {
+                let slice = match wait {
+                    Some(wait) => wait.run(found.log.follow(cursor, most)).await,
+                    None => Some(found.log.read(cursor, most)),
+                };
+                Ok(NativeEvent { log: slice.map(process::log), ..NativeEvent::default() })
+            }
+        })
+    }
+
+    /// Gives up a call that waits.
+    #[napi(catch_unwind)]
+    pub fn abandon(&self, id: u32) {
+        self.waits.abandon(id);
+    }
+
+    /// Sends a piece of standard input.
+    #[napi(catch_unwind)]
+    pub fn write_process(&self, id: u32, process_id: String, data: Uint8Array) -> Result<()> {
+        let emitter = Arc::clone(&self.emitter);
+        let bytes = data.to_vec();
+        let written = self.sandbox.processes().find(&process_id).and_then(|found| {
+            if !found.takes_input() {
+                return Err(Error::new(Code::InputClosed, format!("the input of process '{process_id}' is closed")));
+            }
+            let emitter = Arc::clone(&emitter);
+            let taken = Taken(Some(Box::new(move || emitter.settle(id, Ok(())))));
+            found.write(Chunk { bytes, taken: Box::new(move || drop(taken)) });
+            Ok(())
+        });
+        if written.is_err() {
+            emitter.settle(id, written);
+        }
+        Ok(())
+    }
+
+    /// Ends standard input.
+    #[napi(catch_unwind)]
+    pub fn close_process_input(&self, process_id: String) {
+        if let Ok(found) = self.sandbox.processes().find(&process_id) {
+            found.close_input();
+        }
+    }
+
+    /// Sets the size of a terminal.
+    #[napi(catch_unwind)]
+    pub fn resize_process(&self, process_id: String, cols: u32, rows: u32) -> bool {
+        let found = self.sandbox.processes().find(&process_id);
+        found.is_ok_and(|found| found.resize(process::size(cols, rows)))
+    }
+
+    /// What a process and its tree use.
+    #[napi(catch_unwind)]
+    pub fn process_stats(&self, id: u32, process_id: String) -> Result<()> {
+        self.with(id, &process_id, |found| async move {
+            let life = found.life();
+            match life.birth.filter(|_| life.end.is_none()) {
+                Some(birth) => {
+                    Ok(NativeEvent { stats: Some(process::stats(Stats::of(&birth.tree))), ..NativeEvent::default() })
+                }
+                None => Err(Error::new(Code::ProcessNotFound, format!("process '{}' has ended", found.id))),
+            }
+        })
+    }
+
+    /// Whether the tree listens on a port.
+    #[napi(catch_unwind)]
+    pub fn process_listens(&self, id: u32, process_id: String, port: u32) -> Result<()> {
+        self.with(id, &process_id, move |found| async move {
+            let birth = found.life().birth;
+            let listens = birth.is_some_and(|birth| ports::listens(&birth.tree, port as u16));
+            Ok(NativeEvent { listens: Some(listens), ..NativeEvent::default() })
+        })
+    }
+
+    /// Forgets processes that have ended.
+    #[napi(catch_unwind)]
+    pub fn clean_up_processes(&self, process_id: Option<String>) -> u32 {
+        self.sandbox.processes().clean_up(process_id.as_deref()) as u32
+    }
+}
+
+impl NativeSandbox {
+    /// Does something with a process on the engine's thread and sends what comes of it.
+    fn with<F, R>(&self, id: u32, process_id: &str, act: F) -> Result<()>
+    where
+        F: FnOnce(Arc<Process>) -> R,
+        R: Future<Output = std::result::Result<NativeEvent, Error>> + Send + 'static,
+    {
+        let emitter = Arc::clone(&self.emitter);
+        match self.sandbox.processes().find(process_id) {
+            Ok(found) => {
+                let acting = act(found);
+                Ok(runtime::spawn(async move { emitter.answer(id, acting.await) })?)
+            }
+            Err(error) => {
+                emitter.settle(id, Err(error));
+                Ok(())
+            }
+        }
+    }
+}
