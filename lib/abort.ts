@@ -3,9 +3,9 @@
  */
 import { AbortError } from './errors'
 
-/** Throws an AbortError when the signal is aborted already. */
-export function refuseAborted(signal: AbortSignal | undefined): void {
-  if (signal?.aborted) throw new AbortError(signal.reason)
+/** Throws an AbortError when the signal is aborted already. `subject` is what it was for, for the message. */
+export function refuseAborted(signal: AbortSignal | undefined, subject?: string): void {
+  if (signal?.aborted) throw new AbortError(signal.reason, undefined, subject)
 }
 
 /** Calls `stop` when the signal is aborted. Returns the function that removes the listener. */

@@ -3,14 +3,13 @@
  */
 import { StringDecoder } from 'node:string_decoder'
 import type { ExecPlan } from './options/exec'
+import { STDERR } from './options/stream'
 import type { RunObserver } from './run'
-
-const STDERR = 2
 
 /** Feeds onStart and onOutput; undefined when the plan has neither. Each stream has its own decoder. */
 export function callbackObserver({ callbacks, command, request }: ExecPlan): RunObserver | undefined {
   const { onStart, onOutput } = callbacks
-  if (!request.events) return undefined
+  if (onStart === undefined && onOutput === undefined) return undefined
   const stdout = new StringDecoder('utf8')
   const stderr = new StringDecoder('utf8')
   const emit = (stream: 'stdout' | 'stderr', text: string) => {
@@ -23,6 +22,7 @@ export function callbackObserver({ callbacks, command, request }: ExecPlan): Run
     output(stream, data) {
       if (stream === STDERR) emit('stderr', stderr.write(data))
       else emit('stdout', stdout.write(data))
+      return false
     },
     end() {
       emit('stdout', stdout.end())

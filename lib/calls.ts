@@ -15,6 +15,11 @@ const MAX_ID = 0xffff_ffff
 
 const FINAL_KINDS = new Set<NativeEvent['kind']>(['result', 'done', 'error'])
 
+/** Whether this is the last event of its call. */
+export function isLast(event: NativeEvent): boolean {
+  return FINAL_KINDS.has(event.kind)
+}
+
 export class CallTable {
   readonly #listeners = new Map<number, Listener>()
   readonly #logger: Logger | undefined
@@ -50,7 +55,7 @@ export class CallTable {
       return
     }
     const listener = this.#listeners.get(event.id)
-    if (FINAL_KINDS.has(event.kind)) this.#listeners.delete(event.id)
+    if (isLast(event)) this.#listeners.delete(event.id)
     listener?.(event)
   }
 

@@ -3,7 +3,7 @@
  */
 import type { Logger } from '../index'
 import type { NativeCapabilities, NativeEvent, NativeSandbox } from './boundary'
-import { CallTable } from './calls'
+import { CallTable, isLast } from './calls'
 import { engineError, SandboxError } from './errors'
 import { loadAddon } from './native'
 import type { SandboxConfig } from './options/sandbox'
@@ -22,6 +22,8 @@ export class Engine {
   readonly #calls: CallTable
   #native: NativeSandbox | undefined
   #destroyed: Promise<void> | undefined
+  /** How many want the event loop to live: pending calls, and those who wait for something else. */
+  #holds = 0
 
   constructor(config: SandboxConfig, logger: Logger | undefined) {
     this.#config = config
@@ -31,31 +33,55 @@ export class Engine {
   /**
    * Makes a call and passes its events to `listener`, the last of which is a result, done or error.
    *
-   * The handle is referenced while at least one call is pending. Throws SANDBOX_DESTROYED, or ENGINE_ERROR when the
-   * addon refuses the call or cannot start; then there will be no event.
+   * The event loop is kept alive until then. Throws SANDBOX_DESTROYED, or ENGINE_ERROR when the addon refuses the call
+   * or cannot start; then there will be no event.
    */
   begin(send: Send, listener: (event: NativeEvent) => void): PendingCall {
-    if (this.#destroyed !== undefined) throw engineError('SANDBOX_DESTROYED', undefined)
-    return this.#send(this.#handle(), send, listener)
+    return this.#send(this.#living(), send, listener, this.hold())
   }
 
-  /** Makes a call that ends with `done`. Rejects with the engine's error. */
-  async call(send: Send): Promise<void> {
+  /**
+   * The same for what only looks on: it does not keep the event loop alive, and is possible while everything is being
+   * destroyed, so that the end can be seen.
+   */
+  watch(send: Send, listener: (event: NativeEvent) => void): PendingCall {
+    return this.#send(this.#native ?? this.#living(), send, listener, () => {})
+  }
+
+  /** Makes a call that ends with `done`, and gives that event. Rejects with the engine's error. */
+  async call(send: Send): Promise<NativeEvent> {
     const event = await new Promise<NativeEvent>((resolve) => {
       this.begin(send, resolve)
     })
     if (event.kind === 'error') throw engineError(event.code, event.message)
+    return event
+  }
+
+  /** Asks for something that is known at once; undefined when nothing has been started. Throws SANDBOX_DESTROYED. */
+  ask<T>(query: (native: NativeSandbox) => T): T | undefined {
+    if (this.#destroyed !== undefined) throw engineError('SANDBOX_DESTROYED', undefined)
+    return this.#native && query(this.#native)
+  }
+
+  /** Keeps the event loop alive until the function it gives is called. */
+  hold(): () => void {
+    const native = this.#native
+    if (native === undefined) return () => {}
+    if (this.#holds++ === 0) native.ref()
+    let held = true
+    return () => {
+      if (held && --this.#holds === 0) native.unref()
+      held = false
+    }
   }
 
   /** Ids of the sessions that the engine knows. */
   sessions(): string[] {
-    if (this.#destroyed !== undefined) throw engineError('SANDBOX_DESTROYED', undefined)
-    return this.#native?.sessions() ?? []
+    return this.ask((native) => native.sessions()) ?? []
   }
 
   capabilities(): NativeCapabilities {
-    if (this.#destroyed !== undefined) throw engineError('SANDBOX_DESTROYED', undefined)
-    return this.#handle().capabilities()
+    return this.#living().capabilities()
   }
 
   /** Ends everything. The same promise for every caller; nothing to do when nothing was ever started. */
@@ -73,27 +99,35 @@ export class Engine {
     const native = this.#native
     if (native === undefined) return
     const event = await new Promise<NativeEvent>((resolve) => {
-      this.#send(native, (handle, id) => handle.destroy(id), resolve)
+      this.#send(native, (handle, id) => handle.destroy(id), resolve, this.hold())
     })
     this.#native = undefined
     if (event.kind === 'error') throw engineError(event.code, event.message)
   }
 
-  #send(native: NativeSandbox, send: Send, listener: (event: NativeEvent) => void): PendingCall {
-    const calls = this.#calls
-    const id = calls.add((event) => {
-      if (calls.size === 0) native.unref()
+  #send(
+    native: NativeSandbox,
+    send: Send,
+    listener: (event: NativeEvent) => void,
+    release: () => void,
+  ): PendingCall {
+    const id = this.#calls.add((event) => {
+      if (isLast(event)) release()
       listener(event)
     })
-    if (calls.size === 1) native.ref()
     try {
       send(native, id)
     } catch (cause) {
-      calls.remove(id)
-      if (calls.size === 0) native.unref()
+      this.#calls.remove(id)
+      release()
       throw refused(cause)
     }
     return { id, native }
+  }
+
+  #living(): NativeSandbox {
+    if (this.#destroyed !== undefined) throw engineError('SANDBOX_DESTROYED', undefined)
+    return this.#handle()
   }
 
   #handle(): NativeSandbox {

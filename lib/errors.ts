@@ -12,7 +12,16 @@ const MEANINGS: Record<SandboxErrorCode, string> = {
   COMMAND_TIMEOUT: 'the command ran longer than its timeout',
   CWD_NOT_FOUND: 'the working directory does not exist',
   ENGINE_ERROR: 'the engine failed',
+  INPUT_CLOSED: 'the process reads its input no more',
   INVALID_ENV_NAME: 'the variable cannot be changed in this session',
+  JOB_ALREADY_EXISTS: 'there is a job of this id already',
+  JOB_NOT_FOUND: 'there is no job of this id',
+  JOB_RUNNING: 'the job still runs',
+  LIMIT_UNSUPPORTED: 'the limit cannot be enforced on this machine',
+  PROCESS_ALREADY_EXISTS: 'there is a process of this id already',
+  PROCESS_EXITED_BEFORE_READY: 'the process ended before it was ready',
+  PROCESS_NOT_FOUND: 'there is no process of this id',
+  PROCESS_READY_TIMEOUT: 'what was waited for did not come in time',
   SANDBOX_DESTROYED: 'the sandbox has been destroyed',
   SESSION_ALREADY_EXISTS: 'there is a session of this id already',
   SESSION_DESTROYED: 'the session was deleted while the call was pending',
@@ -24,6 +33,7 @@ const MEANINGS: Record<SandboxErrorCode, string> = {
 
 interface RunErrorOptions extends ErrorOptions {
   result?: ExecResult<Encoding>
+  logTail?: string
 }
 
 export class SandboxError extends Error {
@@ -33,11 +43,13 @@ export class SandboxError extends Error {
 
   readonly code: SandboxErrorCode
   declare readonly result?: ExecResult<Encoding>
+  declare readonly logTail?: string
 
   constructor(code: SandboxErrorCode, message: string, options: RunErrorOptions = {}) {
     super(message, options)
     this.code = code
-    attachResult(this, options.result)
+    attach(this, 'result', options.result)
+    attach(this, 'logTail', options.logTail)
   }
 }
 
@@ -60,9 +72,9 @@ export class AbortError extends Error {
   readonly code = 'ABORT_ERR'
   declare readonly result?: ExecResult<Encoding>
 
-  constructor(reason: unknown, result?: ExecResult<Encoding>) {
-    super('the command was aborted', { cause: reason })
-    attachResult(this, result)
+  constructor(reason: unknown, result?: ExecResult<Encoding>, subject = 'the command') {
+    super(`${subject} was aborted`, { cause: reason })
+    attach(this, 'result', result)
   }
 }
 
@@ -81,6 +93,6 @@ function isKnown(code: string | undefined): code is SandboxErrorCode {
 }
 
 /** Only a failed run has the property, and it stays out of what `console.log(error)` prints: it can be megabytes. */
-function attachResult(error: Error, result: ExecResult<Encoding> | undefined): void {
-  if (result !== undefined) Object.defineProperty(error, 'result', { value: result, enumerable: false })
+function attach(error: Error, name: string, value: unknown): void {
+  if (value !== undefined) Object.defineProperty(error, name, { value, enumerable: false })
 }

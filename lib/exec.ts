@@ -1,5 +1,6 @@
 /**
- * exec: one run of a command from checked arguments to a result or an error, with its input, abort and callbacks.
+ * One run of a command from checked arguments to a result or an error, with its input, abort and callbacks: the whole
+ * of exec, and what execStream adds events to.
  */
 import type { Encoding, ExecResult } from '../index'
 import { onAbort, refuseAborted } from './abort'
@@ -8,12 +9,21 @@ import type { Engine } from './engine'
 import { InputFeed } from './input'
 import type { ExecPlan } from './options/exec'
 import { conclude } from './result'
-import { Run, type RunEnd } from './run'
+import { Run, type RunEnd, type RunObserver } from './run'
 
-/** Runs the command and tells onComplete or onError before the promise settles. */
-export async function exec(engine: Engine, plan: ExecPlan): Promise<ExecResult<Encoding>> {
+/** Runs the command. */
+export function exec(engine: Engine, plan: ExecPlan): Promise<ExecResult<Encoding>> {
+  return settle(engine, plan, () => begin(engine, plan, callbackObserver(plan)).ended)
+}
+
+/** What a run comes to. Tells onComplete or onError before the promise settles. */
+export async function settle(
+  engine: Engine,
+  plan: ExecPlan,
+  perform: () => Promise<RunEnd>,
+): Promise<ExecResult<Encoding>> {
   try {
-    const result = await conclude(plan, await perform(engine, plan))
+    const result = await conclude(plan, await perform())
     plan.callbacks.onComplete?.(result)
     return result
   } catch (error) {
@@ -22,20 +32,35 @@ export async function exec(engine: Engine, plan: ExecPlan): Promise<ExecResult<E
   }
 }
 
-async function perform(engine: Engine, plan: ExecPlan): Promise<RunEnd> {
+/** Begins a run at once, with its input and its AbortSignal. Throws what keeps it from beginning. */
+export function begin(engine: Engine, plan: ExecPlan, observer: RunObserver | undefined): Run {
   refuseAborted(plan.signal)
   const { input } = plan
   const feed = input === undefined || input instanceof Uint8Array ? undefined : new InputFeed(input)
-  try {
-    const run = new Run(engine, plan.request, callbackObserver(plan))
-    const release = onAbort(plan.signal, () => {
-      run.interrupt()
-      feed?.close()
-    })
-    feed?.feed(run)
-    return await run.ended.finally(release)
-  } finally {
+  const run = start(engine, plan, observer, feed)
+  const release = onAbort(plan.signal, () => {
+    run.interrupt()
     feed?.close()
+  })
+  feed?.feed(run)
+  run.ended.then(() => {
+    release()
+    feed?.close()
+  })
+  return run
+}
+
+function start(
+  engine: Engine,
+  plan: ExecPlan,
+  observer: RunObserver | undefined,
+  feed: InputFeed | undefined,
+): Run {
+  try {
+    return new Run(engine, plan.request, observer)
+  } catch (error) {
+    feed?.close()
+    throw error
   }
 }
 

@@ -1,10 +1,17 @@
 /**
- * Feeds the input of a command from an async iterable, one item at a time: the next is asked for when the command
- * took the one before.
+ * Feeds the input of a command or process from an async iterable, one item at a time: the next is asked for when the one
+ * before was taken.
  */
 import { inputBytes } from './options/input'
 import { readArgument } from './options/read'
-import type { Run } from './run'
+
+/** Whose input it is: a command or a process. */
+export interface InputTarget {
+  write(data: Uint8Array): Promise<void>
+  closeInput(): void
+  /** Ends it because of an exception of the source. */
+  fail(error: unknown): void
+}
 
 export class InputFeed {
   readonly #iterator: AsyncIterator<unknown>
@@ -15,20 +22,20 @@ export class InputFeed {
     this.#iterator = source[Symbol.asyncIterator]()
   }
 
-  /** Writes item by item, then closes the input. An exception of the source, or a bad item, fails the run. */
-  async feed(run: Run): Promise<void> {
+  /** Writes item by item, then closes the input. An exception of the source, or a bad item, fails the target. */
+  async feed(target: InputTarget): Promise<void> {
     try {
       while (!this.#finished) {
         const { done, value } = await this.#iterator.next()
         if (done) {
           this.#finished = true
-          run.closeInput()
+          target.closeInput()
         } else if (!this.#finished) {
-          await run.write(readArgument(inputBytes, value, 'input'))
+          await target.write(readArgument(inputBytes, value, 'input'))
         }
       }
     } catch (error) {
-      if (!this.#finished) run.fail(error)
+      if (!this.#finished) target.fail(error)
       await this.close()
     }
   }

@@ -21,7 +21,10 @@ export async function conclude(plan: ExecPlan, end: RunEnd): Promise<AnyResult> 
   return result as AnyResult
 }
 
-/** The precedence: engine error > exception of the caller's code > timeout > abort > failed check. */
+/**
+ * The precedence: engine error > exception of the caller's code > timeout > abort > failed check. A command that the
+ * holder of its stream has killed comes to a result, as one that was killed by somebody else.
+ */
 export function chooseFailure(
   plan: ExecPlan,
   end: RunEnd,
@@ -35,13 +38,17 @@ export function chooseFailure(
     const message = `${subject} ran longer than its timeout of ${plan.request.timeout} ms`
     return { error: new SandboxError('COMMAND_TIMEOUT', message, { result }) }
   }
-  if (result.isCanceled)
+  if (result.isCanceled && !end.killed)
     return { error: new AbortError(plan.signal?.reason, hasRun(end.result) ? result : undefined) }
   if (plan.check && !result.success) {
-    const ending = result.signal === null ? `with exit code ${result.exitCode}` : `by ${result.signal}`
-    return { error: new SandboxError('COMMAND_FAILED', `${subject} ended ${ending}`, { result }) }
+    return { error: new SandboxError('COMMAND_FAILED', `${subject} ${describeEnding(result)}`, { result }) }
   }
   return undefined
+}
+
+function describeEnding({ signal, exitCode, isCanceled }: AnyResult): string {
+  if (signal !== null) return `ended by ${signal}`
+  return isCanceled ? 'was killed before it started' : `ended with exit code ${exitCode}`
 }
 
 /** A command that was cancelled in the queue has no time at which it started. */
@@ -67,7 +74,7 @@ export async function buildResult(plan: ExecPlan, native: NativeResult): Promise
     sessionId,
     cwd: native.cwd,
     duration: native.duration,
-    timestamp: new Date(native.startedAt).toISOString(),
+    timestamp: new Date(native.startedAt || Date.now()).toISOString(),
     timedOut: native.timedOut,
     isCanceled: native.isCanceled,
     truncated: dropped.stdout + dropped.stderr > 0 ? dropped : null,

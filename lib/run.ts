@@ -10,8 +10,11 @@ import type { Engine, PendingCall } from './engine'
 /** Told about a run while it goes on. May throw. */
 export interface RunObserver {
   start(pid: number): void
-  /** `stream`: 1 is stdout, 2 is stderr. */
-  output(stream: number, data: Buffer): void
+  /**
+   * `stream`: 1 is stdout, 2 is stderr. True when the observer keeps the piece for later and will give its permit back
+   * by `Run.giveBack` itself.
+   */
+  output(stream: number, data: Buffer): boolean
   /** After the last output. */
   end(): void
 }
@@ -23,6 +26,8 @@ export interface RunEnd {
   error?: { code: string | undefined; message: string | undefined }
   /** The first thing that the observer or the input threw. */
   thrown?: { value: unknown }
+  /** It was `kill` that ended the command early, and not an interrupt. */
+  killed?: boolean
 }
 
 export class Run {
@@ -31,6 +36,8 @@ export class Run {
   readonly #observer: RunObserver | undefined
   readonly #call: PendingCall
   #pending = true
+  /** Who wanted the command to end before its time. The first one counts. */
+  #stopped: 'kill' | 'interrupt' | undefined
   #thrown: RunEnd['thrown']
 
   /** Starts at once. Throws what `Engine.begin` throws. */
@@ -47,7 +54,12 @@ export class Run {
 
   /** Ends the command: a queued one never runs, a running one is killed. No effect after the end. */
   interrupt(): void {
-    if (this.#pending) this.#call.native.interrupt(this.#call.id, null)
+    this.#stop('interrupt', null)
+  }
+
+  /** The same for who holds the run: what it then comes to is a result and no error. */
+  kill(signal: number | null): void {
+    this.#stop('kill', signal)
   }
 
   /** Ends the command because of an exception of the caller's code, the first of which is kept. */
@@ -67,27 +79,41 @@ export class Run {
     if (this.#pending) this.#call.native.closeInput(this.#call.id)
   }
 
+  /** Permits for pieces that the observer has kept until now. */
+  giveBack(permits: number): void {
+    if (this.#pending && permits > 0) this.#call.native.credit(this.#call.id, permits)
+  }
+
+  #stop(by: 'kill' | 'interrupt', signal: number | null): void {
+    if (!this.#pending) return
+    this.#stopped ??= by
+    this.#call.native.interrupt(this.#call.id, signal)
+  }
+
   #receive(event: NativeEvent, resolve: (end: RunEnd) => void): void {
     if (event.kind === 'start') {
       this.#tell((observer) => observer.start(event.pid ?? 0))
     } else if (event.kind === 'output') {
-      this.#tell((observer) => observer.output(event.stream ?? 0, event.data ?? Buffer.alloc(0)))
-      this.#call.native.credit(event.id, 1)
+      const { stream = 0, data = Buffer.alloc(0) } = event
+      const isKept = this.#tell((observer) => observer.output(stream, data))
+      if (!isKept) this.giveBack(1)
     } else {
       this.#tell((observer) => observer.end())
       this.#pending = false
       const error = event.kind === 'error' ? { code: event.code, message: event.message } : undefined
-      resolve({ result: event.result, error, thrown: this.#thrown })
+      const killed = this.#stopped === 'kill'
+      resolve({ result: event.result, error, thrown: this.#thrown, killed })
     }
   }
 
   /** An observer that threw is not told anything any more. */
-  #tell(notify: (observer: RunObserver) => void): void {
-    if (this.#observer === undefined || this.#thrown !== undefined) return
+  #tell<T>(notify: (observer: RunObserver) => T): T | undefined {
+    if (this.#observer === undefined || this.#thrown !== undefined) return undefined
     try {
-      notify(this.#observer)
+      return notify(this.#observer)
     } catch (error) {
       this.fail(error)
+      return undefined
     }
   }
 }

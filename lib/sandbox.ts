@@ -1,6 +1,6 @@
 /**
- * The sandbox as callers hold it: checks arguments, then asks the engine. Every method but the constructor and
- * `capabilities` returns a promise, and whatever goes wrong is its rejection.
+ * The sandbox as callers hold it: checks arguments, then asks the engine. Every method but the constructor,
+ * `execStream` and `capabilities` returns a promise, and whatever goes wrong is its rejection.
  */
 import { randomUUID } from 'node:crypto'
 import type {
@@ -10,27 +10,47 @@ import type {
   EnvChanges,
   ExecOptions,
   ExecResult,
+  KillOptions,
+  LogEvent,
+  LogOptions,
+  LogStreamOptions,
+  Process,
+  ProcessFilter,
+  ProcessLogs,
+  ProcessOptions,
+  ExecStream as PublicExecStream,
   Sandbox as PublicSandbox,
   Session as PublicSession,
   SandboxOptions,
+  Service,
+  ServiceOptions,
   SessionOptions,
+  Signal,
 } from '../index'
 import { Engine } from './engine'
 import { engineError } from './errors'
 import { exec } from './exec'
-import { DEFAULT_SESSION, planExec } from './options/exec'
+import { Jobs } from './jobs/jobs'
+import { DEFAULT_SESSION, planExec, planExecStream } from './options/exec'
 import { identifier } from './options/ids'
 import { readArgument, readOptions } from './options/read'
 import { planSandbox, planSession, type SandboxPlan, setEnvVarsOptions } from './options/sandbox'
+import { Processes } from './processes/processes'
 import { Session, setSessionEnv } from './session'
+import { ExecStream } from './stream/exec-stream'
 
 export class Sandbox implements PublicSandbox {
   readonly #plan: SandboxPlan
   readonly #engine: Engine
+  readonly #processes: Processes
+  readonly jobs: Jobs
 
   constructor(options?: SandboxOptions) {
     this.#plan = planSandbox(options)
     this.#engine = new Engine(this.#plan.config, this.#plan.logger)
+    this.#processes = new Processes(this.#engine, this.#plan.defaults)
+    const { cwd, jobsRoot } = this.#plan.config
+    this.jobs = new Jobs(this.#engine, { cwd, jobsRoot, graceMs: this.#plan.defaults.forceKillAfterDelay })
   }
 
   async exec<E extends Encoding = 'utf8'>(
@@ -39,6 +59,53 @@ export class Sandbox implements PublicSandbox {
   ): Promise<ExecResult<E>> {
     const plan = planExec(command, options, this.#plan.defaults)
     return (await exec(this.#engine, plan)) as ExecResult<E>
+  }
+
+  execStream<E extends Encoding = 'utf8'>(command: Command, options?: ExecOptions<E>): PublicExecStream<E> {
+    const plan = planExecStream(command, options, this.#plan.defaults)
+    return new ExecStream(this.#engine, plan) as PublicExecStream<Encoding> as PublicExecStream<E>
+  }
+
+  async startProcess(command: Command, options?: ProcessOptions): Promise<Process> {
+    return this.#processes.start(command, options)
+  }
+
+  async startService(command: Command, options: ServiceOptions): Promise<Service> {
+    return this.#processes.startService(command, options)
+  }
+
+  async listProcesses(filter?: ProcessFilter): Promise<Process[]> {
+    return this.#processes.list(filter)
+  }
+
+  async getProcess(id: string): Promise<Process | null> {
+    return this.#processes.get(id)
+  }
+
+  async killProcess(id: string, signal?: Signal, options?: KillOptions): Promise<boolean> {
+    return this.#processes.kill(id, signal, options)
+  }
+
+  async killAllProcesses(): Promise<number> {
+    return this.#processes.killAll()
+  }
+
+  async cleanupCompletedProcesses(): Promise<number> {
+    return this.#processes.cleanUp()
+  }
+
+  async getProcessLogs<E extends Encoding = 'utf8'>(
+    id: string,
+    options?: LogOptions<E>,
+  ): Promise<ProcessLogs<E>> {
+    return (await this.#processes.logs(id, options)) as ProcessLogs<E>
+  }
+
+  streamProcessLogs<E extends Encoding = 'utf8'>(
+    id: string,
+    options?: LogStreamOptions<E>,
+  ): AsyncIterableIterator<LogEvent<E>, undefined> {
+    return this.#processes.stream(id, options) as AsyncIterableIterator<LogEvent<E>, undefined>
   }
 
   async setEnvVars(vars: EnvChanges, options?: { sessionId?: string }): Promise<void> {
@@ -75,6 +142,7 @@ export class Sandbox implements PublicSandbox {
   }
 
   destroy(): Promise<void> {
+    this.jobs.letGo()
     return this.#engine.destroy()
   }
 
@@ -88,6 +156,6 @@ export class Sandbox implements PublicSandbox {
   }
 
   #session(id: string): Session {
-    return new Session(id, this.#engine, this.#plan.defaults)
+    return new Session(id, this.#engine, this.#plan.defaults, this.#processes)
   }
 }

@@ -6,25 +6,32 @@ import type {
   Encoding,
   EnvChanges,
   ExecResult,
+  Process,
+  ExecStream as PublicExecStream,
   Session as PublicSession,
   SessionExecOptions,
+  SessionProcessOptions,
 } from '../index'
 import type { Engine } from './engine'
 import { SandboxError } from './errors'
 import { exec } from './exec'
 import { envChanges } from './options/env'
-import { type ExecDefaults, planSessionExec } from './options/exec'
+import { type ExecDefaults, planSessionExec, planSessionExecStream } from './options/exec'
 import { readArgument } from './options/read'
+import type { Processes } from './processes/processes'
+import { ExecStream } from './stream/exec-stream'
 
 export class Session implements PublicSession {
   readonly id: string
   readonly #engine: Engine
   readonly #defaults: ExecDefaults
+  readonly #processes: Processes
 
-  constructor(id: string, engine: Engine, defaults: ExecDefaults) {
+  constructor(id: string, engine: Engine, defaults: ExecDefaults, processes: Processes) {
     this.id = id
     this.#engine = engine
     this.#defaults = defaults
+    this.#processes = processes
   }
 
   async exec<E extends Encoding = 'utf8'>(
@@ -33,6 +40,18 @@ export class Session implements PublicSession {
   ): Promise<ExecResult<E>> {
     const plan = planSessionExec(this.id, command, options, this.#defaults)
     return (await exec(this.#engine, plan)) as ExecResult<E>
+  }
+
+  execStream<E extends Encoding = 'utf8'>(
+    command: Command,
+    options?: SessionExecOptions<E>,
+  ): PublicExecStream<E> {
+    const plan = planSessionExecStream(this.id, command, options, this.#defaults)
+    return new ExecStream(this.#engine, plan) as PublicExecStream<Encoding> as PublicExecStream<E>
+  }
+
+  async startProcess(command: Command, options?: SessionProcessOptions): Promise<Process> {
+    return this.#processes.startIn(this.id, command, options)
   }
 
   async setEnvVars(vars: EnvChanges): Promise<void> {

@@ -1,5 +1,5 @@
 /**
- * The options of exec, and how they become the request that crosses the boundary.
+ * The options of exec and execStream, and how they become the request that crosses the boundary.
  */
 import type { NativeExec } from '../boundary'
 import { type CheckedCommand, readCommand, showCommand } from './command'
@@ -41,6 +41,8 @@ const execOptions = { ...sessionExecOptions, sessionId: identifier }
 export interface ExecDefaults {
   timeout: number
   maxBuffer: number
+  /** The same for execStream. */
+  streamMaxBuffer: number
   killSignal: number
   forceKillAfterDelay: number
 }
@@ -73,6 +75,34 @@ export function planSessionExec(
 ): ExecPlan {
   const checked = readArgument(readCommand, command, 'command')
   return plan(checked, readOptions(sessionExecOptions, options, 'session.exec'), sessionId, defaults)
+}
+
+/** Checks the arguments of `sandbox.execStream`. Throws OptionError. */
+export function planExecStream(command: unknown, options: unknown, defaults: ExecDefaults): ExecPlan {
+  const checked = readArgument(readCommand, command, 'command')
+  const values = readOptions(execOptions, options, 'execStream')
+  return streamed(plan(checked, values, values.sessionId ?? DEFAULT_SESSION, ofStreams(defaults)))
+}
+
+/** Checks the arguments of `session.execStream`. Throws OptionError. */
+export function planSessionExecStream(
+  sessionId: string,
+  command: unknown,
+  options: unknown,
+  defaults: ExecDefaults,
+): ExecPlan {
+  const checked = readArgument(readCommand, command, 'command')
+  const values = readOptions(sessionExecOptions, options, 'session.execStream')
+  return streamed(plan(checked, values, sessionId, ofStreams(defaults)))
+}
+
+function ofStreams(defaults: ExecDefaults): ExecDefaults {
+  return { ...defaults, maxBuffer: defaults.streamMaxBuffer }
+}
+
+/** The same with its events wanted. */
+function streamed(plan: ExecPlan): ExecPlan {
+  return { ...plan, request: { ...plan.request, events: true } }
 }
 
 function plan(

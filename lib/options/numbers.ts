@@ -24,3 +24,23 @@ export function byteCount(value: unknown, name: string): number {
     `${name} must be a whole number of bytes from 0 to ${Number.MAX_SAFE_INTEGER}, not ${describe(value)}`,
   )
 }
+
+/** Milliseconds between two attempts: 1 to MAX_MILLISECONDS, rounded up. */
+export function interval(value: unknown, name: string): number {
+  if (typeof value === 'number' && value > 0 && value <= MAX_MILLISECONDS) return Math.ceil(value)
+  throw new OptionError(
+    'INVALID_OPTION',
+    `${name} must be a number of milliseconds from 1 to ${MAX_MILLISECONDS}, not ${describe(value)}`,
+  )
+}
+
+/** A reader for whole numbers within bounds. */
+export function wholeNumber(least: number, most: number): (value: unknown, name: string) => number {
+  return (value, name) => {
+    if (typeof value === 'number' && Number.isInteger(value) && value >= least && value <= most) return value
+    throw new OptionError(
+      'INVALID_OPTION',
+      `${name} must be a whole number from ${least} to ${most}, not ${describe(value)}`,
+    )
+  }
+}

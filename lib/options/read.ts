@@ -17,16 +17,30 @@ export type OptionValues<T extends OptionTable> = { [K in keyof T]?: ReturnType<
 
 /** The checked options. `owner` is what they are options of, for messages, like 'exec'. */
 export function readOptions<T extends OptionTable>(table: T, value: unknown, owner: string): OptionValues<T> {
+  if (value === undefined) return {}
+  return readTable(table, readArgument(readEntries, value, `the options of ${owner}`), owner, '')
+}
+
+/** An option that is an object with options of its own, which are called like 'limits.memory' in messages. */
+export function readGroup<T extends OptionTable>(table: T, value: unknown, name: string): OptionValues<T> {
+  return readTable(table, readEntries(value, name), name, `${name}.`)
+}
+
+function readTable<T extends OptionTable>(
+  table: T,
+  entries: Array<[string, unknown]>,
+  owner: string,
+  prefix: string,
+): OptionValues<T> {
   const values: OptionValues<T> = {}
-  if (value === undefined) return values
-  for (const [name, item] of readArgument(readEntries, value, `the options of ${owner}`)) {
+  for (const [name, item] of entries) {
     const reader = Object.hasOwn(table, name) ? table[name] : undefined
     if (reader === undefined) {
       const known = Object.keys(table).join(', ')
       throw new OptionError('INVALID_OPTION', `${owner} has no option ${quote(name)}; it has: ${known}`)
     }
     if (item !== undefined)
-      values[name as keyof T] = readArgument(reader, item, name) as ReturnType<T[keyof T]>
+      values[name as keyof T] = readArgument(reader, item, prefix + name) as ReturnType<T[keyof T]>
   }
   return values
 }

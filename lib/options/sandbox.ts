@@ -8,10 +8,12 @@ import type { NativeConfig, NativeSession } from '../boundary'
 import { completeEnv, envChanges } from './env'
 import type { ExecDefaults } from './exec'
 import { identifier } from './ids'
+import { resourceLimits } from './limits'
 import { byteCount, milliseconds } from './numbers'
 import { directory, filePath } from './paths'
 import { readOptions } from './read'
 import { processSignal } from './signals'
+import { user } from './user'
 import { flag, logger } from './values'
 
 /** Option names of `new Sandbox`. */
@@ -26,6 +28,9 @@ const sandboxOptions = {
   forceKillAfterDelay: milliseconds,
   surviveExit: flag,
   stateDir: directory,
+  jobsRoot: directory,
+  user,
+  limits: resourceLimits,
   logger,
 }
 
@@ -37,6 +42,8 @@ export const setEnvVarsOptions = { sessionId: identifier }
 
 /** 64 MiB. */
 const DEFAULT_MAX_BUFFER_BYTES = 64 * 1024 * 1024
+/** 8 MiB: whoever reads a stream has had its output, and expects that memory does not grow with it. */
+const DEFAULT_STREAM_MAX_BUFFER_BYTES = 8 * 1024 * 1024
 const DEFAULT_FORCE_KILL_MS = 5000
 
 /** The configuration of the engine but for the supervisor, which is found when the addon is loaded. */
@@ -65,6 +72,10 @@ export function planSandbox(options: unknown): SandboxPlan {
       shell: values.shell,
       surviveExit: values.surviveExit ?? true,
       stateDir: values.stateDir === undefined ? defaultStateDir() : absolute(values.stateDir),
+      jobsRoot: values.jobsRoot === undefined ? defaultJobsRoot() : absolute(values.jobsRoot),
+      user: values.user,
+      ownVariables: values.env?.names,
+      limits: values.limits,
       transport: process.env.NACRE_TRANSPORT === 'fifo' ? 'fifo' : undefined,
       containment: process.env.NACRE_CONTAINMENT === 'subreaper' ? 'subreaper' : undefined,
       log: values.logger !== undefined,
@@ -72,6 +83,7 @@ export function planSandbox(options: unknown): SandboxPlan {
     defaults: {
       timeout: values.timeout ?? 0,
       maxBuffer: values.maxBuffer ?? DEFAULT_MAX_BUFFER_BYTES,
+      streamMaxBuffer: values.maxBuffer ?? DEFAULT_STREAM_MAX_BUFFER_BYTES,
       killSignal: values.killSignal ?? os.constants.signals.SIGTERM,
       forceKillAfterDelay: values.forceKillAfterDelay ?? DEFAULT_FORCE_KILL_MS,
     },
@@ -93,6 +105,11 @@ export function planSession(options: unknown, base: string, freshId: () => strin
 
 function defaultStateDir(): string {
   return path.join(os.tmpdir(), `nacre-${process.getuid?.() ?? 'user'}`)
+}
+
+/** The same for everybody, so that any later program finds the jobs. */
+function defaultJobsRoot(): string {
+  return path.join(os.tmpdir(), 'sandbox-jobs')
 }
 
 /**

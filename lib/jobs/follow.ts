@@ -1,0 +1,75 @@
+/**
+ * A job's output from a cursor on, and what follows, to its end.
+ */
+import type { Encoding, JobRead } from '../../index'
+import { onAbort, refuseAborted } from '../abort'
+import type { Reading } from './read'
+
+/** What a backend offers for it. */
+export interface Source {
+  read: (cursor: number) => Promise<Reading>
+  /** Resolves when there may be something behind `seen`, when the job is over, or when `stop` is aborted. */
+  news: (seen: number, stop: AbortSignal) => Promise<void>
+}
+
+/**
+ * The pieces. Leaving the loop lets go of the job and nothing else, also while a piece is being waited for; an abort is
+ * the rejection of the next `next`.
+ */
+export function follow(
+  source: Source,
+  cursor: number,
+  signal: AbortSignal | undefined,
+): AsyncIterableIterator<JobRead<Encoding>, undefined> {
+  const stop = new AbortController()
+  const ignore = onAbort(signal, () => stop.abort())
+  const pieces = read(source, cursor, signal, stop.signal)
+  const leave = () => {
+    ignore()
+    stop.abort()
+  }
+  const settle = async (
+    result: Promise<IteratorResult<JobRead<Encoding>, undefined>>,
+  ): Promise<IteratorResult<JobRead<Encoding>, undefined>> => {
+    try {
+      const next = await result
+      if (next.done) leave()
+      return next
+    } catch (error) {
+      leave()
+      throw error
+    }
+  }
+  return {
+    [Symbol.asyncIterator]() {
+      return this
+    },
+    next: () => settle(pieces.next()),
+    return() {
+      leave()
+      return settle(pieces.return(undefined))
+    },
+  }
+}
+
+async function* read(
+  source: Source,
+  cursor: number,
+  signal: AbortSignal | undefined,
+  stop: AbortSignal,
+): AsyncGenerator<JobRead<Encoding>, undefined> {
+  let place = cursor
+  for (;;) {
+    refuseAborted(signal, 'following the job')
+    if (stop.aborted) return undefined
+    const { read: piece, seen } = await source.read(place)
+    if (piece.bytesFetched > 0) {
+      place = piece.cursor
+      yield piece
+    } else if (piece.status.state === 'running') {
+      await source.news(seen, stop)
+    } else {
+      return undefined
+    }
+  }
+}

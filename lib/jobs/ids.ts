@@ -1,0 +1,35 @@
+/**
+ * Ids of jobs: nobody can guess them, and their order is that of the starts.
+ *
+ * The time in ms, a count for those of one ms, and 80 random bits, in the letters of Crockford's base 32, whose order is
+ * that of their values. A clock that is set back does not take the order along, within one process.
+ */
+import { randomBytes } from 'node:crypto'
+
+const LETTERS = '0123456789abcdefghjkmnpqrstvwxyz'
+/** 50 bits, enough until the year 37648. */
+const TIME_LETTERS = 10
+const COUNT_LETTERS = 3
+const RANDOM_LETTERS = 16
+
+let lastTime = 0
+let count = 0
+
+export function freshJobId(now = Date.now()): string {
+  if (now > lastTime) {
+    lastTime = now
+    count = 0
+  } else if (++count === LETTERS.length ** COUNT_LETTERS) {
+    lastTime++
+    count = 0
+  }
+  const random = Array.from(randomBytes(RANDOM_LETTERS), (byte) => LETTERS[byte % LETTERS.length]).join('')
+  return inLetters(lastTime, TIME_LETTERS) + inLetters(count, COUNT_LETTERS) + random
+}
+
+function inLetters(value: number, length: number): string {
+  let text = ''
+  for (let rest = value; text.length < length; rest = Math.floor(rest / LETTERS.length))
+    text = LETTERS[rest % LETTERS.length] + text
+  return text
+}

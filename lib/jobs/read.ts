@@ -1,0 +1,58 @@
+/**
+ * One read of a job's output, for any backend: fetch, cut, decode.
+ */
+import type { Encoding, JobRead, JobStatus } from '../../index'
+import type { JobReadPlan } from '../options/jobs'
+import { decodeText } from '../text'
+import { deliverable, LONGEST_CHARACTER } from './cut'
+
+/** What a backend fetches: the status first, and then bytes from a place on. */
+export interface Fetched {
+  status: JobStatus
+  bytes: Buffer
+  /** There was nothing after them. */
+  atEnd: boolean
+}
+
+export type Fetch = (cursor: number, maxBytes: number) => Promise<Fetched>
+
+/** What was read, and how far the backend has looked: behind `seen` there is news. */
+export interface Reading {
+  read: JobRead<Encoding>
+  seen: number
+}
+
+export async function readJob(fetch: Fetch, cursor: number, plan: JobReadPlan): Promise<Reading> {
+  const { lines, encoding } = plan
+  const text = encoding === 'utf8'
+  let { maxBytes } = plan
+  let fetched = await fetch(cursor, maxBytes)
+  let length = cut()
+  if (length === 0 && text && fetched.bytes.length === maxBytes && maxBytes < LONGEST_CHARACTER) {
+    // Not even one character fits: it is handed out whole, or nobody would ever get past it.
+    maxBytes = LONGEST_CHARACTER
+    fetched = await fetch(cursor, maxBytes)
+    length = Math.min(cut(), firstCharacterLength(fetched.bytes))
+  }
+  const bytes = fetched.bytes.subarray(0, length)
+  return {
+    read: {
+      raw: text ? await decodeText(bytes) : bytes,
+      cursor: cursor + length,
+      bytesFetched: length,
+      status: fetched.status,
+    },
+    seen: cursor + fetched.bytes.length,
+  }
+
+  function cut(): number {
+    const ended = fetched.status.state !== 'running'
+    const full = fetched.bytes.length >= maxBytes
+    return deliverable({ bytes: fetched.bytes, atEnd: fetched.atEnd, ended, full }, { lines, text })
+  }
+}
+
+function firstCharacterLength(bytes: Buffer): number {
+  const [first = ''] = bytes.toString('utf8')
+  return first === '\u{FFFD}' ? bytes.length : Buffer.byteLength(first)
+}

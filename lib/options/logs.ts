@@ -1,0 +1,83 @@
+/**
+ * The options for reading logs, listing processes and killing them.
+ */
+import type { Encoding, ProcessStatus } from '../../index'
+import { OptionError } from '../errors'
+import { identifier } from './ids'
+import { byteCount, milliseconds } from './numbers'
+import { describe, readArgument, readOptions } from './read'
+import { abortSignal, processSignal } from './signals'
+import { encoding, flag } from './values'
+
+/** Which part of a log to read, and as what. */
+export interface LogStreamPlan {
+  /** Offset in bytes in the whole log. */
+  since: number
+  /** Go on reading until the process has ended. */
+  follow: boolean
+  signal: AbortSignal | undefined
+  encoding: Encoding
+}
+
+const logStreamOptions = { since: byteCount, follow: flag, signal: abortSignal, encoding }
+
+/** Checks the options of `output` and `streamProcessLogs`. Throws OptionError. */
+export function planLogStream(options: unknown, owner: string): LogStreamPlan {
+  const {
+    since = 0,
+    follow = true,
+    signal,
+    encoding = 'utf8',
+  } = readOptions(logStreamOptions, options, owner)
+  return { since, follow, signal, encoding }
+}
+
+/** Checks the options of `getLogs` and `getProcessLogs`. Throws OptionError. */
+export function planLogs(options: unknown, owner: string): { encoding: Encoding } {
+  const { encoding: chosen = 'utf8' } = readOptions({ encoding }, options, owner)
+  return { encoding: chosen }
+}
+
+/** How a process is ended. */
+export interface KillPlan {
+  signal: number
+  /** Milliseconds until SIGKILL. */
+  forceKillAfterDelay: number
+}
+
+/** Checks the arguments of `kill`; what is not given is as the process was started. Throws OptionError. */
+export function planKill(signal: unknown, options: unknown, defaults: KillPlan, owner: string): KillPlan {
+  const values = readOptions({ forceKillAfterDelay: milliseconds }, options, owner)
+  return {
+    signal: signal === undefined ? defaults.signal : readArgument(processSignal, signal, 'signal'),
+    forceKillAfterDelay: values.forceKillAfterDelay ?? defaults.forceKillAfterDelay,
+  }
+}
+
+const STATUSES = new Set<unknown>(['starting', 'running', 'completed', 'failed', 'killed', 'error'])
+
+/** Which processes to list. */
+export interface ProcessFilter {
+  status?: Set<ProcessStatus>
+  sessionId?: string
+}
+
+/** Checks the filter of `listProcesses`. Throws OptionError. */
+export function planFilter(filter: unknown): ProcessFilter {
+  return readOptions({ status: statuses, sessionId: identifier }, filter, 'listProcesses')
+}
+
+/** One status or a list of them. */
+function statuses(value: unknown, name: string): Set<ProcessStatus> {
+  const list: unknown[] = Array.isArray(value) ? Array.from(value) : [value]
+  for (const item of list) {
+    if (!STATUSES.has(item)) {
+      const known = [...STATUSES].join(', ')
+      throw new OptionError(
+        'INVALID_OPTION',
+        `${name} must be one of ${known}, or a list of them, not ${describe(item)}`,
+      )
+    }
+  }
+  return new Set(list as ProcessStatus[])
+}

@@ -1,0 +1,99 @@
+/**
+ * The options of startService: those of a process, when it is ready, and what happens when it fails.
+ */
+import { OptionError } from '../errors'
+import { type CheckedCommand, readCommand, showCommand } from './command'
+import { DEFAULT_SESSION, type ExecDefaults } from './exec'
+import { interval, milliseconds } from './numbers'
+import { type ProcessPlan, processInput, processOptions, processPlan } from './process'
+import { describe, readArgument, readEntries, readGroup, readOptions } from './read'
+import { type LinePattern, linePattern, type PortProbe, portNumber, portOptions, portProbe } from './waits'
+
+/** How to tell that a service is ready. `timeout` is for all attempts together, in milliseconds; 0 = none. */
+export type HealthCheck = { timeout: number } & (
+  | { kind: 'port'; probe: PortProbe }
+  | { kind: 'log'; pattern: LinePattern }
+  | { kind: 'command'; command: CheckedCommand; shown: string; interval: number }
+)
+
+/** A service, checked. */
+export interface ServicePlan {
+  process: ProcessPlan
+  healthCheck: HealthCheck
+  restart: 'never' | 'on-failure'
+  /** Milliseconds before the first restart; each further one waits twice as long. */
+  restartDelay: number
+}
+
+const DEFAULT_READY_TIMEOUT_MS = 30_000
+const DEFAULT_COMMAND_INTERVAL_MS = 500
+const DEFAULT_RESTART_DELAY_MS = 500
+
+const serviceOptions = {
+  ...processOptions,
+  input: repeatableInput,
+  healthCheck,
+  restart: restartPolicy,
+  restartDelay: interval,
+}
+
+/** Checks the arguments of `startService`. Throws OptionError. */
+export function planService(command: unknown, options: unknown, defaults: ExecDefaults): ServicePlan {
+  const checked = readArgument(readCommand, command, 'command')
+  const values = readOptions(serviceOptions, options, 'startService')
+  if (values.healthCheck === undefined)
+    throw new OptionError('INVALID_OPTION', 'healthCheck must be given: { port }, { log } or { command }')
+  return {
+    process: processPlan(checked, values, values.sessionId ?? DEFAULT_SESSION, defaults),
+    healthCheck: values.healthCheck,
+    restart: values.restart ?? 'never',
+    restartDelay: values.restartDelay ?? DEFAULT_RESTART_DELAY_MS,
+  }
+}
+
+/** A service may be started again, which must find its input where it was. */
+function repeatableInput(value: unknown, name: string): Uint8Array | 'pipe' {
+  const input = processInput(value, name)
+  if (input === 'pipe' || input instanceof Uint8Array) return input
+  throw new OptionError('INVALID_OPTION', `${name} of a service must be a string, a Uint8Array or 'pipe'`)
+}
+
+function restartPolicy(value: unknown, name: string): 'never' | 'on-failure' {
+  if (value === 'never' || value === 'on-failure') return value
+  throw new OptionError('INVALID_OPTION', `${name} must be 'never' or 'on-failure', not ${describe(value)}`)
+}
+
+/** Exactly one of port, log and command says which kind it is, and so which other options it has. */
+function healthCheck(value: unknown, name: string): HealthCheck {
+  const given = Object.fromEntries(readEntries(value, name))
+  const kinds = ['port', 'log', 'command'].filter((kind) => given[kind] !== undefined)
+  if (kinds.length !== 1)
+    throw new OptionError('INVALID_OPTION', `${name} must have exactly one of port, log and command`)
+  if (kinds[0] === 'port') return portCheck(given, name)
+  return kinds[0] === 'log' ? logCheck(given, name) : commandCheck(given, name)
+}
+
+function portCheck(given: object, name: string): HealthCheck {
+  const table = { port: portNumber, ...portOptions, timeout: milliseconds }
+  const { port = 0, timeout = DEFAULT_READY_TIMEOUT_MS, ...how } = readGroup(table, given, name)
+  return { kind: 'port', probe: portProbe(port, how), timeout }
+}
+
+function logCheck(given: object, name: string): HealthCheck {
+  const table = { log: linePattern, timeout: milliseconds }
+  const { log, timeout = DEFAULT_READY_TIMEOUT_MS } = readGroup(table, given, name)
+  return { kind: 'log', pattern: log as LinePattern, timeout }
+}
+
+function commandCheck(given: object, name: string): HealthCheck {
+  const table = { command: readCommand, interval, timeout: milliseconds }
+  const values = readGroup(table, given, name)
+  const command = values.command as CheckedCommand
+  return {
+    kind: 'command',
+    command,
+    shown: showCommand(command),
+    interval: values.interval ?? DEFAULT_COMMAND_INTERVAL_MS,
+    timeout: values.timeout ?? DEFAULT_READY_TIMEOUT_MS,
+  }
+}

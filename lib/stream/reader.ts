@@ -1,0 +1,115 @@
+/**
+ * The asynchronous iterator over a feed, with items translated to what a consumer reads: events, lines or bytes.
+ *
+ * A class and not an `async function*`: a generator's `return()` waits behind a pending `next()`, which may wait for
+ * ever for a command that prints nothing. And it can hand out many values of one item without waiting in between.
+ */
+import type { Feed, Item, Outcome } from './feed'
+import { Turns } from './turns'
+
+/** Turns items into values. */
+export interface Translator<T> {
+  /** The values that an item stands for, in order; often one, possibly none. */
+  translate(item: Item): readonly T[]
+  /** The most bytes of an item. */
+  readonly mostBytes: number
+  /** Whether `next()` rejects with the error of a failed run, after the last value. */
+  readonly throws: boolean
+}
+
+type Step<T> = IteratorResult<T, undefined>
+
+interface Waiting<T> {
+  resolve(step: Step<T>): void
+  reject(error: unknown): void
+}
+
+export class Reader<T> implements AsyncIterableIterator<T, undefined> {
+  readonly #feed: Feed
+  readonly #translator: Translator<T>
+  readonly #stop: () => Promise<void>
+  readonly #waiting: Waiting<T>[] = []
+  readonly #turns = new Turns(() => this.#wake())
+  #values: readonly T[] = []
+  #at = 0
+  #ended = false
+  #failure: Outcome | undefined
+
+  /** `stop` ends the run and resolves when nothing of it is left. */
+  constructor(feed: Feed, translator: Translator<T>, stop: () => Promise<void>) {
+    this.#feed = feed
+    this.#translator = translator
+    this.#stop = stop
+    feed.listen(() => this.#wake())
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this
+  }
+
+  /** May be called again before the last promise has settled; they settle in order. */
+  next(): Promise<Step<T>> {
+    try {
+      const step = this.#poll()
+      if (step !== undefined) return Promise.resolve(step)
+    } catch (error) {
+      return Promise.reject(error)
+    }
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ resolve, reject })
+    })
+  }
+
+  /** Leaves: pending reads are done at once, and the promise resolves when the command's processes are gone. */
+  async return(): Promise<Step<T>> {
+    this.#ended = true
+    this.#failure = undefined
+    this.#values = []
+    this.#at = 0
+    for (const { resolve } of this.#waiting.splice(0)) resolve(done())
+    await this.#stop()
+    return done()
+  }
+
+  /** The next step, if there is one now. Throws the error that ends the iteration. */
+  #poll(): Step<T> | undefined {
+    while (this.#at === this.#values.length) {
+      if (this.#ended) return this.#finish()
+      if (!this.#feed.isEmpty && !this.#turns.hasTime()) return undefined
+      const item = this.#feed.take(this.#translator.mostBytes)
+      if (item === undefined) return undefined
+      this.#values = this.#translator.translate(item)
+      this.#at = 0
+      if (item.type === 'end') {
+        this.#ended = true
+        if (this.#translator.throws && 'error' in item) this.#failure = item
+      }
+    }
+    const value = this.#values[this.#at++] as T
+    return { done: false, value }
+  }
+
+  #finish(): Step<T> {
+    const failure = this.#failure
+    this.#failure = undefined
+    if (failure !== undefined) throw failure.error
+    return done()
+  }
+
+  #wake(): void {
+    for (let first = this.#waiting[0]; first !== undefined; first = this.#waiting[0]) {
+      try {
+        const step = this.#poll()
+        if (step === undefined) return
+        first.resolve(step)
+      } catch (error) {
+        first.reject(error)
+      }
+      this.#waiting.shift()
+    }
+  }
+}
+
+function done(): { done: true; value: undefined } {
+  return { done: true, value: undefined }
+}
