@@ -153,6 +153,42 @@ describe('the other methods', () => {
   })
 })
 
+describe('the methods for processes', () => {
+  const calls: Array<[string, () => Promise<unknown>, string, string]> = [
+    ['startProcess', () => sandbox.startProcess(command, { timeout: -1 }), 'INVALID_OPTION', 'timeout'],
+    ['startProcess', () => sandbox.startProcess(command, { processId: '../x' }), 'INVALID_ID', 'processId'],
+    ['startProcess', () => sandbox.startProcess(''), 'INVALID_COMMAND', 'command must'],
+    [
+      'startProcess',
+      () => sandbox.startProcess(command, { check: true } as never),
+      'INVALID_OPTION',
+      '"check"',
+    ],
+    ['startService', () => sandbox.startService(command, {} as never), 'INVALID_OPTION', 'healthCheck'],
+    ['listProcesses', () => sandbox.listProcesses({ status: 'x' } as never), 'INVALID_OPTION', 'status'],
+    ['getProcess', () => sandbox.getProcess('a/b'), 'INVALID_ID', 'id must be'],
+    ['killProcess', () => sandbox.killProcess(''), 'INVALID_ID', 'id must be'],
+    [
+      'getProcessLogs',
+      () => sandbox.getProcessLogs('x', { encoding: 'x' } as never),
+      'INVALID_OPTION',
+      'encoding',
+    ],
+  ]
+  for (const [name, call, code, mentions] of calls) {
+    it(`refuse: ${name}, ${mentions}`, async () => expectRefusal(await rejectionOf(call()), code, mentions))
+  }
+
+  it('know of none before anything has run', async () => {
+    expect(await sandbox.listProcesses()).toEqual([])
+    expect(await sandbox.getProcess('x')).toBe(null)
+    expect(await sandbox.killAllProcesses()).toBe(0)
+    expect(await sandbox.cleanupCompletedProcesses()).toBe(0)
+    expect(await rejectionOf(sandbox.killProcess('x'))).toMatchObject({ code: 'PROCESS_NOT_FOUND' })
+    expect(existsSync(path.join(directory, 'state'))).toBe(false)
+  })
+})
+
 describe('new Sandbox', () => {
   const badOptions: Array<[object, string]> = [
     [{ timeout: -1 }, 'timeout'],

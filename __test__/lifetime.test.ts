@@ -70,6 +70,22 @@ describe('the host', () => {
     expect(host(program)).toBe('x\n')
   })
 
+  it('waits for a stream, read or not, and not for one that has ended', () => {
+    const program = `
+      let told
+      const onComplete = ({ stdout }) => {
+        told = stdout
+      }
+      const read = async () => {
+        for await (const { data } of sandbox.execStream('sleep 0.2; echo read')) if (data) process.stdout.write(data)
+        sandbox.execStream('sleep 60 & sleep 0.2; echo not read', { onComplete })
+      }
+      process.on('exit', () => process.stdout.write(told))
+      read()
+    `
+    expect(host(program)).toBe('read\nnot read\n')
+  })
+
   it('waits for destroy', () => {
     expect(host(`sandbox.exec('true').then(() => sandbox.destroy()).then(() => console.log('gone'))`)).toBe(
       'gone\n',

@@ -6,7 +6,13 @@ import { conclude, stripFinalNewline } from '../lib/result'
 import type { RunEnd } from '../lib/run'
 import { rejectionOf } from './helpers/thrown'
 
-const defaults = { timeout: 0, maxBuffer: 1024, killSignal: 15, forceKillAfterDelay: 5000 }
+const defaults = {
+  timeout: 0,
+  maxBuffer: 1024,
+  streamMaxBuffer: 512,
+  killSignal: 15,
+  forceKillAfterDelay: 5000,
+}
 
 function native(changes: Partial<NativeResult> = {}): NativeResult {
   return {

@@ -1,6 +1,6 @@
 import { StringDecoder } from 'node:string_decoder'
 import { describe, expect, it } from 'vitest'
-import { characterBoundary, decodeText } from '../lib/text'
+import { characterBoundary, decodeText, PieceDecoder } from '../lib/text'
 import { randomBytes } from './helpers/bytes'
 import { longestStall, MAX_STALL_MS } from './helpers/stall'
 
@@ -61,6 +61,25 @@ describe('StringDecoder, which the events are decoded with', () => {
       const decoder = new StringDecoder('utf8')
       const text = Array.from(bytes, (byte) => decoder.write(Buffer.from([byte]))).join('') + decoder.end()
       expect(text).toBe(bytes.toString('utf8'))
+    }
+  })
+})
+
+describe('PieceDecoder', () => {
+  it('gives the same text as a whole however the bytes are cut, and knows how many bytes that was', () => {
+    for (let round = 0; round < 5000; round++) {
+      const bytes = randomBytes(24)
+      const size = 1 + (round % 7)
+      const decoder = new PieceDecoder()
+      let text = ''
+      for (let start = 0; start < bytes.length; start += size) {
+        text += decoder.write(bytes.subarray(start, start + size))
+        expect(text).toBe(bytes.toString('utf8', 0, decoder.position))
+        expect(decoder.position).toBeGreaterThan(Math.min(start + size, bytes.length) - 4)
+      }
+      text += decoder.end()
+      expect(text).toBe(bytes.toString('utf8'))
+      expect(decoder.position).toBe(bytes.length)
     }
   })
 })

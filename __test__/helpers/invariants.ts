@@ -4,7 +4,7 @@
  * I1 no process of the sandbox is left, I2 no zombie of this process, I3 file descriptors, threads, control groups
  * and files are back where they were, I4 the event loop never stood still, I5 the sandbox still ran `echo ok`.
  */
-import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { Sandbox, type SandboxOptions } from 'nacre'
@@ -57,6 +57,8 @@ async function check(
 ): Promise<void> {
   const directory = path.join(base, 'work')
   const stateDir = path.join(base, 'state')
+  // Another user may have to go through it.
+  chmodSync(base, 0o711)
   mkdirSync(directory)
   const before = takeInventory()
   const sandbox = new Sandbox({

@@ -1,6 +1,8 @@
 /** What the kernel says about processes, threads, file descriptors and control groups: /proc and nothing else. */
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { readdirSync, readFileSync, readlinkSync, rmdirSync } from 'node:fs'
 import path from 'node:path'
+import { notAStall } from './stall'
+import { until } from './until'
 
 export interface ProcessEntry {
   pid: number
@@ -13,18 +15,25 @@ export interface ProcessEntry {
 
 /** Every process that is there now. */
 export function listProcesses(): ProcessEntry[] {
-  return numericEntries('/proc').flatMap((pid) => {
-    const stat = read(`/proc/${pid}/stat`)
-    if (stat === '') return []
-    const [state = '', parent = '', ...rest] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-    return [{ pid, parent: Number(parent), state, started: rest[17] ?? '' }]
-  })
+  return notAStall(() =>
+    numericEntries('/proc').flatMap((pid) => {
+      const stat = read(`/proc/${pid}/stat`)
+      if (stat === '') return []
+      const [state = '', parent = '', ...rest] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+      return [{ pid, parent: Number(parent), state, started: rest[17] ?? '' }]
+    }),
+  )
 }
 
 /** All processes below `root`, children of children included. */
 export function descendants(root: number, processes = listProcesses()): ProcessEntry[] {
   const children = processes.filter(({ parent }) => parent === root)
   return children.flatMap((child) => [child, ...descendants(child.pid, processes)])
+}
+
+/** The children of a process with one thread. */
+export function children(parent: number): number[] {
+  return read(`/proc/${parent}/task/${parent}/children`).split(' ').filter(Boolean).map(Number)
 }
 
 /** Names a process for ever. */
@@ -59,14 +68,24 @@ export function engineThreads(): string[] {
   return names.filter((name) => name.startsWith('nacre'))
 }
 
-/** Control groups beside this process that were made for sandboxes of this process. */
-export function ownGroups(): string[] {
+/** Control groups beside this process that were made for sandboxes of a host, by default this process; as paths. */
+export function ownGroups(host: number | string = process.pid): string[] {
   const own = /^0::(.*)$/m.exec(read('/proc/self/cgroup'))?.[1]
   const mounts = read('/proc/self/mountinfo').split('\n')
   const mount = mounts.find((line) => line.includes(' - cgroup2 '))?.split(' ')[4]
   if (own === undefined || mount === undefined) return []
-  const name = new RegExp(`^nacre-(.*-)?${process.pid}(-|$)`)
-  return entries(path.join(mount, own)).filter((entry) => name.test(entry))
+  const name = new RegExp(`^nacre-(.*-)?${host}(-|$)`)
+  const directory = path.join(mount, own)
+  return entries(directory)
+    .filter((entry) => name.test(entry))
+    .map((entry) => path.join(directory, entry))
+}
+
+/** Removes an empty control group and those below it. */
+export function removeGroup(directory: string): void {
+  const below = readdirSync(directory, { withFileTypes: true }).filter((entry) => entry.isDirectory())
+  for (const { name } of below) removeGroup(path.join(directory, name))
+  rmdirSync(directory)
 }
 
 /** Names in a directory, or none when it is not there. */
@@ -100,12 +119,21 @@ export function tagged(tag: string): ProcessEntry[] {
 
 /** Whether a process with these words in its command line runs. */
 export function runs(words: string): boolean {
-  return listProcesses().some(({ pid, state }) => state !== 'Z' && commandLine(pid).includes(words))
+  const processes = listProcesses()
+  return notAStall(() =>
+    processes.some(({ pid, state }) => state !== 'Z' && commandLine(pid).includes(words)),
+  )
 }
 
 /** The words of a process's command, with blanks between. */
 export function commandLine(pid: number): string {
   return read(`/proc/${pid}/cmdline`).replaceAll('\0', ' ').trim()
+}
+
+/** Whether a process is there and not a zombie. */
+export function isAlive(pid: number): boolean {
+  const stat = read(`/proc/${pid}/stat`)
+  return stat !== '' && !stat.slice(stat.lastIndexOf(')') + 2).startsWith('Z')
 }
 
 /** The number of the system call that a process sleeps in; undefined while it runs. */
@@ -131,4 +159,12 @@ let naps = 0
 export function kill(pid: number): void {
   if (!Number.isInteger(pid) || pid <= 1) throw new Error(`not a process to kill: ${pid}`)
   process.kill(pid, 'SIGKILL')
+}
+
+/** Waits until a program runs with exactly these words. */
+export async function untilRuns(words: string): Promise<void> {
+  await until(
+    () => runs(words) || undefined,
+    () => `${words} did not start`,
+  )
 }

@@ -16,6 +16,7 @@ describe('planSandbox', () => {
     expect(defaults).toEqual({
       timeout: 0,
       maxBuffer: 67_108_864,
+      streamMaxBuffer: 8_388_608,
       killSignal: 15,
       forceKillAfterDelay: 5000,
     })

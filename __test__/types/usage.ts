@@ -1,11 +1,18 @@
 /** Compiled, never run: what the public types allow and refuse, and what they infer. */
 import {
   type AbortError,
+  type ExecEvent,
   type ExecOptions,
   type ExecResult,
+  type ExecStream,
+  type LogEvent,
   OptionError,
+  type Process,
+  type ProcessExit,
+  type ProcessStatus,
   Sandbox,
   SandboxError,
+  type Service,
   type Session,
 } from 'nacre'
 
@@ -63,6 +70,107 @@ export async function options(sandbox: Sandbox, session: Session) {
   await sandbox.exec(['sleep', 5])
 }
 
+export async function streams(sandbox: Sandbox, session: Session) {
+  const stream = sandbox.execStream('ls')
+  same<typeof stream, ExecStream<'utf8'>>()
+  for await (const event of stream) {
+    same<typeof event, ExecEvent>()
+    if (event.type === 'start') same<typeof event.pid, number>()
+    if (event.type === 'stdout' || event.type === 'stderr') {
+      same<typeof event.data, string>()
+      same<typeof event.cursor, number>()
+    }
+    if (event.type === 'complete') same<typeof event.result, ExecResult>()
+    if (event.type === 'error') same<typeof event.error, SandboxError | AbortError>()
+    // @ts-expect-error: only output has data
+    event.data
+  }
+  await using bytes = session.execStream(['ls'], { encoding: 'buffer', timeout: 5 })
+  for await (const event of bytes) if (event.type === 'stdout') same<typeof event.data, Uint8Array>()
+  same<Awaited<typeof bytes.result>, ExecResult<'buffer'>>()
+  same<Awaited<ReturnType<typeof bytes.kill>>, boolean>()
+  for await (const line of bytes.lines({ from: 'all' })) same<typeof line, string>()
+  new Response(bytes.toReadableStream({ from: 'stderr' }))
+  await bytes.kill('SIGINT')
+  // @ts-expect-error: not a signal
+  await bytes.kill('SIGFOO')
+  // @ts-expect-error: not a stream of output
+  bytes.lines({ from: 'stdin' })
+  // @ts-expect-error: it is given once
+  bytes.result = Promise.reject()
+  // @ts-expect-error: a session's stream has its session
+  session.execStream('x', { sessionId: 'a' })
+}
+
+export async function processes(sandbox: Sandbox, session: Session) {
+  await using process = await sandbox.startProcess('npm start', {
+    processId: 'web',
+    cwd: new URL('file:///'),
+    input: 'pipe',
+    logLimit: 1000,
+    limits: { cpus: 0.5 },
+    pty: { cols: 80, rows: 24 },
+    onStart: (started) => same<typeof started, Process>(),
+    onOutput: (stream, data) => same<typeof stream | typeof data, string>(),
+    onExit: (exitCode, signal) => same<typeof exitCode | typeof signal, number | NodeJS.Signals | null>(),
+  })
+  same<typeof process.status, ProcessStatus>()
+  same<typeof process.endTime, Date | undefined>()
+  same<Awaited<ReturnType<typeof process.wait>>, ProcessExit>()
+  const { line, match } = await process.waitForLog(/x/, { timeout: 5, since: 3 })
+  same<typeof line | NonNullable<typeof match>[0], string>()
+  await process.waitForPort(80, { mode: 'http', path: '/', status: { min: 200 }, interval: 5 })
+  await process.write(new Uint8Array())
+  same<Awaited<ReturnType<typeof process.kill>>, boolean>()
+  await sandbox.killProcess('web', 'SIGINT', { forceKillAfterDelay: 0 })
+  await session.startProcess(['sleep', '5'])
+  for (const { id } of await sandbox.listProcesses({ status: ['running'] })) same<typeof id, string>()
+  // @ts-expect-error: a session's startProcess has its session
+  await session.startProcess('x', { sessionId: 'a' })
+  // @ts-expect-error: an option of exec only
+  await sandbox.startProcess('x', { check: true })
+  // @ts-expect-error: not a status
+  await sandbox.listProcesses({ status: 'ended' })
+  // @ts-expect-error: a pid does not change
+  process.pid = 5
+}
+
+export async function logs(sandbox: Sandbox, process: Process) {
+  for await (const event of process.output()) {
+    same<typeof event, LogEvent>()
+    if (event.type === 'exit') same<typeof event.exitCode, number | null>()
+    else same<typeof event.data, string>()
+  }
+  for await (const event of sandbox.streamProcessLogs('web', {
+    since: 5,
+    follow: false,
+    encoding: 'buffer',
+  })) {
+    if (event.type === 'stdout') same<typeof event.data, Uint8Array>()
+    // @ts-expect-error: the end of a process has no data
+    if (event.type === 'exit') event.data
+  }
+  const { stdout, truncated } = await sandbox.getProcessLogs('web')
+  same<typeof stdout, string>()
+  same<typeof truncated, number | undefined>()
+  same<Awaited<ReturnType<typeof process.getLogs<'buffer'>>>['stderr'], Uint8Array>()
+}
+
+export async function services(sandbox: Sandbox) {
+  const healthCheck = { port: 80, path: '/', timeout: 5 }
+  const service: Service = await sandbox.startService('npm start', { healthCheck, restart: 'on-failure' })
+  await sandbox.startService('npm start', { healthCheck: { log: /ready/ } })
+  await sandbox.startService('npm start', { healthCheck: { command: ['true'], interval: 5 } })
+  same<Awaited<ReturnType<typeof service.getHealth>>['healthy'], boolean>()
+  await service.restart()
+  // @ts-expect-error: no health check
+  await sandbox.startService('npm start', {})
+  // @ts-expect-error: not a policy
+  await sandbox.startService('npm start', { healthCheck, restart: 'always' })
+  // @ts-expect-error: input that can be read only once
+  await sandbox.startService('npm start', { healthCheck, input: new Blob(['x']).stream() })
+}
+
 export async function lifetimes() {
   await using sandbox = new Sandbox({ cwd: '/tmp', logger: console })
   await using session = await sandbox.createSession({ id: 'a', env: { A: 'x' } })
@@ -76,6 +184,8 @@ export async function lifetimes() {
 export function errors(error: unknown) {
   if (error instanceof SandboxError && error.code === 'COMMAND_TIMEOUT')
     same<typeof error.result, ExecResult<'utf8' | 'buffer'> | undefined>()
+  if (error instanceof SandboxError && error.code === 'PROCESS_READY_TIMEOUT')
+    same<typeof error.logTail, string | undefined>()
   if (error instanceof OptionError) {
     const wider: TypeError = error
     // @ts-expect-error: codes of the two classes are apart

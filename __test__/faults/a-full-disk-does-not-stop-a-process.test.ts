@@ -1,0 +1,42 @@
+/** The disk with the log of a process is full: the process goes on, and the log says how much it could not keep. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { expectGone, startHost } from '../helpers/host'
+
+/** Words in front of a command that then has a file system of 4 MiB at `directory`, and a mount namespace of its own. */
+function withSmallDisk(directory: string): string[] {
+  const script = `mount -t tmpfs -o size=4m none '${directory}' && exec "$@"`
+  return ['unshare', '--mount', '--map-root-user', 'sh', '-c', script, 'sh']
+}
+
+describe('a process whose log finds no room on the disk', () => {
+  it('runs to its end; what is lost is counted, and the log goes on when there is room again', async () => {
+    const directory = mkdtempSync(path.join(os.tmpdir(), 'nacre-full-'))
+    const program = `
+      const sandbox = new Sandbox({ stateDir: '${directory}' })
+      ;(async () => {
+        const process = await sandbox.startProcess(
+          'head -c 20000000 /dev/zero; echo full; while [ ! -e ${directory}/go ]; do sleep 0.01; done; ' +
+          'head -c 2000000 /dev/zero; echo end', { logLimit: 100000000 })
+        await process.waitForLog('full', { since: 19000000 })
+        const lost = (await process.getLogs({ encoding: 'buffer' })).truncated
+        print(String(lost > 10000000 && lost < 20000000))
+        await sandbox.exec('mount -o remount,size=64m ${directory}; touch ${directory}/go')
+        const exit = await process.wait()
+        const { stdout, truncated } = await process.getLogs({ encoding: 'buffer' })
+        print([exit.exitCode, truncated === lost, stdout.length + truncated === 22000009].join())
+        print(Buffer.from(stdout).subarray(-4).toString().trim())
+        await sandbox.destroy()
+        print(String(require('fs').readdirSync('${directory}')))
+      })()`
+    const host = startHost(program, withSmallDisk(directory))
+    try {
+      expect([await host.ended(), host.output()]).toEqual([0, 'true\n0,true,true\nend\ngo\n'])
+      await expectGone(host.tag)
+    } finally {
+      rmSync(directory, { recursive: true })
+    }
+  })
+})

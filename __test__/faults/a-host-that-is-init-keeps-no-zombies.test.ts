@@ -1,0 +1,96 @@
+/** Row 34: the host is PID 1 of a pid namespace, as in a container: whatever loses its parent becomes its child. */
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { expectGone, startHost } from '../helpers/host'
+import { modes } from '../helpers/modes'
+import * as proc from '../helpers/proc'
+
+/** A new pid namespace with its own /proc; `-U -r` makes one where only root may. */
+const wrappers = [
+  ['unshare', '-p', '-f', '--mount-proc', '--kill-child'],
+  ['unshare', '-U', '-r', '-p', '-f', '--mount-proc', '--kill-child'],
+]
+const wrapper = wrappers.find(([program = '', ...rest]) => spawnSync(program, [...rest, 'true']).status === 0)
+
+const program = (commands: number) => `
+  const fs = require('fs')
+  const sandbox = new Sandbox({ cwd: '/tmp' })
+  const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
+  const stat = (pid) => { try { const text = fs.readFileSync('/proc/' + pid + '/stat', 'latin1'); return text.slice(text.indexOf('(')) } catch { return '' } }
+  const all = () => fs.readdirSync('/proc').filter((name) => /^[0-9]+$/.test(name)).map((pid) => pid + ' ' + stat(pid)).filter((line) => line.includes('('))
+  const zombies = () => all().filter((line) => line.includes(') Z '))
+  // What has just ended is a zombie for a moment.
+  const settled = async (wanted) => {
+    for (let waited = 0; zombies().length + Math.max(0, all().length - wanted) > 0 && waited < 400; waited++) await pause(5)
+    return { zombies: zombies(), surplus: all().slice(wanted) }
+  }
+  const orphans = '(sleep 0.01 &); setsid true & ( ( /bin/true & ) & ); sleep 0 & x=$((x + 1))'
+  const main = async () => {
+    for (let index = 0; index < ${commands}; index++) await sandbox.exec(index % 2 ? '/bin/true' : orphans)
+    const { stdout } = await sandbox.exec('echo $x')
+    // The host, the supervisor, the shell and the standby.
+    const after = await settled(4)
+    // Without its supervisor a session's processes are the host's own children.
+    for (let round = 0; round < 3; round++) {
+      const supervisor = Number((await sandbox.exec('sleep 600 & (sleep 600 &); echo $PPID')).stdout)
+      process.kill(supervisor, 'SIGKILL')
+      while (fs.existsSync('/proc/' + supervisor) && !stat(supervisor).includes(') Z ')) await pause(1)
+      await sandbox.exec('echo on')
+    }
+    const bereaved = await settled(4)
+    await sandbox.destroy()
+    const end = await settled(1)
+    print('RESULT ' + JSON.stringify({ pid: process.pid, x: stdout, after, bereaved, end }))
+  }
+  main()
+`
+
+/** Only those of hosts with the pid 1: the sessions of other hosts are none of ours. */
+const groupsOfInit = () => proc.ownGroups('1').filter((group) => path.basename(group).startsWith('nacre-1-'))
+
+describe.skipIf(wrapper === undefined)('a host that is init of its pid namespace', () => {
+  for (const mode of modes) {
+    const commands = mode.name === 'by default' ? 1000 : 200
+    it(`has no zombies after ${commands} commands with orphans, nor after its supervisor was killed, ${mode.name}`, async () => {
+      const host = startHost(program(commands), wrapper, mode.env)
+      expect(await host.ended(), host.output()).toBe(0)
+      await expectGone(host.tag)
+      const none = { zombies: [], surplus: [] }
+      expect(JSON.parse(/RESULT (.*)/.exec(host.output())?.[1] ?? '{}')).toEqual({
+        pid: 1,
+        x: `${commands / 2}\n`,
+        after: none,
+        bereaved: none,
+        end: none,
+      })
+    })
+
+    it(`takes everything along when it is killed, and the next one is not in its way, ${mode.name}`, async () => {
+      const stateDir = mkdtempSync(path.join(os.tmpdir(), 'nacre-init-'))
+      const busy = `
+        const sandbox = new Sandbox({ cwd: '/tmp', stateDir: ${JSON.stringify(stateDir)} })
+        sandbox.exec('sleep 600 & setsid sleep 600 & echo').then(() => { sandbox.exec('sleep 600').catch(() => {}); print('ready') })
+      `
+      const before = groupsOfInit()
+      for (let round = 0; round < 2; round++) {
+        const host = startHost(busy, wrapper, mode.env)
+        await host.printed('ready')
+        process.kill(host.pid, 'SIGKILL')
+        expect(await host.ended()).toBe('SIGKILL')
+        await expectGone(host.tag)
+      }
+      // With the namespace its supervisors are killed too, so nobody is left to remove what is empty now.
+      rmSync(stateDir, { recursive: true })
+      for (const group of groupsOfInit().filter((group) => !before.includes(group))) proc.removeGroup(group)
+    })
+  }
+
+  it('has pidfds, and says so', async () => {
+    const host = startHost('print(JSON.stringify(new Sandbox().capabilities()))', wrapper)
+    expect(await host.ended(), host.output()).toBe(0)
+    expect(JSON.parse(host.output()).pidfd).toBe(process.env.NACRE_PIDFD !== 'off')
+  })
+})

@@ -1,0 +1,62 @@
+/** Row 15: RLIMIT_NOFILE 64 and 40 commands at once. Each is done or refused with a code, and nothing is lost for good. */
+import { describe, expect, it } from 'vitest'
+import { expectGone, startHost } from '../helpers/host'
+import { modes } from '../helpers/modes'
+
+/** A session has some 25 descriptors in the host, a runtime about 20 of its own. */
+const limited = ['bash', '-c', 'ulimit -n 64; exec "$0" "$@"']
+
+const program = `
+  const fs = require('fs')
+  const stateDir = fs.mkdtempSync('/tmp/nacre-descriptors-')
+  const sandbox = new Sandbox({ cwd: '/tmp', stateDir })
+  const files = () => fs.readdirSync('/proc/self/fd').length
+  const outcome = (run, expected) => run.then(({ stdout }) => stdout === expected ? 'done' : 'wrong: ' + stdout, (error) => error.name + ' ' + error.code + ' ' + (/Too many open files/.exec(error.message) ?? error.message))
+  const count = async (runs) => {
+    const counts = {}
+    for (const one of await Promise.all(runs)) counts[one] = (counts[one] ?? 0) + 1
+    return counts
+  }
+  const numbers = Array.from({ length: 40 }, (_, index) => index)
+  const own = async (number) => (await sandbox.createSession({ id: 's' + number })).exec('echo in; /bin/echo out')
+  const main = async () => {
+    const other = new Sandbox({ cwd: '/tmp' })
+    await other.exec('true')
+    await other.destroy()
+    const before = files()
+    await sandbox.exec('x=kept')
+    const begun = performance.now()
+    const parallel = await count(numbers.map((number) => outcome(own(number), 'in\\nout\\n')))
+    const duration = performance.now() - begun
+    // The session that was there before has what it needs, or says that it has not.
+    const crowded = await count(numbers.map((number) => outcome(sandbox.exec('cat; echo ' + number, { input: 'x' }), 'x' + number + '\\n')))
+    for (const { id } of await sandbox.listSessions()) if (id !== 'default') await sandbox.deleteSession(id)
+    const queued = await count(numbers.map((number) => outcome(sandbox.exec('cat; /bin/echo $x ' + number, { input: 'x' }), 'xkept ' + number + '\\n')))
+    await sandbox.destroy()
+    const deadline = performance.now() + 2000
+    while (files() > before && performance.now() < deadline) await new Promise((resolve) => setTimeout(resolve, 5))
+    const left = { files: Math.max(0, files() - before), stateDir: fs.readdirSync(stateDir) }
+    fs.rmSync(stateDir, { recursive: true })
+    print('RESULT ' + JSON.stringify({ parallel, crowded, queued, duration, left }))
+  }
+  main()
+`
+
+for (const mode of modes) {
+  describe(`64 descriptors and 40 commands at once, ${mode.name}`, () => {
+    it('are done or refused, and all are done when there is room again', async () => {
+      const host = startHost(program, limited, mode.env)
+      expect(await host.ended(), host.output()).toBe(0)
+      await expectGone(host.tag)
+      const { parallel, crowded, queued, duration, left } = JSON.parse(
+        /RESULT (.*)/.exec(host.output())?.[1] ?? '{}',
+      )
+      const allowed = /^(done|SandboxError (SPAWN_FAILED|ENGINE_ERROR) Too many open files)$/
+      for (const kind of [...Object.keys(parallel), ...Object.keys(crowded)]) expect(kind).toMatch(allowed)
+      expect(Object.keys(parallel).join()).toContain('SPAWN_FAILED')
+      expect(queued).toEqual({ done: 40 })
+      expect(duration).toBeLessThan(5000)
+      expect(left).toEqual({ files: 0, stateDir: [] })
+    })
+  })
+}

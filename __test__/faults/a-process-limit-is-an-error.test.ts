@@ -1,0 +1,113 @@
+/**
+ * Row 16: RLIMIT_NPROC reached, in a session and in the host.
+ *
+ * The limit does not bind root, so tests that run as root start the host as a user whom nobody else is. That takes
+ * setpriv(1) and a checkout which that user can read; where one is missing the tests say so and are left out.
+ */
+import { execFileSync } from 'node:child_process'
+import path from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { expectGone, startHost } from '../helpers/host'
+import * as proc from '../helpers/proc'
+
+const uid = 200_000 + (process.pid % 100_000)
+const asUser = ['setpriv', `--reuid=${uid}`, `--regid=${uid}`, '--clear-groups']
+const isRoot = process.geteuid?.() === 0
+const onBun = 'bun' in process.versions
+
+/** Why a host that the limit binds cannot be started here; undefined when it can. */
+function findObstacle(): string | undefined {
+  if (!isRoot) return undefined
+  try {
+    const root = path.dirname(path.dirname(__dirname))
+    const [program = '', ...rest] = asUser
+    execFileSync(program, [...rest, process.execPath, '-e', `require(${JSON.stringify(root)})`])
+    return undefined
+  } catch (error) {
+    return `, not tested: it does not bind root, and no other user can run this: ${error}`
+  }
+}
+
+const obstacle = findObstacle()
+
+/** Runs a program in a host that the limit binds; gives what it returns. */
+async function resultOf(program: string, wrapper: string[] = []): Promise<Record<string, unknown>> {
+  const source = `
+    const sandbox = new Sandbox({ cwd: '/tmp' })
+    const timed = async (run) => {
+      const begun = performance.now()
+      const end = await run.then(({ stdout, exitCode }) => ({ stdout, exitCode }), ({ code }) => ({ code }))
+      return { ...end, took: performance.now() - begun }
+    }
+    const main = async () => { ${program} }
+    main().then(async (result) => { await sandbox.destroy(); print('RESULT ' + JSON.stringify(result)) })
+  `
+  const host = startHost(source, isRoot ? [...asUser, ...wrapper] : wrapper)
+  expect(await host.ended(), host.output()).toBe(0)
+  await expectGone(host.tag)
+  return JSON.parse(/RESULT (.*)/.exec(host.output())?.[1] ?? '{}')
+}
+
+/** Processes and threads of this user, which the limit counts. */
+function usedUp(): number {
+  if (isRoot) return 0
+  const own = proc.listProcesses().filter(({ pid }) => proc.statusNumber('Uid', pid) === process.geteuid?.())
+  return own.reduce((sum, { pid }) => sum + proc.statusNumber('Threads', pid), 0)
+}
+
+describe.skipIf(obstacle !== undefined)(`the process limit${obstacle ?? ''}`, () => {
+  it('in a session: builtins run, programs fail or time out, nothing of the state is lost', async () => {
+    const program = `
+      await sandbox.exec('x=1; a=(p "q r"); f() { echo f; }; set -o pipefail')
+      const lowered = await timed(sandbox.exec('x=2; cd /usr; ulimit -S -u 1'))
+      // While idle the session makes a snapshot, which is a fork.
+      await new Promise((resolve) => setTimeout(resolve, 50))
+      const look = 'echo $x "\${a[1]}"; f; pwd; ulimit -S -u'
+      const idle = await timed(sandbox.exec(look))
+      // Without a timeout bash itself would give up after 15 s.
+      const fork = await timed(sandbox.exec('x=3; /bin/true', { timeout: 200, forceKillAfterDelay: 100 }))
+      const pipeline = await timed(sandbox.exec('echo a | cat', { timeout: 200, forceKillAfterDelay: 100 }))
+      const exit = await timed(sandbox.exec('exit 7'))
+      const after = await timed(sandbox.exec(look))
+      const raised = await timed(sandbox.exec('ulimit -S -u hard; echo $x | cat'))
+      return { lowered, idle, fork, pipeline, exit, after, raised }
+    `
+    const result = await resultOf(program)
+    expect(result).toMatchObject({
+      lowered: { stdout: '', exitCode: 0 },
+      idle: { stdout: '2 q r\nf\n/usr\n1\n', exitCode: 0 },
+      fork: { code: 'COMMAND_TIMEOUT' },
+      pipeline: { code: 'COMMAND_TIMEOUT' },
+      exit: { stdout: '', exitCode: 7 },
+      after: { stdout: '3 q r\nf\n/usr\n1\n', exitCode: 0 },
+      raised: { stdout: '3\n', exitCode: 0 },
+    })
+    for (const [name, { took }] of Object.entries(result as Record<string, { took: number }>))
+      expect(took, name).toBeLessThan(3000)
+  })
+
+  // Bun itself aborts when it cannot start a thread, with nacre or without.
+  it.skipIf(onBun)(
+    'in the host: sessions are refused at once, and there are new ones when there is room again',
+    async () => {
+      const program = `
+      await sandbox.exec('x=kept')
+      const own = async (index) => (await sandbox.createSession({ id: 's' + index })).exec('echo in; /bin/echo out', { timeout: 500 })
+      const runs = await Promise.all(Array.from({ length: 20 }, (_, index) => timed(own(index))))
+      for (const { id } of await sandbox.listSessions()) if (id !== 'default') await sandbox.deleteSession(id)
+      const old = await timed(sandbox.exec('/bin/echo $x'))
+      const fresh = await timed((await sandbox.createSession()).exec('/bin/echo new'))
+      return { runs, old, fresh }
+    `
+      const limit = ['bash', '-c', `ulimit -u ${usedUp() + 40}; exec "$0" "$@"`]
+      const { runs, old, fresh } = await resultOf(program, limit)
+      expect({ old, fresh }).toMatchObject({ old: { stdout: 'kept\n' }, fresh: { stdout: 'new\n' } })
+      const ends = runs as Array<{ code?: string; stdout?: string; took: number }>
+      const refused = ends.filter(({ code }) => code === 'SPAWN_FAILED')
+      expect(refused.length).toBeGreaterThan(0)
+      for (const { took } of ends) expect(took).toBeLessThan(5000)
+      for (const { code, stdout } of ends)
+        expect(['SPAWN_FAILED', 'COMMAND_TIMEOUT', 'in\nout\n']).toContain(code ?? stdout)
+    },
+  )
+})

@@ -1,0 +1,54 @@
+/** Rows 2 and 20: the interrupt reaches the shell before the command does. The command must not begin after it. */
+import { readdirSync } from 'node:fs'
+import { expect } from 'vitest'
+import { itInEveryMode } from '../helpers/modes'
+import * as proc from '../helpers/proc'
+import { rejectionOf } from '../helpers/thrown'
+import { until } from '../helpers/until'
+
+/** Much longer than it takes to kill anything: whoever needs it has not been told to end. */
+const grace = { forceKillAfterDelay: 4000 }
+
+itInEveryMode(
+  'a command that a stopped shell has not taken yet never begins, and the state stays',
+  async ({ sandbox, directory }) => {
+    const { stdout: shell } = await sandbox.exec('x=1; f() { echo f; }; echo $$')
+    for (const way of ['timeout', 'abort']) {
+      // The signals that interrupt and continue it come together, and a signal is handled before a read is taken up again.
+      process.kill(Number(shell), 'SIGSTOP')
+      await until(
+        () =>
+          proc.listProcesses().some(({ pid, state }) => pid === Number(shell) && state === 'T') || undefined,
+        () => 'the shell was not stopped',
+      )
+      const controller = new AbortController()
+      const options = way === 'timeout' ? { timeout: 30 } : { signal: controller.signal }
+      const begun = performance.now()
+      const run = rejectionOf(sandbox.exec('touch begun; x=2; /bin/cat; sleep 60', { ...grace, ...options }))
+      setTimeout(() => controller.abort(), 30)
+      const { code } = (await run) as Error & { code: string }
+      expect(code).toBe(way === 'timeout' ? 'COMMAND_TIMEOUT' : 'ABORT_ERR')
+      expect(performance.now() - begun).toBeLessThan(2000)
+      const { stdout, sessionRestarted } = await sandbox.exec('echo $x; f')
+      expect({ stdout, sessionRestarted }).toEqual({ stdout: '1\nf\n', sessionRestarted: false })
+    }
+    expect(readdirSync(directory)).toEqual([])
+  },
+)
+
+itInEveryMode('a command that is aborted in its first instants ends at once', async ({ sandbox }) => {
+  await sandbox.exec('x=1')
+  for (let round = 0; round < 40; round++) {
+    const controller = new AbortController()
+    const begun = performance.now()
+    const run = sandbox.exec('/bin/cat /dev/zero >/dev/null; sleep 60', {
+      ...grace,
+      signal: controller.signal,
+    })
+    if (round % 2 === 0) setImmediate(() => controller.abort())
+    else setTimeout(() => controller.abort(), round / 10)
+    await rejectionOf(run)
+    expect(performance.now() - begun).toBeLessThan(2000)
+  }
+  expect((await sandbox.exec('echo $x')).stdout).toBe('1\n')
+})

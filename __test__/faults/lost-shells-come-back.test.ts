@@ -1,0 +1,178 @@
+/** Row 7: a session's shell, its snapshot or its supervisor is killed, while idle and while a command runs. */
+import { expect } from 'vitest'
+import type { Workplace } from '../helpers/invariants'
+import { itInEveryMode } from '../helpers/modes'
+import * as proc from '../helpers/proc'
+import { rejectionOf } from '../helpers/thrown'
+import { until } from '../helpers/until'
+
+const state = "x=1; a=(p 'q r'); f() { echo f; }; set -o pipefail; trap 'echo u' USR1; cd /usr"
+const look = 'echo $x "${a[1]}"; f; set -o | grep pipefail | cut -f2; kill -USR1 $$; pwd'
+const seen = '1 q r\nf\non\nu\n/usr\n'
+
+/** The number of read(2): the snapshot waits to be woken. */
+const READ = process.arch === 'arm64' ? 63 : 0
+
+interface Pids {
+  shell: number
+  supervisor: number
+  snapshot: number
+}
+
+/**
+ * Prints the pids of everything below the shell, then of the supervisor's children. In this order: an older snapshot may
+ * just be on its way from the one to the other, as its parent ends.
+ */
+const list = `
+  below() { local pid; for pid in $(</proc/$1/task/$1/children); do below $pid; echo $pid; done 2>/dev/null; }
+  below $$; unset -f below; echo $(</proc/$PPID/task/$PPID/children)
+`
+
+/** Makes some state and waits until a snapshot stands by that was made after it. */
+async function prepare({ sandbox }: Workplace): Promise<Pids> {
+  const { stdout } = await sandbox.exec(`${state}; echo $$ $PPID; ${list}`)
+  const [shell = 0, supervisor = 0, ...older] = stdout.split(/\s+/).map(Number)
+  const standsBy = (pid: number) => !older.includes(pid) && proc.systemCall(pid) === READ
+  const snapshot = await until(
+    () => proc.children(supervisor).find(standsBy),
+    () => `no snapshot was made: ${proc.descendants(supervisor).map(proc.show)}`,
+  )
+  return { shell, supervisor, snapshot }
+}
+
+/**
+ * Kills a process and comes back in the very moment in which it, and those that die with it, are dead, without a turn of
+ * the event loop: the engine cannot have heard of it yet.
+ */
+function killAtOnce(pid: number, ...others: number[]): void {
+  proc.kill(pid)
+  const deadline = performance.now() + 1000
+  while ([pid, ...others].some(proc.isAlive)) {
+    if (performance.now() > deadline) throw new Error(`${pid} lives on`)
+  }
+}
+
+/** The tests that wait without a turn of the event loop. */
+const blocking = { mayStall: true }
+
+itInEveryMode(
+  'a shell killed while idle comes back with its state',
+  async (place) => {
+    const { shell } = await prepare(place)
+    killAtOnce(shell)
+    const { stdout, sessionRestarted } = await place.sandbox.exec(look)
+    expect(stdout).toBe(seen)
+    expect(sessionRestarted).toBe(true)
+    expect((await place.sandbox.exec('true')).sessionRestarted).toBe(false)
+  },
+  blocking,
+)
+
+itInEveryMode('a shell killed while a command runs: the call says so, the state stays', async (place) => {
+  const { sandbox } = place
+  const { shell } = await prepare(place)
+  const nap = proc.uniqueSleep()
+  const run = sandbox.exec(`x=2; echo out; ${nap}`)
+  const queued = sandbox.exec(look)
+  await until(
+    () => proc.runs(nap) || undefined,
+    () => 'it did not start',
+  )
+  const killed = performance.now()
+  proc.kill(shell)
+  expect(await run).toMatchObject({
+    success: false,
+    exitCode: 137,
+    signal: 'SIGKILL',
+    stdout: 'out\n',
+    sessionRestarted: true,
+  })
+  expect(performance.now() - killed).toBeLessThan(1000)
+  expect(await queued).toMatchObject({ stdout: seen, sessionRestarted: false })
+})
+
+itInEveryMode(
+  'a supervisor killed while idle: the session comes back, what it held is gone',
+  async (place) => {
+    const { sandbox } = place
+    const nap = proc.uniqueSleep()
+    // Without a control group a process that has made a session of its own is out of reach once its supervisor is dead.
+    const leaves = sandbox.capabilities().cgroup === 'v2' && process.env.NACRE_CONTAINMENT === undefined
+    await sandbox.exec(leaves ? `${nap} & setsid ${nap} &` : `${nap} &`)
+    const { shell, supervisor } = await prepare(place)
+    killAtOnce(supervisor, shell)
+    const { stdout, sessionRestarted } = await sandbox.exec(look)
+    expect(stdout).toBe(seen)
+    expect(sessionRestarted).toBe(true)
+    expect(proc.runs(nap)).toBe(false)
+  },
+  blocking,
+)
+
+itInEveryMode(
+  'a supervisor killed while a command runs: the call rejects at once and says what died',
+  async (place) => {
+    const { sandbox } = place
+    const { supervisor } = await prepare(place)
+    const nap = proc.uniqueSleep()
+    const run = rejectionOf(sandbox.exec(`x=2; echo out; ${nap}`))
+    const queued = sandbox.exec(look)
+    await until(
+      () => proc.runs(nap) || undefined,
+      () => 'it did not start',
+    )
+    const killed = performance.now()
+    proc.kill(supervisor)
+    const rejection = await run
+    expect(performance.now() - killed).toBeLessThan(1000)
+    expect(rejection).toMatchObject({ code: 'ENGINE_ERROR', result: { stdout: 'out\n' } })
+    expect(rejection.message).toContain('supervisor')
+    expect(await queued).toMatchObject({ stdout: seen })
+    expect(proc.runs(nap)).toBe(false)
+  },
+)
+
+itInEveryMode('a snapshot killed, and the shell after it: the session lives', async (place) => {
+  const { sandbox } = place
+  const { shell, snapshot } = await prepare(place)
+  proc.kill(snapshot)
+  proc.kill(shell)
+  await sandbox.exec('true')
+  expect(await sandbox.exec('echo on')).toMatchObject({ stdout: 'on\n', sessionRestarted: false })
+})
+
+const input = 'typed\n'
+
+itInEveryMode(
+  'a command sent to a shell or a supervisor that has just died is run by the next shell',
+  async ({ sandbox, directory }) => {
+    for (let round = 0; round < 12; round++) {
+      const { stdout } = await sandbox.exec('y=kept; echo $$ $PPID')
+      const [shell = 0, supervisor = 0] = stdout.split(' ').map(Number)
+      if (round % 3 === 2) killAtOnce(supervisor, shell)
+      else killAtOnce(shell)
+      const scope = round % 2 === 0 ? {} : { cwd: '/', env: { Z: 'z' } }
+      const result = await sandbox.exec('cat; echo $Z', { input, ...scope })
+      expect(result).toMatchObject({ stdout: `${input}${scope.env?.Z ?? ''}\n`, sessionRestarted: true })
+      expect(await sandbox.exec('echo $Z; pwd')).toMatchObject({ stdout: `\n${directory}\n` })
+    }
+  },
+  blocking,
+)
+
+itInEveryMode(
+  'a shell killed in the moment of the next call: the call says so or runs',
+  async ({ sandbox }) => {
+    for (let round = 0; round < 20; round++) {
+      const { stdout } = await sandbox.exec('echo $$')
+      proc.kill(Number(stdout))
+      // A token that is there when the kill arrives can still be read before it takes effect: nobody can tell then
+      // whether the command has begun, and it is not run a second time.
+      const result = await sandbox.exec('echo ran')
+      const expected =
+        result.exitCode === 0 ? { stdout: 'ran\n' } : { exitCode: 137, signal: 'SIGKILL', stdout: '' }
+      expect(result).toMatchObject({ ...expected, sessionRestarted: true })
+      expect(await sandbox.exec('echo on')).toMatchObject({ stdout: 'on\n', sessionRestarted: false })
+    }
+  },
+)

@@ -1,0 +1,95 @@
+/** Row 10: far more output than is kept. The command runs to its end, and the host's memory stays where it was. */
+import { describe, expect, it } from 'vitest'
+import { expectGone, startHost } from '../helpers/host'
+import { modes } from '../helpers/modes'
+
+const KEPT = 1 << 20
+const TOTAL = 2 ** 31
+const MOST_GROWTH_KB = 32 * 1024
+
+/**
+ * A host that does one thing first, to have its memory, and then measures by how much the most it ever had in use
+ * (VmHWM in proc(5), which writing 5 to clear_refs sets back) grows over `run`. Prints what `run` returns with it.
+ */
+const measured = (run: string) => `
+  const fs = require('fs')
+  const most = () => Number(/VmHWM:\\s*(\\d+)/.exec(fs.readFileSync('/proc/self/status', 'latin1'))[1])
+  const sandbox = new Sandbox({ cwd: '/tmp', maxBuffer: ${KEPT} })
+  const run = async () => { ${run} }
+  const main = async () => {
+    await sandbox.exec('head -c 8M /dev/zero', { onOutput() {} })
+    fs.writeFileSync('/proc/self/clear_refs', '5')
+    const before = most()
+    const result = await run()
+    const growth = most() - before
+    const { stdout } = await sandbox.exec('echo ok')
+    await sandbox.destroy()
+    print('RESULT ' + JSON.stringify({ ...result, growth, stdout }))
+  }
+  main()
+`
+
+async function resultOf(program: string, env: Record<string, string> = {}): Promise<Record<string, unknown>> {
+  const host = startHost(measured(program), [], env)
+  expect(await host.ended(), host.output()).toBe(0)
+  await expectGone(host.tag)
+  return JSON.parse(/RESULT (.*)/.exec(host.output())?.[1] ?? '{}')
+}
+
+describe('2 GB of output, 1 MiB kept', () => {
+  // What control groups do has no part in this: the ways of the output are two.
+  for (const { name, env } of modes.filter((mode) => !('NACRE_CONTAINMENT' in mode.env))) {
+    it(`on one stream: head, tail and the count of what is missing are exact, ${name}`, async () => {
+      const run = `
+        const command = 'echo first; head -c 2G /dev/zero; echo last'
+        const { exitCode, truncated, stdout } = await sandbox.exec(command, { encoding: 'buffer' })
+        const text = stdout.toString('latin1')
+        const zeros = text.slice(6, -5).split('\\0').length - 1
+        return { exitCode, truncated, head: text.slice(0, 6), tail: text.slice(-5), zeros, length: text.length }
+      `
+      const { growth, ...rest } = await resultOf(run, env)
+      expect(rest).toEqual({
+        exitCode: 0,
+        truncated: { stdout: TOTAL + 11 - KEPT, stderr: 0 },
+        head: 'first\n',
+        tail: 'last\n',
+        zeros: KEPT - 11,
+        length: KEPT,
+        stdout: 'ok\n',
+      })
+      expect(growth).toBeLessThan(MOST_GROWTH_KB)
+    })
+  }
+
+  it('on both streams at once, as text', async () => {
+    const run = `
+      const command = 'head -c 1G /dev/zero & yes | head -c 1G >&2; wait; exit 3'
+      const { exitCode, truncated, stdout, stderr, all } = await sandbox.exec(command)
+      return { exitCode, truncated, lengths: [stdout.length, stderr.length, all.length], tail: stderr.slice(-4) }
+    `
+    const { growth, ...rest } = await resultOf(run)
+    const missing = TOTAL / 2 - KEPT
+    expect(rest).toEqual({
+      exitCode: 3,
+      truncated: { stdout: missing, stderr: missing },
+      lengths: [KEPT, KEPT, 2 * KEPT],
+      tail: 'y\ny\n',
+      stdout: 'ok\n',
+    })
+    expect(growth).toBeLessThan(MOST_GROWTH_KB)
+  })
+})
+
+it('half a GB that a callback sees all of, in events that do not pile up', async () => {
+  const run = `
+    let seen = 0
+    const onOutput = (stream, text) => { seen += text.length }
+    const { truncated } = await sandbox.exec('head -c 512M /dev/zero', { onOutput })
+    return { truncated, seen }
+  `
+  const { growth, ...rest } = await resultOf(run)
+  const total = TOTAL / 4
+  expect(rest).toEqual({ truncated: { stdout: total - KEPT, stderr: 0 }, seen: total, stdout: 'ok\n' })
+  // Events that have been seen lie about until the garbage collector comes, which is not the engine's to decide.
+  expect(growth).toBeLessThan(4 * MOST_GROWTH_KB)
+})

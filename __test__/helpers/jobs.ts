@@ -1,0 +1,139 @@
+/** A sandbox with a root of jobs of its own, and what must hold after a test of jobs: nothing is left of any. */
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+import { type JobStatus, Sandbox, type SandboxOptions } from 'nacre'
+import { expect, it } from 'vitest'
+import { enter, type Mode, modes } from './modes'
+import * as proc from './proc'
+import { until } from './until'
+
+export interface JobPlace {
+  sandbox: Sandbox
+  jobs: Sandbox['jobs']
+  /** The directory of all jobs. */
+  root: string
+  /** In the environment of every job. */
+  tag: string
+}
+
+let places = 0
+
+/** Runs a test; afterwards every job is cancelled and removed, and no process, group or descriptor may be left. */
+export async function withJobs(
+  test: (place: JobPlace) => Promise<void>,
+  options: SandboxOptions = {},
+): Promise<void> {
+  places++
+  const tag = `nacre-jobs-${process.pid}-${places}`
+  const base = mkdtempSync(path.join(os.tmpdir(), `${tag}-`))
+  const root = options.jobsRoot === undefined ? path.join(base, 'jobs') : String(options.jobsRoot)
+  const sandbox = new Sandbox({
+    cwd: '/tmp',
+    jobsRoot: root,
+    stateDir: path.join(base, 'state'),
+    ...options,
+    env: { NACRE_TEST_TAG: tag, ...options.env },
+  })
+  try {
+    await sandbox.jobs.list()
+    const files = proc.openFiles().length
+    await test({ sandbox, jobs: sandbox.jobs, root, tag })
+    for (const job of await sandbox.jobs.list()) {
+      await sandbox.jobs.cancel(job, { graceMs: 100 })
+      await sandbox.jobs.remove(job)
+    }
+    await sandbox.destroy()
+    await expectNoProcess(tag)
+    await until(
+      () => proc.openFiles().length <= files || undefined,
+      () => `descriptors: ${proc.openFiles().join(', ')}`,
+    )
+    expect(proc.entries(root).filter((name) => name.startsWith('~'))).toEqual([])
+    expect(groupsOfJobs(root)).toEqual([])
+  } finally {
+    for (const entry of proc.tagged(tag)) proc.kill(entry.pid)
+    await sandbox.destroy()
+    rmSync(base, { recursive: true, force: true })
+  }
+}
+
+/** Declares a test that gets a place, once for each mode that makes a difference to jobs. */
+export function itWithJobs(
+  name: string,
+  test: (place: JobPlace, mode: Mode) => Promise<void>,
+  timeout?: number,
+): void {
+  for (const mode of modes.filter(({ env }) => env.NACRE_TRANSPORT === undefined)) {
+    it(
+      `${name}, ${mode.name}`,
+      async () => {
+        const leave = enter(mode)
+        try {
+          await withJobs(async (place) => {
+            leave()
+            await test(place, mode)
+          })
+        } finally {
+          leave()
+        }
+      },
+      timeout,
+    )
+  }
+}
+
+/** Waits until no process carries the tag. */
+export async function expectNoProcess(tag: string, limit = 3000): Promise<void> {
+  await until(
+    () => proc.tagged(tag).length === 0 || undefined,
+    () => `left behind: ${proc.tagged(tag).map(proc.show).join('\n')}`,
+    limit,
+  )
+}
+
+/** Control groups that jobs in a root have. */
+function groupsOfJobs(root: string): string[] {
+  return groupsOf(new Set(proc.entries(root)))
+}
+
+/** Control groups beside this process that belong to jobs of these ids: other programs have jobs too. */
+export function groupsOf(ids: Set<string>): string[] {
+  const own = /^0::(.*)$/m.exec(readFileSync('/proc/self/cgroup', 'latin1'))?.[1] ?? ''
+  const mounts = readFileSync('/proc/self/mountinfo', 'latin1').split('\n')
+  const mount = mounts.find((line) => line.includes(' - cgroup2 '))?.split(' ')[4]
+  if (mount === undefined) return []
+  return proc
+    .entries(path.join(mount, own))
+    .filter((name) => ids.has(/^nacre-job-\d+-(.*)$/.exec(name)?.[1] ?? ''))
+}
+
+/** Waits until a job is over and nothing of it runs. */
+export async function untilGone({ jobs }: JobPlace, job: string | { jobId: string }): Promise<JobStatus> {
+  const id = typeof job === 'string' ? job : job.jobId
+  return until(
+    async () => {
+      const status = await jobs.status(id)
+      return status.state !== 'running' && !status.alive ? status : undefined
+    },
+    () => `job ${id} goes on`,
+    5000,
+  )
+}
+
+/** Waits until a job has printed this, and gives all its output. */
+export async function untilPrinted(
+  { jobs }: JobPlace,
+  job: string | { jobId: string },
+  text: string,
+): Promise<string> {
+  const id = typeof job === 'string' ? job : job.jobId
+  return until(
+    async () => {
+      const { raw } = await jobs.read(id)
+      return raw.includes(text) ? raw : undefined
+    },
+    () => `job ${id} did not print ${text}`,
+    5000,
+  )
+}

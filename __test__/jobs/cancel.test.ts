@@ -1,0 +1,116 @@
+/** Cancel and timeout: the ladder, who belongs to the job, and what is told of it. */
+import { spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { expect, it } from 'vitest'
+import { itWithJobs, untilPrinted, withJobs } from '../helpers/jobs'
+import * as proc from '../helpers/proc'
+
+itWithJobs(
+  'cancel ends children that called setsid or double-forked, and removes the control group',
+  async (place) => {
+    const { jobs, tag } = place
+    const nap = proc.uniqueSleep()
+    const job = await jobs.start({
+      command: `setsid ${nap} & (setsid setsid ${nap} &); (nohup ${nap} >/dev/null 2>&1 &); env -i ${nap} & echo up; wait`,
+    })
+    await untilPrinted(place, job, 'up')
+    await proc.untilRuns(nap)
+    await jobs.cancel(job)
+    expect(proc.runs(nap)).toBe(false)
+    expect(proc.tagged(tag)).toEqual([])
+    expect(job.cgroup === null || !existsSync(job.cgroup)).toBe(true)
+    expect(await jobs.status(job)).toMatchObject({
+      state: 'exited',
+      exitCode: null,
+      signal: 'SIGTERM',
+      reason: 'cancelled',
+      alive: false,
+    })
+    await jobs.cancel(job)
+  },
+)
+
+itWithJobs('cancel kills what ignores SIGTERM when the grace time is over', async (place) => {
+  const { jobs } = place
+  const job = await jobs.start({
+    command: `trap '' TERM INT HUP; echo up; while :; do ${proc.uniqueSleep()}; done`,
+  })
+  await untilPrinted(place, job, 'up')
+  const begun = performance.now()
+  await jobs.cancel(job, { graceMs: 200 })
+  expect(performance.now() - begun).toBeGreaterThan(190)
+  expect(await jobs.status(job)).toMatchObject({ signal: 'SIGKILL', reason: 'cancelled' })
+})
+
+itWithJobs('cancel wakes a stopped process', async (place) => {
+  const { jobs } = place
+  const job = await jobs.start({ command: `trap 'echo bye; exit 5' TERM; echo up; kill -STOP $$; sleep 60` })
+  await untilPrinted(place, job, 'up')
+  await jobs.cancel(job)
+  expect(await jobs.status(job)).toMatchObject({ exitCode: 5, reason: 'cancelled' })
+  expect((await jobs.read(job)).raw).toBe('up\nbye\n')
+})
+
+itWithJobs('after a cancel or a timeout the command’s own code is kept', async (place) => {
+  const { jobs } = place
+  const command = `trap 'exit 7' TERM; echo up; ${proc.uniqueSleep()} & wait`
+  const cancelled = await jobs.start({ command })
+  await untilPrinted(place, cancelled, 'up')
+  await jobs.cancel(cancelled)
+  expect(await jobs.status(cancelled)).toMatchObject({ exitCode: 7, reason: 'cancelled' })
+  const late = await jobs.start({ command, timeoutSeconds: 0.3 })
+  expect(await jobs.wait(late)).toMatchObject({ exitCode: 7, reason: 'timeout' })
+})
+
+it('a timeout ends a command that ignores SIGTERM, and what it has started', () =>
+  withJobs(
+    async ({ jobs, tag }) => {
+      const job = await jobs.start({
+        command: `trap '' TERM; setsid ${proc.uniqueSleep()} & while :; do :; done`,
+        timeoutSeconds: 0.2,
+      })
+      expect(await jobs.wait(job)).toMatchObject({ state: 'exited', signal: 'SIGKILL', reason: 'timeout' })
+      await jobs.cancel(job)
+      expect(proc.tagged(tag)).toEqual([])
+    },
+    { forceKillAfterDelay: 100 },
+  ))
+
+it('a job that ends in time is not touched by its timeout', () =>
+  withJobs(async ({ jobs }) => {
+    const job = await jobs.start({ command: 'exit 0', timeoutSeconds: 0.5 })
+    expect(await jobs.wait(job)).toMatchObject({ exitCode: 0, reason: 'exit' })
+  }))
+
+it('SIGTERM to the group in meta.json, by any program, is a cancel', () =>
+  withJobs(async (place) => {
+    const { jobs } = place
+    const job = await jobs.start({ command: `setsid ${proc.uniqueSleep()} & echo up; wait` })
+    await untilPrinted(place, job, 'up')
+    spawnSync('bash', ['-c', `kill -TERM -- -${job.pgid}`])
+    expect(await jobs.wait(job)).toMatchObject({ reason: 'cancelled', signal: 'SIGTERM' })
+  }))
+
+it('a second cancel with less grace hastens the first', () =>
+  withJobs(async (place) => {
+    const { jobs } = place
+    const job = await jobs.start({ command: `trap '' TERM; echo up; while :; do sleep 1; done` })
+    await untilPrinted(place, job, 'up')
+    const begun = performance.now()
+    const first = jobs.cancel(job, { graceMs: 60_000 })
+    await jobs.cancel(job, { graceMs: 50 })
+    await first
+    expect(performance.now() - begun).toBeLessThan(10_000)
+  }))
+
+it('what a command left behind is ended by a cancel, and its record stays', () =>
+  withJobs(async ({ jobs }) => {
+    const nap = proc.uniqueSleep()
+    const job = await jobs.start({ command: `${nap} & exit 9` })
+    const status = await jobs.wait(job)
+    expect(status).toMatchObject({ exitCode: 9, alive: true })
+    await proc.untilRuns(nap)
+    await jobs.cancel(job)
+    expect(proc.runs(nap)).toBe(false)
+    expect(await jobs.status(job)).toEqual({ ...status, alive: false })
+  }))

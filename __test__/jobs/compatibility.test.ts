@@ -1,0 +1,133 @@
+/** Directories that an existing package has written: status, read, attach and cancel work on them, by evidence. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { withJobs } from '../helpers/jobs'
+import * as proc from '../helpers/proc'
+import { until } from '../helpers/until'
+
+interface Foreign {
+  child: ChildProcess
+  dir: string
+}
+
+/** What such a package leaves: a shell that leads its own group, whose output goes to the file and then its code. */
+function startForeign(root: string, jobId: string, command: string, createdAt = new Date()): Foreign {
+  const dir = path.join(root, jobId)
+  mkdirSync(dir, { recursive: true })
+  const [outputFile, exitFile] = [path.join(dir, 'output.log'), path.join(dir, 'exit')]
+  const output = openSync(outputFile, 'a')
+  const child = spawn('bash', ['-c', `(${command}); echo $? > '${exitFile}'`], {
+    detached: true,
+    stdio: ['ignore', output, output],
+  })
+  closeSync(output)
+  const meta = {
+    jobId,
+    pgid: child.pid,
+    processName: 'foreign',
+    outputFile,
+    exitFile,
+    dir,
+    createdAt: createdAt.toISOString(),
+    version: 1,
+  }
+  writeFileSync(path.join(dir, 'meta.json'), JSON.stringify(meta, null, 2))
+  return { child, dir }
+}
+
+describe('a job without fields of ours', () => {
+  it('is attached to, read, and ends with its code', () =>
+    withJobs(async ({ jobs, root }) => {
+      const { child, dir } = startForeign(root, 'theirs', 'echo one; sleep 0.3; echo two; exit 4')
+      expect(await jobs.attach('theirs')).toEqual({
+        jobId: 'theirs',
+        pgid: child.pid,
+        processName: 'foreign',
+        dir,
+        outputFile: path.join(dir, 'output.log'),
+        exitFile: path.join(dir, 'exit'),
+        cgroup: null,
+      })
+      expect(await jobs.status('theirs')).toEqual({ state: 'running', exitCode: null, alive: true })
+      expect(await jobs.wait('theirs')).toMatchObject({ state: 'exited', exitCode: 4 })
+      expect((await jobs.read('theirs')).raw).toBe('one\ntwo\n')
+      expect((await jobs.list()).map(({ jobId }) => jobId)).toEqual(['theirs'])
+      await jobs.remove('theirs')
+    }))
+
+  it('is cancelled with its group, and is crashed when nobody has recorded its end', () =>
+    withJobs(async ({ jobs, root }) => {
+      const nap = proc.uniqueSleep()
+      const { child } = startForeign(root, 'theirs', `trap '' TERM; ${nap} & setsid ${nap} & wait; wait`)
+      await proc.untilRuns(nap)
+      await jobs.cancel('theirs', { graceMs: 100 })
+      await until(
+        () => !proc.runs(nap) || undefined,
+        () => 'it runs on',
+      )
+      await until(
+        () => child.signalCode ?? child.exitCode ?? undefined,
+        () => 'the shell runs on',
+      )
+      expect(await jobs.status('theirs')).toEqual({
+        state: 'crashed',
+        exitCode: null,
+        reason: 'killed',
+        alive: false,
+      })
+    }))
+
+  it('whose group is another’s by now is not running, and nobody is signalled', () =>
+    withJobs(async ({ jobs, root }) => {
+      const { child, dir } = startForeign(root, 'theirs', 'exit 1')
+      await until(
+        () => child.exitCode ?? undefined,
+        () => 'it runs on',
+      )
+      const stranger = spawn('sleep', ['600'], { detached: true, stdio: 'ignore' })
+      try {
+        const longAgo = new Date(Date.now() - 60_000).toISOString()
+        writeFileSync(path.join(dir, 'exit'), '')
+        const meta = {
+          jobId: 'theirs',
+          pgid: stranger.pid,
+          outputFile: '',
+          exitFile: '',
+          dir,
+          createdAt: longAgo,
+        }
+        writeFileSync(path.join(dir, 'meta.json'), JSON.stringify(meta))
+        expect(await jobs.status('theirs')).toMatchObject({ state: 'crashed', alive: false })
+        await jobs.cancel('theirs', { graceMs: 0 })
+        expect(proc.isAlive(stranger.pid ?? 0)).toBe(true)
+        for (const pgid of [0, 1, -1, '7', null]) {
+          writeFileSync(path.join(dir, 'meta.json'), JSON.stringify({ ...meta, pgid }))
+          expect(await jobs.attach('theirs')).toBe(null)
+        }
+      } finally {
+        stranger.kill('SIGKILL')
+      }
+    }))
+})
+
+it('a reader that knows only the shared fields can follow a job of ours', () =>
+  withJobs(async ({ jobs }) => {
+    const job = await jobs.start({ command: 'echo up; sleep 600' })
+    const meta = JSON.parse(readFileSync(path.join(job.dir, 'meta.json'), 'utf8'))
+    expect(meta).toMatchObject({
+      jobId: job.jobId,
+      pgid: job.pgid,
+      outputFile: job.outputFile,
+      exitFile: job.exitFile,
+      dir: job.dir,
+      version: 1,
+    })
+    expect(new Date(meta.createdAt).toISOString()).toBe(meta.createdAt)
+    // kill(-pgid, 0): somebody of the group is there, and takes a SIGTERM for a cancel.
+    expect(process.kill(-meta.pgid, 0)).toBe(true)
+    process.kill(-meta.pgid, 'SIGTERM')
+    await jobs.wait(job)
+    expect(Number(readFileSync(meta.exitFile, 'utf8').trim())).toBe(143)
+  }))

@@ -1,0 +1,67 @@
+import { describe, expect, it } from 'vitest'
+import { planFilter, planKill, planLogStream, planLogs } from '../../lib/options/logs'
+import { refusalOf } from '../helpers/thrown'
+
+const defaults = { signal: 15, forceKillAfterDelay: 5000 }
+
+describe('planLogStream', () => {
+  it('follows the whole log as text when nothing is said', () => {
+    expect(planLogStream(undefined, 'output')).toEqual({
+      since: 0,
+      follow: true,
+      signal: undefined,
+      encoding: 'utf8',
+    })
+  })
+
+  it('refuses other things by name', () => {
+    for (const [options, mentions] of [
+      [{ since: 1.5 }, 'since must be'],
+      [{ since: -1 }, 'since must be'],
+      [{ follow: 1 }, 'follow must be'],
+      [{ encoding: 'latin1' }, 'encoding must be'],
+      [{ signal: 'SIGTERM' }, 'AbortSignal'],
+      [{ from: 1 }, 'output has no option "from"'],
+    ] as const) {
+      expect(refusalOf(() => planLogStream(options, 'output')).message).toContain(mentions)
+    }
+    expect(refusalOf(() => planLogs({ follow: true }, 'getLogs')).message).toContain('getLogs has no option')
+  })
+})
+
+describe('planKill', () => {
+  it('takes from the process what is not given', () => {
+    expect(planKill(undefined, undefined, defaults, 'kill')).toEqual(defaults)
+    expect(planKill('SIGINT', { forceKillAfterDelay: 0 }, defaults, 'kill')).toEqual({
+      signal: 2,
+      forceKillAfterDelay: 0,
+    })
+  })
+
+  it('refuses signals that are none', () => {
+    for (const signal of [0, 65, 'TERM', 'SIGFOO', null]) {
+      expect(refusalOf(() => planKill(signal, undefined, defaults, 'kill')).message).toContain(
+        'signal must be',
+      )
+    }
+  })
+})
+
+describe('planFilter', () => {
+  it('takes one status or several', () => {
+    expect(planFilter(undefined)).toEqual({})
+    expect(planFilter({ status: 'running' }).status).toEqual(new Set(['running']))
+    expect(planFilter({ status: ['failed', 'killed'], sessionId: 'a' })).toEqual({
+      status: new Set(['failed', 'killed']),
+      sessionId: 'a',
+    })
+  })
+
+  it('refuses other things by name', () => {
+    expect(refusalOf(() => planFilter({ status: 'ended' })).message).toContain(
+      'status must be one of starting',
+    )
+    expect(refusalOf(() => planFilter({ status: ['running', 5] })).message).toContain('not 5')
+    expect(refusalOf(() => planFilter({ id: 'x' })).message).toContain('no option "id"')
+  })
+})

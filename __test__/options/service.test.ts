@@ -1,0 +1,62 @@
+import { describe, expect, it } from 'vitest'
+import { planSandbox } from '../../lib/options/sandbox'
+import { planService } from '../../lib/options/service'
+import { refusalOf } from '../helpers/thrown'
+
+const { defaults } = planSandbox(undefined)
+const plan = (options: unknown) => planService('serve', options, defaults)
+
+describe('planService', () => {
+  it('has the documented defaults', () => {
+    const { process, ...rest } = plan({ healthCheck: { port: 80 }, sessionId: 'a' })
+    expect(process.request).toMatchObject({ text: 'serve', sessionId: 'a', input: 'none' })
+    expect(rest).toEqual({
+      healthCheck: { kind: 'port', probe: { port: 80, http: undefined, interval: 100 }, timeout: 30_000 },
+      restart: 'never',
+      restartDelay: 500,
+    })
+  })
+
+  it('knows the three kinds of health checks', () => {
+    expect(plan({ healthCheck: { port: 80, path: '/x', timeout: 5 } }).healthCheck).toMatchObject({
+      kind: 'port',
+      probe: { http: { path: '/x' } },
+      timeout: 5,
+    })
+    expect(plan({ healthCheck: { log: /ready/ } }).healthCheck).toMatchObject({
+      kind: 'log',
+      timeout: 30_000,
+    })
+    expect(plan({ healthCheck: { command: ['test', '-e', 'a b'], interval: 7 } }).healthCheck).toEqual({
+      kind: 'command',
+      command: { argv: ['test', '-e', 'a b'] },
+      shown: "test -e 'a b'",
+      interval: 7,
+      timeout: 30_000,
+    })
+  })
+
+  const bad: Array<[unknown, string]> = [
+    [undefined, 'healthCheck must be given'],
+    [{}, 'healthCheck must be given'],
+    [{ healthCheck: 80 }, 'healthCheck must be an object'],
+    [{ healthCheck: {} }, 'exactly one of port, log and command'],
+    [{ healthCheck: { port: 80, log: 'x' } }, 'exactly one of port, log and command'],
+    [{ healthCheck: { port: 0 } }, 'healthCheck.port must be'],
+    [{ healthCheck: { port: 80, status: 1 } }, 'healthCheck.status must be'],
+    [{ healthCheck: { port: 80, path: 'x' } }, 'healthCheck.path must begin with /'],
+    [{ healthCheck: { log: '' } }, 'healthCheck.log must be'],
+    [{ healthCheck: { log: 'x', interval: 5 } }, 'healthCheck has no option "interval"'],
+    [{ healthCheck: { command: '' } }, 'command must not be blank'],
+    [{ healthCheck: { command: 'x', timeout: -1 } }, 'healthCheck.timeout must be'],
+    [{ healthCheck: { port: 80 }, restart: 'always' }, "restart must be 'never' or 'on-failure'"],
+    [{ healthCheck: { port: 80 }, restartDelay: 0 }, 'restartDelay must be'],
+    [{ healthCheck: { port: 80 }, input: new Blob(['x']).stream() }, 'input of a service'],
+    [{ healthCheck: { port: 80 }, check: true }, 'startService has no option "check"'],
+  ]
+  for (const [options, mentions] of bad) {
+    it(`refuses ${JSON.stringify(options)}`, () => {
+      expect(refusalOf(() => plan(options)).message).toContain(mentions)
+    })
+  }
+})

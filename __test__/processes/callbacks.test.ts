@@ -1,0 +1,151 @@
+import type { Process } from 'nacre'
+import { describe, expect, it } from 'vitest'
+import { withSandbox } from '../helpers/invariants'
+import { commandLine } from '../helpers/proc'
+import { rejectionOf } from '../helpers/thrown'
+import { until } from '../helpers/until'
+
+/** Waits until the last of the callbacks has been called. */
+function told(list: string[], last: string): Promise<boolean> {
+  return until(
+    () => list.some((item) => item.startsWith(last)) || undefined,
+    () => `told: ${list.join()}`,
+  )
+}
+
+describe('callbacks', () => {
+  it('are told the start, the output in order, and the end, after which nothing comes', () =>
+    withSandbox(async ({ sandbox }) => {
+      const seen: string[] = []
+      const process = await sandbox.startProcess(
+        'echo one; sleep 0.02; echo two >&2; sleep 0.02; echo three; exit 3',
+        {
+          onStart: ({ pid, status }) => seen.push(`start ${pid > 1} ${status}`),
+          onOutput: (stream, data) => seen.push(`${stream} ${data.trim()}`),
+          onExit: (exitCode, signal) => seen.push(`exit ${exitCode} ${signal}`),
+          onError: () => seen.push('error'),
+        },
+      )
+      expect(seen[0]).toMatch(/^start true (running|failed)$/)
+      await process.wait()
+      await told(seen, 'exit')
+      expect(seen.slice(1)).toEqual(['stdout one', 'stderr two', 'stdout three', 'exit 3 null'])
+    }))
+
+  it('get the very process that startProcess gives, and may ask it at once', () =>
+    withSandbox(async ({ sandbox }) => {
+      let given: Process | undefined
+      const onStart = (process: Process) => {
+        given = process
+      }
+      const process = await sandbox.startProcess('sleep 60', { onStart })
+      expect(given).toBe(process)
+      expect(await sandbox.getProcess(process.id)).toBe(process)
+    }))
+
+  it('get characters whole and every byte of much output', () =>
+    withSandbox(
+      async ({ sandbox }) => {
+        let text = ''
+        const ended = new Promise((resolve) => {
+          void sandbox.startProcess("for ((i = 0; i < 30000; i++)); do echo 'größe €'; done", {
+            onOutput: (_, data) => {
+              text += data
+            },
+            onExit: resolve,
+          })
+        })
+        expect(await ended).toBe(0)
+        expect(text === 'größe €\n'.repeat(30_000)).toBe(true)
+      },
+      { mayStall: true },
+    ))
+
+  it('are told the signal of a kill', () =>
+    withSandbox(async ({ sandbox }) => {
+      const seen: string[] = []
+      const process = await sandbox.startProcess('exec sleep 60', {
+        onExit: (exitCode, signal) => seen.push(`exit ${exitCode} ${signal}`),
+      })
+      await until(
+        () => commandLine(process.pid) === 'sleep 60' || undefined,
+        () => commandLine(process.pid),
+      )
+      await process.kill('SIGINT')
+      await told(seen, 'exit')
+      expect(seen).toEqual(['exit null SIGINT'])
+    }))
+
+  it('that throw in onStart kill the process, and startProcess rejects with what they threw', () =>
+    withSandbox(async ({ sandbox }) => {
+      const error = new Error('thrown in onStart')
+      const errors: unknown[] = []
+      const options = {
+        onStart: () => {
+          throw error
+        },
+        onError: (reported: unknown) => errors.push(reported),
+      }
+      expect(await rejectionOf(sandbox.startProcess('sleep 60', options))).toBe(error)
+      expect(errors).toEqual([error])
+      expect((await sandbox.listProcesses()).map(({ status }) => status)).toEqual(['killed'])
+    }))
+
+  it('that throw in onOutput or onExit tell onError, and the process runs on', () =>
+    withSandbox(async ({ sandbox }) => {
+      const errors: string[] = []
+      let calls = 0
+      const process = await sandbox.startProcess('echo one; read -r line; echo two; exit 4', {
+        input: 'pipe',
+        onOutput: () => {
+          calls++
+          throw new Error('thrown in onOutput')
+        },
+        onExit: (exitCode) => {
+          throw new Error(`thrown in onExit ${exitCode}`)
+        },
+        onError: (error) => errors.push((error as Error).message),
+      })
+      await told(errors, 'thrown in onOutput')
+      expect(process.status).toBe('running')
+      await process.write('go\n')
+      await told(errors, 'thrown in onExit')
+      expect([calls, errors]).toEqual([1, ['thrown in onOutput', 'thrown in onExit 4']])
+    }))
+
+  it('whose errors nobody takes tell the logger', async () => {
+    const warnings: string[] = []
+    const nothing = () => {}
+    const logger = {
+      debug: nothing,
+      info: nothing,
+      warn: (text: string) => warnings.push(text),
+      error: nothing,
+    }
+    await withSandbox(
+      async ({ sandbox }) => {
+        await sandbox.startProcess('true', {
+          onExit: () => {
+            throw new Error('unheard')
+          },
+        })
+        await told(warnings, 'a callback of a process threw: Error: unheard')
+        const onError = () => {
+          throw new Error('the second')
+        }
+        await rejectionOf(sandbox.startProcess('true', { cwd: '/none', onError }))
+        await told(warnings, 'onError threw: Error: the second')
+      },
+      { options: { logger } },
+    )
+  })
+
+  it('onError is told why a process could not be started, but not of bad options', () =>
+    withSandbox(async ({ sandbox }) => {
+      const errors: unknown[] = []
+      const onError = (error: unknown) => errors.push(error)
+      const error = await rejectionOf(sandbox.startProcess('true', { cwd: '/none', onError }))
+      await rejectionOf(sandbox.startProcess('true', { timeout: -1, onError }))
+      expect(errors).toEqual([error])
+    }))
+})

@@ -1,0 +1,57 @@
+import { describe, expect, it } from 'vitest'
+import { withSandbox } from '../helpers/invariants'
+
+describe('listProcesses', () => {
+  it('gives all that are known, in the order of their starts, or those that a filter fits', () =>
+    withSandbox(async ({ sandbox }) => {
+      const session = await sandbox.createSession({ id: 'other' })
+      const done = await sandbox.startProcess('true')
+      const failed = await sandbox.startProcess('false')
+      const running = await session.startProcess('sleep 60')
+      await Promise.all([done.wait(), failed.wait()])
+      const ids = async (filter?: object) => (await sandbox.listProcesses(filter)).map(({ id }) => id)
+      expect(await ids()).toEqual([done.id, failed.id, running.id])
+      expect(await ids({ status: 'running' })).toEqual([running.id])
+      expect(await ids({ status: ['completed', 'failed'] })).toEqual([done.id, failed.id])
+      expect(await ids({ sessionId: 'other' })).toEqual([running.id])
+      expect(await ids({ sessionId: 'other', status: 'failed' })).toEqual([])
+      expect(await ids({ status: [] })).toEqual([])
+    }))
+
+  it('gives one object for one process, whoever asks', () =>
+    withSandbox(async ({ sandbox }) => {
+      const process = await sandbox.startProcess('sleep 60', { processId: 'mine' })
+      expect(await sandbox.getProcess('mine')).toBe(process)
+      expect((await sandbox.listProcesses())[0]).toBe(process)
+    }))
+
+  it('loses a process with its session', () =>
+    withSandbox(async ({ sandbox }) => {
+      const session = await sandbox.createSession()
+      const process = await session.startProcess('sleep 60')
+      await sandbox.deleteSession(session.id)
+      expect(await process.wait()).toMatchObject({ reason: 'killed' })
+      expect(process.status).toBe('killed')
+    }))
+})
+
+describe('autoCleanup', () => {
+  it('keeps the last hundred that have ended; without it all are kept', () =>
+    withSandbox(
+      async ({ sandbox }) => {
+        const kept = await sandbox.startProcess('true', { autoCleanup: false })
+        const first = await sandbox.startProcess('true')
+        await Promise.all([kept.wait(), first.wait()])
+        for (let round = 0; round < 11; round++) {
+          const starts = Array.from({ length: 10 }, () => sandbox.startProcess('true'))
+          await Promise.all((await Promise.all(starts)).map((process) => process.wait()))
+        }
+        const known = await sandbox.listProcesses()
+        expect(known.length).toBeLessThanOrEqual(101)
+        expect(known).toContain(kept)
+        expect(known).not.toContain(first)
+        expect([first.status, await sandbox.getProcess(first.id)]).toEqual(['completed', null])
+      },
+      { mayStall: true },
+    ))
+})

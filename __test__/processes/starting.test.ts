@@ -1,0 +1,170 @@
+import { existsSync } from 'node:fs'
+import path from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { withSandbox } from '../helpers/invariants'
+import { itInEveryMode } from '../helpers/modes'
+import { rejectionOf } from '../helpers/thrown'
+import { until } from '../helpers/until'
+
+describe('startProcess', () => {
+  itInEveryMode('starts with everything the session has', async ({ sandbox, directory }) => {
+    await sandbox.exec('mkdir app; cd app; export SECRET=s; plain=p; list=(a b); greet() { echo "hi $1"; }')
+    const process = await sandbox.startProcess('echo $PWD $SECRET $plain ${list[1]}; greet you')
+    expect(await process.wait()).toEqual({ exitCode: 0, signal: null, reason: 'exit' })
+    expect(await process.getLogs()).toEqual({ stdout: `${directory}/app s p b\nhi you\n`, stderr: '' })
+  })
+
+  it('resolves while the process runs, and says what it is', () =>
+    withSandbox(async ({ sandbox }) => {
+      const before = Date.now()
+      const process = await sandbox.startProcess(['sleep', '60'])
+      expect(process.id).toMatch(/^proc-[0-9a-f]{10}$/)
+      expect(process.pid).toBeGreaterThan(1)
+      expect([process.command, process.sessionId]).toEqual(['sleep 60', 'default'])
+      expect([process.status, await process.getStatus()]).toEqual(['running', 'running'])
+      expect([process.exitCode, process.signal, process.reason, process.endTime]).toEqual([
+        null,
+        null,
+        undefined,
+        undefined,
+      ])
+      expect(Math.abs(process.startTime.getTime() - before)).toBeLessThan(5000)
+      expect(JSON.parse(JSON.stringify(process))).toMatchObject({ id: process.id, status: 'running' })
+    }))
+
+  it('does not wait for a command that runs, and starts from the state before it', () =>
+    withSandbox(async ({ sandbox }) => {
+      await sandbox.exec('state=before')
+      const running = sandbox.exec('state=while; while [ ! -e go ]; do sleep 0.01; done')
+      const process = await sandbox.startProcess('echo $state; touch go')
+      await process.wait()
+      expect((await process.getLogs()).stdout).toBe('before\n')
+      await running
+    }))
+
+  it('has a directory and variables of its own, and leaves the session as it is', () =>
+    withSandbox(async ({ sandbox }) => {
+      await sandbox.exec('export A=a B=b')
+      const process = await sandbox.startProcess('echo $PWD $A ${B-unset}; cd /; A=z', {
+        cwd: '/usr',
+        env: { A: 'new', B: undefined },
+      })
+      await process.wait()
+      expect((await process.getLogs()).stdout).toBe('/usr new unset\n')
+      expect((await sandbox.exec('echo $A $B')).stdout).toBe('a b\n')
+    }))
+
+  it('runs in the session that is named, or that it is called on', () =>
+    withSandbox(async ({ sandbox }) => {
+      const session = await sandbox.createSession({ id: 'other', env: { SIDE: 'other' } })
+      const processes = [
+        await session.startProcess('echo $SIDE'),
+        await sandbox.startProcess('echo $SIDE', { sessionId: 'other' }),
+      ]
+      for (const process of processes) {
+        await process.wait()
+        expect([process.sessionId, (await process.getLogs()).stdout]).toEqual(['other', 'other\n'])
+      }
+      expect(await rejectionOf(sandbox.startProcess('true', { sessionId: 'none' }))).toMatchObject({
+        code: 'SESSION_NOT_FOUND',
+      })
+    }))
+
+  it('refuses an id that is in use', () =>
+    withSandbox(async ({ sandbox }) => {
+      const process = await sandbox.startProcess('sleep 60', { processId: 'one' })
+      const again = () => rejectionOf(sandbox.startProcess('sleep 60', { processId: 'one' }))
+      expect(await again()).toMatchObject({ code: 'PROCESS_ALREADY_EXISTS', name: 'SandboxError' })
+      await process.kill()
+      expect(await again()).toMatchObject({ code: 'PROCESS_ALREADY_EXISTS' })
+      expect(await sandbox.cleanupCompletedProcesses()).toBe(1)
+      const second = await sandbox.startProcess('sleep 60', { processId: 'one' })
+      expect([process.status, second.status]).toEqual(['killed', 'running'])
+    }))
+
+  it('refuses a directory that is not there, and nothing runs', () =>
+    withSandbox(async ({ sandbox, directory }) => {
+      const start = sandbox.startProcess('touch marker', { cwd: 'missing' })
+      expect(await rejectionOf(start)).toMatchObject({ code: 'CWD_NOT_FOUND' })
+      expect(existsSync(path.join(directory, 'marker'))).toBe(false)
+      expect(await sandbox.listProcesses()).toEqual([])
+    }))
+
+  it('gives the code of what cannot be run, as a shell does', () =>
+    withSandbox(async ({ sandbox }) => {
+      const process = await sandbox.startProcess(['no-such-program'])
+      expect((await process.wait()).exitCode).toBe(127)
+      expect((await process.getLogs()).stderr).toContain('no-such-program')
+      expect(process.status).toBe('failed')
+    }))
+})
+
+describe('an AbortSignal', () => {
+  it('that is aborted keeps the process from being started', () =>
+    withSandbox(async ({ sandbox, directory }) => {
+      const reason = new Error('changed my mind')
+      const errors: unknown[] = []
+      const options = { signal: AbortSignal.abort(reason), onError: (error: unknown) => errors.push(error) }
+      const rejection = await rejectionOf(sandbox.startProcess('touch marker', options))
+      expect(rejection).toMatchObject({ name: 'AbortError', code: 'ABORT_ERR', cause: reason })
+      expect(errors).toEqual([rejection])
+      expect(existsSync(path.join(directory, 'marker'))).toBe(false)
+    }))
+
+  it('that is aborted in the same tick kills what was started, and that is the rejection', () =>
+    withSandbox(async ({ sandbox }) => {
+      const controller = new AbortController()
+      const start = sandbox.startProcess('sleep 60', { signal: controller.signal })
+      controller.abort()
+      expect(await rejectionOf(start)).toMatchObject({ code: 'ABORT_ERR' })
+      expect((await sandbox.listProcesses({ status: 'running' })).length).toBe(0)
+    }))
+
+  it('kills the process later, and does nothing after its end', () =>
+    withSandbox(async ({ sandbox }) => {
+      const controller = new AbortController()
+      const options = { signal: controller.signal }
+      const quick = await sandbox.startProcess('true', options)
+      await quick.wait()
+      const process = await sandbox.startProcess('sleep 60', options)
+      controller.abort()
+      expect(await process.wait()).toEqual({ exitCode: null, signal: 'SIGTERM', reason: 'killed' })
+      expect([quick.status, process.status]).toEqual(['completed', 'killed'])
+    }))
+})
+
+describe('a timeout', () => {
+  it('ends the whole tree, and the session does not notice', () =>
+    withSandbox(async ({ sandbox }) => {
+      const process = await sandbox.startProcess('setsid sleep 60 & sleep 60', { timeout: 100 })
+      expect(await process.wait()).toMatchObject({ exitCode: null, reason: 'timeout' })
+      expect(process.status).toBe('failed')
+      expect((process.endTime?.getTime() ?? 0) - process.startTime.getTime()).toBeGreaterThanOrEqual(95)
+    }))
+
+  it('kills what ignores signals after the delay', () =>
+    withSandbox(async ({ sandbox }) => {
+      const process = await sandbox.startProcess("trap '' TERM INT; while :; do sleep 0.01; done", {
+        timeout: 100,
+        forceKillAfterDelay: 50,
+      })
+      expect(await process.wait()).toEqual({ exitCode: null, signal: 'SIGKILL', reason: 'timeout' })
+    }))
+})
+
+describe('limits of this side', () => {
+  it('hundred processes can be started at once and killed at once', () =>
+    withSandbox(
+      async ({ sandbox }) => {
+        const starts = Array.from({ length: 100 }, () => sandbox.startProcess('sleep 60'))
+        const processes = await Promise.all(starts)
+        expect(new Set(processes.map(({ id }) => id)).size).toBe(100)
+        expect(await sandbox.killAllProcesses()).toBe(100)
+        await until(
+          () => processes.every(({ status }) => status === 'killed') || undefined,
+          () => 'not all are killed',
+        )
+      },
+      { mayStall: true },
+    ))
+})

@@ -1,0 +1,104 @@
+/** Processes with a terminal: one stream, the session's state, job control, sizes, and an end like any other's. */
+import type { Process, Sandbox } from 'nacre'
+import { describe, expect, it } from 'vitest'
+import { withSandbox } from '../helpers/invariants'
+import { itInEveryMode } from '../helpers/modes'
+import * as proc from '../helpers/proc'
+import { thrownBy } from '../helpers/thrown'
+import { until } from '../helpers/until'
+
+const pty = { cols: 100, rows: 40 }
+
+/** All that it has printed, once it has ended, with plain line ends. */
+async function printed(process: Process): Promise<string> {
+  await process.wait({ timeout: 10_000 })
+  return (await process.getLogs()).stdout.replaceAll('\r\n', '\n')
+}
+
+itInEveryMode("a terminal has the session's whole state and its own size", async ({ sandbox }) => {
+  await sandbox.exec(
+    "cd /usr; x=5; a=(1 '2 3'); export E=e; f() { echo f $x \"${a[1]}\"; }; shopt -s expand_aliases; alias ll='echo l'",
+  )
+  const process = await sandbox.startProcess('f; pwd; echo $E; ll; stty size; nope; exit 4', { pty })
+  expect(await printed(process)).toBe('f 5 2 3\n/usr\ne\nl\n40 100\nbash: line 1: nope: command not found\n')
+  expect(process).toMatchObject({ status: 'failed', exitCode: 4, signal: null, reason: 'exit' })
+  expect((await sandbox.exec('echo $x; pwd')).stdout).toBe('5\n/usr\n')
+})
+
+itInEveryMode('what is typed is echoed and read, and Ctrl-D is its end', async ({ sandbox }) => {
+  const process = await sandbox.startProcess('read -r line; echo "<$line>"; cat; echo end', { pty })
+  await process.write('typed\n')
+  await process.waitForLog('<typed>')
+  await process.write('to cat\n')
+  await process.closeStdin()
+  expect(await printed(process)).toBe('typed\n<typed>\nto cat\nto cat\nend\n')
+})
+
+itInEveryMode('Ctrl-C ends the job in front and not the shell; a resize is seen', async ({ sandbox }) => {
+  const nap = proc.uniqueSleep()
+  const process = await sandbox.startProcess('bash --norc -i', { pty })
+  await process.write(`${nap}\n`)
+  await proc.untilRuns(nap)
+  await process.write('\x03')
+  // The shell throws away what was typed before it is back at its prompt.
+  await until(
+    async () => (await process.getLogs()).stdout.split('bash-').length > 2 || undefined,
+    () => 'there is no second prompt',
+    10_000,
+  )
+  await process.write('echo "code $?"\n')
+  await process.waitForLog('code 130')
+  expect(process.resize(120, 50)).toBe(true)
+  await process.write('stty size\n')
+  await process.waitForLog('50 120')
+  await process.write('exit 9\n')
+  expect(await process.wait()).toMatchObject({ exitCode: 9, reason: 'exit' })
+  expect(process.resize(1, 1)).toBe(false)
+})
+
+itInEveryMode('a kill ends everything in the terminal', async ({ sandbox }) => {
+  const [inside, outside] = [proc.uniqueSleep(), proc.uniqueSleep()]
+  const process = await sandbox.startProcess(`setsid ${outside} & ${inside}`, { pty })
+  await proc.untilRuns(inside)
+  await proc.untilRuns(outside)
+  expect(await process.kill()).toBe(true)
+  expect(process).toMatchObject({ status: 'killed', exitCode: null, signal: 'SIGTERM' })
+  expect(proc.runs(inside) || proc.runs(outside)).toBe(false)
+})
+
+describe('terminals', () => {
+  it('give TERM where the session has none', () =>
+    withSandbox(
+      async ({ sandbox }) => {
+        const process = await sandbox.startProcess('echo $TERM', { pty })
+        expect(await printed(process)).toBe('xterm-256color\n')
+      },
+      { options: { env: { TERM: undefined } } },
+    ))
+
+  it('take whole input as if it was typed', () =>
+    withSandbox(async ({ sandbox }) => {
+      const process = await sandbox.startProcess('stty -echo; cat', { pty, input: 'one\ntwo\n' })
+      expect(await printed(process)).toContain('one\ntwo\n')
+    }))
+
+  it('start while a command runs', () =>
+    withSandbox(async ({ sandbox }) => {
+      await sandbox.exec('x=before')
+      const command = sandbox.exec('x=after; sleep 0.5; echo $x')
+      const process = await sandbox.startProcess('echo $x', { pty })
+      expect(await printed(process)).toBe('before\n')
+      expect((await command).stdout).toBe('after\n')
+    }))
+
+  it('are refused by name when their size is none', () =>
+    withSandbox(async ({ sandbox }) => {
+      const start = (size: unknown) => () =>
+        sandbox.startProcess('true', { pty: size } as Parameters<Sandbox['startProcess']>[1])
+      for (const size of [{ cols: 80 }, { cols: 0, rows: 1 }, { cols: 80, rows: 70_000 }, 'big', null]) {
+        await expect(start(size)()).rejects.toThrow(/pty/)
+      }
+      const plain = await sandbox.startProcess('sleep 60')
+      expect((thrownBy(() => plain.resize(80, 24)) as Error).message).toMatch(/needs a process .* pty/)
+    }))
+})

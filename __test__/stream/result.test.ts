@@ -1,0 +1,111 @@
+import { describe, expect, it } from 'vitest'
+import { startHost } from '../helpers/host'
+import { withSandbox } from '../helpers/invariants'
+import { all, shapeOf, textOf } from '../helpers/stream'
+import { rejectionOf, thrownBy } from '../helpers/thrown'
+
+describe('the result of a stream', () => {
+  it('comes although nobody reads, and what it keeps is head and tail', () =>
+    withSandbox(
+      async ({ sandbox }) => {
+        const result = await sandbox.execStream('seq 3000000').result
+        const whole = 22_888_896
+        expect(result.truncated).toEqual({ stdout: whole - 8 * 1024 * 1024, stderr: 0 })
+        expect(result.stdout.startsWith('1\n2\n')).toBe(true)
+        expect(result.stdout.endsWith('\n2999999\n3000000\n')).toBe(true)
+      },
+      { mayStall: true },
+    ))
+
+  it('keeps what maxBuffer says, of the call or of the sandbox', () =>
+    withSandbox(
+      async ({ sandbox }) => {
+        const own = await sandbox.execStream('echo 12345', { maxBuffer: 2 }).result
+        expect([own.stdout, own.truncated?.stdout]).toEqual(['1\n', 4])
+        const inherited = await sandbox.execStream('echo 12345').result
+        expect([inherited.stdout, inherited.truncated?.stdout]).toEqual(['125\n', 2])
+      },
+      { options: { maxBuffer: 4 } },
+    ))
+
+  it('can be asked for before the events are read', () =>
+    withSandbox(async ({ sandbox }) => {
+      const stream = sandbox.execStream('seq 100000')
+      const [result, events] = await Promise.all([stream.result, all(stream)])
+      expect(textOf(events)).toBe(result.stdout)
+    }))
+
+  it('can be awaited first when there is little output', () =>
+    withSandbox(async ({ sandbox }) => {
+      const stream = sandbox.execStream('echo a; echo b >&2', { stripFinalNewline: true })
+      expect(await stream.result).toMatchObject({ stdout: 'a', stderr: 'b' })
+      const events = await all(stream)
+      expect([textOf(events), textOf(events, 'stderr'), events.at(-1)?.type]).toEqual([
+        'a\n',
+        'b\n',
+        'complete',
+      ])
+    }))
+
+  it('was awaited first, so much output is gone, and reading says so', () =>
+    withSandbox(
+      async ({ sandbox }) => {
+        const stream = sandbox.execStream('head -c 20000000 /dev/zero')
+        const early = sandbox.execStream('head -c 20000000 /dev/zero')
+        const lines = early.lines()
+        await stream.result
+        await early.result
+        const locked = { name: 'TypeError', code: 'STREAM_LOCKED', message: /result.*was awaited/ }
+        for (const reading of [all(stream), all(lines)]) {
+          const { name, code, message } = (await rejectionOf(reading)) as Error & { code?: string }
+          expect({ name, code }).toEqual({ name: locked.name, code: locked.code })
+          expect(message).toMatch(locked.message)
+        }
+      },
+      { mayStall: true },
+    ))
+
+  it('that rejects is no unhandled rejection, read or not', async () => {
+    const host = startHost(`
+      process.on('unhandledRejection', (error) => print('unhandled ' + error.code))
+      const sandbox = new Sandbox()
+      const run = async () => {
+        for await (const event of sandbox.execStream('exit 3', { check: true })) print(event.type)
+        const stream = sandbox.execStream('exit 3', { check: true })
+        stream.result
+        for await (const event of stream) print(event.type)
+        sandbox.execStream('exit 3', { check: true })
+        await sandbox.exec('true')
+        setTimeout(() => print('end'), 20)
+      }
+      run()
+    `)
+    expect(await host.ended()).toBe(0)
+    expect(host.output().split('\n')).toEqual(['start', 'error', 'start', 'error', 'end', ''])
+  })
+})
+
+describe('a second reader', () => {
+  it('is refused, whatever it is', () =>
+    withSandbox(async ({ sandbox }) => {
+      const stream = sandbox.execStream('echo x')
+      const events = stream[Symbol.asyncIterator]()
+      for (const attempt of [
+        () => stream[Symbol.asyncIterator](),
+        () => stream.lines(),
+        () => stream.toReadableStream(),
+      ]) {
+        expect(thrownBy(attempt)).toMatchObject({
+          name: 'TypeError',
+          code: 'STREAM_LOCKED',
+          message: expect.stringContaining('iterated'),
+        })
+      }
+      expect(shapeOf(await all({ [Symbol.asyncIterator]: () => events }))).toBe('start stdout complete')
+      expect(
+        await rejectionOf(all({ [Symbol.asyncIterator]: () => stream[Symbol.asyncIterator]() })),
+      ).toMatchObject({
+        code: 'STREAM_LOCKED',
+      })
+    }))
+})

@@ -1,0 +1,110 @@
+/** Sandboxes that run as another user. They need root; without it they must say so. */
+import { Sandbox } from 'nacre'
+import { describe, expect, it } from 'vitest'
+import { withSandbox } from './helpers/invariants'
+import { itInEveryMode, modes } from './helpers/modes'
+import * as proc from './helpers/proc'
+import { rejectionOf, thrownBy } from './helpers/thrown'
+
+/** A directory that nobody else may enter. */
+const closed = '/root'
+
+const isRoot = process.getuid?.() === 0
+const nobody = { uid: 65534, gid: 65534 }
+const options = { user: nobody, cwd: '/' }
+
+describe('the option user', () => {
+  it('is refused by name when it is none', () => {
+    for (const user of [
+      '',
+      'a:b',
+      7,
+      null,
+      {},
+      { uid: 1 },
+      { uid: -1, gid: 0 },
+      { uid: 2 ** 32 - 1, gid: 0 },
+    ]) {
+      const error = thrownBy(() => new Sandbox({ user } as unknown as { user: string })) as Error
+      expect(error).toBeInstanceOf(TypeError)
+      expect(error.message).toMatch(/^user/)
+    }
+  })
+
+  it('names a user that is not there, or the missing privilege', () =>
+    withSandbox(
+      async ({ sandbox }) => {
+        const error = await rejectionOf(sandbox.exec('true'))
+        expect(error).toMatchObject({ code: 'SPAWN_FAILED' })
+        expect(error.message).toMatch(isRoot ? /no user 'nacre-nobody'/ : /runs as root/)
+      },
+      { options: { user: 'nacre-nobody' }, destroys: true },
+    ))
+})
+
+if (isRoot) {
+  itInEveryMode(
+    'everything runs as the user, with nothing of ours, and comes back as him',
+    async ({ sandbox }) => {
+      const who = 'id -u; id -g; grep NoNewPrivs /proc/self/status; cat /etc/shadow; ls -A $HOME | head -1'
+      const { stdout, stderr } = await sandbox.exec(who)
+      expect(stdout).toMatch(/^65534\n65534\nNoNewPrivs:\t1\n/)
+      expect(stderr).toContain('Permission denied')
+      expect((await sandbox.exec('x=1; exit 3')).exitCode).toBe(3)
+      expect((await sandbox.exec('kill -9 $$')).exitCode).toBe(137)
+      expect((await sandbox.exec('id -u; echo $x; cat', { input: 'in' })).stdout).toBe('65534\n1\nin')
+    },
+    { options },
+  )
+
+  itInEveryMode(
+    'processes and terminals are his too, and can be killed',
+    async ({ sandbox }) => {
+      const [nap, terminal] = [proc.uniqueSleep(), proc.uniqueSleep()]
+      const piped = await sandbox.startProcess('id -u; cat; echo end', { input: 'pipe' })
+      await piped.write('typed\n')
+      await piped.closeStdin()
+      await piped.wait()
+      expect((await piped.getLogs()).stdout).toBe('65534\ntyped\nend\n')
+      await sandbox.startProcess(nap)
+      await sandbox.startProcess(`id -u; ${terminal}`, { pty: { cols: 80, rows: 24 } })
+      await proc.untilRuns(nap)
+      await proc.untilRuns(terminal)
+      expect(await sandbox.killAllProcesses()).toBe(2)
+      expect(proc.runs(nap) || proc.runs(terminal)).toBe(false)
+    },
+    { options },
+  )
+
+  it('a state directory that he cannot reach is refused by name', () =>
+    withSandbox(
+      async ({ sandbox }) => {
+        const error = await rejectionOf(sandbox.exec('true'))
+        expect(error).toMatchObject({ code: 'STATE_DIR_UNAVAILABLE' })
+        expect(error.message).toContain(`go through '${closed}'`)
+      },
+      { options: { ...options, stateDir: `${closed}/nacre-test-state` }, destroys: true },
+    ))
+
+  it('a timeout ends his command', () =>
+    withSandbox(
+      async ({ sandbox }) => {
+        const nap = proc.uniqueSleep()
+        expect(await rejectionOf(sandbox.exec(nap, { timeout: 200 }))).toMatchObject({
+          code: 'COMMAND_TIMEOUT',
+        })
+        expect(proc.runs(nap)).toBe(false)
+        expect(sandbox.capabilities()).toMatchObject({ procFd: false })
+        expect(sandbox.capabilities().notes.join()).toMatch(modes.length > 0 ? /another user/ : /./)
+      },
+      { options },
+    ))
+
+  it('HOME and USER are his unless env names them', () =>
+    withSandbox(
+      async ({ sandbox }) => {
+        expect((await sandbox.exec('echo $HOME $USER')).stdout).toBe('/tmp nobody\n')
+      },
+      { options: { user: 'nobody', cwd: '/', env: { HOME: '/tmp' } } },
+    ))
+}

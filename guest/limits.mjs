@@ -1,0 +1,109 @@
+/**
+ * The tests of limits that need controllers. Run by `npm run test:limits` as root in a guest, where processes start ten
+ * times slower than outside: few tests, generous times.
+ */
+import assert from 'node:assert/strict'
+import { readdirSync, readFileSync } from 'node:fs'
+import { after, test } from 'node:test'
+import nacre from '../dist/index.js'
+
+const { Sandbox } = nacre
+const MiB = 1 << 20
+
+/** A program that takes memory and says so, then waits. */
+const hog = (bytes) =>
+  `node -e 'const a=Buffer.alloc(${bytes},1);console.log("took",a.length);setInterval(()=>{},1000)'`
+
+async function withSandbox(options, use) {
+  const sandbox = new Sandbox({ cwd: '/tmp', stateDir: '/tmp/state', ...options })
+  try {
+    await use(sandbox)
+  } finally {
+    await sandbox.destroy()
+  }
+}
+
+function groups(directory = '/sys/fs/cgroup') {
+  return readdirSync(directory, { withFileTypes: true })
+    .filter((entry) => entry.isDirectory() && entry.name.startsWith('nacre'))
+    .map((entry) => entry.name)
+}
+
+after(() => assert.deepEqual(groups(), [], 'a control group is left behind'))
+
+test('the controllers are found', async () => {
+  await withSandbox({}, (sandbox) => {
+    const { cgroup, controllers } = sandbox.capabilities()
+    assert.equal(cgroup, 'v2')
+    for (const name of ['memory', 'cpu', 'pids']) assert.ok(controllers.includes(name), name)
+  })
+})
+
+test('row 9: a memory hog over its limit ends by oom, its siblings live', async () => {
+  await withSandbox({}, async (sandbox) => {
+    const sibling = await sandbox.startProcess('sleep 1000')
+    const greedy = await sandbox.startProcess(`${hog(200 * MiB)} & wait`, { limits: { memory: 80 * MiB } })
+    const { reason, signal } = await greedy.wait({ timeout: 60_000 })
+    assert.equal(reason, 'oom')
+    assert.equal(signal, 'SIGKILL')
+    assert.equal(sibling.status, 'running')
+    assert.equal((await sandbox.exec('echo on')).stdout, 'on\n')
+  })
+})
+
+test('a process within its limit is left alone, and its peak is known', async () => {
+  await withSandbox({}, async (sandbox) => {
+    const modest = await sandbox.startProcess(hog(40 * MiB), { limits: { memory: 200 * MiB } })
+    await modest.waitForLog('took', { timeout: 60_000 })
+    const { memory, memoryPeak, pids } = await modest.stats()
+    assert.ok(memoryPeak >= 40 * MiB && memoryPeak <= 200 * MiB, `peak ${memoryPeak}`)
+    assert.ok(memory > 0 && pids >= 2, `${memory} ${pids}`)
+  })
+})
+
+test('row 5: a fork bomb is bounded, and ended by its timeout', async () => {
+  await withSandbox({ limits: { pids: 40 } }, async (sandbox) => {
+    const other = await sandbox.createSession()
+    const started = performance.now()
+    await assert.rejects(
+      sandbox.exec('bomb() { bomb | bomb & }; bomb; sleep 1000', { timeout: 3000, forceKillAfterDelay: 500 }),
+      { code: 'COMMAND_TIMEOUT' },
+    )
+    assert.ok(performance.now() - started < 30_000)
+    assert.equal((await other.exec('echo on', { timeout: 20_000 })).stdout, 'on\n')
+  })
+})
+
+test('row 16: a start beyond the limit of processes is refused', async () => {
+  await withSandbox({ limits: { pids: 25 } }, async (sandbox) => {
+    await sandbox.exec('for i in {1..18}; do sleep 1000 & done 2>/dev/null')
+    const started = performance.now()
+    const attempts = await Promise.allSettled(
+      Array.from({ length: 6 }, () => sandbox.startProcess('sleep 1000 & sleep 1000 & sleep 1000')),
+    )
+    const refused = attempts.filter(({ status }) => status === 'rejected')
+    assert.ok(refused.length > 0, 'nothing was refused')
+    for (const { reason } of refused) assert.equal(reason.code, 'SPAWN_FAILED')
+    assert.ok(performance.now() - started < 20_000)
+  })
+})
+
+test('half a processor is half the time', async () => {
+  await withSandbox({}, async (sandbox) => {
+    const busy = await sandbox.startProcess('while :; do :; done', { limits: { cpus: 0.2 } })
+    const before = (await busy.stats()).cpuTime
+    const started = performance.now()
+    await new Promise((resolve) => setTimeout(resolve, 3000))
+    const share = ((await busy.stats()).cpuTime - before) / (performance.now() - started)
+    assert.ok(share > 0.1 && share < 0.35, `a share of ${share}`)
+  })
+})
+
+test('the limits of a sandbox are for all of it together', async () => {
+  await withSandbox({ limits: { memory: 120 * MiB } }, async (sandbox) => {
+    const both = await Promise.all([1, 2].map(() => sandbox.startProcess(hog(90 * MiB))))
+    const ends = both.map((process) => process.wait({ timeout: 60_000 }).catch(() => undefined))
+    assert.ok(await Promise.race(ends), 'nobody was killed')
+    assert.match(readFileSync('/proc/self/cgroup', 'utf8'), /init/)
+  })
+})
