@@ -2,7 +2,7 @@
 
 const peer = 'child_process.exec'
 
-/** The results of one runtime to the number that a bar is about, and whether that is good enough. */
+/** The results of one runtime, and its name, to the number that a bar is about, and whether that is good enough. */
 const bars = [
   {
     text: "`exec('true')`, many in a row, at least 10 times as fast as child_process.exec",
@@ -41,6 +41,32 @@ const bars = [
     unit: 'times',
   },
   {
+    text: '500 MB as a stream of bytes at least as fast as child_process.spawn on Node, 0.8 times on Bun',
+    value: ({ stream }, runtime) =>
+      (stream['child_process.spawn, bytes'].ms / stream['nacre, bytes'].ms) * (runtime === 'Bun' ? 1.25 : 1),
+    holds: (value) => value >= 1,
+    unit: 'times what is asked',
+  },
+  {
+    text: 'with at most 64 MB more memory, whatever the size',
+    value: ({ stream }) => stream['nacre, bytes'].growth / 1e6,
+    holds: (value) => value <= 64,
+    unit: 'MB',
+  },
+  {
+    text: 'the first byte of `echo hi`, many in a row, at least 5 times sooner than from child_process.spawn',
+    value: ({ 'first-byte': results }) =>
+      results['']['child_process.spawn'].median / results[''].nacre.median,
+    holds: (value) => value >= 5,
+    unit: 'times',
+  },
+  {
+    text: 'a million short lines, at least 1.5 million a second',
+    value: ({ lines }) => lines.nacre.perSecond / 1e6,
+    holds: (value) => value >= 1.5,
+    unit: 'million',
+  },
+  {
     text: 'start of a session at most 4 ms',
     value: ({ start }) => start[''].nacre.median,
     holds: (value) => value <= 4,
@@ -69,6 +95,61 @@ const bars = [
     unit: 'more',
   },
   {
+    text: 'pid of a background process within 1.2 ms',
+    value: ({ background }) => slowest(background, 'pid'),
+    holds: (value) => value <= 1.2,
+    unit: 'ms',
+  },
+  {
+    text: 'and its first output within 2 ms, both also while a command runs',
+    value: ({ background }) => slowest(background, 'output'),
+    holds: (value) => value <= 2,
+    unit: 'ms',
+  },
+  {
+    text: '200 background processes, a line a second each: less than 2 % of a core in the host',
+    value: ({ alive }) => alive[''].share * 100,
+    holds: (value) => value < 2,
+    unit: '%',
+  },
+  {
+    text: 'all killed within 100 ms',
+    value: ({ alive }) => alive[''].kill,
+    holds: (value) => value < 100,
+    unit: 'ms',
+  },
+  {
+    text: 'and none left',
+    value: ({ alive }) => alive[''].left,
+    holds: (value) => value === 0,
+    unit: 'left',
+  },
+  {
+    text: 'a tree of 20 processes killed within 10 ms',
+    value: ({ kill }) => kill['with control groups'].median,
+    holds: (value) => value < 10,
+    unit: 'ms',
+  },
+  {
+    text: 'without control groups within 50 ms',
+    value: ({ kill }) => kill.without.median,
+    holds: (value) => value < 50,
+    unit: 'ms',
+  },
+  {
+    text: 'and no survivors, either way',
+    value: ({ kill }) => Object.values(kill).reduce((sum, result) => sum + (result?.survivors ?? 0), 0),
+    holds: (value) => value === 0,
+    unit: 'survivors',
+  },
+  {
+    text: '64 programs at once in 16 sessions at least 1.5 times as fast as child_process.exec',
+    value: ({ sessions }) =>
+      Math.min(...Object.values(sessions).map((peers) => peers[peer].median / peers.nacre.median)),
+    holds: (value) => value >= 1.5,
+    unit: 'times',
+  },
+  {
     text: 'the event loop never stalled for more than 5 ms',
     value: ({ stall }) =>
       Math.max(
@@ -81,15 +162,20 @@ const bars = [
   },
 ]
 
+/** The highest median of all cases. */
+function slowest(cases, what) {
+  return Math.max(...Object.values(cases).map((summaries) => summaries[what].median))
+}
+
 function ratio({ inARow }) {
   return inARow[peer].median / inARow.nacre.median
 }
 
 /** Every bar against the results of one runtime; `value` is undefined when the row was not run. */
-export function judge(results) {
+export function judge([runtime, results]) {
   return bars.map(({ text, value, holds, unit }) => {
     try {
-      const found = value(results)
+      const found = value(results, runtime)
       return { text, unit, value: found, holds: holds(found) }
     } catch {
       return { text, unit, value: undefined, holds: false }

@@ -38,6 +38,13 @@ export function descendants(pid) {
   return found
 }
 
+/** The processes with this text in their arguments, which stand apart by NUL. Zombies have no arguments. */
+export function carrying(text) {
+  return readdirSync('/proc')
+    .filter((name) => /^[0-9]+$/.test(name) && read(`/proc/${name}/cmdline`).includes(text))
+    .map(Number)
+}
+
 /** Bytes of memory that belong to one process alone. */
 export function privateMemory(pid) {
   const text = read(`/proc/${pid}/smaps_rollup`)

@@ -6,7 +6,7 @@ import { digits, table } from './text.mjs'
 
 /** The bars of all runtimes in one table. */
 export function barTable(byRuntime) {
-  const judged = Object.values(byRuntime).map(judge)
+  const judged = Object.entries(byRuntime).map(judge)
   const cell = ({ value, unit, holds }) =>
     value === undefined ? '-' : `${digits(value)} ${unit}: ${holds ? 'yes' : '**no**'}`
   return table(

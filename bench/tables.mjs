@@ -1,7 +1,23 @@
 /** The table of each row, by its id. */
 import { digits, megabytes, table } from './text.mjs'
 
-export const tables = { latency, capture, start: byName, idle, exit, endurance, parallel: byName, stall }
+export const tables = {
+  latency,
+  capture,
+  stream,
+  'first-byte': byName,
+  lines,
+  start: byName,
+  idle,
+  exit,
+  endurance,
+  background,
+  alive,
+  kill,
+  parallel: byName,
+  sessions,
+  stall,
+}
 
 function latency(results) {
   const lines = Object.entries(results).flatMap(([host, commands]) =>
@@ -48,6 +64,20 @@ function capture(results) {
   )
 }
 
+function stream(results) {
+  return table(
+    ['by', 'ms', 'MB more at the peak'],
+    Object.entries(results).map(([name, { ms, growth }]) => [name, digits(ms), megabytes(growth)]),
+  )
+}
+
+function lines(results) {
+  return table(
+    ['by', 'ms', 'million lines a second'],
+    Object.entries(results).map(([name, { ms, perSecond }]) => [name, digits(ms), digits(perSecond / 1e6)]),
+  )
+}
+
 function idle({ '': { processes, bytes } }) {
   const lines = processes.map(({ program, bytes }) => [program, megabytes(bytes)])
   return table(['process', 'private MB'], [...lines, ['together', megabytes(bytes)]])
@@ -75,6 +105,57 @@ function endurance({ '': { commands, before, after } }) {
       ['RSS of the host in MB', megabytes(before.rss), megabytes(after.rss)],
       ...lines.map(([key, name]) => [name, digits(before[key]), digits(after[key])]),
     ],
+  )
+}
+
+function background(results) {
+  const names = { pid: 'pid', output: 'first output' }
+  return table(
+    ['session', 'until', 'median ms', 'p99 ms', 'min ms'],
+    Object.entries(results).flatMap(([session, summaries]) =>
+      Object.entries(names).map(([key, name]) => {
+        const { median, p99, min } = summaries[key]
+        return [session, name, digits(median), digits(p99), digits(min)]
+      }),
+    ),
+  )
+}
+
+function alive({ '': { started, lines, passed, used, share, kill, left } }) {
+  return table(
+    ['200 processes', 'value'],
+    [
+      ['start of all, ms', digits(started)],
+      [`lines in ${digits(passed / 1000)} s`, digits(lines)],
+      ['processor time of the host in that time, ms', digits(used)],
+      ['share of one core, %', digits(share * 100)],
+      ['kill of all, ms', digits(kill)],
+      ['left', digits(left)],
+    ],
+  )
+}
+
+function kill(results) {
+  const measured = Object.entries(results).filter(([, result]) => result !== null)
+  return table(
+    ['containment', 'runs', 'median ms', 'p99 ms', 'min ms', 'survivors'],
+    measured.map(([name, { runs, median, p99, min, survivors }]) => [
+      name,
+      ...[runs, median, p99, min, survivors].map(digits),
+    ]),
+  )
+}
+
+function sessions(results) {
+  return table(
+    ['command', 'by', 'median ms', 'p99 ms', 'min ms', 'to nacre'],
+    Object.entries(results).flatMap(([command, peers]) =>
+      Object.entries(peers).map(([name, summary]) => [
+        `\`${command}\``,
+        name,
+        ...times(summary, peers.nacre),
+      ]),
+    ),
   )
 }
 

@@ -1,11 +1,34 @@
 /** The rows by id, in the order of the report. */
+import * as alive from './alive.mjs'
+import * as background from './background.mjs'
 import * as capture from './capture.mjs'
 import * as endurance from './endurance.mjs'
 import * as exit from './exit.mjs'
+import * as firstByte from './first-byte.mjs'
 import * as idle from './idle.mjs'
+import * as kill from './kill.mjs'
 import * as latency from './latency.mjs'
+import * as lines from './lines.mjs'
 import * as parallel from './parallel.mjs'
+import * as sessions from './sessions.mjs'
 import * as stall from './stall.mjs'
 import * as start from './start.mjs'
+import * as stream from './stream.mjs'
 
-export const rows = { latency, capture, start, idle, exit, endurance, parallel, stall }
+export const rows = {
+  latency,
+  capture,
+  stream,
+  'first-byte': firstByte,
+  lines,
+  start,
+  idle,
+  exit,
+  endurance,
+  background,
+  alive,
+  kill,
+  parallel,
+  sessions,
+  stall,
+}

@@ -1,0 +1,53 @@
+/**
+ * 200 background processes that write a line a second: what they cost the host, by its own processor time, all threads
+ * together; then how long it takes to kill them all, and whether one is left.
+ *
+ * They start no programs themselves: the seconds are timeouts of a read from a pipe into which nobody writes.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Sandbox } from 'nacre'
+import { carrying } from '../processes.mjs'
+import { time } from '../stats.mjs'
+
+export const title = '200 background processes, a line a second each'
+export const variants = ['']
+const COUNT = 200
+const SCRIPT = 'exec {never}<> <(:); while :; do echo "a line of $$"; read -rt 1 -u $never; done'
+
+export async function measure(_variant, { quick }) {
+  const sandbox = new Sandbox()
+  const mark = `alive-${process.pid}`
+  const start = () => sandbox.startProcess(['bash', '-c', SCRIPT, mark])
+  await sandbox.exec('true')
+  const begun = performance.now()
+  const processes = await Promise.all(Array.from({ length: COUNT }, start))
+  const started = performance.now() - begun
+  await sleep(1500)
+  const written = await countLines(processes)
+  const use = await hostUse(quick ? 2000 : 5000)
+  const lines = (await countLines(processes)) - written
+  if (lines < COUNT * (quick ? 1 : 4)) throw new Error(`only ${lines} lines came`)
+  let killed = 0
+  const kill = await time(async () => {
+    killed = await sandbox.killAllProcesses()
+  })
+  const left = carrying(mark).length
+  await sandbox.destroy()
+  if (killed !== COUNT) throw new Error(`${killed} processes were killed`)
+  return { started, lines, ...use, kill, left }
+}
+
+/** Processor time of this process over so many ms, and its share of one core. */
+async function hostUse(ms) {
+  const begun = performance.now()
+  const before = process.cpuUsage()
+  await sleep(ms)
+  const { user, system } = process.cpuUsage(before)
+  const passed = performance.now() - begun
+  return { passed, used: (user + system) / 1000, share: (user + system) / 1000 / passed }
+}
+
+async function countLines(processes) {
+  const logs = await Promise.all(processes.map((process) => process.getLogs()))
+  return logs.reduce((sum, { stdout }) => sum + stdout.split('\n').length - 1, 0)
+}
