@@ -31,6 +31,12 @@ export interface Expectations {
   destroys?: boolean
 }
 
+/**
+ * How often a test is run when the event loop stood still: a stall of ours comes every time. One that does not is the
+ * machine's (a collection of the test's garbage, a page read from a slow disk, a virtual processor that was taken away).
+ */
+const ATTEMPTS = 3
+
 let sandboxes = 0
 
 /** Runs a test with a sandbox of its own and checks the invariants after it. */
@@ -39,11 +45,22 @@ export async function withSandbox(
   expectations: Expectations = {},
 ): Promise<void> {
   await warmUp()
+  let stall = Number.POSITIVE_INFINITY
+  for (let attempt = 1; attempt <= ATTEMPTS && stall >= MAX_STALL_MS; attempt++)
+    stall = await attemptIn(test, expectations)
+  expect(stall).toBeLessThan(MAX_STALL_MS)
+}
+
+/** Runs the test once and gives the longest stall in ms. */
+async function attemptIn(
+  test: (workplace: Workplace) => Promise<void>,
+  expectations: Expectations,
+): Promise<number> {
   sandboxes++
   const tag = `nacre-test-${process.pid}-${sandboxes}`
   const base = mkdtempSync(path.join(os.tmpdir(), `${tag}-`))
   try {
-    await check(test, expectations, tag, base)
+    return await check(test, expectations, tag, base)
   } finally {
     rmSync(base, { recursive: true, force: true })
   }
@@ -54,7 +71,7 @@ async function check(
   { options, mayStall = false, destroys = false }: Expectations,
   tag: string,
   base: string,
-): Promise<void> {
+): Promise<number> {
   const directory = path.join(base, 'work')
   const stateDir = path.join(base, 'state')
   // Another user may have to go through it.
@@ -81,7 +98,7 @@ async function check(
   }
   await expectNothingLeft(tag, belongings, before)
   expect(listFiles(stateDir)).toEqual([])
-  if (!mayStall) expect(stall).toBeLessThan(MAX_STALL_MS)
+  return mayStall ? 0 : stall
 }
 
 async function echo(sandbox: Sandbox): Promise<string> {
