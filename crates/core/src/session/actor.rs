@@ -4,6 +4,7 @@ use super::own_texts::ShellLost;
 use super::processes::no_fork;
 use super::recovery::MOST_ATTEMPTS;
 use super::shell::{Phase, Shell};
+use super::spinning::Pace;
 use super::{Config, EnvChange, Message};
 use crate::error::{Code, Error};
 use crate::exec::{ExecRequest, Outcome};
@@ -47,6 +48,7 @@ pub(super) struct Session {
     pub(super) death_told: bool,
     /// The last command took a fraction of a millisecond.
     pub(super) quick: bool,
+    pub(super) pace: Pace,
     pub(super) closing: Option<(Duration, oneshot::Sender<()>)>,
     pub(super) ladders: u64,
     pub(super) groups_made: u64,
@@ -67,6 +69,7 @@ impl Session {
             restarted: false,
             death_told: false,
             quick: false,
+            pace: Pace::default(),
             closing: None,
             ladders: 0,
             groups_made: 0,
@@ -80,6 +83,10 @@ impl Session {
         while self.closing.is_none() {
             if let Some(job) = self.queue.pop_front() {
                 self.perform(job).await;
+                continue;
+            }
+            if let Some(message) = self.pace.look(|| self.mailbox.try_recv().ok()) {
+                self.take(message, None);
                 continue;
             }
             self.mend().await;

@@ -58,6 +58,7 @@ impl Session {
     /// is sent to nobody. It must not be blamed for a death that it had no part in, so it is taken back and run by the
     /// shell that comes next.
     pub(super) async fn exec(&mut self, mut request: ExecRequest) {
+        self.pace.answered();
         let text = text_of(&request.command);
         let mut attempts = 0;
         let (scope, result) = loop {
@@ -73,6 +74,7 @@ impl Session {
             }
         };
         request.sink.finished(result);
+        self.pace.told();
         self.leave_scope(scope).await;
         if let Some(shell) = self.shell.as_mut().filter(|_| self.closing.is_none()) {
             shell.get_ready().await;
@@ -157,8 +159,8 @@ impl Session {
             repeatable,
         };
         let running = Running::begin();
-        if let Some(shell) = &self.shell {
-            spinning::look(shell.driver.as_ref(), self.quick && request.live.is_none());
+        if let Some(shell) = &mut self.shell {
+            spinning::look(shell, self.quick && request.live.is_none());
         }
         let end = self.watch(&mut run, request, &mut capture).await;
         drop(running);

@@ -145,6 +145,14 @@ impl Shell {
         }
     }
 
+    /// Whether something has happened that [`Shell::next`] gives at once. Looks at what the shell tells, without waiting.
+    pub fn poll(&mut self) -> bool {
+        if self.driver.has_told() {
+            self.read_control(0);
+        }
+        !self.pending.is_empty()
+    }
+
     fn read_control(&mut self, source: usize) {
         let events = self.driver.events().unwrap_or_default();
         self.pending.extend(events.into_iter().map(Happening::Shell));
