@@ -62,6 +62,11 @@ pub enum Order {
         pid: Pid,
         /// The value of [`crate::tree::MARK`] in its environment.
         mark: String,
+    },
+    /// Puts a background process under its limits. Answered by [`Report::Limited`].
+    Limit {
+        /// Which process.
+        key: u64,
         /// What it may use.
         limits: Limits,
     },
@@ -138,6 +143,11 @@ pub enum Report {
         identity: Option<Identity>,
         /// Its control group, when groups are used.
         group: Option<String>,
+    },
+    /// Answer to [`Order::Limit`].
+    Limited {
+        /// From the order.
+        key: u64,
         /// Why its limits are not in force.
         problem: Option<String>,
     },

@@ -40,7 +40,13 @@ pub fn run(mut family: Family, setting: Setting, arguments: &Arguments) -> ! {
                 }
             }
         }
+        // Only those that something has happened to: each look reads a part of /proc.
+        let mut ended = wake.ladders.into_iter();
         ladders.retain_mut(|ladder| {
+            let ended = ended.next().unwrap_or(false);
+            if !ended && !ladder.next_look().is_zero() {
+                return true;
+            }
             let Some(outcome) = ladder.step(&mut family) else { return true };
             let (id, escalated) = (ladder.id(), outcome.escalated);
             let report = if ladder.is_foreground() {
@@ -101,14 +107,17 @@ fn obey(order: Order, family: &mut Family, ladders: &mut Vec<Ladder>, setting: &
             };
             tell(setting, &report);
         }
-        Order::Adopt { key, pid, mark, limits } => {
+        Order::Adopt { key, pid, mark } => {
             let adopted = family.processes.adopt(family.own(), key, pid, mark);
             let (identity, group) = adopted.map_or((None, None), |(identity, group)| (Some(identity), group));
-            let problem = family.limit(key, &limits).err();
-            tell(setting, &Report::Adopted { key, identity, group, problem });
+            tell(setting, &Report::Adopted { key, identity, group });
             if let Some(standby) = family.place_standby() {
                 tell(setting, &Report::StandbyPlaced { standby });
             }
+        }
+        Order::Limit { key, limits } => {
+            let problem = family.limit(key, &limits).err();
+            tell(setting, &Report::Limited { key, problem });
         }
         Order::KillProcess { id, key, signal, grace_ms } => {
             family.processes.about_to_ask(Some(key));
@@ -124,6 +133,8 @@ struct Wake {
     order: bool,
     children: bool,
     host_gone: bool,
+    /// For each ladder: one of the processes it watches has ended.
+    ladders: Vec<bool>,
 }
 
 fn wait(setting: &Setting, ladders: &[Ladder]) -> Wake {
@@ -142,10 +153,18 @@ fn wait(setting: &Setting, ladders: &[Ladder]) -> Wake {
         .min()
         .map_or(PollTimeout::NONE, |longest| PollTimeout::from((longest.as_millis() + 1).min(60_000) as u16));
     if poll(&mut fds, timeout).is_err() {
-        return Wake { order: false, children: true, host_gone: false };
+        return Wake { order: false, children: true, host_gone: false, ladders: Vec::new() };
     }
     let any = |fd: &PollFd| fd.any().unwrap_or(false);
-    Wake { order: any(&fds[0]), children: any(&fds[1]), host_gone: setting.host.is_some() && fixed > 2 && any(&fds[2]) }
+    let mut watched = fds[fixed..].iter();
+    let ladders =
+        ladders.iter().map(|ladder| watched.by_ref().take(ladder.watched().len()).filter(|fd| any(fd)).count() > 0);
+    Wake {
+        order: any(&fds[0]),
+        children: any(&fds[1]),
+        host_gone: setting.host.is_some() && fixed > 2 && any(&fds[2]),
+        ladders: ladders.collect(),
+    }
 }
 
 /// Reaps everything that has ended, and tells of those that the host knows; orphans nobody asked about are simply gone.

@@ -43,6 +43,8 @@ pub struct Ladder {
     unsure: bool,
     /// The control group that was killed as a whole.
     doomed: Option<Group>,
+    /// When to look again, although no watched process has ended.
+    look_at: Instant,
 }
 
 /// How often to look for what may still be started.
@@ -82,6 +84,7 @@ impl Ladder {
             blind: false,
             unsure: false,
             doomed: None,
+            look_at: Instant::now(),
         };
         ladder.send(family, |_| true);
         ladder
@@ -100,11 +103,13 @@ impl Ladder {
     /// The shell starts nothing more for the command.
     pub fn settle(&mut self) {
         self.settled = true;
+        self.look_at = Instant::now();
     }
 
     /// The grace time is over.
     pub fn insist(&mut self) {
         self.deadline = self.deadline.min(Instant::now());
+        self.look_at = Instant::now();
     }
 
     /// Looks again. `Some` when nobody is left.
@@ -121,12 +126,17 @@ impl Ladder {
         let last_words = matches!(self.plan.target, Target::Foreground { last_words: true, .. });
         let spares_new = last_words && !self.settled && !self.killing;
         self.send(family, |parent| !spares_new || Some(parent) != shell);
+        self.look_at = Instant::now() + self.pause();
         let over = self.settled && self.nobody_left(family);
         over.then_some(Outcome { found: self.found, escalated: self.killing })
     }
 
-    /// When to look again although no watched process has ended.
+    /// How long until it has to look again although no watched process has ended.
     pub fn next_look(&self) -> Duration {
+        self.look_at.saturating_duration_since(Instant::now())
+    }
+
+    fn pause(&self) -> Duration {
         let until_deadline = self.deadline.saturating_duration_since(Instant::now());
         if self.killing {
             Duration::from_millis(1)

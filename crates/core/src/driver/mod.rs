@@ -98,7 +98,7 @@ pub enum Event {
         /// Its process.
         pid: Pid,
     },
-    /// A background process is there and waits for [`Driver::permit_birth`].
+    /// A background process is there and waits for [`Driver::begin_process`] or [`Driver::permit_terminal`].
     Born {
         /// From [`Birth::key`].
         key: u64,
@@ -111,7 +111,7 @@ pub enum Event {
         /// From [`Birth::key`].
         key: u64,
     },
-    /// A background process was not born: a statement of its scope has failed.
+    /// A background process ends, or was not born, because a statement of its scope has failed.
     Stillborn {
         /// From [`Birth::key`].
         key: u64,
@@ -206,18 +206,23 @@ pub trait Driver: Send {
     /// Text that turns such a fork into a shell of its own: it saves its state ([`Event::Saved`]) and is replaced.
     fn renew(&self) -> Vec<u8>;
 
-    /// Makes the snapshot start a background process. One at a time. Answered by [`Event::Born`] or [`Event::Stillborn`],
-    /// or by the death of the snapshot. Once permitted, it must have begun ([`Event::Begun`]) or ended before the next.
-    fn begin_birth(&mut self, birth: Birth<'_>, stdin: Stdin<'_>) -> io::Result<Streams>;
+    /// Makes the snapshot fork the next background process, which then waits for [`Driver::begin_process`]. One at a time.
+    /// Answered by [`Event::Born`], or by the death of the snapshot.
+    fn bear(&mut self, key: u64) -> io::Result<()>;
 
-    /// The same for a process that gets the terminal at `terminal` instead of streams.
-    fn begin_terminal_birth(&mut self, birth: Birth<'_>, terminal: &Path) -> io::Result<()>;
+    /// Gives the process that was born its scope, its text and its streams. Answered by [`Event::Begun`] or
+    /// [`Event::Stillborn`], or by its end; not before that may the next one be born.
+    fn begin_process(&mut self, birth: Birth<'_>, stdin: Stdin<'_>) -> io::Result<Streams>;
 
-    /// The process that was born may run.
-    fn permit_birth(&mut self) -> io::Result<()>;
+    /// Lets go of the process's streams in this process. Once per [`Driver::begin_process`], after its answer.
+    fn release_process(&mut self);
 
-    /// Lets go of the process's streams in this process. Once per [`Driver::begin_birth`], after its answer.
-    fn release_birth(&mut self);
+    /// Makes the snapshot fork a process that gets the terminal at `terminal` instead of streams. Answered by
+    /// [`Event::Born`] or [`Event::Stillborn`], or by the death of the snapshot.
+    fn bear_terminal(&mut self, birth: Birth<'_>, terminal: &Path) -> io::Result<()>;
+
+    /// The process with a terminal that was born may run. Answered by [`Event::Begun`], or by its end.
+    fn permit_terminal(&mut self) -> io::Result<()>;
 
     /// Wakes the snapshot after the shell has died; it saves its state next ([`Event::Saved`]).
     fn take_over(&mut self) -> io::Result<()>;

@@ -90,7 +90,7 @@ impl Session {
                 break;
             }
         }
-        shell.processes.hold();
+        shell.with_processes(|processes, with| processes.hold(with));
         let before = shell.standby;
         let text = shell.driver.snapshot(shell.pid);
         let kill_at = begun + INTERNAL_LIMIT;

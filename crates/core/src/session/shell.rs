@@ -138,6 +138,10 @@ impl Shell {
                 biased;
                 source = readable(&self.control) => self.read_control(source),
                 report = self.supervisor.report(), if self.phase != Phase::Gone => {
+                    if matches!(report, Some(Report::ProcessEnded { .. })) {
+                        // It may have said why on a channel that is slower.
+                        self.read_control(1);
+                    }
                     self.pending.push_back(report.map_or(Happening::SupervisorGone, Happening::Supervisor));
                 }
                 source = readable(&self.base) => self.read_base(source),
@@ -174,7 +178,7 @@ impl Shell {
             self.snapshotting = false;
             self.base_output[1].clear();
             self.give_up_forking();
-        } else if fork_failed && !self.processes.is_idle() {
+        } else if fork_failed {
             self.with_processes(|processes, with| processes.fork_failed(with));
         }
         let kept = &mut self.base_output[source];
@@ -308,8 +312,8 @@ impl Shell {
     /// When the supervisor is dead: the standby, if it lives, and who could still interfere with it, which are those that
     /// the supervisor should have killed, and the shell, which dies a moment after it.
     pub fn bereaved(&self) -> (Option<Identity>, Vec<Identity>) {
-        let others = self.retired.iter().copied().chain([self.pid]);
-        (self.standby.and_then(|pid| self.find(pid)), others.filter_map(|pid| self.find(pid)).collect())
+        let others = self.retired.iter().copied().chain([self.pid]).filter_map(|pid| self.find(pid));
+        (self.standby.and_then(|pid| self.find(pid)), others.chain(self.processes.waiting()).collect())
     }
 
     /// What the shell has printed outside of commands since the last call.

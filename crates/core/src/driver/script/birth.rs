@@ -1,42 +1,42 @@
-//! How a background process is born: a fork of the standby, in a process group of its own, that waits for permission.
+//! How a background process is born: a fork of the standby, in a process group of its own, that waits for its text.
 
 use super::quote::quote_str;
 use super::text::{self, OWN_PID, Paths};
 use super::transport::{Pipe, Side, Text};
 use crate::driver::Birth;
 
-/// What the standby does to start a process. One line, and `eval` all the way, so that messages say `bash: line 1:` as in
-/// a command of the foreground.
+/// What the standby does to make the fork that becomes the next process. One line, and `eval` all the way, so that
+/// messages say `bash: line 1:` as in a command of the foreground.
 ///
 /// The fork is twice removed: when the one in between has ended the supervisor is its parent, and the end of the process
-/// is the kernel's to tell, whatever happens to the standby. It tells its pid and waits until the supervisor has taken
-/// note of it; only then does anything of the user's run. Before that does, it tells that it has taken its text: the next
-/// process finds its own in the same place. Job control is on around the fork for the reasons given in
-/// [`super::text::standby`].
+/// is the kernel's to tell, whatever happens to the standby. It tells its pid and waits until it is wanted; only then does
+/// anything of the user's run. It takes its streams, its scope and its text from places that are the same for every
+/// process, so it tells when it has done so: the next process finds its own there. Job control is on around the fork for
+/// the reasons given in [`super::text::standby`].
 ///
 /// The traps make a process that is asked to end wait for its present child and give that child's status, instead of
 /// dying at once and leaving a program that ends gracefully without anybody to tell its exit code. A command that sets a
 /// trap of its own replaces them.
-pub fn errand(paths: &Paths<'_>, birth: &Birth<'_>, flags: &str, aliases_on: bool) -> String {
+pub fn errand(paths: &Paths<'_>, key: u64, flags: &str, aliases_on: bool) -> String {
     let (monitor, traced) = (flags.contains('m'), flags.contains(['x', 'v']));
     let off = if monitor { "" } else { "\\builtin set +m;" };
     // A shell that traces or echoes would do so with the engine's own words too.
     let (quiet, tracing) =
         if traced { ("{ \\builtin set +xv; } 2>/dev/null;", restore_tracing(flags)) } else { ("", "") };
-    let told = paths.pipe(Pipe::StandbyControl);
-    let key = birth.key;
     let begun = format!("{}{tracing}", begun(paths, key));
-    let scope = format!("\\builtin eval -- \"$(<{})\" 2>/dev/null;", paths.text(Text::ProcessScope));
     format!(
-        "( \\builtin set -m;( {quiet}{off}\\builtin trap '\\builtin exit' TERM INT HUP QUIT;{scope}\
-         \\builtin printf '\\1B\\0%s\\0%s\\0\\0\\2\\n' {key} \"{OWN_PID}\" >|{told};{aliases}\
-         \\builtin read -r _ <{begin} && \\builtin eval -- {begun}\"$(<{process})\" ) {streams} & )",
-        scope = if birth.scope.is_empty() { "" } else { &scope },
+        "( \\builtin set -m;( {quiet}{off}\\builtin trap '\\builtin exit' TERM INT HUP QUIT;\
+         \\builtin printf '\\1B\\0%s\\0%s\\0\\0\\2\\n' {key} \"{OWN_PID}\" >|{told};\
+         \\builtin read -r _ <{begin} || \\builtin exit;\
+         {{ \\builtin eval -- \"$(<{scope})\" 2>/dev/null;{aliases}\\builtin eval -- {begun}\"$(<{process})\"; }} {streams} ) {base} & )",
         aliases = text::aliases(aliases_on),
-        begun = quote_str(&begun),
+        base = paths.base(),
         begin = paths.pipe(Pipe::Begin),
+        begun = quote_str(&begun),
         process = paths.text(Text::ProcessCommand),
+        scope = paths.text(Text::ProcessScope),
         streams = paths.streams(Side::Background),
+        told = paths.pipe(Pipe::StandbyControl),
     )
 }
 
@@ -54,7 +54,7 @@ fn restore_tracing(flags: &str) -> &'static str {
     }
 }
 
-/// What is set up in the fork before it is born. The first statement that fails keeps it from being born, and is told.
+/// What is set up before a process's text runs. The first statement that fails ends it, and is told.
 pub fn scope(paths: &Paths<'_>, birth: &Birth<'_>) -> Vec<u8> {
     let mut text = Vec::new();
     for (index, statement) in birth.scope.iter().enumerate() {

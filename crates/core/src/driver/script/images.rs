@@ -45,7 +45,7 @@ impl ScriptDriver {
         // A fork of a shell without job control ignores these two. Here Ctrl-C and Ctrl-\ are to work.
         init.extend_from_slice(b"\\builtin trap - INT QUIT\n\\builtin set -m\n");
         self.transport.store(Text::ProcessInit, &init)?;
-        self.send_token(Pipe::Begin)
+        self.send_token(Pipe::TerminalBegin)
     }
 
     /// Turns the dump into the text that the next shell starts with.

@@ -135,7 +135,7 @@ impl ScriptDriver {
 
     /// Tokens of a shell that died before it took them.
     fn drain_tokens(&self) {
-        for pipe in [Pipe::Token, Pipe::Resume, Pipe::StandbyToken, Pipe::Begin] {
+        for pipe in [Pipe::Token, Pipe::Resume, Pipe::StandbyToken, Pipe::Begin, Pipe::TerminalBegin] {
             drain(self.transport.pipe(pipe));
         }
     }
@@ -324,19 +324,27 @@ impl Driver for ScriptDriver {
         text::renew(&self.paths()).into_bytes()
     }
 
-    fn begin_birth(&mut self, birth: Birth<'_>, stdin: Stdin<'_>) -> io::Result<Streams> {
+    fn bear(&mut self, key: u64) -> io::Result<()> {
+        let errand = birth::errand(&self.paths(), key, &self.flags, self.standby_aliases);
+        self.transport.store(Text::Errand, errand.as_bytes())?;
+        self.send_token(Pipe::StandbyToken)
+    }
+
+    fn begin_process(&mut self, birth: Birth<'_>, stdin: Stdin<'_>) -> io::Result<Streams> {
         drain(self.transport.pipe(Pipe::Begin));
         self.transport.store(Text::ProcessScope, &birth::scope(&self.paths(), &birth))?;
         self.transport.store(Text::ProcessCommand, birth.text)?;
-        self.transport
-            .store(Text::Errand, birth::errand(&self.paths(), &birth, &self.flags, self.standby_aliases).as_bytes())?;
         let streams = self.transport.open_streams(Side::Background, stdin)?;
-        self.send_token(Pipe::StandbyToken)?;
+        self.send_token(Pipe::Begin)?;
         Ok(streams)
     }
 
-    fn begin_terminal_birth(&mut self, birth: Birth<'_>, path: &Path) -> io::Result<()> {
-        drain(self.transport.pipe(Pipe::Begin));
+    fn release_process(&mut self) {
+        self.transport.close_streams(Side::Background);
+    }
+
+    fn bear_terminal(&mut self, birth: Birth<'_>, path: &Path) -> io::Result<()> {
+        drain(self.transport.pipe(Pipe::TerminalBegin));
         self.transport.store(Text::ProcessScope, &birth::scope(&self.paths(), &birth))?;
         self.transport.store(Text::ProcessCommand, birth.text)?;
         let wanted = terminal::Wanted { birth: &birth, path, origin: &self.origin };
@@ -345,12 +353,8 @@ impl Driver for ScriptDriver {
         self.send_token(Pipe::StandbyToken)
     }
 
-    fn permit_birth(&mut self) -> io::Result<()> {
-        self.send_token(Pipe::Begin)
-    }
-
-    fn release_birth(&mut self) {
-        self.transport.close_streams(Side::Background);
+    fn permit_terminal(&mut self) -> io::Result<()> {
+        self.send_token(Pipe::TerminalBegin)
     }
 
     fn take_over(&mut self) -> io::Result<()> {

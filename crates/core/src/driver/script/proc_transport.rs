@@ -20,7 +20,7 @@ pub struct ProcTransport {
 }
 
 impl ProcTransport {
-    /// Opens everything: 27 descriptors.
+    /// Opens everything: 28 descriptors.
     pub fn open() -> io::Result<Self> {
         let null: OwnedFd = File::options().read(true).write(true).open("/dev/null")?.into();
         Ok(Self {

@@ -27,7 +27,7 @@ pub struct Wanted<'a> {
 pub fn errand(paths: &Paths<'_>, wanted: &Wanted<'_>, flags: &str, aliases_on: bool) -> String {
     let quiet = if flags.contains(['x', 'v']) { "{ \\builtin set +xv; } 2>/dev/null;" } else { "" };
     let scope = format!("\\builtin eval -- \"$(<{})\" 2>/dev/null;", paths.text(Text::ProcessScope));
-    let (told, begin) = (paths.pipe(Pipe::StandbyControl), paths.pipe(Pipe::Begin));
+    let (told, begin) = (paths.pipe(Pipe::StandbyControl), paths.pipe(Pipe::TerminalBegin));
     let key = wanted.birth.key;
     let turn = format!(
         "{aliases}\n{save}\\builtin printf '\\1D\\0%s\\0\\0\\0\\2\\n' {key} >|{told}\n\\builtin read -r _ <{begin} && {replace}",

@@ -21,8 +21,10 @@ pub enum Pipe {
     Resume,
     /// One byte makes the standby take over.
     StandbyToken,
-    /// One byte lets a background process that has been taken note of begin.
+    /// One byte lets the fork that waits become a background process.
     Begin,
+    /// The same for one with a terminal, beside which a fork can be waiting.
+    TerminalBegin,
     /// What the shell tells.
     Control,
     /// What standbys and background processes that are being born tell. Apart from `Control` because they write at the same time as the shell.
@@ -83,11 +85,12 @@ pub enum Stream {
 }
 
 /// Every pipe, in the order of the enumeration.
-pub const PIPES: [(Pipe, &str); 8] = [
+pub const PIPES: [(Pipe, &str); 9] = [
     (Pipe::Token, "token"),
     (Pipe::Resume, "resume"),
     (Pipe::StandbyToken, "standby-token"),
     (Pipe::Begin, "begin"),
+    (Pipe::TerminalBegin, "terminal-begin"),
     (Pipe::Control, "control"),
     (Pipe::StandbyControl, "standby-control"),
     (Pipe::BaseOutput, "base-output"),
