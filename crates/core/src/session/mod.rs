@@ -6,8 +6,10 @@
 mod actor;
 mod effects;
 mod foreground;
+mod interrupting;
 mod isolation;
 mod killing;
+mod noting;
 mod outcome;
 mod own_texts;
 mod preparing;
@@ -18,6 +20,7 @@ mod scope;
 mod shell;
 mod spinning;
 mod stdin;
+mod watching;
 
 use crate::error::{Code, Error};
 use crate::exec::{ExecRequest, KillPolicy};

@@ -7,7 +7,7 @@ use nacre_containment::cgroup::Group;
 use nacre_containment::pid::{Identity, Pid};
 use nacre_containment::proc_table::{self, Stat};
 use nacre_containment::signal;
-use nacre_containment::wire::{Order, Report};
+use nacre_containment::wire::Report;
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -196,74 +196,6 @@ impl Shell {
         }
     }
 
-    fn note(&mut self, happening: &Happening) {
-        match happening {
-            Happening::Shell(Event::Ready { cwd, .. }) => {
-                self.phase = Phase::Ready;
-                self.cwd.clone_from(cwd);
-            }
-            Happening::Shell(Event::Ending { cwd, .. }) => {
-                self.phase = Phase::Ending;
-                self.saved = false;
-                self.stale = true;
-                self.outdated = true;
-                self.cwd.clone_from(cwd);
-            }
-            Happening::Shell(Event::Saved) => {
-                self.handed_over = false;
-                if self.phase == Phase::Gone {
-                    return;
-                }
-                self.phase = Phase::Ending;
-                self.saved = true;
-                if self.driver.resume().is_err() {
-                    self.supervisor.order(&Order::KillShell);
-                }
-            }
-            Happening::Shell(Event::Standby { pid }) => {
-                self.replace_standby(*pid);
-            }
-            // Known as the standby from here on: when the old shell has left, it is promoted like one. The order of the
-            // two channels does not matter: the old shell leaves only after this.
-            Happening::Shell(Event::Successor { pid }) => {
-                self.replace_standby(*pid);
-                self.handed_over = true;
-                if self.driver.dismiss().is_err() {
-                    self.supervisor.order(&Order::KillShell);
-                }
-            }
-            Happening::Supervisor(Report::ShellEnded { .. }) => {
-                self.died_saving = self.phase == Phase::Ending;
-                self.phase = Phase::Dead;
-            }
-            Happening::Supervisor(Report::StandbyEnded { standby }) if self.standby == Some(*standby) => {
-                self.standby = None;
-                self.stale = true;
-                self.outdated = true;
-            }
-            Happening::Supervisor(Report::Promoted { shell }) => {
-                self.standby = None;
-                self.stale = true;
-                self.outdated = true;
-                if let Some(shell) = shell {
-                    self.pid = *shell;
-                }
-            }
-            Happening::Supervisor(Report::Started { shell, group }) => {
-                // Not the phase: the shell may have told that it is ready before this came through the other channel.
-                self.pid = *shell;
-                self.group = group.as_ref().map(PathBuf::from);
-                self.stale = true;
-                self.outdated = true;
-            }
-            Happening::Supervisor(Report::Rotated { group }) => self.group = group.as_ref().map(PathBuf::from),
-            Happening::SupervisorGone => self.phase = Phase::Gone,
-            // The rest is for the running command or for the background processes.
-            Happening::Shell(Event::Born { .. } | Event::Begun { .. } | Event::Stillborn { .. })
-            | Happening::Supervisor(_) => {}
-        }
-    }
-
     /// Lends the parts of the shell that births need.
     pub fn with_processes<T>(&mut self, act: impl FnOnce(&mut Processes, &mut Midwives<'_>) -> T) -> T {
         let mut with = Midwives {
@@ -278,17 +210,8 @@ impl Shell {
         act(&mut self.processes, &mut with)
     }
 
-    /// The supervisor kills the one before.
-    fn replace_standby(&mut self, pid: Pid) {
-        let mut retired = std::mem::take(&mut self.retired);
-        retired.retain(|pid| self.find(*pid).is_some());
-        retired.extend(self.standby.replace(pid));
-        self.retired = retired;
-        self.supervisor.order(&Order::Standby { pid });
-    }
-
     /// A process of this session; a pid that belongs to somebody else by now finds nobody.
-    fn find(&self, pid: Pid) -> Option<Identity> {
+    pub(super) fn find(&self, pid: Pid) -> Option<Identity> {
         let session = self.supervisor.pid().raw();
         Stat::read(pid).filter(|stat| stat.session == session && stat.is_running()).map(|stat| stat.identity)
     }

@@ -7,9 +7,9 @@
 //! come last.
 
 use super::declaration::Declaration;
+use super::leaving::{DUMP_SECTIONS, Section};
 use super::quote::quote;
 use super::statements::{parse_traps, split_word, statements};
-use super::text::{DUMP_SECTIONS, Section};
 use super::traps::is_engines;
 
 /// Variables that bash maintains itself, and one of the engine's.

@@ -2,16 +2,16 @@
 
 use super::dump::{Dump, Remembered};
 use super::quote::quote;
-use super::text;
 use super::transport::{Pipe, Text};
 use super::{Arguments, ScriptDriver};
+use super::{leaving, text};
 use crate::driver::Driver;
 use std::io;
 
 impl ScriptDriver {
     pub(super) fn store_exit_text(&self) -> io::Result<()> {
         self.transport
-            .store(Text::Exit, &text::exit(&self.paths(), &self.origin.shell, self.traps.exit.as_deref(), self.kind))
+            .store(Text::Exit, &leaving::exit(&self.paths(), &self.origin.shell, self.traps.exit.as_deref(), self.kind))
     }
 
     pub(super) fn store_first_init(&self) -> io::Result<()> {

@@ -9,6 +9,7 @@ mod dump;
 mod fifo_transport;
 mod framing;
 mod images;
+mod leaving;
 mod mentions;
 mod observation;
 mod proc_transport;
@@ -24,6 +25,7 @@ mod traps;
 use super::{Birth, Driver, Event, Launch, Stdin, Streams, Suspicion};
 use crate::sys;
 use framing::Framing;
+use leaving::ExitKind;
 use nacre_containment::pid::Pid;
 use report::Parser;
 use std::ffi::OsString;
@@ -31,7 +33,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use text::{ExitKind, Paths};
+use text::Paths;
 use transport::{Pipe, Side, Text, Transport};
 use traps::Traps;
 
@@ -161,7 +163,7 @@ impl Driver for ScriptDriver {
             self.store_first_init()?;
         }
         self.store_exit_text()?;
-        self.transport.store(Text::StandbyExit, &text::standby_exit(&self.paths(), &self.origin.shell))?;
+        self.transport.store(Text::StandbyExit, &leaving::standby_exit(&self.paths(), &self.origin.shell))?;
         Ok(Launch {
             program: self.origin.shell.clone(),
             argv: text::argv(&self.paths()).map(OsString::from).to_vec(),
@@ -230,7 +232,7 @@ impl Driver for ScriptDriver {
         // When the text can not be stored the old one stays: the user's trap is then not run at exit.
         let (shell, kind) = (&self.origin.shell, self.kind);
         let store =
-            |traps: &Traps| drop(paths.0.store(Text::Exit, &text::exit(&paths, shell, traps.exit.as_deref(), kind)));
+            |traps: &Traps| drop(paths.0.store(Text::Exit, &leaving::exit(&paths, shell, traps.exit.as_deref(), kind)));
         self.traps.upkeep(&paths, store)
     }
 

@@ -6,6 +6,7 @@
 
 use super::Origin;
 use super::birth;
+use super::leaving;
 use super::quote::quote_str;
 use super::text::{self, OWN_PID, Paths};
 use super::transport::{Pipe, Text};
@@ -32,7 +33,7 @@ pub fn errand(paths: &Paths<'_>, wanted: &Wanted<'_>, flags: &str, aliases_on: b
     let turn = format!(
         "{aliases}\n{save}\\builtin printf '\\1D\\0%s\\0\\0\\0\\2\\n' {key} >|{told}\n\\builtin read -r _ <{begin} && {replace}",
         aliases = text::aliases(aliases_on),
-        save = text::save(paths, Text::ProcessDump),
+        save = leaving::save(paths, Text::ProcessDump),
         replace = replace(paths, wanted),
     );
     format!(

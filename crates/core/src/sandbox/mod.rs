@@ -1,68 +1,29 @@
 //! The sessions of one sandbox: made, found and ended by id.
 
+mod config;
+mod surroundings;
+
 use crate::capabilities::{self, Capabilities};
 use crate::error::{Code, Error};
 use crate::exec::ExecRequest;
-use crate::jobs::Launch;
-use crate::limits::{self, Enforcement, Limits};
-use crate::log::Log;
 use crate::process::{NewProcess, Process, Registry, StartRequest};
 use crate::process_log::ProcessLog;
 use crate::session::{Config as SessionConfig, EnvChange, Handle};
-use crate::user::{User, UserSpec};
+use crate::user::User;
 use std::collections::HashMap;
-use std::ffi::OsString;
 use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
+use surroundings::Enforced;
 use tokio::sync::oneshot;
+
+pub use config::{Config, NewSession};
+pub(crate) use surroundings::changed;
 
 /// The session that exists by itself.
 pub const DEFAULT_SESSION: &str = "default";
-
-/// What all sessions of a sandbox start from.
-#[derive(Clone, Debug)]
-pub struct Config {
-    /// Absolute.
-    pub cwd: PathBuf,
-    /// The whole environment.
-    pub env: Vec<(OsString, OsString)>,
-    /// Path of bash; otherwise the first on PATH.
-    pub shell: Option<PathBuf>,
-    /// Path of the supervisor executable.
-    pub supervisor: PathBuf,
-    /// `exit` ends the command only.
-    pub survive_exit: bool,
-    /// Directory for everything on disk.
-    pub state_dir: PathBuf,
-    /// Use FIFOs although `/proc/<pid>/fd` works.
-    pub force_fifo: bool,
-    /// Use no control groups although they work.
-    pub force_subreaper: bool,
-    /// What all of it together may use; descriptors: each process.
-    pub limits: Limits,
-    /// Whom everything runs as, when it is somebody else.
-    pub user: Option<UserSpec>,
-    /// Variables that the user's own (`HOME`, `USER` ...) must not replace.
-    pub own_variables: Vec<String>,
-    /// Where deaths and recoveries are told.
-    pub log: Log,
-}
-
-/// A session to be made.
-#[derive(Clone, Debug, Default)]
-pub struct NewSession {
-    /// Its id.
-    pub id: String,
-    /// Instead of the sandbox's, absolute.
-    pub cwd: Option<PathBuf>,
-    /// Changes to the sandbox's environment.
-    pub env: EnvChange,
-    /// Instead of the sandbox's.
-    pub survive_exit: Option<bool>,
-}
 
 /// See the module. Cheap to clone.
 #[derive(Clone)]
@@ -78,14 +39,6 @@ impl WeakSandbox {
     pub fn upgrade(&self) -> Option<Sandbox> {
         self.0.upgrade().map(|inner| Sandbox { inner })
     }
-}
-
-/// How the sandbox's limits are in force.
-#[derive(Clone, Default)]
-struct Enforced {
-    by: Enforcement,
-    /// The group of all sessions, when it needs one.
-    group: Option<PathBuf>,
 }
 
 struct Inner {
@@ -286,30 +239,6 @@ impl Sandbox {
         }
     }
 
-    /// What a durable job of this sandbox starts with. The sandbox's limits hold for each job by itself, since jobs
-    /// outlive the sandbox and the group that its sessions share.
-    ///
-    /// # Errors
-    /// No shell, no such user, `LIMIT_UNSUPPORTED`.
-    pub fn job_launch(&self, wanted: Option<&Limits>) -> Result<Launch, Error> {
-        self.lock().check()?;
-        let config = &self.inner.config;
-        let shell = self.shell().clone().map_err(|message| Error::new(Code::SpawnFailed, message))?;
-        let user = self.user()?;
-        let group_parent = self.capabilities().group_parent.clone();
-        let limits = wanted.unwrap_or(&config.limits).enforcement(group_parent.as_ref(), self.binds_user()?)?;
-        let env = self.env(user.as_ref());
-        Ok(Launch {
-            supervisor: config.supervisor.clone(),
-            shell,
-            env,
-            cwd: config.cwd.clone(),
-            user,
-            group_parent,
-            limits,
-        })
-    }
-
     fn session(&self, id: &str) -> Result<Handle, Error> {
         {
             let sessions = self.lock();
@@ -323,53 +252,6 @@ impl Sandbox {
         } else {
             Err(Error::session_not_found(id))
         }
-    }
-
-    /// Puts the sandbox's limits into force, once.
-    fn enforced(&self) -> Result<Enforced, Error> {
-        let inner = &self.inner;
-        let made = inner.enforced.get_or_init(|| {
-            let capabilities = self.capabilities();
-            let binds_user = self.binds_user().map_err(|error| (error.code, error.message))?;
-            let enforce = || {
-                let by = inner.config.limits.enforcement(capabilities.group_parent.as_ref(), binds_user)?;
-                let unique = format!("{}-{}", std::process::id(), inner.id);
-                let group = limits::sandbox_group(&by.group, capabilities, &unique)?;
-                Ok(Enforced { by, group })
-            };
-            enforce().map_err(|error: Error| (error.code, error.message))
-        });
-        made.clone().map_err(|(code, message)| Error::new(code, message))
-    }
-
-    fn process_limits(&self, wanted: &Limits) -> Result<Enforcement, Error> {
-        let parent = self.enforced()?.group.or_else(|| self.capabilities().group_parent.clone());
-        wanted.enforcement(parent.as_ref(), self.binds_user()?)
-    }
-
-    /// Whether limits that are counted by user bind those that run here.
-    fn binds_user(&self) -> Result<bool, Error> {
-        let user = self.user()?;
-        Ok(user.map_or_else(|| !nix::unistd::geteuid().is_root(), |user| user.uid != 0))
-    }
-
-    fn user(&self) -> Result<Option<User>, Error> {
-        let spec = self.inner.config.user.as_ref();
-        let found = self.inner.user.get_or_init(|| spec.map(User::resolve).transpose());
-        found.clone().map_err(|message| Error::new(Code::SpawnFailed, message))
-    }
-
-    /// What sessions start with: the sandbox's environment, with what a login as the user would set.
-    fn env(&self, user: Option<&User>) -> Vec<(OsString, OsString)> {
-        let config = &self.inner.config;
-        let mut env = config.env.clone();
-        for (name, value) in user.map(User::variables).unwrap_or_default() {
-            if !config.own_variables.iter().any(|own| own == name) {
-                env.retain(|(existing, _)| existing != name);
-                env.push((name.into(), value));
-            }
-        }
-        env
     }
 
     fn add(&self, new: NewSession) -> Result<Handle, Error> {
@@ -425,13 +307,4 @@ fn self_name() -> &'static str {
         let random = RandomState::new().hash_one(0) as u32;
         format!("{}-{random:08x}", std::process::id())
     })
-}
-
-pub(crate) fn changed(env: &[(OsString, OsString)], changes: EnvChange) -> Vec<(OsString, OsString)> {
-    let mut env = env.to_vec();
-    for (name, value) in changes {
-        env.retain(|(existing, _)| *existing != *name);
-        env.extend(value.map(|value| (OsString::from(name), OsString::from(value))));
-    }
-    env
 }

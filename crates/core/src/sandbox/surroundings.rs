@@ -1,0 +1,100 @@
+//! What everything in a sandbox runs under: its limits, its user, its environment.
+
+use super::Sandbox;
+use crate::error::{Code, Error};
+use crate::jobs::Launch;
+use crate::limits::{self, Enforcement, Limits};
+use crate::session::EnvChange;
+use crate::user::User;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// How the sandbox's limits are in force.
+#[derive(Clone, Default)]
+pub(super) struct Enforced {
+    pub(super) by: Enforcement,
+    /// The group of all sessions, when it needs one.
+    pub(super) group: Option<PathBuf>,
+}
+
+impl Sandbox {
+    /// What a durable job of this sandbox starts with. The sandbox's limits hold for each job by itself, since jobs
+    /// outlive the sandbox and the group that its sessions share.
+    ///
+    /// # Errors
+    /// No shell, no such user, `LIMIT_UNSUPPORTED`.
+    pub fn job_launch(&self, wanted: Option<&Limits>) -> Result<Launch, Error> {
+        self.lock().check()?;
+        let config = &self.inner.config;
+        let shell = self.shell().clone().map_err(|message| Error::new(Code::SpawnFailed, message))?;
+        let user = self.user()?;
+        let group_parent = self.capabilities().group_parent.clone();
+        let limits = wanted.unwrap_or(&config.limits).enforcement(group_parent.as_ref(), self.binds_user()?)?;
+        let env = self.env(user.as_ref());
+        Ok(Launch {
+            supervisor: config.supervisor.clone(),
+            shell,
+            env,
+            cwd: config.cwd.clone(),
+            user,
+            group_parent,
+            limits,
+        })
+    }
+
+    /// Puts the sandbox's limits into force, once.
+    pub(super) fn enforced(&self) -> Result<Enforced, Error> {
+        let inner = &self.inner;
+        let made = inner.enforced.get_or_init(|| {
+            let capabilities = self.capabilities();
+            let binds_user = self.binds_user().map_err(|error| (error.code, error.message))?;
+            let enforce = || {
+                let by = inner.config.limits.enforcement(capabilities.group_parent.as_ref(), binds_user)?;
+                let unique = format!("{}-{}", std::process::id(), inner.id);
+                let group = limits::sandbox_group(&by.group, capabilities, &unique)?;
+                Ok(Enforced { by, group })
+            };
+            enforce().map_err(|error: Error| (error.code, error.message))
+        });
+        made.clone().map_err(|(code, message)| Error::new(code, message))
+    }
+
+    pub(super) fn process_limits(&self, wanted: &Limits) -> Result<Enforcement, Error> {
+        let parent = self.enforced()?.group.or_else(|| self.capabilities().group_parent.clone());
+        wanted.enforcement(parent.as_ref(), self.binds_user()?)
+    }
+
+    /// Whether limits that are counted by user bind those that run here.
+    pub(super) fn binds_user(&self) -> Result<bool, Error> {
+        let user = self.user()?;
+        Ok(user.map_or_else(|| !nix::unistd::geteuid().is_root(), |user| user.uid != 0))
+    }
+
+    pub(super) fn user(&self) -> Result<Option<User>, Error> {
+        let spec = self.inner.config.user.as_ref();
+        let found = self.inner.user.get_or_init(|| spec.map(User::resolve).transpose());
+        found.clone().map_err(|message| Error::new(Code::SpawnFailed, message))
+    }
+
+    /// What sessions start with: the sandbox's environment, with what a login as the user would set.
+    pub(super) fn env(&self, user: Option<&User>) -> Vec<(OsString, OsString)> {
+        let config = &self.inner.config;
+        let mut env = config.env.clone();
+        for (name, value) in user.map(User::variables).unwrap_or_default() {
+            if !config.own_variables.iter().any(|own| own == name) {
+                env.retain(|(existing, _)| existing != name);
+                env.push((name.into(), value));
+            }
+        }
+        env
+    }
+}
+
+pub(crate) fn changed(env: &[(OsString, OsString)], changes: EnvChange) -> Vec<(OsString, OsString)> {
+    let mut env = env.to_vec();
+    for (name, value) in changes {
+        env.retain(|(existing, _)| *existing != *name);
+        env.extend(value.map(|value| (OsString::from(name), OsString::from(value))));
+    }
+    env
+}
