@@ -107,3 +107,19 @@ test('the limits of a sandbox are for all of it together', async () => {
     assert.match(readFileSync('/proc/self/cgroup', 'utf8'), /init/)
   })
 })
+
+test('a job over its memory limit ends by oom, and one that forks too much is held back', async () => {
+  await withSandbox({ jobsRoot: '/tmp/jobs' }, async ({ jobs }) => {
+    const greedy = await jobs.start({ command: `${hog(200 * MiB)}`, limits: { memory: 80 * MiB } })
+    const bomb = await jobs.start({
+      command: 'for i in {1..60}; do sleep 1000 & done; wait',
+      limits: { pids: 20 },
+      timeoutSeconds: 5,
+    })
+    assert.equal((await jobs.wait(greedy)).reason, 'oom')
+    assert.equal((await jobs.wait(bomb)).reason, 'timeout')
+    const { raw } = await jobs.read(bomb)
+    assert.match(String(raw), /fork: /)
+    for (const job of [greedy, bomb]) await jobs.remove(job)
+  })
+})

@@ -41,7 +41,13 @@ struct Job {
     output_lost: bool,
     disk_seen: Instant,
     /// How the command has ended, until that is recorded.
-    ended: Option<(Option<i32>, Option<i32>)>,
+    ended: Option<Ended>,
+}
+
+struct Ended {
+    exit_code: Option<i32>,
+    signal: Option<i32>,
+    out_of_memory: bool,
 }
 
 /// Never returns.
@@ -231,15 +237,16 @@ impl Job {
             };
             if self.command == Some(child_pid(raw.as_raw())) {
                 self.command = None;
-                self.ended = Some((code, signal));
+                // Before its group is removed.
+                let out_of_memory = self.group.as_ref().is_some_and(limits::ran_out_of_memory);
+                self.ended = Some(Ended { exit_code: code, signal, out_of_memory });
             }
         }
     }
 
     /// Writes down how the command ended, as soon as it has: what it leaves in the background may go on for ever.
     fn record(&mut self, left_behind: bool) {
-        let Some((exit_code, signal)) = self.ended.take() else { return };
-        let out_of_memory = self.group.as_ref().is_some_and(limits::ran_out_of_memory);
+        let Some(Ended { exit_code, signal, out_of_memory }) = self.ended.take() else { return };
         let reason = match &self.killing {
             Some(killing) => killing.reason,
             None if signal.is_some() && out_of_memory => Reason::Oom,
