@@ -49,7 +49,7 @@ pub struct Ladder {
 
 /// How often to look for what may still be started.
 const UNSETTLED_LOOK: Duration = Duration::from_millis(5);
-/// For how long to look so often in any case: a fork takes a moment until it is a program of its own.
+/// For how long to look in any case, less and less often: a fork takes a moment until it is a program of its own.
 const UNSETTLED_TIME: Duration = Duration::from_millis(60);
 
 /// How often to ask forks of the shell again after that.
@@ -140,8 +140,10 @@ impl Ladder {
         let until_deadline = self.deadline.saturating_duration_since(Instant::now());
         if self.killing {
             Duration::from_millis(1)
-        } else if self.blind || !self.settled || self.begun.elapsed() < UNSETTLED_TIME {
+        } else if self.blind || !self.settled {
             until_deadline.min(UNSETTLED_LOOK)
+        } else if self.begun.elapsed() < UNSETTLED_TIME {
+            until_deadline.min(UNSETTLED_LOOK.max(self.begun.elapsed()))
         } else if self.unsure {
             until_deadline.min(UNSURE_LOOK)
         } else {
