@@ -1,10 +1,13 @@
 /** execStream: a command in the background of a session, its output and its end. */
-import { writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import os from 'node:os'
 import path from 'node:path'
 import type { ExecEvent } from 'nacre/container'
 import { describe, expect, it } from 'vitest'
 import { textIn } from '../helpers/container'
 import { withSession } from '../helpers/drop-in'
+import { expectGone, startHost } from '../helpers/host'
+import { withSmallDisk } from '../helpers/namespaces'
 import { all, made } from '../helpers/stream'
 import { rejectionOf } from '../helpers/thrown'
 
@@ -190,6 +193,36 @@ describe('the output of a stream', () => {
       // Comparing four million lines is work of the test's own.
       { mayStall: true },
     ))
+})
+
+describe('a stream whose reader is too far behind', () => {
+  it('ends in an error and not in a gap, and its command is gone', async () => {
+    const directory = mkdtempSync(path.join(os.tmpdir(), 'nacre-behind-'))
+    const program = `
+      const { existsSync } = require('fs')
+      const { Session } = require('nacre/container')
+      ;(async () => {
+        const session = new Session({ id: 's', cwd: '${directory}' })
+        await session.initialize()
+        const stream = session.execStream('head -c 20000000 /dev/zero; touch full; sleep 600', { commandId: 'a' })
+        await stream.next()
+        while (!existsSync('${directory}/full')) await new Promise((resolve) => setTimeout(resolve, 5))
+        const events = []
+        for await (const event of stream) events.push(event)
+        const length = events.reduce((sum, { type, data }) => sum + (type === 'stdout' ? data.length : 0), 0)
+        const { type, error } = events.at(-1)
+        const lost = Number(/^(\\d+) bytes of output were lost/.exec(error)?.[1])
+        print([type, lost > 10000000 && lost + length <= 20000000, session.getRunningCommandIds().length].join())
+        await session.destroy()
+      })()`
+    const host = startHost(program, withSmallDisk(directory), { TMPDIR: directory })
+    try {
+      expect([await host.ended(), host.output()]).toEqual([0, 'error,true,0\n'])
+      await expectGone(host.tag)
+    } finally {
+      rmSync(directory, { recursive: true })
+    }
+  })
 })
 
 describe('who leaves a stream', () => {
