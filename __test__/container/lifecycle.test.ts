@@ -89,6 +89,44 @@ describe('a session shows', () => {
     }))
 })
 
+describe('a logger', () => {
+  it('is told how commands end, at the level of their origin, and nothing of their text', () =>
+    withSandbox(async (workplace) => {
+      const told: string[] = []
+      const note = (level: string) => (message: string) => void told.push(`${level} ${message}`)
+      const logger = { debug: note('debug'), info: note('info'), warn: note('warn'), error: note('error') }
+      const session = newSession(workplace, { logger, env: { SECRET: 'secret' } })
+      await session.initialize()
+      told.length = 0
+      await session.exec('echo secret; (exit 3)')
+      await session.exec('echo secret', { origin: 'internal' })
+      await rejectionOf(session.exec('echo secret; sleep 600', { timeoutMs: 50 }))
+      await all(session.execStream('echo secret', { commandId: 'a', origin: 'internal' }))
+      const own = told.filter((line) => line.includes("session 'drop-in'"))
+      expect(own.map((line) => line.replace(/\d+ ms/, 'n ms'))).toEqual([
+        "info session 'drop-in': exit code 3 after n ms",
+        "debug session 'drop-in': exit code 0 after n ms",
+        "info session 'drop-in': Command timeout after 50ms",
+        "debug session 'drop-in': command 'a' starts in the background",
+      ])
+      expect(told.join()).not.toContain('secret')
+      await session.destroy()
+    }))
+
+  it('that throws makes no failure of a command', () =>
+    withSandbox(async (workplace) => {
+      const fail = () => {
+        throw new Error('the logger')
+      }
+      const logger = { debug: fail, info: fail, warn: fail, error: fail }
+      const session = newSession(workplace, { logger, cwd: '/no/such' })
+      await session.initialize()
+      expect((await session.exec('echo on')).stdout).toBe('on')
+      expect((await all(session.execStream('true'))).at(-1)).toMatchObject({ type: 'complete', exitCode: 0 })
+      await session.destroy()
+    }))
+})
+
 describe('the end of the shell', () => {
   it('rejects the command that exits with the error of the container, and the session is over', () =>
     withSession(async ({ session }) => {

@@ -18,6 +18,7 @@ import type {
   SessionOptions,
   StreamOptions,
 } from '../../container'
+import { report } from '../report'
 import { Commands } from './commands'
 import { chooseErrors, hasCode, notReady } from './errors'
 import { execIn } from './exec'
@@ -166,6 +167,6 @@ class ContainerSession implements PublicSession {
   /** No command's text: it can hold secrets. */
   #log({ origin = 'user' }: CommandPlan, message: string): void {
     const { logger, id } = this.#plan
-    logger?.[origin === 'internal' ? 'debug' : 'info'](`session '${id}': ${message}`)
+    report(logger, origin === 'internal' ? 'debug' : 'info', `session '${id}': ${message}`)
   }
 }

@@ -9,6 +9,7 @@ import { planProcess } from '../options/process'
 import { planSandbox } from '../options/sandbox'
 import type { ProcessHandle } from '../processes/handle'
 import { startProcess } from '../processes/start'
+import { report } from '../report'
 import { hasCode } from './errors'
 import type { SessionPlan } from './options'
 
@@ -46,8 +47,13 @@ export async function startShell(plan: SessionPlan, introduce: (shell: Shell) =>
     introduce(shell)
     try {
       await shell.exec(':')
-      if (index > 0)
-        plan.logger?.warn(`session '${plan.id}': its directory is not there, it starts in ${directory}`)
+      if (index > 0) {
+        report(
+          plan.logger,
+          'warn',
+          `session '${plan.id}': its directory is not there, it starts in ${directory}`,
+        )
+      }
       return
     } catch (error) {
       await shell.engine.destroy()
