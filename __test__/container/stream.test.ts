@@ -195,6 +195,18 @@ describe('the output of a stream', () => {
     ))
 })
 
+describe('what a command leaves behind', () => {
+  it('lives on and can print until the session ends', () =>
+    withSession(async ({ session, directory }) => {
+      const command = '(until [ -e go ]; do sleep 0.01; done; seq 100000 && echo whole >after) & echo begun'
+      const events = await all(session.execStream(command))
+      expect(textIn(events)).toBe('begun\n')
+      await session.exec('touch go')
+      await made(directory, 'after')
+      expect((await session.exec('cat after')).stdout).toBe('whole')
+    }))
+})
+
 describe('a stream whose reader is too far behind', () => {
   it('ends in an error and not in a gap, and its command is gone', async () => {
     const directory = mkdtempSync(path.join(os.tmpdir(), 'nacre-behind-'))

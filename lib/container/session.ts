@@ -143,6 +143,7 @@ class ContainerSession implements PublicSession {
     this.#log(plan, `command '${commandId}' starts in the background`)
     return {
       subject,
+      begun: performance.now(),
       cwd,
       engine: shell.engine,
       starting,

@@ -19,6 +19,8 @@ export const BACKLOG_BYTES = 1024 ** 3
 /** A command that is being started. */
 export interface Background {
   subject: Subject
+  /** By the clock of `performance.now()`. */
+  begun: number
   cwd: string | undefined
   engine: Engine
   starting: Promise<ProcessHandle>
@@ -80,10 +82,12 @@ async function* events(background: Background): AsyncGenerator<ExecEvent, void, 
     else yield errorEvent(explain(error))
     return
   }
+  // From now on: it may have ended long before its output has been read.
+  const duration = handle.ended.then(() => performance.now() - background.begun)
   let last: ExecEvent
   try {
     yield startEvent(subject, handle.state.pid)
-    last = yield* output(background, handle)
+    last = yield* output(background, handle, duration)
   } finally {
     // Before the last event is given: many readers do not ask for what comes after it.
     await end(handle)
@@ -96,9 +100,8 @@ async function* events(background: Background): AsyncGenerator<ExecEvent, void, 
 async function* output(
   { subject, engine, explain, check }: Background,
   handle: ProcessHandle,
+  duration: Promise<number>,
 ): AsyncGenerator<ExecEvent, ExecEvent, undefined> {
-  const begun = performance.now()
-  const duration = handle.ended.then(() => performance.now() - begun)
   try {
     for await (const event of new LogStream(engine, () => handle, planLogStream({}, 'execStream'))) {
       if (event.missing !== undefined) {
