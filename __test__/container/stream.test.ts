@@ -198,7 +198,8 @@ describe('the output of a stream', () => {
 describe('what a command leaves behind', () => {
   it('lives on and can print until the session ends', () =>
     withSession(async ({ session, directory }) => {
-      const command = '(until [ -e go ]; do sleep 0.01; done; seq 100000 && echo whole >after) & echo begun'
+      const command =
+        '(until [ -e go ]; do sleep 0.01; done; seq 100000 && echo whole >part && mv part after) & echo begun'
       const events = await all(session.execStream(command))
       expect(textIn(events)).toBe('begun\n')
       await session.exec('touch go')
