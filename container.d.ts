@@ -143,6 +143,8 @@ export declare class Session {
   /**
    * Kills a command of `execStream` with everything it started: SIGTERM, after 5 s SIGKILL. Resolves when nothing of it
    * is left, or at once with `waitForExit: false`. False when the id is unknown or its command has ended.
+   *
+   * Its stream ends in `complete` with the command's own code, or 143 where that would be 0: it was no success.
    */
   killCommand(commandId: string, waitForExit?: boolean): Promise<boolean>
 

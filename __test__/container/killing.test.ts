@@ -52,6 +52,17 @@ describe('killCommand', () => {
       expect(events.at(-1)).toMatchObject({ type: 'complete', exitCode: 9 })
     }))
 
+  it('makes no success of a command that ends with 0 when it is asked to', () =>
+    withSession(async ({ session }) => {
+      const stream = session.execStream('trap "exit 0" TERM; echo set; while :; do sleep 0.01; done', {
+        commandId: 'a',
+      })
+      await stream.next()
+      await stream.next()
+      expect(await session.killCommand('a')).toBe(true)
+      expect((await all(stream)).at(-1)).toMatchObject({ exitCode: 143, result: { success: false } })
+    }))
+
   it('kills a command that does not want to end after 5 s', () =>
     withSession(async ({ session }) => {
       const stream = session.execStream("trap '' TERM; echo set; while :; do sleep 0.05; done", {

@@ -12,10 +12,10 @@ const program = `
   }
   const processes = () => fs.readdirSync('/proc').filter((name) => /^[0-9]+$/.test(name)).map((pid) => pid + ' ' + stat(pid))
   const zombies = () => processes().filter((line) => line.includes(') Z '))
-  // What has just ended is a zombie for a moment; 2 s is no moment.
+  // What has just ended is a zombie for a moment; 10 s is no moment.
   const settled = async (wanted) => {
     for (let waited = 0; zombies().length > 0 || processes().length > wanted; waited++) {
-      if (waited === 400) return processes()
+      if (waited === 2000) return processes()
       await new Promise((resolve) => setTimeout(resolve, 5))
     }
     return []

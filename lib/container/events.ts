@@ -24,7 +24,15 @@ export function outputEvent({ type, timestamp, data }: LogOutput<Encoding>): Exe
   return { type, timestamp, data: String(data) }
 }
 
-/** The last event of a command that has ended. As shells tell it, a signal is 128 and its number. */
+/** 128 and the number of SIGTERM. */
+const TERMINATED = 143
+
+/**
+ * The last event of a command that has ended. As shells tell it, a signal is 128 and its number.
+ *
+ * A command that was killed is no success, also when it ended with 0 because it was asked to, or because its shell was
+ * just between two programs: containers tell by the code alone what was killed.
+ */
 export function endEvent(
   subject: Subject,
   { exitCode, signal, reason, endedAt = Date.now() }: NativeProcess,
@@ -32,7 +40,8 @@ export function endEvent(
 ): ExecEvent {
   const timestamp = new Date(endedAt).toISOString()
   if (reason === 'timeout') return errorEvent(timedOut(subject.timeoutMs), timestamp)
-  const code = exitCode ?? (signal === undefined ? undefined : 128 + signal)
+  const own = exitCode ?? (signal === undefined ? undefined : 128 + signal)
+  const code = reason === 'killed' && own === 0 ? TERMINATED : own
   if (code === undefined) return errorEvent('the command was lost, and nobody knows how it ended', timestamp)
   return completeEvent(subject, code, durationMs, timestamp)
 }
