@@ -6,6 +6,7 @@
  */
 import type { Logger } from '../index'
 import type { NativeEvent } from './boundary'
+import { report } from './report'
 
 /** Receives the events of one call. Must not throw: nobody above could handle it. */
 export type Listener = (event: NativeEvent) => void
@@ -64,12 +65,7 @@ export class CallTable {
     this.report(level, message)
   }
 
-  /** Tells the logger, whose own exceptions must not get into the event callback. */
   report(level: keyof Logger, message: string): void {
-    try {
-      this.#logger?.[level](message)
-    } catch {
-      // A logger that fails has nobody to tell.
-    }
+    report(this.#logger, level, message)
   }
 }

@@ -1,28 +1,30 @@
 /**
  * Finds and loads the native addon, once per thread, at the first call that needs it.
  *
- * Order: the build in this package (`native/release`, or `native/debug` with NACRE_NATIVE=debug), then the platform
- * package for glibc, then the one for musl: the wrong libc fails to load, so nothing has to be detected. When nothing
- * loads, one AggregateError holds every reason and names the command that repairs it.
+ * In an executable of `bun build --compile` it is the copy inside (`embedded.ts`). Otherwise, in this order: the build
+ * in this package (`native/release`, or `native/debug` with NACRE_NATIVE=debug), then the platform package for glibc,
+ * then the one for musl: the wrong libc fails to load, so nothing has to be detected. When nothing loads, one
+ * AggregateError holds every reason and names the command that repairs it.
  */
 import path from 'node:path'
 import type { NativeAddon } from './boundary'
+import { loadEmbedded } from './embedded'
 
 export interface LoadedAddon {
   addon: NativeAddon
   /** Absolute path of the supervisor executable, which lies beside the addon. */
-  supervisor: string
+  readonly supervisor: string
 }
 
 let loaded: LoadedAddon | undefined
 
 /** The addon and its supervisor. Throws the AggregateError described above. */
 export function loadAddon(): LoadedAddon {
-  loaded ??= load()
+  loaded ??= loadEmbedded() ?? loadFile()
   return loaded
 }
 
-function load(): LoadedAddon {
+function loadFile(): LoadedAddon {
   const build = process.env.NACRE_NATIVE === 'debug' ? 'debug' : 'release'
   const platform = `nacre-${process.platform}-${process.arch}`
   const local = path.join(__dirname, '..', 'native', build, 'nacre.node')

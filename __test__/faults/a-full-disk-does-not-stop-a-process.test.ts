@@ -4,12 +4,7 @@ import os from 'node:os'
 import path from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { expectGone, startHost } from '../helpers/host'
-
-/** Words in front of a command that then has a file system of 4 MiB at `directory`, and a mount namespace of its own. */
-function withSmallDisk(directory: string): string[] {
-  const script = `mount -t tmpfs -o size=4m none '${directory}' && exec "$@"`
-  return ['unshare', '--mount', '--map-root-user', 'sh', '-c', script, 'sh']
-}
+import { withSmallDisk } from '../helpers/namespaces'
 
 describe('a process whose log finds no room on the disk', () => {
   it('runs to its end; what is lost is counted, and the log goes on when there is room again', async () => {

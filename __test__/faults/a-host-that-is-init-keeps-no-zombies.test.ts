@@ -1,19 +1,12 @@
 /** Row 34: the host is PID 1 of a pid namespace, as in a container: whatever loses its parent becomes its child. */
-import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { expectGone, startHost } from '../helpers/host'
 import { modes } from '../helpers/modes'
+import { asInit as wrapper } from '../helpers/namespaces'
 import * as proc from '../helpers/proc'
-
-/** A new pid namespace with its own /proc; `-U -r` makes one where only root may. */
-const wrappers = [
-  ['unshare', '-p', '-f', '--mount-proc', '--kill-child'],
-  ['unshare', '-U', '-r', '-p', '-f', '--mount-proc', '--kill-child'],
-]
-const wrapper = wrappers.find(([program = '', ...rest]) => spawnSync(program, [...rest, 'true']).status === 0)
 
 const program = (commands: number) => `
   const fs = require('fs')

@@ -25,10 +25,10 @@ export function shapeOf(events: ExecEvent<Encoding>[]): string {
 }
 
 /** Waits until a command has made a file. */
-export async function made(directory: string, name: string): Promise<void> {
+export async function made(directory: string, name: string, limit = 5000): Promise<void> {
   await until(
     () => existsSync(path.join(directory, name)) || undefined,
     () => `${name} was not made`,
-    5000,
+    limit,
   )
 }

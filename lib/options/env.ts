@@ -21,7 +21,7 @@ const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/b
 export function envChanges(value: unknown, name: string): EnvLists {
   const lists: EnvLists = { names: [], values: [] }
   for (const [key, item] of readEntries(value, name)) {
-    if (!NAME.test(key)) {
+    if (!isVariableName(key)) {
       throw new OptionError(
         'INVALID_ENV_NAME',
         `${name} has the name ${quote(key)}, which does not match ${NAME.source}`,
@@ -31,6 +31,11 @@ export function envChanges(value: unknown, name: string): EnvLists {
     lists.values.push(variable(item, `${name}.${key}`))
   }
   return lists
+}
+
+/** Whether bash can assign a variable of this name. */
+export function isVariableName(name: string): boolean {
+  return NAME.test(name)
 }
 
 function variable(value: unknown, name: string): string | null {

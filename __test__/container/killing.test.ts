@@ -1,0 +1,165 @@
+/** killCommand and destroy: what runs in the background is gone when they say so. */
+import { describe, expect, it } from 'vitest'
+import { textIn } from '../helpers/container'
+import { withSession } from '../helpers/drop-in'
+import * as proc from '../helpers/proc'
+import { all, made } from '../helpers/stream'
+import { rejectionOf } from '../helpers/thrown'
+import { until } from '../helpers/until'
+
+/** A tree with everything that usually escapes: a session of its own, a double fork, nohup. */
+const tree = `setsid sleep 601 & ( ( sleep 602 & ) & ); nohup sleep 603 >/dev/null & ( trap '' HUP; sleep 604 ) & touch up; wait`
+
+function sleepers(tag: string): string[] {
+  return proc
+    .tagged(tag)
+    .map(proc.show)
+    .filter((line) => / sleep 60\d /.test(line))
+}
+
+describe('killCommand', () => {
+  it('ends the whole tree before it resolves', () =>
+    withSession(async ({ session, tag, directory }) => {
+      const stream = session.execStream(tree, { commandId: 'tree' })
+      await stream.next()
+      await made(directory, 'up')
+      await until(
+        () => sleepers(tag).length === 4 || undefined,
+        () => sleepers(tag).join('\n'),
+        10_000,
+      )
+      expect(session.getRunningCommandIds()).toEqual(['tree'])
+      expect(await session.killCommand('tree')).toBe(true)
+      expect(sleepers(tag)).toEqual([])
+      expect(session.getRunningCommandIds()).toEqual([])
+      expect((await all(stream)).at(-1)).toMatchObject({ type: 'complete', exitCode: 143 })
+      expect(await session.killCommand('tree')).toBe(false)
+    }))
+
+  it('lets a command end by itself within 5 s', () =>
+    withSession(async ({ session }) => {
+      const stream = session.execStream(
+        'trap "echo cleaned; exit 9" TERM; echo set; while :; do sleep 0.01; done',
+        {
+          commandId: 'a',
+        },
+      )
+      await stream.next()
+      await stream.next()
+      expect(await session.killCommand('a')).toBe(true)
+      const events = await all(stream)
+      expect(textIn(events)).toBe('cleaned\n')
+      expect(events.at(-1)).toMatchObject({ type: 'complete', exitCode: 9 })
+    }))
+
+  it('makes no success of a command that ends with 0 when it is asked to', () =>
+    withSession(async ({ session }) => {
+      const stream = session.execStream('trap "exit 0" TERM; echo set; while :; do sleep 0.01; done', {
+        commandId: 'a',
+      })
+      await stream.next()
+      await stream.next()
+      expect(await session.killCommand('a')).toBe(true)
+      expect((await all(stream)).at(-1)).toMatchObject({ exitCode: 143, result: { success: false } })
+    }))
+
+  it('kills a command that does not want to end after 5 s', () =>
+    withSession(async ({ session }) => {
+      const stream = session.execStream("trap '' TERM; echo set; while :; do sleep 0.05; done", {
+        commandId: 'a',
+      })
+      await stream.next()
+      await stream.next()
+      const begun = performance.now()
+      expect(await session.killCommand('a')).toBe(true)
+      expect(performance.now() - begun).toBeGreaterThan(4900)
+      expect((await all(stream)).at(-1)).toMatchObject({ type: 'complete', exitCode: 137 })
+    }))
+
+  it('does not wait when it is not to', () =>
+    withSession(async ({ session }) => {
+      const stream = session.execStream(
+        "trap 'sleep 0.3; exit 1' TERM; echo set; while :; do sleep 0.01; done",
+        {
+          commandId: 'a',
+        },
+      )
+      await stream.next()
+      await stream.next()
+      expect(await session.killCommand('a', false)).toBe(true)
+      expect(session.getRunningCommandIds()).toEqual(['a'])
+      expect((await all(stream)).at(-1)).toMatchObject({ type: 'complete', exitCode: 1 })
+      expect(session.getRunningCommandIds()).toEqual([])
+    }))
+
+  it('is false for what is unknown, has ended or runs in the foreground', () =>
+    withSession(async ({ session }) => {
+      expect(await session.killCommand('nobody')).toBe(false)
+      expect(await session.killCommand('nobody', false)).toBe(false)
+      await all(session.execStream('true', { commandId: 'over' }))
+      expect(await session.killCommand('over')).toBe(false)
+      expect(await session.killCommand('')).toBe(false)
+    }))
+
+  it('knows a command before it has a process', () =>
+    withSession(async ({ session }) => {
+      const stream = session.execStream('sleep 600', { commandId: 'early' })
+      const first = stream.next()
+      expect(session.getRunningCommandIds()).toEqual(['early'])
+      expect(await session.killCommand('early')).toBe(true)
+      expect(await first).toMatchObject({ value: { type: 'start' } })
+      expect((await all(stream)).at(-1)).toMatchObject({ type: 'complete', exitCode: 143 })
+    }))
+})
+
+describe('ids of commands', () => {
+  it('can be anything and lead nowhere', () =>
+    withSession(async ({ session }) => {
+      for (const commandId of ['../../x', 'a/b', '/etc/passwd', 'é \n\0', 'x'.repeat(5000), '__proto__']) {
+        const stream = session.execStream('sleep 600', { commandId })
+        await stream.next()
+        expect(session.getRunningCommandIds()).toEqual([commandId])
+        expect(await session.killCommand(commandId)).toBe(true)
+        expect((await all(stream)).at(-1)).toMatchObject({ exitCode: 143 })
+      }
+      expect((await session.exec('ls -a | wc -l')).stdout.trim()).toBe('2')
+    }))
+
+  it('are not taken from a command that runs', () =>
+    withSession(async ({ session }) => {
+      const first = session.execStream('sleep 600', { commandId: 'a' })
+      await first.next()
+      const { message } = await rejectionOf(session.execStream('touch ran', { commandId: 'a' }).next())
+      expect(message).toBe("commandId 'a' belongs to a command that still runs")
+      expect(await session.killCommand('a')).toBe(true)
+      const again = await all(session.execStream('echo again', { commandId: 'a' }))
+      expect(textIn(again)).toBe('again\n')
+      await all(first)
+    }))
+})
+
+describe('destroy', () => {
+  it('ends open streams in an error, whatever their commands make of the signal', () =>
+    withSession(async ({ session, tag }) => {
+      const commands = [
+        tree,
+        "trap 'exit 0' TERM; echo set; while :; do sleep 0.01; done",
+        "trap '' TERM; sleep 600",
+      ]
+      const streams = commands.map((command) => session.execStream(command))
+      for (const stream of streams) await stream.next()
+      const [ends] = await Promise.all([Promise.all(streams.map((stream) => all(stream))), session.destroy()])
+      for (const events of ends)
+        expect(events.at(-1)).toMatchObject({ type: 'error', error: 'drop-in is gone' })
+      expect(sleepers(tag)).toEqual([])
+      expect(session.getRunningCommandIds()).toEqual([])
+      expect(await session.killCommand('any')).toBe(false)
+    }))
+
+  it('takes along what a finished command has left', () =>
+    withSession(async ({ session, tag }) => {
+      await session.exec('sleep 601 & disown; setsid nohup sleep 602 >/dev/null 2>&1 &')
+      await session.destroy()
+      expect(sleepers(tag)).toEqual([])
+    }))
+})

@@ -1,0 +1,276 @@
+/** From new to destroyed: what a session answers in each state, and where it starts. */
+import { mkdirSync } from 'node:fs'
+import path from 'node:path'
+import { inspect } from 'node:util'
+import { OptionError } from 'nacre'
+import {
+  createSessionClass,
+  Session as PlainSession,
+  SessionDestroyedError,
+  ShellTerminatedError,
+} from 'nacre/container'
+import { describe, expect, it } from 'vitest'
+import { SessionGone, ShellEnded } from '../helpers/container'
+import { newSession, withSession } from '../helpers/drop-in'
+import { withSandbox } from '../helpers/invariants'
+import { all, made } from '../helpers/stream'
+import { rejectionOf, thrownBy } from '../helpers/thrown'
+import { until } from '../helpers/until'
+
+const NOT_READY = /is not ready or shell has died/
+
+describe('a new session', () => {
+  it('does nothing and refuses commands before it is initialized', () =>
+    withSandbox(async (workplace) => {
+      const session = newSession(workplace)
+      expect([session.isReady(), session.wasDestroyed(), session.getShellExitCode(), session.pty]).toEqual([
+        false,
+        false,
+        null,
+        null,
+      ])
+      await expect(session.exec('true')).rejects.toThrow(NOT_READY)
+      await expect(all(session.execStream('true'))).rejects.toThrow(NOT_READY)
+      expect(session.getRunningCommandIds()).toEqual([])
+      await session.destroy()
+      await expect(session.initialize()).rejects.toBeInstanceOf(SessionGone)
+    }))
+
+  it('starts in its home, with a warning, when its directory is not there', () =>
+    withSandbox(async (workplace) => {
+      const { directory } = workplace
+      const home = path.join(directory, 'home')
+      mkdirSync(home)
+      const warnings: string[] = []
+      const note = () => {}
+      const logger = {
+        debug: note,
+        info: note,
+        warn: (text: string) => void warnings.push(text),
+        error: note,
+      }
+      const session = newSession(workplace, { cwd: path.join(directory, 'no'), env: { HOME: home }, logger })
+      await session.initialize()
+      expect(session.isReady()).toBe(true)
+      expect((await session.exec('pwd')).stdout).toBe(home)
+      expect(warnings.join()).toContain('its directory is not there')
+      await session.destroy()
+    }))
+
+  it('starts in /root or / when there is no home either', () =>
+    withSandbox(async (workplace) => {
+      const session = newSession(workplace, { cwd: '/no/such', env: { HOME: '/no/such/home' } })
+      await session.initialize()
+      expect(['/root', '/']).toContain((await session.exec('pwd')).stdout)
+      await session.destroy()
+    }))
+
+  it('has LANG and LC_ALL, unless somebody says otherwise', () =>
+    withSandbox(async (workplace) => {
+      const before = { LANG: process.env.LANG, LC_ALL: process.env.LC_ALL }
+      delete process.env.LANG
+      delete process.env.LC_ALL
+      const plain = newSession(workplace)
+      const own = newSession(workplace, { env: { LANG: 'C', LC_ALL: 'POSIX' } })
+      await Promise.all([plain.initialize(), own.initialize()])
+      for (const [name, value] of Object.entries(before)) if (value !== undefined) process.env[name] = value
+      expect((await plain.exec('echo $LANG $LC_ALL')).stdout).toBe('C.UTF-8 C.UTF-8')
+      expect((await own.exec('echo $LANG $LC_ALL')).stdout).toBe('C POSIX')
+      await Promise.all([plain.destroy(), own.destroy()])
+    }))
+})
+
+describe('a session shows', () => {
+  it('its id and nothing else', () =>
+    withSession(async ({ session }) => {
+      session.pty = { secret: 1 }
+      expect(JSON.stringify(session)).toBe('{"id":"drop-in"}')
+      expect(inspect(session, { depth: 9 })).toBe("Session { id: 'drop-in' }")
+    }))
+})
+
+describe('a logger', () => {
+  it('is told how commands end, at the level of their origin, and nothing of their text', () =>
+    withSandbox(async (workplace) => {
+      const told: string[] = []
+      const note = (level: string) => (message: string) => void told.push(`${level} ${message}`)
+      const logger = { debug: note('debug'), info: note('info'), warn: note('warn'), error: note('error') }
+      const session = newSession(workplace, { logger, env: { SECRET: 'secret' } })
+      await session.initialize()
+      told.length = 0
+      await session.exec('echo secret; (exit 3)')
+      await session.exec('echo secret', { origin: 'internal' })
+      await rejectionOf(session.exec('echo secret; sleep 600', { timeoutMs: 50 }))
+      await all(session.execStream('echo secret', { commandId: 'a', origin: 'internal' }))
+      const own = told.filter((line) => line.includes("session 'drop-in'"))
+      expect(own.map((line) => line.replace(/\d+ ms/, 'n ms'))).toEqual([
+        "info session 'drop-in': exit code 3 after n ms",
+        "debug session 'drop-in': exit code 0 after n ms",
+        "info session 'drop-in': Command timeout after 50ms",
+        "debug session 'drop-in': command 'a' starts in the background",
+      ])
+      expect(told.join()).not.toContain('secret')
+      await session.destroy()
+    }))
+
+  it('that throws makes no failure of a command', () =>
+    withSandbox(async (workplace) => {
+      const fail = () => {
+        throw new Error('the logger')
+      }
+      const logger = { debug: fail, info: fail, warn: fail, error: fail }
+      const session = newSession(workplace, { logger, cwd: '/no/such' })
+      await session.initialize()
+      expect((await session.exec('echo on')).stdout).toBe('on')
+      expect((await all(session.execStream('true'))).at(-1)).toMatchObject({ type: 'complete', exitCode: 0 })
+      await session.destroy()
+    }))
+})
+
+describe('the end of the shell', () => {
+  it('rejects the command that exits with the error of the container, and the session is over', () =>
+    withSession(async ({ session }) => {
+      const waiting = session.exec('sleep 0.1; exit 3')
+      const behind = rejectionOf(session.exec('echo never'))
+      const error = await rejectionOf(waiting)
+      expect(error).toBeInstanceOf(ShellEnded)
+      expect(error).toMatchObject({ sessionId: 'drop-in', exitCode: 3 })
+      expect(await behind).toMatchObject({ sessionId: 'drop-in', exitCode: 3 })
+      expect([session.isReady(), session.wasDestroyed(), session.getShellExitCode()]).toEqual([
+        false,
+        false,
+        3,
+      ])
+      await expect(session.exec('true')).rejects.toThrow(NOT_READY)
+    }))
+
+  for (const [command, code] of [
+    ['set -e; false', 1],
+    ['exec true', 0],
+    ['kill -9 $$', 137],
+    ['f() { exit 7; }; f', 7],
+  ] as const) {
+    it(`has its code: ${command}`, () =>
+      withSession(async ({ session }) => {
+        expect(await rejectionOf(session.exec(command))).toMatchObject({ exitCode: code })
+        expect(session.getShellExitCode()).toBe(code)
+      }))
+  }
+
+  it('does not end the session with surviveExit', () =>
+    withSession(
+      async ({ session }) => {
+        await session.exec('x=kept')
+        expect((await session.exec('exit 3')).exitCode).toBe(3)
+        expect((await session.exec('kill -9 $$')).exitCode).toBe(137)
+        expect((await session.exec('echo $x')).stdout).toBe('kept')
+        expect(session.isReady()).toBe(true)
+      },
+      { surviveExit: true },
+    ))
+
+  it('is no unhandled rejection when nothing runs, and told by the next command', () =>
+    withSession(async ({ session }) => {
+      const unhandled: unknown[] = []
+      const note = (reason: unknown) => void unhandled.push(reason)
+      process.on('unhandledRejection', note)
+      const shell = Number((await session.exec('echo $$')).stdout)
+      process.kill(shell, 'SIGKILL')
+      const error = await until(
+        () =>
+          session.exec('true').then(
+            () => undefined,
+            (reason) => reason as Error,
+          ),
+        () => 'the shell lives on',
+        10_000,
+      )
+      expect(error).toBeInstanceOf(ShellEnded)
+      // 137 when the command was sent before the death was known.
+      expect([null, 137]).toContain(session.getShellExitCode())
+      expect(session.isReady()).toBe(false)
+      await new Promise(setImmediate)
+      process.off('unhandledRejection', note)
+      expect(unhandled).toEqual([])
+    }))
+})
+
+describe('destroy', () => {
+  it('can be called again and ends what runs, with the error of the container', () =>
+    withSession(async ({ session, directory }) => {
+      const running = rejectionOf(session.exec('touch begun; sleep 600 & setsid sleep 600 & sleep 600'))
+      await made(directory, 'begun')
+      const first = session.destroy()
+      expect(session.destroy()).toBe(first)
+      await first
+      expect(await running).toBeInstanceOf(SessionGone)
+      expect([session.isReady(), session.wasDestroyed()]).toEqual([false, true])
+      await expect(session.exec('true')).rejects.toThrow(NOT_READY)
+      await expect(all(session.execStream('true'))).rejects.toThrow(NOT_READY)
+    }))
+
+  it('works while the session is being initialized', () =>
+    withSandbox(async (workplace) => {
+      const session = newSession(workplace, { cwd: '/no/such' })
+      const starting = rejectionOf(session.initialize())
+      await session.destroy()
+      expect(await starting).toBeInstanceOf(SessionGone)
+      expect(session.isReady()).toBe(false)
+    }))
+})
+
+describe('the classes', () => {
+  it("are nacre's own where the container brings none", async () => {
+    const session = new PlainSession({ id: 'plain' })
+    await session.initialize()
+    const ended = await rejectionOf(session.exec('exit 4'))
+    expect(ended).toBeInstanceOf(ShellTerminatedError)
+    expect(ended).toMatchObject({ sessionId: 'plain', exitCode: 4, name: 'ShellTerminatedError' })
+    await session.destroy()
+    expect(new SessionDestroyedError('x')).toMatchObject({ sessionId: 'x', name: 'SessionDestroyedError' })
+  })
+
+  it('are refused when they are none', () => {
+    const refused = (errors: unknown) => String(thrownBy(() => createSessionClass(errors as never)))
+    expect(refused({ ShellTerminatedError: 5 })).toMatch(/ShellTerminatedError must be a function/)
+    expect(refused({ Other: Error })).toMatch(/createSessionClass has no option "Other"/)
+  })
+})
+
+describe('bad options', () => {
+  const bad: Array<[string, unknown, RegExp]> = [
+    ['no options', undefined, /it needs an id/],
+    ['no id', {}, /id must be a text that is not empty/],
+    ['an empty id', { id: '' }, /id must be/],
+    [
+      'a timeout of text',
+      { id: 'a', commandTimeoutMs: '5s' },
+      /commandTimeoutMs must be a number of milliseconds/,
+    ],
+    ['an unknown name', { id: 'a', timeout: 5 }, /Session has no option "timeout"/],
+    ['half a logger', { id: 'a', logger: { info() {} } }, /logger must have the methods/],
+    ['an empty directory', { id: 'a', cwd: '' }, /cwd must be a path/],
+    ['a variable with a NUL', { id: 'a', env: { A: '\0' } }, /env\.A must not contain a NUL/],
+  ]
+  for (const [name, options, message] of bad) {
+    it(`are refused before anything runs: ${name}`, () => {
+      const error = thrownBy(() => new PlainSession(options as never))
+      expect(error).toBeInstanceOf(OptionError)
+      expect(String(error)).toMatch(message)
+    })
+  }
+
+  it('of commands are rejections that name them', () =>
+    withSession(async ({ session }) => {
+      const refused = async (options: unknown) =>
+        (await rejectionOf(session.exec('touch ran', options as never))).message
+      expect(await refused({ timeoutMs: -1 })).toMatch(/timeoutMs must be/)
+      expect(await refused({ origin: 'me' })).toMatch(/origin must be 'user' or 'internal'/)
+      expect(await refused({ signal: 'x' })).toMatch(/exec has no option "signal"/)
+      expect(await refused({ env: { A: 5 } })).toMatch(/env\.A must be a string/)
+      expect((await rejectionOf(session.exec(' '))).message).toMatch(/must not be blank/)
+      const stream = session.execStream('true', { commandId: '' })
+      expect((await rejectionOf(stream.next())).message).toMatch(/commandId must be a text/)
+      expect((await session.exec('ls')).stdout).toBe('')
+    }))
+})

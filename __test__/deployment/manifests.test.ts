@@ -1,0 +1,82 @@
+/** Dockerfile and deploy/kubernetes.yaml speak of the same port, user, token and probe. */
+import { execFileSync } from 'node:child_process'
+import { existsSync, readFileSync } from 'node:fs'
+import path from 'node:path'
+import { describe, expect, it } from 'vitest'
+
+const root = path.dirname(path.dirname(__dirname))
+const dockerfile = readFileSync(path.join(root, 'Dockerfile'), 'utf8')
+const parse = `console.log(JSON.stringify(Bun.YAML.parse(await Bun.file('deploy/kubernetes.yaml').text())))`
+const bun = path.join(root, 'node_modules/.bin/bun')
+const [service, policy, pod] = JSON.parse(execFileSync(bun, ['-e', parse], { cwd: root, encoding: 'utf8' }))
+const [container] = pod.spec.containers
+
+/** What stands behind a word of the Dockerfile, the last time that it is there. */
+function last(instruction: string): string {
+  const lines = dockerfile.split('\n').filter((line) => line.startsWith(`${instruction} `))
+  return lines.at(-1)?.slice(instruction.length + 1) ?? ''
+}
+
+const command: string[] = JSON.parse(last('CMD'))
+const option = (name: string) => command[command.indexOf(name) + 1]
+
+describe('the image', () => {
+  it('runs the server as PID 1, without a shell, as a user without privileges', () => {
+    expect(command.slice(0, 2)).toEqual(['nacre', 'serve'])
+    expect(last('USER')).toBe('10001:10001')
+    expect(last('FROM')).toBe('node:22-bookworm-slim')
+  })
+
+  it('exposes the port that it listens on, and asks for its health there', () => {
+    expect(last('EXPOSE')).toBe(option('--port'))
+    expect(dockerfile).toContain(`http://127.0.0.1:${option('--port')}/healthz`)
+  })
+
+  it('is built with a Rust that can build nacre, and of files that are there', () => {
+    const wanted = /rust-version = "1\.(\d+)"/.exec(readFileSync(path.join(root, 'Cargo.toml'), 'utf8'))?.[1]
+    expect(Number(/FROM rust:1\.(\d+)/.exec(dockerfile)?.[1])).toBeGreaterThanOrEqual(Number(wanted))
+    const copied = /^COPY (package\.json .*) \.\/$/m.exec(dockerfile)?.[1]?.split(' ') ?? []
+    expect(copied.length).toBeGreaterThan(1)
+    for (const name of copied) expect(existsSync(path.join(root, name)), name).toBe(true)
+  })
+})
+
+describe('the pod', () => {
+  it('is found by its id, at the port of the image', () => {
+    expect([pod.spec.hostname, pod.spec.subdomain]).toEqual([pod.metadata.name, service.metadata.name])
+    expect(pod.metadata.labels).toMatchObject(service.spec.selector)
+    expect(pod.metadata.labels).toMatchObject(policy.spec.podSelector.matchLabels)
+    expect(service.spec.clusterIP).toBe('None')
+    const ports = [
+      container.ports[0].containerPort,
+      service.spec.ports[0].port,
+      policy.spec.ingress[0].ports[0].port,
+    ]
+    expect(new Set(ports)).toEqual(new Set([Number(option('--port'))]))
+  })
+
+  it('asks for health where the server answers', () => {
+    const probes = [container.startupProbe, container.readinessProbe, container.livenessProbe]
+    expect(probes.map(({ httpGet }) => httpGet)).toEqual(Array(3).fill({ path: '/healthz', port: 'http' }))
+  })
+
+  it('has the user of the image and no privileges', () => {
+    const { runAsNonRoot, runAsUser, runAsGroup } = pod.spec.securityContext
+    expect([runAsNonRoot, `${runAsUser}:${runAsGroup}`]).toEqual([true, last('USER')])
+    expect(container.securityContext).toEqual({
+      allowPrivilegeEscalation: false,
+      readOnlyRootFilesystem: true,
+      capabilities: { drop: ['ALL'] },
+    })
+    expect(pod.spec.automountServiceAccountToken).toBe(false)
+    expect(container.resources.limits).toEqual(container.resources.requests)
+  })
+
+  it('has its token where the server reads it, and room where it is written', () => {
+    const mounts = container.volumeMounts.map(({ mountPath }: { mountPath: string }) => mountPath)
+    expect(mounts).toContain(path.dirname(option('--token-file') ?? ''))
+    expect(mounts).toEqual(expect.arrayContaining(['/tmp', last('WORKDIR')]))
+    const volumes = pod.spec.volumes.map(({ name }: { name: string }) => name)
+    expect(container.volumeMounts.map(({ name }: { name: string }) => name)).toEqual(volumes)
+  })
+})

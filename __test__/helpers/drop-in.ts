@@ -1,0 +1,33 @@
+/** A drop-in session for a test: made, destroyed, and checked to have left nothing behind. */
+import type { SessionOptions } from 'nacre/container'
+import { Session } from './container'
+import { type Expectations, type Workplace, withSandbox } from './invariants'
+
+export interface DropIn extends Workplace {
+  session: Session
+}
+
+/** Runs a test with a session that is ready, and checks the invariants after it. */
+export function withSession(
+  test: (place: DropIn) => Promise<void>,
+  options: Partial<SessionOptions> = {},
+  expectations: Expectations = {},
+): Promise<void> {
+  return withSandbox(async (workplace) => {
+    const session = newSession(workplace, options)
+    try {
+      await session.initialize()
+      await test({ ...workplace, session })
+    } finally {
+      await session.destroy()
+    }
+  }, expectations)
+}
+
+/** One that has not been initialized; everything it starts carries the tag of the workplace. */
+export function newSession(
+  { tag, directory }: Workplace,
+  { env, ...options }: Partial<SessionOptions> = {},
+): Session {
+  return new Session({ id: 'drop-in', cwd: directory, ...options, env: { NACRE_TEST_TAG: tag, ...env } })
+}

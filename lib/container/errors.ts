@@ -1,0 +1,67 @@
+/**
+ * The errors of the drop-in session: two classes that a container brings itself, since it checks them by instanceof, and
+ * what becomes of the errors of nacre.
+ */
+import type { SessionErrors } from '../../container'
+import { OptionError, SandboxError } from '../errors'
+import { readOptions } from '../options/read'
+import { callback } from '../options/values'
+
+/** The session's shell has ended, by `exit` or by a signal. `exitCode` is null when nobody knows it. */
+export class ShellTerminatedError extends Error {
+  static {
+    Object.defineProperty(ShellTerminatedError.prototype, 'name', { value: 'ShellTerminatedError' })
+  }
+
+  readonly sessionId: string
+  readonly exitCode: number | null
+
+  constructor(sessionId: string, exitCode: number | null) {
+    super(`the shell of session '${sessionId}' has ended (exit code: ${exitCode ?? 'unknown'})`)
+    this.sessionId = sessionId
+    this.exitCode = exitCode
+  }
+}
+
+/** The session was destroyed while the command ran. */
+export class SessionDestroyedError extends Error {
+  static {
+    Object.defineProperty(SessionDestroyedError.prototype, 'name', { value: 'SessionDestroyedError' })
+  }
+
+  readonly sessionId: string
+
+  constructor(sessionId: string) {
+    super(`session '${sessionId}' was destroyed while the command ran`)
+    this.sessionId = sessionId
+  }
+}
+
+/** The classes to use: those that are given, and our own for the others. Throws OptionError. */
+export function chooseErrors(errors: Partial<SessionErrors> | undefined): SessionErrors {
+  const table = { ShellTerminatedError: callback, SessionDestroyedError: callback }
+  const given = readOptions(table, errors, 'createSessionClass') as Partial<SessionErrors>
+  return { ShellTerminatedError, SessionDestroyedError, ...given }
+}
+
+/** The words that containers look for in a call that comes too early or too late. */
+export function notReady(sessionId: string, destroyed: boolean): Error {
+  const code = destroyed ? 'SESSION_DESTROYED' : 'SESSION_TERMINATED'
+  return new SandboxError(code, `Session '${sessionId}' is not ready or shell has died`)
+}
+
+/** The words that containers look for after a timeout. */
+export function timedOut(timeoutMs: number, cause?: SandboxError): Error {
+  const { result } = cause ?? {}
+  return new SandboxError('COMMAND_TIMEOUT', `Command timeout after ${timeoutMs}ms`, { cause, result })
+}
+
+/** A second command under the id of one that runs: it would take the first one's place in killCommand. */
+export function duplicateCommand(commandId: string): Error {
+  return new OptionError('INVALID_ID', `commandId '${commandId}' belongs to a command that still runs`)
+}
+
+/** Whether it is an error of nacre with one of these codes. */
+export function hasCode(error: unknown, ...codes: Array<SandboxError['code']>): error is SandboxError {
+  return error instanceof SandboxError && codes.includes(error.code)
+}

@@ -1,0 +1,73 @@
+/**
+ * From a background process's log to the events that containers pass on. Pure: what an event is depends on nothing else.
+ */
+import type { ExecEvent } from '../../container'
+import type { Encoding, LogOutput } from '../../index'
+import type { NativeProcess } from '../boundary'
+import { timedOut } from './errors'
+import { directoryMessage } from './exec'
+
+/** The command of a stream, and since when it runs. */
+export interface Subject {
+  command: string
+  /** ISO 8601. */
+  timestamp: string
+  /** For the message of a timeout: ms, 0 = none. */
+  timeoutMs: number
+}
+
+export function startEvent({ command, timestamp }: Subject, pid?: number): ExecEvent {
+  return { type: 'start', timestamp, command, ...(pid !== undefined && { pid }) }
+}
+
+export function outputEvent({ type, timestamp, data }: LogOutput<Encoding>): ExecEvent {
+  return { type, timestamp, data: String(data) }
+}
+
+/** 128 and the number of SIGTERM. */
+const TERMINATED = 143
+
+/**
+ * The last event of a command that has ended. As shells tell it, a signal is 128 and its number.
+ *
+ * A command that was killed is no success, also when it ended with 0 because it was asked to, or because its shell was
+ * just between two programs: containers tell by the code alone what was killed.
+ */
+export function endEvent(
+  subject: Subject,
+  { exitCode, signal, reason, endedAt = Date.now() }: NativeProcess,
+  durationMs: number,
+): ExecEvent {
+  const timestamp = new Date(endedAt).toISOString()
+  if (reason === 'timeout') return errorEvent(timedOut(subject.timeoutMs), timestamp)
+  const own = exitCode ?? (signal === undefined ? undefined : 128 + signal)
+  const code = reason === 'killed' && own === 0 ? TERMINATED : own
+  if (code === undefined) return errorEvent('the command was lost, and nobody knows how it ended', timestamp)
+  return completeEvent(subject, code, durationMs, timestamp)
+}
+
+/** A directory that is not there: no exception, but a command that fails. */
+export function refusedDirectoryEvents(subject: Subject, cwd: string): ExecEvent[] {
+  const { timestamp } = subject
+  return [
+    startEvent(subject),
+    { type: 'stderr', timestamp, data: `${directoryMessage(cwd)}\n` },
+    completeEvent(subject, 1, 0, timestamp),
+  ]
+}
+
+export function errorEvent(error: unknown, timestamp = new Date().toISOString()): ExecEvent {
+  return { type: 'error', timestamp, error: error instanceof Error ? error.message : String(error) }
+}
+
+function completeEvent(
+  { command, timestamp: started }: Subject,
+  exitCode: number,
+  durationMs: number,
+  timestamp: string,
+): ExecEvent {
+  const duration = Math.max(durationMs, 0.001)
+  const success = exitCode === 0
+  const result = { stdout: '', stderr: '', exitCode, success, command, duration, timestamp: started } as const
+  return { type: 'complete', timestamp, exitCode, result }
+}

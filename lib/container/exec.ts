@@ -1,0 +1,62 @@
+/**
+ * A command in the session's shell, and its result as containers expect it.
+ */
+import type { RawExecResult } from '../../container'
+import type { ExecResult } from '../../index'
+import { hasCode, timedOut } from './errors'
+import type { CommandPlan } from './options'
+import type { Shell } from './shell'
+
+/** Milliseconds: no duration is 0, however quick the command was. */
+const SHORTEST_MS = 0.001
+
+/** Runs it. Rejects with nacre's errors, but for those of time and directory, which containers know otherwise. */
+export async function execIn(
+  shell: Shell,
+  command: string,
+  { cwd, env, timeoutMs }: CommandPlan,
+  defaultTimeoutMs: number,
+): Promise<RawExecResult> {
+  const timeout = timeoutMs ?? defaultTimeoutMs
+  const begun = Date.now()
+  try {
+    return rawResult(command, await shell.exec(command, { cwd, env, timeout }))
+  } catch (error) {
+    if (hasCode(error, 'COMMAND_TIMEOUT')) throw timedOut(timeout, error)
+    if (hasCode(error, 'CWD_NOT_FOUND') && cwd !== undefined) return refusedDirectory(command, cwd, begun)
+    throw error
+  }
+}
+
+function rawResult(command: string, result: ExecResult): RawExecResult {
+  return {
+    stdout: withoutNewline(result.stdout),
+    stderr: withoutNewline(result.stderr),
+    // Only a command that never got to an end has no code, and its session had to be brought back: as by SIGKILL.
+    exitCode: result.exitCode ?? 137,
+    command,
+    duration: Math.max(result.duration, SHORTEST_MS),
+    timestamp: result.timestamp,
+  }
+}
+
+function refusedDirectory(command: string, cwd: string, begun: number): RawExecResult {
+  return {
+    stdout: '',
+    stderr: directoryMessage(cwd),
+    exitCode: 1,
+    command,
+    duration: Math.max(Date.now() - begun, SHORTEST_MS),
+    timestamp: new Date(begun).toISOString(),
+  }
+}
+
+/** What stderr says instead of an exception. */
+export function directoryMessage(cwd: string): string {
+  return `Failed to change directory to '${cwd}'`
+}
+
+/** Exactly one: what prints empty lines at its end keeps the others. */
+function withoutNewline(text: string): string {
+  return text.endsWith('\n') ? text.slice(0, -1) : text
+}

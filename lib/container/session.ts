@@ -1,0 +1,173 @@
+/**
+ * The drop-in session: the states that it goes through, and what each call does in them.
+ *
+ *   new -> ready -> terminated (the shell has ended) -> destroyed
+ *
+ * from any of which it can be destroyed. What was started in the background lives on when the shell has ended, until the
+ * session is destroyed.
+ */
+import { randomUUID } from 'node:crypto'
+import { inspect } from 'node:util'
+import type {
+  ExecEvent,
+  ExecOptions,
+  Session as PublicSession,
+  RawExecResult,
+  SessionConstructor,
+  SessionErrors,
+  SessionOptions,
+  StreamOptions,
+} from '../../container'
+import { report } from '../report'
+import { Commands } from './commands'
+import { chooseErrors, hasCode, notReady } from './errors'
+import { execIn } from './exec'
+import { type CommandPlan, planExec, planSession, planStream, type SessionPlan } from './options'
+import { type Shell, startShell } from './shell'
+import { BACKLOG_BYTES, type Background, CommandStream } from './stream'
+
+/** Makes the class, with the errors of a container that checks them by instanceof. Throws OptionError. */
+export function createSessionClass(errors?: Partial<SessionErrors>): SessionConstructor {
+  const classes = chooseErrors(errors)
+  return class Session extends ContainerSession {
+    constructor(options: SessionOptions) {
+      super(planSession(options), classes)
+    }
+  }
+}
+
+class ContainerSession implements PublicSession {
+  pty: unknown = null
+  readonly #plan: SessionPlan
+  readonly #errors: SessionErrors
+  readonly #commands = new Commands()
+  #shell: Shell | undefined
+  #initializing: Promise<void> | undefined
+  #destroying: Promise<void> | undefined
+  #state: 'new' | 'ready' | 'terminated' = 'new'
+  #exitCode: number | null = null
+
+  constructor(plan: SessionPlan, errors: SessionErrors) {
+    this.#plan = plan
+    this.#errors = errors
+  }
+
+  initialize(): Promise<void> {
+    this.#initializing ??= this.#initialize()
+    return this.#initializing
+  }
+
+  async exec(command: string, options?: ExecOptions): Promise<RawExecResult> {
+    const plan = planExec(options)
+    const shell = this.#ready()
+    try {
+      const result = await execIn(shell, command, plan, this.#plan.commandTimeoutMs)
+      this.#log(plan, `exit code ${result.exitCode} after ${Math.round(result.duration)} ms`)
+      return result
+    } catch (error) {
+      const told = this.#explain(error)
+      this.#log(plan, told instanceof Error ? told.message : String(told))
+      throw told
+    }
+  }
+
+  execStream(command: string, options?: StreamOptions): AsyncGenerator<ExecEvent, void, undefined> {
+    return new CommandStream(() => this.#begin(command, options))
+  }
+
+  isReady(): boolean {
+    return this.#state === 'ready' && !this.wasDestroyed()
+  }
+
+  wasDestroyed(): boolean {
+    return this.#destroying !== undefined
+  }
+
+  getShellExitCode(): number | null {
+    return this.#exitCode
+  }
+
+  async killCommand(commandId: string, waitForExit = true): Promise<boolean> {
+    try {
+      return await this.#commands.kill(commandId, waitForExit)
+    } catch (error) {
+      // Then it is gone, and somebody else has done it.
+      if (hasCode(error, 'SANDBOX_DESTROYED', 'SESSION_DESTROYED', 'PROCESS_NOT_FOUND')) return false
+      throw error
+    }
+  }
+
+  getRunningCommandIds(): string[] {
+    return this.#commands.ids()
+  }
+
+  destroy(): Promise<void> {
+    this.#destroying ??= this.#shell?.engine.destroy() ?? Promise.resolve()
+    return this.#destroying
+  }
+
+  /** The id and nothing else: the environment can hold secrets. */
+  toJSON(): { id: string } {
+    return { id: this.#plan.id }
+  }
+
+  [inspect.custom](): string {
+    return `Session { id: ${inspect(this.#plan.id)} }`
+  }
+
+  async #initialize(): Promise<void> {
+    try {
+      await startShell(this.#plan, (shell) => {
+        // Between two directories: a shell that nobody would end any more must not be started.
+        if (this.wasDestroyed()) throw new this.#errors.SessionDestroyedError(this.#plan.id)
+        this.#shell = shell
+      })
+    } catch (error) {
+      throw this.#explain(error)
+    }
+    this.#state = 'ready'
+  }
+
+  #ready(): Shell {
+    if (this.#shell !== undefined && this.isReady()) return this.#shell
+    throw notReady(this.#plan.id, this.wasDestroyed())
+  }
+
+  /** Throws for bad options, a session that is not ready and an id that is taken; all else is events. */
+  #begin(command: string, options: StreamOptions | undefined): Background {
+    const { cwd, env, timeoutMs = 0, commandId = randomUUID(), ...plan } = planStream(options)
+    const shell = this.#ready()
+    const subject = { command, timestamp: new Date().toISOString(), timeoutMs }
+    const settings = { cwd, env, timeout: timeoutMs, logLimit: BACKLOG_BYTES, autoCleanup: false }
+    const starting = this.#commands.start(commandId, () => shell.start(command, settings))
+    this.#log(plan, `command '${commandId}' starts in the background`)
+    return {
+      subject,
+      begun: performance.now(),
+      cwd,
+      engine: shell.engine,
+      starting,
+      explain: (error) => this.#explain(error),
+      check: () => {
+        if (this.wasDestroyed()) throw new this.#errors.SessionDestroyedError(this.#plan.id)
+      },
+    }
+  }
+
+  /** The container's error for one of nacre's. Takes note of it when the shell has ended. */
+  #explain(error: unknown): unknown {
+    if (hasCode(error, 'SANDBOX_DESTROYED', 'SESSION_DESTROYED'))
+      return new this.#errors.SessionDestroyedError(this.#plan.id)
+    if (!hasCode(error, 'SESSION_TERMINATED')) return error
+    this.#state = 'terminated'
+    // Only the command that ended the shell has a result; those that waited behind it are told the same code.
+    this.#exitCode = error.result?.exitCode ?? this.#exitCode
+    return new this.#errors.ShellTerminatedError(this.#plan.id, this.#exitCode)
+  }
+
+  /** No command's text: it can hold secrets. */
+  #log({ origin = 'user' }: CommandPlan, message: string): void {
+    const { logger, id } = this.#plan
+    report(logger, origin === 'internal' ? 'debug' : 'info', `session '${id}': ${message}`)
+  }
+}

@@ -1,0 +1,69 @@
+/**
+ * The one shell of a drop-in session: an engine with nothing but its default session, and where that starts.
+ */
+import type { ExecOptions, ExecResult, ProcessOptions } from '../../index'
+import { Engine } from '../engine'
+import { exec } from '../exec'
+import { type ExecDefaults, planExec } from '../options/exec'
+import { planProcess } from '../options/process'
+import { planSandbox } from '../options/sandbox'
+import type { ProcessHandle } from '../processes/handle'
+import { startProcess } from '../processes/start'
+import { report } from '../report'
+import { hasCode } from './errors'
+import type { SessionPlan } from './options'
+
+export class Shell {
+  readonly engine: Engine
+  readonly #defaults: ExecDefaults
+
+  /** Does no I/O. */
+  constructor({ env, surviveExit, logger }: SessionPlan, cwd: string | undefined) {
+    const plan = planSandbox({ cwd, surviveExit, logger, env: { ...localeDefaults(env), ...env } })
+    this.engine = new Engine(plan.config, plan.logger)
+    this.#defaults = plan.defaults
+  }
+
+  exec(command: string, options?: ExecOptions): Promise<ExecResult> {
+    return exec(this.engine, planExec(command, options, this.#defaults)) as Promise<ExecResult>
+  }
+
+  start(command: string, options: ProcessOptions): Promise<ProcessHandle> {
+    return startProcess(this.engine, planProcess(command, options, this.#defaults), (handle) => handle)
+  }
+}
+
+/**
+ * Starts a shell in the first directory that there is: the session's, its home, /root. `introduce` is given each shell
+ * that is tried before it starts, and may throw to keep it from that.
+ *
+ * Whether a directory is there is not asked beforehand: it could be gone by the time the shell starts in it.
+ */
+export async function startShell(plan: SessionPlan, introduce: (shell: Shell) => void): Promise<void> {
+  const home = 'HOME' in plan.env ? plan.env.HOME : process.env.HOME
+  const directories = [plan.cwd, home || '/root', '/root', '/']
+  for (const [index, directory] of directories.entries()) {
+    const shell = new Shell(plan, directory)
+    introduce(shell)
+    try {
+      await shell.exec(':')
+      if (index > 0) {
+        report(
+          plan.logger,
+          'warn',
+          `session '${plan.id}': its directory is not there, it starts in ${directory}`,
+        )
+      }
+      return
+    } catch (error) {
+      await shell.engine.destroy()
+      if (!hasCode(error, 'CWD_NOT_FOUND') || index === directories.length - 1) throw error
+    }
+  }
+}
+
+/** Programs print characters beyond ASCII as such, unless somebody has said otherwise. */
+function localeDefaults(env: SessionPlan['env']): Record<string, string> {
+  const missing = ['LANG', 'LC_ALL'].filter((name) => (env[name] ?? process.env[name] ?? '') === '')
+  return Object.fromEntries(missing.map((name) => [name, 'C.UTF-8']))
+}

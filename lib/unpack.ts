@@ -1,0 +1,68 @@
+/**
+ * Puts an executable that is carried in memory where it can be started: into a directory of this user's below the
+ * temporary one, under a name that has its hash.
+ *
+ * It stays there for the next program. Nobody else can have put something in its place: the directory must be this
+ * user's own and writable for nobody else, and what lies there is compared byte for byte before it is used. Others may
+ * read it, since it is also started as the `user` of a sandbox.
+ *
+ * Programs that start at the same time each write a file of their own and rename it: whoever is last replaces the file
+ * by an equal one, and a program that runs the former keeps it.
+ */
+import { createHash, randomBytes } from 'node:crypto'
+import { chmodSync, lstatSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+import { SandboxError } from './errors'
+
+const WRITABLE_FOR_OTHERS = 0o022
+
+/** The absolute path of the file, mode 0755. Throws STATE_DIR_UNAVAILABLE. */
+export function unpackExecutable(bytes: Uint8Array, name: string): string {
+  const directory = path.resolve(os.tmpdir(), `nacre-${process.getuid?.() ?? 'user'}-bin`)
+  const hash = createHash('sha256').update(bytes).digest('hex').slice(0, 16)
+  const file = path.join(directory, `${name}-${hash}`)
+  try {
+    makePrivate(directory)
+    if (!holds(file, bytes)) put(file, bytes)
+    return file
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    const message = `'${name}' cannot be unpacked into '${directory}': ${reason}; set TMPDIR to another directory`
+    throw new SandboxError('STATE_DIR_UNAVAILABLE', message, { cause })
+  }
+}
+
+/** Makes the directory, and makes sure of one that is there already. */
+function makePrivate(directory: string): void {
+  mkdirSync(directory, { recursive: true, mode: 0o755 })
+  const entry = lstatSync(directory)
+  if (!entry.isDirectory() || !isOwn(entry)) {
+    throw new Error('it is no directory of this user, or others can write to it')
+  }
+  // The umask may have kept other users out.
+  if ((entry.mode & 0o777) !== 0o755) chmodSync(directory, 0o755)
+}
+
+/** Whether exactly this is there, and nobody else can change it. */
+function holds(file: string, bytes: Uint8Array): boolean {
+  const entry = lstatSync(file, { throwIfNoEntry: false })
+  const isSound = entry?.isFile() === true && isOwn(entry) && (entry.mode & 0o777) === 0o755
+  return isSound && entry.size === bytes.length && readFileSync(file).equals(bytes)
+}
+
+function put(file: string, bytes: Uint8Array): void {
+  const temporary = `${file}.${randomBytes(8).toString('hex')}`
+  try {
+    writeFileSync(temporary, bytes, { flag: 'wx', mode: 0o755 })
+    chmodSync(temporary, 0o755)
+    renameSync(temporary, file)
+  } catch (error) {
+    rmSync(temporary, { force: true })
+    throw error
+  }
+}
+
+function isOwn({ uid, mode }: { uid: number; mode: number }): boolean {
+  return uid === process.getuid?.() && (mode & WRITABLE_FOR_OTHERS) === 0
+}
