@@ -28,6 +28,9 @@ const READ_BYTES: usize = 64 * 1024;
 const LARGE_OUTPUT_BYTES: u64 = 256 * 1024;
 const LARGE_PIPE_BYTES: i32 = 1 << 20;
 
+/// So many reads of standard output in a row leave standard error its turn.
+const MOST_IN_A_ROW: u32 = 16;
+
 const STREAMS: [OutputStream; 2] = [OutputStream::Stdout, OutputStream::Stderr];
 
 struct Pump {
@@ -41,24 +44,33 @@ struct Pump {
 /// Reads until nobody can write any more. When the process itself has ended, what is in the pipes at that moment is
 /// read first, and only then is the end made known: who waits for it finds the log complete. What others of its tree
 /// print later is kept as well.
+///
+/// Which of two pipes was written to first can not be seen. When both have something, standard output is read first: so
+/// a program's result comes before what is said after it, as in most output there is.
 pub fn pump(process: Arc<Process>, output: [Option<OwnedFd>; 2], mut ended: oneshot::Receiver<Status>) {
     tokio::spawn(async move {
         let pipes = output.map(|fd| sys::watch(fd?).ok());
         let is_terminal = pipes[1].is_none();
         let mut pump = Pump { process, pipes, total: [0; 2], is_terminal, buffer: Vec::with_capacity(READ_BYTES) };
         let mut lives = true;
+        let mut in_a_row: u32 = 0;
         while lives || pump.pipes.iter().any(Option::is_some) {
-            let [stdout, stderr] = &pump.pipes;
-            tokio::select! {
+            let first = usize::from(in_a_row >= MOST_IN_A_ROW);
+            let [one, other] = [first, 1 - first].map(|stream| pump.pipes[stream].as_ref());
+            let read = tokio::select! {
+                biased;
                 status = &mut ended, if lives => {
                     lives = false;
                     pump.drain();
                     pump.process.ended(status.ok());
                     pump.process.log.end();
+                    continue;
                 }
-                () = readable(stdout.as_ref()) => drop(pump.read(0, READ_BYTES)),
-                () = readable(stderr.as_ref()) => drop(pump.read(1, READ_BYTES)),
-            }
+                () = readable(one) => first,
+                () = readable(other) => 1 - first,
+            };
+            pump.read(read, READ_BYTES);
+            in_a_row = if read == 0 { in_a_row.saturating_add(1) } else { 0 };
         }
     });
 }
