@@ -3,7 +3,8 @@
  */
 export const CALLS = `# The other calls: each looks at the job's directory and remembers nothing.
 
-# What there is to know of job $1, with all of meta.json if $2 is whole, for others to draw the conclusions: the record, then who lives, then the record again.
+# What there is to know of job $1, with all of meta.json if $2 is whole, for others to draw the conclusions: the record,
+# then who lives, then the record again.
 # So a job that ends meanwhile is not taken for one that was killed: it has its record before it is gone.
 tell() {
   directory=$root/$1

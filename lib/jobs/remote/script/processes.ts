@@ -24,7 +24,7 @@ is_alive() {
 find_members() {
   members=' '
   if [ -n "$mark" ]; then
-    for file in $(grep -lsF "NACRE_JOB=$mark" /proc/[0-9]*/environ); do
+    for file in $(grep -lszF "NACRE_JOB=$mark" /proc/[0-9]*/environ); do
       file=\${file#/proc/}
       members="$members\${file%/environ} "
     done
@@ -41,7 +41,10 @@ find_members() {
       set -- \${line##*) }
       case $1 in Z | X) dead="$dead$pid " && continue ;; esac
       case $members in *" $pid "*) continue ;; esac
-      case $members in *" $2 "*) ;; *) [ -n "$command" ] && case " $3 $4 " in *" $command "*) ;; *) false ;; esac || continue ;; esac
+      belongs=no
+      case $members in *" $2 "*) belongs=yes ;; esac
+      [ -z "$command" ] || case " $3 $4 " in *" $command "*) belongs=yes ;; esac
+      [ "$belongs" = yes ] || continue
       members="$members$pid " more=yes
     done
     IFS=$blanks
