@@ -1,5 +1,5 @@
 /** The command writes straight into output.log: nobody stands in between. */
-import { execFileSync } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { expect, it } from 'vitest'
@@ -22,12 +22,17 @@ it('output.log is written at the speed of cat > file', () =>
       await jobs.remove(job)
       const file = path.join(root, 'plain')
       const begun = performance.now()
-      execFileSync('bash', ['-c', `(${command}) > '${file}'; rm '${file}'`])
+      await run(`(${command}) > '${file}'; rm '${file}'`)
       const plain = performance.now() - begun
       best = Math.min(best, (status.duration ?? 0) / plain)
     }
     expect(best).toBeLessThan(MOST_TIMES)
   }))
+
+async function run(command: string): Promise<void> {
+  const child = spawn('bash', ['-c', command], { stdio: 'ignore' })
+  await new Promise((resolve) => child.on('close', resolve))
+}
 
 it('the command has the file itself, and its supervisor reads nothing of it', () =>
   withJobs(async (place) => {

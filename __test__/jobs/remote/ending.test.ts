@@ -67,6 +67,30 @@ inEveryShell('the end of a remote job', (shell) => {
 
   itRemotely(
     shell,
+    'a hail of SIGTERM, which also hits what the supervisor calls, takes no record',
+    async (place) => {
+      const { jobs } = place
+      const nap = proc.uniqueSleep()
+      const job = await jobs.start({
+        command: `trap 'exit 7' TERM; ${nap} & echo up; while :; do sleep 0.02; done`,
+      })
+      await untilPrintedBy(jobs, job, 'up')
+      await until(
+        () => {
+          if (!proc.isAlive(job.pgid)) return true
+          process.kill(-job.pgid, 'SIGTERM')
+          return undefined
+        },
+        () => 'it does not end',
+        15_000,
+      )
+      expect(await jobs.status(job)).toMatchObject({ exitCode: 7, reason: 'cancelled', alive: false })
+      expect(proc.runs(nap)).toBe(false)
+    },
+  )
+
+  itRemotely(
+    shell,
     'what a command leaves behind keeps the job alive, until it ends',
     async ({ jobs, tag }) => {
       const nap = proc.uniqueSleep()

@@ -6,16 +6,10 @@ guard() {
   stage=$1 id=$2 files=$3 mark=\${1##*@new-} guard=$$ input=/dev/null
   trap : HUP INT QUIT PIPE TERM USR1 USR2 ALRM
   exec 6<"$stage/life" 3>&-
-  mkfifo "$stage/gate" || exit 1
-  exec 7<>"$stage/gate" 8<"$stage/gate"
   [ ! -f "$stage/$id/stdin" ] || input=$stage/$id/stdin
-  setsid sh "$self" "$root" run "$stage" "$files" 6<&- 7>&- <"$input" >>"$stage/$id/output.log" 2>&1 &
+  setsid sh "$self" "$root" run "$stage" "$files" 6<&- <"$input" >>"$stage/$id/output.log" 2>&1 &
   command=$!
   exec 8<&-
-  # When the supervisor ends here, so does this process, and the command reads the end of its gate: nothing has run.
-  read -r word <&6 || exit 0
-  echo "$word" >&7
-  exec 7>&-
   while read -r word <&6; do
     case $word in
     wait)
@@ -55,6 +49,7 @@ run() {
   # Shells start background processes with these two ignored; some env(1) can undo that.
   signals=--default-signal=INT,QUIT
   env "$signals" true 2>/dev/null || signals=
+  read -r mask <"$stage/umask" && umask "$mask"
   echo "ready $$" >&4
   exec 4>&-
   read -r word <&8 || exit 0

@@ -8,10 +8,12 @@ export const HEADER = `# Durable jobs for a machine that offers nothing but to r
 # POSIX shell, and the programs that \`start\` asks for. A reply stands between two marks, since login shells and the way
 # back may add to it. Times are in hundredths of a second, sizes in bytes. \`local\` is not in POSIX: names are global.
 
-umask 077
+mask=
 blanks=$IFS
 self=$0 root=$1 verb=$2
 shift 2
+[ "$verb" != start ] || mask=$(umask)
+umask 077
 boot=
 { read -r boot </proc/sys/kernel/random/boot_id; } 2>/dev/null
 `

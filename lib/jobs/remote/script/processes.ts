@@ -3,6 +3,22 @@
  */
 export const PROCESSES = `# What the kernel tells about processes. Every answer is of this moment: whoever acts on it compares start times first.
 
+# True for the status $1 of a program that a signal has ended. Whoever signals the supervisor's group also hits what it
+# has just called: that is simply done again, or half a table would be taken for a whole one.
+is_killed() {
+  [ "$1" -gt 128 ]
+}
+
+# Runs a program until nobody kills it.
+firmly() {
+  while
+    "$@"
+    status=$?
+    is_killed "$status"
+  do :; done
+  return "$status"
+}
+
 # Looks at process $1: sets state, started and code (its status for wait(2), known once it is a zombie).
 # Read by the shell itself, without a process of its own: it is done often.
 look() {
@@ -24,12 +40,13 @@ is_alive() {
 find_members() {
   members=' '
   if [ -n "$mark" ]; then
-    for file in $(grep -lszF "NACRE_JOB=$mark" /proc/[0-9]*/environ); do
+    while marked=$(grep -lszF "NACRE_JOB=$mark" /proc/[0-9]*/environ); is_killed $?; do :; done
+    for file in $marked; do
       file=\${file#/proc/}
       members="$members\${file%/environ} "
     done
   fi
-  table=$(cat /proc/[0-9]*/stat 2>/dev/null)
+  while table=$(cat /proc/[0-9]*/stat 2>/dev/null); is_killed $?; do :; done
   more=yes dead=' '
   while [ -n "$more" ]; do
     more=
@@ -75,7 +92,7 @@ clock() {
 
 # Sets date to the wall clock as ISO 8601 with milliseconds, which not every date(1) has.
 wall_clock() {
-  date=$(date -u +%Y-%m-%dT%H:%M:%S.%N)
+  while date=$(date -u +%Y-%m-%dT%H:%M:%S.%N); is_killed $?; do :; done
   fraction=\${date##*.}
   case $fraction in *[!0-9]* | '') fraction=000 ;; esac
   fraction=\${fraction}000

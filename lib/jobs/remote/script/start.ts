@@ -24,6 +24,7 @@ start() {
   else
     printf %s "$payload" | base64 -d >"$stage/payload"
   fi 2>/dev/null
+  echo "$mask" >"$stage/umask"
   size=$(wc -c 2>/dev/null <"$stage/payload")
   place=1
   if [ "\${size:-0}" -ne $((words_size + command_size + stdin_size + meta_size)) ] ||
@@ -68,18 +69,23 @@ supervise() {
   : >"$directory/output.log"
   # The room for the two records: newlines are no part of a number and none of JSON.
   make_room 4 "$directory/exit.tmp" && make_room 512 "$directory/end.json.tmp" || refuse STATE_DIR_UNAVAILABLE no-room
-  # Two pipes. The guard sees the end of this process by the end of the first, so nobody else may hold that one.
-  mkfifo "$stage/life" "$stage/word" || refuse STATE_DIR_UNAVAILABLE
-  exec 3<>"$stage/life" 4<>"$stage/word" 5<"$stage/word"
-  setsid sh "$self" "$root" guard "$stage" "$id" "$files" 5<&- &
+  # The guard sees the end of this process by the end of the first pipe, so nobody else may hold that one for long; it
+  # answers by the second; the command waits at the third.
+  mkfifo "$stage/life" "$stage/word" "$stage/gate" || refuse STATE_DIR_UNAVAILABLE no-room
+  exec 3<>"$stage/life" 4<>"$stage/word" 5<"$stage/word" 7<>"$stage/gate" 8<"$stage/gate"
+  setsid sh "$self" "$root" guard "$stage" "$id" "$files" 5<&- 7>&- &
   guard=$!
-  exec 4>&-
+  exec 4>&- 8<&-
   read -r word command rest <&5 || word=refused command=SPAWN_FAILED rest=killed
   [ "$word" = ready ] || refuse "$command" "$rest"
   publish || { [ -e "$root/$id" ] && refuse JOB_ALREADY_EXISTS; refuse STATE_DIR_UNAVAILABLE no-room; }
   directory=$root/$id
+  # A shell that is between two lines collects the children that have ended, and the guard must not (see record): it
+  # has to sleep in its read before the command can end.
+  until ! look "$guard" || [ "$state" = S ]; do sleep 0.01; done
   clock && begun=$now
-  echo go >&3
+  echo go >&7
+  exec 7>&-
   rm -rf "$stage"
   while watch; do
     nap & wait $!

@@ -53,23 +53,26 @@ climb() {
 # code; the kernel shows the two apart as long as the command is a zombie, and its parent, the guard, leaves it one until
 # it is asked. Where the kernel does not show it, the number is told as the code that it may be.
 record() {
+  truth=$code
   echo wait >&3
-  read -r told <&5 || crash
+  # A trap that runs meanwhile ends the reading.
+  until read -r told <&5; do look "$guard" && [ "$state" != Z ] || crash; done
   exit_code=$told signal=null reason=\${why:-exit}
-  if [ "$code" != unknown ] && [ $((code & 127)) -gt 0 ] && [ "$told" -eq $((128 + (code & 127))) ]; then
-    exit_code=null signal=$((code & 127)) reason=\${why:-signal}
+  if [ "$truth" != unknown ] && [ $((truth & 127)) -gt 0 ] && [ "$told" -eq $((128 + (truth & 127))) ]; then
+    exit_code=null signal=$((truth & 127)) reason=\${why:-signal}
   fi
   left=false lost=false ended=yes
   # What the command has left behind runs without it; its session's number is not used again as long as they do.
   find_members && left=true
-  head -c 4096 /dev/zero 2>/dev/null >"$directory/probe" || lost=true
-  rm -f "$directory/probe"
+  firmly head -c 4096 /dev/zero 2>/dev/null >"$directory/probe" || lost=true
+  firmly rm -f "$directory/probe"
   wall_clock
   printf '{"exitCode":%s,"signal":%s,"reason":"%s","endedAt":"%s","durationMs":%s,"leftBehind":%s,"outputLost":%s}' \\
     "$exit_code" "$signal" "$reason" "$date" $(((now - begun) * 10)) "$left" "$lost" 1<>"$directory/end.json.tmp"
   echo "$told" 1<>"$directory/exit.tmp"
   # Into the room that was taken at the start, and renamed: neither needs a free block.
-  mv "$directory/end.json.tmp" "$directory/end.json" && mv "$directory/exit.tmp" "$directory/exit"
+  firmly mv "$directory/end.json.tmp" "$directory/end.json"
+  firmly mv "$directory/exit.tmp" "$directory/exit"
 }
 
 # Ends everything, without a record.
