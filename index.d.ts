@@ -788,6 +788,60 @@ export interface Jobs {
   remove(job: JobHandle | string): Promise<void>
 }
 
+/** What a remote sandbox has to offer for jobs: the shape of the Daytona SDK's `sandbox.process`. */
+export interface JobsBackend {
+  readonly process: {
+    /**
+     * Runs a command line to its end, on Linux, and gives what it has printed. It may be run by any shell, or be split
+     * into words like by one. nacre leaves `cwd` and `env` out.
+     */
+    executeCommand(
+      command: string,
+      cwd?: string,
+      env?: Record<string, string>,
+      timeoutSeconds?: number,
+    ): Promise<{ exitCode: number; result: string }>
+  }
+}
+
+/** Options of {@link createSandboxJobs}. Paths are absolute, and those of the remote machine. */
+export interface SandboxJobsOptions {
+  /** Directory of the jobs; it is made, with mode 0700, by the first call. Default: `/tmp/sandbox-jobs`. */
+  jobsRoot?: string
+  /** Where jobs run, and what a relative `cwd` of a job is resolved against. Default: where the backend runs commands. */
+  cwd?: string
+  /** Changes to the environment in which the backend runs commands. */
+  env?: EnvChanges
+  /** Milliseconds between SIGTERM and SIGKILL of a cancel or a timeout, 0 to 2147483647. Default: 5000. */
+  forceKillAfterDelay?: number
+  /** Milliseconds that one call of the backend may take; in whole seconds, rounded up. Default: 60000. */
+  callTimeout?: number
+  /**
+   * Milliseconds between two looks of `wait` and `follow` at a job from which nothing comes: they begin with 50 and grow
+   * to this. Default: 2000.
+   */
+  maxPollInterval?: number
+}
+
+/**
+ * Durable jobs in a remote sandbox that can do nothing but run a command and give back its output.
+ *
+ * The methods and the directories are those of {@link Sandbox.jobs}, and each side can read the jobs of the other. No
+ * connection is held, and nothing is remembered here. Different from local jobs, as docs/jobs.md explains: the command
+ * runs in `bash` if there is one and otherwise in `sh`; of the limits only `openFiles` is possible, others reject with
+ * LIMIT_UNSUPPORTED; `read` gives at most 4 MiB at a time; a process that leaves its session and empties its environment
+ * escapes a cancel. What the backend throws, or a reply that is none, is an ENGINE_ERROR.
+ *
+ * ```js
+ * const jobs = createSandboxJobs(await daytona.create())
+ * const { jobId } = await jobs.start({ command: 'make all', timeoutSeconds: 3600 })
+ * for await (const { raw } of jobs.follow(jobId)) process.stdout.write(raw)
+ * ```
+ *
+ * Does no I/O. Throws {@link OptionError}.
+ */
+export function createSandboxJobs(backend: JobsBackend, options?: SandboxJobsOptions): Jobs
+
 /** What this machine offers and which mechanisms the engine therefore uses. */
 export interface Capabilities {
   /** Whether process trees are held in cgroups, or followed by other means. */

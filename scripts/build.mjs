@@ -7,7 +7,7 @@
  * by rename: a program that has the old addon loaded keeps it.
  */
 import { execFileSync } from 'node:child_process'
-import { copyFileSync, mkdirSync, renameSync, rmSync } from 'node:fs'
+import { chmodSync, copyFileSync, mkdirSync, renameSync, rmSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 
@@ -34,6 +34,8 @@ function hostTriple() {
 export function buildTypeScript() {
   rmSync(path.join(root, 'dist'), { recursive: true, force: true })
   run(process.execPath, [path.join(root, 'node_modules/typescript/bin/tsc'), '-p', '.'])
+  // npm does this for packages that it installs, but not for a clone.
+  chmodSync(path.join(root, 'dist', 'cli', 'main.js'), 0o755)
 }
 
 /** Compiles the crates and copies the two artifacts. `build` is 'debug' or 'release'. */

@@ -123,10 +123,11 @@ it('a host leaves no zombie of its jobs, and neither does one that is a pid name
   }
 })
 
-describe('random cuts during start leave either an attachable job or nothing:', () => {
+describe('200 random cuts during start leave either an attachable job or nothing:', () => {
+  // Three starts are under way whenever a host is killed: 60 of the 200.
   it('of the host', async () => {
     await withJobs(async (place) => {
-      for (let round = 0; round < 12; round++) {
+      for (let round = 0; round < 20; round++) {
         const host = startHost(`
           const { jobs } = new Sandbox({ jobsRoot: ${JSON.stringify(place.root)} })
           const start = (index) => jobs.start({ command: 'sleep 600 & sleep 600', jobId: 'r${round}-' + index })
@@ -147,7 +148,7 @@ describe('random cuts during start leave either an attachable job or nothing:', 
   it('of the supervisor and of the guard', async () => {
     await withJobs(async (place) => {
       const seen = { started: 0, refused: 0 }
-      for (let round = 0; round < 60; round++) {
+      for (let round = 0; round < 140; round++) {
         const jobId = `cut-${round}`
         const starting = place.jobs.start({ command: 'sleep 600 & sleep 600', jobId })
         const settled = starting.then(

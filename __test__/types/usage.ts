@@ -1,10 +1,13 @@
 /** Compiled, never run: what the public types allow and refuse, and what they infer. */
 import {
   type AbortError,
+  createSandboxJobs,
   type ExecEvent,
   type ExecOptions,
   type ExecResult,
   type ExecStream,
+  type JobHandle,
+  type Jobs,
   type LogEvent,
   OptionError,
   type Process,
@@ -169,6 +172,28 @@ export async function services(sandbox: Sandbox) {
   await sandbox.startService('npm start', { healthCheck, restart: 'always' })
   // @ts-expect-error: input that can be read only once
   await sandbox.startService('npm start', { healthCheck, input: new Blob(['x']).stream() })
+}
+
+export async function remoteJobs(daytona: {
+  process: {
+    executeCommand(
+      command: string,
+      cwd?: string,
+      env?: Record<string, string>,
+      timeout?: number,
+    ): Promise<{ exitCode: number; result: string; artifacts?: object }>
+  }
+}) {
+  const jobs = createSandboxJobs(daytona, { jobsRoot: '/jobs', env: { A: undefined }, maxPollInterval: 500 })
+  same<typeof jobs, Jobs>()
+  const job = await jobs.start({ command: ['make', 'all'], timeoutSeconds: 5 })
+  same<typeof job, JobHandle>()
+  const { raw } = await jobs.read(job, 5, { encoding: 'buffer' })
+  same<typeof raw, Uint8Array>()
+  // @ts-expect-error: it can not run anything
+  createSandboxJobs({ process: {} })
+  // @ts-expect-error: an unknown option
+  createSandboxJobs(daytona, { root: '/jobs' })
 }
 
 export async function lifetimes() {

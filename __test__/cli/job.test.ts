@@ -1,0 +1,93 @@
+/** `nacre job`: each call is a program of its own, and the job outlives them all. */
+import { existsSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { expect, it } from 'vitest'
+import { withCli } from '../helpers/cli'
+import { until } from '../helpers/until'
+
+it('a job is started, listed, followed, waited for and removed', () =>
+  withCli(async ({ job, root }) => {
+    const command = 'echo one; echo err >&2; sleep 0.3; echo "$A two"; pwd; exit 4'
+    const started = await job('start', '--env', 'A=x', '--cwd', '/usr', '--name', 'a name', command)
+    const id = started.stdout.trim()
+    expect(started).toEqual({ code: 0, stdout: `${id}\n`, stderr: '' })
+    expect(id).toMatch(/^[0-9a-z]{29}$/)
+    const list = await job('ls')
+    expect(list.stdout).toMatch(new RegExp(`^${id}  \\S+  (running|exited 4)  a name\n$`))
+    expect(await job('logs', '-f', id)).toEqual({ code: 4, stdout: 'one\nerr\nx two\n/usr\n', stderr: '' })
+    expect(await job('logs', '--since', '8', id)).toMatchObject({ code: 0, stdout: 'x two\n/usr\n' })
+    expect(await job('wait', id)).toEqual({ code: 4, stdout: '', stderr: '' })
+    expect(await job('status', id)).toEqual({ code: 0, stdout: 'exited 4\n', stderr: '' })
+    expect(await job('rm', id)).toEqual({ code: 0, stdout: '', stderr: '' })
+    expect(existsSync(path.join(root, id))).toBe(false)
+    const gone = await job('status', id)
+    expect(gone).toMatchObject({ code: 1, stdout: '' })
+    expect(gone.stderr).toBe(`nacre: there is no job '${id}'\n`)
+  }))
+
+it('SIGINT and SIGTERM end the looking on, never the job', () =>
+  withCli(async ({ start, job, root }) => {
+    await job('start', '--id', 'long', 'echo up; sleep 600')
+    for (const [signal, code] of [
+      ['SIGINT', 130],
+      ['SIGTERM', 143],
+    ] as const) {
+      const logs = start(['job', 'logs', '-f', '--root', root, 'long'])
+      await logs.printed('up')
+      logs.child.kill(signal)
+      const { code: found, stderr } = await logs.ended
+      expect(found).toBe(code)
+      expect(stderr).toContain('job long goes on')
+    }
+    expect((await job('status', 'long')).stdout).toBe('running\n')
+    expect(await job('wait', '--timeout', '300ms', 'long')).toMatchObject({ code: 124 })
+    expect(await job('rm', 'long')).toMatchObject({ code: 1 })
+    expect(await job('cancel', '--grace', '1s', 'long')).toEqual({ code: 0, stdout: '', stderr: '' })
+    expect((await job('status', 'long')).stdout).toBe('killed by SIGTERM (cancelled)\n')
+    expect(await job('wait', 'long')).toMatchObject({ code: 143, stderr: 'killed by SIGTERM (cancelled)\n' })
+  }))
+
+it('everything can be had as JSON', () =>
+  withCli(async ({ job, root }) => {
+    const started = JSON.parse(
+      (await job('start', '--json', '--timeout', '1m', '--', 'echo', '--json')).stdout,
+    )
+    expect(started).toMatchObject({ dir: path.join(root, started.jobId) })
+    const id = started.jobId
+    const waited = await job('wait', '--json', id)
+    expect([waited.code, JSON.parse(waited.stdout).exitCode]).toEqual([0, 0])
+    expect(JSON.parse((await job('status', '--json', id)).stdout)).toMatchObject({
+      state: 'exited',
+      exitCode: 0,
+    })
+    const [one] = JSON.parse((await job('ls', '--json')).stdout)
+    expect(one).toMatchObject({ jobId: id, command: 'echo --json', status: { state: 'exited' } })
+    const pieces = (await job('logs', '--json', '-f', id)).stdout.trim().split('\n')
+    const text = pieces.map((line) => Buffer.from(JSON.parse(line).base64, 'base64').toString()).join('')
+    expect(text).toBe('--json\n')
+    const [cancelled] = JSON.parse((await job('cancel', '--json', id)).stdout)
+    expect(cancelled).toMatchObject({ jobId: id, status: { exitCode: 0 } })
+    expect(JSON.parse((await job('rm', '--json', id)).stdout)).toEqual({ removed: [id] })
+    const error = JSON.parse((await job('logs', '--json', id)).stderr)
+    expect(error).toEqual({ error: { code: 'JOB_NOT_FOUND', message: `there is no job '${id}'` } })
+  }))
+
+it('input comes from a file or from the standard input, bytes go through as they are', () =>
+  withCli(async ({ start, job, root }) => {
+    const file = path.join(path.dirname(root), 'given')
+    writeFileSync(file, Buffer.from([0xff, 0, 0x0a, 0x41]))
+    await job('start', '--id', 'file', '--input', file, 'wc -c; cat /dev/null')
+    expect((await job('logs', '-f', 'file')).stdout.trim()).toBe('4')
+    await start(['job', 'start', '--root', root, '--id', 'stdin', '--input', '-', 'sort'], 'b\na\n').ended
+    expect((await job('logs', '-f', 'stdin')).stdout).toBe('a\nb\n')
+  }))
+
+it('rm --force ends a job first', () =>
+  withCli(async ({ job, root }) => {
+    await job('start', '--id', 'nap', 'sleep', '600')
+    expect(await job('rm', '--force', 'nap')).toEqual({ code: 0, stdout: '', stderr: '' })
+    await until(
+      () => !existsSync(path.join(root, 'nap')) || undefined,
+      () => 'it is still there',
+    )
+  }))

@@ -1,0 +1,65 @@
+/** Bad use is exit code 2 and a sentence, before anything runs; colours are for terminals. */
+import { execFileSync } from 'node:child_process'
+import { existsSync, readFileSync } from 'node:fs'
+import path from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { withCli } from '../helpers/cli'
+
+const root = path.dirname(path.dirname(__dirname))
+
+it('--version and --help', () =>
+  withCli(async ({ nacre }) => {
+    const { version } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'))
+    expect(await nacre('--version')).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' })
+    const help = await nacre('--help')
+    expect(help.code).toBe(0)
+    for (const word of ['exec', 'job']) expect(help.stdout).toContain(word)
+    expect((await nacre('job', 'logs', '--help')).stdout).toContain('--follow')
+  }))
+
+describe('refused with exit code 2:', () => {
+  const bad: Array<[string[], RegExp]> = [
+    [[], /Usage: nacre/],
+    [['nonsense'], /unknown command 'nonsense'/],
+    [['exec'], /missing required argument 'command'/],
+    [['exec', ' '], /command must not be blank/],
+    [['exec', '--nonsense', 'true'], /unknown option '--nonsense'/],
+    [['exec', '--timeout', '5 years', 'true'], /--timeout.*It must be a time like 10s/],
+    [['exec', '--env', 'A', 'true'], /--env.*NAME=VALUE/],
+    [['exec', '--env', 'a-b=1', 'true'], /"a-b"/],
+    [['job'], /Usage: nacre job/],
+    [['job', 'logs'], /missing required argument 'id'/],
+    [['job', 'logs', '--since', '-1', 'x'], /--since.*number of bytes/],
+    [['job', 'status', '../x'], /jobId must be 1 to 128 characters/],
+    [['job', 'status', 'a', 'b'], /too many arguments/],
+    [['job', 'start', '--timeout', '0', 'true'], /timeoutSeconds must be/],
+  ]
+  for (const [words, message] of bad) {
+    it(`nacre ${words.join(' ')}`, () =>
+      withCli(async ({ nacre, root: jobsRoot }) => {
+        const { code, stdout, stderr } = await nacre(...words)
+        expect([code, stdout]).toEqual([2, ''])
+        expect(stderr).toMatch(message)
+        expect(existsSync(jobsRoot)).toBe(false)
+      }))
+  }
+})
+
+it('there are colours on a terminal, none elsewhere, and none with NO_COLOR', () =>
+  withCli(async ({ job, root: jobsRoot }) => {
+    await job('start', '--id', 'a', 'exit 1')
+    await job('wait', 'a')
+    const main = path.join(root, 'dist', 'cli', 'main.js')
+    const line = `${process.execPath} ${main} job status --root ${jobsRoot} a`
+    // script(1) gives it a terminal.
+    const onTerminal = (env: NodeJS.ProcessEnv) =>
+      execFileSync('script', ['-qec', line, '/dev/null'], {
+        encoding: 'utf8',
+        env,
+        stdio: ['ignore', 'pipe', 'pipe'],
+      })
+    const { NO_COLOR, ...plain } = process.env
+    expect(onTerminal(plain)).toContain('\x1b[31mexited 1\x1b[39m')
+    expect(onTerminal({ ...plain, NO_COLOR: '1' }).trim()).toBe('exited 1')
+    expect((await job('status', 'a')).stdout).toBe('exited 1\n')
+  }))

@@ -1,0 +1,86 @@
+/** The executable `nacre` as a child, on the runtime of this process, with a root of jobs of its own. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+import { Sandbox } from 'nacre'
+import { expectNoProcess } from './jobs'
+import * as proc from './proc'
+import { until } from './until'
+
+const main = path.join(path.dirname(path.dirname(__dirname)), 'dist', 'cli', 'main.js')
+
+export interface Ended {
+  /** The exit code, or the name of the signal. */
+  code: number | string
+  stdout: string
+  stderr: string
+}
+
+export interface Running {
+  child: ChildProcess
+  ended: Promise<Ended>
+  /** What it has printed so far on its standard output. */
+  printed(text: string): Promise<void>
+}
+
+export interface Cli {
+  root: string
+  tag: string
+  /** Runs it to its end. */
+  nacre(...words: string[]): Promise<Ended>
+  /** The same with this input; undefined leaves the pipe open. */
+  start(words: string[], input?: string | undefined): Running
+  /** `nacre job <verb> --root <root> ...`. */
+  job(verb: string, ...words: string[]): Promise<Ended>
+}
+
+let places = 0
+
+/** Runs a test; afterwards its jobs are ended and nothing may be left. */
+export async function withCli(test: (cli: Cli) => Promise<void>): Promise<void> {
+  const tag = `nacre-cli-${process.pid}-${++places}`
+  const base = mkdtempSync(path.join(os.tmpdir(), `${tag}-`))
+  const root = path.join(base, 'jobs')
+  const start = (words: string[], input?: string) => run(words, tag, base, input)
+  const nacre = (...words: string[]) => start(words, '').ended
+  const job = (verb: string, ...words: string[]) => nacre('job', verb, '--root', root, ...words)
+  try {
+    await test({ root, tag, start, nacre, job })
+    await using sandbox = new Sandbox({ jobsRoot: root })
+    for (const { jobId } of await sandbox.jobs.list()) await sandbox.jobs.cancel(jobId, { graceMs: 100 })
+    await expectNoProcess(tag, 10_000)
+  } finally {
+    for (const entry of proc.tagged(tag)) proc.kill(entry.pid)
+    rmSync(base, { recursive: true, force: true })
+  }
+}
+
+function run(words: string[], tag: string, cwd: string, input: string | undefined): Running {
+  const child = spawn(process.execPath, [main, ...words], {
+    cwd,
+    env: { ...process.env, NACRE_TEST_TAG: tag },
+    stdio: ['pipe', 'pipe', 'pipe'],
+  })
+  const texts = { stdout: '', stderr: '' }
+  for (const name of ['stdout', 'stderr'] as const) {
+    child[name].setEncoding('utf8').on('data', (data: string) => {
+      texts[name] += data
+    })
+  }
+  // It may end without having read it.
+  child.stdin.on('error', () => {})
+  if (input !== undefined) child.stdin.end(input)
+  const ended = new Promise<Ended>((resolve, reject) => {
+    child.on('error', reject)
+    child.on('close', (code, signal) => resolve({ code: code ?? signal ?? '', ...texts }))
+  })
+  const printed = async (text: string) => {
+    await until(
+      () => texts.stdout.includes(text) || undefined,
+      () => `not printed: ${text}, but ${JSON.stringify(texts)}`,
+      15_000,
+    )
+  }
+  return { child, ended, printed }
+}

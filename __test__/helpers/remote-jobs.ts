@@ -1,0 +1,169 @@
+/**
+ * A stand-in for a remote sandbox: it runs each command by itself, with `sh -c` in a process of its own, gives back what
+ * was printed as trimmed text, a little later, and remembers nothing.
+ */
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { createSandboxJobs, type Jobs, type JobsBackend, type SandboxJobsOptions } from 'nacre'
+import { describe, expect, it } from 'vitest'
+import { expectNoProcess } from './jobs'
+import * as proc from './proc'
+import { until } from './until'
+
+/** A shell that is called `sh` in a sandbox, and where its programs are. */
+export interface RemoteShell {
+  name: 'dash' | 'bash' | 'BusyBox'
+  path: string
+}
+
+export interface RemotePlace {
+  jobs: Jobs
+  backend: JobsBackend
+  root: string
+  tag: string
+  /** Other jobs on the same directory. */
+  again(options?: SandboxJobsOptions): Jobs
+  /** The calls that run now. */
+  calls: Set<ChildProcess>
+}
+
+const LATENCY_MS = 2
+/** Where the links called `sh` are, for the time of the tests. */
+const links = mkdtempSync(path.join(os.tmpdir(), 'nacre-shells-'))
+process.on('exit', () => rmSync(links, { recursive: true, force: true }))
+
+/** Those of the three that this machine has. */
+export const shells: RemoteShell[] = [linked('dash'), linked('bash'), busybox()].filter(
+  (shell) => shell !== undefined,
+)
+
+function linked(name: 'dash' | 'bash'): RemoteShell | undefined {
+  const program = which(name)
+  if (program === undefined) return undefined
+  const directory = path.join(links, name)
+  mkdirSync(directory)
+  symlinkSync(program, path.join(directory, 'sh'))
+  return { name, path: `${directory}:${process.env.PATH}` }
+}
+
+/** With nothing but its own programs, as in a small image: there is no bash. */
+function busybox(): RemoteShell | undefined {
+  const program = which('busybox')
+  if (program === undefined) return undefined
+  const directory = path.join(links, 'busybox')
+  mkdirSync(directory)
+  execFileSync(program, ['--install', '-s', directory])
+  return { name: 'BusyBox', path: directory }
+}
+
+function which(name: string): string | undefined {
+  const directories = (process.env.PATH ?? '').split(':')
+  return directories.map((directory) => path.join(directory, name)).find((file) => existsSync(file))
+}
+
+/**
+ * Declares tests once for each shell that is there; the names of the blocks say which. bash, which is seldom called `sh`
+ * and is slow, is left to the tests that say so.
+ */
+export function inEveryShell(
+  subject: string,
+  declare: (shell: RemoteShell) => void,
+  names: Array<RemoteShell['name']> = ['dash', 'BusyBox'],
+): void {
+  const chosen = shells.filter(({ name }) => names.includes(name))
+  it(`${subject}: there is a shell to run in`, () => expect(chosen.length).toBeGreaterThan(0))
+  for (const shell of chosen) describe(`${subject}, in ${shell.name}`, () => declare(shell))
+}
+
+/** For what is slow and does not depend on the shell: true for one of them. */
+export function isMain(shell: RemoteShell): boolean {
+  return shell === shells[0]
+}
+
+/** All three. */
+export const everyShell: Array<RemoteShell['name']> = ['dash', 'BusyBox', 'bash']
+
+let places = 0
+
+/** Runs a test; afterwards every job is cancelled and removed, and no process and no file may be left. */
+export async function withRemoteJobs(
+  shell: RemoteShell,
+  test: (place: RemotePlace) => Promise<void>,
+  options: SandboxJobsOptions = {},
+): Promise<void> {
+  const tag = `nacre-remote-${process.pid}-${++places}`
+  const base = mkdtempSync(path.join(os.tmpdir(), `${tag}-`))
+  const root = path.join(base, "jobs and 'more'")
+  const calls = new Set<ChildProcess>()
+  const backend = standIn(shell, tag, calls)
+  const again = (more: SandboxJobsOptions = {}) =>
+    createSandboxJobs(backend, { jobsRoot: root, cwd: '/tmp', maxPollInterval: 200, ...options, ...more })
+  const jobs = again()
+  try {
+    await test({ jobs, backend, root, tag, again, calls })
+    for (const job of await jobs.list()) {
+      await jobs.cancel(job, { graceMs: 100 })
+      await jobs.remove(job)
+    }
+    await expectNoProcess(tag, 10_000)
+    const left = () => proc.entries(root).filter((name) => !name.startsWith('@supervisor-'))
+    await until(
+      () => left().length === 0 || undefined,
+      () => `left in the root: ${left().join(', ')}`,
+      5000,
+    )
+  } finally {
+    for (const entry of proc.tagged(tag)) proc.kill(entry.pid)
+    rmSync(base, { recursive: true, force: true })
+  }
+}
+
+/** What such a test also does: it declares itself. */
+export function itRemotely(
+  shell: RemoteShell,
+  name: string,
+  test: (place: RemotePlace) => Promise<void>,
+  timeout = 60_000,
+): void {
+  it(name, () => withRemoteJobs(shell, test), timeout)
+}
+
+export function standIn(shell: RemoteShell, tag: string, calls = new Set<ChildProcess>()): JobsBackend {
+  return {
+    process: {
+      async executeCommand(command) {
+        await sleep(LATENCY_MS)
+        const child = spawn('sh', ['-c', command], {
+          cwd: '/tmp',
+          env: { PATH: shell.path, HOME: '/', NACRE_TEST_TAG: tag },
+          stdio: ['ignore', 'pipe', 'pipe'],
+        })
+        calls.add(child)
+        const pieces: Buffer[] = []
+        for (const stream of [child.stdout, child.stderr])
+          stream.on('data', (data: Buffer) => pieces.push(data))
+        const exitCode = await new Promise<number>((resolve, reject) => {
+          child.on('error', reject)
+          child.on('close', (code, signal) => {
+            calls.delete(child)
+            if (signal === null) resolve(code ?? 0)
+            else reject(new Error(`the call was ended by ${signal}`))
+          })
+        })
+        return { exitCode, result: Buffer.concat(pieces).toString('utf8').trim() }
+      },
+    },
+  }
+}
+
+/** Waits until a job has printed this. */
+export async function untilPrintedBy(jobs: Jobs, job: { jobId: string }, text: string): Promise<void> {
+  await until(
+    async () => ((await jobs.read(job.jobId)).raw.includes(text) ? true : undefined),
+    () => `job ${job.jobId} did not print ${text}`,
+    15_000,
+  )
+}

@@ -1,0 +1,139 @@
+/** One format: the native supervisor, the script and an existing package read, and end, each other's jobs. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { createSandboxJobs, type Jobs } from 'nacre'
+import { expect, it } from 'vitest'
+import { type JobPlace, untilPrinted, withJobs } from '../../helpers/jobs'
+import * as proc from '../../helpers/proc'
+import { shells, standIn } from '../../helpers/remote-jobs'
+import { all } from '../../helpers/stream'
+import { until } from '../../helpers/until'
+
+/** A test with both kinds of jobs on one directory. */
+function onOneRoot(test: (place: JobPlace & { remote: Jobs }) => Promise<void>): Promise<void> {
+  return withJobs(async (place) => {
+    const [shell] = shells
+    if (shell === undefined) throw new Error('no shell')
+    const remote = createSandboxJobs(standIn(shell, place.tag), { jobsRoot: place.root, cwd: '/tmp' })
+    await test({ ...place, remote })
+    for (const name of proc.entries(place.root)) expect(name).not.toMatch(/^@(new|part|gone)/)
+  })
+}
+
+it('a job of the native supervisor is read and ended from outside', () =>
+  onOneRoot(async (place) => {
+    const { jobs, remote } = place
+    const done = await jobs.start({ command: 'echo one; kill -SEGV $$' })
+    const status = await jobs.wait(done)
+    expect(await remote.status(done)).toEqual(status)
+    expect((await remote.read(done)).raw).toBe('one\n')
+    expect(await remote.attach(done.jobId)).toEqual(done)
+    const running = await jobs.start({ command: "trap 'exit 7' TERM; echo up; while :; do sleep 0.1; done" })
+    await untilPrinted(place, running, 'up')
+    expect(await remote.status(running)).toEqual({ state: 'running', exitCode: null, alive: true })
+    expect(await remote.list()).toEqual(await jobs.list())
+    await remote.cancel(running)
+    expect(await jobs.status(running)).toMatchObject({ exitCode: 7, reason: 'cancelled', alive: false })
+    const stubborn = await jobs.start({ command: "trap '' TERM; echo up; while :; do sleep 0.1; done" })
+    await untilPrinted(place, stubborn, 'up')
+    await remote.cancel(stubborn, { graceMs: 100 })
+    expect(await remote.status(stubborn)).toMatchObject({
+      signal: 'SIGKILL',
+      reason: 'cancelled',
+      alive: false,
+    })
+    await remote.remove(stubborn)
+    expect(await jobs.attach(stubborn.jobId)).toBe(null)
+  }))
+
+it('a job of the script is followed and ended by the native side', () =>
+  onOneRoot(async (place) => {
+    const { jobs, remote } = place
+    const job = await remote.start({ command: 'echo one; sleep 0.3; echo two; exit 3' })
+    expect(await jobs.attach(job.jobId)).toEqual(job)
+    expect((await all(jobs.follow(job))).map(({ raw }) => raw).join('')).toBe('one\ntwo\n')
+    const status = await jobs.wait(job)
+    expect(status).toMatchObject({ exitCode: 3, reason: 'exit' })
+    expect(await remote.status(job)).toEqual(status)
+    const running = await remote.start({
+      command: "trap 'exit 7' TERM; echo up; while :; do sleep 0.1; done",
+    })
+    await untilPrinted(place, running, 'up')
+    await jobs.cancel(running)
+    expect(await jobs.status(running)).toMatchObject({ exitCode: 7, reason: 'cancelled', alive: false })
+    await expect(jobs.start({ command: 'true', jobId: job.jobId })).rejects.toMatchObject({
+      code: 'JOB_ALREADY_EXISTS',
+    })
+    await expect(remote.start({ command: 'true', jobId: running.jobId })).rejects.toMatchObject({
+      code: 'JOB_ALREADY_EXISTS',
+    })
+  }))
+
+/** What an existing package leaves: a shell that leads its own group, whose output goes to the file and then its code. */
+function startForeign(root: string, command: string): ChildProcess {
+  const dir = path.join(root, 'theirs')
+  mkdirSync(dir, { recursive: true })
+  const [outputFile, exitFile] = [path.join(dir, 'output.log'), path.join(dir, 'exit')]
+  const output = openSync(outputFile, 'a')
+  const child = spawn('bash', ['-c', `(${command}); echo $? > '${exitFile}'`], {
+    detached: true,
+    stdio: ['ignore', output, output],
+  })
+  closeSync(output)
+  const createdAt = new Date().toISOString()
+  const meta = { jobId: 'theirs', pgid: child.pid, outputFile, exitFile, dir, createdAt, version: 1 }
+  writeFileSync(path.join(dir, 'meta.json'), JSON.stringify(meta, null, 2))
+  return child
+}
+
+it('a job without fields of ours is read, and cancelled with its group', () =>
+  onOneRoot(async ({ remote, root }) => {
+    startForeign(root, 'echo one; sleep 0.3; exit 4')
+    expect(await remote.status('theirs')).toEqual({ state: 'running', exitCode: null, alive: true })
+    expect(await remote.wait('theirs')).toMatchObject({ state: 'exited', exitCode: 4 })
+    expect((await remote.read('theirs')).raw).toBe('one\n')
+    await until(
+      async () => !(await remote.status('theirs')).alive || undefined,
+      () => 'it runs on',
+    )
+    await remote.remove('theirs')
+    const nap = proc.uniqueSleep()
+    startForeign(root, `trap '' TERM; ${nap} & setsid ${nap} & wait; wait`)
+    await proc.untilRuns(nap)
+    await remote.cancel('theirs', { graceMs: 100 })
+    expect(proc.runs(nap)).toBe(false)
+    expect(await remote.status('theirs')).toMatchObject({ state: 'crashed', alive: false })
+  }))
+
+it('a pid that was used again, or is of another boot, is neither running nor signalled', () =>
+  onOneRoot(async ({ remote }) => {
+    const stranger = spawn('sleep', ['600'], { detached: true })
+    try {
+      const job = await remote.start({ command: 'exit 0' })
+      await remote.wait(job)
+      const file = path.join(job.dir, 'meta.json')
+      const meta = JSON.parse(readFileSync(file, 'utf8'))
+      for (const name of ['exit', 'end.json']) writeFileSync(path.join(job.dir, name), '')
+      const start = Number(proc.listProcesses().find(({ pid }) => pid === stranger.pid)?.started)
+      const others = { pid: stranger.pid, pgid: stranger.pid, commandPid: stranger.pid }
+      for (const [changes, reason] of [
+        [{ startTime: start + 1 }, 'killed'],
+        [{ startTime: start, bootId: 'another' }, 'reboot'],
+        [{ startTime: undefined }, 'killed'],
+      ] as const) {
+        writeFileSync(file, JSON.stringify({ ...meta, ...others, ...changes }))
+        expect(await remote.status(job)).toMatchObject({ state: 'crashed', reason, alive: false })
+        await remote.cancel(job, { graceMs: 0 })
+      }
+      for (const damaged of ['', '{', '{"jobId":"other"}', '{"pgid":0}', '{"pgid":1}', '\0']) {
+        writeFileSync(file, damaged)
+        expect(await remote.attach(job.jobId)).toBe(null)
+        expect(await remote.list()).toEqual([])
+      }
+      await remote.remove(job)
+      expect(proc.isAlive(stranger.pid ?? 0)).toBe(true)
+    } finally {
+      stranger.kill('SIGKILL')
+    }
+  }))

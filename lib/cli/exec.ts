@@ -1,0 +1,74 @@
+/**
+ * `nacre exec`: one command, its output as it comes, its exit code. When this program is asked to end, the command and
+ * everything it has started end first.
+ */
+import type { Command } from 'commander'
+import type { ExecResult } from '../../index'
+import { Sandbox } from '../sandbox'
+import { signalNumber } from '../signals'
+import { exitCodeOfEnd } from './failure'
+import type { Finish } from './program'
+import { onSignals } from './signals'
+import { NOBODY_READS, printJson, write } from './terminal'
+import { commandOf, duration, variable } from './values'
+
+interface Options {
+  cwd?: string
+  env?: Record<string, string>
+  timeout?: number
+  grace?: number
+  json?: boolean
+}
+
+export function addExec(program: Command, finish: Finish): void {
+  program
+    .command('exec')
+    .description('run a command: one word is shell text, several are a program and its arguments')
+    .argument('<command...>')
+    .option('--cwd <directory>', 'where to run it')
+    .option('--env <name=value>', 'set a variable; can be repeated', variable)
+    .option('--timeout <time>', 'kill it after 10s, 500ms, 2m, 1h', duration)
+    .option('--grace <time>', 'time between SIGTERM and SIGKILL (default: 5s)', duration)
+    .option('--json', 'print the whole result as JSON when it has ended')
+    .passThroughOptions()
+    .action(async (words: string[], options: Options) => {
+      finish(await run(words, options))
+    })
+}
+
+async function run(words: string[], { cwd, env, timeout, grace, json = false }: Options): Promise<number> {
+  await using sandbox = new Sandbox({ env, forceKillAfterDelay: grace })
+  const stream = sandbox.execStream(commandOf(words), {
+    cwd,
+    timeout,
+    input: process.stdin.isTTY ? undefined : process.stdin,
+    encoding: 'buffer',
+  })
+  let asked: NodeJS.Signals | undefined
+  // SIGTERM whatever came, since shells wait for their children before they heed a SIGINT; the second time in earnest.
+  const ignore = onSignals((signal) => {
+    void stream.kill(asked === undefined ? 'SIGTERM' : 'SIGKILL')
+    asked ??= signal
+  })
+  try {
+    if (!json) {
+      for await (const event of stream) {
+        if (event.type !== 'stdout' && event.type !== 'stderr') continue
+        if (!(await write(process[event.type], event.data))) return NOBODY_READS
+      }
+    }
+    const result = await stream.result
+    if (json) await printJson(shown(result))
+    const signal = asked ?? result.signal
+    return exitCodeOfEnd(result.exitCode, signal === null ? undefined : signalNumber(signal))
+  } finally {
+    ignore()
+  }
+}
+
+/** The result with its output as text. */
+function shown(result: ExecResult<'buffer'>): object {
+  const text = (bytes: Uint8Array) => Buffer.from(bytes).toString('utf8')
+  const { stdout, stderr, all, ...rest } = result
+  return { ...rest, stdout: text(stdout), stderr: text(stderr), all: text(all) }
+}

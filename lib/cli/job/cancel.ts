@@ -1,0 +1,29 @@
+/**
+ * `nacre job cancel`: ends jobs with everything they have started, and returns when nothing of them is left.
+ */
+import type { Command } from 'commander'
+import { printJson } from '../terminal'
+import { duration } from '../values'
+import { type RootOptions, useJobs, withRoot } from './root'
+
+interface Options extends RootOptions {
+  grace?: number
+}
+
+export function addCancel(job: Command): void {
+  withRoot(job.command('cancel'))
+    .description('end jobs')
+    .argument('<id...>')
+    .option('--grace <time>', 'time between SIGTERM and SIGKILL', duration)
+    .action(async (ids: string[], options: Options) => {
+      const statuses = await useJobs(options, (jobs) =>
+        Promise.all(
+          ids.map(async (jobId) => {
+            await jobs.cancel(jobId, { graceMs: options.grace })
+            return { jobId, status: await jobs.status(jobId) }
+          }),
+        ),
+      )
+      if (options.json) await printJson(statuses)
+    })
+}

@@ -1,0 +1,69 @@
+/**
+ * `nacre job logs`: the output of a job, byte for byte. With --follow also what comes, until the job has ended; then the
+ * exit code is the job's. Ctrl-C ends the looking on, never the job.
+ */
+import type { Command } from 'commander'
+import type { JobRead, Jobs } from '../../../index'
+import { signalNumber } from '../../signals'
+import { exitCodeOfEnd } from '../failure'
+import type { Finish } from '../program'
+import { onSignals } from '../signals'
+import { colorsOf, NOBODY_READS, printJson, write } from '../terminal'
+import { byteOffset } from '../values'
+import { exitCodeOfJob } from './describe'
+import { type RootOptions, useJobs, withRoot } from './root'
+
+interface Options extends RootOptions {
+  follow?: boolean
+  since?: number
+}
+
+export function addLogs(job: Command, finish: Finish): void {
+  withRoot(job.command('logs'))
+    .description('print the output of a job')
+    .argument('<id>')
+    .option('-f, --follow', 'go on until the job has ended, and exit with its code')
+    .option('--since <bytes>', 'begin behind so many bytes', byteOffset)
+    .action(async (id: string, options: Options) => {
+      finish(await useJobs(options, (jobs) => (options.follow ? follow : readAll)(jobs, id, options)))
+    })
+}
+
+async function follow(jobs: Jobs, id: string, { since, json }: Options): Promise<number> {
+  const stop = new AbortController()
+  let detached: NodeJS.Signals | undefined
+  const ignore = onSignals((signal) => {
+    detached = signal
+    stop.abort()
+  })
+  try {
+    for await (const piece of jobs.follow(id, since, { encoding: 'buffer', signal: stop.signal })) {
+      if (!(await show(piece, json))) return NOBODY_READS
+    }
+  } catch (error) {
+    if (detached === undefined) throw error
+    process.stderr.write(colorsOf(process.stderr).dim(`\nleft: job ${id} goes on\n`))
+    return exitCodeOfEnd(null, signalNumber(detached))
+  } finally {
+    ignore()
+  }
+  return exitCodeOfJob(await jobs.status(id))
+}
+
+/** What is there now. */
+async function readAll(jobs: Jobs, id: string, { since = 0, json }: Options): Promise<number> {
+  for (let cursor = since; ; ) {
+    const piece = await jobs.read(id, cursor, { encoding: 'buffer' })
+    if (piece.bytesFetched === 0) return 0
+    if (!(await show(piece, json))) return NOBODY_READS
+    cursor = piece.cursor
+  }
+}
+
+/** False when nobody reads any more. As JSON bytes are base64, since a piece may end within a character. */
+async function show(piece: JobRead<'buffer'>, json: boolean | undefined): Promise<boolean> {
+  if (!json) return write(process.stdout, piece.raw)
+  const { raw, cursor, status } = piece
+  await printJson({ base64: Buffer.from(raw).toString('base64'), cursor, status })
+  return !process.stdout.destroyed
+}

@@ -1,0 +1,26 @@
+/**
+ * `nacre job rm`: removes jobs that are over, with their output; with --force also those that run.
+ */
+import type { Command } from 'commander'
+import { printJson } from '../terminal'
+import { type RootOptions, useJobs, withRoot } from './root'
+
+interface Options extends RootOptions {
+  force?: boolean
+}
+
+export function addRemove(job: Command): void {
+  withRoot(job.command('rm'))
+    .description('remove jobs that are over')
+    .argument('<id...>')
+    .option('-f, --force', 'cancel them first')
+    .action(async (ids: string[], options: Options) => {
+      await useJobs(options, async (jobs) => {
+        for (const id of ids) {
+          if (options.force) await jobs.cancel(id)
+          await jobs.remove(id)
+        }
+      })
+      if (options.json) await printJson({ removed: ids })
+    })
+}

@@ -1,0 +1,26 @@
+/**
+ * What all verbs of jobs have in common: where the jobs are, and how the result is printed.
+ */
+import type { Command } from 'commander'
+import { Sandbox } from '../../sandbox'
+
+export interface RootOptions {
+  root?: string
+  json?: boolean
+}
+
+/** Adds the two options. */
+export function withRoot(command: Command): Command {
+  return command
+    .option('--root <directory>', 'the directory of jobs (default: <tmp>/sandbox-jobs)')
+    .option('--json', 'print JSON')
+}
+
+/** Runs something with the jobs of a root; they go on afterwards. */
+export async function useJobs<T>(
+  { root }: RootOptions,
+  use: (jobs: Sandbox['jobs']) => Promise<T>,
+): Promise<T> {
+  await using sandbox = new Sandbox({ jobsRoot: root })
+  return await use(sandbox.jobs)
+}

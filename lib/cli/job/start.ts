@@ -1,0 +1,49 @@
+/**
+ * `nacre job start`: prints the id, and ends; the job goes on.
+ */
+import { readFileSync } from 'node:fs'
+import path from 'node:path'
+import type { Command } from 'commander'
+import { printJson, printLine } from '../terminal'
+import { commandOf, duration, variable } from '../values'
+import { type RootOptions, useJobs, withRoot } from './root'
+
+interface Options extends RootOptions {
+  id?: string
+  name?: string
+  cwd?: string
+  env?: Record<string, string>
+  timeout?: number
+  input?: string
+}
+
+/** The descriptor of the standard input. */
+const STDIN = 0
+
+export function addStart(job: Command): void {
+  withRoot(job.command('start'))
+    .description('start a job: one word is shell text, several are a program and its arguments')
+    .argument('<command...>')
+    .option('--id <id>', 'its id (default: one that sorts by time)')
+    .option('--name <text>', 'a name for people')
+    .option('--cwd <directory>', 'where to run it')
+    .option('--env <name=value>', 'set a variable; can be repeated', variable)
+    .option('--timeout <time>', 'end it after 10s, 2m, 1h', duration)
+    .option('--input <file>', 'what it reads; - is the standard input of this program')
+    .passThroughOptions()
+    .action(async (words: string[], options: Options) => {
+      const { id: jobId, name: processName, cwd, env, timeout, input, json } = options
+      const handle = await useJobs(options, (jobs) =>
+        jobs.start({
+          command: commandOf(words),
+          jobId,
+          processName,
+          cwd: cwd === undefined ? undefined : path.resolve(cwd),
+          env,
+          timeoutSeconds: timeout === undefined ? undefined : timeout / 1000,
+          stdin: input === undefined ? undefined : readFileSync(input === '-' ? STDIN : input),
+        }),
+      )
+      await (json ? printJson(handle) : printLine(handle.jobId))
+    })
+}

@@ -1,0 +1,17 @@
+/**
+ * `nacre job status`: how a job is. The exit code says only whether that could be told.
+ */
+import type { Command } from 'commander'
+import { colorsOf, printJson, printLine } from '../terminal'
+import { describeStatus } from './describe'
+import { type RootOptions, useJobs, withRoot } from './root'
+
+export function addStatus(job: Command): void {
+  withRoot(job.command('status'))
+    .description('tell the state of a job')
+    .argument('<id>')
+    .action(async (id: string, options: RootOptions) => {
+      const status = await useJobs(options, (jobs) => jobs.status(id))
+      await (options.json ? printJson(status) : printLine(describeStatus(status, colorsOf(process.stdout))))
+    })
+}

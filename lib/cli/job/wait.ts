@@ -1,0 +1,48 @@
+/**
+ * `nacre job wait`: waits for the end of a job and exits with its code.
+ */
+import type { Command } from 'commander'
+import type { JobStatus, Jobs } from '../../../index'
+import { signalNumber } from '../../signals'
+import { exitCodeOfEnd, TIMED_OUT } from '../failure'
+import type { Finish } from '../program'
+import { onSignals } from '../signals'
+import { colorsOf, printJson } from '../terminal'
+import { duration } from '../values'
+import { describeStatus, exitCodeOfJob } from './describe'
+import { type RootOptions, useJobs, withRoot } from './root'
+
+interface Options extends RootOptions {
+  timeout?: number
+}
+
+export function addWait(job: Command, finish: Finish): void {
+  withRoot(job.command('wait'))
+    .description('wait for the end of a job, and exit with its code')
+    .argument('<id>')
+    .option('--timeout <time>', 'stop waiting after 10s, 2m, 1h, with the exit code 124', duration)
+    .action(async (id: string, options: Options) => {
+      finish(await useJobs(options, (jobs) => wait(jobs, id, options)))
+    })
+}
+
+async function wait(jobs: Jobs, id: string, { timeout, json }: Options): Promise<number> {
+  const stop = new AbortController()
+  const leave = (code: number) => stop.abort(code)
+  const ignore = onSignals((signal) => leave(exitCodeOfEnd(null, signalNumber(signal))))
+  const timer = timeout === undefined ? undefined : setTimeout(() => leave(TIMED_OUT), timeout)
+  let status: JobStatus
+  try {
+    status = await jobs.wait(id, { signal: stop.signal })
+  } catch (error) {
+    if (stop.signal.aborted) return stop.signal.reason as number
+    throw error
+  } finally {
+    ignore()
+    clearTimeout(timer)
+  }
+  if (json) await printJson(status)
+  else if (status.exitCode === null)
+    process.stderr.write(`${describeStatus(status, colorsOf(process.stderr))}\n`)
+  return exitCodeOfJob(status)
+}

@@ -1,0 +1,25 @@
+#!/usr/bin/env node
+/**
+ * `nacre` on the command line. The exit code is that of the command or the job; 2 for a bad use, 1 when nacre itself
+ * could not do what was asked.
+ */
+import { exitCodeOf, report } from './failure'
+import { createProgram } from './program'
+
+async function main(): Promise<void> {
+  let code = 0
+  const program = createProgram((result) => {
+    code = result
+  })
+  try {
+    await program.parseAsync(process.argv)
+  } catch (error) {
+    code = exitCodeOf(error)
+    report(error, process.argv.includes('--json'))
+  }
+  process.exitCode = code
+  // What nobody reads any more must not keep this program waiting for more of it.
+  if (!process.stdin.isTTY) process.stdin.unref?.()
+}
+
+void main()

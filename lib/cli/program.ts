@@ -1,0 +1,42 @@
+/**
+ * The verbs, and what all of them have in common. Each verb is a file, which adds itself to the program.
+ */
+import { readFileSync } from 'node:fs'
+import path from 'node:path'
+import { Command } from 'commander'
+import { addExec } from './exec'
+import { addCancel } from './job/cancel'
+import { addLogs } from './job/logs'
+import { addList } from './job/ls'
+import { addRemove } from './job/rm'
+import { addStart } from './job/start'
+import { addStatus } from './job/status'
+import { addWait } from './job/wait'
+
+/** Told the exit code by a verb that has done its work with another one than 0. */
+export type Finish = (exitCode: number) => void
+
+/** Adds a verb to a program or a group of verbs. */
+export type Verb = (parent: Command, finish: Finish) => void
+
+const VERBS: Verb[] = [addExec]
+const JOB_VERBS: Verb[] = [addStart, addList, addStatus, addLogs, addWait, addCancel, addRemove]
+
+export function createProgram(finish: Finish): Command {
+  const program = new Command('nacre')
+    .description('Runs shell commands, and jobs that outlive the program that started them.')
+    .version(version(), '-V, --version')
+    .enablePositionalOptions()
+    // Subcommands that are made from here on inherit both.
+    .exitOverride()
+    .showHelpAfterError('(--help says more)')
+  for (const add of VERBS) add(program, finish)
+  const job = program.command('job').description('durable jobs')
+  for (const add of JOB_VERBS) add(job, finish)
+  return program
+}
+
+function version(): string {
+  const file = path.join(__dirname, '..', '..', 'package.json')
+  return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version
+}

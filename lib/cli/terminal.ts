@@ -1,0 +1,31 @@
+/**
+ * Writing: colours on a terminal and nowhere else, and no faster than it is read.
+ */
+import type { Writable } from 'node:stream'
+import pc from 'picocolors'
+
+/** The colours for a stream; without a terminal, or with NO_COLOR, the same functions that change nothing. */
+export function colorsOf(stream: Writable & { isTTY?: boolean }): ReturnType<typeof pc.createColors> {
+  return pc.createColors(stream.isTTY === true && process.env.NO_COLOR === undefined)
+}
+
+/** Resolves when the stream has taken it. False when nobody reads it any more, as behind `| head`. */
+export function write(stream: Writable, data: string | Uint8Array): Promise<boolean> {
+  return new Promise((resolve) => {
+    if (stream.destroyed) return resolve(false)
+    // Without a listener an error would end the program before the callback can tell it.
+    if (stream.listenerCount('error') === 0) stream.on('error', () => {})
+    stream.write(data, (error) => resolve(error == null))
+  })
+}
+
+export async function printLine(text: string): Promise<void> {
+  await write(process.stdout, `${text}\n`)
+}
+
+export async function printJson(value: unknown): Promise<void> {
+  await printLine(JSON.stringify(value))
+}
+
+/** The exit code of a program that a reader has left: as after SIGPIPE. */
+export const NOBODY_READS = 141

@@ -1,0 +1,31 @@
+/**
+ * Readers for the values of options. What they refuse is a bad use, said by commander with the option's name.
+ */
+import { InvalidArgumentError } from 'commander'
+
+const UNITS: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 }
+
+/** 10s, 500ms, 2m, 1h, or a plain number of seconds; as milliseconds. */
+export function duration(text: string): number {
+  const [, number = '', unit = 's'] = /^(\d+(?:\.\d+)?)(ms|s|m|h)?$/.exec(text) ?? []
+  if (number !== '') return Number(number) * (UNITS[unit] ?? 1000)
+  throw new InvalidArgumentError('It must be a time like 10s, 500ms, 2m or 1h.')
+}
+
+/** NAME=VALUE, once for each variable; the names are checked where they are used. */
+export function variable(text: string, others: Record<string, string> = {}): Record<string, string> {
+  const end = text.indexOf('=')
+  if (end < 1) throw new InvalidArgumentError('It must be NAME=VALUE.')
+  return { ...others, [text.slice(0, end)]: text.slice(end + 1) }
+}
+
+export function byteOffset(text: string): number {
+  const number = Number(text)
+  if (/^\d+$/.test(text) && Number.isSafeInteger(number)) return number
+  throw new InvalidArgumentError('It must be a number of bytes.')
+}
+
+/** One word is shell text, as it was quoted; several are a program and its arguments, which no shell parses again. */
+export function commandOf(words: string[]): string | string[] {
+  return words.length === 1 ? (words[0] ?? '') : words
+}

@@ -1,0 +1,90 @@
+/**
+ * What a start sends: one run of bytes, in four parts that the script takes apart by their lengths.
+ */
+import path from 'node:path'
+import type { EnvLists } from '../../options/env'
+import type { JobStartPlan } from '../../options/jobs'
+import { mergedEnv } from './environment'
+
+/** What all jobs of a backend begin with. */
+export interface RemoteDefaults {
+  root: string
+  cwd: string | undefined
+  env: EnvLists | undefined
+  /** Milliseconds between SIGTERM and SIGKILL. */
+  graceMs: number
+}
+
+export interface Request {
+  payload: Buffer
+  /** Lengths of the parts: words, command, standard input, meta.json as far as it is known here. */
+  sizes: [number, number, number, number]
+}
+
+const VERSION = 1
+
+/** Puts it together. `mark` tells the processes of this job from all others. */
+export function buildRequest(
+  jobId: string,
+  plan: JobStartPlan,
+  mark: string,
+  defaults: RemoteDefaults,
+): Request {
+  const parts: [Buffer, Buffer, Buffer, Buffer] = [
+    Buffer.from(words(plan, mark, defaults)),
+    Buffer.from(plan.command.text ?? ''),
+    Buffer.from(plan.stdin ?? ''),
+    Buffer.from(meta(jobId, plan, mark, defaults)),
+  ]
+  const sizes = parts.map(({ length }) => length) as Request['sizes']
+  return { payload: Buffer.concat(parts), sizes }
+}
+
+/** A file that the script reads as shell: the directory, and the arguments of env(1), each in quotes. */
+function words({ command, cwd, env }: JobStartPlan, mark: string, defaults: RemoteDefaults): string {
+  const changes = mergedEnv(defaults.env, env)
+  const list = [
+    ...changes.flatMap(([name, value]) => (value === null ? ['-u', name] : [])),
+    ...changes.flatMap(([name, value]) => (value === null ? [] : [`${name}=${value}`])),
+    `NACRE_JOB=${mark}`,
+    ...(command.argv ?? []),
+  ]
+  return [
+    `nacre_cwd=${quoted(directoryOf(cwd, defaults.cwd))}`,
+    `nacre_kind=${command.text === undefined ? 'words' : 'text'}`,
+    `set -- ${list.map(quoted).join(' ')}`,
+    '',
+  ].join('\n')
+}
+
+/** The end of meta.json, from a comma on: what only the script can know comes before it. */
+function meta(jobId: string, plan: JobStartPlan, mark: string, { root, graceMs }: RemoteDefaults): string {
+  const dir = path.posix.join(root, jobId)
+  const { processName, timeoutSeconds, limits, shown } = plan
+  const fields = {
+    mark,
+    jobId,
+    processName,
+    outputFile: `${dir}/output.log`,
+    exitFile: `${dir}/exit`,
+    dir,
+    version: VERSION,
+    command: shown,
+    timeoutMs: timeoutSeconds === undefined ? null : Math.ceil(timeoutSeconds * 1000),
+    graceMs,
+    limits: { memory: null, millicpus: null, pids: null },
+    openFiles: limits?.openFiles ?? null,
+    supervisor: 'script',
+  }
+  return `,${JSON.stringify(fields).slice(1)}`
+}
+
+function directoryOf(cwd: string | undefined, base: string | undefined): string {
+  if (cwd === undefined) return base ?? ''
+  return base === undefined ? cwd : path.posix.resolve(base, cwd)
+}
+
+/** Between single quotes a shell leaves every byte as it is. */
+function quoted(word: string): string {
+  return `'${word.replaceAll("'", "'\\''")}'`
+}

@@ -1,0 +1,164 @@
+/**
+ * The part of the supervisor script that looks at jobs and ends them: one function for each call.
+ */
+export const CALLS = `# The other calls: each looks at the job's directory and remembers nothing.
+
+# What there is to know of job $1, with all of meta.json if $2 is whole, for others to draw the conclusions: the record,
+# then who lives, then the record again.
+# So a job that ends meanwhile is not taken for one that was killed: it has its record before it is gone.
+tell() {
+  directory=$root/$1
+  if [ ! -d "$directory" ] || [ -L "$directory" ]; then
+    echo 'refused JOB_NOT_FOUND'
+    return 1
+  fi
+  echo "job $1"
+  tell_record first
+  recorded=$?
+  read_meta "$directory"
+  if [ "$2" = whole ]; then echo meta $(base64 <"$directory/meta.json"); elif [ -n "$meta" ]; then echo meta; fi
+  find_life
+  echo "life $life"
+  [ "$recorded" = 0 ] || tell_record second
+  return 0
+}
+
+# The record, under the name $1. An exit that holds no number is still being written by somebody who does not rename.
+tell_record() {
+  text=
+  { read -r text <"$directory/exit"; } 2>/dev/null
+  case $text in
+  '' | *[!0-9]*) false ;;
+  *) echo "$1 $text" $(base64 2>/dev/null <"$directory/end.json") ;;
+  esac
+}
+
+# Sets meta to the beginning of meta.json in directory $1, which has all numbers in it; the rest may be a long command,
+# and shells take long for the search in long text. Fails when there is none.
+read_meta() {
+  meta=$(head -c 16384 "$1/meta.json" 2>/dev/null)
+  [ -n "$meta" ]
+}
+
+# Prints the number, or with text the plain string, of a field of meta. No string can be taken for a field: in a string
+# the quotes have a backslash before them.
+number() {
+  case $meta in *\\"$1\\":*) value=\${meta#*\\"$1\\":} ;; *) return 1 ;; esac
+  value=\${value#"\${value%%[! ]*}"}
+  echo "\${value%%[!0-9]*}"
+}
+text() {
+  case $meta in *\\"$1\\":*) value=\${meta#*\\"$1\\":} ;; *) return 1 ;; esac
+  value=\${value#*\\"}
+  echo "\${value%%\\"*}"
+}
+
+# Sets life: alive, dead, or reboot; own: whether the job has a supervisor of ours; and what find_members needs.
+find_life() {
+  own='' keeper='' command='' guard='' mark='' life=dead
+  keeper=$(number pid) && began=$(number startTime) && booted=$(text bootId) && space=$(text pidNamespace)
+  if [ -n "$keeper" ] && [ -n "$began" ] && [ -n "$booted" ]; then
+    own=yes
+    mark=$(text mark)
+    if [ "$booted" != "$boot" ]; then
+      life=reboot mark=
+    elif [ "$space" != "$(readlink /proc/self/ns/pid)" ]; then
+      own=elsewhere mark=
+      find_writer && life=alive
+    elif is_alive "$keeper" "$began"; then
+      command=$(number commandPid)
+      life=alive
+    fi
+    return
+  fi
+  # Written by somebody else, or damaged: alive is what can be shown to be. The number of a group can belong to others by
+  # now, so one of the group must have the output open.
+  keeper=
+  group=$(number pgid)
+  if [ -z "$group" ]; then
+    own=damaged
+    find_writer && life=alive
+  elif [ "$group" -gt 1 ] && command=$group && find_members; then
+    for pid in $members; do has_output "$pid" && life=alive && return; done
+    command=
+  else
+    command=
+  fi
+}
+
+# True when any process writes the output of the job.
+find_writer() {
+  for process in /proc/[0-9]*; do
+    has_output "\${process#/proc/}" && return
+  done
+  return 1
+}
+
+# The status, and then at most $3 bytes from $2 on. dd finds the block without reading what is before it.
+read_output() {
+  tell "$1" || return
+  echo data
+  dd if="$directory/output.log" bs=65536 skip=$(($2 / 65536)) count=$(($3 / 65536 + 2)) 2>/dev/null |
+    tail -c "+$(($2 % 65536 + 1))" | head -c "$3" | base64
+}
+
+# All jobs; on the way what calls of the day before have left half done is removed.
+list() {
+  find "$root" -maxdepth 1 -name '@*' ! -name '@supervisor-*' -mtime +0 -exec rm -rf {} + 2>/dev/null
+  for directory in "$root"/* "$root"/.[!.]* "$root"/..?*; do
+    [ ! -f "$directory/meta.json" ] || case \${directory##*/} in *[!A-Za-z0-9._-]*) ;; *) tell "\${directory##*/}" whole ;; esac
+  done
+}
+
+# Step $2 of ending job $1: ask, with $3 hundredths of a second until SIGKILL or - for those of the start; kill; or only
+# look. Waits up to a second, and then says whether something is left.
+cancel() {
+  tell "$1" whole || return
+  if [ ! -O "$directory" ]; then
+    set -- "$1" "$2" "$3" $(ls -ldn "$directory")
+    [ "$6" = 0 ] || { echo 'refused STATE_DIR_UNAVAILABLE not-ours' && return; }
+  fi
+  if [ "$life" = alive ]; then
+    case $own in
+    damaged) echo 'refused JOB_NOT_FOUND damaged' && return ;;
+    elsewhere) echo 'refused ENGINE_ERROR elsewhere' && return ;;
+    esac
+  fi
+  case $life$own$2 in
+  aliveyesask)
+    [ "$3" = - ] || { echo "$3" >"$directory/cancel.tmp" && mv "$directory/cancel.tmp" "$directory/cancel"; } 2>/dev/null
+    kill -s TERM "$keeper" && kill -s CONT "$keeper"
+    ;;
+  aliveask) find_members && signal_members TERM && signal_members CONT ;;
+  alive*kill) find_members && signal_members KILL ;;
+  deadyes*) find_members && signal_members KILL ;;
+  esac 2>/dev/null
+  tries=0
+  while [ "$tries" -lt 20 ] && is_left; do
+    tries=$((tries + 1))
+    sleep 0.05
+  done
+  is_left && echo 'left yes' || echo 'left no'
+}
+
+# True when the supervisor is there, or something of the job.
+is_left() {
+  [ "$life$own" = aliveyes ] && is_alive "$keeper" "$began" && return
+  [ -n "$command$mark" ] && find_members
+}
+
+# Removes job $1, under the name $2 first: a job that can be seen is whole.
+remove() {
+  tell "$1" || return
+  if [ "$life" = alive ]; then
+    echo 'refused JOB_RUNNING'
+    return
+  fi
+  [ -z "$mark" ] || ! find_members || signal_members KILL
+  if mv "$directory" "$root/@gone-$2" 2>/dev/null && rm -rf "$root/@gone-$2"; then
+    echo removed
+  elif [ -d "$directory" ]; then
+    echo 'refused STATE_DIR_UNAVAILABLE'
+  fi
+}
+`

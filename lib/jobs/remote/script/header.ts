@@ -1,0 +1,19 @@
+/**
+ * The beginning of the supervisor script: what every call has at hand.
+ */
+export const HEADER = `# Durable jobs for a machine that offers nothing but to run a command: the supervisor, and the calls that others make.
+#
+#   sh <this file> <root> <verb> [argument ...]
+#
+# POSIX shell, and the programs that \`start\` asks for. A reply stands between two marks, since login shells and the way
+# back may add to it. Times are in hundredths of a second, sizes in bytes. \`local\` is not in POSIX: names are global.
+
+mask=
+blanks=$IFS
+self=$0 root=$1 verb=$2
+shift 2
+[ "$verb" != start ] || mask=$(umask)
+umask 077
+boot=
+{ read -r boot </proc/sys/kernel/random/boot_id; } 2>/dev/null
+`

@@ -1,0 +1,101 @@
+/**
+ * The part of the supervisor script that looks at /proc: who is there, and who belongs to a job.
+ */
+export const PROCESSES = `# What the kernel tells about processes. Every answer is of this moment: whoever acts on it compares start times first.
+
+# True for the status $1 of a program that a signal has ended. Whoever signals the supervisor's group also hits what it
+# has just called: that is simply done again, or half a table would be taken for a whole one.
+is_killed() {
+  [ "$1" -gt 128 ]
+}
+
+# Runs a program until nobody kills it.
+firmly() {
+  while
+    "$@"
+    status=$?
+    is_killed "$status"
+  do :; done
+  return "$status"
+}
+
+# Looks at process $1: sets state, started and code (its status for wait(2), known once it is a zombie).
+# Read by the shell itself, without a process of its own: it is done often.
+look() {
+  stat=
+  { while IFS= read -r line || [ -n "$line" ]; do stat="$stat $line"; done <"/proc/$1/stat"; } 2>/dev/null
+  case $stat in *') '*) ;; *) return 1 ;; esac
+  # The name of the program stands in parentheses and can be anything; the fields behind the last one are numbers.
+  set -- \${stat##*) }
+  state=$1 started=\${20} code=\${50}
+}
+
+# True when process $1 is the one that was started at tick $2, and no zombie.
+is_alive() {
+  look "$1" && [ "$started" = "$2" ] && case $state in Z | X) false ;; esac
+}
+
+# Sets members to everything that belongs to a job and runs: what carries $mark in its environment, what is in the
+# session or the group of $command, if that is set, and what any of these has started.
+find_members() {
+  members=' '
+  if [ -n "$mark" ]; then
+    while marked=$(grep -lszF "NACRE_JOB=$mark" /proc/[0-9]*/environ); is_killed $?; do :; done
+    for file in $marked; do
+      file=\${file#/proc/}
+      members="$members\${file%/environ} "
+    done
+  fi
+  while table=$(cat /proc/[0-9]*/stat 2>/dev/null); is_killed $?; do :; done
+  more=yes dead=' '
+  while [ -n "$more" ]; do
+    more=
+    IFS='
+'
+    for line in $table; do
+      IFS=' '
+      pid=\${line%% *}
+      set -- \${line##*) }
+      case $1 in Z | X) dead="$dead$pid " && continue ;; esac
+      case $members in *" $pid "*) continue ;; esac
+      belongs=no
+      case $members in *" $2 "*) belongs=yes ;; esac
+      [ -z "$command" ] || case " $3 $4 " in *" $command "*) belongs=yes ;; esac
+      [ "$belongs" = yes ] || continue
+      members="$members$pid " more=yes
+    done
+    IFS=$blanks
+  done
+  found=$members members=' '
+  for pid in $found; do
+    case "$dead$keeper $guard $$ " in *" $pid "*) ;; *) members="$members$pid " ;; esac
+  done
+  [ "$members" != ' ' ]
+}
+
+# Sends signal $1 to all members.
+signal_members() {
+  for pid in $members; do kill -s "$1" "$pid" 2>/dev/null; done
+}
+
+# True when process $1 has the job's output for its standard output or error.
+has_output() {
+  [ "/proc/$1/fd/1" -ef "$directory/output.log" ] || [ "/proc/$1/fd/2" -ef "$directory/output.log" ]
+}
+
+# Sets now to the time since the boot in hundredths of a second: no wall clock, which somebody may set.
+clock() {
+  read -r now rest </proc/uptime
+  now=\${now%.*}\${now#*.}
+  while :; do case $now in 0?*) now=\${now#0} ;; *) break ;; esac; done
+}
+
+# Sets date to the wall clock as ISO 8601 with milliseconds, which not every date(1) has.
+wall_clock() {
+  while date=$(date -u +%Y-%m-%dT%H:%M:%S.%N); is_killed $?; do :; done
+  fraction=\${date##*.}
+  case $fraction in *[!0-9]* | '') fraction=000 ;; esac
+  fraction=\${fraction}000
+  date=\${date%%.*}.\${fraction%"\${fraction#???}"}Z
+}
+`

@@ -1,0 +1,91 @@
+/**
+ * The part of the supervisor script that watches a job to its end: timeout, cancel, record.
+ */
+export const WATCH = `# One look at everything; false when the job is over and nothing of it is left.
+watch() {
+  ticks=$((ticks + 1))
+  clock
+  # Without the guard nobody will ever know the code: the job has crashed.
+  look "$guard" && [ "$state" != Z ] || crash
+  if [ -z "$ended" ]; then
+    look "$command" || { state=Z && code=unknown; }
+    [ "$state" != Z ] || record
+  elif [ -z "$deadline" ] && ! find_members; then
+    return 1
+  fi
+  if [ -n "$cancelled" ]; then
+    cancelled=
+    read -r wanted 2>/dev/null <"$directory/cancel" || wanted=$grace
+    ladder cancelled "$wanted"
+  elif [ "$timeout" -gt 0 ] && [ "$now" -ge $((begun + timeout)) ]; then
+    timeout=0
+    ladder timeout "$grace"
+  fi
+  [ -z "$deadline" ] || climb
+}
+
+# Ends the job for the reason $1, with $2 hundredths of a second until SIGKILL; the shortest time counts.
+ladder() {
+  why=\${why:-$1}
+  [ -n "$deadline" ] && [ "$deadline" -le $((now + $2)) ] || deadline=$((now + $2))
+  ticks=0
+}
+
+# SIGTERM, and SIGCONT for what is stopped, to everybody who has not had it; at the deadline SIGKILL.
+climb() {
+  if ! find_members; then
+    [ -z "$ended" ]
+    return
+  fi
+  if [ "$now" -ge "$deadline" ]; then
+    signal_members KILL
+    return 0
+  fi
+  for pid in $members; do
+    case $asked in *" $pid "*) continue ;; esac
+    asked="$asked$pid "
+    kill -s TERM "$pid" && kill -s CONT "$pid"
+  done 2>/dev/null
+  return 0
+}
+
+# Records how the command has ended. A shell is told 128 and the signal's number for a signal, which could also be a
+# code; the kernel shows the two apart as long as the command is a zombie, and its parent, the guard, leaves it one until
+# it is asked. Where the kernel does not show it, the number is told as the code that it may be.
+record() {
+  truth=$code
+  echo wait >&3
+  # A trap that runs meanwhile ends the reading.
+  until read -r told <&5; do look "$guard" && [ "$state" != Z ] || crash; done
+  exit_code=$told signal=null reason=\${why:-exit}
+  if [ "$truth" != unknown ] && [ $((truth & 127)) -gt 0 ] && [ "$told" -eq $((128 + (truth & 127))) ]; then
+    exit_code=null signal=$((truth & 127)) reason=\${why:-signal}
+  fi
+  left=false lost=false ended=yes
+  # What the command has left behind runs without it; its session's number is not used again as long as they do.
+  find_members && left=true
+  firmly head -c 4096 /dev/zero 2>/dev/null >"$directory/probe" || lost=true
+  firmly rm -f "$directory/probe"
+  wall_clock
+  printf '{"exitCode":%s,"signal":%s,"reason":"%s","endedAt":"%s","durationMs":%s,"leftBehind":%s,"outputLost":%s}' \\
+    "$exit_code" "$signal" "$reason" "$date" $(((now - begun) * 10)) "$left" "$lost" 1<>"$directory/end.json.tmp"
+  echo "$told" 1<>"$directory/exit.tmp"
+  # Into the room that was taken at the start, and renamed: neither needs a free block.
+  firmly mv "$directory/end.json.tmp" "$directory/end.json"
+  firmly mv "$directory/exit.tmp" "$directory/exit"
+}
+
+# Ends everything, without a record.
+crash() {
+  while find_members; do signal_members KILL && sleep 0.02; done
+  exit 1
+}
+
+# Waits a little: often while a job is young or being ended, seldom when it is old. The guard's pipe is not kept open.
+nap() {
+  exec 3>&- 5<&-
+  if [ "$ticks" -lt 20 ]; then exec sleep 0.02; fi
+  if [ "$ticks" -lt 60 ]; then exec sleep 0.1; fi
+  exec sleep 0.5
+}
+`
