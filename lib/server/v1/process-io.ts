@@ -44,7 +44,8 @@ export function addProcessIo(define: Define, { sandbox }: ServerContext): void {
   define({
     method: 'get',
     path: '/v1/processes/{processId}/output',
-    summary: 'What a process has printed and prints, as events: stdout, stderr, exit. Their ids are cursors.',
+    summary:
+      'What a process has printed and prints, as events: stdout, stderr, exit, and at last end. Their ids are cursors.',
     ...{ tag, params },
     query: outputQuery,
     reply: 'events',
@@ -53,9 +54,12 @@ export function addProcessIo(define: Define, { sandbox }: ServerContext): void {
       const process = await findProcess(sandbox, processId)
       const since = lastEventId === undefined ? query.since : queryNumber.parse(lastEventId)
       const output = process.output({ ...query, since, signal })
-      return events(output, (event) => [
-        { id: event.type === 'exit' ? undefined : event.cursor, data: encodeLogEvent(event) },
-      ])
+      return events(
+        output,
+        (event) => [{ id: event.type === 'exit' ? undefined : event.cursor, data: encodeLogEvent(event) }],
+        [],
+        () => [{ data: { type: 'end' } }],
+      )
     },
   })
   define({
