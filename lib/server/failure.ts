@@ -131,8 +131,8 @@ function describe(error: unknown, dialect: Dialect): Description {
     return { code: error.code, message: error.message, status: REFUSALS[error.code], context: error.context }
   if (error instanceof OptionError || error instanceof SandboxError || error instanceof AbortError)
     return dialect === 'v1' ? own(error) : container(error)
-  // Hono's own: a body that is not JSON.
-  if (error instanceof HTTPException && error.status === 400)
+  // Hono's own: a body that is not JSON, or not said to be.
+  if (error instanceof HTTPException && error.status < 500)
     return { code: 'VALIDATION_FAILED', message: error.message, status: 400, context: {} }
   return { code: 'INTERNAL_ERROR', message: 'an internal error', status: 500, context: {} }
 }
