@@ -24,8 +24,8 @@ const REFUSALS = {
 
 export type RefusalCode = keyof typeof REFUSALS
 
-/** Statuses of errors of the sandbox. */
-const STATUSES: Record<SandboxErrorCode | OptionErrorCode | 'ABORT_ERR', number> = {
+/** Statuses of errors of the sandbox. CONNECTION_FAILED and REQUEST_REFUSED are clients' own: a sandbox has none. */
+const SANDBOX_STATUSES: Record<SandboxErrorCode | OptionErrorCode | 'ABORT_ERR', number> = {
   ABORT_ERR: 503,
   COMMAND_FAILED: 422,
   COMMAND_TIMEOUT: 408,
@@ -55,6 +55,9 @@ const STATUSES: Record<SandboxErrorCode | OptionErrorCode | 'ABORT_ERR', number>
   STATE_DIR_UNAVAILABLE: 500,
   STREAM_LOCKED: 400,
 }
+
+/** Every code with its status, as the container's clients know it. */
+export const STATUSES: Record<string, number> = { ...SANDBOX_STATUSES, ...REFUSALS }
 
 /** What the container's clients are told instead of a code that they do not know. */
 const CONTAINER_CODES: Record<string, { code: string; status: number }> = {
@@ -145,7 +148,7 @@ type SandboxFailure = OptionError | SandboxError | AbortError
  */
 function own(error: SandboxFailure): Description {
   const { code } = error
-  const status = STATUSES[code] === 408 ? 504 : STATUSES[code]
+  const status = SANDBOX_STATUSES[code] === 408 ? 504 : SANDBOX_STATUSES[code]
   const kind = error instanceof OptionError ? 'OptionError' : error.name
   const result = error instanceof OptionError ? undefined : error.result
   const logTail = error instanceof SandboxError ? error.logTail : undefined
@@ -162,7 +165,7 @@ function own(error: SandboxFailure): Description {
 }
 
 function container(error: SandboxFailure): Description {
-  const known = { code: error.code, status: STATUSES[error.code] }
+  const known = { code: error.code, status: SANDBOX_STATUSES[error.code] }
   const { code, status } = CONTAINER_CODES[error.code] ?? known
   const exitCode = error instanceof SandboxError ? error.result?.exitCode : undefined
   return {
