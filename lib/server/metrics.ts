@@ -44,7 +44,7 @@ export class Metrics {
     }
   }
 
-  /** A process was started; its end and its output are counted when it ends. */
+  /** A process was started; its end is counted when it comes. */
   process(process: Process): void {
     this.#started++
     process
@@ -54,10 +54,6 @@ export class Metrics {
         if (signal === 'SIGKILL' && (reason === 'killed' || reason === 'timeout')) this.#escalations++
       })
       .catch(() => add(this.#ends, 'lost'))
-  }
-
-  output(bytes: number): void {
-    this.#bytes += bytes
   }
 
   #count(outcome: Outcome, result: ExecResult<Encoding> | undefined): void {
@@ -96,7 +92,7 @@ export class Metrics {
       ...single(
         'nacre_output_bytes_total',
         'counter',
-        'Output handed out, in bytes or characters.',
+        'Output of foreground commands; text by characters.',
         this.#bytes,
       ),
       ...single('nacre_session_restarts_total', 'counter', 'Shells that were brought back.', this.#restarts),
@@ -122,8 +118,9 @@ function outcomeOf(end: unknown): Outcome {
   return success ? 'success' : 'failure'
 }
 
-function sizeOf({ stdout, stderr }: ExecResult<Encoding>): number {
-  return stdout.length + stderr.length
+/** Text counts by characters: to count its bytes would take longer than to count is worth. */
+function sizeOf({ stdout, stderr, truncated }: ExecResult<Encoding>): number {
+  return stdout.length + stderr.length + (truncated === null ? 0 : truncated.stdout + truncated.stderr)
 }
 
 function add<K>(counts: Map<K, number>, key: K): void {
