@@ -86,7 +86,7 @@ type Same = Omit<
  * program or the connection ends; processes, sessions and jobs go on without it.
  *
  * `destroy` kills the processes and deletes the sessions that were begun by this object, and ends its requests; the
- * server, and what others have begun there, stays.
+ * server, and what others have begun there, stays. It rejects with CONNECTION_FAILED when the server cannot be told.
  */
 export interface SandboxClient extends Same {
   startProcess(command: Command, options?: ProcessOptions): Promise<RemoteProcess>

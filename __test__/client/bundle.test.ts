@@ -38,27 +38,23 @@ describe('the client in a browser', () => {
   })
 
   it('runs commands where there is nothing but what browsers have', () =>
-    withServer(
-      async ({ url }) => {
-        const { AbortController, ReadableStream, TextDecoder, TextEncoder, URL, URLSearchParams } = globalThis
-        const { atob, btoa, clearTimeout, crypto, performance, setTimeout } = globalThis
-        const browser = {
-          ...{ AbortController, ReadableStream, TextDecoder, TextEncoder, URL, URLSearchParams },
-          ...{ atob, btoa, clearTimeout, crypto, performance, setTimeout, Uint8Array },
-          fetch: (input: string, init: RequestInit) => fetch(input, init),
-        }
-        const realm = vm.createContext(browser) as typeof browser & { SandboxClient: typeof SandboxClient }
-        vm.runInContext(bundle(), realm)
-        const client = new realm.SandboxClient({ url })
-        expect((await client.exec('echo ä; cat', { input: 'x' })).stdout).toBe('ä\nx')
-        const lines: string[] = []
-        for await (const line of client.execStream('seq 3').lines()) lines.push(line)
-        expect(lines).toEqual(['1', '2', '3'])
-        await client.destroy()
-      },
-      {},
-      { mayStall: true },
-    ))
+    withServer(async ({ url }) => {
+      const { AbortController, ReadableStream, TextDecoder, TextEncoder, URL, URLSearchParams } = globalThis
+      const { atob, btoa, clearTimeout, crypto, performance, setTimeout } = globalThis
+      const browser = {
+        ...{ AbortController, ReadableStream, TextDecoder, TextEncoder, URL, URLSearchParams },
+        ...{ atob, btoa, clearTimeout, crypto, performance, setTimeout, Uint8Array },
+        fetch: (input: string, init: RequestInit) => fetch(input, init),
+      }
+      const realm = vm.createContext(browser) as typeof browser & { SandboxClient: typeof SandboxClient }
+      vm.runInContext(bundle(), realm)
+      const client = new realm.SandboxClient({ url })
+      expect((await client.exec('echo ä; cat', { input: 'x' })).stdout).toBe('ä\nx')
+      const lines: string[] = []
+      for await (const line of client.execStream('seq 3').lines()) lines.push(line)
+      expect(lines).toEqual(['1', '2', '3'])
+      await client.destroy()
+    }))
 })
 
 describe('new SandboxClient', () => {

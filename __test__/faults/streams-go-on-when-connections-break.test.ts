@@ -16,49 +16,41 @@ const lines = (count: number) => Array.from({ length: count }, (_, index) => `li
 
 describe('a connection that is cut', () => {
   it('is made anew by the stream of a process', () =>
-    withServer(
-      async ({ serving }) => {
-        const proxy = await cuttingProxy(serving.port, 5000, 20)
-        const client = new SandboxClient({ url: proxy.url })
-        const direct = new SandboxClient({ url: serving.url })
-        try {
-          const process = await direct.startProcess(
-            'for ((i = 0; i < 2000; i++)); do echo "line $i ä"; ((i % 100)) || sleep 0.005; done',
-          )
-          let text = ''
-          for await (const event of client.streamProcessLogs(process.id))
-            if (event.type === 'stdout') text += event.data
-          expect(text === lines(2000)).toBe(true)
-          expect(proxy.cuts()).toBeGreaterThan(3)
-        } finally {
-          await client.destroy()
-          await direct.destroy()
-          await proxy.close()
-        }
-      },
-      {},
-      { mayStall: true },
-    ))
+    withServer(async ({ serving }) => {
+      const proxy = await cuttingProxy(serving.port, 5000, 20)
+      const client = new SandboxClient({ url: proxy.url })
+      const direct = new SandboxClient({ url: serving.url })
+      try {
+        const process = await direct.startProcess(
+          'for ((i = 0; i < 2000; i++)); do echo "line $i ä"; ((i % 100)) || sleep 0.005; done',
+        )
+        let text = ''
+        for await (const event of client.streamProcessLogs(process.id))
+          if (event.type === 'stdout') text += event.data
+        expect(text === lines(2000)).toBe(true)
+        expect(proxy.cuts()).toBeGreaterThan(3)
+      } finally {
+        await client.destroy()
+        await direct.destroy()
+        await proxy.close()
+      }
+    }))
 
   it('is the end of a command, which is killed', () =>
-    withServer(
-      async ({ serving, sandbox }) => {
-        const proxy = await cuttingProxy(serving.port, 1000, 1)
-        const client = new SandboxClient({ url: proxy.url })
-        try {
-          const run = client.execStream('for ((i = 0; i < 1000; i++)); do echo $i; done; sleep 64')
-          const events = run[Symbol.asyncIterator]()
-          for (let step = await events.next(); !step.done; step = await events.next());
-          expect(await rejectionOf(run.result)).toMatchObject({ code: 'CONNECTION_FAILED' })
-          expect((await sandbox.exec('echo free', { timeout: 10_000 })).stdout).toBe('free\n')
-        } finally {
-          await client.destroy()
-          await proxy.close()
-        }
-      },
-      {},
-      { mayStall: true },
-    ))
+    withServer(async ({ serving, sandbox }) => {
+      const proxy = await cuttingProxy(serving.port, 1000, 1)
+      const client = new SandboxClient({ url: proxy.url })
+      try {
+        const run = client.execStream('for ((i = 0; i < 1000; i++)); do echo $i; done; sleep 64')
+        const events = run[Symbol.asyncIterator]()
+        for (let step = await events.next(); !step.done; step = await events.next());
+        expect(await rejectionOf(run.result)).toMatchObject({ code: 'CONNECTION_FAILED' })
+        expect((await sandbox.exec('echo free', { timeout: 10_000 })).stdout).toBe('free\n')
+      } finally {
+        await client.destroy()
+        await proxy.close()
+      }
+    }))
 })
 
 describe('a server that is killed and started anew', () => {

@@ -31,11 +31,14 @@ export interface EventReply extends AsyncIterable<ReceivedEvent> {
   vanish(): void
 }
 
-/** Runs a test with a server, and checks the invariants when the server has been closed. */
+/**
+ * Runs a test with a server, and checks the invariants when the server has been closed, but for stalls: the clients, with
+ * the fetch and the JSON of the runtime, are in this process too.
+ */
 export function withServer(
   test: (place: HttpPlace) => Promise<void>,
   options: ServeOptions = {},
-  expectations: Expectations = {},
+  expectations: Expectations = { mayStall: true },
 ): Promise<void> {
   return withSandbox(async (workplace) => {
     const serving = await serve(workplace.sandbox, { port: 0, handleSignals: false, ...options })

@@ -8,32 +8,28 @@ import { rejectionOf } from '../helpers/thrown'
 
 describe('the end of a server', () => {
   it('ends commands, processes and streams, and then answers no more', () =>
-    withServer(
-      async ({ serving, sandbox, url, stream }) => {
-        const client = new SandboxClient({ url, reconnectTimeout: 0 })
-        const process = await client.startProcess("trap '' TERM; echo on; sleep 65 & wait; wait", {
-          forceKillAfterDelay: 50,
-        })
-        await process.waitForLog('on')
-        let run: Promise<unknown> | undefined
-        await new Promise<void>((begun) => {
-          run = rejectionOf(client.exec('echo x; sleep 65', { onOutput: () => begun() }))
-        })
-        const plain = client
-          .exec('sleep 65', { sessionId: (await client.createSession()).id })
-          .catch((error) => error)
-        const log = dataOf(stream('GET', `/api/process/${process.id}/stream`)).catch(() => 'cut')
-        await serving.close()
-        expect(await sandbox.listProcesses({ status: 'running' })).toEqual([])
-        expect(await run).toMatchObject({ name: 'AbortError' })
-        expect(await plain).toBeInstanceOf(Error)
-        await log
-        expect(await rejectionOf(client.exec('true'))).toMatchObject({ code: 'CONNECTION_FAILED' })
-        expect((await sandbox.exec('echo free')).stdout).toBe('free\n')
-      },
-      {},
-      { mayStall: true },
-    ))
+    withServer(async ({ serving, sandbox, url, stream }) => {
+      const client = new SandboxClient({ url, reconnectTimeout: 0 })
+      const process = await client.startProcess("trap '' TERM; echo on; sleep 65 & wait; wait", {
+        forceKillAfterDelay: 50,
+      })
+      await process.waitForLog('on')
+      let run: Promise<unknown> | undefined
+      await new Promise<void>((begun) => {
+        run = rejectionOf(client.exec('echo x; sleep 65', { onOutput: () => begun() }))
+      })
+      const plain = client
+        .exec('sleep 65', { sessionId: (await client.createSession()).id })
+        .catch((error) => error)
+      const log = dataOf(stream('GET', `/api/process/${process.id}/stream`)).catch(() => 'cut')
+      await serving.close()
+      expect(await sandbox.listProcesses({ status: 'running' })).toEqual([])
+      expect(await run).toMatchObject({ name: 'AbortError' })
+      expect(await plain).toBeInstanceOf(Error)
+      await log
+      expect(await rejectionOf(client.exec('true'))).toMatchObject({ code: 'CONNECTION_FAILED' })
+      expect((await sandbox.exec('echo free')).stdout).toBe('free\n')
+    }))
 })
 
 describe('a call that takes long', () => {
@@ -60,28 +56,23 @@ describe('a call that takes long', () => {
         await client.destroy()
       },
       { heartbeat: 50 },
-      { mayStall: true },
     ))
 
   it('is given up when the client goes away', () =>
-    withServer(
-      async ({ url, sandbox }) => {
-        const leave = new AbortController()
-        const request = fetch(`${url}/v1/exec`, {
-          method: 'POST',
-          headers: { 'content-type': 'application/json' },
-          body: JSON.stringify({ command: 'echo > begun; sleep 66' }),
-          signal: leave.signal,
-        })
-        await using other = await sandbox.createSession()
-        await other.exec('until [ -e begun ]; do sleep 0.01; done')
-        leave.abort()
-        await expect(request).rejects.toThrow()
-        expect((await sandbox.exec('echo free', { timeout: 10_000 })).stdout).toBe('free\n')
-      },
-      {},
-      { mayStall: true },
-    ))
+    withServer(async ({ url, sandbox }) => {
+      const leave = new AbortController()
+      const request = fetch(`${url}/v1/exec`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ command: 'echo > begun; sleep 66' }),
+        signal: leave.signal,
+      })
+      await using other = await sandbox.createSession()
+      await other.exec('until [ -e begun ]; do sleep 0.01; done')
+      leave.abort()
+      await expect(request).rejects.toThrow()
+      expect((await sandbox.exec('echo free', { timeout: 10_000 })).stdout).toBe('free\n')
+    }))
 })
 
 describe('fetch', () => {
@@ -112,36 +103,32 @@ describe('fetch', () => {
 
 describe('/metrics', () => {
   it('counts commands, processes, bytes, restarts and kills', () =>
-    withServer(
-      async ({ url, post }) => {
-        await post('/api/execute', { command: 'echo 12345' })
-        await post('/api/execute', { command: 'exit 3' })
-        await post('/api/execute', { command: 'kill -9 $$' })
-        await post('/v1/exec', {
-          command: "trap '' TERM; sleep 60 & wait; wait",
-          timeout: 100,
-          forceKillAfterDelay: 50,
-        })
-        await post('/api/process/start', { command: 'sleep 60', processId: 'one' })
-        const text = await (await fetch(`${url}/metrics`)).text()
-        for (const line of [
-          'nacre_commands_total{outcome="success"} 1',
-          'nacre_commands_total{outcome="failure"} 2',
-          'nacre_commands_total{outcome="timeout"} 1',
-          'nacre_command_duration_seconds_count 4',
-          'nacre_command_duration_seconds_bucket{le="+Inf"} 4',
-          'nacre_processes 1',
-          'nacre_processes_started_total 1',
-          'nacre_output_bytes_total 6',
-          'nacre_session_restarts_total 2',
-          'nacre_http_requests_active 1',
-        ])
-          expect(text.split('\n')).toContain(line)
-        expect(text).toMatch(/^nacre_kill_escalations_total [1-9]/m)
-        for (const line of text.trimEnd().split('\n'))
-          expect(line).toMatch(/^(# (HELP|TYPE) \w+ .+|\w+(\{\w+="[^"]*"\})? [\d.e+-]+)$/)
-      },
-      {},
-      { mayStall: true },
-    ))
+    withServer(async ({ url, post }) => {
+      await post('/api/execute', { command: 'echo 12345' })
+      await post('/api/execute', { command: 'exit 3' })
+      await post('/api/execute', { command: 'kill -9 $$' })
+      await post('/v1/exec', {
+        command: "trap '' TERM; sleep 60 & wait; wait",
+        timeout: 100,
+        forceKillAfterDelay: 50,
+      })
+      await post('/api/process/start', { command: 'sleep 60', processId: 'one' })
+      const text = await (await fetch(`${url}/metrics`)).text()
+      for (const line of [
+        'nacre_commands_total{outcome="success"} 1',
+        'nacre_commands_total{outcome="failure"} 2',
+        'nacre_commands_total{outcome="timeout"} 1',
+        'nacre_command_duration_seconds_count 4',
+        'nacre_command_duration_seconds_bucket{le="+Inf"} 4',
+        'nacre_processes 1',
+        'nacre_processes_started_total 1',
+        'nacre_output_bytes_total 6',
+        'nacre_session_restarts_total 2',
+        'nacre_http_requests_active 1',
+      ])
+        expect(text.split('\n')).toContain(line)
+      expect(text).toMatch(/^nacre_kill_escalations_total [1-9]/m)
+      for (const line of text.trimEnd().split('\n'))
+        expect(line).toMatch(/^(# (HELP|TYPE) \w+ .+|\w+(\{\w+="[^"]*"\})? [\d.e+-]+)$/)
+    }))
 })

@@ -7,6 +7,7 @@ import { envChanges } from '../options/env'
 import { readArgument } from '../options/read'
 import type { RunObserver } from '../run'
 import { ExecStream } from '../stream/exec-stream'
+import type { Begun } from './begun'
 import type { Connection } from './connection'
 import { planRemoteExec, planRemoteProcess } from './plan'
 import { RemoteProcess } from './process'
@@ -18,10 +19,7 @@ import { resultOf, type WireResult, wireEnv } from './wire'
 /** The server, and what this client has begun there. */
 export interface Place {
   connection: Connection
-  /** Ids of processes that were started from here. */
-  processes: Set<string>
-  /** Ids of sessions that were created from here. */
-  sessions: Set<string>
+  begun: Begun
 }
 
 const SILENT: RunObserver = { start() {}, output: () => false, end() {} }
@@ -53,14 +51,14 @@ export function execStream(
 }
 
 export function startProcess(
-  { connection, processes }: Place,
+  { connection, begun }: Place,
   command: unknown,
   options: unknown,
   sessionId?: string,
 ): Promise<RemoteProcess> {
   const plan = planRemoteProcess(command, options, sessionId)
   return startRemote(connection, plan, '/v1/processes', (info) => {
-    processes.add(info.id)
+    begun.addProcess(info)
     return new RemoteProcess(connection, info)
   })
 }

@@ -34,6 +34,7 @@ import { identifier } from '../options/ids'
 import { planFilter } from '../options/logs'
 import { readArgument, readOptions } from '../options/read'
 import { sessionOptions, setEnvVarsOptions } from '../options/session'
+import { Begun } from './begun'
 import { exec, execStream, type Place, setEnv, startProcess } from './calls'
 import { Connection } from './connection'
 import { RemoteJobs } from './jobs'
@@ -50,7 +51,7 @@ export class SandboxClient implements PublicSandboxClient {
 
   constructor(options: ClientOptions) {
     const connection = new Connection(planClient(options))
-    this.#place = { connection, processes: new Set(), sessions: new Set() }
+    this.#place = { connection, begun: new Begun(connection) }
     this.jobs = new RemoteJobs(connection)
   }
 
@@ -133,7 +134,7 @@ export class SandboxClient implements PublicSandboxClient {
     const { env, ...rest } = readOptions(sessionOptions, options, 'createSession')
     const body = { ...rest, env: wireEnv(env) }
     const { id } = await this.#place.connection.call<{ id: string }>({ path: '/v1/sessions', body })
-    this.#place.sessions.add(id)
+    this.#place.begun.sessions.add(id)
     return new RemoteSession(id, this.#place)
   }
 
@@ -156,7 +157,7 @@ export class SandboxClient implements PublicSandboxClient {
   async deleteSession(id: string): Promise<void> {
     const sessionId = readArgument(identifier, id, 'id')
     await this.#place.connection.call({ method: 'DELETE', path: `/v1/sessions/${sessionId}` })
-    this.#place.sessions.delete(sessionId)
+    this.#place.begun.sessions.delete(sessionId)
   }
 
   async capabilities(): Promise<Capabilities> {
@@ -174,13 +175,12 @@ export class SandboxClient implements PublicSandboxClient {
 
   /** What was begun from here goes, whatever of it is there still; what others have begun stays. */
   async #destroy(): Promise<void> {
-    const { connection, processes, sessions } = this.#place
+    const { connection, begun } = this.#place
     try {
+      const running = await begun.runningProcesses()
       await Promise.all([
-        ...Array.from(processes, (id) => this.#process(id).kill().catch(ignore(isGone))),
-        ...Array.from(sessions, (id) =>
-          this.deleteSession(id).catch(ignore((e) => has(e, 'SESSION_NOT_FOUND'))),
-        ),
+        ...running.map((id) => this.#process(id).kill().catch(ignore(isGone))),
+        ...Array.from(begun.sessions, (id) => this.deleteSession(id).catch(ignore(isNoSession))),
       ])
     } finally {
       connection.close()
@@ -205,6 +205,10 @@ export class SandboxClient implements PublicSandboxClient {
 
 function has(error: unknown, code: string): boolean {
   return error instanceof SandboxError && error.code === code
+}
+
+function isNoSession(error: unknown): boolean {
+  return has(error, 'SESSION_NOT_FOUND')
 }
 
 function ignore(isFine: (error: unknown) => boolean): (error: unknown) => void {

@@ -21,7 +21,7 @@ export async function startService(
   const given = new Map(readArgument(readEntries, options, 'the options of startService')).get('healthCheck')
   const body = { ...plan.body, restart, restartDelay, healthCheck: wireCheck(healthCheck, given) }
   return startRemote(place.connection, { ...plan, body }, '/v1/services', (info) => {
-    place.processes.add(info.id)
+    place.begun.addProcess(info, true)
     return new RemoteService(place.connection, info)
   })
 }

@@ -49,7 +49,7 @@ export class RemoteSession implements PublicSession {
   async [Symbol.asyncDispose](): Promise<void> {
     try {
       await this.#place.connection.call({ method: 'DELETE', path: `/v1/sessions/${this.id}` })
-      this.#place.sessions.delete(this.id)
+      this.#place.begun.sessions.delete(this.id)
     } catch (error) {
       const gone = ['SESSION_NOT_FOUND', 'SANDBOX_DESTROYED']
       if (!(error instanceof SandboxError && gone.includes(error.code))) throw error

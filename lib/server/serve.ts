@@ -77,7 +77,11 @@ function listen(server: Server, plan: ServePlan): Promise<HttpServer> {
   listener.maxConnections = plan.maxConnections
   return new Promise((resolve, reject) => {
     listener.once('error', reject)
-    listener.listen(plan.port, plan.host, () => resolve(listener))
+    listener.listen(plan.port, plan.host, () => {
+      listener.off('error', reject)
+      listener.on('error', (error) => plan.server.logger?.error(`the listener failed: ${error}`))
+      resolve(listener)
+    })
   })
 }
 

@@ -70,7 +70,13 @@ export function buildServer(sandbox: Sandbox, plan: ServerPlan): PublicServer {
   addProcessWaits(define, server)
   addJobs(define, server)
   addSystem(define, server)
-  app.doc('/openapi.json', INFO)
+  // Made once: that takes as long as hundreds of requests.
+  let made: ReturnType<typeof app.getOpenAPIDocument> | undefined
+  const document = () => {
+    made ??= app.getOpenAPIDocument(INFO)
+    return made
+  }
+  app.get('/openapi.json', (c) => c.json(document()))
   app.onError((error, c) => errorResponse(server, error, dialectOf(c.req.path)))
   app.notFound((c) => {
     const refusal = new Refusal('NOT_FOUND', 'there is no such route')
@@ -78,7 +84,7 @@ export function buildServer(sandbox: Sandbox, plan: ServerPlan): PublicServer {
   })
   return {
     fetch: async (request, env) => app.fetch(request, env as object),
-    document: () => app.getOpenAPIDocument(INFO),
+    document,
     async close() {
       closing.abort(new Error('the server ends'))
       await sandbox.killAllProcesses().catch(() => {})
