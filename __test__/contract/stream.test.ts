@@ -67,7 +67,7 @@ describe('execStream', () => {
   })
 
   itHolds('holds the command back when nobody reads, and loses nothing', async ({ sandbox }) => {
-    const stream = sandbox.execStream('seq 2000000; touch done', { encoding: 'buffer', maxBuffer: 0 })
+    const stream = sandbox.execStream('seq 6000000; touch done', { encoding: 'buffer', maxBuffer: 0 })
     const events = stream[Symbol.asyncIterator]()
     let bytes = 0
     let ended = false
@@ -90,6 +90,6 @@ describe('execStream', () => {
       10_000,
     ).then((state) => expect(state).toBe('waits\n'))
     while (!ended) await take()
-    expect(bytes).toBe(14_888_896)
+    expect(bytes).toBe(46_888_896)
   })
 })

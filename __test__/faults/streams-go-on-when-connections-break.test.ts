@@ -17,7 +17,7 @@ const lines = (count: number) => Array.from({ length: count }, (_, index) => `li
 describe('a connection that is cut', () => {
   it('is made anew by the stream of a process', () =>
     withServer(async ({ serving }) => {
-      const proxy = await cuttingProxy(serving.port, 5000, 20)
+      const proxy = await cuttingProxy(serving.port, 5000, 5)
       const client = new SandboxClient({ url: proxy.url })
       const direct = new SandboxClient({ url: serving.url })
       try {
@@ -28,7 +28,7 @@ describe('a connection that is cut', () => {
         for await (const event of client.streamProcessLogs(process.id))
           if (event.type === 'stdout') text += event.data
         expect(text === lines(2000)).toBe(true)
-        expect(proxy.cuts()).toBeGreaterThan(3)
+        expect(proxy.cuts()).toBeGreaterThan(1)
       } finally {
         await client.destroy()
         await direct.destroy()
