@@ -999,10 +999,11 @@ export class Sandbox {
   [Symbol.asyncDispose](): Promise<void>
 }
 
-/** Codes of {@link SandboxError}. */
+/** Codes of {@link SandboxError}. CONNECTION_FAILED and REQUEST_REFUSED are those of `nacre/client` alone. */
 export type SandboxErrorCode =
   | 'COMMAND_FAILED'
   | 'COMMAND_TIMEOUT'
+  | 'CONNECTION_FAILED'
   | 'CWD_NOT_FOUND'
   | 'ENGINE_ERROR'
   | 'INPUT_CLOSED'
@@ -1015,6 +1016,7 @@ export type SandboxErrorCode =
   | 'PROCESS_EXITED_BEFORE_READY'
   | 'PROCESS_NOT_FOUND'
   | 'PROCESS_READY_TIMEOUT'
+  | 'REQUEST_REFUSED'
   | 'SANDBOX_DESTROYED'
   | 'SESSION_ALREADY_EXISTS'
   | 'SESSION_DESTROYED'

@@ -33,6 +33,30 @@ describe('the package', () => {
     })
   }
 
+  for (const [name, program, args] of [
+    [
+      'Node, import',
+      'node',
+      [
+        '--input-type=module',
+        '-e',
+        `import { SandboxClient } from 'nacre/client'; import { serve } from 'nacre/server'; console.log(typeof SandboxClient, typeof serve)`,
+      ],
+    ],
+    [
+      'Bun, require',
+      bun,
+      [
+        '-e',
+        `console.log(typeof require('nacre/client').SandboxClient, typeof require('nacre/server').serve)`,
+      ],
+    ],
+  ] as Array<[string, string, string[]]>) {
+    it(`has its server and its client, with ${name}`, () => {
+      expect(execFileSync(program, args, { cwd: root, encoding: 'utf8' })).toBe('function function\n')
+    })
+  }
+
   it('says how to repair an addon that is missing', () => {
     const elsewhere = mkdtempSync(path.join(os.tmpdir(), 'nacre-package-'))
     cpSync(path.join(root, 'dist'), path.join(elsewhere, 'dist'), { recursive: true })

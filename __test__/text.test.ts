@@ -1,6 +1,7 @@
 import { StringDecoder } from 'node:string_decoder'
 import { describe, expect, it } from 'vitest'
-import { characterBoundary, decodeText, PieceDecoder } from '../lib/text'
+import { decodeText } from '../lib/text'
+import { characterBoundary, PieceDecoder } from '../lib/utf8'
 import { randomBytes } from './helpers/bytes'
 import { longestStall, MAX_STALL_MS } from './helpers/stall'
 

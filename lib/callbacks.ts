@@ -1,17 +1,22 @@
 /**
  * The callbacks of exec: output as text, and what happens to what they throw.
  */
-import { StringDecoder } from 'node:string_decoder'
 import type { ExecPlan } from './options/exec'
 import { STDERR } from './options/stream'
 import type { RunObserver } from './run'
+import { PieceDecoder } from './utf8'
+
+/** What callbacks are told about. */
+export interface CallbackPlan extends Pick<ExecPlan, 'callbacks' | 'command'> {
+  request: { sessionId: string }
+}
 
 /** Feeds onStart and onOutput; undefined when the plan has neither. Each stream has its own decoder. */
-export function callbackObserver({ callbacks, command, request }: ExecPlan): RunObserver | undefined {
+export function callbackObserver({ callbacks, command, request }: CallbackPlan): RunObserver | undefined {
   const { onStart, onOutput } = callbacks
   if (onStart === undefined && onOutput === undefined) return undefined
-  const stdout = new StringDecoder('utf8')
-  const stderr = new StringDecoder('utf8')
+  const stdout = new PieceDecoder()
+  const stderr = new PieceDecoder()
   const emit = (stream: 'stdout' | 'stderr', text: string) => {
     if (text !== '') onOutput?.(stream, text)
   }

@@ -10,6 +10,7 @@ import type { Encoding, ExecResult, OptionErrorCode, SandboxErrorCode } from '..
 const MEANINGS: Record<SandboxErrorCode, string> = {
   COMMAND_FAILED: 'the command failed',
   COMMAND_TIMEOUT: 'the command ran longer than its timeout',
+  CONNECTION_FAILED: 'the server cannot be reached, or the connection broke',
   CWD_NOT_FOUND: 'the working directory does not exist',
   ENGINE_ERROR: 'the engine failed',
   INPUT_CLOSED: 'the process reads its input no more',
@@ -22,6 +23,7 @@ const MEANINGS: Record<SandboxErrorCode, string> = {
   PROCESS_EXITED_BEFORE_READY: 'the process ended before it was ready',
   PROCESS_NOT_FOUND: 'there is no process of this id',
   PROCESS_READY_TIMEOUT: 'what was waited for did not come in time',
+  REQUEST_REFUSED: 'the server refused the request',
   SANDBOX_DESTROYED: 'the sandbox has been destroyed',
   SESSION_ALREADY_EXISTS: 'there is a session of this id already',
   SESSION_DESTROYED: 'the session was deleted while the call was pending',
@@ -86,6 +88,11 @@ export function engineError(
 ) {
   const known = isKnown(code) ? code : 'ENGINE_ERROR'
   return new SandboxError(known, message || MEANINGS[known], options)
+}
+
+/** The sentence for a code. */
+export function meaningOf(code: SandboxErrorCode): string {
+  return MEANINGS[code]
 }
 
 function isKnown(code: string | undefined): code is SandboxErrorCode {

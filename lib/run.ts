@@ -14,7 +14,7 @@ export interface RunObserver {
    * `stream`: 1 is stdout, 2 is stderr. True when the observer keeps the piece for later and will give its permit back
    * by `Run.giveBack` itself.
    */
-  output(stream: number, data: Buffer): boolean
+  output(stream: number, data: Uint8Array): boolean
   /** After the last output. */
   end(): void
 }

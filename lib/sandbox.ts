@@ -34,10 +34,12 @@ import { Jobs } from './jobs/jobs'
 import { DEFAULT_SESSION, planExec, planExecStream } from './options/exec'
 import { identifier } from './options/ids'
 import { readArgument, readOptions } from './options/read'
-import { planSandbox, planSession, type SandboxPlan, setEnvVarsOptions } from './options/sandbox'
+import { planSandbox, planSession, type SandboxPlan } from './options/sandbox'
+import { setEnvVarsOptions } from './options/session'
 import { Processes } from './processes/processes'
 import { Session, setSessionEnv } from './session'
 import { ExecStream } from './stream/exec-stream'
+import { localRun } from './stream/local-run'
 
 export class Sandbox implements PublicSandbox {
   readonly #plan: SandboxPlan
@@ -63,7 +65,10 @@ export class Sandbox implements PublicSandbox {
 
   execStream<E extends Encoding = 'utf8'>(command: Command, options?: ExecOptions<E>): PublicExecStream<E> {
     const plan = planExecStream(command, options, this.#plan.defaults)
-    return new ExecStream(this.#engine, plan) as PublicExecStream<Encoding> as PublicExecStream<E>
+    return new ExecStream(
+      plan,
+      localRun(this.#engine, plan),
+    ) as PublicExecStream<Encoding> as PublicExecStream<E>
   }
 
   async startProcess(command: Command, options?: ProcessOptions): Promise<Process> {

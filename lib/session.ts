@@ -20,6 +20,7 @@ import { type ExecDefaults, planSessionExec, planSessionExecStream } from './opt
 import { readArgument } from './options/read'
 import type { Processes } from './processes/processes'
 import { ExecStream } from './stream/exec-stream'
+import { localRun } from './stream/local-run'
 
 export class Session implements PublicSession {
   readonly id: string
@@ -47,7 +48,10 @@ export class Session implements PublicSession {
     options?: SessionExecOptions<E>,
   ): PublicExecStream<E> {
     const plan = planSessionExecStream(this.id, command, options, this.#defaults)
-    return new ExecStream(this.#engine, plan) as PublicExecStream<Encoding> as PublicExecStream<E>
+    return new ExecStream(
+      plan,
+      localRun(this.#engine, plan),
+    ) as PublicExecStream<Encoding> as PublicExecStream<E>
   }
 
   async startProcess(command: Command, options?: SessionProcessOptions): Promise<Process> {

@@ -1,17 +1,15 @@
 /**
- * Bytes to text: incremental for events, in slices for large results.
+ * Bytes to text, in slices for large results.
  *
  * Invalid bytes become U+FFFD, and a byte order mark stays: the output of a command is not a document.
  */
 import { constants } from 'node:buffer'
 import { setImmediate } from 'node:timers/promises'
 import { engineError } from './errors'
+import { characterBoundary } from './utf8'
 
 /** 256 KiB: 0.2 ms of ASCII and 1 to 3 ms of anything else, so that no slice takes 5 ms. */
 const SLICE_BYTES = 256 * 1024
-
-/** 64 KiB: longer strings are collected late, with the old objects, and a stream of them would fill the memory. */
-export const MOST_TEXT_BYTES = 64 * 1024
 
 /** Decodes bytes of any size; the event loop gets a turn after every slice. */
 export async function decodeText(bytes: Buffer): Promise<string> {
@@ -24,68 +22,6 @@ export async function decodeText(bytes: Buffer): Promise<string> {
     await setImmediate()
   }
   return append(text, bytes.toString('utf8', start))
-}
-
-/**
- * The last place at or before `at` where cutting does not split a character.
- *
- * A character has at most three continuation bytes. If four bytes in a row are such, they are invalid anyway and any
- * place will do.
- */
-export function characterBoundary(bytes: Uint8Array, at: number): number {
-  for (let place = at; place >= 0 && place > at - 4; place--) {
-    if (!isContinuation(bytes[place])) return place
-  }
-  return at
-}
-
-/** Decodes a stream piece by piece, however it was cut: what is not a whole character yet waits for the next piece. */
-export class PieceDecoder {
-  /** The bytes that wait: a copy, so that they do not keep a whole piece in memory. */
-  #waiting = Buffer.alloc(0)
-  #written = 0
-
-  /** How many bytes the text so far stands for. */
-  get position(): number {
-    return this.#written - this.#waiting.length
-  }
-
-  write(piece: Buffer): string {
-    this.#written += piece.length
-    const bytes = this.#waiting.length === 0 ? piece : Buffer.concat([this.#waiting, piece])
-    const end = bytes.length - incompleteLength(bytes)
-    if (end < bytes.length || this.#waiting.length > 0) this.#waiting = Buffer.from(bytes.subarray(end))
-    return bytes.toString('utf8', 0, end)
-  }
-
-  /** What is left of a character that was never completed, as U+FFFD. */
-  end(): string {
-    const bytes = this.#waiting
-    this.#waiting = Buffer.alloc(0)
-    return bytes.toString('utf8')
-  }
-}
-
-/**
- * Length of a character at the end that lacks bytes. Cutting in front of the first byte of a character never changes
- * how the two sides decode, valid or not.
- */
-export function incompleteLength(bytes: Uint8Array): number {
-  for (let length = 1; length < 4 && length <= bytes.length; length++) {
-    const byte = bytes[bytes.length - length] ?? 0
-    if (byte < 0x80) return 0
-    if (!isContinuation(byte)) return length < characterLength(byte) ? length : 0
-  }
-  return 0
-}
-
-function characterLength(first: number): number {
-  if (first < 0xe0) return 2
-  return first < 0xf0 ? 3 : 4
-}
-
-function isContinuation(byte: number | undefined): boolean {
-  return byte !== undefined && (byte & 0xc0) === 0x80
 }
 
 function append(text: string, more: string): string {

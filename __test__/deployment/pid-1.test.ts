@@ -30,8 +30,8 @@ const program = `
     else for await (const event of session.execStream(orphans + '; echo 1')) streamed += event.type === 'stdout' ? Number(event.data) : 0
   }
   const { stdout } = await session.exec('echo $count')
-  // This program, the supervisor, the shell and its standby.
-  const afterwards = await settled(4)
+  // This program, the supervisor, the shell, its standby, and the background process that is forked ahead of time.
+  const afterwards = await settled(5)
   await session.exec('setsid sleep 600 & ( ( sleep 600 & ) & )')
   await session.destroy()
   console.log(JSON.stringify({ pid: process.pid, stdout, streamed, afterwards, left: await settled(1) }))

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { completeEnv, envChanges } from '../../lib/options/env'
+import { envChanges } from '../../lib/options/env'
+import { completeEnv } from '../../lib/options/environment'
 import { refusalOf } from '../helpers/thrown'
 
 describe('envChanges', () => {

@@ -5,7 +5,7 @@ import { refusalOf } from '../helpers/thrown'
 
 describe('commandInput', () => {
   it('encodes text as UTF-8 and takes bytes as they are', () => {
-    expect(commandInput('aü', 'input')).toEqual(Buffer.from([0x61, 0xc3, 0xbc]))
+    expect(commandInput('aü', 'input')).toEqual(new Uint8Array([0x61, 0xc3, 0xbc]))
     const bytes = new Uint8Array([0, 255])
     expect(commandInput(bytes, 'input')).toBe(bytes)
   })

@@ -37,8 +37,11 @@ describe('planProcess', () => {
   })
 
   it('tells the kinds of input apart', () => {
-    expect(request({ input: 'x' })).toMatchObject({ input: 'bytes', inputBytes: Buffer.from('x') })
-    expect(request({ input: Buffer.from('pipe') })).toMatchObject({ input: 'bytes' })
+    expect(request({ input: 'x' })).toMatchObject({
+      input: 'bytes',
+      inputBytes: new TextEncoder().encode('x'),
+    })
+    expect(request({ input: new TextEncoder().encode('pipe') })).toMatchObject({ input: 'bytes' })
     expect(request({ input: 'pipe' })).toMatchObject({ input: 'open', inputBytes: undefined })
     const source = new Blob(['x']).stream()
     const plan = planProcess('cat', { input: source }, defaults)

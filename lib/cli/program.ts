@@ -12,6 +12,7 @@ import { addRemove } from './job/rm'
 import { addStart } from './job/start'
 import { addStatus } from './job/status'
 import { addWait } from './job/wait'
+import { addServe } from './serve'
 
 /** Told the exit code by a verb that has done its work with another one than 0. */
 export type Finish = (exitCode: number) => void
@@ -19,12 +20,14 @@ export type Finish = (exitCode: number) => void
 /** Adds a verb to a program or a group of verbs. */
 export type Verb = (parent: Command, finish: Finish) => void
 
-const VERBS: Verb[] = [addExec]
+const VERBS: Verb[] = [addExec, addServe]
 const JOB_VERBS: Verb[] = [addStart, addList, addStatus, addLogs, addWait, addCancel, addRemove]
 
 export function createProgram(finish: Finish): Command {
   const program = new Command('nacre')
-    .description('Runs shell commands, and jobs that outlive the program that started them.')
+    .description(
+      'Runs shell commands, and jobs that outlive the program that started them; serves both over HTTP.',
+    )
     .version(version(), '-V, --version')
     .enablePositionalOptions()
     // Subcommands that are made from here on inherit both.

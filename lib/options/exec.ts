@@ -16,7 +16,7 @@ import { callback, encoding, flag } from './values'
 export const DEFAULT_SESSION = 'default'
 
 /** Option names of `session.exec`. */
-const sessionExecOptions = {
+export const sessionExecOptions = {
   cwd: directory,
   env: envChanges,
   timeout: milliseconds,
@@ -35,7 +35,7 @@ const sessionExecOptions = {
 }
 
 /** Option names of `sandbox.exec`. */
-const execOptions = { ...sessionExecOptions, sessionId: identifier }
+export const execOptions = { ...sessionExecOptions, sessionId: identifier }
 
 /** What a sandbox sets for all its commands. */
 export interface ExecDefaults {

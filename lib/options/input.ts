@@ -7,6 +7,8 @@ import { describe } from './read'
 /** Bytes at hand, or a source of chunks, which are checked one by one as they come. */
 export type CheckedInput = Uint8Array | AsyncIterable<unknown>
 
+const encoder = new TextEncoder()
+
 /** Text becomes UTF-8. Streams of Node and of the web are async iterables on every supported platform. */
 export function commandInput(value: unknown, name: string): CheckedInput {
   if (typeof value === 'string' || value instanceof Uint8Array) return inputBytes(value, name)
@@ -19,7 +21,7 @@ export function commandInput(value: unknown, name: string): CheckedInput {
 
 /** A string or Uint8Array as bytes. */
 export function inputBytes(value: unknown, name: string): Uint8Array {
-  if (typeof value === 'string') return Buffer.from(value, 'utf8')
+  if (typeof value === 'string') return encoder.encode(value)
   if (value instanceof Uint8Array) return value
   throw new OptionError('INVALID_OPTION', `${name} must give strings or Uint8Arrays, not ${describe(value)}`)
 }

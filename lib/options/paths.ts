@@ -1,7 +1,6 @@
 /**
  * Readers for paths. Whether a path exists is for the engine to find out, when it uses it.
  */
-import { fileURLToPath } from 'node:url'
 import { OptionError } from '../errors'
 import { describe } from './read'
 
@@ -23,12 +22,13 @@ function checkedPath(value: unknown, name: string, expected: string): string {
   )
 }
 
+/** An encoded slash is refused: it would come to be a separator. */
 function fromUrl(url: URL, name: string): string {
+  const { protocol, hostname, pathname, href } = url
   try {
-    return fileURLToPath(url)
-  } catch (cause) {
-    throw new OptionError('INVALID_OPTION', `${name} must be a path or a file: URL, not ${url.href}`, {
-      cause,
-    })
+    if (protocol === 'file:' && hostname === '' && !/%2f/i.test(pathname)) return decodeURIComponent(pathname)
+  } catch {
+    // It has a percent sign that begins no character: refused with the others.
   }
+  throw new OptionError('INVALID_OPTION', `${name} must be a path or a file: URL, not ${href}`)
 }

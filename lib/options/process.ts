@@ -1,7 +1,6 @@
 /**
  * The options of startProcess, and how they become the request that crosses the boundary.
  */
-import { randomBytes } from 'node:crypto'
 import type { NativeProcessStart } from '../boundary'
 import { type CheckedCommand, readCommand, showCommand } from './command'
 import { envChanges } from './env'
@@ -111,5 +110,6 @@ export function processInput(value: unknown, name: string): CheckedInput | 'pipe
 
 /** Short, since it is typed and read; 40 bits, so that thousands do not collide. */
 export function freshProcessId(): string {
-  return `proc-${randomBytes(5).toString('hex')}`
+  const bytes = crypto.getRandomValues(new Uint8Array(5))
+  return `proc-${Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')}`
 }

@@ -5,13 +5,14 @@ import os from 'node:os'
 import path from 'node:path'
 import type { Logger } from '../../index'
 import type { NativeConfig, NativeSession } from '../boundary'
-import { completeEnv, envChanges } from './env'
+import { envChanges } from './env'
+import { completeEnv } from './environment'
 import type { ExecDefaults } from './exec'
-import { identifier } from './ids'
 import { resourceLimits } from './limits'
 import { byteCount, milliseconds } from './numbers'
 import { directory, filePath } from './paths'
 import { readOptions } from './read'
+import { sessionOptions } from './session'
 import { processSignal } from './signals'
 import { user } from './user'
 import { flag, logger } from './values'
@@ -33,12 +34,6 @@ const sandboxOptions = {
   limits: resourceLimits,
   logger,
 }
-
-/** Option names of `createSession`. */
-const sessionOptions = { id: identifier, cwd: directory, env: envChanges, surviveExit: flag }
-
-/** Option names of `setEnvVars`. */
-export const setEnvVarsOptions = { sessionId: identifier }
 
 /** 64 MiB. */
 const DEFAULT_MAX_BUFFER_BYTES = 64 * 1024 * 1024

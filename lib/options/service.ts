@@ -6,7 +6,7 @@ import { type CheckedCommand, readCommand, showCommand } from './command'
 import { DEFAULT_SESSION, type ExecDefaults } from './exec'
 import { interval, milliseconds } from './numbers'
 import { type ProcessPlan, processInput, processOptions, processPlan } from './process'
-import { describe, readArgument, readEntries, readGroup, readOptions } from './read'
+import { describe, type OptionValues, readArgument, readEntries, readGroup, readOptions } from './read'
 import { type LinePattern, linePattern, type PortProbe, portNumber, portOptions, portProbe } from './waits'
 
 /** How to tell that a service is ready. `timeout` is for all attempts together, in milliseconds; 0 = none. */
@@ -40,15 +40,23 @@ const serviceOptions = {
 /** Checks the arguments of `startService`. Throws OptionError. */
 export function planService(command: unknown, options: unknown, defaults: ExecDefaults): ServicePlan {
   const checked = readArgument(readCommand, command, 'command')
-  const values = readOptions(serviceOptions, options, 'startService')
-  if (values.healthCheck === undefined)
-    throw new OptionError('INVALID_OPTION', 'healthCheck must be given: { port }, { log } or { command }')
+  const values = readServiceOptions(options)
   return {
     process: processPlan(checked, values, values.sessionId ?? DEFAULT_SESSION, defaults),
     healthCheck: values.healthCheck,
     restart: values.restart ?? 'never',
     restartDelay: values.restartDelay ?? DEFAULT_RESTART_DELAY_MS,
   }
+}
+
+/** Checks the options of `startService`, of which `healthCheck` must be there. Throws OptionError. */
+export function readServiceOptions(
+  options: unknown,
+): OptionValues<typeof serviceOptions> & { healthCheck: HealthCheck } {
+  const { healthCheck: check, ...values } = readOptions(serviceOptions, options, 'startService')
+  if (check === undefined)
+    throw new OptionError('INVALID_OPTION', 'healthCheck must be given: { port }, { log } or { command }')
+  return { ...values, healthCheck: check }
 }
 
 /** A service may be started again, which must find its input where it was. */

@@ -2,23 +2,28 @@
  * The events of a stream: the start, each piece of output as text or bytes, and the end.
  */
 import type { Encoding, ExecEvent, SandboxError } from '../../index'
-import type { ExecPlan } from '../options/exec'
 import { STDERR, STDOUT } from '../options/stream'
-import { MOST_TEXT_BYTES, PieceDecoder } from '../text'
+import { MOST_TEXT_BYTES, PieceDecoder } from '../utf8'
 import type { Item, Outcome, Piece } from './feed'
 import type { Translator } from './reader'
 
 type Event = ExecEvent<Encoding>
 
+/** What events say about the command. */
+export interface StreamPlan {
+  command: string
+  request: { sessionId: string; encoding: Encoding }
+}
+
 export class EventTranslator implements Translator<Event> {
   /** An error is the last event. */
   readonly throws = false
   readonly mostBytes: number
-  readonly #plan: ExecPlan
+  readonly #plan: StreamPlan
   /** For text only, by stream. */
   readonly #decoders: Map<number, PieceDecoder>
 
-  constructor(plan: ExecPlan) {
+  constructor(plan: StreamPlan) {
     this.#plan = plan
     const isText = plan.request.encoding === 'utf8'
     this.mostBytes = isText ? MOST_TEXT_BYTES : Number.POSITIVE_INFINITY
@@ -60,7 +65,7 @@ export class EventTranslator implements Translator<Event> {
   }
 }
 
-function output(stream: number, timestamp: string, data: string | Buffer, cursor: number): Event {
+function output(stream: number, timestamp: string, data: string | Uint8Array, cursor: number): Event {
   return { type: stream === STDERR ? 'stderr' : 'stdout', timestamp, data, cursor }
 }
 

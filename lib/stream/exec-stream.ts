@@ -9,39 +9,44 @@ import type {
   Signal,
   SourceOptions,
 } from '../../index'
-import { callbackObserver } from '../callbacks'
-import type { Engine } from '../engine'
+import { type CallbackPlan, callbackObserver } from '../callbacks'
 import { OptionError } from '../errors'
-import { begin, settle } from '../exec'
-import type { ExecPlan } from '../options/exec'
 import { readArgument } from '../options/read'
 import { processSignal } from '../options/signals'
 import { planSource } from '../options/stream'
-import type { Run, RunObserver } from '../run'
+import type { RunObserver } from '../run'
 import { ByteTranslator, readableStream } from './bytes'
-import { EventTranslator } from './events'
+import { EventTranslator, type StreamPlan } from './events'
 import { Feed } from './feed'
 import { LineTranslator } from './lines'
 import { Reader, type Translator } from './reader'
 
+/** The run behind a stream, wherever it is. */
+export interface StreamRun {
+  /** What exec would have given. */
+  outcome: Promise<ExecResult<Encoding>>
+  /** Permits for more pieces of output. */
+  giveBack(permits: number): void
+  /** Kills the command; null is its `killSignal`. Resolves when it is gone: true when it ended early. */
+  kill(signal: number | null): Promise<boolean>
+}
+
+/** Starts the run at once, and has it tell the observer. */
+export type StartRun = (observer: RunObserver) => StreamRun
+
 export class ExecStream implements PublicExecStream<Encoding> {
-  readonly #plan: ExecPlan
-  readonly #feed = new Feed((permits) => this.#run?.giveBack(permits))
-  readonly #outcome: Promise<ExecResult<Encoding>>
-  /** Not there when the command could not be sent to the engine. */
-  #run: Run | undefined
+  readonly #plan: StreamPlan
+  readonly #feed = new Feed((permits) => this.#run.giveBack(permits))
+  readonly #run: StreamRun
   /** How the output is being read. */
   #consumer: string | undefined
 
   /** Queues the command at once, so that calls keep their order. What keeps it from running is the last event. */
-  constructor(engine: Engine, plan: ExecPlan) {
+  constructor(plan: StreamPlan & CallbackPlan, start: StartRun) {
     this.#plan = plan
-    this.#outcome = settle(engine, plan, () => {
-      this.#run = begin(engine, plan, observe(plan, this.#feed))
-      return this.#run.ended
-    })
+    this.#run = start(observe(plan, this.#feed))
     // Being listened to here, a rejection that the iteration tells is not an unhandled one as well.
-    this.#outcome.then(
+    this.#run.outcome.then(
       (result) => this.#feed.finish({ result }),
       (error) => this.#feed.finish({ error }),
     )
@@ -49,15 +54,11 @@ export class ExecStream implements PublicExecStream<Encoding> {
 
   get result(): Promise<ExecResult<Encoding>> {
     this.#feed.awaitResult()
-    return this.#outcome
+    return this.#run.outcome
   }
 
   async kill(signal?: Signal): Promise<boolean> {
-    const number = signal === undefined ? null : readArgument(processSignal, signal, 'signal')
-    if (this.#run === undefined) return false
-    this.#run.kill(number)
-    const { result } = await this.#run.ended
-    return result?.isCanceled ?? false
+    return this.#run.kill(signal === undefined ? null : readArgument(processSignal, signal, 'signal'))
   }
 
   [Symbol.asyncIterator](): AsyncIterableIterator<ExecEvent<Encoding>, undefined> {
@@ -92,13 +93,13 @@ export class ExecStream implements PublicExecStream<Encoding> {
   /** Ends the run, if it has not ended, and resolves when nothing of it is left and the result is known. */
   async #stop(): Promise<void> {
     this.#feed.close()
-    this.#run?.kill(null)
-    await this.#outcome.catch(() => {})
+    this.#run.kill(null).catch(() => {})
+    await this.#run.outcome.catch(() => {})
   }
 }
 
 /** Tells the callbacks, if there are any, and then the feed, which has the last word about permits. */
-function observe(plan: ExecPlan, feed: Feed): RunObserver {
+function observe(plan: CallbackPlan, feed: Feed): RunObserver {
   const callbacks = callbackObserver(plan)
   if (callbacks === undefined) return feed
   return {

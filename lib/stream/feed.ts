@@ -16,7 +16,7 @@ export type Outcome = { result: ExecResult<Encoding>; error?: never } | { error:
 export interface Piece {
   type: 'output'
   stream: number
-  data: Buffer
+  data: Uint8Array
   end: number
 }
 
@@ -52,7 +52,7 @@ export class Feed implements RunObserver {
   }
 
   /** Keeps the piece, and its permit, until it is taken. */
-  output(stream: number, data: Buffer): boolean {
+  output(stream: number, data: Uint8Array): boolean {
     const end = (this.#ends[stream] ?? 0) + data.length
     this.#ends[stream] = end
     if (this.#isDropping()) return false

@@ -4,13 +4,14 @@
  * A piece is decoded and split as a whole and its lines are handed out one by one: per line nothing but a promise is
  * left to do, and a million short lines take a fraction of a second.
  */
-import { constants } from 'node:buffer'
 import { engineError } from '../errors'
-import { MOST_TEXT_BYTES, PieceDecoder } from '../text'
+import { MOST_TEXT_BYTES, PieceDecoder } from '../utf8'
 import type { Item } from './feed'
 import type { Translator } from './reader'
 
 const CARRIAGE_RETURN = 13
+/** The longest string of V8; other engines have longer ones. */
+const MOST_CHARACTERS = 2 ** 29 - 24
 const NONE: readonly string[] = []
 
 export class LineTranslator implements Translator<string> {
@@ -37,7 +38,7 @@ class LineSplitter {
   /** To ask the joined string itself would put it together once for each piece. */
   #begunHasReturn = false
 
-  write(data: Buffer): string[] {
+  write(data: Uint8Array): string[] {
     return this.#split(this.#decoder.write(data))
   }
 
@@ -65,9 +66,9 @@ function withoutReturn(line: string): string {
 
 /** The runtime joins by reference, so a line of many pieces costs no more than its length. */
 function join(begun: string, more: string): string {
-  if (begun.length + more.length <= constants.MAX_STRING_LENGTH) return begun + more
+  if (begun.length + more.length <= MOST_CHARACTERS) return begun + more
   throw engineError(
     'ENGINE_ERROR',
-    `a line is longer than the longest string (${constants.MAX_STRING_LENGTH}); use toReadableStream()`,
+    `a line is longer than the longest string (${MOST_CHARACTERS}); use toReadableStream()`,
   )
 }

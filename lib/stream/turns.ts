@@ -8,6 +8,10 @@
 /** Longest time without a turn of the event loop, unless one item takes longer. */
 const LONGEST_MS = 4
 
+/** Browsers have no setImmediate. */
+const afterThisTurn: (resume: () => void) => void =
+  globalThis.setImmediate ?? ((resume: () => void) => setTimeout(resume, 0))
+
 export class Turns {
   readonly #resume: () => void
   /** When this turn took its first item. */
@@ -22,7 +26,7 @@ export class Turns {
   hasTime(): boolean {
     if (this.#begun !== undefined) return performance.now() - this.#begun < LONGEST_MS
     this.#begun = performance.now()
-    setImmediate(() => {
+    afterThisTurn(() => {
       this.#begun = undefined
       this.#resume()
     })

@@ -1,0 +1,58 @@
+/** `nacre serve`, in a process of its own. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+import { SandboxClient } from 'nacre/client'
+import { describe, expect, it } from 'vitest'
+import { expectGone, startHost } from '../helpers/host'
+
+/** As an executable would run it; the arguments of a script given by -e begin at the same place. */
+function nacre(...args: string[]) {
+  return startHost(`
+    process.argv = [process.argv[0], 'nacre', ...${JSON.stringify(args)}]
+    require('./dist/cli/main')
+  `)
+}
+
+describe('nacre serve', () => {
+  for (const [signal, code] of [
+    ['SIGTERM', 143],
+    ['SIGINT', 130],
+  ] as const) {
+    it(`serves until ${signal}, and leaves nothing`, async () => {
+      const base = mkdtempSync(path.join(os.tmpdir(), 'nacre-serve-'))
+      const file = path.join(base, 'token')
+      writeFileSync(file, 'a-token-that-nobody-knows\n')
+      const host = nacre('serve', '--port', '0', '--token-file', file, '--cwd', base)
+      try {
+        await host.printed('nacre listens on http://127.0.0.1:')
+        const url = /http:\S+/.exec(host.output())?.[0] ?? ''
+        const client = new SandboxClient({ url, token: 'a-token-that-nobody-knows' })
+        expect((await client.exec('pwd')).stdout).toBe(`${base}\n`)
+        const process = await client.startProcess('echo on; setsid sleep 67 & sleep 67')
+        await process.waitForLog('on')
+        const run = client.exec('sleep 67').catch((error) => error)
+        host.child.kill(signal)
+        expect(await host.ended()).toBe(code)
+        expect(await run).toBeInstanceOf(Error)
+        await expectGone(host.tag, 5000)
+      } finally {
+        host.child.kill('SIGKILL')
+        rmSync(base, { recursive: true })
+      }
+    })
+  }
+
+  it('says what is wrong, and does not start', async () => {
+    const cases: Array<[string[], number, string]> = [
+      [['serve', '--host', '0.0.0.0'], 2, 'token'],
+      [['serve', '--token-file', '/does/not/exist'], 2, 'ENOENT'],
+      [['serve', '--port', 'x'], 2, 'whole number'],
+    ]
+    for (const [args, code, text] of cases) {
+      const host = nacre(...args)
+      expect(await host.ended()).toBe(code)
+      expect(host.output()).toContain(text)
+    }
+  })
+})

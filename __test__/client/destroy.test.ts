@@ -1,0 +1,38 @@
+/** The end of a client is the end of what it has begun, and of nothing else. */
+import { SandboxClient } from 'nacre/client'
+import { describe, expect, it } from 'vitest'
+import { withServer } from '../helpers/http'
+import { rejectionOf } from '../helpers/thrown'
+
+describe('destroy', () => {
+  it('ends what this client has begun, and leaves the rest alone', () =>
+    withServer(async ({ url, sandbox }) => {
+      const [mine, other] = [new SandboxClient({ url }), new SandboxClient({ url })]
+      await other.startProcess('sleep 60', { processId: 'theirs' })
+      await other.createSession({ id: 'theirs' })
+      await mine.startProcess('sleep 60', { processId: 'mine' })
+      const session = await mine.createSession({ id: 'mine' })
+      // An id that was ours and is somebody else's by now.
+      await (await mine.startProcess('true', { processId: 'passed-on' })).wait()
+      await mine.cleanupCompletedProcesses()
+      await other.startProcess('sleep 60', { processId: 'passed-on' })
+      const pending = rejectionOf(mine.exec('sleep 60'))
+      const queued = rejectionOf(session.exec('sleep 60'))
+      await Promise.all([mine.destroy(), mine.destroy()])
+      expect(await pending).toMatchObject({ code: 'SANDBOX_DESTROYED' })
+      expect(await queued).toBeInstanceOf(Error)
+      expect(await rejectionOf(mine.exec('true'))).toMatchObject({ code: 'SANDBOX_DESTROYED' })
+      const running = await sandbox.listProcesses({ status: 'running' })
+      expect(running.map(({ id }) => id)).toEqual(['theirs', 'passed-on'])
+      expect((await sandbox.listSessions()).map(({ id }) => id)).toEqual(['default', 'theirs'])
+      expect((await sandbox.exec('echo free', { timeout: 10_000 })).stdout).toBe('free\n')
+      await other.destroy()
+      expect(await sandbox.listProcesses({ status: 'running' })).toEqual([])
+    }))
+
+  it('is possible when the server is away', async () => {
+    const client = new SandboxClient({ url: 'http://127.0.0.1:1' })
+    expect(await rejectionOf(client.exec('true'))).toMatchObject({ code: 'CONNECTION_FAILED' })
+    await client.destroy()
+  })
+})

@@ -1,0 +1,159 @@
+/** exec is the same here and over HTTP. */
+import { SandboxError } from 'nacre'
+import { describe, expect } from 'vitest'
+import { rejectionOf } from '../helpers/thrown'
+import { itHolds } from './helper'
+
+describe('exec', () => {
+  itHolds('gives the whole result, and keeps state', async ({ sandbox, directory }) => {
+    const result = await sandbox.exec('X=5; echo out; echo err >&2; (exit 3)')
+    expect(result).toMatchObject({
+      success: false,
+      exitCode: 3,
+      signal: null,
+      stdout: 'out\n',
+      stderr: 'err\n',
+      command: 'X=5; echo out; echo err >&2; (exit 3)',
+      sessionId: 'default',
+      cwd: directory,
+      timedOut: false,
+      isCanceled: false,
+      truncated: null,
+      sessionRestarted: false,
+    })
+    expect(result.all).toMatch(/^(out\nerr|err\nout)\n$/)
+    expect(result.duration).toBeGreaterThan(0)
+    expect(new Date(result.timestamp).toISOString()).toBe(result.timestamp)
+    expect((await sandbox.exec(['echo', '$X', "it's"])).stdout).toBe("$X it's\n")
+    expect((await sandbox.exec('echo $X', { stripFinalNewline: true })).all).toBe('5')
+    expect((await sandbox.exec('kill -9 $$')).sessionRestarted).toBe(true)
+  })
+
+  itHolds('keeps bytes exact', async ({ sandbox }) => {
+    const bytes = Uint8Array.from({ length: 70_000 }, (_, index) => (index * 7) % 256)
+    const { stdout, all } = await sandbox.exec('cat', { input: bytes, encoding: 'buffer' })
+    expect(Buffer.compare(stdout, bytes)).toBe(0)
+    expect(Buffer.compare(all, bytes)).toBe(0)
+    const text = await sandbox.exec("printf 'a\\xffb\\r\\n\\0c'")
+    expect(text.stdout).toBe('a\uFFFDb\r\n\0c')
+  })
+
+  itHolds('takes input of every kind, of any size', async ({ sandbox }) => {
+    const large = 'x'.repeat(3_000_000)
+    expect((await sandbox.exec('wc -c', { input: large })).stdout.trim()).toBe('3000000')
+    async function* lines() {
+      yield 'a\n'
+      yield new Uint8Array([98, 10])
+    }
+    expect((await sandbox.exec('cat', { input: lines() })).stdout).toBe('a\nb\n')
+    expect((await sandbox.exec('cat; echo end')).stdout).toBe('end\n')
+    async function* broken() {
+      yield 'a\n'
+      throw new Error('no more')
+    }
+    expect((await rejectionOf(sandbox.exec('cat; sleep 60', { input: broken() }))).message).toBe('no more')
+  })
+
+  itHolds('cuts the middle out of output that is too long', async ({ sandbox }) => {
+    const { stdout, truncated } = await sandbox.exec('seq 100000', { maxBuffer: 100 })
+    expect(stdout).toHaveLength(100)
+    expect(truncated).toEqual({ stdout: 588_895 - 100, stderr: 0 })
+  })
+
+  itHolds('calls back while it runs', async ({ sandbox }) => {
+    const calls: unknown[] = []
+    const { stdout } = await sandbox.exec('echo ä; echo b >&2', {
+      onStart: ({ command, pid, sessionId }) => calls.push([command, pid > 0, sessionId]),
+      onOutput: (stream, data) => calls.push([stream, data]),
+      onComplete: ({ exitCode }) => calls.push(exitCode),
+    })
+    expect(stdout).toBe('ä\n')
+    expect(calls[0]).toEqual(['echo ä; echo b >&2', true, 'default'])
+    expect(calls).toContainEqual(['stdout', 'ä\n'])
+    expect(calls).toContainEqual(['stderr', 'b\n'])
+    expect(calls.at(-1)).toBe(0)
+    const thrown = sandbox.exec('echo x; sleep 60', {
+      onOutput: () => {
+        throw new Error('mine')
+      },
+    })
+    expect((await rejectionOf(thrown)).message).toBe('mine')
+  })
+
+  itHolds('rejects with the same errors', async ({ sandbox }) => {
+    const errors: unknown[] = []
+    const failed = await rejectionOf(
+      sandbox.exec('echo x; exit 3', { check: true, onError: (e) => errors.push(e) }),
+    )
+    expect(failed).toBeInstanceOf(SandboxError)
+    expect(failed).toMatchObject({
+      name: 'SandboxError',
+      code: 'COMMAND_FAILED',
+      result: { stdout: 'x\n', exitCode: 3 },
+    })
+    expect(errors).toEqual([failed])
+    const late = await rejectionOf(sandbox.exec('echo x; sleep 60', { timeout: 200 }))
+    expect(late).toMatchObject({ code: 'COMMAND_TIMEOUT', result: { stdout: 'x\n', timedOut: true } })
+    expect(await rejectionOf(sandbox.exec('true', { sessionId: 'none' }))).toMatchObject({
+      code: 'SESSION_NOT_FOUND',
+    })
+    expect(await rejectionOf(sandbox.exec('true', { cwd: '/does/not/exist' }))).toMatchObject({
+      code: 'CWD_NOT_FOUND',
+    })
+  })
+
+  itHolds('refuses bad options by name, before anything runs', async ({ sandbox }) => {
+    const cases: Array<[unknown, object | undefined, string, string]> = [
+      [' ', undefined, 'INVALID_COMMAND', 'command'],
+      [['a', 5], undefined, 'INVALID_COMMAND', 'command'],
+      ['true', { timeout: -1 }, 'INVALID_OPTION', 'timeout'],
+      ['true', { timeOut: 1 }, 'INVALID_OPTION', 'timeOut'],
+      ['true', { killSignal: 'SIGFOO' }, 'INVALID_OPTION', 'killSignal'],
+      ['true', { env: { 'A-B': 'x' } }, 'INVALID_ENV_NAME', 'A-B'],
+      ['true', { env: { A: 'a\0b' } }, 'INVALID_OPTION', 'env.A'],
+      ['true', { sessionId: '../../x' }, 'INVALID_ID', 'sessionId'],
+    ]
+    for (const [command, options, code, name] of cases) {
+      const error = await rejectionOf(sandbox.exec(command as string, options))
+      expect(error).toBeInstanceOf(TypeError)
+      expect(error).toMatchObject({ code, message: expect.stringContaining(name) })
+    }
+  })
+})
+
+describe('aborting', () => {
+  itHolds('kills the command with its tree, and rejects when it is gone', async ({ sandbox, directory }) => {
+    const controller = new AbortController()
+    const run = rejectionOf(
+      sandbox.exec('sleep 62 & echo $! > child; echo x; wait', {
+        signal: controller.signal,
+        onOutput: () => controller.abort('why'),
+      }),
+    )
+    expect(await run).toMatchObject({
+      name: 'AbortError',
+      code: 'ABORT_ERR',
+      cause: 'why',
+      result: { stdout: 'x\n', isCanceled: true },
+    })
+    const { stdout } = await sandbox.exec(
+      `kill -0 $(cat ${directory}/child) 2>/dev/null && echo alive || echo gone`,
+    )
+    expect(stdout).toBe('gone\n')
+  })
+
+  itHolds('runs nothing when it came first, or while it waits for its turn', async ({ sandbox }) => {
+    const error = await rejectionOf(sandbox.exec('touch ran', { signal: AbortSignal.abort('no') }))
+    expect(error).toMatchObject({ name: 'AbortError', cause: 'no' })
+    const controller = new AbortController()
+    const first = sandbox.exec('read -r line < /dev/null; sleep 0.3')
+    const second = rejectionOf(sandbox.exec('touch ran', { signal: controller.signal }))
+    controller.abort()
+    expect(await second).toMatchObject({ name: 'AbortError' })
+    await first
+    expect((await sandbox.exec('ls')).stdout).toBe('')
+    const late = new AbortController()
+    expect((await sandbox.exec('echo x', { signal: late.signal })).stdout).toBe('x\n')
+    late.abort()
+  })
+})

@@ -1,0 +1,46 @@
+/**
+ * The places that the contract is checked in: a sandbox in this process, and a client of one behind a real server.
+ */
+import type { Sandbox } from 'nacre'
+import { type ClientOptions, SandboxClient } from 'nacre/client'
+import { serve } from 'nacre/server'
+import { it } from 'vitest'
+import { type Expectations, type Workplace, withSandbox } from '../helpers/invariants'
+
+/** What both have in common; where the client has promises instead of values, `await` makes them the same. */
+export type AnySandbox = Omit<Sandbox, 'capabilities'>
+
+export interface ContractPlace extends Omit<Workplace, 'sandbox'> {
+  sandbox: AnySandbox
+}
+
+/** A client of a server of this workplace, as the same type as the sandbox itself. */
+export async function withClient(
+  { sandbox }: Workplace,
+  test: (client: SandboxClient, url: string) => Promise<void>,
+  options: Partial<ClientOptions> = {},
+): Promise<void> {
+  const serving = await serve(sandbox, { port: 0, handleSignals: false })
+  const client = new SandboxClient({ url: serving.url, ...options })
+  try {
+    await test(client, serving.url)
+  } finally {
+    await client.destroy()
+    await serving.close()
+  }
+}
+
+/** Declares a test for a sandbox here, and for one behind a server. */
+export function itHolds(
+  name: string,
+  test: (place: ContractPlace) => Promise<void>,
+  expectations: Expectations = { mayStall: true },
+): void {
+  it(`${name}, in this process`, () => withSandbox(test, expectations))
+  it(`${name}, over HTTP`, () =>
+    withSandbox(
+      (workplace) =>
+        withClient(workplace, (client) => test({ ...workplace, sandbox: client as unknown as AnySandbox })),
+      expectations,
+    ))
+}

@@ -1,0 +1,79 @@
+/** Durable jobs are the same here and over HTTP. */
+import type { Jobs } from 'nacre'
+import { SandboxClient } from 'nacre/client'
+import { serve } from 'nacre/server'
+import { describe, expect, it } from 'vitest'
+import { withJobs } from '../helpers/jobs'
+import { all } from '../helpers/stream'
+import { rejectionOf } from '../helpers/thrown'
+
+type AnyJobs = Omit<Jobs, 'root'>
+
+function itHolds(name: string, test: (jobs: AnyJobs) => Promise<void>): void {
+  it(`${name}, in this process`, () => withJobs(({ jobs }) => test(jobs)))
+  it(`${name}, over HTTP`, () =>
+    withJobs(async ({ sandbox }) => {
+      const serving = await serve(sandbox, { port: 0, handleSignals: false })
+      const client = new SandboxClient({ url: serving.url })
+      try {
+        await test(client.jobs)
+      } finally {
+        await client.destroy()
+        await serving.close()
+      }
+    }))
+}
+
+describe('jobs', () => {
+  itHolds('start, end and are read', async (jobs) => {
+    const job = await jobs.start({
+      command: 'cat; echo "[$A]"; echo ä; exit 3',
+      jobId: 'one',
+      env: { A: 'x' },
+      stdin: new Uint8Array([0, 255]),
+      processName: 'a name',
+    })
+    expect(job).toMatchObject({ jobId: 'one', processName: 'a name' })
+    expect(await jobs.wait(job)).toMatchObject({ state: 'exited', exitCode: 3, reason: 'exit', alive: false })
+    const { raw, cursor, bytesFetched } = await jobs.read('one', 0, { encoding: 'buffer' })
+    expect(Array.from(raw)).toEqual([0, 255, ...Buffer.from('[x]\nä\n')])
+    expect([cursor, bytesFetched]).toEqual([9, 9])
+    expect(await jobs.read('one', 6, { maxBytes: 2 })).toMatchObject({ raw: 'ä', cursor: 8 })
+    expect(await jobs.status('one')).toMatchObject({ state: 'exited', exitCode: 3 })
+    expect(await jobs.attach('one')).toEqual(job)
+    expect(await jobs.attach('none')).toBeNull()
+    expect((await jobs.list()).map(({ jobId }) => jobId)).toEqual(['one'])
+    await jobs.remove(job)
+    expect(await rejectionOf(jobs.status('one'))).toMatchObject({
+      name: 'SandboxError',
+      code: 'JOB_NOT_FOUND',
+    })
+  })
+
+  itHolds('are followed, cancelled and waited for', async (jobs) => {
+    const job = await jobs.start({ command: 'for i in 1 2 3; do echo $i; sleep 0.02; done' })
+    const pieces = await all(jobs.follow(job, 0, { lines: true }))
+    expect(pieces.map(({ raw }) => raw).join('')).toBe('1\n2\n3\n')
+    const long = await jobs.start({ command: ['sleep', '60'] })
+    expect(await rejectionOf(jobs.remove(long))).toMatchObject({ code: 'JOB_RUNNING' })
+    const controller = new AbortController()
+    const waiting = rejectionOf(jobs.wait(long, { signal: controller.signal }))
+    controller.abort('enough')
+    expect(await waiting).toMatchObject({ name: 'AbortError', cause: 'enough' })
+    await jobs.cancel(long, { graceMs: 1000 })
+    expect(await jobs.status(long)).toMatchObject({ state: 'exited', signal: 'SIGTERM', reason: 'cancelled' })
+  })
+
+  itHolds('are refused by name when something is wrong with them', async (jobs) => {
+    expect(await rejectionOf(jobs.start({ command: '' }))).toMatchObject({ code: 'INVALID_COMMAND' })
+    expect(await rejectionOf(jobs.start({ command: 'true', jobId: '../x' }))).toMatchObject({
+      code: 'INVALID_ID',
+    })
+    expect(await rejectionOf(jobs.start({ command: 'true', cwd: '/does/not/exist' }))).toMatchObject({
+      code: 'CWD_NOT_FOUND',
+    })
+    expect(await rejectionOf(jobs.read('none'))).toMatchObject({ code: 'JOB_NOT_FOUND' })
+    expect(await rejectionOf(jobs.follow('none').next())).toMatchObject({ code: 'JOB_NOT_FOUND' })
+    expect(await jobs.list()).toEqual([])
+  })
+})

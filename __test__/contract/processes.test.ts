@@ -1,0 +1,167 @@
+/** Background processes and services are the same here and over HTTP. */
+import { describe, expect } from 'vitest'
+import { freePort, serverCommand } from '../helpers/serving'
+import { all } from '../helpers/stream'
+import { rejectionOf } from '../helpers/thrown'
+import { until } from '../helpers/until'
+import { itHolds } from './helper'
+
+describe('processes', () => {
+  itHolds('start from the session, and say what became of them', async ({ sandbox, directory }) => {
+    await sandbox.exec('X=5; cd /tmp')
+    const process = await sandbox.startProcess('echo $X; pwd; exit 3', { processId: 'one', env: { Y: 'y' } })
+    expect(process).toMatchObject({ id: 'one', sessionId: 'default', command: 'echo $X; pwd; exit 3' })
+    expect(await process.wait()).toEqual({ exitCode: 3, signal: null, reason: 'exit' })
+    expect(process).toMatchObject({ status: 'failed', exitCode: 3, reason: 'exit' })
+    expect(process.endTime).toBeInstanceOf(Date)
+    expect(await process.getLogs()).toEqual({ stdout: '5\n/tmp\n', stderr: '' })
+    expect(await process.waitForExit(5000)).toMatchObject({ exitCode: 3 })
+    expect((await sandbox.startProcess('pwd', { cwd: directory })).id).toMatch(/^proc-/)
+    expect(await rejectionOf(sandbox.startProcess('true', { processId: 'one' }))).toMatchObject({
+      code: 'PROCESS_ALREADY_EXISTS',
+    })
+  })
+
+  itHolds('are listed, found, killed and forgotten', async ({ sandbox }) => {
+    const one = await sandbox.startProcess('sleep 60', { processId: 'one' })
+    await sandbox.startProcess("trap '' TERM; echo on; sleep 60 & wait; wait", {
+      processId: 'two',
+      forceKillAfterDelay: 50,
+    })
+    expect((await sandbox.listProcesses({ status: 'running' })).map(({ id }) => id)).toEqual(['one', 'two'])
+    expect(await sandbox.listProcesses({ sessionId: 'other' })).toEqual([])
+    expect((await sandbox.getProcess('one'))?.pid).toBe(one.pid)
+    expect(await sandbox.getProcess('none')).toBeNull()
+    expect(await sandbox.killProcess('one', 'SIGINT')).toBe(true)
+    expect(await sandbox.killProcess('one')).toBe(false)
+    expect(await one.getStatus()).toBe('killed')
+    expect(one.signal).toBe('SIGINT')
+    await (await sandbox.getProcess('two'))?.waitForLog('on')
+    expect(await sandbox.killAllProcesses()).toBe(1)
+    expect(await sandbox.getProcess('two')).toMatchObject({ signal: 'SIGKILL', reason: 'killed' })
+    expect(await sandbox.cleanupCompletedProcesses()).toBe(2)
+    for (const promise of [sandbox.killProcess('one'), sandbox.getProcessLogs('one')])
+      expect(await rejectionOf(promise)).toMatchObject({ code: 'PROCESS_NOT_FOUND' })
+    expect(await rejectionOf(sandbox.killProcess('../x'))).toMatchObject({ code: 'INVALID_ID' })
+  })
+
+  itHolds('read what is written to them', async ({ sandbox }) => {
+    const process = await sandbox.startProcess('cat; echo end', { input: 'pipe' })
+    await process.write('a\n')
+    await process.write(new Uint8Array([0, 255, 10]))
+    await process.closeStdin()
+    await process.wait()
+    const { stdout } = await process.getLogs({ encoding: 'buffer' })
+    expect(Array.from(stdout)).toEqual([97, 10, 0, 255, 10, 101, 110, 100, 10])
+    expect(await rejectionOf(process.write('x'))).toMatchObject({ code: 'INPUT_CLOSED' })
+    const fed = await sandbox.startProcess('cat', { input: new Blob(['x'.repeat(100_000)]).stream() })
+    await fed.wait()
+    expect((await fed.getLogs()).stdout).toHaveLength(100_000)
+    const none = await sandbox.startProcess('cat')
+    expect(await rejectionOf(none.write('x'))).toMatchObject({ code: 'INVALID_OPTION' })
+  })
+
+  itHolds('have logs that can be followed from anywhere', async ({ sandbox }) => {
+    const process = await sandbox.startProcess(
+      'for i in 1 2 3; do echo "line $i ä"; sleep 0.02; done; exit 3',
+    )
+    const events = await all(process.output())
+    const text = (list: typeof events) => list.map((event) => ('data' in event ? event.data : '')).join('')
+    expect(text(events)).toBe('line 1 ä\nline 2 ä\nline 3 ä\n')
+    expect(events.at(-1)).toMatchObject({ type: 'exit', exitCode: 3, signal: null, reason: 'exit' })
+    const cursor = events[0] && 'cursor' in events[0] ? events[0].cursor : 0
+    expect(text(await all(sandbox.streamProcessLogs(process.id, { since: cursor })))).toBe(
+      text(events.slice(1)),
+    )
+    expect(text(await all(process.output({ follow: false })))).toBe(text(events))
+    const unknown = sandbox.streamProcessLogs('none')
+    expect(await rejectionOf(unknown.next())).toMatchObject({ code: 'PROCESS_NOT_FOUND' })
+    const quiet = await sandbox.startProcess('sleep 60')
+    const controller = new AbortController()
+    const waiting = rejectionOf(quiet.output({ signal: controller.signal }).next())
+    controller.abort('enough')
+    expect(await waiting).toMatchObject({ name: 'AbortError', cause: 'enough' })
+    const left = quiet.output()
+    const next = left.next()
+    await left.return?.()
+    expect(await next).toEqual({ done: true, value: undefined })
+    expect(await quiet.getStatus()).toBe('running')
+  })
+
+  itHolds('are waited for', async ({ sandbox }) => {
+    const process = await sandbox.startProcess('echo "port 8080"; read -r x; exit 4', { input: 'pipe' })
+    const { line, match } = await process.waitForLog(/port (\d+)/)
+    expect([line, match?.[1]]).toEqual(['port 8080', '8080'])
+    expect(await rejectionOf(process.wait({ timeout: 50 }))).toMatchObject({
+      code: 'PROCESS_READY_TIMEOUT',
+      logTail: 'port 8080\n',
+    })
+    const controller = new AbortController()
+    const waiting = rejectionOf(process.waitForPort(1, { signal: controller.signal }))
+    controller.abort('enough')
+    expect(await waiting).toMatchObject({ name: 'AbortError', cause: 'enough' })
+    const early = rejectionOf(process.waitForLog('never'))
+    await process.closeStdin()
+    expect(await early).toMatchObject({ code: 'PROCESS_EXITED_BEFORE_READY', logTail: 'port 8080\n' })
+    expect(await rejectionOf(process.waitForLog('a\nb'))).toMatchObject({ code: 'INVALID_OPTION' })
+  })
+
+  itHolds('call back, and obey a signal', async ({ sandbox }) => {
+    const calls: unknown[] = []
+    const controller = new AbortController()
+    await sandbox.startProcess('echo x; exec sleep 60', {
+      signal: controller.signal,
+      onStart: ({ pid }) => calls.push(pid > 0),
+      onOutput: (stream, data) => {
+        calls.push([stream, data])
+        controller.abort()
+      },
+      onExit: (exitCode, signal) => calls.push([exitCode, signal]),
+    })
+    await until(
+      () => calls.length === 3 || undefined,
+      () => JSON.stringify(calls),
+      10_000,
+    )
+    expect(calls).toEqual([true, ['stdout', 'x\n'], [null, 'SIGTERM']])
+    const error = await rejectionOf(sandbox.startProcess('true', { signal: AbortSignal.abort('no') }))
+    expect(error).toMatchObject({ name: 'AbortError', cause: 'no' })
+  })
+
+  itHolds('have stats and terminals', async ({ sandbox }) => {
+    const process = await sandbox.startProcess('stty size; read -r x; stty size', {
+      pty: { cols: 80, rows: 24 },
+    })
+    await process.waitForLog('24 80')
+    expect(await process.stats()).toMatchObject({ pids: expect.any(Number), memory: expect.any(Number) })
+    expect(await process.resize(100, 30)).toBe(true)
+    await process.write('\n')
+    await process.wait()
+    expect((await process.getLogs()).stdout).toContain('30 100')
+    expect(await rejectionOf(process.stats())).toMatchObject({ code: 'PROCESS_NOT_FOUND' })
+  })
+})
+
+describe('services', () => {
+  itHolds('start, tell their health and start anew', async ({ sandbox }) => {
+    const port = await freePort()
+    const service = await sandbox.startService(serverCommand({ port }), {
+      processId: 'web',
+      healthCheck: { port, path: '/', interval: 20 },
+    })
+    expect(await service.getHealth()).toMatchObject({ healthy: true, status: 'running', restarts: 0 })
+    const { pid } = service
+    await service.restart()
+    expect(service.pid).not.toBe(pid)
+    expect(service.restarts + (await service.getHealth()).restarts).toBeGreaterThan(0)
+    await service.kill()
+    expect(await service.getStatus()).toBe('killed')
+    const failing = sandbox.startService('echo no; exit 3', { healthCheck: { log: /ready/ } })
+    expect(await rejectionOf(failing)).toMatchObject({ code: 'PROCESS_EXITED_BEFORE_READY', logTail: 'no\n' })
+    const ready = await sandbox.startService('echo ready now; sleep 60', { healthCheck: { log: /rea.y/ } })
+    expect((await ready.getHealth()).healthy).toBe(true)
+    expect(await rejectionOf(sandbox.startService('true', {} as never))).toMatchObject({
+      code: 'INVALID_OPTION',
+    })
+  })
+})

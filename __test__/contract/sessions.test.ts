@@ -1,0 +1,54 @@
+/** Sessions and variables are the same here and over HTTP. */
+import { describe, expect } from 'vitest'
+import { rejectionOf } from '../helpers/thrown'
+import { itHolds } from './helper'
+
+describe('sessions', () => {
+  itHolds('are isolated, listed and deleted', async ({ sandbox, directory }) => {
+    const one = await sandbox.createSession({ id: 'one', env: { A: 'x' }, cwd: '/tmp' })
+    await one.exec('B=y')
+    expect((await one.exec('echo $A$B; pwd')).stdout).toBe('xy\n/tmp\n')
+    expect((await sandbox.exec('echo [$A$B]; pwd')).stdout).toBe(`[]\n${directory}\n`)
+    expect((await sandbox.exec('echo $B', { sessionId: 'one' })).stdout).toBe('y\n')
+    expect((await sandbox.listSessions()).map(({ id }) => id)).toEqual(['default', 'one'])
+    expect((await sandbox.getSession('one'))?.id).toBe('one')
+    expect(await sandbox.getSession('none')).toBeNull()
+    expect(await rejectionOf(sandbox.createSession({ id: 'one' }))).toMatchObject({
+      code: 'SESSION_ALREADY_EXISTS',
+    })
+    expect(await rejectionOf(sandbox.createSession({ id: 'a/b' }))).toMatchObject({ code: 'INVALID_ID' })
+    expect(await rejectionOf(sandbox.createSession({ cwd: '/does/not/exist' }))).toMatchObject({
+      code: 'CWD_NOT_FOUND',
+    })
+    await sandbox.deleteSession('one')
+    expect(await rejectionOf(one.exec('true'))).toMatchObject({ code: 'SESSION_NOT_FOUND' })
+    expect(await rejectionOf(sandbox.deleteSession('one'))).toMatchObject({ code: 'SESSION_NOT_FOUND' })
+  })
+
+  itHolds('run in parallel, each in the order of its calls', async ({ sandbox }) => {
+    const sessions = await Promise.all([1, 2, 3].map((index) => sandbox.createSession({ id: `s${index}` })))
+    const runs = sessions.flatMap((session) =>
+      Array.from({ length: 5 }, (_, index) => session.exec(`printf ${index} >> log-${session.id}`)),
+    )
+    await Promise.all(runs)
+    expect((await sandbox.exec('cat log-*')).stdout).toBe('012340123401234')
+  })
+
+  itHolds('have variables, streams and processes of their own', async ({ sandbox }) => {
+    await using session = await sandbox.createSession()
+    await session.setEnvVars({ A: 'a b', HOME: undefined })
+    expect((await session.exec('echo "$A"; [ -v HOME ] || echo unset')).stdout).toBe('a b\nunset\n')
+    expect((await session.execStream('echo $A').result).stdout).toBe('a b\n')
+    const process = await session.startProcess('echo $A')
+    expect([process.sessionId, (await process.wait()).exitCode]).toEqual([session.id, 0])
+    await sandbox.setEnvVars({ C: '$x "' }, { sessionId: session.id })
+    expect((await session.exec('echo "$C"')).stdout).toBe('$x "\n')
+    expect(await rejectionOf(sandbox.setEnvVars({ 'A-B': 'x' }))).toMatchObject({ code: 'INVALID_ENV_NAME' })
+    expect(await rejectionOf(sandbox.setEnvVars({}, { sessionId: 'none' }))).toMatchObject({
+      code: 'SESSION_NOT_FOUND',
+    })
+    await session.exec('readonly R=1')
+    const fixed = await rejectionOf(session.setEnvVars({ R: '2' }))
+    expect(fixed).toMatchObject({ name: 'SandboxError', code: 'INVALID_ENV_NAME' })
+  })
+})

@@ -1,0 +1,95 @@
+/** execStream is the same here and over HTTP. */
+import { describe, expect } from 'vitest'
+import { all, shapeOf, textOf } from '../helpers/stream'
+import { rejectionOf, thrownBy } from '../helpers/thrown'
+import { until } from '../helpers/until'
+import { itHolds } from './helper'
+
+describe('execStream', () => {
+  itHolds('gives events in order, with cursors, and the result', async ({ sandbox }) => {
+    const stream = sandbox.execStream("printf 'ä'; sleep 0.05; echo b; echo c >&2; exit 3")
+    const events = await all(stream)
+    expect(events[0]).toMatchObject({ type: 'start', sessionId: 'default', pid: expect.any(Number) })
+    expect(textOf(events)).toBe('äb\n')
+    expect(textOf(events, 'stderr')).toBe('c\n')
+    const cursors = events.flatMap((event) => (event.type === 'stdout' ? [event.cursor] : []))
+    expect(cursors.at(-1)).toBe(4)
+    const last = events.at(-1)
+    expect(last).toMatchObject({ type: 'complete', exitCode: 3, signal: null })
+    expect(last?.type === 'complete' && last.result).toBe(await stream.result)
+    expect((await stream.result).stdout).toBe('äb\n')
+  })
+
+  itHolds('gives lines, and bytes', async ({ sandbox }) => {
+    expect(await all(sandbox.execStream("printf 'a\\r\\nb\\nc'; echo x >&2").lines())).toEqual([
+      'a',
+      'b',
+      'c',
+    ])
+    const readable = sandbox.execStream("printf '\\xff\\x00\\x80'").toReadableStream()
+    expect(new Uint8Array(await new Response(readable).arrayBuffer())).toEqual(new Uint8Array([255, 0, 128]))
+    const stream = sandbox.execStream('echo x')
+    const first = all(stream.lines())
+    expect(thrownBy(() => stream.lines())).toMatchObject({ code: 'STREAM_LOCKED' })
+    expect(await first).toEqual(['x'])
+  })
+
+  itHolds('ends with an error that result rejects with', async ({ sandbox }) => {
+    const stream = sandbox.execStream('echo x; sleep 60', { timeout: 200 })
+    const events = await all(stream)
+    expect(shapeOf(events)).toBe('start stdout error')
+    const last = events.at(-1)
+    expect(await rejectionOf(stream.result)).toBe(last?.type === 'error' && last.error)
+    expect(last).toMatchObject({ error: { code: 'COMMAND_TIMEOUT', result: { stdout: 'x\n' } } })
+    expect(thrownBy(() => sandbox.execStream(''))).toMatchObject({ code: 'INVALID_COMMAND' })
+  })
+
+  itHolds('is killed when it is left', async ({ sandbox, directory }) => {
+    for await (const event of sandbox.execStream('sleep 63 & echo $! > child; echo x; wait'))
+      if (event.type === 'stdout') break
+    const { stdout } = await sandbox.exec(
+      `kill -0 $(cat ${directory}/child) 2>/dev/null && echo alive || echo gone`,
+    )
+    expect(stdout).toBe('gone\n')
+  })
+
+  itHolds('is killed by kill, and that is no error', async ({ sandbox }) => {
+    const stream = sandbox.execStream('echo x; sleep 60')
+    const events = stream[Symbol.asyncIterator]()
+    for (let event = await events.next(); event.value?.type !== 'stdout'; ) event = await events.next()
+    expect(await stream.kill('SIGINT')).toBe(true)
+    expect(await stream.result).toMatchObject({ signal: 'SIGINT', isCanceled: true, stdout: 'x\n' })
+    expect(await stream.kill()).toBe(true)
+    const ended = sandbox.execStream('echo x')
+    await ended.result
+    expect(await ended.kill()).toBe(false)
+    expect(await rejectionOf(stream.kill('SIGFOO' as 'SIGINT'))).toMatchObject({ code: 'INVALID_OPTION' })
+  })
+
+  itHolds('holds the command back when nobody reads, and loses nothing', async ({ sandbox }) => {
+    const stream = sandbox.execStream('seq 6000000; touch done', { encoding: 'buffer', maxBuffer: 0 })
+    const events = stream[Symbol.asyncIterator]()
+    let bytes = 0
+    let ended = false
+    const take = async () => {
+      const { value } = await events.next()
+      if (value?.type === 'stdout') bytes += value.data.length
+      ended = value?.type === 'complete'
+    }
+    while (bytes === 0) await take()
+    // Another session looks: this one is held up.
+    await using other = await sandbox.createSession()
+    let before = -1
+    await until(
+      async () => {
+        const { stdout } = await other.exec('[ -e done ] && echo done || echo waits')
+        before++
+        return before > 20 ? stdout : undefined
+      },
+      () => 'the other session does not answer',
+      10_000,
+    ).then((state) => expect(state).toBe('waits\n'))
+    while (!ended) await take()
+    expect(bytes).toBe(46_888_896)
+  })
+})

@@ -1,0 +1,201 @@
+/** Requests that are wrong, too much, too slow or not allowed. */
+import { connect } from 'node:net'
+import { OptionError } from 'nacre'
+import { SandboxClient } from 'nacre/client'
+import { createServer, serve } from 'nacre/server'
+import { describe, expect, it } from 'vitest'
+import { requestsTo, withServer } from '../helpers/http'
+import { withSandbox } from '../helpers/invariants'
+import { rejectionOf } from '../helpers/thrown'
+
+/** Sends bytes, one piece after the other, and gives what came back when the server has closed the connection. */
+function raw(port: number, pieces: string[], pauseMs = 0): Promise<string> {
+  return new Promise((resolve) => {
+    let text = ''
+    const socket = connect(port, '127.0.0.1', () => {
+      const rest = [...pieces]
+      const send = () => {
+        const piece = rest.shift()
+        if (piece !== undefined && !socket.destroyed) socket.write(piece)
+        if (rest.length > 0) setTimeout(send, pauseMs)
+      }
+      send()
+    })
+    socket.on('data', (data) => {
+      text += data
+    })
+    // A server that has closed may answer what is still sent with a reset.
+    socket.on('error', () => {})
+    socket.on('close', () => resolve(text))
+  })
+}
+
+const token = 'a-token-that-nobody-knows'
+
+describe('bodies', () => {
+  it('that are no JSON, too large or of another type are refused, and nothing runs', () =>
+    withServer(
+      async ({ url, post, sandbox }) => {
+        const send = async (body: string, type = 'application/json') => {
+          const response = await fetch(`${url}/v1/exec`, {
+            method: 'POST',
+            headers: { 'content-type': type },
+            body,
+          })
+          return { status: response.status, body: await response.json() }
+        }
+        const invalid = { status: 400, body: { code: 'VALIDATION_FAILED', httpStatus: 400 } }
+        for (const body of ['{', '', 'null', '[]', '"x"', '{"command":"touch ran","timeOut":1}'])
+          expect(await send(body)).toMatchObject(invalid)
+        expect(await send('{"command":"touch ran"}', 'text/plain')).toMatchObject(invalid)
+        const large = { status: 413, body: { code: 'PAYLOAD_TOO_LARGE' } }
+        expect(await post('/v1/exec', { command: `touch ran #${'x'.repeat(2000)}` })).toMatchObject(large)
+        expect(await post('/v1/nothing')).toMatchObject({ status: 404, body: { code: 'NOT_FOUND' } })
+        expect((await sandbox.exec('ls')).stdout).toBe('')
+      },
+      { maxBodyBytes: 1000 },
+    ))
+
+  it('that are sent in chunks are bounded as well', () =>
+    withServer(
+      async ({ serving }) => {
+        const head =
+          'POST /v1/exec HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n'
+        const chunked = (body: string) => [
+          `${head}Transfer-Encoding: chunked\r\n\r\n`,
+          `${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`,
+        ]
+        expect(await raw(serving.port, chunked('{"command":"echo chunked"}'))).toContain('chunked\\n')
+        expect(await raw(serving.port, chunked(`{"command":"echo ${'x'.repeat(2000)}"}`))).toMatch(
+          /^HTTP\/1.1 413/,
+        )
+      },
+      { maxBodyBytes: 1000 },
+    ))
+})
+
+describe('headers', () => {
+  it('of a megabyte are answered with 431', () =>
+    withServer(async ({ url, get }) => {
+      const answer = await fetch(`${url}/healthz`, { headers: { x: 'a'.repeat(1024 * 1024) } }).then(
+        ({ status }) => status,
+        () => 'cut',
+      )
+      expect([431, 'cut']).toContain(answer)
+      expect((await get('/healthz')).body).toEqual({ status: 'ok' })
+    }))
+
+  it('that never end, and requests of which half comes, do not hold a connection', () =>
+    withServer(
+      async ({ serving, post }) => {
+        const dribble = Array.from({ length: 40 }, () => 'x')
+        const half = 'POST /v1/exec HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{"comm'
+        const begun = performance.now()
+        await Promise.all([
+          raw(serving.port, ['GET /healthz HTTP/1.1\r\nX-Slow: ', ...dribble], 250),
+          raw(serving.port, [half, ...dribble], 250),
+        ])
+        expect(performance.now() - begun).toBeLessThan(9000)
+        // What takes long to answer is another matter.
+        expect((await post('/v1/exec', { command: 'sleep 1.5; echo x' })).body.result.stdout).toBe('x\n')
+      },
+      { headersTimeout: 500, requestTimeout: 1000 },
+    ))
+})
+
+describe('callers', () => {
+  it('without the token are turned away, but for the question whether the server is well', () =>
+    withServer(
+      async ({ url, get }) => {
+        const stranger = requestsTo(url)
+        for (const path of ['/v1/sessions', '/api/session/list', '/metrics', '/openapi.json', '/nothing'])
+          expect(await stranger.get(path)).toMatchObject({ status: 401, body: { code: 'UNAUTHORIZED' } })
+        expect((await requestsTo(url, `${token}x`).get('/v1/sessions')).status).toBe(401)
+        expect((await stranger.get('/healthz')).status).toBe(200)
+        expect((await get('/v1/sessions')).status).toBe(200)
+        const wrong = new SandboxClient({ url, token: 'another-token-of-mine' })
+        expect(await rejectionOf(wrong.exec('true'))).toMatchObject({ code: 'REQUEST_REFUSED' })
+        const right = new SandboxClient({ url, token })
+        expect((await right.exec('echo x')).stdout).toBe('x\n')
+        await right.destroy()
+      },
+      { token },
+    ))
+
+  it('that are pages of somebody else are turned away, with any name for this machine', () =>
+    withServer(
+      async ({ call, get, url, serving }) => {
+        const from = (origin: string) => call('POST', '/api/process/cleanup', undefined, { origin })
+        expect(await from('https://evil.example')).toMatchObject({ status: 403, body: { code: 'FORBIDDEN' } })
+        expect((await from('https://good.example')).status).toBe(200)
+        const preflight = await fetch(`${url}/v1/exec`, {
+          method: 'OPTIONS',
+          headers: { origin: 'https://good.example', 'access-control-request-method': 'POST' },
+        })
+        expect(preflight.headers.get('access-control-allow-origin')).toBe('https://good.example')
+        const rebound = `GET /v1/sessions HTTP/1.1\r\nHost: evil.example:${serving.port}\r\nConnection: close\r\n\r\n`
+        expect(await raw(serving.port, [rebound])).toMatch(/^HTTP\/1.1 403/)
+        expect((await get('/v1/sessions')).status).toBe(200)
+      },
+      { allowedOrigins: ['https://good.example'] },
+    ))
+
+  it('are bounded in number', () =>
+    withServer(
+      async ({ post, stream, get }) => {
+        await post('/api/process/start', { command: 'sleep 60', processId: 'one' })
+        const replies = [1, 2].map(() => stream('GET', '/api/process/one/stream'))
+        const events = replies.map((reply) => reply[Symbol.asyncIterator]())
+        for (const one of events) await one.next()
+        expect(await get('/healthz')).toMatchObject({ status: 503, body: { code: 'OVERLOADED' } })
+        await post('/api/process/cleanup')
+        for (const one of replies) one.vanish()
+        for (const one of events) await one.next().catch(() => {})
+      },
+      { maxRequests: 2 },
+    ))
+})
+
+describe('serve', () => {
+  it('does not start where others can reach it without a token, or with options that it cannot use', () =>
+    withSandbox(async ({ sandbox }) => {
+      for (const host of ['0.0.0.0', '::', '192.0.2.1', 'example.com'])
+        await expect(serve(sandbox, { host, port: 0 })).rejects.toThrow(/token/)
+      const cases: Array<[object, string]> = [
+        [{ token: 'short' }, 'token'],
+        [{ tokenFile: '/does/not/exist' }, 'tokenFile'],
+        [{ token, tokenFile: '/x' }, 'tokenFile'],
+        [{ port: 70_000 }, 'port'],
+        [{ allowedOrigins: '*' }, 'allowedOrigins'],
+        [{ maxRequest: 1 }, 'maxRequest'],
+      ]
+      for (const [options, name] of cases) {
+        const error = await rejectionOf(serve(sandbox, options))
+        expect(error).toBeInstanceOf(TypeError)
+        expect(error.message).toContain(name)
+      }
+      expect(() => createServer(sandbox, { token: 'short' })).toThrow(OptionError)
+      const outside = await serve(sandbox, { host: '0.0.0.0', port: 0, token, handleSignals: false })
+      expect((await requestsTo(`http://127.0.0.1:${outside.port}`, token).get('/v1/sessions')).status).toBe(
+        200,
+      )
+      await outside.close()
+    }))
+
+  it('tells nobody what only this machine is concerned with', () =>
+    withSandbox(
+      async ({ sandbox, stateDir }) => {
+        const told: string[] = []
+        const log = (message: string) => told.push(message)
+        const server = createServer(sandbox, { logger: { debug: log, info: log, warn: log, error: log } })
+        await sandbox.destroy()
+        for (const path of ['/api/session/list', '/v1/sessions']) {
+          const response = await server.fetch(new Request(`http://localhost${path}`))
+          expect(response.status).toBeGreaterThanOrEqual(500)
+          const text = await response.text()
+          for (const secret of [stateDir, __dirname, '    at ']) expect(text).not.toContain(secret)
+        }
+      },
+      { destroys: true },
+    ))
+})

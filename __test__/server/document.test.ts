@@ -1,0 +1,64 @@
+/** docs/http.md says what the OpenAPI document says, which is made from what requests are checked against. */
+import { readFileSync } from 'node:fs'
+import path from 'node:path'
+import { Sandbox } from 'nacre'
+import { createServer } from 'nacre/server'
+import { describe, expect, it } from 'vitest'
+import { STATUSES } from '../../lib/server/failure'
+import { withServer } from '../helpers/http'
+
+const page = readFileSync(path.join(path.dirname(path.dirname(__dirname)), 'docs/http.md'), 'utf8')
+
+interface Operation {
+  summary: string
+  parameters?: Array<{ name: string; in: string; required?: boolean }>
+  requestBody?: { content: { 'application/json': { schema: { properties?: object; required?: string[] } } } }
+  responses: { default: { description: string } }
+}
+
+const { paths } = createServer(new Sandbox()).document() as {
+  paths: Record<string, Record<string, Operation>>
+}
+
+/** The row of a route in the page: what it takes, what it does, how it can fail. */
+function row(
+  method: string,
+  route: string,
+  { summary, parameters = [], requestBody, responses }: Operation,
+): string {
+  const { properties = {}, required = [] } = requestBody?.content['application/json'].schema ?? {}
+  const query = parameters.filter((parameter) => parameter.in === 'query').map(({ name }) => `?${name}`)
+  const body = Object.keys(properties).map((name) => (required.includes(name) ? `**${name}**` : name))
+  const takes = [...query, ...body].join(' ')
+  const codes = responses.default.description.replace(/^an error: VALIDATION_FAILED(, )?/, '')
+  return `| \`${method.toUpperCase()} ${route}\` | ${takes} | ${summary} | ${codes.replaceAll(',', '')} |`
+}
+
+describe('docs/http.md', () => {
+  it('has every route as it is, and no other', () => {
+    const rows = Object.entries(paths).flatMap(([route, methods]) =>
+      Object.entries(methods).map(([method, operation]) => row(method, route, operation)),
+    )
+    expect(rows.length).toBeGreaterThan(45)
+    expect(page.split('\n').filter((line) => /^\| `(GET|POST|DELETE) /.test(line))).toEqual(rows)
+  })
+
+  it('has every code with its status', () => {
+    for (const [code, status] of Object.entries(STATUSES))
+      expect(page).toContain(`| \`${code}\` | ${status} |`)
+    const listed = Array.from(page.matchAll(/^\| `([A-Z_]+)` \| (\d+) \|/gm), ([, code = '', status]) => [
+      code,
+      Number(status),
+    ])
+    expect(Object.fromEntries(listed)).toEqual(STATUSES)
+  })
+})
+
+describe('/openapi.json', () => {
+  it('is the document', () =>
+    withServer(async ({ get }) => {
+      const { body } = await get('/openapi.json')
+      expect(body.openapi).toMatch(/^3\./)
+      expect(Object.keys(body.paths)).toEqual(Object.keys(paths))
+    }))
+})

@@ -1,0 +1,134 @@
+/** How a server ends, and how it stays with clients that wait long. */
+import { SandboxClient } from 'nacre/client'
+import { createServer } from 'nacre/server'
+import { describe, expect, it } from 'vitest'
+import { dataOf, withServer } from '../helpers/http'
+import { withSandbox } from '../helpers/invariants'
+import { rejectionOf } from '../helpers/thrown'
+
+describe('the end of a server', () => {
+  it('ends commands, processes and streams, and then answers no more', () =>
+    withServer(async ({ serving, sandbox, url, stream }) => {
+      const client = new SandboxClient({ url, reconnectTimeout: 0 })
+      const process = await client.startProcess("trap '' TERM; echo on; sleep 65 & wait; wait", {
+        forceKillAfterDelay: 50,
+      })
+      await process.waitForLog('on')
+      let run: Promise<unknown> | undefined
+      await new Promise<void>((begun) => {
+        run = rejectionOf(client.exec('echo x; sleep 65', { onOutput: () => begun() }))
+      })
+      const plain = client
+        .exec('sleep 65', { sessionId: (await client.createSession()).id })
+        .catch((error) => error)
+      const log = dataOf(stream('GET', `/api/process/${process.id}/stream`)).catch(() => 'cut')
+      await serving.close()
+      expect(await sandbox.listProcesses({ status: 'running' })).toEqual([])
+      expect(await run).toMatchObject({ name: 'AbortError' })
+      expect(await plain).toBeInstanceOf(Error)
+      await log
+      expect(await rejectionOf(client.exec('true'))).toMatchObject({ code: 'CONNECTION_FAILED' })
+      expect((await sandbox.exec('echo free')).stdout).toBe('free\n')
+    }))
+})
+
+describe('a call that takes long', () => {
+  it('has a response that begins in time and ends with the reply, or an error', () =>
+    withServer(
+      async ({ url }) => {
+        const send = (body: object) =>
+          fetch(`${url}/v1/exec`, {
+            method: 'POST',
+            headers: { 'content-type': 'application/json' },
+            body: JSON.stringify(body),
+          })
+        const response = await send({ command: 'sleep 0.3; echo x' })
+        const text = await response.text()
+        expect(text).toMatch(/^ +\{/)
+        expect(JSON.parse(text).result.stdout).toBe('x\n')
+        const late = await send({ command: 'sleep 60', timeout: 300 })
+        expect(late.status).toBe(200)
+        expect(await late.json()).toMatchObject({ code: 'COMMAND_TIMEOUT', httpStatus: 504 })
+        const client = new SandboxClient({ url })
+        expect(await rejectionOf(client.exec('sleep 60', { timeout: 300 }))).toMatchObject({
+          code: 'COMMAND_TIMEOUT',
+        })
+        await client.destroy()
+      },
+      { heartbeat: 50 },
+    ))
+
+  it('is given up when the client goes away', () =>
+    withServer(async ({ url, sandbox }) => {
+      const leave = new AbortController()
+      const request = fetch(`${url}/v1/exec`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ command: 'echo > begun; sleep 66' }),
+        signal: leave.signal,
+      })
+      await using other = await sandbox.createSession()
+      await other.exec('until [ -e begun ]; do sleep 0.01; done')
+      leave.abort()
+      await expect(request).rejects.toThrow()
+      expect((await sandbox.exec('echo free', { timeout: 10_000 })).stdout).toBe('free\n')
+    }))
+})
+
+describe('fetch', () => {
+  it('answers without a listener, and with that of the runtime', () =>
+    withSandbox(
+      async ({ sandbox }) => {
+        const { fetch: answer } = createServer(sandbox)
+        const ask = (peer?: object) =>
+          answer(new Request('http://localhost/api/session/list'), peer).then(({ status }) => status)
+        expect(await ask()).toBe(200)
+        expect(await ask({ requestIP: () => ({ address: '127.0.0.1' }) })).toBe(200)
+        expect(await ask({ requestIP: () => ({ address: '192.0.2.7' }) })).toBe(403)
+        expect(await ask({ incoming: { socket: { remoteAddress: '192.0.2.7' } } })).toBe(403)
+        const bun = (globalThis as { Bun?: { serve(options: object): { url: URL; stop(): Promise<void> } } })
+          .Bun
+        if (bun === undefined) return
+        const listener = bun.serve({ port: 0, hostname: '127.0.0.1', fetch: answer })
+        const client = new SandboxClient({ url: listener.url })
+        const lines: string[] = []
+        for await (const line of client.execStream('seq 3').lines()) lines.push(line)
+        expect(lines).toEqual(['1', '2', '3'])
+        await client.destroy()
+        await listener.stop()
+      },
+      { mayStall: true },
+    ))
+})
+
+describe('/metrics', () => {
+  it('counts commands, processes, bytes, restarts and kills', () =>
+    withServer(async ({ url, post }) => {
+      await post('/api/execute', { command: 'echo 12345' })
+      await post('/api/execute', { command: 'exit 3' })
+      await post('/api/execute', { command: 'kill -9 $$' })
+      await post('/v1/exec', {
+        command: "trap '' TERM; sleep 60 & wait; wait",
+        timeout: 100,
+        forceKillAfterDelay: 50,
+      })
+      await post('/api/process/start', { command: 'sleep 60', processId: 'one' })
+      const text = await (await fetch(`${url}/metrics`)).text()
+      for (const line of [
+        'nacre_commands_total{outcome="success"} 1',
+        'nacre_commands_total{outcome="failure"} 2',
+        'nacre_commands_total{outcome="timeout"} 1',
+        'nacre_command_duration_seconds_count 4',
+        'nacre_command_duration_seconds_bucket{le="+Inf"} 4',
+        'nacre_processes 1',
+        'nacre_processes_started_total 1',
+        'nacre_output_bytes_total 6',
+        'nacre_session_restarts_total 2',
+        'nacre_http_requests_active 1',
+      ])
+        expect(text.split('\n')).toContain(line)
+      expect(text).toMatch(/^nacre_kill_escalations_total [1-9]/m)
+      for (const line of text.trimEnd().split('\n'))
+        expect(line).toMatch(/^(# (HELP|TYPE) \w+ .+|\w+(\{\w+="[^"]*"\})? [\d.e+-]+)$/)
+    }))
+})

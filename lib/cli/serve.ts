@@ -1,0 +1,55 @@
+/**
+ * `nacre serve`: a sandbox over HTTP, until a signal ends it.
+ */
+import { type Command, InvalidArgumentError } from 'commander'
+import { Sandbox } from '../sandbox'
+import { serve } from '../server/serve'
+
+interface Options {
+  host?: string
+  port?: number
+  tokenFile?: string
+  allowOrigin?: string[]
+  cwd?: string
+  jobsRoot?: string
+}
+
+export function addServe(program: Command): void {
+  program
+    .command('serve')
+    .description('serve a sandbox over HTTP; SIGTERM and SIGINT end it and everything that it has started')
+    .option('--port <number>', 'where to listen; 0 is any free port (default: 4747)', wholeNumber)
+    .option(
+      '--host <address>',
+      'the address to listen on; all but loopback need a token (default: 127.0.0.1)',
+    )
+    .option('--token-file <file>', 'a file with the token that requests must have, at least 16 characters')
+    .option('--allow-origin <origins...>', 'origins of web pages that may call')
+    .option('--cwd <directory>', 'where sessions start (default: here)')
+    .option('--jobs-root <directory>', 'where durable jobs are kept')
+    .action(run)
+}
+
+async function run({ cwd, jobsRoot, allowOrigin, ...options }: Options): Promise<void> {
+  const sandbox = new Sandbox({ cwd, jobsRoot, logger: stderrLogger })
+  try {
+    const { url } = await serve(sandbox, { ...options, allowedOrigins: allowOrigin, logger: stderrLogger })
+    console.log(`nacre listens on ${url}`)
+  } catch (error) {
+    await sandbox.destroy()
+    throw error
+  }
+}
+
+function wholeNumber(text: string): number {
+  if (/^\d{1,5}$/.test(text)) return Number(text)
+  throw new InvalidArgumentError('It must be a whole number.')
+}
+
+/** Standard output is for the address alone. */
+const stderrLogger = {
+  debug() {},
+  info: (message: string) => console.error(message),
+  warn: (message: string) => console.error(message),
+  error: (message: string) => console.error(message),
+}

@@ -1,0 +1,69 @@
+/**
+ * The calls that a sandbox and its sessions have in common.
+ */
+import type { Encoding, ExecResult } from '../../index'
+import { callbackObserver } from '../callbacks'
+import { envChanges } from '../options/env'
+import { readArgument } from '../options/read'
+import type { RunObserver } from '../run'
+import { ExecStream } from '../stream/exec-stream'
+import type { Begun } from './begun'
+import type { Connection } from './connection'
+import { planRemoteExec, planRemoteProcess } from './plan'
+import { RemoteProcess } from './process'
+import { remoteRun } from './remote-run'
+import { settle } from './settle'
+import { startRemote } from './start'
+import { resultOf, type WireResult, wireEnv } from './wire'
+
+/** The server, and what this client has begun there. */
+export interface Place {
+  connection: Connection
+  begun: Begun
+}
+
+const SILENT: RunObserver = { start() {}, output: () => false, end() {} }
+
+/** One request is enough, unless something is to happen while the command runs. */
+export async function exec(
+  { connection }: Place,
+  command: unknown,
+  options: unknown,
+  sessionId?: string,
+): Promise<ExecResult<Encoding>> {
+  const plan = planRemoteExec(command, options, { sessionId, owner: 'exec', isStream: false })
+  if (plan.isLive) return remoteRun(connection, plan)(callbackObserver(plan) ?? SILENT).outcome
+  const { body, encoding, callbacks } = plan
+  return settle(callbacks, connection.logger, async () => {
+    const reply = await connection.call<{ result: WireResult }>({ path: '/v1/exec', body, encoding })
+    return resultOf(reply.result, encoding)
+  })
+}
+
+export function execStream(
+  { connection }: Place,
+  command: unknown,
+  options: unknown,
+  sessionId?: string,
+): ExecStream {
+  const plan = planRemoteExec(command, options, { sessionId, owner: 'execStream', isStream: true })
+  return new ExecStream(plan, remoteRun(connection, plan))
+}
+
+export function startProcess(
+  { connection, begun }: Place,
+  command: unknown,
+  options: unknown,
+  sessionId?: string,
+): Promise<RemoteProcess> {
+  const plan = planRemoteProcess(command, options, sessionId)
+  return startRemote(connection, plan, '/v1/processes', (info) => {
+    begun.addProcess(info)
+    return new RemoteProcess(connection, info)
+  })
+}
+
+export async function setEnv({ connection }: Place, vars: unknown, sessionId: string): Promise<void> {
+  const body = { vars: wireEnv(readArgument(envChanges, vars, 'vars')), sessionId }
+  await connection.call({ path: '/v1/env', body })
+}

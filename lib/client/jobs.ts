@@ -1,0 +1,111 @@
+/**
+ * Durable jobs on the server. Their cursors outlive the server, so following one does too.
+ */
+import type { RemoteJobs as PublicJobs } from '../../client'
+import type {
+  Encoding,
+  JobFollowOptions,
+  JobHandle,
+  JobInfo,
+  JobRead,
+  JobReadOptions,
+  JobStartOptions,
+  JobStatus,
+} from '../../index'
+import { SandboxError } from '../errors'
+import { identifier } from '../options/ids'
+import {
+  jobReference,
+  planJobCancel,
+  planJobFollow,
+  planJobRead,
+  planJobStart,
+  planJobWait,
+  readCursor,
+} from '../options/jobs'
+import { readArgument } from '../options/read'
+import type { Connection, Request } from './connection'
+import { ResumingStream } from './resuming'
+import { encodeBytes, jobReadOf, type WireRead, wireCommand, wireEnv } from './wire'
+
+export class RemoteJobs implements PublicJobs {
+  readonly #connection: Connection
+
+  constructor(connection: Connection) {
+    this.#connection = connection
+  }
+
+  async start(options: JobStartOptions): Promise<JobHandle> {
+    const { command, shown: _, env, stdin, ...rest } = planJobStart(options)
+    const input = stdin === undefined ? {} : { stdin: encodeBytes(stdin) }
+    const body = { ...rest, ...input, command: wireCommand(command), env: wireEnv(env) }
+    return this.#connection.call({ path: '/v1/jobs', body })
+  }
+
+  async status(job: JobHandle | string): Promise<JobStatus> {
+    return this.#get(job, 'status')
+  }
+
+  async read<E extends Encoding = 'utf8'>(
+    job: JobHandle | string,
+    cursor?: number,
+    options?: JobReadOptions<E>,
+  ): Promise<JobRead<E>> {
+    const plan = planJobRead(options)
+    const read = await this.#get<WireRead>(job, 'output', { cursor: readCursor(cursor), ...plan })
+    return jobReadOf(read, plan.encoding) as JobRead<E>
+  }
+
+  follow<E extends Encoding = 'utf8'>(
+    job: JobHandle | string,
+    cursor?: number,
+    options?: JobFollowOptions<E>,
+  ): AsyncIterableIterator<JobRead<E>, undefined> {
+    const path = pathOf(job, 'follow')
+    const { signal, ...plan } = planJobFollow(options)
+    const stream: AsyncIterableIterator<JobRead<Encoding>, undefined> = new ResumingStream(this.#connection, {
+      cursor: readCursor(cursor),
+      signal,
+      subject: 'following the job',
+      request: (place) => ({ method: 'GET', path, query: { cursor: place, ...plan } }),
+      value: (data) => ({ value: jobReadOf(data, plan.encoding), cursor: data.cursor }),
+    })
+    return stream as AsyncIterableIterator<JobRead<E>, undefined>
+  }
+
+  async wait(job: JobHandle | string, options?: { signal?: AbortSignal }): Promise<JobStatus> {
+    const { signal } = planJobWait(options)
+    return this.#connection.call({ path: pathOf(job, 'wait'), signal, subject: 'the wait' })
+  }
+
+  async cancel(job: JobHandle | string, options?: { graceMs?: number }): Promise<void> {
+    await this.#connection.call({ path: pathOf(job, 'cancel'), body: planJobCancel(options) })
+  }
+
+  async attach(id: string): Promise<JobHandle | null> {
+    const jobId = readArgument(identifier, id, 'jobId')
+    try {
+      return await this.#get<JobHandle>(jobId, '')
+    } catch (error) {
+      if (error instanceof SandboxError && error.code === 'JOB_NOT_FOUND') return null
+      throw error
+    }
+  }
+
+  async list(): Promise<JobInfo[]> {
+    const { jobs } = await this.#connection.call<{ jobs: JobInfo[] }>({ method: 'GET', path: '/v1/jobs' })
+    return jobs
+  }
+
+  async remove(job: JobHandle | string): Promise<void> {
+    await this.#connection.call({ method: 'DELETE', path: pathOf(job, '') })
+  }
+
+  #get<T>(job: JobHandle | string, what: string, query?: Request['query']): Promise<T> {
+    return this.#connection.call<T>({ method: 'GET', path: pathOf(job, what), query })
+  }
+}
+
+function pathOf(job: JobHandle | string, what: string): string {
+  return `/v1/jobs/${jobReference(job)}${what === '' ? '' : `/${what}`}`
+}

@@ -1,0 +1,119 @@
+/**
+ * Checked options of commands and processes as the requests that they become. What is not given is left to the server,
+ * whose sandbox has defaults of its own.
+ */
+import type { Encoding } from '../../index'
+import { type CheckedCommand, readCommand, showCommand } from '../options/command'
+import { DEFAULT_SESSION, type ExecPlan, execOptions, sessionExecOptions } from '../options/exec'
+import { processOptions, sessionProcessOptions } from '../options/process'
+import { type OptionValues, readArgument, readOptions } from '../options/read'
+import { encodeBytes, wireCommand, wireEnv } from './wire'
+
+/** Larger input is sent in pieces, while the command runs. */
+const MOST_BYTES_AT_ONCE = 1024 * 1024
+
+/** What exec keeps of each stream; the request of a stream would keep less. */
+const EXEC_MAX_BUFFER_BYTES = 64 * 1024 * 1024
+
+export interface RemoteExec {
+  body: object
+  command: string
+  /** What is read on this side of the connection. */
+  input: AsyncIterable<unknown> | undefined
+  signal: AbortSignal | undefined
+  encoding: Encoding
+  /** What a stream needs to know. */
+  request: { sessionId: string; encoding: Encoding }
+  callbacks: ExecPlan['callbacks']
+  /** Something is to happen while it runs, and not only at its end. */
+  isLive: boolean
+}
+
+type ExecValues = OptionValues<typeof execOptions>
+
+/** Checks the arguments of `exec` and `execStream`; with a session those of its own. Throws OptionError. */
+export function planRemoteExec(
+  command: unknown,
+  options: unknown,
+  { sessionId, owner, isStream }: { sessionId: string | undefined; owner: string; isStream: boolean },
+): RemoteExec {
+  const checked = readArgument(readCommand, command, 'command')
+  const values: ExecValues =
+    sessionId === undefined
+      ? readOptions(execOptions, options, owner)
+      : readOptions(sessionExecOptions, options, `session.${owner}`)
+  const { signal, onOutput, onStart, onComplete, onError, encoding = 'utf8' } = values
+  const session = sessionId ?? values.sessionId ?? DEFAULT_SESSION
+  const { inline, source } = divideInput(values.input)
+  const isLive = isStream || source !== undefined || (signal ?? onOutput ?? onStart) !== undefined
+  const { cwd, timeout, killSignal, forceKillAfterDelay, stripFinalNewline, check } = values
+  const body = {
+    ...{ command: wireCommand(checked), sessionId: session, cwd, env: wireEnv(values.env) },
+    ...{ timeout, killSignal, forceKillAfterDelay, stripFinalNewline, check },
+    maxBuffer: values.maxBuffer ?? (isLive && !isStream ? EXEC_MAX_BUFFER_BYTES : undefined),
+    // Output on its way is bytes: characters are put together where it arrives.
+    encoding: isLive ? 'buffer' : encoding,
+    input: inline && encodeBytes(inline),
+    openInput: source === undefined ? undefined : true,
+  }
+  return {
+    ...{ body, command: showCommand(checked), input: source, signal, encoding, isLive },
+    request: { sessionId: session, encoding },
+    callbacks: { onOutput, onStart, onComplete, onError },
+  }
+}
+
+type ProcessValues = OptionValues<typeof processOptions>
+
+export interface RemoteProcessPlan {
+  body: object
+  input: AsyncIterable<unknown> | undefined
+  signal: AbortSignal | undefined
+  callbacks: Pick<ProcessValues, 'onStart' | 'onOutput' | 'onExit' | 'onError'>
+}
+
+/** Checks the arguments of `startProcess`; with a session those of its own. Throws OptionError. */
+export function planRemoteProcess(
+  command: unknown,
+  options: unknown,
+  sessionId: string | undefined,
+): RemoteProcessPlan {
+  const checked = readArgument(readCommand, command, 'command')
+  const values: ProcessValues =
+    sessionId === undefined
+      ? readOptions(processOptions, options, 'startProcess')
+      : readOptions(sessionProcessOptions, options, 'session.startProcess')
+  return remoteProcessPlan(checked, values, sessionId ?? values.sessionId ?? DEFAULT_SESSION)
+}
+
+export function remoteProcessPlan(
+  command: CheckedCommand,
+  values: ProcessValues,
+  sessionId: string,
+): RemoteProcessPlan {
+  const { signal, onStart, onOutput, onExit, onError, pty } = values
+  const { inline, source } = values.input === 'pipe' ? {} : divideInput(values.input)
+  const isOpen =
+    values.input === 'pipe' || source !== undefined || (pty !== undefined && inline === undefined)
+  const { processId, cwd, timeout, killSignal, forceKillAfterDelay, logLimit, autoCleanup, limits } = values
+  const body = {
+    ...{ command: wireCommand(command), sessionId, processId, cwd, env: wireEnv(values.env) },
+    ...{ timeout, killSignal, forceKillAfterDelay, logLimit, autoCleanup, limits, pty },
+    input: inline && encodeBytes(inline),
+    openInput: isOpen ? true : undefined,
+  }
+  return { body, input: source, signal, callbacks: { onStart, onOutput, onExit, onError } }
+}
+
+function divideInput(input: Uint8Array | AsyncIterable<unknown> | undefined): {
+  inline?: Uint8Array | undefined
+  source?: AsyncIterable<unknown> | undefined
+} {
+  if (!(input instanceof Uint8Array)) return { source: input }
+  return input.length > MOST_BYTES_AT_ONCE ? { source: slices(input) } : { inline: input }
+}
+
+async function* slices(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+  for (let start = 0; start < bytes.length; start += MOST_BYTES_AT_ONCE)
+    yield bytes.subarray(start, start + MOST_BYTES_AT_ONCE)
+}

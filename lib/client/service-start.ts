@@ -1,0 +1,40 @@
+/**
+ * Starts a service on the server.
+ */
+import type { CheckedCommand } from '../options/command'
+import { DEFAULT_SESSION } from '../options/exec'
+import { readArgument, readEntries } from '../options/read'
+import { type HealthCheck, readServiceOptions } from '../options/service'
+import type { Place } from './calls'
+import { remoteProcessPlan } from './plan'
+import { RemoteService } from './service'
+import { startRemote } from './start'
+import { wireCommand } from './wire'
+
+export async function startService(
+  place: Place,
+  command: CheckedCommand,
+  options: unknown,
+): Promise<RemoteService> {
+  const { healthCheck, restart, restartDelay, ...values } = readServiceOptions(options)
+  const plan = remoteProcessPlan(command, values, values.sessionId ?? DEFAULT_SESSION)
+  const given = new Map(readArgument(readEntries, options, 'the options of startService')).get('healthCheck')
+  const body = { ...plan.body, restart, restartDelay, healthCheck: wireCheck(healthCheck, given) }
+  return startRemote(place.connection, { ...plan, body }, '/v1/services', (info) => {
+    place.begun.addProcess(info, true)
+    return new RemoteService(place.connection, info)
+  })
+}
+
+/** A pattern is sent as it was given: what it was checked to is a function. */
+function wireCheck(check: HealthCheck, given: unknown): object {
+  const { timeout } = check
+  if (check.kind === 'command')
+    return { command: wireCommand(check.command), interval: check.interval, timeout }
+  if (check.kind === 'log') {
+    const { log } = given as { log: string | RegExp }
+    return { log: log instanceof RegExp ? { source: log.source, flags: log.flags } : log, timeout }
+  }
+  const { port, http, interval } = check.probe
+  return { port, ...(http === undefined ? { mode: 'tcp' } : { mode: 'http', ...http }), interval, timeout }
+}

@@ -1,0 +1,58 @@
+/**
+ * Commands and processes of one session of the server; without an id, of the one that the options name.
+ */
+import type { RemoteProcess as PublicProcess, RemoteSession as PublicSession } from '../../client'
+import type {
+  Command,
+  Encoding,
+  EnvChanges,
+  ExecResult,
+  ExecStream as PublicExecStream,
+  SessionExecOptions,
+  SessionProcessOptions,
+} from '../../index'
+import { SandboxError } from '../errors'
+import { exec, execStream, type Place, setEnv, startProcess } from './calls'
+
+export class RemoteSession implements PublicSession {
+  readonly id: string
+  readonly #place: Place
+
+  constructor(id: string, place: Place) {
+    this.id = id
+    this.#place = place
+  }
+
+  async exec<E extends Encoding = 'utf8'>(
+    command: Command,
+    options?: SessionExecOptions<E>,
+  ): Promise<ExecResult<E>> {
+    return (await exec(this.#place, command, options, this.id)) as ExecResult<E>
+  }
+
+  execStream<E extends Encoding = 'utf8'>(
+    command: Command,
+    options?: SessionExecOptions<E>,
+  ): PublicExecStream<E> {
+    const stream: PublicExecStream<Encoding> = execStream(this.#place, command, options, this.id)
+    return stream as PublicExecStream<E>
+  }
+
+  async startProcess(command: Command, options?: SessionProcessOptions): Promise<PublicProcess> {
+    return startProcess(this.#place, command, options, this.id)
+  }
+
+  async setEnvVars(vars: EnvChanges): Promise<void> {
+    await setEnv(this.#place, vars, this.id)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    try {
+      await this.#place.connection.call({ method: 'DELETE', path: `/v1/sessions/${this.id}` })
+      this.#place.begun.sessions.delete(this.id)
+    } catch (error) {
+      const gone = ['SESSION_NOT_FOUND', 'SANDBOX_DESTROYED']
+      if (!(error instanceof SandboxError && gone.includes(error.code))) throw error
+    }
+  }
+}

@@ -1,0 +1,97 @@
+/**
+ * Starts a process on the server, and ties it to what it was given here: its input, its AbortSignal and its callbacks.
+ */
+import { onAbort, refuseAborted } from '../abort'
+import { AbortError } from '../errors'
+import { InputFeed } from '../input'
+import type { Connection } from './connection'
+import type { RemoteProcessPlan } from './plan'
+import { logStream, type RemoteProcess, type WireProcess } from './process'
+
+/** `introduce` makes the process of what the server says of it. */
+export async function startRemote<T extends RemoteProcess>(
+  connection: Connection,
+  plan: RemoteProcessPlan,
+  path: string,
+  introduce: (info: WireProcess) => T,
+): Promise<T> {
+  const { signal, callbacks, body, input } = plan
+  refuseAborted(signal, 'the process')
+  const feed = input && new InputFeed(input)
+  try {
+    const process = introduce(await connection.call<WireProcess>({ path, body }))
+    await begin(process, plan)
+    const stop = () => void process.kill().catch(() => {})
+    const release = onAbort(signal, stop)
+    feed?.feed({
+      write: (data) => process.write(data).catch(() => feed.close()),
+      closeInput: () => void process.closeStdin().catch(() => {}),
+      fail(error) {
+        report(connection, callbacks, error)
+        stop()
+      },
+    })
+    if (isObserved(plan)) observe(connection, process, plan).finally(release)
+    return process
+  } catch (error) {
+    feed?.close()
+    tellError(connection, callbacks, error)
+    throw error
+  }
+}
+
+/** What can still keep the start from being one: it may have been aborted while the server started it. */
+async function begin(process: RemoteProcess, { signal, callbacks }: RemoteProcessPlan): Promise<void> {
+  try {
+    if (signal?.aborted) throw new AbortError(signal.reason, undefined, 'the process')
+    callbacks.onStart?.(process)
+  } catch (error) {
+    await process.kill()
+    throw error
+  }
+}
+
+/** Only then a connection is held for it. */
+function isObserved({ callbacks, signal }: RemoteProcessPlan): boolean {
+  return (callbacks.onOutput ?? callbacks.onExit ?? signal) !== undefined
+}
+
+/** Tells the output and the end; what a callback throws goes to onError. */
+async function observe(
+  connection: Connection,
+  process: RemoteProcess,
+  { callbacks }: RemoteProcessPlan,
+): Promise<void> {
+  const { onOutput, onExit } = callbacks
+  let tellsOutput = onOutput !== undefined
+  try {
+    for await (const event of logStream(connection, process.id, {})) {
+      try {
+        if (event.type === 'exit') onExit?.(event.exitCode, event.signal)
+        else if (tellsOutput) onOutput?.(event.type, event.data)
+      } catch (error) {
+        tellsOutput = false
+        report(connection, callbacks, error)
+      }
+    }
+  } catch (error) {
+    report(connection, callbacks, error)
+  }
+}
+
+function report(connection: Connection, callbacks: RemoteProcessPlan['callbacks'], error: unknown): void {
+  if (callbacks.onError === undefined) connection.logger?.warn(`a callback of a process threw: ${error}`)
+  else tellError(connection, callbacks, error)
+}
+
+function tellError(
+  connection: Connection,
+  { onError }: RemoteProcessPlan['callbacks'],
+  error: unknown,
+): void {
+  try {
+    onError?.(error)
+  } catch (second) {
+    connection.logger?.warn(`onError threw: ${second}`)
+  }
+}

@@ -1,0 +1,69 @@
+/**
+ * Between the values of callers and the JSON of the server: text is a string, bytes are `{ base64 }`.
+ */
+import type { Encoding, ExecResult, JobRead, LogEvent, Output, ProcessLogs } from '../../index'
+import type { CheckedCommand } from '../options/command'
+import type { EnvLists } from '../options/env'
+import { fromBase64, toBase64 } from './base64'
+
+export type WireData = string | { base64: string }
+
+type Wire<T, K extends keyof T> = Omit<T, K> & { [N in K]: WireData }
+
+export type WireResult = Wire<ExecResult<Encoding>, 'stdout' | 'stderr'> & { all?: WireData }
+export type WireLogs = Wire<ProcessLogs<Encoding>, 'stdout' | 'stderr'>
+export type WireRead = Wire<JobRead<Encoding>, 'raw'>
+
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
+const encoder = new TextEncoder()
+
+export function encodeBytes(bytes: Uint8Array): WireData {
+  return { base64: toBase64(bytes) }
+}
+
+export function bytesOf(data: WireData): Uint8Array {
+  return typeof data === 'string' ? encoder.encode(data) : fromBase64(data.base64)
+}
+
+/** The output as the caller wants it, however it came. */
+export function outputOf(data: WireData, encoding: Encoding): Output<Encoding> {
+  if (encoding === 'buffer') return bytesOf(data)
+  return typeof data === 'string' ? data : decoder.decode(fromBase64(data.base64))
+}
+
+/** `all` is only sent when it is not one of the two streams. */
+export function resultOf(wire: WireResult, encoding: Encoding): ExecResult<Encoding> {
+  const stdout = outputOf(wire.stdout, encoding)
+  const stderr = outputOf(wire.stderr, encoding)
+  const single = stdout.length > 0 ? stdout : stderr
+  return { ...wire, stdout, stderr, all: wire.all === undefined ? single : outputOf(wire.all, encoding) }
+}
+
+export function logsOf({ stdout, stderr, ...rest }: WireLogs, encoding: Encoding): ProcessLogs<Encoding> {
+  return { stdout: outputOf(stdout, encoding), stderr: outputOf(stderr, encoding), ...rest }
+}
+
+export function logEventOf(
+  wire: LogEvent<Encoding> & { data?: WireData },
+  encoding: Encoding,
+): LogEvent<Encoding> {
+  if (wire.type === 'exit') return wire
+  return { ...wire, data: outputOf(wire.data as WireData, encoding) }
+}
+
+export function jobReadOf(
+  { raw, cursor, bytesFetched, status }: WireRead,
+  encoding: Encoding,
+): JobRead<Encoding> {
+  return { raw: outputOf(raw, encoding), cursor, bytesFetched, status }
+}
+
+export function wireCommand(command: CheckedCommand): string | string[] {
+  return command.text ?? command.argv
+}
+
+/** `undefined`, which unsets, is null in JSON. */
+export function wireEnv(env: EnvLists | undefined): Record<string, string | null> | undefined {
+  if (env === undefined) return undefined
+  return Object.fromEntries(env.names.map((name, index) => [name, env.values[index] ?? null]))
+}

@@ -1,0 +1,21 @@
+/**
+ * What every route works with.
+ */
+import type { Logger, Sandbox } from '../../index'
+import type { Metrics } from './metrics'
+import type { Requests } from './requests'
+import type { Runs } from './runs'
+
+export interface ServerContext {
+  sandbox: Sandbox
+  metrics: Metrics
+  runs: Runs
+  requests: Requests
+  logger: Logger | undefined
+  /** Aborted when the server ends. */
+  closing: AbortSignal
+  /** Milliseconds after which a silent response shows that it is alive. */
+  heartbeat: number
+  /** Default timeouts of sessions, in milliseconds, of those that have one. */
+  sessionTimeouts: Map<string, number>
+}

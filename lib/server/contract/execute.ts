@@ -1,0 +1,186 @@
+/**
+ * Commands, as clients of a sandbox container run them: with a reply at the end, or as events.
+ */
+import { z } from '@hono/zod-openapi'
+import type { ExecEvent, ExecResult, LogEvent } from '../../../index'
+import { SandboxError } from '../../errors'
+import type { ServerContext } from '../context'
+import type { Define } from '../route'
+import { errorEvent } from '../route'
+import { envSchema, timestamp } from '../schemas'
+import { events, type ServerEvent } from '../sse'
+import { exitCodeOf, givenVariables, now, startedSchema } from './values'
+
+const executeBody = z.object({
+  command: z.string(),
+  sessionId: z.string().optional(),
+  background: z.boolean().optional(),
+  timeoutMs: z.number().optional(),
+  env: envSchema.optional(),
+  cwd: z.string().optional(),
+  origin: z.enum(['user', 'internal']).optional(),
+})
+
+type ExecuteBody = z.output<typeof executeBody>
+
+const executedSchema = z.object({
+  success: z.boolean(),
+  exitCode: z.number(),
+  stdout: z.string(),
+  stderr: z.string(),
+  command: z.string(),
+  duration: z.number(),
+  timestamp,
+  sessionId: z.string(),
+})
+
+const errors = [
+  'INVALID_COMMAND',
+  'SESSION_NOT_FOUND',
+  'SESSION_TERMINATED',
+  'COMMAND_TIMEOUT',
+  'COMMAND_EXECUTION_ERROR',
+]
+
+export function addExecute(define: Define, server: ServerContext): void {
+  const { sandbox, metrics } = server
+  const options = ({ sessionId = 'default', timeoutMs, env, cwd }: ExecuteBody) => ({
+    sessionId,
+    cwd,
+    env: givenVariables(env),
+    timeout: timeoutMs ?? server.sessionTimeouts.get(sessionId),
+  })
+  const start = async ({ command, sessionId, timeoutMs, env, cwd }: ExecuteBody) => {
+    const process = await sandbox.startProcess(command, {
+      ...{ sessionId, cwd, timeout: timeoutMs },
+      env: givenVariables(env),
+    })
+    metrics.process(process)
+    return process
+  }
+
+  define({
+    method: 'post',
+    path: '/api/execute',
+    tag: 'container',
+    summary: 'Runs a command in a session, or starts it in the background.',
+    body: executeBody,
+    reply: z.union([executedSchema, startedSchema]),
+    errors,
+    async handle({ body, signal }) {
+      if (body.background) {
+        const { id, pid, command } = await start(body)
+        return { success: true, processId: id, pid, command, timestamp: now() }
+      }
+      try {
+        return executed(await metrics.command(sandbox.exec(body.command, { ...options(body), signal })))
+      } catch (error) {
+        if (isLost(error, body)) return lost(body)
+        throw error
+      }
+    },
+  })
+  define({
+    method: 'post',
+    path: '/api/execute/stream',
+    tag: 'container',
+    summary: 'The same as events: start, stdout, stderr, and at last complete or error.',
+    body: executeBody,
+    reply: 'events',
+    errors,
+    async handle({ body, signal }) {
+      if (body.background) {
+        const process = await start(body)
+        const { pid, command, startTime } = process
+        const first = {
+          type: 'start',
+          command,
+          pid,
+          processId: process.id,
+          timestamp: startTime.toISOString(),
+        }
+        const begun = performance.now()
+        const translate = (event: LogEvent) =>
+          event.type === 'exit'
+            ? [complete(event, { command, duration: performance.now() - begun, timestamp: event.timestamp })]
+            : [outputEvent(event)]
+        return events(process.output({ signal }), translate, [{ data: first }])
+      }
+      const stream = sandbox.execStream(body.command, { ...options(body), signal })
+      metrics.command(stream.result).catch(() => {})
+      return events(stream[Symbol.asyncIterator](), (event) => translateEvent(server, event, body))
+    },
+  })
+}
+
+function executed(result: ExecResult): z.output<typeof executedSchema> {
+  const { success, stdout, stderr, command, duration, timestamp: begun, sessionId } = result
+  return {
+    success,
+    exitCode: exitCodeOf(result),
+    stdout,
+    stderr,
+    command,
+    duration,
+    timestamp: begun,
+    sessionId,
+  }
+}
+
+function translateEvent(server: ServerContext, event: ExecEvent, body: ExecuteBody): ServerEvent[] {
+  const { type, timestamp } = event
+  switch (type) {
+    case 'start':
+      return [{ data: event }]
+    case 'stdout':
+    case 'stderr':
+      return [{ data: { type, data: event.data, timestamp } }]
+    case 'complete':
+      return [complete(event, event.result)]
+    case 'error':
+      return isLost(event.error, body)
+        ? lostEvents(body, timestamp)
+        : [{ data: errorEvent(server, event.error, 'container', { sessionId: body.sessionId ?? 'default' }) }]
+  }
+}
+
+function outputEvent({ type, data, timestamp }: LogEvent & { data: string }): ServerEvent {
+  return { data: { type, data, timestamp } }
+}
+
+/** The output has been in the events before. */
+function complete(
+  end: { exitCode: number | null; signal: string | null },
+  { command, duration, timestamp: begun }: Pick<ExecResult, 'command' | 'duration' | 'timestamp'>,
+): ServerEvent {
+  const exitCode = exitCodeOf(end)
+  const success = exitCode === 0
+  const result = { stdout: '', stderr: '', exitCode, success, command, duration, timestamp: begun }
+  return { data: { type: 'complete', exitCode, result, timestamp: now() } }
+}
+
+/** The container's commands fail where they cannot be: that is a result, not an error of the request. */
+function isLost(error: unknown, { cwd }: ExecuteBody): boolean {
+  return cwd !== undefined && error instanceof SandboxError && error.code === 'CWD_NOT_FOUND'
+}
+
+function lostEvents(body: ExecuteBody, timestamp: string): ServerEvent[] {
+  const { command, stderr } = lost(body)
+  return [
+    { data: { type: 'stderr', data: stderr, timestamp } },
+    complete({ exitCode: 1, signal: null }, { command, duration: 0, timestamp }),
+  ]
+}
+
+function lost({ command, cwd, sessionId = 'default' }: ExecuteBody): z.output<typeof executedSchema> {
+  return {
+    success: false,
+    exitCode: 1,
+    stdout: '',
+    stderr: `Failed to change directory to '${cwd}'\n`,
+    command,
+    duration: 0,
+    timestamp: now(),
+    sessionId,
+  }
+}

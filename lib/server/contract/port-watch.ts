@@ -1,0 +1,126 @@
+/**
+ * Waiting for a port, as events: that of one process, or any on this machine.
+ */
+import { connect } from 'node:net'
+import { z } from '@hono/zod-openapi'
+import type { Process } from '../../../index'
+import { onAbort } from '../../abort'
+import { SandboxError } from '../../errors'
+import { httpStatus } from '../../processes/http-probe'
+import { pause } from '../../processes/waiting'
+import type { ServerContext } from '../context'
+import { type Define, errorEvent } from '../route'
+import { EventStream, type ServerEvent } from '../sse'
+import { exitCodeOf, now, requireProcess } from './values'
+
+const status = z.number().int().min(100).max(599)
+
+const watchBody = z.object({
+  port: z.number().int().min(1).max(65_535),
+  mode: z.enum(['http', 'tcp']),
+  path: z
+    .string()
+    .regex(/^\/[\x21-\x7e]*$/, 'must begin with / and be of printable ASCII without blanks')
+    .optional(),
+  statusMin: status.optional(),
+  statusMax: status.optional(),
+  processId: z.string().optional(),
+  interval: z.number().min(10).max(60_000).optional(),
+})
+
+type Watch = z.output<typeof watchBody>
+
+/** Milliseconds between two looks. */
+const DEFAULT_INTERVAL_MS = 500
+
+const ADDRESSES = ['127.0.0.1', '::1']
+
+export function addPortWatch(define: Define, server: ServerContext): void {
+  define({
+    method: 'post',
+    path: '/api/port-watch',
+    tag: 'container',
+    summary: 'Waits for a port, as events: watching, and then ready, process_exited or error.',
+    body: watchBody,
+    reply: 'events',
+    errors: ['PROCESS_NOT_FOUND'],
+    async handle({ body, signal }) {
+      const process =
+        body.processId === undefined ? undefined : await requireProcess(server.sandbox, body.processId)
+      const stop = new AbortController()
+      const release = onAbort(signal, () => stop.abort())
+      const { port, processId } = body
+      const tell = (data: object): ServerEvent[] => [{ data: { ...data, port, processId, timestamp: now() } }]
+      const steps = [
+        async () => tell({ type: 'watching' }),
+        async () => {
+          try {
+            return tell(await watch(body, process, stop.signal))
+          } catch (error) {
+            return tell(errorEvent(server, error, 'container'))
+          }
+        },
+      ]
+      return new EventStream({
+        async next() {
+          const step = steps.shift()
+          if (step !== undefined) return { done: false, value: await step() }
+          release()
+          return { done: true, value: undefined }
+        },
+        async return() {
+          release()
+          stop.abort()
+          return { done: true, value: undefined }
+        },
+      })
+    },
+  })
+}
+
+async function watch(body: Watch, process: Process | undefined, stop: AbortSignal): Promise<object> {
+  if (process === undefined) return anybody(body, stop)
+  const { port, mode, path, statusMin, statusMax, interval = DEFAULT_INTERVAL_MS } = body
+  const page = mode === 'http' ? { path, status: { min: statusMin, max: statusMax } } : {}
+  try {
+    await process.waitForPort(port, { mode, ...page, interval, signal: stop })
+    return { type: 'ready' }
+  } catch (error) {
+    if (!(error instanceof SandboxError) || error.code !== 'PROCESS_EXITED_BEFORE_READY') throw error
+    return { type: 'process_exited', exitCode: exitCodeOf(process) }
+  }
+}
+
+/** Whoever listens: a container's clients may have started it in a way that nobody here knows of. */
+async function anybody(body: Watch, stop: AbortSignal): Promise<object> {
+  const { port, mode, path = '/', statusMin = 200, statusMax = 399, interval = DEFAULT_INTERVAL_MS } = body
+  while (!stop.aborted) {
+    if (mode === 'http') {
+      const statusCode = await httpStatus(port, path, stop)
+      if (statusCode !== undefined && statusCode >= statusMin && statusCode <= statusMax)
+        return { type: 'ready', statusCode }
+    } else if (await listens(port)) {
+      return { type: 'ready' }
+    }
+    await pause(interval, stop)
+  }
+  return { type: 'error', error: 'the watch was given up' }
+}
+
+async function listens(port: number): Promise<boolean> {
+  const answers = await Promise.all(ADDRESSES.map((host) => connects(host, port)))
+  return answers.includes(true)
+}
+
+function connects(host: string, port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect({ host, port, timeout: 1000 })
+    const end = (answer: boolean) => {
+      socket.destroy()
+      resolve(answer)
+    }
+    socket.on('connect', () => end(true))
+    socket.on('timeout', () => end(false))
+    socket.on('error', () => end(false))
+  })
+}

@@ -1,0 +1,177 @@
+/**
+ * Background processes, as clients of a sandbox container know them.
+ */
+import { z } from '@hono/zod-openapi'
+import type { Signal } from '../../../index'
+import type { ServerContext } from '../context'
+import type { Define } from '../route'
+import { envSchema, processParams, queryNumber, statusSchema, timestamp } from '../schemas'
+import { events } from '../sse'
+import {
+  exitCodeOf,
+  givenVariables,
+  now,
+  processSchema,
+  requireProcess,
+  showProcess,
+  startedSchema,
+} from './values'
+
+const startBody = z.object({
+  command: z.string(),
+  sessionId: z.string().optional(),
+  processId: z.string().optional(),
+  timeoutMs: z.number().optional(),
+  env: envSchema.optional(),
+  cwd: z.string().optional(),
+  encoding: z.string().optional(),
+  autoCleanup: z.boolean().optional(),
+})
+
+const countSchema = z.object({ success: z.literal(true), cleanedCount: z.number(), timestamp })
+
+/** Those with a name of their own come first: an id could be that name. */
+export function addProcesses(define: Define, { sandbox, metrics }: ServerContext): void {
+  define({
+    method: 'post',
+    path: '/api/process/start',
+    tag: 'container',
+    summary: 'Starts a process in the background.',
+    body: startBody,
+    reply: startedSchema,
+    errors: ['INVALID_COMMAND', 'SESSION_NOT_FOUND', 'PROCESS_ALREADY_EXISTS', 'COMMAND_EXECUTION_ERROR'],
+    async handle({ body: { command, sessionId, processId, timeoutMs, env, cwd, autoCleanup } }) {
+      const process = await sandbox.startProcess(command, {
+        ...{ sessionId, processId, cwd, autoCleanup, timeout: timeoutMs },
+        env: givenVariables(env),
+      })
+      metrics.process(process)
+      return {
+        success: true,
+        processId: process.id,
+        pid: process.pid,
+        command: process.command,
+        timestamp: now(),
+      }
+    },
+  })
+  define({
+    method: 'get',
+    path: '/api/process/list',
+    tag: 'container',
+    summary: 'The processes that are known.',
+    query: z.object({ status: statusSchema.optional() }),
+    reply: z.object({ success: z.literal(true), processes: z.array(processSchema), timestamp }),
+    async handle({ query: { status } }) {
+      const processes = await sandbox.listProcesses({ status })
+      return { success: true, processes: processes.map(showProcess), timestamp: now() }
+    },
+  })
+  define({
+    method: 'delete',
+    path: '/api/process/kill-all',
+    tag: 'container',
+    summary: 'Kills all processes.',
+    reply: countSchema,
+    async handle() {
+      return { success: true, cleanedCount: await sandbox.killAllProcesses(), timestamp: now() }
+    },
+  })
+  define({
+    method: 'post',
+    path: '/api/process/cleanup',
+    tag: 'container',
+    summary: 'Forgets processes that have ended.',
+    reply: countSchema,
+    async handle() {
+      return { success: true, cleanedCount: await sandbox.cleanupCompletedProcesses(), timestamp: now() }
+    },
+  })
+  define({
+    method: 'get',
+    path: '/api/process/{processId}',
+    tag: 'container',
+    summary: 'One process.',
+    params: processParams,
+    reply: z.object({ success: z.literal(true), process: processSchema, timestamp }),
+    errors: ['PROCESS_NOT_FOUND'],
+    async handle({ params }) {
+      const process = await requireProcess(sandbox, params.processId)
+      return { success: true, process: showProcess(process), timestamp: now() }
+    },
+  })
+  define({
+    method: 'delete',
+    path: '/api/process/{processId}',
+    tag: 'container',
+    summary: 'Kills a process; one that has ended already counts as killed.',
+    params: processParams,
+    query: z.object({ signal: z.string().optional() }),
+    reply: z.object({ success: z.literal(true), processId: z.string(), timestamp }),
+    errors: ['PROCESS_NOT_FOUND'],
+    async handle({ params: { processId }, query: { signal } }) {
+      await sandbox.killProcess(processId, signalOf(signal))
+      return { success: true, processId, timestamp: now() }
+    },
+  })
+  define({
+    method: 'get',
+    path: '/api/process/{processId}/logs',
+    tag: 'container',
+    summary: 'What a process has printed until now.',
+    params: processParams,
+    reply: z.object({
+      success: z.literal(true),
+      processId: z.string(),
+      stdout: z.string(),
+      stderr: z.string(),
+      timestamp,
+    }),
+    errors: ['PROCESS_NOT_FOUND'],
+    async handle({ params: { processId } }) {
+      const { stdout, stderr } = await sandbox.getProcessLogs(processId)
+      return { success: true, processId, stdout, stderr, timestamp: now() }
+    },
+  })
+  define({
+    method: 'get',
+    path: '/api/process/{processId}/stream',
+    tag: 'container',
+    summary: 'What a process has printed and prints, as events: process_info, stdout, stderr, exit.',
+    params: processParams,
+    query: z.object({ cursor: queryNumber.optional() }),
+    reply: 'events',
+    errors: ['PROCESS_NOT_FOUND'],
+    async handle({ params: { processId }, query: { cursor = 0 }, lastEventId, signal }) {
+      const process = await requireProcess(sandbox, processId)
+      const since = lastEventId === undefined ? cursor : queryNumber.parse(lastEventId)
+      let place = since
+      const info = { type: 'process_info', ...showProcess(process), processId, timestamp: now() }
+      return events(
+        process.output({ since, signal }),
+        (event) => {
+          if (event.type === 'exit')
+            return [
+              {
+                id: place,
+                data: { type: 'exit', processId, exitCode: exitCodeOf(event), timestamp: event.timestamp },
+              },
+            ]
+          place = event.cursor
+          return [
+            {
+              id: place,
+              data: { type: event.type, data: event.data, processId, timestamp: event.timestamp },
+            },
+          ]
+        },
+        [{ id: since, data: info }],
+      )
+    },
+  })
+}
+
+/** A number can only come as text here. */
+function signalOf(text: string | undefined): Signal | undefined {
+  return text !== undefined && /^\d+$/.test(text) ? Number(text) : (text as Signal | undefined)
+}

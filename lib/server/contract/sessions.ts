@@ -1,0 +1,91 @@
+/**
+ * Sessions and their variables, as clients of a sandbox container know them.
+ */
+import os from 'node:os'
+import { z } from '@hono/zod-openapi'
+import type { Session, SessionOptions } from '../../../index'
+import { SandboxError } from '../../errors'
+import type { ServerContext } from '../context'
+import type { Define } from '../route'
+import { doneSchema, envOf, envSchema, timestamp } from '../schemas'
+import { now } from './values'
+
+const createBody = z.object({
+  id: z.string().optional(),
+  env: envSchema.optional(),
+  cwd: z.string().optional(),
+  commandTimeoutMs: z.number().min(0).max(2_147_483_647).optional(),
+})
+
+const envBody = z.object({ envVars: envSchema, sessionId: z.string().optional() })
+
+export function addSessions(define: Define, { sandbox, sessionTimeouts }: ServerContext): void {
+  define({
+    method: 'post',
+    path: '/api/session/create',
+    tag: 'container',
+    summary: 'Creates a session.',
+    body: createBody,
+    reply: z.object({ success: z.literal(true), data: z.object({ id: z.string() }), timestamp }),
+    errors: ['SESSION_ALREADY_EXISTS'],
+    async handle({ body: { id, env, cwd, commandTimeoutMs } }) {
+      const create = (options: SessionOptions) => sandbox.createSession(options)
+      const session = await createAnywhere(create, { id, env: envOf(env), cwd })
+      if (commandTimeoutMs === undefined) sessionTimeouts.delete(session.id)
+      else sessionTimeouts.set(session.id, commandTimeoutMs)
+      return { success: true, data: { id: session.id }, timestamp: now() }
+    },
+  })
+  define({
+    method: 'get',
+    path: '/api/session/list',
+    tag: 'container',
+    summary: 'The ids of all sessions.',
+    reply: z.object({ success: z.literal(true), data: z.array(z.string()), timestamp }),
+    async handle() {
+      const sessions = await sandbox.listSessions()
+      return { success: true, data: sessions.map(({ id }) => id), timestamp: now() }
+    },
+  })
+  define({
+    method: 'post',
+    path: '/api/session/delete',
+    tag: 'container',
+    summary: 'Kills everything in a session and forgets it.',
+    body: z.object({ sessionId: z.string() }),
+    reply: z.object({ success: z.literal(true), sessionId: z.string(), timestamp }),
+    errors: ['SESSION_NOT_FOUND'],
+    async handle({ body: { sessionId } }) {
+      await sandbox.deleteSession(sessionId)
+      sessionTimeouts.delete(sessionId)
+      return { success: true, sessionId, timestamp: now() }
+    },
+  })
+  define({
+    method: 'post',
+    path: '/api/env/set',
+    tag: 'container',
+    summary: 'Sets variables of a session, or unsets those that are null.',
+    body: envBody,
+    reply: doneSchema,
+    errors: ['SESSION_NOT_FOUND'],
+    async handle({ body: { envVars, sessionId } }) {
+      await sandbox.setEnvVars(envOf(envVars) ?? {}, { sessionId })
+      return { success: true, timestamp: now() }
+    },
+  })
+}
+
+/** A directory that is missing is no reason not to have a session: it then begins at home. */
+async function createAnywhere(
+  create: (options: SessionOptions) => Promise<Session>,
+  options: SessionOptions,
+): Promise<Session> {
+  try {
+    return await create(options)
+  } catch (error) {
+    const isLost = error instanceof SandboxError && error.code === 'CWD_NOT_FOUND'
+    if (!isLost || options.cwd === undefined) throw error
+    return create({ ...options, cwd: os.homedir() })
+  }
+}

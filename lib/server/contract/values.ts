@@ -1,0 +1,65 @@
+/**
+ * What the container's clients are given in the same way in several places.
+ */
+import { z } from '@hono/zod-openapi'
+import type { ProcessInfo, Sandbox } from '../../../index'
+import { engineError } from '../../errors'
+import { signalNumber } from '../../signals'
+import { statusSchema, timestamp } from '../schemas'
+
+export const processSchema = z
+  .object({
+    id: z.string(),
+    pid: z.number(),
+    command: z.string(),
+    status: statusSchema,
+    startTime: z.string(),
+    endTime: z.string().optional(),
+    exitCode: z.number().optional(),
+  })
+  .openapi('ContainerProcess')
+
+/** What is said when a process was started. */
+export const startedSchema = z.object({
+  success: z.literal(true),
+  processId: z.string(),
+  pid: z.number(),
+  command: z.string(),
+  timestamp,
+})
+
+export function now(): string {
+  return new Date().toISOString()
+}
+
+/** As shells tell it, where there is only a number: 128 and the signal; 1 when it is not known. Never null. */
+export function exitCodeOf({ exitCode, signal }: { exitCode: number | null; signal: string | null }): number {
+  if (exitCode !== null) return exitCode
+  const number = signal === null ? undefined : signalNumber(signal)
+  return number === undefined ? 1 : 128 + number
+}
+
+export function showProcess(process: ProcessInfo): z.output<typeof processSchema> {
+  const { id, pid, command, status, startTime, endTime } = process
+  return {
+    id,
+    pid,
+    command,
+    status,
+    startTime: startTime.toISOString(),
+    ...(endTime && { endTime: endTime.toISOString(), exitCode: exitCodeOf(process) }),
+  }
+}
+
+/** Rejects with PROCESS_NOT_FOUND. */
+export async function requireProcess(sandbox: Sandbox, id: string) {
+  const process = await sandbox.getProcess(id)
+  if (process === null) throw engineError('PROCESS_NOT_FOUND', `there is no process '${id}'`)
+  return process
+}
+
+/** Variables for one command: null and undefined are skipped. */
+export function givenVariables(env: Record<string, string | null> | undefined): Record<string, string> {
+  const given = Object.entries(env ?? {}).filter(([, value]) => value !== null)
+  return Object.fromEntries(given) as Record<string, string>
+}

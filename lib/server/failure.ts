@@ -1,0 +1,181 @@
+/**
+ * From an error to the envelope that a client gets: `{ code, message, context, httpStatus, timestamp }`.
+ *
+ * There are two tables. Clients of a sandbox container know the codes of that container and no others; those of `/v1`
+ * get nacre's own codes, and in `context` what else an error carries, so that they can throw the same one.
+ */
+import { HTTPException } from 'hono/http-exception'
+import type { OptionErrorCode, SandboxErrorCode } from '../../index'
+import { AbortError, meaningOf, OptionError, SandboxError } from '../errors'
+import { encodeResult } from './wire'
+
+/** Codes of the server itself, with their statuses. */
+const REFUSALS = {
+  VALIDATION_FAILED: 400,
+  UNAUTHORIZED: 401,
+  FORBIDDEN: 403,
+  NOT_FOUND: 404,
+  RUN_NOT_FOUND: 404,
+  PAYLOAD_TOO_LARGE: 413,
+  INTERNAL_ERROR: 500,
+  OVERLOADED: 503,
+  SHUTTING_DOWN: 503,
+} as const
+
+export type RefusalCode = keyof typeof REFUSALS
+
+/** Statuses of errors of the sandbox. CONNECTION_FAILED and REQUEST_REFUSED are clients' own: a sandbox has none. */
+const SANDBOX_STATUSES: Record<SandboxErrorCode | OptionErrorCode | 'ABORT_ERR', number> = {
+  ABORT_ERR: 503,
+  COMMAND_FAILED: 422,
+  COMMAND_TIMEOUT: 408,
+  CONNECTION_FAILED: 502,
+  CWD_NOT_FOUND: 400,
+  ENGINE_ERROR: 500,
+  INPUT_CLOSED: 409,
+  INVALID_COMMAND: 400,
+  INVALID_ENV_NAME: 400,
+  INVALID_ID: 400,
+  INVALID_OPTION: 400,
+  JOB_ALREADY_EXISTS: 409,
+  JOB_NOT_FOUND: 404,
+  JOB_RUNNING: 409,
+  LIMIT_UNSUPPORTED: 501,
+  PROCESS_ALREADY_EXISTS: 409,
+  PROCESS_EXITED_BEFORE_READY: 500,
+  PROCESS_NOT_FOUND: 404,
+  PROCESS_READY_TIMEOUT: 408,
+  REQUEST_REFUSED: 502,
+  SANDBOX_DESTROYED: 503,
+  SESSION_ALREADY_EXISTS: 409,
+  SESSION_DESTROYED: 410,
+  SESSION_NOT_FOUND: 404,
+  SESSION_TERMINATED: 410,
+  SPAWN_FAILED: 500,
+  STATE_DIR_UNAVAILABLE: 500,
+  STREAM_LOCKED: 400,
+}
+
+/** Every code with its status, as the container's clients know it. */
+export const STATUSES: Record<string, number> = { ...SANDBOX_STATUSES, ...REFUSALS }
+
+/** What the container's clients are told instead of a code that they do not know. */
+const CONTAINER_CODES: Record<string, { code: string; status: number }> = {
+  ABORT_ERR: { code: 'COMMAND_EXECUTION_ERROR', status: 500 },
+  COMMAND_FAILED: { code: 'COMMAND_EXECUTION_ERROR', status: 500 },
+  CWD_NOT_FOUND: { code: 'VALIDATION_FAILED', status: 400 },
+  ENGINE_ERROR: { code: 'INTERNAL_ERROR', status: 500 },
+  INVALID_ENV_NAME: { code: 'VALIDATION_FAILED', status: 400 },
+  INVALID_ID: { code: 'VALIDATION_FAILED', status: 400 },
+  INVALID_OPTION: { code: 'VALIDATION_FAILED', status: 400 },
+  LIMIT_UNSUPPORTED: { code: 'COMMAND_EXECUTION_ERROR', status: 500 },
+  SANDBOX_DESTROYED: { code: 'INTERNAL_ERROR', status: 500 },
+  SPAWN_FAILED: { code: 'COMMAND_EXECUTION_ERROR', status: 500 },
+  STATE_DIR_UNAVAILABLE: { code: 'INTERNAL_ERROR', status: 500 },
+}
+
+/** Their messages can name files of this machine that are nobody else's concern; the logger has them. */
+const PRIVATE = new Set(['ENGINE_ERROR', 'STATE_DIR_UNAVAILABLE', 'SPAWN_FAILED'])
+
+/** The server does not do what a request wants. */
+export class Refusal extends Error {
+  readonly code: RefusalCode
+  readonly context: object
+
+  constructor(code: RefusalCode, message: string, context: object = {}) {
+    super(message)
+    this.code = code
+    this.context = context
+  }
+}
+
+export interface Envelope {
+  code: string
+  message: string
+  context: Record<string, unknown>
+  httpStatus: number
+  timestamp: string
+}
+
+/** Which clients ask, which their path says. */
+export type Dialect = 'container' | 'v1'
+
+export function dialectOf(path: string): Dialect {
+  return path.startsWith('/v1/') ? 'v1' : 'container'
+}
+
+/** The envelope. `subject` says what the request was about: ids of sessions, processes, jobs. */
+export function envelope(error: unknown, dialect: Dialect, subject: object = {}): Envelope {
+  const { code, message, status, context } = describe(error, dialect)
+  return {
+    code,
+    message,
+    context: { ...subject, ...context },
+    httpStatus: status,
+    timestamp: new Date().toISOString(),
+  }
+}
+
+/** Whether somebody here ought to look at it: the client is told little. */
+export function isOurFault(error: unknown): boolean {
+  if (error instanceof Refusal || error instanceof OptionError || error instanceof AbortError) return false
+  return !(error instanceof SandboxError) || PRIVATE.has(error.code)
+}
+
+interface Description {
+  code: string
+  message: string
+  status: number
+  context: object
+}
+
+function describe(error: unknown, dialect: Dialect): Description {
+  if (error instanceof Refusal)
+    return { code: error.code, message: error.message, status: REFUSALS[error.code], context: error.context }
+  if (error instanceof OptionError || error instanceof SandboxError || error instanceof AbortError)
+    return dialect === 'v1' ? own(error) : container(error)
+  // Hono's own: a body that is not JSON, or not said to be.
+  if (error instanceof HTTPException && error.status < 500)
+    return { code: 'VALIDATION_FAILED', message: error.message, status: 400, context: {} }
+  return { code: 'INTERNAL_ERROR', message: 'an internal error', status: 500, context: {} }
+}
+
+type SandboxFailure = OptionError | SandboxError | AbortError
+
+/**
+ * 408 becomes 504: browsers send a request again that was answered with 408 on a connection that had been used before,
+ * and a command must not run twice.
+ */
+function own(error: SandboxFailure): Description {
+  const { code } = error
+  const status = SANDBOX_STATUSES[code] === 408 ? 504 : SANDBOX_STATUSES[code]
+  const kind = error instanceof OptionError ? 'OptionError' : error.name
+  const result = error instanceof OptionError ? undefined : error.result
+  const logTail = error instanceof SandboxError ? error.logTail : undefined
+  return {
+    code,
+    message: publicMessage(error),
+    status,
+    context: {
+      kind,
+      ...(result && { result: encodeResult(result) }),
+      ...(logTail !== undefined && { logTail }),
+    },
+  }
+}
+
+function container(error: SandboxFailure): Description {
+  const known = { code: error.code, status: SANDBOX_STATUSES[error.code] }
+  const { code, status } = CONTAINER_CODES[error.code] ?? known
+  const exitCode = error instanceof SandboxError ? error.result?.exitCode : undefined
+  return {
+    code,
+    message: publicMessage(error),
+    status,
+    context: error.code === 'SESSION_TERMINATED' ? { exitCode: exitCode ?? null } : {},
+  }
+}
+
+function publicMessage(error: SandboxFailure): string {
+  return error instanceof SandboxError && PRIVATE.has(error.code) ? meaningOf(error.code) : error.message
+}

@@ -1,0 +1,69 @@
+/**
+ * Who may call: whoever has the token, and without one, programs of this machine. Never a page in a browser that nobody
+ * has allowed, though it can reach this machine.
+ *
+ * Three checks, since each alone can be got around. An `Origin` that is not allowed is a page of somebody else. A `Host`
+ * that is not this machine's name is a page whose name was made to point here (DNS rebinding): it is sent without an
+ * Origin for GET. And the address of the peer is what neither can choose.
+ */
+import { createHash, timingSafeEqual } from 'node:crypto'
+import { Refusal } from './failure'
+import type { ServerPlan } from './options'
+
+const LOOPBACK_HOST = /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d{1,5})?$/i
+const LOOPBACK_ADDRESS = /^(::ffff:)?127(\.\d{1,3}){3}$|^::1$/
+
+export class Guard {
+  readonly #digest: Buffer | undefined
+  readonly #origins: Set<string>
+
+  constructor({ token, allowedOrigins }: Pick<ServerPlan, 'token' | 'allowedOrigins'>) {
+    this.#digest = token === undefined ? undefined : digest(token)
+    this.#origins = new Set(allowedOrigins)
+  }
+
+  /** Throws a Refusal. `peer` is the address of the other side, undefined when there is no connection at all. */
+  check(headers: Headers, peer: string | undefined): void {
+    const origin = headers.get('origin')
+    if (origin !== null && !this.#origins.has(origin))
+      throw new Refusal('FORBIDDEN', 'pages of this origin may not call; see allowedOrigins')
+    if (this.#digest !== undefined) {
+      if (!this.#isToken(headers.get('authorization')))
+        throw new Refusal('UNAUTHORIZED', 'the header `Authorization: Bearer <token>` is missing or wrong')
+      return
+    }
+    const host = headers.get('host')
+    if (host !== null && !LOOPBACK_HOST.test(host))
+      throw new Refusal('FORBIDDEN', 'without a token this server answers to localhost only')
+    if (peer !== undefined && !LOOPBACK_ADDRESS.test(peer))
+      throw new Refusal('FORBIDDEN', 'without a token this server answers to this machine only')
+  }
+
+  /** Digests have one length, and comparing them takes the same time wherever they differ. */
+  #isToken(header: string | null): boolean {
+    const given = /^Bearer +(\S+)$/i.exec(header ?? '')?.[1] ?? ''
+    return this.#digest !== undefined && timingSafeEqual(digest(given), this.#digest)
+  }
+}
+
+function digest(text: string): Buffer {
+  return createHash('sha256').update(text).digest()
+}
+
+/** Whether a server on this host is reached from this machine alone. */
+export function isLoopback(host: string): boolean {
+  return host === 'localhost' || LOOPBACK_ADDRESS.test(host)
+}
+
+/** The address of the peer, by what the runtime gives with a request: Bun its server, Node the socket. */
+export function peerOf(request: Request, env: unknown): string | undefined {
+  const given = env as
+    | {
+        incoming?: { socket?: { remoteAddress?: string } }
+        requestIP?: (request: Request) => { address: string } | null
+      }
+    | undefined
+  if (typeof given?.requestIP === 'function') return given.requestIP(request)?.address ?? 'unknown'
+  if (given?.incoming !== undefined) return given.incoming.socket?.remoteAddress ?? 'unknown'
+  return undefined
+}

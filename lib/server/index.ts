@@ -1,0 +1,3 @@
+/** What `nacre/server` exports. The public types are in `server.d.ts` at the top, written by hand. */
+export { serve } from './serve'
+export { createServer } from './server'

@@ -1,0 +1,56 @@
+/**
+ * Input that arrives in requests, as the iterable that a command takes its input from.
+ *
+ * A request is answered when its piece was taken, so the client sends the next one no earlier, and nothing piles up.
+ */
+
+interface Piece {
+  data: Uint8Array | string
+  taken: () => void
+}
+
+export class InputQueue implements AsyncIterableIterator<Uint8Array | string, undefined> {
+  #pieces: Piece[] = []
+  #ended = false
+  #wake = () => {};
+
+  [Symbol.asyncIterator](): this {
+    return this
+  }
+
+  /** Resolves when the command took it, or wants nothing more. */
+  push(data: Uint8Array | string): Promise<void> {
+    if (this.#ended || data.length === 0) return Promise.resolve()
+    return new Promise((taken) => {
+      this.#pieces.push({ data, taken })
+      this.#wake()
+    })
+  }
+
+  /** After what has been pushed, there is no more. */
+  end(): void {
+    this.#ended = true
+    this.#wake()
+  }
+
+  async next(): Promise<IteratorResult<Uint8Array | string, undefined>> {
+    for (;;) {
+      const piece = this.#pieces.shift()
+      if (piece !== undefined) {
+        piece.taken()
+        return { done: false, value: piece.data }
+      }
+      if (this.#ended) return { done: true, value: undefined }
+      await new Promise<void>((wake) => {
+        this.#wake = wake
+      })
+    }
+  }
+
+  /** The command has ended. */
+  async return(): Promise<IteratorResult<Uint8Array | string, undefined>> {
+    this.end()
+    for (const { taken } of this.#pieces.splice(0)) taken()
+    return { done: true, value: undefined }
+  }
+}

@@ -1,0 +1,22 @@
+/**
+ * What ends a request before its time: its client goes away, or the server ends.
+ */
+import { onAbort } from '../abort'
+
+/**
+ * A signal that is aborted with the first of those given; `release` lets go of them. AbortSignal.any would hold on to a
+ * signal as long as the server's own lives, for each request.
+ */
+export function firstOf(signals: AbortSignal[]): { signal: AbortSignal; release: () => void } {
+  const controller = new AbortController()
+  const releases = signals.map((signal) => {
+    if (signal.aborted) controller.abort(signal.reason)
+    return onAbort(signal, () => controller.abort(signal.reason))
+  })
+  return {
+    signal: controller.signal,
+    release() {
+      for (const release of releases) release()
+    },
+  }
+}

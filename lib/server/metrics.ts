@@ -1,0 +1,140 @@
+/**
+ * What the server counts, in the text format of Prometheus.
+ */
+import type { Encoding, ExecResult, Process, Sandbox } from '../../index'
+import { AbortError, SandboxError } from '../errors'
+
+/** Upper bounds of the histogram of durations, in seconds. */
+const BUCKETS = [0.001, 0.005, 0.025, 0.1, 0.5, 1, 5, 30, 120, 600]
+
+/** How a command came out. */
+export type Outcome = 'success' | 'failure' | 'timeout' | 'canceled' | 'error'
+
+export class Metrics {
+  readonly #commands = new Map<Outcome, number>()
+  readonly #buckets = BUCKETS.map(() => 0)
+  readonly #ends = new Map<string, number>()
+  #durations = 0
+  #seconds = 0
+  #bytes = 0
+  #restarts = 0
+  #escalations = 0
+  #started = 0
+  #requests = 0
+  #refused = 0
+
+  request(): void {
+    this.#requests++
+  }
+
+  refusal(): void {
+    this.#refused++
+  }
+
+  /** A command has ended with a result, or an error that may have one. */
+  async command<T extends ExecResult<Encoding>>(run: Promise<T>): Promise<T> {
+    try {
+      const result = await run
+      this.#count(outcomeOf(result), result)
+      return result
+    } catch (error) {
+      const result = error instanceof SandboxError || error instanceof AbortError ? error.result : undefined
+      this.#count(outcomeOf(error), result)
+      throw error
+    }
+  }
+
+  /** A process was started; its end is counted when it comes. */
+  process(process: Process): void {
+    this.#started++
+    process
+      .wait()
+      .then(({ reason, signal }) => {
+        add(this.#ends, reason ?? 'lost')
+        if (signal === 'SIGKILL' && (reason === 'killed' || reason === 'timeout')) this.#escalations++
+      })
+      .catch(() => add(this.#ends, 'lost'))
+  }
+
+  #count(outcome: Outcome, result: ExecResult<Encoding> | undefined): void {
+    add(this.#commands, outcome)
+    if (result === undefined) return
+    const seconds = result.duration / 1000
+    this.#durations++
+    this.#seconds += seconds
+    for (const [index, bound] of BUCKETS.entries())
+      if (seconds <= bound) this.#buckets[index] = (this.#buckets[index] ?? 0) + 1
+    this.#bytes += sizeOf(result)
+    if (result.sessionRestarted) this.#restarts++
+    if (result.signal === 'SIGKILL' && (result.timedOut || result.isCanceled)) this.#escalations++
+  }
+
+  /** `active`: requests at the moment. */
+  async render(sandbox: Sandbox, active: number): Promise<string> {
+    const [processes, sessions] = await Promise.all([sandbox.listProcesses(), sandbox.listSessions()])
+    const running = processes.filter(({ status }) => status === 'running' || status === 'starting').length
+    const histogram = BUCKETS.map(
+      (bound, index) => `nacre_command_duration_seconds_bucket{le="${bound}"} ${this.#buckets[index]}`,
+    )
+    return `${[
+      ...family('nacre_commands_total', 'counter', 'Foreground commands that have ended.'),
+      ...labelled('nacre_commands_total', 'outcome', this.#commands),
+      ...family('nacre_command_duration_seconds', 'histogram', 'How long foreground commands ran.'),
+      ...histogram,
+      `nacre_command_duration_seconds_bucket{le="+Inf"} ${this.#durations}`,
+      `nacre_command_duration_seconds_sum ${this.#seconds}`,
+      `nacre_command_duration_seconds_count ${this.#durations}`,
+      ...single('nacre_processes', 'gauge', 'Background processes that run.', running),
+      ...single('nacre_processes_started_total', 'counter', 'Background processes started.', this.#started),
+      ...family('nacre_processes_ended_total', 'counter', 'Background processes that have ended.'),
+      ...labelled('nacre_processes_ended_total', 'reason', this.#ends),
+      ...single('nacre_sessions', 'gauge', 'Sessions.', sessions.length),
+      ...single(
+        'nacre_output_bytes_total',
+        'counter',
+        'Output of foreground commands; text by characters.',
+        this.#bytes,
+      ),
+      ...single('nacre_session_restarts_total', 'counter', 'Shells that were brought back.', this.#restarts),
+      ...single('nacre_kill_escalations_total', 'counter', 'Ends by SIGKILL on request.', this.#escalations),
+      ...single('nacre_http_requests_total', 'counter', 'Requests.', this.#requests),
+      ...single(
+        'nacre_http_requests_refused_total',
+        'counter',
+        'Requests answered with an error.',
+        this.#refused,
+      ),
+      ...single('nacre_http_requests_active', 'gauge', 'Requests at the moment.', active),
+    ].join('\n')}\n`
+  }
+}
+
+function outcomeOf(end: unknown): Outcome {
+  if (end instanceof SandboxError)
+    return end.code === 'COMMAND_TIMEOUT' ? 'timeout' : end.result ? 'failure' : 'error'
+  if (end instanceof Error) return end instanceof AbortError ? 'canceled' : 'error'
+  const { success, isCanceled } = end as ExecResult<Encoding>
+  if (isCanceled) return 'canceled'
+  return success ? 'success' : 'failure'
+}
+
+/** Text counts by characters: to count its bytes would take longer than to count is worth. */
+function sizeOf({ stdout, stderr, truncated }: ExecResult<Encoding>): number {
+  return stdout.length + stderr.length + (truncated === null ? 0 : truncated.stdout + truncated.stderr)
+}
+
+function add<K>(counts: Map<K, number>, key: K): void {
+  counts.set(key, (counts.get(key) ?? 0) + 1)
+}
+
+function family(name: string, type: string, help: string): string[] {
+  return [`# HELP ${name} ${help}`, `# TYPE ${name} ${type}`]
+}
+
+function single(name: string, type: string, help: string, value: number): string[] {
+  return [...family(name, type, help), `${name} ${value}`]
+}
+
+function labelled(name: string, label: string, counts: Map<string, number>): string[] {
+  return Array.from(counts, ([value, count]) => `${name}{${label}="${value}"} ${count}`)
+}

@@ -1,0 +1,47 @@
+/**
+ * The commands that run for clients of `/v1/exec/stream`, by an id that only the client of each knows: for input, kill
+ * and abort, which come over other connections.
+ *
+ * The id is made here and is the first event of the stream. So there is no request about a run that the server has not
+ * begun, and no order of arrival to think about.
+ */
+import { randomUUID } from 'node:crypto'
+import type { Encoding, ExecStream } from '../../index'
+import { Refusal } from './failure'
+import { InputQueue } from './input-queue'
+
+/** What can be done with a run. */
+export interface RemoteRun {
+  stream: ExecStream<Encoding>
+  /** Where its input comes from; undefined when it was given with the command. */
+  input: InputQueue | undefined
+  abort: AbortController
+}
+
+export class Runs {
+  readonly #runs = new Map<string, RemoteRun>()
+
+  /** Makes a run known until it has ended. `start` gets what it is to be started with. */
+  add(
+    hasInput: boolean,
+    start: (input: InputQueue | undefined, signal: AbortSignal) => ExecStream<Encoding>,
+  ): { id: string; run: RemoteRun } {
+    const id = randomUUID()
+    const abort = new AbortController()
+    const input = hasInput ? new InputQueue() : undefined
+    const run = { stream: start(input, abort.signal), input, abort }
+    this.#runs.set(id, run)
+    return { id, run }
+  }
+
+  /** Forgets a run that has ended. */
+  remove(id: string): void {
+    this.#runs.delete(id)
+  }
+
+  get(id: string): RemoteRun {
+    const run = this.#runs.get(id)
+    if (run === undefined) throw new Refusal('RUN_NOT_FOUND', 'there is no such run, or it has ended')
+    return run
+  }
+}

@@ -1,0 +1,65 @@
+/**
+ * The schemas that several routes share. They say what kind of thing a value is; its bounds are checked where nacre checks
+ * them for every caller, so that the messages are the same.
+ */
+import { z } from '@hono/zod-openapi'
+
+export const envelopeSchema = z
+  .object({
+    code: z.string(),
+    message: z.string(),
+    context: z.record(z.string(), z.unknown()),
+    httpStatus: z.number().int(),
+    timestamp: z.string(),
+  })
+  .openapi('Error')
+
+export const timestamp = z.string().openapi({ description: 'ISO 8601' })
+
+/** Where nothing is to be told but that it was done. */
+export const doneSchema = z.object({ success: z.literal(true), timestamp })
+
+export const encodingSchema = z.enum(['utf8', 'buffer'])
+
+/** Text, or bytes. */
+export const dataSchema = z.union([z.string(), z.strictObject({ base64: z.base64() })]).openapi('Data')
+
+export const commandSchema = z.union([z.string(), z.array(z.string())]).openapi('Command')
+
+export const signalSchema = z.union([z.string(), z.number()]).openapi('Signal')
+
+/** null unsets. */
+export const envSchema = z.record(z.string(), z.string().nullable()).openapi('Env')
+
+export const limitsSchema = z.strictObject({
+  memory: z.number().optional(),
+  cpus: z.number().optional(),
+  pids: z.number().optional(),
+  openFiles: z.number().optional(),
+})
+
+const statuses = ['starting', 'running', 'completed', 'failed', 'killed', 'error'] as const
+
+export const statusSchema = z.enum(statuses).openapi('ProcessStatus')
+
+/** Options that are `undefined` in JavaScript are null in JSON, in environments. */
+export function envOf(
+  env: Record<string, string | null> | undefined,
+): Record<string, string | undefined> | undefined {
+  if (env === undefined) return undefined
+  return Object.fromEntries(Object.entries(env).map(([name, value]) => [name, value ?? undefined]))
+}
+
+/** A number in a query string. */
+export const queryNumber = z
+  .string()
+  .regex(/^\d{1,16}$/, 'must be a whole number')
+  .transform(Number)
+
+/** A flag in a query string. */
+export const queryFlag = z.enum(['true', 'false']).transform((text) => text === 'true')
+
+export const sessionParams = z.object({ sessionId: z.string() })
+export const processParams = z.object({ processId: z.string() })
+export const jobParams = z.object({ jobId: z.string() })
+export const runParams = z.object({ runId: z.string() })

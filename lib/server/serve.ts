@@ -1,0 +1,124 @@
+/**
+ * Listens for requests, on Node and on Bun, and ends in good order.
+ *
+ * Both listen by node:http: it is the listener that bounds the time in which a request has to arrive, so that a client
+ * which sends a byte now and then is turned away. Bun.serve has no such bound.
+ */
+import { readFileSync } from 'node:fs'
+import { createServer as createHttpServer, type Server as HttpServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { createAdaptorServer } from '@hono/node-server'
+import type { Sandbox } from '../../index'
+import type { ServeOptions, Server, Serving } from '../../server'
+import { OptionError } from '../errors'
+import { readArgument } from '../options/read'
+import { signalNumber } from '../signals'
+import { isLoopback } from './guard'
+import { planServe, type ServePlan, token } from './options'
+import { buildServer } from './server'
+
+/** How often time limits of connections are looked at, in ms. */
+const MOST_CHECK_INTERVAL_MS = 1000
+
+/** See server.d.ts. */
+export async function serve(sandbox: Sandbox, options?: ServeOptions): Promise<Serving> {
+  const plan = withToken(planServe(options))
+  if (plan.server.token === undefined && !isLoopback(plan.host)) {
+    throw new OptionError(
+      'INVALID_OPTION',
+      `host ${plan.host} can be reached from other machines: give token or tokenFile, or use 127.0.0.1`,
+    )
+  }
+  const server = buildServer(sandbox, plan.server)
+  const listener = await listen(server, plan)
+  const { address, port } = listener.address() as AddressInfo
+  let closed: Promise<void> | undefined
+  const close = () => {
+    closed ??= closeAll(server, listener, plan).finally(stopListening)
+    return closed
+  }
+  const stopListening = plan.handleSignals ? onSignals(sandbox, plan, close) : () => {}
+  const shown = address.includes(':') ? `[${address}]` : address
+  return { host: address, port, url: `http://${shown}:${port}`, close, [Symbol.asyncDispose]: close }
+}
+
+function withToken(plan: ServePlan): ServePlan {
+  if (plan.tokenFile === undefined) return plan
+  const content = readTokenFile(plan.tokenFile)
+  return {
+    ...plan,
+    server: { ...plan.server, token: readArgument(token, content, 'the content of tokenFile') },
+  }
+}
+
+function readTokenFile(file: string): string {
+  try {
+    return readFileSync(file, 'utf8').trim()
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException
+    throw new OptionError('INVALID_OPTION', `tokenFile ${file} cannot be read: ${code}`, { cause })
+  }
+}
+
+function listen(server: Server, plan: ServePlan): Promise<HttpServer> {
+  const { headersTimeout, requestTimeout, keepAliveTimeout, maxHeaderBytes } = plan
+  const listener = createAdaptorServer({
+    fetch: server.fetch,
+    createServer: createHttpServer,
+    overrideGlobalObjects: false,
+    serverOptions: {
+      maxHeaderSize: maxHeaderBytes,
+      headersTimeout,
+      requestTimeout: Math.max(requestTimeout, headersTimeout),
+      keepAliveTimeout,
+      connectionsCheckingInterval: Math.min(MOST_CHECK_INTERVAL_MS, headersTimeout),
+    },
+  }) as HttpServer
+  listener.maxConnections = plan.maxConnections
+  return new Promise((resolve, reject) => {
+    listener.once('error', reject)
+    listener.listen(plan.port, plan.host, () => {
+      listener.off('error', reject)
+      listener.on('error', (error) => plan.server.logger?.error(`the listener failed: ${error}`))
+      resolve(listener)
+    })
+  })
+}
+
+/** Takes no more, ends what runs, and in the end closes what is left. Resolves when nobody is connected any more. */
+async function closeAll(server: Server, listener: HttpServer, { shutdownTimeout }: ServePlan): Promise<void> {
+  const gone = new Promise<void>((resolve) => {
+    listener.close(() => resolve())
+  })
+  listener.closeIdleConnections()
+  await within(shutdownTimeout, server.close())
+  listener.closeAllConnections()
+  await within(1000, gone)
+}
+
+/** SIGTERM and SIGINT close the server and the sandbox, and end this process as the signal would have. */
+function onSignals(sandbox: Sandbox, plan: ServePlan, close: () => Promise<void>): () => void {
+  const handlers = (['SIGTERM', 'SIGINT'] as const).map((name) => {
+    const handler = async () => {
+      plan.server.logger?.info(`${name}: the server ends`)
+      await close()
+      await within(plan.shutdownTimeout, sandbox.destroy())
+      process.exit(128 + (signalNumber(name) ?? 0))
+    }
+    process.once(name, handler)
+    return () => process.off(name, handler)
+  })
+  return () => {
+    for (const remove of handlers) remove()
+  }
+}
+
+/** Resolves when the promise does, however, or when the time is over. */
+async function within(milliseconds: number, promise: Promise<unknown>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, milliseconds)
+  })
+  await Promise.race([promise.catch(() => {}), late])
+  clearTimeout(timer)
+}

@@ -1,0 +1,115 @@
+/**
+ * The server as a function from requests to responses, for whatever listens: `serve`, Bun.serve, or a test.
+ */
+import { setMaxListeners } from 'node:events'
+import { OpenAPIHono } from '@hono/zod-openapi'
+import type { Context, Next } from 'hono'
+import { cors } from 'hono/cors'
+import type { Sandbox } from '../../index'
+import type { Server as PublicServer, ServerOptions } from '../../server'
+import { boundBody } from './body-limit'
+import type { ServerContext } from './context'
+import { addExecute } from './contract/execute'
+import { addPortWatch } from './contract/port-watch'
+import { addProcesses } from './contract/processes'
+import { addSessions } from './contract/sessions'
+import { dialectOf, Refusal } from './failure'
+import { Guard, peerOf } from './guard'
+import { Metrics } from './metrics'
+import { planServer, type ServerPlan } from './options'
+import { Requests } from './requests'
+import { definer, errorResponse, leaveLater } from './route'
+import { Runs } from './runs'
+import { addSystem } from './system'
+import { addExec } from './v1/exec'
+import { addJobs } from './v1/jobs'
+import { addProcessIo } from './v1/process-io'
+import { addProcessWaits } from './v1/process-waits'
+import { addV1Processes } from './v1/processes'
+import { addV1Sessions } from './v1/sessions'
+
+const INFO = {
+  openapi: '3.0.0',
+  info: {
+    title: 'nacre',
+    version: '1',
+    description: 'Shell sessions, processes and durable jobs over HTTP. See docs/http.md of nacre.',
+  },
+}
+
+/** See server.d.ts. */
+export function createServer(sandbox: Sandbox, options?: ServerOptions): PublicServer {
+  return buildServer(sandbox, planServer(options))
+}
+
+export function buildServer(sandbox: Sandbox, plan: ServerPlan): PublicServer {
+  const closing = new AbortController()
+  // Every request listens to it.
+  setMaxListeners(0, closing.signal)
+  const server: ServerContext = {
+    sandbox,
+    metrics: new Metrics(),
+    runs: new Runs(),
+    requests: new Requests(plan.maxRequests),
+    logger: plan.logger,
+    closing: closing.signal,
+    heartbeat: plan.heartbeat,
+    sessionTimeouts: new Map(),
+  }
+  const app = new OpenAPIHono()
+  addMiddleware(app, server, plan)
+  const define = definer(app, server)
+  addSessions(define, server)
+  addExecute(define, server)
+  addProcesses(define, server)
+  addPortWatch(define, server)
+  addExec(define, server)
+  addV1Sessions(define, server)
+  addV1Processes(define, server)
+  addProcessIo(define, server)
+  addProcessWaits(define, server)
+  addJobs(define, server)
+  addSystem(define, server)
+  // Made once: that takes as long as hundreds of requests.
+  let made: ReturnType<typeof app.getOpenAPIDocument> | undefined
+  const document = () => {
+    made ??= app.getOpenAPIDocument(INFO)
+    return made
+  }
+  app.get('/openapi.json', (c) => c.json(document()))
+  app.onError((error, c) => errorResponse(server, error, dialectOf(c.req.path)))
+  app.notFound((c) => {
+    const refusal = new Refusal('NOT_FOUND', 'there is no such route')
+    return errorResponse(server, refusal, dialectOf(c.req.path))
+  })
+  return {
+    fetch: async (request, env) => app.fetch(request, env as object),
+    document,
+    async close() {
+      closing.abort(new Error('the server ends'))
+      await sandbox.killAllProcesses().catch(() => {})
+      await server.requests.idle()
+    },
+  }
+}
+
+/** What every request goes through before it gets to its route. */
+function addMiddleware(app: OpenAPIHono, server: ServerContext, plan: ServerPlan): void {
+  const guard = new Guard(plan)
+  app.use(async (c: Context, next: Next) => {
+    server.metrics.request()
+    const leave = server.requests.enter()
+    try {
+      await next()
+    } finally {
+      if (!leaveLater(c, leave)) leave()
+    }
+  })
+  if (plan.allowedOrigins.length > 0) app.use(cors({ origin: plan.allowedOrigins, maxAge: 600 }))
+  app.use(async (c: Context, next: Next) => {
+    if (server.closing.aborted) throw new Refusal('SHUTTING_DOWN', 'the server is shutting down')
+    if (c.req.path !== '/healthz') guard.check(c.req.raw.headers, peerOf(c.req.raw, c.env))
+    await boundBody(c.req, plan.maxBodyBytes)
+    await next()
+  })
+}

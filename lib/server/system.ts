@@ -1,0 +1,51 @@
+/**
+ * What is asked about the server itself.
+ */
+import { z } from '@hono/zod-openapi'
+import type { ServerContext } from './context'
+import type { Define } from './route'
+
+const capabilitiesSchema = z.object({
+  cgroup: z.enum(['v2', 'none']),
+  cgroupKill: z.boolean(),
+  controllers: z.array(z.string()),
+  pidfd: z.boolean(),
+  procFd: z.boolean(),
+  shell: z.string().nullable(),
+  shellVersion: z.string().nullable(),
+  notes: z.array(z.string()),
+})
+
+export function addSystem(define: Define, { sandbox, metrics, requests }: ServerContext): void {
+  define({
+    method: 'get',
+    path: '/healthz',
+    tag: 'server',
+    summary: 'Whether the server takes requests. Needs no token.',
+    reply: z.object({ status: z.literal('ok') }),
+    async handle() {
+      return { status: 'ok' }
+    },
+  })
+  define({
+    method: 'get',
+    path: '/metrics',
+    tag: 'server',
+    summary: 'What the server counts, for Prometheus.',
+    reply: 'text',
+    async handle() {
+      const text = await metrics.render(sandbox, requests.active)
+      return new Response(text, { headers: { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' } })
+    },
+  })
+  define({
+    method: 'get',
+    path: '/v1/capabilities',
+    tag: 'server',
+    summary: 'What the machine offers.',
+    reply: capabilitiesSchema,
+    async handle() {
+      return sandbox.capabilities()
+    },
+  })
+}

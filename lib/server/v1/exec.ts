@@ -1,0 +1,178 @@
+/**
+ * Commands with everything that nacre has: bytes, input, both kinds of kill, and the whole result.
+ */
+import { z } from '@hono/zod-openapi'
+import type { Encoding, ExecEvent, ExecOptions, Signal } from '../../../index'
+import type { ServerContext } from '../context'
+import { type Define, errorEvent } from '../route'
+import {
+  commandSchema,
+  dataSchema,
+  encodingSchema,
+  envOf,
+  envSchema,
+  runParams,
+  signalSchema,
+} from '../schemas'
+import { events, type ServerEvent } from '../sse'
+import { decodeData, encodeData, encodeResult } from '../wire'
+
+const execBody = z.strictObject({
+  command: commandSchema,
+  sessionId: z.string().optional(),
+  cwd: z.string().optional(),
+  env: envSchema.optional(),
+  timeout: z.number().optional(),
+  killSignal: signalSchema.optional(),
+  forceKillAfterDelay: z.number().optional(),
+  input: dataSchema.optional(),
+  encoding: encodingSchema.optional(),
+  stripFinalNewline: z.boolean().optional(),
+  maxBuffer: z.number().optional(),
+  check: z.boolean().optional(),
+})
+
+type ExecBody = z.output<typeof execBody>
+
+/** `openInput`: input is sent to the run while it goes on. */
+const streamBody = execBody.extend({ openInput: z.boolean().optional() })
+
+export const resultSchema = z
+  .object({
+    success: z.boolean(),
+    exitCode: z.number().nullable(),
+    signal: z.string().nullable(),
+    stdout: dataSchema,
+    stderr: dataSchema,
+    all: dataSchema.optional().openapi({ description: 'left out when one of the two streams is empty' }),
+    command: z.string(),
+    sessionId: z.string(),
+    cwd: z.string(),
+    duration: z.number(),
+    timestamp: z.string(),
+    timedOut: z.boolean(),
+    isCanceled: z.boolean(),
+    truncated: z.object({ stdout: z.number(), stderr: z.number() }).nullable(),
+    sessionRestarted: z.boolean(),
+  })
+  .openapi('Result')
+
+const errors = [
+  'CWD_NOT_FOUND',
+  'SESSION_NOT_FOUND',
+  'SESSION_TERMINATED',
+  'COMMAND_TIMEOUT',
+  'COMMAND_FAILED',
+  'ABORT_ERR',
+]
+
+export function addExec(define: Define, server: ServerContext): void {
+  const { sandbox, metrics, runs } = server
+  define({
+    method: 'post',
+    path: '/v1/exec',
+    tag: 'commands',
+    summary: 'Runs a command. It is killed when the client goes away.',
+    body: execBody,
+    reply: z.object({ result: resultSchema }),
+    errors,
+    patient: true,
+    async handle({ body, signal }) {
+      const { command, ...rest } = body
+      const result = await metrics.command(sandbox.exec(command, { ...optionsOf(rest), signal }))
+      return { result: encodeResult(result) }
+    },
+  })
+  define({
+    method: 'post',
+    path: '/v1/exec/stream',
+    tag: 'commands',
+    summary: 'The same as events: run, start, stdout, stderr, and at last complete or error.',
+    body: streamBody,
+    reply: 'events',
+    errors,
+    async handle({ body, signal }) {
+      const { command, openInput = false, ...rest } = body
+      const { id, run } = runs.add(openInput, (queue, aborted) => {
+        const input = queue === undefined ? {} : { input: queue }
+        return sandbox.execStream(command, { ...optionsOf(rest), ...input, signal: aborted })
+      })
+      signal.addEventListener('abort', () => run.abort.abort(signal.reason), { once: true })
+      metrics
+        .command(run.stream.result)
+        .catch(() => {})
+        .finally(() => runs.remove(id))
+      const first = { type: 'run', runId: id, timestamp: new Date().toISOString() }
+      return events(run.stream[Symbol.asyncIterator](), (event) => [encodeEvent(server, event)], [
+        { data: first },
+      ])
+    },
+  })
+  define({
+    method: 'post',
+    path: '/v1/runs/{runId}/input',
+    tag: 'commands',
+    summary: 'Gives a run input, and its end. The reply comes when the run took it.',
+    params: runParams,
+    body: z.strictObject({ data: dataSchema.optional(), end: z.boolean().optional() }),
+    reply: z.object({}),
+    errors: ['RUN_NOT_FOUND'],
+    patient: true,
+    async handle({ params, body: { data, end } }) {
+      const { input } = runs.get(params.runId)
+      if (data !== undefined) await input?.push(decodeData(data))
+      if (end) input?.end()
+      return {}
+    },
+  })
+  define({
+    method: 'post',
+    path: '/v1/runs/{runId}/kill',
+    tag: 'commands',
+    summary: 'Kills a run, which then ends with `complete`.',
+    params: runParams,
+    body: z.strictObject({ signal: signalSchema.optional() }),
+    reply: z.object({ killed: z.boolean() }),
+    errors: ['RUN_NOT_FOUND'],
+    patient: true,
+    async handle({ params, body: { signal } }) {
+      return { killed: await runs.get(params.runId).stream.kill(signal as Signal) }
+    },
+  })
+  define({
+    method: 'post',
+    path: '/v1/runs/{runId}/abort',
+    tag: 'commands',
+    summary: 'Kills a run, which then ends with `error`, ABORT_ERR.',
+    params: runParams,
+    reply: z.object({}),
+    errors: ['RUN_NOT_FOUND'],
+    async handle({ params }) {
+      runs.get(params.runId).abort.abort()
+      return {}
+    },
+  })
+}
+
+function optionsOf({ env, input, killSignal, ...rest }: Omit<ExecBody, 'command'>): ExecOptions<Encoding> {
+  return {
+    ...rest,
+    env: envOf(env),
+    killSignal: killSignal as Signal | undefined,
+    ...(input !== undefined && { input: decodeData(input) }),
+  }
+}
+
+function encodeEvent(server: ServerContext, event: ExecEvent<Encoding>): ServerEvent {
+  switch (event.type) {
+    case 'start':
+      return { data: event }
+    case 'stdout':
+    case 'stderr':
+      return { data: { ...event, data: encodeData(event.data) } }
+    case 'complete':
+      return { data: { ...event, result: encodeResult(event.result) } }
+    case 'error':
+      return { data: errorEvent(server, event.error, 'v1') }
+  }
+}

@@ -1,0 +1,195 @@
+/**
+ * Durable jobs. They outlive the server, and so do their cursors.
+ */
+import { z } from '@hono/zod-openapi'
+import { engineError } from '../../errors'
+import type { ServerContext } from '../context'
+import type { Define } from '../route'
+import {
+  commandSchema,
+  dataSchema,
+  encodingSchema,
+  envOf,
+  envSchema,
+  jobParams,
+  limitsSchema,
+  queryFlag,
+  queryNumber,
+} from '../schemas'
+import { events } from '../sse'
+import { decodeData, encodeJobRead } from '../wire'
+
+const statusSchema = z
+  .object({
+    state: z.enum(['running', 'exited', 'crashed']),
+    exitCode: z.number().nullable(),
+    signal: z.string().optional(),
+    reason: z.string().optional(),
+    alive: z.boolean(),
+    endedAt: z.string().optional(),
+    duration: z.number().optional(),
+    outputLost: z.literal(true).optional(),
+  })
+  .openapi('JobStatus')
+
+const handleSchema = z
+  .object({
+    jobId: z.string(),
+    dir: z.string(),
+    outputFile: z.string(),
+    exitFile: z.string(),
+    pgid: z.number(),
+    cgroup: z.string().nullable(),
+    processName: z.string().optional(),
+  })
+  .openapi('Job')
+
+const infoSchema = handleSchema.extend({
+  createdAt: z.string(),
+  command: z.string().optional(),
+  status: statusSchema,
+})
+
+const readSchema = z.object({
+  raw: dataSchema,
+  cursor: z.number(),
+  bytesFetched: z.number(),
+  status: statusSchema,
+})
+
+const startBody = z.strictObject({
+  command: commandSchema,
+  jobId: z.string().optional(),
+  cwd: z.string().optional(),
+  env: envSchema.optional(),
+  processName: z.string().optional(),
+  timeoutSeconds: z.number().optional(),
+  limits: limitsSchema.optional(),
+  stdin: dataSchema.optional(),
+})
+
+const readQuery = z.strictObject({
+  cursor: queryNumber.optional(),
+  maxBytes: queryNumber.optional(),
+  lines: queryFlag.optional(),
+  encoding: encodingSchema.optional(),
+})
+
+const tag = 'jobs'
+const params = jobParams
+const errors = ['JOB_NOT_FOUND', 'INVALID_ID']
+
+export function addJobs(define: Define, { sandbox: { jobs } }: ServerContext): void {
+  define({
+    method: 'post',
+    path: '/v1/jobs',
+    tag,
+    summary: 'Starts a job.',
+    body: startBody,
+    reply: handleSchema,
+    errors: ['JOB_ALREADY_EXISTS', 'CWD_NOT_FOUND', 'LIMIT_UNSUPPORTED', 'SPAWN_FAILED'],
+    async handle({ body: { env, stdin, ...rest } }) {
+      const input = stdin === undefined ? {} : { stdin: decodeData(stdin) }
+      return jobs.start({ ...rest, ...input, env: envOf(env) })
+    },
+  })
+  define({
+    method: 'get',
+    path: '/v1/jobs',
+    tag,
+    summary: 'All jobs in the order of their starts.',
+    reply: z.object({ jobs: z.array(infoSchema) }),
+    async handle() {
+      return { jobs: await jobs.list() }
+    },
+  })
+  define({
+    method: 'get',
+    path: '/v1/jobs/{jobId}',
+    summary: 'The handle of a job.',
+    ...{ tag, params, errors },
+    reply: handleSchema,
+    async handle({ params: { jobId } }) {
+      const handle = await jobs.attach(jobId)
+      if (handle === null) throw engineError('JOB_NOT_FOUND', `there is no job '${jobId}'`)
+      return handle
+    },
+  })
+  define({
+    method: 'get',
+    path: '/v1/jobs/{jobId}/status',
+    summary: 'How a job is.',
+    ...{ tag, params, errors },
+    reply: statusSchema,
+    async handle({ params: { jobId } }) {
+      return jobs.status(jobId)
+    },
+  })
+  define({
+    method: 'get',
+    path: '/v1/jobs/{jobId}/output',
+    summary: 'What is there of the output from a cursor on.',
+    ...{ tag, params, errors },
+    query: readQuery,
+    reply: readSchema,
+    async handle({ params: { jobId }, query: { cursor, ...rest } }) {
+      return encodeJobRead(await jobs.read(jobId, cursor, rest))
+    },
+  })
+  define({
+    method: 'get',
+    path: '/v1/jobs/{jobId}/follow',
+    summary:
+      'The output from a cursor on and what comes, as events: output, and at last end. Their ids are cursors.',
+    ...{ tag, params, errors },
+    query: readQuery,
+    reply: 'events',
+    async handle({ params: { jobId }, query: { cursor, ...rest }, lastEventId, signal }) {
+      await jobs.status(jobId)
+      const since = lastEventId === undefined ? cursor : queryNumber.parse(lastEventId)
+      const pieces = jobs.follow(jobId, since, { ...rest, signal })
+      return events(
+        pieces,
+        (read) => [{ id: read.cursor, data: { type: 'output', ...encodeJobRead(read) } }],
+        [],
+        () => [{ data: { type: 'end' } }],
+      )
+    },
+  })
+  define({
+    method: 'post',
+    path: '/v1/jobs/{jobId}/wait',
+    summary: 'Waits until a job has ended.',
+    ...{ tag, params, errors },
+    reply: statusSchema,
+    patient: true,
+    async handle({ params: { jobId }, signal }) {
+      return jobs.wait(jobId, { signal })
+    },
+  })
+  define({
+    method: 'post',
+    path: '/v1/jobs/{jobId}/cancel',
+    summary: 'Ends everything of a job.',
+    ...{ tag, params, errors },
+    body: z.strictObject({ graceMs: z.number().optional() }),
+    reply: z.object({}),
+    patient: true,
+    async handle({ params: { jobId }, body }) {
+      await jobs.cancel(jobId, body)
+      return {}
+    },
+  })
+  define({
+    method: 'delete',
+    path: '/v1/jobs/{jobId}',
+    summary: 'Removes a job that is over.',
+    ...{ tag, params },
+    errors: [...errors, 'JOB_RUNNING'],
+    reply: z.object({}),
+    async handle({ params: { jobId } }) {
+      await jobs.remove(jobId)
+      return {}
+    },
+  })
+}

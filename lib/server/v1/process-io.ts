@@ -1,0 +1,135 @@
+/**
+ * What goes into a process and comes out of it, what it uses, and how a service is.
+ */
+import { z } from '@hono/zod-openapi'
+import type { ServerContext } from '../context'
+import type { Define } from '../route'
+import { dataSchema, encodingSchema, processParams, queryFlag, queryNumber } from '../schemas'
+import { events } from '../sse'
+import { decodeData, encodeLogEvent, encodeLogs, encodeProcess } from '../wire'
+import { findProcess, findService } from './find'
+import { processSchema } from './processes'
+
+const outputQuery = z.strictObject({
+  since: queryNumber.optional(),
+  follow: queryFlag.optional(),
+  encoding: encodingSchema.optional(),
+})
+
+const statsSchema = z.object({
+  cpuTime: z.number(),
+  memory: z.number(),
+  memoryPeak: z.number(),
+  pids: z.number(),
+  ioRead: z.number(),
+  ioWrite: z.number(),
+})
+
+const tag = 'processes'
+const params = processParams
+
+export function addProcessIo(define: Define, { sandbox }: ServerContext): void {
+  define({
+    method: 'get',
+    path: '/v1/processes/{processId}/logs',
+    summary: 'What a process has printed until now.',
+    ...{ tag, params },
+    query: z.strictObject({ encoding: encodingSchema.optional() }),
+    reply: z.object({ stdout: dataSchema, stderr: dataSchema, truncated: z.number().optional() }),
+    errors: ['PROCESS_NOT_FOUND'],
+    async handle({ params: { processId }, query }) {
+      return encodeLogs(await sandbox.getProcessLogs(processId, query))
+    },
+  })
+  define({
+    method: 'get',
+    path: '/v1/processes/{processId}/output',
+    summary:
+      'What a process has printed and prints, as events: stdout, stderr, exit, and at last end. Their ids are cursors.',
+    ...{ tag, params },
+    query: outputQuery,
+    reply: 'events',
+    errors: ['PROCESS_NOT_FOUND'],
+    async handle({ params: { processId }, query, lastEventId, signal }) {
+      const process = await findProcess(sandbox, processId)
+      const since = lastEventId === undefined ? query.since : queryNumber.parse(lastEventId)
+      const output = process.output({ ...query, since, signal })
+      return events(
+        output,
+        (event) => [{ id: event.type === 'exit' ? undefined : event.cursor, data: encodeLogEvent(event) }],
+        [],
+        () => [{ data: { type: 'end' } }],
+      )
+    },
+  })
+  define({
+    method: 'post',
+    path: '/v1/processes/{processId}/input',
+    summary:
+      'Writes to the standard input of a process, and closes it. The reply comes when the pipe took it.',
+    ...{ tag, params },
+    body: z.strictObject({ data: dataSchema.optional(), end: z.boolean().optional() }),
+    reply: z.object({}),
+    errors: ['PROCESS_NOT_FOUND', 'INPUT_CLOSED'],
+    patient: true,
+    async handle({ params: { processId }, body: { data, end } }) {
+      const process = await findProcess(sandbox, processId)
+      if (data !== undefined) await process.write(decodeData(data))
+      if (end) await process.closeStdin()
+      return {}
+    },
+  })
+  define({
+    method: 'post',
+    path: '/v1/processes/{processId}/resize',
+    summary: 'Sets the size of the terminal of a process.',
+    ...{ tag, params },
+    body: z.strictObject({ cols: z.number(), rows: z.number() }),
+    reply: z.object({ resized: z.boolean() }),
+    errors: ['PROCESS_NOT_FOUND'],
+    async handle({ params: { processId }, body: { cols, rows } }) {
+      return { resized: (await findProcess(sandbox, processId)).resize(cols, rows) }
+    },
+  })
+  define({
+    method: 'get',
+    path: '/v1/processes/{processId}/stats',
+    summary: 'What a process and everything below it use.',
+    ...{ tag, params },
+    reply: statsSchema,
+    errors: ['PROCESS_NOT_FOUND'],
+    async handle({ params: { processId } }) {
+      return (await findProcess(sandbox, processId)).stats()
+    },
+  })
+  define({
+    method: 'get',
+    path: '/v1/processes/{processId}/health',
+    summary: 'How a service is.',
+    ...{ tag, params },
+    reply: z.object({
+      healthy: z.boolean(),
+      status: z.string(),
+      restarts: z.number(),
+      lastFailure: z.unknown(),
+    }),
+    errors: ['PROCESS_NOT_FOUND'],
+    async handle({ params: { processId } }) {
+      return (await findService(sandbox, processId)).getHealth()
+    },
+  })
+  define({
+    method: 'post',
+    path: '/v1/processes/{processId}/restart',
+    summary: 'Kills the process of a service and starts it anew; the reply comes when it is ready.',
+    ...{ tag, params },
+    reply: processSchema,
+    errors: ['PROCESS_NOT_FOUND', 'PROCESS_READY_TIMEOUT', 'PROCESS_EXITED_BEFORE_READY'],
+    patient: true,
+    async handle({ params: { processId } }) {
+      const service = await findService(sandbox, processId)
+      await service.restart()
+      return encodeProcess(service)
+    },
+  })
+}

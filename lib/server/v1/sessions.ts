@@ -1,0 +1,87 @@
+/**
+ * Sessions and their variables.
+ */
+import { z } from '@hono/zod-openapi'
+import { engineError } from '../../errors'
+import type { ServerContext } from '../context'
+import type { Define } from '../route'
+import { envOf, envSchema, sessionParams } from '../schemas'
+
+const sessionSchema = z.object({ id: z.string() }).openapi('Session')
+
+const createBody = z.strictObject({
+  id: z.string().optional(),
+  cwd: z.string().optional(),
+  env: envSchema.optional(),
+  surviveExit: z.boolean().optional(),
+})
+
+export function addV1Sessions(define: Define, { sandbox, sessionTimeouts }: ServerContext): void {
+  define({
+    method: 'post',
+    path: '/v1/sessions',
+    tag: 'sessions',
+    summary: 'Creates a session.',
+    body: createBody,
+    reply: sessionSchema,
+    errors: ['SESSION_ALREADY_EXISTS', 'CWD_NOT_FOUND', 'INVALID_ID'],
+    async handle({ body: { env, ...rest } }) {
+      const { id } = await sandbox.createSession({ ...rest, env: envOf(env) })
+      return { id }
+    },
+  })
+  define({
+    method: 'get',
+    path: '/v1/sessions',
+    tag: 'sessions',
+    summary: 'All sessions.',
+    reply: z.object({ sessions: z.array(sessionSchema) }),
+    async handle() {
+      const sessions = await sandbox.listSessions()
+      return { sessions: sessions.map(({ id }) => ({ id })) }
+    },
+  })
+  define({
+    method: 'get',
+    path: '/v1/sessions/{sessionId}',
+    tag: 'sessions',
+    summary: 'One session.',
+    params: sessionParams,
+    reply: sessionSchema,
+    errors: ['SESSION_NOT_FOUND', 'INVALID_ID'],
+    async handle({ params: { sessionId } }) {
+      const session = await sandbox.getSession(sessionId)
+      if (session === null) throw engineError('SESSION_NOT_FOUND', `there is no session '${sessionId}'`)
+      return { id: session.id }
+    },
+  })
+  define({
+    method: 'delete',
+    path: '/v1/sessions/{sessionId}',
+    tag: 'sessions',
+    summary: 'Kills everything in a session and forgets it.',
+    params: sessionParams,
+    reply: z.object({}),
+    errors: ['SESSION_NOT_FOUND', 'INVALID_ID'],
+    patient: true,
+    async handle({ params: { sessionId } }) {
+      await sandbox.deleteSession(sessionId)
+      sessionTimeouts.delete(sessionId)
+      return {}
+    },
+  })
+  define({
+    method: 'post',
+    path: '/v1/env',
+    tag: 'sessions',
+    summary: 'Sets variables of a session, or unsets those that are null.',
+    body: z.strictObject({ vars: envSchema, sessionId: z.string().optional() }),
+    reply: z.object({}),
+    errors: ['SESSION_NOT_FOUND', 'INVALID_ENV_NAME'],
+    patient: true,
+    async handle({ body: { vars, sessionId } }) {
+      await sandbox.setEnvVars(envOf(vars) ?? {}, { sessionId })
+      return {}
+    },
+  })
+}

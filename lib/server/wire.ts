@@ -1,0 +1,55 @@
+/**
+ * How results and bytes look in JSON: text is a string, bytes are `{ base64 }`.
+ */
+import type { Encoding, ExecResult, JobRead, LogEvent, Output, ProcessInfo, ProcessLogs } from '../../index'
+
+/** Text, or bytes. */
+export type WireData = string | { base64: string }
+
+export function encodeData(data: Output<Encoding>): WireData {
+  if (typeof data === 'string') return data
+  return { base64: Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString('base64') }
+}
+
+export function decodeData(data: WireData): string | Uint8Array {
+  return typeof data === 'string' ? data : Buffer.from(data.base64, 'base64')
+}
+
+/**
+ * `all` is left out when it is one of the two streams, as it is mostly: it would double what is sent. It is not even
+ * read then, since reading puts it together.
+ */
+export function encodeResult(result: ExecResult<Encoding>): object {
+  const { success, exitCode, signal, stdout, stderr, command, sessionId, cwd } = result
+  const { duration, timestamp, timedOut, isCanceled, truncated, sessionRestarted } = result
+  const isMixed = stdout.length > 0 && stderr.length > 0
+  return {
+    ...{ success, exitCode, signal, command, sessionId, cwd, duration, timestamp },
+    ...{ timedOut, isCanceled, truncated, sessionRestarted },
+    stdout: encodeData(stdout),
+    stderr: encodeData(stderr),
+    ...(isMixed && { all: encodeData(result.all) }),
+  }
+}
+
+export function encodeLogs({ stdout, stderr, truncated }: ProcessLogs<Encoding>): object {
+  return {
+    stdout: encodeData(stdout),
+    stderr: encodeData(stderr),
+    ...(truncated !== undefined && { truncated }),
+  }
+}
+
+export function encodeLogEvent(event: LogEvent<Encoding>): object {
+  return event.type === 'exit' ? event : { ...event, data: encodeData(event.data) }
+}
+
+/** Dates become ISO 8601 by themselves. */
+export function encodeProcess(process: ProcessInfo): object {
+  const { id, pid, command, sessionId, status, startTime, endTime, exitCode, signal, reason } = process
+  return { id, pid, command, sessionId, status, startTime, endTime, exitCode, signal, reason }
+}
+
+export function encodeJobRead({ raw, cursor, bytesFetched, status }: JobRead<Encoding>): object {
+  return { raw: encodeData(raw), cursor, bytesFetched, status }
+}
