@@ -3,7 +3,7 @@
  * was printed as trimmed text, a little later, and remembers nothing.
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -31,9 +31,8 @@ export interface RemotePlace {
 }
 
 const LATENCY_MS = 2
-/** Where the links called `sh` are, for the time of the tests. */
-const links = mkdtempSync(path.join(os.tmpdir(), 'nacre-shells-'))
-process.on('exit', () => rmSync(links, { recursive: true, force: true }))
+/** Where the links called `sh` are: beside what is built, as they are the same for every run. */
+const links = path.join(path.dirname(path.dirname(__dirname)), 'target', 'test-shells')
 
 /** Those of the three that this machine has. */
 export const shells: RemoteShell[] = [linked('dash'), linked('bash'), busybox()].filter(
@@ -43,9 +42,7 @@ export const shells: RemoteShell[] = [linked('dash'), linked('bash'), busybox()]
 function linked(name: 'dash' | 'bash'): RemoteShell | undefined {
   const program = which(name)
   if (program === undefined) return undefined
-  const directory = path.join(links, name)
-  mkdirSync(directory)
-  symlinkSync(program, path.join(directory, 'sh'))
+  const directory = inPlace(name, (unfinished) => symlinkSync(program, path.join(unfinished, 'sh')))
   return { name, path: `${directory}:${process.env.PATH}` }
 }
 
@@ -53,10 +50,27 @@ function linked(name: 'dash' | 'bash'): RemoteShell | undefined {
 function busybox(): RemoteShell | undefined {
   const program = which('busybox')
   if (program === undefined) return undefined
-  const directory = path.join(links, 'busybox')
-  mkdirSync(directory)
-  execFileSync(program, ['--install', '-s', directory])
-  return { name: 'BusyBox', path: directory }
+  return {
+    name: 'BusyBox',
+    path: inPlace('busybox', (unfinished) => execFileSync(program, ['--install', '-s', unfinished])),
+  }
+}
+
+/** A directory of links. It appears whole or not at all, as the tests of several processes use it at once. */
+function inPlace(name: string, fill: (directory: string) => void): string {
+  const directory = path.join(links, name)
+  if (existsSync(directory)) return directory
+  mkdirSync(links, { recursive: true })
+  const unfinished = mkdtempSync(`${directory}.`)
+  fill(unfinished)
+  try {
+    renameSync(unfinished, directory)
+  } catch (error) {
+    // Another process was quicker.
+    rmSync(unfinished, { recursive: true })
+    if (!existsSync(directory)) throw error
+  }
+  return directory
 }
 
 function which(name: string): string | undefined {
