@@ -37,6 +37,9 @@ export interface Expectations {
  */
 const ATTEMPTS = 3
 
+/** Set while other tests run on the same cores (scripts/test.mjs), and the event loop waits for them: no I4 then. */
+const beside = process.env.NACRE_TEST_BESIDE !== undefined
+
 let sandboxes = 0
 
 /** Runs a test with a sandbox of its own and checks the invariants after it. */
@@ -98,7 +101,7 @@ async function check(
   }
   await expectNothingLeft(tag, belongings, before)
   expect(listFiles(stateDir)).toEqual([])
-  return mayStall ? 0 : stall
+  return mayStall || beside ? 0 : stall
 }
 
 async function echo(sandbox: Sandbox): Promise<string> {

@@ -210,6 +210,9 @@ pub trait Driver: Send {
     /// Answered by [`Event::Born`], or by the death of the snapshot.
     fn bear(&mut self, key: u64) -> io::Result<()>;
 
+    /// Takes the request for a birth back when the snapshot is gone, so that the next one does not find it.
+    fn unbear(&mut self);
+
     /// Gives the process that was born its scope, its text and its streams. Answered by [`Event::Begun`] or
     /// [`Event::Stillborn`], or by its end; not before that may the next one be born.
     fn begin_process(&mut self, birth: Birth<'_>, stdin: Stdin<'_>) -> io::Result<Streams>;

@@ -84,14 +84,12 @@ impl Session {
         if shell.is_stopped() {
             return;
         }
-        // The standby that is being replaced may be in the middle of a birth.
-        while !shell.processes.is_idle() && shell.phase == Phase::Ready {
-            if timeout(STANDBY_LIMIT, shell.next()).await.is_err() {
-                break;
-            }
+        shell.retire_standby().await;
+        if shell.phase != Phase::Ready {
+            return;
         }
-        shell.with_processes(|processes, with| processes.hold(with));
         let before = shell.standby;
+        let is_renewed = |shell: &Shell| shell.standby.is_some() && shell.standby != before;
         let text = shell.driver.snapshot(shell.pid);
         let kill_at = begun + INTERNAL_LIMIT;
         let overdue = |shell: &Shell| {
@@ -100,7 +98,7 @@ impl Session {
         shell.snapshotting = true;
         let ran = self.internal_within(&text, FORK_LIMIT, overdue).await;
         let Some(shell) = self.shell.as_mut() else { return };
-        while ran.is_ok() && shell.standby == before && shell.phase == Phase::Ready && shell.snapshotting {
+        while ran.is_ok() && !is_renewed(shell) && shell.phase == Phase::Ready && shell.snapshotting {
             if timeout(STANDBY_LIMIT, shell.next()).await.is_err() {
                 break;
             }
@@ -110,15 +108,16 @@ impl Session {
         if shell.phase != Phase::Ready {
             return;
         }
-        if ran.is_err() || shell.standby == before {
+        if ran.is_err() || !is_renewed(shell) {
             self.snapshots_from = Instant::now() + SNAPSHOT_PAUSE;
             // What cannot be forked now could not be at an exit either.
             shell.driver.plain_exit();
         }
         shell.stale = false;
-        shell.outdated = shell.standby == before;
+        shell.outdated = !is_renewed(shell);
         if shell.outdated {
             shell.processes.refuse_queued(no_fork);
+            shell.with_processes(|processes, with| processes.go_on(with));
         }
     }
 

@@ -177,6 +177,7 @@ impl Session {
                 .log
                 .write(Level::Warn, || format!("the shell of session '{id}' died; its last snapshot goes on"));
         }
+        shell.retire_standby().await;
         // Before the order: the new shell may be ready before the supervisor's answer is here.
         shell.phase = Phase::Busy;
         shell.supervisor.order(&Order::PromoteStandby);

@@ -13,7 +13,9 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::io::unix::AsyncFd;
+use tokio::time::timeout;
 
 /// What the shell is doing, as far as it has told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,6 +84,8 @@ pub struct Shell {
     pending: VecDeque<Happening>,
 }
 
+/// How long the standby may be silent while it forks. It takes a millisecond or two.
+const FORK_LIMIT: Duration = Duration::from_secs(1);
 /// What bash says when it can not fork, in front of the system's reason. Not translated.
 const FORK_FAILS: &[u8] = b"fork: ";
 /// Base output is kept for the moment a shell dies with a message; this much is enough for any.
@@ -208,6 +212,18 @@ impl Shell {
             grouped: self.group.is_some(),
         };
         act(&mut self.processes, &mut with)
+    }
+
+    /// Before the standby is replaced or becomes the shell: it is asked for no more forks. The one it is at work on is
+    /// waited for; a standby that does not get done with it (it has been stopped, or can not fork) is ended.
+    pub async fn retire_standby(&mut self) {
+        self.with_processes(|processes, with| processes.hold(with));
+        while !self.processes.is_idle() && self.phase != Phase::Gone {
+            if timeout(FORK_LIMIT, self.next()).await.is_err() {
+                self.with_processes(|processes, with| processes.fork_failed(with));
+            }
+        }
+        self.with_processes(|processes, with| processes.hold(with));
     }
 
     /// A process of this session; a pid that belongs to somebody else by now finds nobody.

@@ -332,6 +332,10 @@ impl Driver for ScriptDriver {
         self.send_token(Pipe::StandbyToken)
     }
 
+    fn unbear(&mut self) {
+        drain(self.transport.pipe(Pipe::StandbyToken));
+    }
+
     fn begin_process(&mut self, birth: Birth<'_>, stdin: Stdin<'_>) -> io::Result<Streams> {
         drain(self.transport.pipe(Pipe::Begin));
         self.transport.store(Text::ProcessScope, &birth::scope(&self.paths(), &birth))?;

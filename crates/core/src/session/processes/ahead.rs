@@ -4,11 +4,17 @@
 //! depends on what is to be started, so in a session that starts processes it is done ahead of time: a fork of the standby
 //! waits, adopted and in its own control group, for a text and for streams.
 //!
-//! The race: a fork that is not wanted any more (its standby has been replaced) waits for a byte on the same pipe as the
+//! The race: a fork that is not wanted any more (its standby is being replaced) waits for a byte on the same pipe as the
 //! next one, and a process that has been sent SIGKILL can still take it, as long as it has not died. So nothing is
 //! started before the end of every discarded fork has been told.
+//!
+//! Another: a standby that is replaced while it has been asked for a fork would leave the request to the next one, which
+//! would fork before it is in place, outside of the group that the fork is then looked for in. So nothing is asked of a
+//! standby that is about to be replaced ([`super::Processes::hold`]), and one that has been asked is waited for, or ended
+//! and the request taken back.
 
 use super::Midwives;
+use crate::driver::Driver;
 use nacre_containment::cgroup::Group;
 use nacre_containment::pid::{Identity, Pid};
 use nacre_containment::tree::Tree;
@@ -50,9 +56,9 @@ pub(super) struct Ahead {
 }
 
 impl Ahead {
-    /// The standby or the supervisor is at work on one.
+    /// The standby is at work on one.
     pub(super) fn is_under_way(&self) -> bool {
-        matches!(self.state, State::Asked { .. } | State::Told { .. })
+        matches!(self.state, State::Asked { .. })
     }
 
     /// There is none, and none is under way.
@@ -105,6 +111,13 @@ impl Ahead {
         group: Option<&String>,
         with: &Midwives<'_>,
     ) -> bool {
+        if self.discarded.contains(&key) {
+            if identity.is_none() {
+                // Nobody's end will be told.
+                self.discarded.remove(&key);
+            }
+            return true;
+        }
         let awaited = matches!(self.state, State::Told { key: told } if told == key);
         if awaited {
             self.state =
@@ -121,22 +134,26 @@ impl Ahead {
         }
     }
 
-    /// The one that waits is not wanted any more.
+    /// The one that waits, or is about to, is not wanted any more.
     pub(super) fn discard(&mut self, with: &Midwives<'_>) {
-        if let State::Waits(fork) = &self.state {
-            let key = fork.key;
-            with.supervisor.order(&Order::KillProcess { id: 0, key, signal: libc::SIGKILL, grace_ms: 0 });
-            self.discarded.insert(key);
-            self.state = State::None;
-        }
+        let key = match &self.state {
+            State::Waits(fork) => fork.key,
+            // The supervisor obeys in turn: it has adopted it by then.
+            State::Told { key } => *key,
+            State::None | State::Asked { .. } => return,
+        };
+        with.supervisor.order(&Order::KillProcess { id: 0, key, signal: libc::SIGKILL, grace_ms: 0 });
+        self.discarded.insert(key);
+        self.state = State::None;
     }
 
     /// The standby can not fork, or is gone: what it has not told of will never come, and is not asked for again before
     /// somebody needs it. True when there was such a one.
-    pub(super) fn give_up(&mut self) -> bool {
+    pub(super) fn give_up(&mut self, driver: &mut dyn Driver) -> bool {
         let asked = matches!(self.state, State::Asked { .. });
         if asked {
             (self.state, self.used_at) = (State::None, None);
+            driver.unbear();
         }
         asked
     }

@@ -53,8 +53,10 @@ pub struct Processes {
     beginning: Option<Beginning>,
     /// The process with a terminal that is being forked.
     birthing: Option<Birthing>,
-    /// The standby is where it can fork the next one.
-    placed: bool,
+    /// The standby that is where it can fork the next one.
+    placed: Option<Pid>,
+    /// The standby that is about to be replaced or to become the shell: nothing is asked of it any more.
+    retiring: Option<Pid>,
     living: HashMap<u64, oneshot::Sender<Status>>,
     kills: HashMap<u64, oneshot::Sender<bool>>,
     keys: u64,
@@ -67,10 +69,20 @@ impl Processes {
         self.birthing.is_none() && !self.ahead.is_under_way()
     }
 
-    /// The standby is about to be replaced: nothing begins before the next one is in place.
+    /// The standby is about to be replaced or to become the shell: nothing begins before the next one is in place.
     pub fn hold(&mut self, with: &mut Midwives<'_>) {
-        self.placed = false;
+        self.retiring = with.standby;
         self.ahead.discard(with);
+    }
+
+    /// The standby stays.
+    pub fn go_on(&mut self, with: &mut Midwives<'_>) {
+        self.retiring = None;
+        self.advance(with);
+    }
+
+    fn can_bear(&self, with: &Midwives<'_>) -> bool {
+        with.standby.is_some() && self.placed == with.standby && self.retiring != with.standby
     }
 
     /// The fork that waits, to be killed by whoever has to do without the supervisor.
@@ -119,10 +131,14 @@ impl Processes {
                 self.limited(*key, problem.as_deref(), with);
                 self.terminal_limited(*key, problem.as_deref(), with);
             }
-            // What the supervisor has said about the one before can arrive after `hold`.
-            Happening::Shell(Event::Standby { .. } | Event::Successor { .. }) => self.hold(with),
-            Happening::Supervisor(Report::StandbyPlaced { standby }) => self.placed = with.standby == Some(*standby),
-            Happening::Supervisor(Report::StandbyEnded { .. } | Report::Promoted { .. }) => self.standby_gone(),
+            Happening::Shell(Event::Standby { .. } | Event::Successor { .. }) => {
+                // The retired one may have died before, and the new one have its number.
+                (self.placed, self.retiring) = (None, None);
+                self.ahead.discard(with);
+            }
+            // That of an earlier standby can arrive at any time.
+            Happening::Supervisor(Report::StandbyPlaced { standby }) => self.placed = Some(*standby),
+            Happening::Supervisor(Report::StandbyEnded { .. } | Report::Promoted { .. }) => self.standby_gone(with),
             Happening::Supervisor(Report::ProcessEnded { key, code, signal, out_of_memory, alone }) => {
                 let (code, signal, out_of_memory, alone) = (*code, *signal, *out_of_memory, *alone);
                 self.ended(*key, Status { code, signal, out_of_memory, alone }, with);
@@ -154,7 +170,7 @@ impl Processes {
             if doomed {
                 self.queue.pop_front().into_iter().for_each(refuse_doomed);
             } else if next.new.terminal.is_some() {
-                if !self.placed {
+                if !self.can_bear(with) {
                     return;
                 }
                 if let Some(request) = self.queue.pop_front() {
@@ -170,14 +186,14 @@ impl Processes {
     }
 
     fn fork_ahead(&mut self, with: &mut Midwives<'_>) {
-        if !self.placed || !self.ahead.is_missing() {
+        if !self.can_bear(with) || !self.ahead.is_missing() {
             return;
         }
         let key = self.next_key();
-        self.placed = false;
+        self.placed = None;
         self.ahead.asked(key);
         if let Err(error) = with.driver.bear(key) {
-            let _ = self.ahead.give_up();
+            let _ = self.ahead.give_up(with.driver);
             let problem = format!("the process can not be started: {error}");
             self.refuse_queued(|| Error::new(Code::SpawnFailed, problem.clone()));
         }
@@ -196,35 +212,36 @@ impl Processes {
         }
     }
 
-    /// The standby has said on its standard error that it can not fork. Bash would go on trying for a quarter of a minute.
+    /// The standby does not get done with a fork, or has said on its standard error that it can not fork: bash would go on
+    /// trying for a quarter of a minute. It is ended.
     pub fn fork_failed(&mut self, with: &mut Midwives<'_>) {
         if self.is_idle() {
             return;
         }
-        self.placed = false;
+        self.placed = None;
         with.supervisor.order(&Order::DismissStandby);
-        self.refuse_unborn(|_| no_fork());
+        self.refuse_unborn(with, |_| no_fork());
         self.refuse_queued(no_fork);
     }
 
     /// The standby is gone. What it had not borne yet never will be; what it had is the supervisor's.
-    fn standby_gone(&mut self) {
-        self.placed = false;
-        self.refuse_unborn(|id| {
+    fn standby_gone(&mut self, with: &mut Midwives<'_>) {
+        self.placed = None;
+        self.refuse_unborn(with, |id| {
             let message = format!("process '{id}' can not be started: the shell's snapshot died");
             Error::new(Code::SpawnFailed, message)
         });
     }
 
     /// Whoever has waited for a fork that will not come.
-    fn refuse_unborn(&mut self, error: impl Fn(&str) -> Error) {
-        if self.ahead.give_up()
+    fn refuse_unborn(&mut self, with: &mut Midwives<'_>, error: impl Fn(&str) -> Error) {
+        if self.ahead.give_up(with.driver)
             && let Some(request) = self.queue.pop_front()
         {
             let error = error(&request.process.id);
             request.refuse(error);
         }
-        self.refuse_unborn_terminal(error);
+        self.refuse_unborn_terminal(with, error);
     }
 }
 

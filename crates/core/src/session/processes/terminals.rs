@@ -40,7 +40,7 @@ impl Processes {
         let input = std::mem::replace(&mut request.new.input, Input::None);
         match open(Birth { key, text: &text, scope: &statements }, size, &request, input, with) {
             Ok(output) => {
-                self.placed = false;
+                self.placed = None;
                 let birthing = Birthing { key, request, output, directory, born: false, adopted: None, group: None };
                 self.birthing = Some(birthing);
             }
@@ -106,13 +106,14 @@ impl Processes {
     pub(super) fn terminal_stillborn(&mut self, key: u64, statement: usize, with: &Midwives<'_>) {
         let Some(birthing) = self.birthing.take_if(|birthing| birthing.key == key) else { return };
         // The standby has not been used up: its group is still without a process.
-        self.placed = true;
+        self.placed = with.standby;
         let error = scope_error(&birthing.request, statement, birthing.directory.as_deref(), with.cwd);
         birthing.request.refuse(error);
     }
 
-    pub(super) fn refuse_unborn_terminal(&mut self, error: impl Fn(&str) -> Error) {
+    pub(super) fn refuse_unborn_terminal(&mut self, with: &mut Midwives<'_>, error: impl Fn(&str) -> Error) {
         if let Some(birthing) = self.birthing.take_if(|birthing| !birthing.born) {
+            with.driver.unbear();
             let error = error(&birthing.request.process.id);
             birthing.request.refuse(error);
         }
