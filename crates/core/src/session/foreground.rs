@@ -3,13 +3,14 @@
 use super::actor::Session;
 use super::effects;
 use super::killing::Killing;
+use super::lost_report::Suspicions;
 use super::preparing::text_of;
 use super::recovery::MOST_ATTEMPTS;
 use super::scope::Scope;
 use super::shell::Phase;
 use super::spinning::{self, Running};
 use super::stdin;
-use crate::driver::{Stdin, Suspicion};
+use crate::driver::Stdin;
 use crate::error::{Code, Error};
 use crate::exec::{ExecRequest, Input, Outcome};
 use crate::output::capture::Capture;
@@ -29,10 +30,7 @@ pub(super) struct Run {
     pub(super) skip_ready: bool,
     /// The command was to be killed before it had begun, and never will.
     pub(super) withdrawn: bool,
-    /// It looked once as if the report had been lost.
-    pub(super) suspicion: Option<Suspicion>,
-    /// How often it was seen in its loop, with processor time used in between.
-    pub(super) runs_seen: u32,
+    pub(super) suspicions: Suspicions,
     pub(super) report_lost: bool,
     /// If the command turns out not to have begun, it is run again.
     pub(super) repeatable: bool,
@@ -140,8 +138,7 @@ impl Session {
             spare,
             skip_ready: false,
             withdrawn: false,
-            suspicion: None,
-            runs_seen: 0,
+            suspicions: Suspicions::new(text.len()),
             report_lost: false,
             repeatable,
         };

@@ -4,13 +4,9 @@ use super::actor::Session;
 use super::foreground::Run;
 use super::killing::{Cause, Killing};
 use super::shell::Phase;
-use crate::driver::Suspicion;
 use crate::exec::ExecRequest;
 use nacre_containment::wire::Order;
 use std::time::Duration;
-
-/// So many times the shell has to be seen in its loop.
-const BELIEVED: u32 = 2;
 
 impl Session {
     pub(super) fn start_killing(&mut self, run: &mut Run, request: &ExecRequest, cause: Cause, signal: Option<i32>) {
@@ -58,20 +54,9 @@ impl Session {
         if shell.phase != Phase::Busy || run.report_lost {
             return;
         }
-        let now = shell.driver.suspicion(shell.pid);
-        run.report_lost = match (run.suspicion, now) {
-            (Some(Suspicion::Waits), Some(Suspicion::Waits)) => true,
-            (Some(Suspicion::Runs { cpu_ticks: before }), Some(Suspicion::Runs { cpu_ticks }))
-                if cpu_ticks > before =>
-            {
-                run.runs_seen += 1;
-                run.runs_seen == BELIEVED
-            }
-            _ => false,
-        };
+        run.report_lost = run.suspicions.prove(shell.driver.suspicion(shell.pid));
         if run.report_lost {
             shell.supervisor.order(&Order::KillShell);
         }
-        run.suspicion = now.or(run.suspicion);
     }
 }

@@ -9,6 +9,7 @@ mod foreground;
 mod interrupting;
 mod isolation;
 mod killing;
+mod lost_report;
 mod noting;
 mod outcome;
 mod own_texts;
