@@ -322,8 +322,9 @@ export interface SessionProcessOptions {
    */
   logLimit?: number
   /**
-   * Whether the process is forgotten, with its log, some time after its end: 60 s after it, and when more than 100 such
-   * processes have ended since. Default: true. With false it is known until {@link Sandbox.cleanupCompletedProcesses}.
+   * Whether the process is forgotten, with its log, some time after its end: 60 s after it, and before that when 1000
+   * such processes have ended since, or 100 whose logs have more than 64 MiB. Default: true. With false it is known until
+   * {@link Sandbox.cleanupCompletedProcesses}.
    */
   autoCleanup?: boolean
   /** What it may use. Default: no limits of its own. */

@@ -1,3 +1,4 @@
+import type { Sandbox } from 'nacre'
 import { describe, expect, it } from 'vitest'
 import { withSandbox } from '../helpers/invariants'
 
@@ -36,21 +37,40 @@ describe('listProcesses', () => {
 })
 
 describe('autoCleanup', () => {
-  it('keeps the last hundred that have ended; without it all are kept', () =>
+  // One after the other would take long; all at once there would be too many of them.
+  const many = async (sandbox: Sandbox, count: number, command: string) => {
+    for (let round = 0; round < count; round += 20) {
+      const starts = Array.from({ length: 20 }, () => sandbox.startProcess(command))
+      await Promise.all((await Promise.all(starts)).map((process) => process.wait()))
+    }
+  }
+
+  it('keeps the last thousand that have ended; without it all are kept', () =>
     withSandbox(
       async ({ sandbox }) => {
         const kept = await sandbox.startProcess('true', { autoCleanup: false })
         const first = await sandbox.startProcess('true')
         await Promise.all([kept.wait(), first.wait()])
-        for (let round = 0; round < 11; round++) {
-          const starts = Array.from({ length: 10 }, () => sandbox.startProcess('true'))
-          await Promise.all((await Promise.all(starts)).map((process) => process.wait()))
-        }
+        await many(sandbox, 980, ':')
+        expect(await sandbox.listProcesses()).toContain(first)
+        await many(sandbox, 40, ':')
         const known = await sandbox.listProcesses()
-        expect(known.length).toBeLessThanOrEqual(101)
+        expect(known.length).toBeLessThanOrEqual(1001)
         expect(known).toContain(kept)
         expect(known).not.toContain(first)
         expect([first.status, await sandbox.getProcess(first.id)]).toEqual(['completed', null])
+      },
+      { mayStall: true },
+    ))
+
+  it('keeps fewer when their logs are large', () =>
+    withSandbox(
+      async ({ sandbox }) => {
+        const first = await sandbox.startProcess('head -c 700000 /dev/zero')
+        await first.wait()
+        await many(sandbox, 100, 'head -c 700000 /dev/zero')
+        expect(await sandbox.listProcesses()).toHaveLength(100)
+        expect(await sandbox.getProcess(first.id)).toBe(null)
       },
       { mayStall: true },
     ))

@@ -9,7 +9,10 @@ use std::time::{Duration, SystemTime};
 /// How long an ended process with `auto_cleanup` can still be asked after.
 const KEPT: Duration = Duration::from_secs(60);
 /// So many of them are kept at most.
-const MOST_KEPT: usize = 100;
+const MOST_KEPT: usize = 1000;
+/// And so many bytes of their logs; but at least the logs of the newest few.
+const MOST_KEPT_BYTES: u64 = 64 * 1024 * 1024;
+const ALWAYS_KEPT: usize = 100;
 
 /// See the module.
 #[derive(Default)]
@@ -77,15 +80,21 @@ impl Registry {
     }
 }
 
-/// Forgets ended processes that nobody promised to ask after again: those beyond the newest ones, and the old.
+/// Forgets ended processes that nobody promised to ask after again: the old, and those beyond the newest ones.
 fn tidy(all: &mut VecDeque<Arc<Process>>, now: SystemTime) {
-    let ended = |process: &Process| process.life().end.filter(|_| process.auto_cleanup).map(|(_, at)| at);
-    let mut surplus = all.iter().filter(|process| ended(process).is_some()).count().saturating_sub(MOST_KEPT);
-    all.retain(|process| {
-        let Some(at) = ended(process) else { return true };
-        let crowded = surplus > 0;
-        surplus = surplus.saturating_sub(1);
-        // One that has ended since `now` has no age yet.
-        !crowded && now.duration_since(at).map_or(true, |age| age < KEPT)
-    });
+    let (mut count, mut bytes) = (0, 0);
+    // From the newest on; `retain` then goes from the oldest on, and takes the answers from the other end.
+    let mut kept: Vec<bool> = all
+        .iter()
+        .rev()
+        .map(|process| {
+            let Some((_, at)) = process.life().end.filter(|_| process.auto_cleanup) else { return true };
+            count += 1;
+            bytes += process.log.kept();
+            // One that has ended since `now` has no age yet.
+            let is_young = now.duration_since(at).map_or(true, |age| age < KEPT);
+            is_young && count <= MOST_KEPT && (bytes <= MOST_KEPT_BYTES || count <= ALWAYS_KEPT)
+        })
+        .collect();
+    all.retain(|_| kept.pop().unwrap_or(true));
 }

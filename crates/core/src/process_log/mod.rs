@@ -95,6 +95,11 @@ impl ProcessLog {
         self.shared.progress.send_modify(|progress| progress.ended = true);
     }
 
+    /// Bytes that are kept.
+    pub fn kept(&self) -> u64 {
+        self.store().kept()
+    }
+
     /// At most `most` bytes (but at least one, if there is one) from `cursor` on, without waiting.
     pub fn read(&self, cursor: u64, most: usize) -> LogSlice {
         // Asked before the store: when the log has ended by now, the store has all of it.

@@ -50,6 +50,11 @@ impl Store {
         self.end
     }
 
+    /// Bytes that are kept, in memory and in the file.
+    pub fn kept(&self) -> u64 {
+        self.end - self.first
+    }
+
     /// Appends bytes that arrived at `time_ms`.
     pub fn push(&mut self, stream: OutputStream, mut bytes: &[u8], time_ms: u64) {
         while !bytes.is_empty() {
