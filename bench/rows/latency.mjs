@@ -16,8 +16,8 @@ const GIGABYTE = 1024 ** 3
 
 /** Rounds by variant and length of the run. */
 const PLANS = {
-  small: { full: { bursts: 20, singles: 150 }, quick: { bursts: 4, singles: 30 } },
-  large: { full: { bursts: 5, singles: 50 }, quick: { bursts: 1, singles: 10 } },
+  small: { full: { bursts: 10, singles: 150 }, quick: { bursts: 4, singles: 30 } },
+  large: { full: { bursts: 3, singles: 50 }, quick: { bursts: 1, singles: 10 } },
 }
 
 export async function measure(variant, { quick }) {
@@ -27,7 +27,7 @@ export async function measure(variant, { quick }) {
   const result = {}
   for (const command of COMMANDS) {
     const actions = Object.fromEntries(open.map((peer) => [peer.name, () => peer.run(command)]))
-    const inARow = await roundRobin(actions, { rounds: bursts, burst: 20, warmups: 1 })
+    const inARow = await roundRobin(actions, { rounds: bursts, burst: 50, warmups: 1 })
     const single = await roundRobin(actions, { rounds: singles, warmups: 3 })
     result[command] = { inARow: summarizeEach(inARow), single: summarizeEach(single) }
   }
