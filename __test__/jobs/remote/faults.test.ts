@@ -76,19 +76,20 @@ inEveryShell('faults of remote jobs', (shell) => {
 
   if (isMain(shell))
     itRemotely(shell, 'short jobs, polled hard, are never once crashed', async ({ jobs }) => {
-      let polls = 0
+      let seen = 0
       const run = async (index: number) => {
         const job = await jobs.start({ command: `exit ${index}` })
         for (;;) {
           const { state, exitCode } = await jobs.status(job)
-          polls++
           expect(state).not.toBe('crashed')
           if (state === 'exited') return expect(exitCode).toBe(index)
+          seen++
         }
       }
-      for (let round = 0; round < 2; round++)
+      // Until some were seen before they had ended: on a busy machine few are.
+      for (let round = 0; round < 2 || (seen === 0 && round < 20); round++)
         await Promise.all(Array.from({ length: 5 }, (_, index) => run(round * 5 + index)))
-      expect(polls).toBeGreaterThan(10)
+      expect(seen).toBeGreaterThan(0)
     })
 })
 
