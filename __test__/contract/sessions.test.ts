@@ -34,6 +34,32 @@ describe('sessions', () => {
     expect((await sandbox.exec('cat log-*')).stdout).toBe('012340123401234')
   })
 
+  itHolds('keep the order of different calls', async ({ sandbox }) => {
+    await using session = await sandbox.createSession()
+    const calls = [
+      session.exec('x=1'),
+      session.execStream('x=${x}2').result,
+      session.setEnvVars({ Y: '3' }),
+      session.exec('echo $x$Y', { onOutput() {} }),
+      session.exec('x='),
+    ]
+    expect(await calls[3]).toMatchObject({ stdout: '123\n' })
+    await Promise.all(calls)
+  })
+
+  itHolds('do not run what is aborted before its turn', async ({ sandbox }) => {
+    await using session = await sandbox.createSession()
+    const abort = new AbortController()
+    const first = session.exec('until [ -e go ]; do sleep 0.01; done')
+    const second = rejectionOf(session.exec('touch no', { signal: abort.signal }))
+    const third = session.exec('ls')
+    abort.abort()
+    expect(await second).toMatchObject({ code: 'ABORT_ERR' })
+    await sandbox.exec('touch go')
+    await first
+    expect((await third).stdout).toBe('go\n')
+  })
+
   itHolds('have variables, streams and processes of their own', async ({ sandbox }) => {
     await using session = await sandbox.createSession()
     await session.setEnvVars({ A: 'a b', HOME: undefined })

@@ -8,46 +8,44 @@ import { readArgument } from '../options/read'
 import type { RunObserver } from '../run'
 import { ExecStream } from '../stream/exec-stream'
 import type { Begun } from './begun'
-import type { Connection } from './connection'
+import type { Connection, Request } from './connection'
 import { planRemoteExec, planRemoteProcess } from './plan'
 import { RemoteProcess } from './process'
 import { remoteRun } from './remote-run'
 import { settle } from './settle'
 import { startRemote } from './start'
+import type { Turns } from './turns'
 import { resultOf, type WireResult, wireEnv } from './wire'
 
 /** The server, and what this client has begun there. */
 export interface Place {
   connection: Connection
   begun: Begun
+  turns: Turns
 }
 
 const SILENT: RunObserver = { start() {}, output: () => false, end() {} }
 
 /** One request is enough, unless something is to happen while the command runs. */
 export async function exec(
-  { connection }: Place,
+  place: Place,
   command: unknown,
   options: unknown,
   sessionId?: string,
 ): Promise<ExecResult<Encoding>> {
   const plan = planRemoteExec(command, options, { sessionId, owner: 'exec', isStream: false })
-  if (plan.isLive) return remoteRun(connection, plan)(callbackObserver(plan) ?? SILENT).outcome
+  if (plan.isLive) return remoteRun(place, plan)(callbackObserver(plan) ?? SILENT).outcome
   const { body, encoding, callbacks } = plan
-  return settle(callbacks, connection.logger, async () => {
-    const reply = await connection.call<{ result: WireResult }>({ path: '/v1/exec', body, encoding })
-    return resultOf(reply.result, encoding)
+  return settle(callbacks, place.connection.logger, async () => {
+    const request = { path: '/v1/exec', body, encoding }
+    const { result } = await inTurn<{ result: WireResult }>(place, plan.request.sessionId, request)
+    return resultOf(result, encoding)
   })
 }
 
-export function execStream(
-  { connection }: Place,
-  command: unknown,
-  options: unknown,
-  sessionId?: string,
-): ExecStream {
+export function execStream(place: Place, command: unknown, options: unknown, sessionId?: string): ExecStream {
   const plan = planRemoteExec(command, options, { sessionId, owner: 'execStream', isStream: true })
-  return new ExecStream(plan, remoteRun(connection, plan))
+  return new ExecStream(plan, remoteRun(place, plan))
 }
 
 export function startProcess(
@@ -63,7 +61,17 @@ export function startProcess(
   })
 }
 
-export async function setEnv({ connection }: Place, vars: unknown, sessionId: string): Promise<void> {
+export async function setEnv(place: Place, vars: unknown, sessionId: string): Promise<void> {
   const body = { vars: wireEnv(readArgument(envChanges, vars, 'vars')), sessionId }
-  await connection.call({ path: '/v1/env', body })
+  await inTurn(place, sessionId, { path: '/v1/env', body })
+}
+
+async function inTurn<T>({ connection, turns }: Place, sessionId: string, request: Request): Promise<T> {
+  const turn = turns.take(sessionId)
+  try {
+    if (turn.begins !== undefined) await turn.begins
+    return await connection.call<T>(request)
+  } finally {
+    turn.end()
+  }
 }

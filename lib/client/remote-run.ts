@@ -11,19 +11,21 @@ import { InputFeed } from '../input'
 import { STDERR, STDOUT } from '../options/stream'
 import type { RunObserver } from '../run'
 import type { StartRun, StreamRun } from '../stream/exec-stream'
+import type { Place } from './calls'
 import type { Connection } from './connection'
 import { connectionError, errorOf, refusalCode } from './failure'
 import type { RemoteExec } from './plan'
 import { settle } from './settle'
 import type { ServerEvent } from './sse'
+import type { Turn } from './turns'
 import { bytesOf, encodeBytes, resultOf } from './wire'
 
 /** Pieces that the consumer may be behind; then the connection is left alone, and in the end the command waits. */
 const WINDOW = 16
 
-/** Starts the run at once. */
-export function remoteRun(connection: Connection, plan: RemoteExec): StartRun {
-  return (observer) => new RemoteRun(connection, plan, observer)
+/** Starts the run at once, or when the server has what was begun before in its session. */
+export function remoteRun({ connection, turns }: Place, plan: RemoteExec): StartRun {
+  return (observer) => new RemoteRun(connection, plan, observer, turns.take(plan.request.sessionId))
 }
 
 class RemoteRun implements StreamRun {
@@ -31,6 +33,7 @@ class RemoteRun implements StreamRun {
   readonly #connection: Connection
   readonly #plan: RemoteExec
   readonly #observer: RunObserver
+  readonly #turn: Turn
   /** Rejects when there will never be one. */
   readonly #id: Promise<string>
   #tellId: (id: string) => void = () => {}
@@ -43,10 +46,11 @@ class RemoteRun implements StreamRun {
   #thrown: { value: unknown } | undefined
   readonly #cut = new AbortController()
 
-  constructor(connection: Connection, plan: RemoteExec, observer: RunObserver) {
+  constructor(connection: Connection, plan: RemoteExec, observer: RunObserver, turn: Turn) {
     this.#connection = connection
     this.#plan = plan
     this.#observer = observer
+    this.#turn = turn
     this.#id = new Promise((resolve, reject) => {
       this.#tellId = resolve
       this.#denyId = reject
@@ -97,9 +101,14 @@ class RemoteRun implements StreamRun {
         closeInput: () => void this.#ask('input', { end: true }).catch(() => {}),
         fail: (error) => this.#fail(error),
       })
+      if (this.#turn.begins !== undefined) {
+        await orAborted(this.#turn.begins, signal)
+        refuseAborted(signal)
+      }
       return await this.#follow()
     } finally {
       this.#isOver = true
+      this.#turn.end()
       release()
       feed?.close()
       this.#denyId(connectionError('the run is over'))
@@ -126,6 +135,7 @@ class RemoteRun implements StreamRun {
     switch (data.type) {
       case 'run':
         this.#tellId(data.runId)
+        this.#turn.end()
         return undefined
       case 'start':
         this.#tell(() => this.#observer.start(data.pid))
@@ -185,4 +195,13 @@ class RemoteRun implements StreamRun {
     const id = await this.#id
     return this.#connection.call<T>({ path: `/v1/runs/${id}/${what}`, body })
   }
+}
+
+async function orAborted(promise: Promise<void>, signal: AbortSignal | undefined): Promise<void> {
+  let release = () => {}
+  const aborted = new Promise<void>((resolve) => {
+    release = onAbort(signal, resolve)
+  })
+  await Promise.race([promise, aborted])
+  release()
 }

@@ -42,6 +42,7 @@ import { planClient } from './options'
 import { isGone, logStream, processPath, RemoteProcess, type WireProcess } from './process'
 import { startService } from './service-start'
 import { RemoteSession } from './session'
+import { Turns } from './turns'
 import { wireEnv } from './wire'
 
 export class SandboxClient implements PublicSandboxClient {
@@ -51,7 +52,7 @@ export class SandboxClient implements PublicSandboxClient {
 
   constructor(options: ClientOptions) {
     const connection = new Connection(planClient(options))
-    this.#place = { connection, begun: new Begun(connection) }
+    this.#place = { connection, begun: new Begun(connection), turns: new Turns() }
     this.jobs = new RemoteJobs(connection)
   }
 
