@@ -317,7 +317,7 @@ export interface SessionProcessOptions {
    */
   input?: Input | 'pipe'
   /**
-   * Bytes of log kept, 0 to Number.MAX_SAFE_INTEGER; of more, the oldest are dropped. Beyond 1 MiB it is kept on disk, in
+   * Bytes of log kept, 0 to Number.MAX_SAFE_INTEGER; of more, the oldest are dropped. Beyond 768 KiB it is kept on disk, in
    * a file without a name below `stateDir`. Default: 67108864 (64 MiB).
    */
   logLimit?: number
@@ -448,7 +448,10 @@ export interface LogMatch {
 export interface PortOptions {
   /** 'tcp': the process listens. 'http': it answers as well. Default: 'http' when `path` or `status` is given. */
   mode?: 'http' | 'tcp'
-  /** The page to ask for with GET, at 127.0.0.1 or else ::1. It begins with `/`. Default: '/'. */
+  /**
+   * The page to ask for with GET, at 127.0.0.1 or else ::1. Printable ASCII without blanks that begins with
+   * `/`; not with `mode: 'tcp'`, nor is `status`. Default: '/'.
+   */
   path?: string
   /** The status of the answer, 100 to 599, or a range. Redirections are not followed. Default: 200 to 399. */
   status?: number | { min?: number; max?: number }
@@ -526,7 +529,7 @@ export interface Process extends ProcessInfo {
   ): AsyncIterableIterator<LogEvent<E>, undefined>
   /**
    * Waits until a line of the log contains the text or matches the expression; also one that is there already. A line
-   * without an end, like a prompt, counts when it has been quiet for 50 ms.
+   * without an end, like a prompt, counts when it has been quiet for 50 ms. A text is not empty and has no newline.
    *
    * Rejects with PROCESS_READY_TIMEOUT, PROCESS_EXITED_BEFORE_READY, both with `logTail`; AbortError.
    */
@@ -701,7 +704,7 @@ export interface JobStartOptions {
   cwd?: string | URL
   /** Environment changes over the sandbox's. */
   env?: EnvChanges
-  /** For people: 1 to 256 characters. */
+  /** For people: 1 to 256 characters, no control characters. */
   processName?: string
   /** Seconds until everything of the job is ended, greater than 0, at most 2147483. Default: none. */
   timeoutSeconds?: number
@@ -815,11 +818,11 @@ export interface SandboxJobsOptions {
   env?: EnvChanges
   /** Milliseconds between SIGTERM and SIGKILL of a cancel or a timeout, 0 to 2147483647. Default: 5000. */
   forceKillAfterDelay?: number
-  /** Milliseconds that one call of the backend may take; in whole seconds, rounded up. Default: 60000. */
+  /** Milliseconds that one call of the backend may take; 1 to 2147483647, in whole seconds, rounded up. Default: 60000. */
   callTimeout?: number
   /**
    * Milliseconds between two looks of `wait` and `follow` at a job from which nothing comes: they begin with 50 and grow
-   * to this. Default: 2000.
+   * to this. 1 to 2147483647. Default: 2000.
    */
   maxPollInterval?: number
 }
@@ -849,7 +852,7 @@ export interface Capabilities {
   cgroup: 'v2' | 'none'
   /** Whether the kernel can kill a whole cgroup at once (cgroup.kill). */
   cgroupKill: boolean
-  /** Controllers that can be used: 'memory', 'pids', 'cpu'. */
+  /** Those of the controllers 'memory', 'pids' and 'cpu' that are there; notes say what becomes of limits without them. */
   controllers: string[]
   /** Whether processes can be held by file descriptor instead of by number. */
   pidfd: boolean

@@ -18,7 +18,7 @@ export interface ServerOptions {
   allowedOrigins?: string | readonly string[]
   /** The largest body of a request, in bytes. Default: 16777216 (16 MiB). */
   maxBodyBytes?: number
-  /** Requests at a time, streams included; more are answered with 503 OVERLOADED. Default: 1024. */
+  /** Requests at a time, streams included; more are answered with 503 OVERLOADED. 1 to 1000000. Default: 1024. */
   maxRequests?: number
   /** Milliseconds after which a response that has nothing to say shows that it is alive, 1 to 2147483647. Default: 15000. */
   heartbeat?: number
@@ -59,11 +59,11 @@ export interface ServeOptions extends ServerOptions {
   tokenFile?: string
   /** The most bytes of a request's headers, 1024 to 1048576; more are answered with 431. Default: 16384. */
   maxHeaderBytes?: number
-  /** Connections at a time; more are closed at once. Default: 2048. */
+  /** Connections at a time; more are closed at once. 1 to 1000000. Default: 2048. */
   maxConnections?: number
   /** Milliseconds in which the headers of a request must arrive. Default: 10000. */
   headersTimeout?: number
-  /** Milliseconds in which all of a request must arrive. Default: 60000. */
+  /** Milliseconds in which all of a request must arrive; at least `headersTimeout`. Default: 60000. */
   requestTimeout?: number
   /** Milliseconds that a connection may be idle between two requests. Default: 5000. */
   keepAliveTimeout?: number

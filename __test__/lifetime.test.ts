@@ -50,7 +50,14 @@ describe('capabilities', () => {
       expect(found.shell).toMatch(/bash$/)
       expect(found.shellVersion).toMatch(/^[4-9]\.\d+/)
       for (const flag of [found.cgroupKill, found.pidfd, found.procFd]) expect(flag).toBeTypeOf('boolean')
-      for (const list of [found.controllers, found.notes]) expect(Array.isArray(list)).toBe(true)
+      for (const [controller, limit] of [
+        ['memory', 'memory'],
+        ['cpu', 'cpus'],
+        ['pids', 'pids'],
+      ] as const) {
+        const note = found.notes.find((text) => text.includes(`the limit ${limit} is`))
+        expect(note === undefined, controller).toBe(found.controllers.includes(controller))
+      }
     }))
 })
 

@@ -14,6 +14,7 @@ import { buildNative, buildTypeScript } from './build.mjs'
 
 const MIN_NODE = 20
 const MIN_BASH = [4, 4]
+const MIN_RUST = [1, 88]
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 
 /** What a program says about its version, or undefined when it cannot be run. */
@@ -25,6 +26,10 @@ function ask(program, args) {
   }
 }
 
+function isOlder([major, minor], [leastMajor, leastMinor]) {
+  return major < leastMajor || (major === leastMajor && minor < leastMinor)
+}
+
 /** The sentence about the first thing that is missing. */
 function findProblem() {
   if (process.platform !== 'linux') return `nacre runs on Linux only, and this is ${process.platform}.`
@@ -34,11 +39,16 @@ function findProblem() {
   const bash = ask('bash', ['-c', 'echo $BASH_VERSION'])
   if (bash === undefined) return 'nacre needs bash 4.4 or newer, and there is none on PATH: install bash.'
   const [major, minor] = bash.split('.').map(Number)
-  if (major < MIN_BASH[0] || (major === MIN_BASH[0] && minor < MIN_BASH[1])) {
+  if (isOlder([major, minor], MIN_BASH)) {
     return `nacre needs bash 4.4 or newer, and the one on PATH is ${major}.${minor}: install a newer one.`
   }
-  if (ask('cargo', ['--version']) === undefined) {
+  const rust = ask('rustc', ['--version'])
+  if (rust === undefined || ask('cargo', ['--version']) === undefined) {
     return 'nacre is built with Rust, and there is no cargo on PATH: install Rust from https://rustup.rs.'
+  }
+  const version = /\d+\.\d+/.exec(rust)?.[0] ?? '0.0'
+  if (isOlder(version.split('.').map(Number), MIN_RUST)) {
+    return `nacre needs Rust ${MIN_RUST.join('.')} or newer, and this is ${version}: run rustup update.`
   }
   return undefined
 }

@@ -217,7 +217,7 @@ impl NativeSandbox {
     pub fn capabilities(&self) -> NativeCapabilities {
         let found = self.sandbox.capabilities();
         let shell = self.sandbox.shell();
-        let mut notes = found.notes.clone();
+        let mut notes = found.all_notes();
         notes.extend(shell.as_ref().err().cloned());
         let shell = shell.as_ref().ok();
         NativeCapabilities {

@@ -119,6 +119,7 @@ export function envelope(error: unknown, dialect: Dialect, subject: object = {})
 /** Whether somebody here ought to look at it: the client is told little. */
 export function isOurFault(error: unknown): boolean {
   if (error instanceof Refusal || error instanceof OptionError || error instanceof AbortError) return false
+  if (error instanceof HTTPException && error.status < 500) return false
   return !(error instanceof SandboxError) || PRIVATE.has(error.code)
 }
 

@@ -171,10 +171,11 @@ function subjectOf({ params, body }: { params?: unknown; body?: unknown }): obje
   }
 }
 
-function refuseInvalid(checked: { success: boolean; error?: z.ZodError }): void {
+function refuseInvalid(checked: { success: boolean; target: string; error?: z.ZodError }): void {
   if (checked.success || checked.error === undefined) return
   const issues = checked.error.issues.map(({ path, message }) => ({ path: path.join('.'), message }))
-  const text = issues.map(({ path, message }) => `${path === '' ? 'the body' : path}: ${message}`).join('; ')
+  const whole = checked.target === 'json' ? 'the body' : `the ${checked.target}`
+  const text = issues.map(({ path, message }) => `${path === '' ? whole : path}: ${message}`).join('; ')
   throw new Refusal('VALIDATION_FAILED', text, { issues })
 }
 

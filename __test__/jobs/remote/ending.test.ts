@@ -2,7 +2,7 @@
 import { expect } from 'vitest'
 import { expectNoProcess } from '../../helpers/jobs'
 import * as proc from '../../helpers/proc'
-import { inEveryShell, itRemotely, untilPrintedBy } from '../../helpers/remote-jobs'
+import { inEveryShell, isMain, itRemotely, untilPrintedBy } from '../../helpers/remote-jobs'
 import { until } from '../../helpers/until'
 
 inEveryShell('the end of a remote job', (shell) => {
@@ -88,6 +88,19 @@ inEveryShell('the end of a remote job', (shell) => {
       expect(proc.runs(nap)).toBe(false)
     },
   )
+
+  itRemotely(shell, 'a job that was waited for can be removed at once', async ({ jobs }) => {
+    // The supervisor of an old job looks only twice a second.
+    const old = await jobs.start({ command: isMain(shell) ? 'sleep 4.5' : 'true' })
+    for (let round = 0; round < 5; round++) {
+      const job = await jobs.start({ command: `exit ${round}` })
+      expect(await jobs.wait(job)).toMatchObject({ exitCode: round })
+      await jobs.remove(job)
+    }
+    await jobs.wait(old)
+    await jobs.remove(old)
+    expect(await jobs.list()).toEqual([])
+  })
 
   itRemotely(
     shell,

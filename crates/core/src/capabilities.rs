@@ -14,7 +14,7 @@ const OLDEST_BASH: (u32, u32) = (4, 4);
 pub struct Capabilities {
     /// Where control groups can be made, when they can.
     pub group_parent: Option<PathBuf>,
-    /// Controllers enabled there.
+    /// Those of the controllers for memory, processors and processes that are there.
     pub controllers: Vec<String>,
     /// pidfd_open works.
     pub pidfd: bool,
@@ -47,11 +47,26 @@ impl Capabilities {
         let controllers = group_parent
             .as_ref()
             .and_then(|parent| std::fs::read_to_string(parent.join("cgroup.controllers")).ok())
-            .map(|list| list.split_whitespace().map(str::to_string).collect())
+            .map(|list| list.split_whitespace().filter(|name| CONTROLLERS.contains(name)).map(str::to_string).collect())
             .unwrap_or_default();
         Self { group_parent, controllers, pidfd, proc_fd, notes }
     }
+
+    /// [`Capabilities::notes`], and one for each limit that can not be enforced as it should be.
+    pub fn all_notes(&self) -> Vec<String> {
+        let lacks = |controller: &str| !self.controllers.iter().any(|name| name == controller);
+        let refused = [("memory", "memory"), ("cpu", "cpus")].into_iter().filter(|(controller, _)| lacks(controller));
+        let refused = refused
+            .map(|(controller, limit)| format!("the controller {controller} is missing; the limit {limit} is refused"));
+        let counted = "the controller pids is missing; the limit pids is a resource limit, which counts all processes of \
+                       the user and does not bind root";
+        let counted = lacks("pids").then(|| counted.to_string());
+        self.notes.iter().cloned().chain(refused).chain(counted).collect()
+    }
 }
+
+/// Those that limits are enforced by.
+const CONTROLLERS: [&str; 3] = ["memory", "pids", "cpu"];
 
 /// The shell runs as the same user, so it may open what we may open, unless this process is not dumpable (proc(5)).
 fn proc_fd_works() -> bool {

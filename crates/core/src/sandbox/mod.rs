@@ -91,6 +91,7 @@ impl Sandbox {
         self.inner.capabilities.get_or_init(|| {
             let mut found = Capabilities::probe();
             if self.inner.config.force_subreaper && found.group_parent.take().is_some() {
+                found.controllers.clear();
                 found.notes.push("control groups are switched off; trees are killed by the subreaper".into());
             }
             if self.inner.config.user.is_some() && std::mem::take(&mut found.proc_fd) {

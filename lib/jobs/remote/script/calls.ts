@@ -150,6 +150,13 @@ is_left() {
 # Removes job $1, under the name $2 first: a job that can be seen is whole.
 remove() {
   tell "$1" || return
+  # A supervisor that has recorded the end takes a moment to leave.
+  tries=0
+  while [ "$life$own" = aliveyes ] && [ "$tries" -lt 20 ] && tell_record now >/dev/null && ! find_members; do
+    tries=$((tries + 1))
+    sleep 0.05
+    is_alive "$keeper" "$began" || life=dead
+  done
   if [ "$life" = alive ]; then
     echo 'refused JOB_RUNNING'
     return

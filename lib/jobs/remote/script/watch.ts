@@ -9,7 +9,10 @@ watch() {
   look "$guard" && [ "$state" != Z ] || crash
   if [ -z "$ended" ]; then
     look "$command" || { state=Z && code=unknown; }
-    [ "$state" != Z ] || record
+    if [ "$state" = Z ]; then
+      record
+      [ "$left$deadline" != false ] || return 1
+    fi
   elif [ -z "$deadline" ] && ! find_members; then
     return 1
   fi
