@@ -4,7 +4,7 @@
 import type { Logger } from '../index'
 import type { NativeCapabilities, NativeEvent, NativeSandbox } from './boundary'
 import { CallTable, isLast } from './calls'
-import { engineError, SandboxError } from './errors'
+import { engineError, meaningOf, SandboxError } from './errors'
 import { loadAddon } from './native'
 import type { SandboxConfig } from './options/sandbox'
 
@@ -75,6 +75,10 @@ export class Engine {
     }
   }
 
+  get isDestroyed(): boolean {
+    return this.#destroyed !== undefined
+  }
+
   /** Ids of the sessions that the engine knows. */
   sessions(): string[] {
     return this.ask((native) => native.sessions()) ?? []
@@ -113,7 +117,7 @@ export class Engine {
   ): PendingCall {
     const id = this.#calls.add((event) => {
       if (isLast(event)) release()
-      listener(event)
+      listener(this.#destroyed === undefined ? event : ofTheEnd(event))
     })
     try {
       send(native, id)
@@ -141,6 +145,12 @@ export class Engine {
     }
     return this.#native
   }
+}
+
+/** When everything ends, that a session was deleted is not the reason. */
+function ofTheEnd(event: NativeEvent): NativeEvent {
+  if (event.kind !== 'error' || event.code !== 'SESSION_DESTROYED') return event
+  return { ...event, code: 'SANDBOX_DESTROYED', message: meaningOf('SANDBOX_DESTROYED') }
 }
 
 function refused(cause: unknown): SandboxError {

@@ -1,4 +1,5 @@
 /** `nacre exec`: streams, codes, input, and that nothing is left when it is asked to end. */
+import { spawnSync } from 'node:child_process'
 import { expect, it } from 'vitest'
 import { withCli } from '../helpers/cli'
 import { expectNoProcess } from '../helpers/jobs'
@@ -117,3 +118,11 @@ it('as JSON it is the whole result', () =>
     expect(failed.code).toBe(1)
     expect(JSON.parse(failed.stderr).error).toMatchObject({ code: 'CWD_NOT_FOUND' })
   }))
+
+it('output that can not be written is a failure with a message', () => {
+  for (const options of ['', '--json']) {
+    const command = `"$0" dist/cli/main.js exec ${options} 'echo hi' >/dev/full`
+    const { status, stderr } = spawnSync('sh', ['-c', command, process.execPath], { encoding: 'utf8' })
+    expect([status, stderr]).toEqual([1, expect.stringContaining('ENOSPC')])
+  }
+})

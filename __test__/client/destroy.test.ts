@@ -1,8 +1,10 @@
 /** The end of a client is the end of what it has begun, and of nothing else. */
+import { setTimeout as sleep } from 'node:timers/promises'
 import { SandboxClient } from 'nacre/client'
 import { describe, expect, it } from 'vitest'
 import { withServer } from '../helpers/http'
 import { rejectionOf } from '../helpers/thrown'
+import { until } from '../helpers/until'
 
 describe('destroy', () => {
   it('ends what this client has begun, and leaves the rest alone', () =>
@@ -28,6 +30,27 @@ describe('destroy', () => {
       expect((await sandbox.exec('echo free', { timeout: 10_000 })).stdout).toBe('free\n')
       await other.destroy()
       expect(await sandbox.listProcesses({ status: 'running' })).toEqual([])
+    }))
+
+  it('leaves nothing of what is being started', () =>
+    withServer(async ({ url, sandbox }) => {
+      for (const delay of [0, 1, 3, 6]) {
+        const client = new SandboxClient({ url })
+        const starts = [
+          client.startProcess('sleep 60'),
+          client.createSession(),
+          client.startService('sleep 60', { healthCheck: { log: 'never' } }),
+        ].map((start: Promise<unknown>) => start.catch(() => {}))
+        await sleep(delay)
+        await client.destroy()
+        await Promise.all(starts)
+        await until(
+          async () =>
+            (await sandbox.listProcesses({ status: ['starting', 'running'] })).length === 0 || undefined,
+          () => `left after ${delay} ms`,
+        )
+        expect((await sandbox.listSessions()).filter(({ id }) => id !== 'default')).toEqual([])
+      }
     }))
 
   it('is possible when the server is away', async () => {

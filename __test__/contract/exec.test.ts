@@ -142,6 +142,18 @@ describe('aborting', () => {
     expect(stdout).toBe('gone\n')
   })
 
+  itHolds('input of any size arrives', async ({ sandbox }) => {
+    const piece = 'ab\n'.repeat(6_000_000)
+    async function* pieces() {
+      yield piece
+      yield 'end'
+    }
+    expect((await sandbox.exec('wc -c; echo', { input: pieces() })).stdout.trim()).toBe('18000003')
+    const process = await sandbox.startProcess('wc -c', { input: piece })
+    await process.wait()
+    expect((await process.getLogs()).stdout.trim()).toBe('18000000')
+  })
+
   itHolds('runs nothing when it came first, or while it waits for its turn', async ({ sandbox }) => {
     const error = await rejectionOf(sandbox.exec('touch ran', { signal: AbortSignal.abort('no') }))
     expect(error).toMatchObject({ name: 'AbortError', cause: 'no' })

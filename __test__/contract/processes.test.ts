@@ -142,6 +142,17 @@ describe('processes', () => {
   })
 })
 
+describe('what is wrong with a call', () => {
+  itHolds('is said before it is known whether there is such a process', async ({ sandbox }) => {
+    expect(await sandbox.listProcesses({ status: [] })).toEqual([])
+    for (const call of [
+      sandbox.killProcess('none', 'FOO' as never),
+      sandbox.killProcess('none', 'SIGTERM', { bogus: 1 } as never),
+    ])
+      expect(await rejectionOf(call)).toMatchObject({ code: 'INVALID_OPTION' })
+  })
+})
+
 describe('services', () => {
   itHolds('start, tell their health and start anew', async ({ sandbox }) => {
     const port = await freePort()
@@ -163,5 +174,21 @@ describe('services', () => {
     expect(await rejectionOf(sandbox.startService('true', {} as never))).toMatchObject({
       code: 'INVALID_OPTION',
     })
+  })
+
+  itHolds('can be aborted while they start', async ({ sandbox }) => {
+    const abort = new AbortController()
+    const options = { signal: abort.signal, healthCheck: { log: 'never' }, processId: 'web' }
+    const start = rejectionOf(sandbox.startService('sleep 60', options))
+    await until(
+      async () => (await sandbox.getProcess('web')) ?? undefined,
+      () => 'it does not start',
+    )
+    abort.abort()
+    expect(await start).toMatchObject({ code: 'ABORT_ERR' })
+    await until(
+      async () => (await sandbox.listProcesses({ status: 'running' })).length === 0 || undefined,
+      () => 'it runs on',
+    )
   })
 })

@@ -175,12 +175,53 @@ describe('serve', () => {
         expect(error.message).toContain(name)
       }
       expect(() => createServer(sandbox, { token: 'short' })).toThrow(OptionError)
+      for (const wrong of [5, null, {}, [], 'sandbox']) {
+        expect(() => createServer(wrong as never)).toThrow(/^sandbox must be a Sandbox, not /)
+        expect((await rejectionOf(serve(wrong as never))).message).toMatch(/^sandbox must be a Sandbox, not /)
+      }
       const outside = await serve(sandbox, { host: '0.0.0.0', port: 0, token, handleSignals: false })
       expect((await requestsTo(`http://127.0.0.1:${outside.port}`, token).get('/v1/sessions')).status).toBe(
         200,
       )
       await outside.close()
     }))
+
+  it('names the header or the query that is wrong, and does not call it a failure of its own', () => {
+    const errors: string[] = []
+    const logger = { debug() {}, info() {}, warn() {}, error: (message: string) => errors.push(message) }
+    return withServer(
+      async ({ sandbox, call, get, url }) => {
+        await sandbox.startProcess('sleep 60', { processId: 'p' })
+        for (const id of ['abc', '-1', '1.5', '6, 7'])
+          for (const path of ['/v1/processes/p/output', '/api/process/p/stream']) {
+            const { status, body } = await call('GET', path, undefined, { 'last-event-id': id })
+            expect([status, body.code]).toEqual([400, 'VALIDATION_FAILED'])
+            expect(body.message).toContain('Last-Event-ID')
+          }
+        expect((await get('/v1/processes?foo=1')).body.message).toMatch(/^the query: .*"foo"/)
+        const headers = { 'content-type': 'application/json' }
+        const broken = await fetch(`${url}/v1/exec`, { method: 'POST', headers, body: '{' })
+        expect(broken.status).toBe(400)
+        expect(errors).toEqual([])
+      },
+      { logger },
+    )
+  })
+
+  it('does not leave a command waiting for input that it refuses', () =>
+    withServer(
+      async ({ url, sandbox }) => {
+        const client = new SandboxClient({ url })
+        async function* large() {
+          yield 'a'.repeat(80_000)
+        }
+        const error = await rejectionOf(client.exec('wc -c', { input: large() }))
+        expect(error).toMatchObject({ code: 'REQUEST_REFUSED' })
+        expect((await sandbox.exec('echo free', { timeout: 10_000 })).stdout).toBe('free\n')
+        await client.destroy()
+      },
+      { maxBodyBytes: 100_000 },
+    ))
 
   it('tells nobody what only this machine is concerned with', () =>
     withSandbox(

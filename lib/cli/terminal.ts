@@ -9,13 +9,16 @@ export function colorsOf(stream: Writable & { isTTY?: boolean }): ReturnType<typ
   return pc.createColors(stream.isTTY === true && process.env.NO_COLOR === undefined)
 }
 
-/** Resolves when the stream has taken it. False when nobody reads it any more, as behind `| head`. */
+/** Resolves when the stream has taken it. False when nobody reads it any more, as behind `| head`. Rejects when it is lost. */
 export function write(stream: Writable, data: string | Uint8Array): Promise<boolean> {
-  return new Promise((resolve) => {
+  return new Promise((resolve, reject) => {
     if (stream.destroyed) return resolve(false)
     // Without a listener an error would end the program before the callback can tell it.
     if (stream.listenerCount('error') === 0) stream.on('error', () => {})
-    stream.write(data, (error) => resolve(error == null))
+    stream.write(data, (error) => {
+      if (error == null || (error as NodeJS.ErrnoException).code === 'EPIPE') resolve(error == null)
+      else reject(new Error(`the output can not be written: ${error.message}`))
+    })
   })
 }
 

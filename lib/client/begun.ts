@@ -13,6 +13,8 @@ const FEW = 256
 
 export class Begun {
   readonly sessions = new Set<string>()
+  /** Requests for something new, which must not come into being after the end. */
+  readonly #starting = new Set<Promise<unknown>>()
   readonly #connection: Connection
   readonly #processes = new Map<string, { info: WireProcess; isService: boolean }>()
   #pruneAt = FEW
@@ -21,9 +23,33 @@ export class Begun {
     this.#connection = connection
   }
 
-  addProcess(info: WireProcess, isService = false): void {
+  /** Takes note of such a request. */
+  async starting<T>(request: Promise<T>): Promise<T> {
+    this.#starting.add(request)
+    try {
+      return await request
+    } finally {
+      this.#starting.delete(request)
+    }
+  }
+
+  /** Resolves when everything that was asked for is there, or will not be. */
+  async settled(): Promise<void> {
+    await Promise.allSettled(this.#starting)
+  }
+
+  addSession<T extends { id: string }>(session: T): T {
+    this.sessions.add(session.id)
+    return session
+  }
+
+  addProcess(info: WireProcess, isService = false): WireProcess {
     this.#processes.set(info.id, { info, isService })
-    if (this.#processes.size < this.#pruneAt) return
+    if (this.#processes.size >= this.#pruneAt) this.#prune()
+    return info
+  }
+
+  #prune(): void {
     this.#pruneAt = Number.POSITIVE_INFINITY
     // Those that are begun while the answer is on its way are not in it.
     const before = [...this.#processes.keys()]

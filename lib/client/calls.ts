@@ -10,7 +10,7 @@ import { ExecStream } from '../stream/exec-stream'
 import type { Begun } from './begun'
 import type { Connection, Request } from './connection'
 import { planRemoteExec, planRemoteProcess } from './plan'
-import { RemoteProcess } from './process'
+import { RemoteProcess, type WireProcess } from './process'
 import { remoteRun } from './remote-run'
 import { settle } from './settle'
 import { startRemote } from './start'
@@ -55,10 +55,11 @@ export function startProcess(
   sessionId?: string,
 ): Promise<RemoteProcess> {
   const plan = planRemoteProcess(command, options, sessionId)
-  return startRemote(connection, plan, '/v1/processes', (info) => {
-    begun.addProcess(info)
-    return new RemoteProcess(connection, info)
-  })
+  const start = () => {
+    const request = connection.call<WireProcess>({ path: '/v1/processes', body: plan.body })
+    return begun.starting(request.then((info) => begun.addProcess(info)))
+  }
+  return startRemote(connection, plan, start, (info) => new RemoteProcess(connection, info))
 }
 
 export async function setEnv(place: Place, vars: unknown, sessionId: string): Promise<void> {

@@ -4,7 +4,7 @@
 import type { Logger } from '../../index'
 import { OptionError } from '../errors'
 import { milliseconds } from '../options/numbers'
-import { describe, readArgument, readOptions } from '../options/read'
+import { readArgument, readOptions } from '../options/read'
 import { callback, logger } from '../options/values'
 
 export interface ClientPlan {
@@ -44,7 +44,7 @@ function serverUrl(value: unknown, name: string): string {
   }
   throw new OptionError(
     'INVALID_OPTION',
-    `${name} must be an http: or https: URL without user, query and fragment, not ${describe(text)}`,
+    `${name} must be an http: or https: URL without user, query and fragment`,
   )
 }
 

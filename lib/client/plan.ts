@@ -10,7 +10,7 @@ import { type OptionValues, readArgument, readOptions } from '../options/read'
 import { encodeBytes, wireCommand, wireEnv } from './wire'
 
 /** Larger input is sent in pieces, while the command runs. */
-const MOST_BYTES_AT_ONCE = 1024 * 1024
+const MOST_INLINE_BYTES = 1024 * 1024
 
 /** What exec keeps of each stream; the request of a stream would keep less. */
 const EXEC_MAX_BUFFER_BYTES = 64 * 1024 * 1024
@@ -110,10 +110,9 @@ function divideInput(input: Uint8Array | AsyncIterable<unknown> | undefined): {
   source?: AsyncIterable<unknown> | undefined
 } {
   if (!(input instanceof Uint8Array)) return { source: input }
-  return input.length > MOST_BYTES_AT_ONCE ? { source: slices(input) } : { inline: input }
+  return input.length > MOST_INLINE_BYTES ? { source: whole(input) } : { inline: input }
 }
 
-async function* slices(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
-  for (let start = 0; start < bytes.length; start += MOST_BYTES_AT_ONCE)
-    yield bytes.subarray(start, start + MOST_BYTES_AT_ONCE)
+async function* whole(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+  yield bytes
 }

@@ -31,7 +31,7 @@ import { processSignal } from '../options/signals'
 import { planWait, planWaitForExit, planWaitForLog, planWaitForPort, type WaitLimits } from '../options/waits'
 import type { Connection } from './connection'
 import { ResumingStream } from './resuming'
-import { encodeBytes, logEventOf, logsOf, type WireLogs } from './wire'
+import { encodeBytes, logEventOf, logsOf, piecesOf, type WireLogs } from './wire'
 
 /** As it comes in JSON. */
 export type WireProcess = Omit<ProcessInfo, 'startTime' | 'endTime'> & { startTime: string; endTime?: string }
@@ -146,7 +146,8 @@ export class RemoteProcess implements PublicProcess {
   }
 
   async write(data: string | Uint8Array): Promise<void> {
-    await this.#call('input', { data: encodeBytes(readArgument(inputBytes, data, 'data')) })
+    for (const piece of piecesOf(readArgument(inputBytes, data, 'data')))
+      await this.#call('input', { data: encodeBytes(piece) })
   }
 
   async closeStdin(): Promise<void> {

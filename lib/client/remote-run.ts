@@ -18,7 +18,7 @@ import type { RemoteExec } from './plan'
 import { settle } from './settle'
 import type { ServerEvent } from './sse'
 import type { Turn } from './turns'
-import { bytesOf, encodeBytes, resultOf } from './wire'
+import { bytesOf, encodeBytes, piecesOf, resultOf } from './wire'
 
 /** Pieces that the consumer may be behind; then the connection is left alone, and in the end the command waits. */
 const WINDOW = 16
@@ -96,9 +96,10 @@ class RemoteRun implements StreamRun {
       feed = input && new InputFeed(input)
       release = onAbort(signal, () => this.#abort())
       feed?.feed({
-        write: async (data) =>
-          void (await this.#ask('input', { data: encodeBytes(data) }).catch(() => feed?.close())),
-        closeInput: () => void this.#ask('input', { end: true }).catch(() => {}),
+        write: async (data) => {
+          for (const piece of piecesOf(data)) await this.#give({ data: encodeBytes(piece) })
+        },
+        closeInput: () => void this.#give({ end: true }).catch((error) => this.#fail(error)),
         fail: (error) => this.#fail(error),
       })
       if (this.#turn.begins !== undefined) {
@@ -170,6 +171,15 @@ class RemoteRun implements StreamRun {
   #fail(value: unknown): void {
     this.#thrown ??= { value }
     this.#abort()
+  }
+
+  /** A run that has ended wants no more. Otherwise input that cannot be given is lost, and the command must not wait for it. */
+  async #give(input: object): Promise<void> {
+    try {
+      await this.#ask('input', input)
+    } catch (error) {
+      if (!this.#isOver && refusalCode(error) !== 'RUN_NOT_FOUND') throw error
+    }
   }
 
   /** Should the server not be able to be told, the end of the connection tells it. */

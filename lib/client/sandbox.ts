@@ -78,6 +78,7 @@ export class SandboxClient implements PublicSandboxClient {
 
   async listProcesses(filter?: ProcessFilter): Promise<PublicProcess[]> {
     const { status, sessionId } = planFilter(filter)
+    if (status?.size === 0) return []
     const query = { status: status && [...status].join(','), sessionId }
     const { processes } = await this.#get<{ processes: WireProcess[] }>('/v1/processes', query)
     return processes.map((info) => new RemoteProcess(this.#place.connection, info))
@@ -134,8 +135,9 @@ export class SandboxClient implements PublicSandboxClient {
   async createSession(options?: SessionOptions): Promise<PublicSession> {
     const { env, ...rest } = readOptions(sessionOptions, options, 'createSession')
     const body = { ...rest, env: wireEnv(env) }
-    const { id } = await this.#place.connection.call<{ id: string }>({ path: '/v1/sessions', body })
-    this.#place.begun.sessions.add(id)
+    const { connection, begun } = this.#place
+    const request = connection.call<{ id: string }>({ path: '/v1/sessions', body })
+    const { id } = await begun.starting(request.then((reply) => begun.addSession(reply)))
     return new RemoteSession(id, this.#place)
   }
 
@@ -178,6 +180,7 @@ export class SandboxClient implements PublicSandboxClient {
   async #destroy(): Promise<void> {
     const { connection, begun } = this.#place
     try {
+      await begun.settled()
       const running = await begun.runningProcesses()
       await Promise.all([
         ...running.map((id) => this.#process(id).kill().catch(ignore(isGone))),

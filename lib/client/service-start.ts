@@ -7,6 +7,7 @@ import { readArgument, readEntries } from '../options/read'
 import { type HealthCheck, readServiceOptions } from '../options/service'
 import type { Place } from './calls'
 import { remoteProcessPlan } from './plan'
+import type { WireProcess } from './process'
 import { RemoteService } from './service'
 import { startRemote } from './start'
 import { wireCommand } from './wire'
@@ -20,7 +21,10 @@ export async function startService(
   const plan = remoteProcessPlan(command, values, values.sessionId ?? DEFAULT_SESSION)
   const given = new Map(readArgument(readEntries, options, 'the options of startService')).get('healthCheck')
   const body = { ...plan.body, restart, restartDelay, healthCheck: wireCheck(healthCheck, given) }
-  return startRemote(place.connection, { ...plan, body }, '/v1/services', (info) => {
+  // The server gives a service up when its client goes away while it is being started.
+  const request = { path: '/v1/services', body, signal: plan.signal, subject: 'the process' }
+  const start = () => place.connection.call<WireProcess>(request)
+  return startRemote(place.connection, plan, start, (info) => {
     place.begun.addProcess(info, true)
     return new RemoteService(place.connection, info)
   })

@@ -2,34 +2,40 @@
  * Starts a process on the server, and ties it to what it was given here: its input, its AbortSignal and its callbacks.
  */
 import { onAbort, refuseAborted } from '../abort'
-import { AbortError } from '../errors'
+import { AbortError, SandboxError } from '../errors'
 import { InputFeed } from '../input'
 import type { Connection } from './connection'
 import type { RemoteProcessPlan } from './plan'
-import { logStream, type RemoteProcess, type WireProcess } from './process'
+import { isGone, logStream, type RemoteProcess, type WireProcess } from './process'
 
-/** `introduce` makes the process of what the server says of it. */
+/** `start` asks the server for it; `introduce` makes the process of what the server says of it. */
 export async function startRemote<T extends RemoteProcess>(
   connection: Connection,
   plan: RemoteProcessPlan,
-  path: string,
+  start: () => Promise<WireProcess>,
   introduce: (info: WireProcess) => T,
 ): Promise<T> {
-  const { signal, callbacks, body, input } = plan
+  const { signal, callbacks, input } = plan
   refuseAborted(signal, 'the process')
   const feed = input && new InputFeed(input)
   try {
-    const process = introduce(await connection.call<WireProcess>({ path, body }))
+    const process = introduce(await start())
     await begin(process, plan)
     const stop = () => void process.kill().catch(() => {})
     const release = onAbort(signal, stop)
+    const fail = (error: unknown) => {
+      report(connection, callbacks, error)
+      stop()
+    }
+    // A process that reads no more is no failure. Otherwise it must not wait for what cannot be given to it.
+    const refuse = (error: unknown) => {
+      if (!isGone(error) && !(error instanceof SandboxError && error.code === 'INPUT_CLOSED')) throw error
+      feed?.close()
+    }
     feed?.feed({
-      write: (data) => process.write(data).catch(() => feed.close()),
-      closeInput: () => void process.closeStdin().catch(() => {}),
-      fail(error) {
-        report(connection, callbacks, error)
-        stop()
-      },
+      write: (data) => process.write(data).catch(refuse),
+      closeInput: () => void process.closeStdin().catch(refuse).catch(fail),
+      fail,
     })
     if (isObserved(plan)) observe(connection, process, plan).finally(release)
     return process

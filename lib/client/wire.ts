@@ -67,3 +67,12 @@ export function wireEnv(env: EnvLists | undefined): Record<string, string | null
   if (env === undefined) return undefined
   return Object.fromEntries(env.names.map((name, index) => [name, env.values[index] ?? null]))
 }
+
+/** Bytes of one request of input: less than what any server takes by default, also as base64. */
+const MOST_BYTES_AT_ONCE = 1024 * 1024
+
+/** Gives bytes in pieces that fit into requests; at least one. */
+export function* piecesOf(bytes: Uint8Array): Generator<Uint8Array> {
+  for (let start = 0; start === 0 || start < bytes.length; start += MOST_BYTES_AT_ONCE)
+    yield bytes.subarray(start, start + MOST_BYTES_AT_ONCE)
+}

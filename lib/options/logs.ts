@@ -54,6 +54,11 @@ export function planKill(signal: unknown, options: unknown, defaults: KillPlan, 
   }
 }
 
+/** Checks the arguments of `killProcess`, before it is known whose defaults hold. Throws OptionError. */
+export function checkKill(signal: unknown, options: unknown): void {
+  planKill(signal, options, { signal: 0, forceKillAfterDelay: 0 }, 'killProcess')
+}
+
 const STATUSES = new Set<unknown>(['starting', 'running', 'completed', 'failed', 'killed', 'error'])
 
 /** Which processes to list. */

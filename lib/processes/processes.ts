@@ -6,10 +6,10 @@
  */
 import type { Encoding, KillOptions, LogEvent, ProcessLogs, Signal } from '../../index'
 import type { Engine } from '../engine'
-import { engineError, OptionError } from '../errors'
+import { engineError, OptionError, SandboxError } from '../errors'
 import type { ExecDefaults } from '../options/exec'
 import { identifier } from '../options/ids'
-import { planFilter, planLogStream, planLogs } from '../options/logs'
+import { checkKill, planFilter, planLogStream, planLogs } from '../options/logs'
 import { type ProcessPlan, planProcess, planSessionProcess } from '../options/process'
 import { readArgument } from '../options/read'
 import { planService } from '../options/service'
@@ -79,8 +79,9 @@ export class Processes {
   }
 
   async kill(id: unknown, signal: unknown, options: unknown): Promise<boolean> {
-    const { shown } = this.#require(readArgument(identifier, id, 'id'))
-    return shown.kill(signal as Signal, options as KillOptions)
+    const processId = readArgument(identifier, id, 'id')
+    checkKill(signal, options)
+    return this.#require(processId).shown.kill(signal as Signal, options as KillOptions)
   }
 
   /** Those that are being started are killed as soon as they can be. Gives how many there were. */
@@ -131,7 +132,10 @@ export class Processes {
     this.#starting.add(starting)
     try {
       return await starting
-    } catch (error) {
+    } catch (thrown) {
+      // However it came to its end, that is the reason.
+      const isEnd = this.#engine.isDestroyed && thrown instanceof SandboxError
+      const error = isEnd ? engineError('SANDBOX_DESTROYED', undefined) : thrown
       if (plan.callbacks.onError !== undefined && !(error instanceof OptionError))
         reportError(this.#engine, plan.callbacks, error)
       throw error

@@ -96,6 +96,15 @@ function serverPlan(values: ServerValues): ServerPlan {
   }
 }
 
+/** Checks what is to be served, also by callers without types. Throws OptionError. */
+export function checkSandbox(sandbox: unknown): void {
+  const methods = ['exec', 'execStream', 'startProcess', 'createSession', 'listProcesses']
+  const has = (name: string) =>
+    typeof (sandbox as Record<string, unknown> | null | undefined)?.[name] === 'function'
+  if (!methods.every(has))
+    throw new OptionError('INVALID_OPTION', `sandbox must be a Sandbox, not ${describe(sandbox)}`)
+}
+
 /** What can stand in a header, and cannot be guessed. The message never has it. */
 export function token(value: unknown, name: string): string {
   if (typeof value === 'string' && value.length >= LEAST_TOKEN_CHARACTERS && /^[\x21-\x7e]+$/.test(value))

@@ -3,6 +3,7 @@
  * them for every caller, so that the messages are the same.
  */
 import { z } from '@hono/zod-openapi'
+import { Refusal } from './failure'
 
 export const envelopeSchema = z
   .object({
@@ -55,6 +56,15 @@ export const queryNumber = z
   .string()
   .regex(/^\d{1,16}$/, 'must be a whole number')
   .transform(Number)
+
+/** Where a client goes on that comes back. Throws VALIDATION_FAILED. */
+export function cursorOf(lastEventId: string): number {
+  const { success, data } = queryNumber.safeParse(lastEventId)
+  if (success) return data
+  const message = 'must be a whole number'
+  const issues = [{ path: 'Last-Event-ID', message }]
+  throw new Refusal('VALIDATION_FAILED', `Last-Event-ID: ${message}`, { issues })
+}
 
 /** A flag in a query string. */
 export const queryFlag = z.enum(['true', 'false']).transform((text) => text === 'true')

@@ -14,7 +14,7 @@ import { OptionError } from '../errors'
 import { readArgument } from '../options/read'
 import { signalNumber } from '../signals'
 import { isLoopback } from './guard'
-import { planServe, type ServePlan, token } from './options'
+import { checkSandbox, planServe, type ServePlan, token } from './options'
 import { buildServer } from './server'
 
 /** How often time limits of connections are looked at, in ms. */
@@ -22,6 +22,7 @@ const MOST_CHECK_INTERVAL_MS = 1000
 
 /** See server.d.ts. */
 export async function serve(sandbox: Sandbox, options?: ServeOptions): Promise<Serving> {
+  checkSandbox(sandbox)
   const plan = withToken(planServe(options))
   if (plan.server.token === undefined && !isLoopback(plan.host)) {
     throw new OptionError(

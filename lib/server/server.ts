@@ -16,7 +16,7 @@ import { addSessions } from './contract/sessions'
 import { dialectOf, Refusal } from './failure'
 import { Guard, peerOf } from './guard'
 import { Metrics } from './metrics'
-import { planServer, type ServerPlan } from './options'
+import { checkSandbox, planServer, type ServerPlan } from './options'
 import { Requests } from './requests'
 import { definer, errorResponse, leaveLater } from './route'
 import { Runs } from './runs'
@@ -39,6 +39,7 @@ const INFO = {
 
 /** See server.d.ts. */
 export function createServer(sandbox: Sandbox, options?: ServerOptions): PublicServer {
+  checkSandbox(sandbox)
   return buildServer(sandbox, planServer(options))
 }
 

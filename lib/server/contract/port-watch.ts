@@ -15,18 +15,23 @@ import { exitCodeOf, now, requireProcess } from './values'
 
 const status = z.number().int().min(100).max(599)
 
-const watchBody = z.object({
-  port: z.number().int().min(1).max(65_535),
-  mode: z.enum(['http', 'tcp']),
-  path: z
-    .string()
-    .regex(/^\/[\x21-\x7e]*$/, 'must begin with / and be of printable ASCII without blanks')
-    .optional(),
-  statusMin: status.optional(),
-  statusMax: status.optional(),
-  processId: z.string().optional(),
-  interval: z.number().min(10).max(60_000).optional(),
-})
+const watchBody = z
+  .object({
+    port: z.number().int().min(1).max(65_535),
+    mode: z.enum(['http', 'tcp']),
+    path: z
+      .string()
+      .regex(/^\/[\x21-\x7e]*$/, 'must begin with / and be of printable ASCII without blanks')
+      .optional(),
+    statusMin: status.optional(),
+    statusMax: status.optional(),
+    processId: z.string().optional(),
+    interval: z.number().min(10).max(60_000).optional(),
+  })
+  .refine(({ statusMin = 100, statusMax = 599 }) => statusMin <= statusMax, {
+    path: ['statusMax'],
+    message: 'must not be less than statusMin',
+  })
 
 type Watch = z.output<typeof watchBody>
 

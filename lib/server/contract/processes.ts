@@ -5,7 +5,7 @@ import { z } from '@hono/zod-openapi'
 import type { Signal } from '../../../index'
 import type { ServerContext } from '../context'
 import type { Define } from '../route'
-import { envSchema, processParams, queryNumber, statusSchema, timestamp } from '../schemas'
+import { cursorOf, envSchema, processParams, queryNumber, statusSchema, timestamp } from '../schemas'
 import { events } from '../sse'
 import {
   exitCodeOf,
@@ -144,7 +144,7 @@ export function addProcesses(define: Define, { sandbox, metrics }: ServerContext
     errors: ['PROCESS_NOT_FOUND'],
     async handle({ params: { processId }, query: { cursor = 0 }, lastEventId, signal }) {
       const process = await requireProcess(sandbox, processId)
-      const since = lastEventId === undefined ? cursor : queryNumber.parse(lastEventId)
+      const since = lastEventId === undefined ? cursor : cursorOf(lastEventId)
       let place = since
       const info = { type: 'process_info', ...showProcess(process), processId, timestamp: now() }
       return events(

@@ -7,6 +7,7 @@ import type { ServerContext } from '../context'
 import type { Define } from '../route'
 import {
   commandSchema,
+  cursorOf,
   dataSchema,
   encodingSchema,
   envOf,
@@ -146,7 +147,7 @@ export function addJobs(define: Define, { sandbox: { jobs } }: ServerContext): v
     reply: 'events',
     async handle({ params: { jobId }, query: { cursor, ...rest }, lastEventId, signal }) {
       await jobs.status(jobId)
-      const since = lastEventId === undefined ? cursor : queryNumber.parse(lastEventId)
+      const since = lastEventId === undefined ? cursor : cursorOf(lastEventId)
       const pieces = jobs.follow(jobId, since, { ...rest, signal })
       return events(
         pieces,

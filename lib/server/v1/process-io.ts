@@ -4,7 +4,7 @@
 import { z } from '@hono/zod-openapi'
 import type { ServerContext } from '../context'
 import type { Define } from '../route'
-import { dataSchema, encodingSchema, processParams, queryFlag, queryNumber } from '../schemas'
+import { cursorOf, dataSchema, encodingSchema, processParams, queryFlag, queryNumber } from '../schemas'
 import { events } from '../sse'
 import { decodeData, encodeLogEvent, encodeLogs, encodeProcess } from '../wire'
 import { findProcess, findService } from './find'
@@ -52,7 +52,7 @@ export function addProcessIo(define: Define, { sandbox }: ServerContext): void {
     errors: ['PROCESS_NOT_FOUND'],
     async handle({ params: { processId }, query, lastEventId, signal }) {
       const process = await findProcess(sandbox, processId)
-      const since = lastEventId === undefined ? query.since : queryNumber.parse(lastEventId)
+      const since = lastEventId === undefined ? query.since : cursorOf(lastEventId)
       const output = process.output({ ...query, since, signal })
       return events(
         output,

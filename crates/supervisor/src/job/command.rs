@@ -86,7 +86,7 @@ pub fn prepare(request: &Request, group: Option<&Group>, streams: &Streams) -> R
                 Ok(()) => io::Error::from_raw_os_error(i32::from(message[1])).to_string(),
                 Err(_) => "it was killed".into(),
             };
-            let object = if kind == Refusal::Cwd { format!(" {}", request.cwd.display()) } else { String::new() };
+            let object = if kind == Refusal::Cwd { format!(" ('{}')", request.cwd.display()) } else { String::new() };
             Err((kind, format!("{doing}{object}: {reason}")))
         }
     }

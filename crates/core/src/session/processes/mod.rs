@@ -246,8 +246,8 @@ impl Processes {
 }
 
 fn refuse_doomed(request: StartRequest) {
-    let message = format!("process '{}' was killed before it had begun", request.process.id);
-    request.refuse(Error::new(Code::EngineError, message));
+    let message = format!("the session ended before process '{}' had begun", request.process.id);
+    request.refuse(Error::new(Code::SessionDestroyed, message));
 }
 
 /// The error for a process that can not be forked.
