@@ -16,6 +16,8 @@ export const tables = {
   kill,
   parallel: byName,
   sessions,
+  jobs,
+  http: byName,
   stall,
 }
 
@@ -142,6 +144,18 @@ function kill(results) {
     measured.map(([name, { runs, median, p99, min, survivors }]) => [
       name,
       ...[runs, median, p99, min, survivors].map(digits),
+    ]),
+  )
+}
+
+function jobs({ '': { start, status, read, write } }) {
+  const lines = Object.entries({ start, 'status of one that runs': status, 'read of nothing new': read })
+  const files = { '256 MB into output.log': write.job, 'the same into a file': write.file }
+  return table(
+    ['jobs', 'median ms', 'p99 ms', 'min ms'],
+    [...lines, ...Object.entries(files)].map(([name, { median, p99, min }]) => [
+      name,
+      ...[median, p99, min].map(digits),
     ]),
   )
 }

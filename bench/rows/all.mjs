@@ -5,7 +5,9 @@ import * as capture from './capture.mjs'
 import * as endurance from './endurance.mjs'
 import * as exit from './exit.mjs'
 import * as firstByte from './first-byte.mjs'
+import * as http from './http.mjs'
 import * as idle from './idle.mjs'
+import * as jobs from './jobs.mjs'
 import * as kill from './kill.mjs'
 import * as latency from './latency.mjs'
 import * as lines from './lines.mjs'
@@ -30,5 +32,7 @@ export const rows = {
   kill,
   parallel,
   sessions,
+  jobs,
+  http,
   stall,
 }

@@ -2,7 +2,7 @@
  * The time of one small command, all peers in turn, in a small host and in one that holds 1 GB.
  *
  * The size of the host matters because a fork copies its page tables. `true` and `echo hi` are done by the shell itself,
- * `/bin/true` is the smallest command that needs a process. Each is measured twice: many in a row, and single ones, with
+ * `/bin/true` is the smallest command that needs a process. Each is measured twice: many in a row (50 to 150), and single ones, with
  * a run of every other peer between two of the same. A session does its own work in idle time, which a single command
  * can meet; and what has not run for some milliseconds starts with cold caches, whoever it is.
  */
@@ -16,18 +16,18 @@ const GIGABYTE = 1024 ** 3
 
 /** Rounds by variant and length of the run. */
 const PLANS = {
-  small: { full: { bursts: 10, singles: 150 }, quick: { bursts: 4, singles: 30 } },
-  large: { full: { bursts: 3, singles: 50 }, quick: { bursts: 1, singles: 10 } },
+  small: { full: { bursts: 4, burst: 150, singles: 150 }, quick: { bursts: 1, burst: 100, singles: 30 } },
+  large: { full: { bursts: 3, burst: 50, singles: 50 }, quick: { bursts: 1, burst: 50, singles: 10 } },
 }
 
 export async function measure(variant, { quick }) {
   const ballast = variant === 'large' ? Buffer.alloc(GIGABYTE, 1) : Buffer.alloc(1)
-  const { bursts, singles } = PLANS[variant][quick ? 'quick' : 'full']
+  const { bursts, burst, singles } = PLANS[variant][quick ? 'quick' : 'full']
   const open = await Promise.all(peers.map(async (peer) => ({ name: peer.name, ...(await peer.open()) })))
   const result = {}
   for (const command of COMMANDS) {
     const actions = Object.fromEntries(open.map((peer) => [peer.name, () => peer.run(command)]))
-    const inARow = await roundRobin(actions, { rounds: bursts, burst: 50, warmups: 1 })
+    const inARow = await roundRobin(actions, { rounds: bursts, burst, warmups: 1 })
     const single = await roundRobin(actions, { rounds: singles, warmups: 3 })
     result[command] = { inARow: summarizeEach(inARow), single: summarizeEach(single) }
   }

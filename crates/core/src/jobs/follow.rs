@@ -25,7 +25,7 @@ const BLIND_WAIT: Duration = Duration::from_millis(100);
 /// # Errors
 /// `JOB_NOT_FOUND`, also when the job is removed meanwhile.
 pub async fn news(job: &Job, cursor: Option<u64>) -> Result<(), Error> {
-    let changes = Changes::of(job);
+    let changes = Changes::of(job, cursor.is_some());
     let supervisor = job.meta().and_then(|meta| meta.own).and_then(|own| pidfd::open(own.pid).ok());
     let supervisor = supervisor.and_then(|fd| sys::watch(fd).ok());
     while !has_news(job, cursor).await? {
@@ -58,10 +58,13 @@ impl AsRawFd for Watched {
 impl OwnsDescriptor for Watched {}
 
 impl Changes {
-    fn of(job: &Job) -> Option<Self> {
+    /// Every write is told only to those who want the output: it slows a job down that writes much. The end is a file that
+    /// is moved to its name, or closed.
+    fn of(job: &Job, output: bool) -> Option<Self> {
         let inotify = Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK).ok()?;
-        let kinds = AddWatchFlags::IN_MODIFY | AddWatchFlags::IN_MOVED_TO | AddWatchFlags::IN_CREATE;
-        let kinds = kinds | AddWatchFlags::IN_CLOSE_WRITE | AddWatchFlags::IN_DELETE | AddWatchFlags::IN_MOVE_SELF;
+        let kinds = AddWatchFlags::IN_MOVED_TO | AddWatchFlags::IN_CREATE | AddWatchFlags::IN_CLOSE_WRITE;
+        let mut kinds = kinds | AddWatchFlags::IN_DELETE | AddWatchFlags::IN_MOVE_SELF;
+        kinds.set(AddWatchFlags::IN_MODIFY, output);
         inotify.add_watch(&job.directory, kinds).ok()?;
         Some(Self(sys::watch(Watched(inotify)).ok()?))
     }
