@@ -4,7 +4,7 @@
  *   node bench/bench.mjs [--quick] [--only=ROW,ROW] [--runtime=node|bun] [--out=FILE]
  *
  * Every sample runs in a process of its own (`sample.mjs`); rows whose peers share a process take them in turn. A full
- * run takes less than five minutes.
+ * run takes six minutes.
  */
 import { execFileSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
