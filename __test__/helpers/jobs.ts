@@ -1,4 +1,5 @@
 /** A sandbox with a root of jobs of its own, and what must hold after a test of jobs: nothing is left of any. */
+import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
@@ -37,6 +38,8 @@ export async function withJobs(
   })
   try {
     await sandbox.jobs.list()
+    // Bun keeps an event loop of its own for this from the first use on.
+    spawnSync('true')
     const files = proc.openFiles().length
     await test({ sandbox, jobs: sandbox.jobs, root, tag })
     for (const job of await sandbox.jobs.list()) {
