@@ -7,10 +7,7 @@ import { type CheckedCommand, readCommand, showCommand } from '../options/comman
 import { DEFAULT_SESSION, type ExecPlan, execOptions, sessionExecOptions } from '../options/exec'
 import { processOptions, sessionProcessOptions } from '../options/process'
 import { type OptionValues, readArgument, readOptions } from '../options/read'
-import { encodeBytes, wireCommand, wireEnv } from './wire'
-
-/** Larger input is sent in pieces, while the command runs. */
-const MOST_INLINE_BYTES = 1024 * 1024
+import { encodeBytes, MOST_BYTES_AT_ONCE, wireCommand, wireEnv } from './wire'
 
 /** What exec keeps of each stream; the request of a stream would keep less. */
 const EXEC_MAX_BUFFER_BYTES = 64 * 1024 * 1024
@@ -105,12 +102,13 @@ export function remoteProcessPlan(
   return { body, input: source, signal, callbacks: { onStart, onOutput, onExit, onError } }
 }
 
+/** Input that is too large for one request is sent while the command runs. */
 function divideInput(input: Uint8Array | AsyncIterable<unknown> | undefined): {
   inline?: Uint8Array | undefined
   source?: AsyncIterable<unknown> | undefined
 } {
   if (!(input instanceof Uint8Array)) return { source: input }
-  return input.length > MOST_INLINE_BYTES ? { source: whole(input) } : { inline: input }
+  return input.length > MOST_BYTES_AT_ONCE ? { source: whole(input) } : { inline: input }
 }
 
 async function* whole(bytes: Uint8Array): AsyncGenerator<Uint8Array> {

@@ -69,7 +69,7 @@ export function wireEnv(env: EnvLists | undefined): Record<string, string | null
 }
 
 /** Bytes of one request of input: less than what any server takes by default, also as base64. */
-const MOST_BYTES_AT_ONCE = 1024 * 1024
+export const MOST_BYTES_AT_ONCE = 1024 * 1024
 
 /** Gives bytes in pieces that fit into requests; at least one. */
 export function* piecesOf(bytes: Uint8Array): Generator<Uint8Array> {
