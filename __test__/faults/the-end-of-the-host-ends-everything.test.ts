@@ -11,9 +11,11 @@ const busy = `
     for (let index = 0; index < 5; index++) {
       const session = await sandbox.createSession()
       await session.exec('sleep 600 & setsid sleep 600 & (nohup sleep 600 >/dev/null 2>&1 &); env -i setsid sleep 600 &')
-      session.exec('trap "" TERM HUP; sleep 600 & while :; do sleep 600; done').catch(() => {})
+      await new Promise((runs) => {
+        const command = 'trap "" TERM HUP; sleep 600 & echo up; while :; do sleep 600; done'
+        session.exec(command, { onOutput: runs }).catch(() => {})
+      })
     }
-    await new Promise((resolve) => setTimeout(resolve, 100))
     print('ready')
   }
 `
