@@ -9,6 +9,7 @@ import type { ExecPlan } from './options/exec'
 import type { RunEnd } from './run'
 import { signalName } from './signals'
 import { decodeText } from './text'
+import { isoTime } from './time'
 
 type AnyResult = ExecResult<Encoding>
 type AnyOutput = Output<Encoding>
@@ -59,12 +60,13 @@ function hasRun(result: NativeResult | undefined): boolean {
 /** The public result of a native one. Text above 1 MiB is decoded here, in slices. */
 export async function buildResult(plan: ExecPlan, native: NativeResult): Promise<AnyResult> {
   const { encoding, sessionId } = plan.request
-  const stdout = await decode(native.stdout, encoding)
-  const stderr = await decode(native.stderr, encoding)
+  // Nothing is awaited that is there: each turn of the promise queue is time in which a short command could have run.
+  const stdout = isLongText(native.stdout, encoding) ? await decodeText(native.stdout) : native.stdout
+  const stderr = isLongText(native.stderr, encoding) ? await decodeText(native.stderr) : native.stderr
   const strip = plan.stripFinalNewline ? stripFinalNewline : (output: AnyOutput) => output
   const exitCode = native.exitCode ?? null
   const dropped = { stdout: native.droppedStdout, stderr: native.droppedStderr }
-  const result = {
+  const result: AnyResult = {
     success: exitCode === 0 && !native.timedOut && !native.isCanceled,
     exitCode,
     signal: native.signal === undefined ? null : signalName(native.signal),
@@ -74,28 +76,31 @@ export async function buildResult(plan: ExecPlan, native: NativeResult): Promise
     sessionId,
     cwd: native.cwd,
     duration: native.duration,
-    timestamp: new Date(native.startedAt || Date.now()).toISOString(),
+    timestamp: isoTime(native.startedAt || Date.now()),
     timedOut: native.timedOut,
     isCanceled: native.isCanceled,
     truncated: dropped.stdout + dropped.stderr > 0 ? dropped : null,
     sessionRestarted: native.sessionRestarted,
+    all: strip(stdout.length > 0 ? stdout : stderr),
   }
-  return defineLazily(result, 'all', allOutput(native, stdout, stderr, strip))
+  if (native.order !== undefined) {
+    defineLazily(result, 'all', interleaving(native, native.order, stdout, stderr, strip))
+  }
+  return result
 }
 
-async function decode(output: string | Buffer, encoding: Encoding): Promise<AnyOutput> {
-  return encoding === 'utf8' && typeof output !== 'string' ? decodeText(output) : output
+function isLongText(output: string | Buffer, encoding: Encoding): output is Buffer {
+  return encoding === 'utf8' && typeof output !== 'string'
 }
 
-/** How to get `all`. The closure keeps the bytes only where the text alone does not tell where they were cut. */
-function allOutput(
+/** How to get `all` of two streams. The closure keeps the bytes only where the text alone does not tell where they were cut. */
+function interleaving(
   native: NativeResult,
+  order: Uint32Array,
   stdout: AnyOutput,
   stderr: AnyOutput,
   strip: (output: AnyOutput) => AnyOutput,
 ): () => AnyOutput {
-  const { order } = native
-  if (order === undefined) return () => strip(stdout.length > 0 ? stdout : stderr)
   if (typeof stdout !== 'string' || typeof stderr !== 'string') {
     return () => strip(interleaveBytes(stdout as Uint8Array, stderr as Uint8Array, order))
   }
@@ -108,12 +113,8 @@ function bytesBehind(text: string, output: string | Buffer): Buffer | undefined 
   return typeof output !== 'string' && output.length !== text.length ? output : undefined
 }
 
-/** Adds an enumerable property that is computed at its first read and is a plain one from then on. */
-function defineLazily<T extends object, K extends string, V>(
-  target: T,
-  name: K,
-  compute: () => V,
-): T & Record<K, V> {
+/** Makes a property one that is computed at its first read and is a plain one from then on. */
+function defineLazily<T extends object, K extends keyof T>(target: T, name: K, compute: () => T[K]): void {
   Object.defineProperty(target, name, {
     enumerable: true,
     configurable: true,
@@ -123,7 +124,6 @@ function defineLazily<T extends object, K extends string, V>(
       return value
     },
   })
-  return target as T & Record<K, V>
 }
 
 /** Without one final \n or \r\n. */

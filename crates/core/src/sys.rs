@@ -15,10 +15,19 @@ fn check(result: i32) -> io::Result<i32> {
 
 /// A pipe: read end, write end. Both close on exec, both block.
 pub fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    pipe_with(libc::O_CLOEXEC)
+}
+
+/// The same, with ends that do not block. Who opens one of them by path gets a description of his own, which does.
+pub fn nonblocking_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    pipe_with(libc::O_CLOEXEC | libc::O_NONBLOCK)
+}
+
+fn pipe_with(flags: libc::c_int) -> io::Result<(OwnedFd, OwnedFd)> {
     let mut fds = [0; 2];
     // SAFETY: pipe2 fills in two descriptors that nobody else owns.
     unsafe {
-        check(libc::pipe2(fds.as_mut_ptr(), libc::O_CLOEXEC))?;
+        check(libc::pipe2(fds.as_mut_ptr(), flags))?;
         Ok((OwnedFd::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1])))
     }
 }

@@ -92,8 +92,8 @@ impl Capture {
         }
     }
 
-    /// Fills in the output of the result, and gives back the pipes that background processes still hold.
-    pub fn finish(mut self, outcome: &mut Outcome, sink: &mut dyn Sink) -> Vec<OwnedFd> {
+    /// Fills in the output of the result.
+    pub fn finish(mut self, outcome: &mut Outcome, sink: &mut dyn Sink) -> Leftover {
         if let Some(live) = &mut self.live {
             live.end();
             live.send(sink);
@@ -104,7 +104,7 @@ impl Capture {
         (outcome.stdout, dropped_stdout) = stdout.finish();
         (outcome.stderr, dropped_stderr) = stderr.finish();
         outcome.dropped = (dropped_stdout, dropped_stderr);
-        self.pipes.into_iter().filter_map(Pipe::into_open).collect()
+        Leftover(self.pipes)
     }
 
     fn read_once(&mut self, stream: usize, most: usize, sink: &mut dyn Sink) -> usize {
@@ -133,9 +133,19 @@ async fn due(live: Option<&Live>) {
     }
 }
 
-/// Reads and forgets what background processes print after their command's result has been given. Were the pipe closed
-/// instead, the next line would kill them (SIGPIPE); were it left alone, they would block when it is full.
-pub fn drain_late(fd: OwnedFd) {
+/// The pipes of a command whose result has been given.
+pub struct Leftover([Pipe; 2]);
+
+impl Leftover {
+    /// Reads and forgets what background processes still print. To be called when this process has let go of its copies of
+    /// the write ends. Were the pipe closed instead, the next line would kill them (SIGPIPE); were it left alone, they
+    /// would block when it is full.
+    pub fn let_go(self) {
+        self.0.into_iter().filter_map(Pipe::into_open).for_each(drain_late);
+    }
+}
+
+fn drain_late(fd: OwnedFd) {
     tokio::spawn(async move {
         let Ok(fd) = sys::watch(fd) else { return };
         let mut waste = Vec::with_capacity(64 * 1024);

@@ -8,6 +8,7 @@ use super::spinning::Pace;
 use super::{Config, EnvChange, Message};
 use crate::error::{Code, Error};
 use crate::exec::{ExecRequest, Outcome};
+use crate::output::capture::Leftover;
 use crate::process::StartRequest;
 use crate::session::scope;
 use nacre_containment::wire::Order;
@@ -49,6 +50,8 @@ pub(super) struct Session {
     /// The last command took a fraction of a millisecond.
     pub(super) quick: bool,
     pub(super) pace: Pace,
+    /// Of the command whose result is being told.
+    pub(super) leftover: Option<Leftover>,
     pub(super) closing: Option<(Duration, oneshot::Sender<()>)>,
     pub(super) ladders: u64,
     pub(super) groups_made: u64,
@@ -70,6 +73,7 @@ impl Session {
             death_told: false,
             quick: false,
             pace: Pace::default(),
+            leftover: None,
             closing: None,
             ladders: 0,
             groups_made: 0,

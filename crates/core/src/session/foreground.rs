@@ -53,12 +53,16 @@ impl Session {
                 Err(error) => break (None, Err(error)),
             };
             match self.attempt(&mut request, &text, scope.is_some(), attempts).await {
-                Ok(None) => self.leave_scope(scope).await,
+                Ok(None) => {
+                    self.let_go();
+                    self.leave_scope(scope).await;
+                }
                 Ok(Some(outcome)) => break (scope, Ok(outcome)),
                 Err(error) => break (scope, Err(error)),
             }
         };
         request.sink.finished(result);
+        self.let_go();
         self.pace.told();
         self.leave_scope(scope).await;
         if let Some(shell) = self.shell.as_mut().filter(|_| self.closing.is_none()) {

@@ -5,7 +5,7 @@ use super::foreground::Run;
 use super::killing::Cause;
 use crate::error::{Code, Error};
 use crate::exec::{ExecRequest, Outcome};
-use crate::output::capture::{self, Capture};
+use crate::output::capture::Capture;
 use std::path::PathBuf;
 
 /// How a command came to its end.
@@ -27,7 +27,7 @@ pub(super) enum End {
 }
 
 impl Session {
-    /// Takes what is in the pipes at this moment, and leaves to a task of its own what background processes still print.
+    /// Takes what is in the pipes at this moment.
     pub(super) fn collect(
         &mut self,
         end: &End,
@@ -38,7 +38,6 @@ impl Session {
     ) {
         let sink = request.sink.as_mut();
         if let Some(shell) = self.shell.as_mut() {
-            shell.driver.release();
             capture.drain(sink);
             if matches!(end, End::Exited { .. } | End::Died { .. }) {
                 let base = shell.take_base_output();
@@ -48,7 +47,7 @@ impl Session {
             }
             outcome.cwd.clone_from(&shell.cwd);
         }
-        capture.finish(outcome, sink).into_iter().for_each(capture::drain_late);
+        self.leftover = Some(capture.finish(outcome, sink));
         (outcome.exit_code, outcome.signal) = match end {
             End::Finished { status, cwd } | End::Exited { status, cwd } => {
                 outcome.cwd.clone_from(cwd);
@@ -64,6 +63,16 @@ impl Session {
                 (outcome.exit_code, outcome.signal) = (None, Some(killing.final_signal()));
             }
         }
+    }
+
+    /// Closes the command's pipes, after its result has been given: nobody has to wait for that. What background
+    /// processes still print goes to a task of its own.
+    pub(super) fn let_go(&mut self) {
+        let Some(leftover) = self.leftover.take() else { return };
+        if let Some(shell) = self.shell.as_mut() {
+            shell.driver.release();
+        }
+        leftover.let_go();
     }
 
     pub(super) fn conclude(&mut self, end: End, mut outcome: Outcome) -> Result<Option<Outcome>, Error> {

@@ -76,6 +76,8 @@ pub struct ScriptDriver {
     standby_parser: Parser,
     /// The user's `$?`.
     status: i32,
+    /// What is in the text [`Text::Status`].
+    stored_status: Option<i32>,
     /// The user's `$_`, when it is known.
     last_argument: Option<String>,
     /// `$-` at the last report.
@@ -115,6 +117,7 @@ impl ScriptDriver {
             parser: Parser::default(),
             standby_parser: Parser::default(),
             status: 0,
+            stored_status: None,
             last_argument: None,
             flags: String::new(),
             internal: false,
@@ -202,8 +205,9 @@ impl Driver for ScriptDriver {
 
     fn run(&mut self, text: &[u8], stdin: Stdin<'_>) -> io::Result<Streams> {
         let framing = self.framing();
-        if framing.needs_status() {
+        if framing.needs_status() && self.stored_status != Some(self.status) {
             self.transport.store(Text::Status, format!("\\builtin return {}\n", self.status).as_bytes())?;
+            self.stored_status = Some(self.status);
         }
         self.transport.store(Text::Command, &framing.apply(text))?;
         let streams = match self.prepared.take() {

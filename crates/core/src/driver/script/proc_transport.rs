@@ -71,13 +71,10 @@ impl Transport for ProcTransport {
     }
 
     fn open_streams(&mut self, side: Side, stdin: Stdin<'_>) -> io::Result<Streams> {
-        let (stdout, output) = sys::pipe()?;
-        let (stderr, error) = sys::pipe()?;
-        sys::set_nonblocking(&stdout)?;
-        sys::set_nonblocking(&stderr)?;
+        let (stdout, output) = sys::nonblocking_pipe()?;
+        let (stderr, error) = sys::nonblocking_pipe()?;
         let stdin = if let Stdin::Whole(_) | Stdin::Streamed = stdin {
-            let (input, writer) = sys::pipe()?;
-            sys::set_nonblocking(&writer)?;
+            let (input, writer) = sys::nonblocking_pipe()?;
             sys::replace_descriptor(&input, &self.streams[side as usize][Stream::Input as usize])?;
             Some(StdinEnd::Pipe(writer))
         } else {

@@ -1,0 +1,20 @@
+/**
+ * Times as ISO 8601, as `Date.toISOString` gives them: milliseconds, UTC.
+ *
+ * A result has one, and formatting the date again for each command of the same second costs more than all else that is
+ * done to build the result.
+ */
+
+let lastSecond = Number.NaN
+/** `2026-11-21T19:14:09.` */
+let prefix = ''
+
+/** `time` is in milliseconds since the epoch. Fractions of a millisecond are cut off. */
+export function isoTime(time: number): string {
+  const second = Math.floor(time / 1000)
+  if (second !== lastSecond) {
+    prefix = new Date(second * 1000).toISOString().slice(0, -4)
+    lastSecond = second
+  }
+  return `${prefix}${String(Math.floor(time) - second * 1000).padStart(3, '0')}Z`
+}
