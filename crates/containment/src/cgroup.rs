@@ -4,6 +4,7 @@
 //! works in the `unified` part of a hybrid layout too. Rules: Documentation/admin-guide/cgroup-v2.rst.
 
 use crate::pid::Pid;
+use crate::proc_table::read_file;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -41,8 +42,8 @@ impl Group {
 
     /// The processes in this group itself, zombies not included.
     pub fn members(&self) -> io::Result<Vec<Pid>> {
-        let list = fs::read_to_string(self.path.join("cgroup.procs"))?;
-        Ok(list.lines().filter_map(|raw| Pid::new(raw.parse().ok()?)).collect())
+        let list = read_file(self.path.join("cgroup.procs"))?;
+        Ok(String::from_utf8_lossy(&list).lines().filter_map(|raw| Pid::new(raw.parse().ok()?)).collect())
     }
 
     /// The processes in this group and in those below it.
@@ -61,6 +62,14 @@ impl Group {
         fs::write(self.path.join("cgroup.kill"), "1")
     }
 
+    /// Removes this group, when it is empty and has none below it.
+    pub fn remove_alone(&self) -> io::Result<()> {
+        match fs::remove_dir(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            other => other,
+        }
+    }
+
     /// Removes this group and the groups below it. Fails with `EBUSY` while a process is left in any of them.
     pub fn remove(&self) -> io::Result<()> {
         if let Ok(entries) = fs::read_dir(&self.path) {
@@ -70,10 +79,7 @@ impl Group {
                 }
             }
         }
-        match fs::remove_dir(&self.path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            other => other,
-        }
+        self.remove_alone()
     }
 }
 

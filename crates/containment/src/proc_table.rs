@@ -3,7 +3,8 @@
 use crate::pid::{Identity, Pid};
 use std::collections::HashSet;
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{self, Read};
+use std::path::Path;
 
 /// The fields of `/proc/<pid>/stat` that decisions are made on (proc(5)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +21,16 @@ pub struct Stat {
     pub session: i32,
     /// Processor time used, in user and kernel mode, in clock ticks.
     pub cpu_ticks: u64,
+    /// Of the signals 1 to 31 those that it ignores: signal n is bit n-1.
+    pub ignored: u32,
+    /// Those that it catches.
+    pub caught: u32,
+    /// The first letters of its program's name; a fork has its parent's.
+    pub name: [u8; LONGEST_NAME],
 }
+
+/// TASK_COMM_LEN without the zero at its end.
+const LONGEST_NAME: usize = 15;
 
 /// A stat file is a name of at most 64 bytes and some 50 numbers of at most 20 digits.
 const LONGEST_STAT: usize = 2048;
@@ -37,7 +47,10 @@ impl Stat {
 
     /// The command name in field 2 may hold blanks and parentheses, so fields are counted from the last `)`.
     fn parse(pid: Pid, text: &[u8]) -> Option<Self> {
+        let open = text.iter().position(|&byte| byte == b'(')?;
         let close = text.iter().rposition(|&byte| byte == b')')?;
+        let mut name = [0; LONGEST_NAME];
+        name.iter_mut().zip(text.get(open + 1..close)?).for_each(|(to, from)| *to = *from);
         let rest = std::str::from_utf8(text.get(close + 2..)?).ok()?;
         let fields: Vec<&str> = rest.split(' ').collect();
         Some(Self {
@@ -47,7 +60,20 @@ impl Stat {
             group: fields.get(2)?.parse().ok()?,
             session: fields.get(3)?.parse().ok()?,
             cpu_ticks: fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?,
+            ignored: fields.get(30)?.parse().ok()?,
+            caught: fields.get(31)?.parse().ok()?,
+            name,
         })
+    }
+
+    /// True when it ignores a signal between 1 and 31.
+    pub fn ignores(&self, signal: i32) -> bool {
+        self.ignored.checked_shr(signal as u32 - 1).is_some_and(|mask| mask & 1 == 1)
+    }
+
+    /// True when it catches a signal between 1 and 31.
+    pub fn catches(&self, signal: i32) -> bool {
+        self.caught.checked_shr(signal as u32 - 1).is_some_and(|mask| mask & 1 == 1)
     }
 
     /// False for zombies: they have ended and only wait to be reaped.
@@ -66,8 +92,11 @@ pub fn children(parent: Pid) -> Vec<Pid> {
     let Ok(tasks) = fs::read_dir(format!("/proc/{parent}/task")) else { return Vec::new() };
     let mut found = Vec::new();
     for task in tasks.flatten() {
-        match fs::read_to_string(task.path().join("children")) {
-            Ok(list) => found.extend(list.split_ascii_whitespace().filter_map(|raw| Pid::new(raw.parse().ok()?))),
+        match read_file(task.path().join("children")) {
+            Ok(list) => {
+                let list = String::from_utf8_lossy(&list);
+                found.extend(list.split_ascii_whitespace().filter_map(|raw| Pid::new(raw.parse().ok()?)));
+            }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound && task.path().exists() => {
                 return scan().filter(|stat| stat.parent == parent.raw()).map(|stat| stat.identity.pid).collect();
             }
@@ -99,19 +128,20 @@ pub fn descendants(roots: &[Pid], spare: &HashSet<Pid>) -> Vec<Stat> {
     found
 }
 
-/// True for a copy of a process's image that has not become a program of its own: their command lines are the same.
-pub fn is_fork_of(pid: Pid, original: Pid) -> bool {
-    let command_line = |pid: Pid| fs::read(format!("/proc/{pid}/cmdline")).ok().filter(|line| !line.is_empty());
-    command_line(original).is_some_and(|line| command_line(pid) == Some(line))
+/// True for a copy of a process's image that has not become a program of its own: their command lines are the same. (The
+/// name alone is not enough: a script may well run another bash.)
+pub fn is_fork_of(stat: &Stat, original: &Stat) -> bool {
+    let command_line =
+        |stat: &Stat| read_file(format!("/proc/{}/cmdline", stat.identity.pid)).ok().filter(|line| !line.is_empty());
+    stat.name == original.name && command_line(original).is_some_and(|line| command_line(stat) == Some(line))
 }
 
 /// True for another copy of a shell's process image that may still have the shell's signal handlers, which swallow a
 /// signal. After a fork bash gives them up one by one: until all are gone it has the shell's own set, and then, for as
 /// long as it is young, one that still has the signal in it. An older one that catches it has a trap of the user's.
-pub fn is_unsettled_fork_of(stat: &Stat, shell: Pid, signal: i32) -> bool {
-    let pid = stat.identity.pid;
-    let Some(caught) = mask(pid, "SigCgt:").filter(|_| pid != shell && is_fork_of(pid, shell)) else { return false };
-    Some(caught) == mask(shell, "SigCgt:") || (caught >> (signal - 1) & 1 == 1 && is_young(stat))
+pub fn is_unsettled_fork_of(stat: &Stat, shell: &Stat, signal: i32) -> bool {
+    let may_swallow = stat.caught == shell.caught || (stat.catches(signal) && is_young(stat));
+    may_swallow && stat.identity.pid != shell.identity.pid && is_fork_of(stat, shell)
 }
 
 /// True for what has been started in the last fifth of a second; the kernel counts in hundredths.
@@ -119,17 +149,6 @@ fn is_young(stat: &Stat) -> bool {
     let Ok(now) = nix::time::clock_gettime(nix::time::ClockId::CLOCK_BOOTTIME) else { return true };
     let ticks = now.tv_sec() as u64 * 100 + now.tv_nsec() as u64 / 10_000_000;
     ticks.saturating_sub(stat.identity.start_ticks) <= 20
-}
-
-/// A set of signals in `/proc/<pid>/status` (proc(5)): signal n is bit n-1.
-fn mask(pid: Pid, name: &str) -> Option<u64> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix(name)?.trim(), 16).ok())
-}
-
-/// True when a process ignores a signal (`SigIgn` in proc(5)), or has ended.
-pub fn ignores(pid: Pid, signal: i32) -> bool {
-    mask(pid, "SigIgn:").is_none_or(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
 /// Every process that can be seen.
@@ -142,6 +161,28 @@ pub fn scan() -> impl Iterator<Item = Stat> {
         .filter_map(Stat::read)
 }
 
+/// Reads a file of /proc or of a control group. Such files say that they are empty, so that `fs::read` would begin with
+/// 32 bytes and double them.
+pub fn read_file(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
+    let mut file = File::open(path)?;
+    let mut text = Vec::with_capacity(FILE_LENGTH);
+    loop {
+        if text.len() == text.capacity() {
+            text.reserve(FILE_LENGTH);
+        }
+        let length = text.len();
+        text.resize(text.capacity(), 0);
+        let count = file.read(&mut text[length..])?;
+        text.truncate(length + count);
+        if count == 0 {
+            return Ok(text);
+        }
+    }
+}
+
+/// What most of them fit into.
+const FILE_LENGTH: usize = 4096;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -149,12 +190,44 @@ mod tests {
 
     #[test]
     fn counts_fields_after_a_name_with_parentheses() {
-        let text = b"42 (a) (b c) S 7 42 9 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 12345 0 0";
+        let text = b"42 (a) (b c) S 7 42 9 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 12345 0 0 0 0 0 0 0 0 0 0 6 16384 0";
         let stat = Stat::parse(Pid::new(42).unwrap(), text).unwrap();
         assert_eq!(
             (stat.state, stat.parent, stat.session, stat.cpu_ticks, stat.identity.start_ticks),
             (b'S', 7, 9, 5 + 6, 12345)
         );
+        assert_eq!(&stat.name[..9], b"a) (b c\0\0");
+        assert!(stat.ignores(libc::SIGINT) && stat.ignores(libc::SIGQUIT) && !stat.ignores(libc::SIGTERM));
+        assert!(stat.catches(libc::SIGTERM) && !stat.catches(libc::SIGINT) && !stat.catches(64));
+    }
+
+    /// proc(5) gives the sets in two files; the one that is read anyway is the shorter.
+    #[test]
+    fn the_sets_of_signals_are_those_of_the_status_file() {
+        let script = "trap '' INT; trap : TERM USR1; echo; while :; do sleep 60; done";
+        let mut child = Command::new("bash").args(["-c", script]).stdout(std::process::Stdio::piped()).spawn().unwrap();
+        std::io::Read::read(child.stdout.as_mut().unwrap(), &mut [0]).unwrap();
+        let stat = Stat::read(Pid::new(child.id() as i32).unwrap()).unwrap();
+        let status = String::from_utf8(read_file(format!("/proc/{}/status", child.id())).unwrap()).unwrap();
+        let mask = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+            u64::from_str_radix(line.trim(), 16).unwrap() as u32 & 0x7fff_ffff
+        };
+        assert_eq!((stat.ignored, stat.caught), (mask("SigIgn:"), mask("SigCgt:")));
+        assert!(stat.ignores(libc::SIGINT) && stat.catches(libc::SIGTERM) && stat.catches(libc::SIGUSR1));
+        for stat in descendants(&[stat.identity.pid], &HashSet::new()) {
+            crate::signal::send_to(stat.identity, libc::SIGKILL).unwrap();
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn reads_files_of_any_length() {
+        let long = read_file("/proc/self/environ").unwrap();
+        assert_eq!(long, fs::read("/proc/self/environ").unwrap());
+        assert!(read_file("/proc/self/smaps").unwrap().len() > FILE_LENGTH);
+        assert!(read_file("/proc/0/stat").is_err());
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use crate::pid::{Identity, Pid};
 use crate::{pidfd, proc_table};
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 
 /// The signal that ends the shell's current command from outside.
 ///
@@ -13,19 +13,36 @@ pub const INTERRUPT: i32 = libc::SIGVTALRM;
 
 /// Sends `signal` to the process with exactly this identity. A process that is gone, or whose pid now belongs to
 /// another one, counts as done.
+pub fn send_to(target: Identity, signal: i32) -> io::Result<()> {
+    send_each(target, &[signal])
+}
+
+/// Sends several, one after the other.
 ///
 /// The race: between reading the start time and sending, the process may end and its pid be reused. The pidfd is opened
 /// first and the identity checked after, so the descriptor can only stand for the process that was checked. Without
 /// pidfds the window is a few microseconds in which the pid would have to be reaped and handed out again, which takes
 /// the kernel a full turn through the pid space.
-pub fn send_to(target: Identity, signal: i32) -> io::Result<()> {
-    let outcome = match pidfd::open(target.pid) {
-        Ok(fd) if proc_table::is_alive(target) => pidfd::send_signal(fd.as_fd(), signal),
-        Ok(_) => Ok(()),
+pub fn send_each(target: Identity, signals: &[i32]) -> io::Result<()> {
+    match pidfd::open(target.pid) {
+        Ok(fd) => send_through(fd.as_fd(), target, signals),
         Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(()),
-        Err(_) if proc_table::is_alive(target) => send_to_child(target.pid, signal),
+        Err(_) if proc_table::is_alive(target) => {
+            signals.iter().try_for_each(|signal| or_gone(send_to_child(target.pid, *signal)))
+        }
         Err(_) => Ok(()),
-    };
+    }
+}
+
+/// The same by a pidfd that was opened for `target.pid`.
+pub fn send_through(fd: BorrowedFd<'_>, target: Identity, signals: &[i32]) -> io::Result<()> {
+    if !proc_table::is_alive(target) {
+        return Ok(());
+    }
+    signals.iter().try_for_each(|signal| or_gone(pidfd::send_signal(fd, *signal)))
+}
+
+fn or_gone(outcome: io::Result<()>) -> io::Result<()> {
     match outcome {
         Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(()),
         other => other,

@@ -9,7 +9,6 @@ use crate::cgroup::Group;
 use crate::pid::{Identity, Pid};
 use crate::proc_table::{self, Stat};
 use std::collections::HashSet;
-use std::fs;
 
 /// The variable that marks a process's descendants where there are no control groups.
 pub const MARK: &str = "NACRE_PROCESS";
@@ -57,7 +56,7 @@ impl Tree {
 
 fn carries(pid: Pid, mark: &str) -> bool {
     let wanted = format!("{MARK}={mark}");
-    fs::read(format!("/proc/{pid}/environ"))
+    proc_table::read_file(format!("/proc/{pid}/environ"))
         .is_ok_and(|environ| environ.split(|&byte| byte == 0).any(|variable| variable == wanted.as_bytes()))
 }
 

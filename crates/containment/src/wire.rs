@@ -6,6 +6,7 @@
 use crate::limits::Limits;
 use crate::pid::{Identity, Pid};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use std::cell::RefCell;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
@@ -191,9 +192,13 @@ pub fn send<T: Serialize>(socket: BorrowedFd<'_>, message: &T) -> io::Result<()>
 
 /// Receives one message; `None` at end of file. A non-blocking socket without a message gives `WouldBlock`.
 pub fn receive<T: DeserializeOwned>(socket: BorrowedFd<'_>) -> io::Result<Option<T>> {
-    let mut buffer = vec![0; MAX_MESSAGE_BYTES];
-    let length = nix::sys::socket::recv(socket.as_raw_fd(), &mut buffer, nix::sys::socket::MsgFlags::empty())?;
-    if length == 0 { Ok(None) } else { Ok(Some(serde_json::from_slice(&buffer[..length])?)) }
+    thread_local! {
+        static BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; MAX_MESSAGE_BYTES]);
+    }
+    BUFFER.with_borrow_mut(|buffer| {
+        let length = nix::sys::socket::recv(socket.as_raw_fd(), buffer, nix::sys::socket::MsgFlags::empty())?;
+        if length == 0 { Ok(None) } else { Ok(Some(serde_json::from_slice(&buffer[..length])?)) }
+    })
 }
 
 /// A connected pair of sockets, both close-on-exec and blocking.

@@ -37,7 +37,7 @@ pub fn end(family: &mut Family, setting: &Setting, grace: Duration, scratch: Opt
 }
 
 fn ask(family: &mut Family, setting: &Setting, deadline: Instant) {
-    family.processes.about_to_ask(None);
+    family.processes.about_to_ask(None, &family.workload());
     let mut asked = std::collections::HashSet::new();
     loop {
         reap(family, setting);
@@ -48,8 +48,7 @@ fn ask(family: &mut Family, setting: &Setting, deadline: Instant) {
         }
         let watched: Vec<OwnedFd> = left.iter().filter_map(|stat| pidfd::open(stat.identity.pid).ok()).collect();
         for stat in left.iter().filter(|stat| asked.insert(stat.identity)) {
-            let _ = signal::send_to(stat.identity, libc::SIGTERM);
-            let _ = signal::send_to(stat.identity, libc::SIGCONT);
+            let _ = signal::send_each(stat.identity, &[libc::SIGTERM, libc::SIGCONT]);
         }
         let longest = if watched.len() == left.len() { deadline - now } else { Duration::from_millis(10) };
         wait_for_change(setting, &watched, longest.min(deadline - now));

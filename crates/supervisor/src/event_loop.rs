@@ -9,8 +9,12 @@ use crate::target::Target;
 use nacre_containment::wire::{self, Order, Report};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
+
+/// How many orders to take before looking at anything else. Those to kill many processes come at once, and each look at
+/// the descriptors of all the ladders costs more than one more order.
+const MOST_ORDERS: u32 = 64;
 
 /// Runs until the host shuts the session down or is gone. Never returns.
 pub fn run(mut family: Family, setting: Setting, arguments: &Arguments) -> ! {
@@ -27,7 +31,8 @@ pub fn run(mut family: Family, setting: Setting, arguments: &Arguments) -> ! {
             while let Ok(Some(_)) = setting.children.read_signal() {}
             reap(&mut family, &setting);
         }
-        if wake.order {
+        let mut orders = if wake.order { MOST_ORDERS } else { 0 };
+        while orders > 0 {
             match wire::receive::<Order>(setting.control.as_fd()) {
                 Ok(Some(Order::Shutdown { grace_ms })) => {
                     let grace = Duration::from_millis(grace_ms);
@@ -39,6 +44,7 @@ pub fn run(mut family: Family, setting: Setting, arguments: &Arguments) -> ! {
                     ending::end(&mut family, &setting, Duration::ZERO, arguments.scratch.as_deref());
                 }
             }
+            orders = if is_readable(setting.control.as_fd()) { orders - 1 } else { 0 };
         }
         // Only those that something has happened to: each look reads a part of /proc.
         let mut ended = wake.ladders.into_iter();
@@ -120,7 +126,6 @@ fn obey(order: Order, family: &mut Family, ladders: &mut Vec<Ladder>, setting: &
             tell(setting, &Report::Limited { key, problem });
         }
         Order::KillProcess { id, key, signal, grace_ms } => {
-            family.processes.about_to_ask(Some(key));
             let target = Target::Process { key };
             let plan = Plan { id, target, signal, grace: Duration::from_millis(grace_ms) };
             ladders.push(Ladder::start(plan, family));
@@ -165,6 +170,11 @@ fn wait(setting: &Setting, ladders: &[Ladder]) -> Wake {
         host_gone: setting.host.is_some() && fixed > 2 && any(&fds[2]),
         ladders: ladders.collect(),
     }
+}
+
+fn is_readable(fd: BorrowedFd<'_>) -> bool {
+    let mut fds = [PollFd::new(fd, PollFlags::POLLIN)];
+    poll(&mut fds, PollTimeout::ZERO).is_ok() && fds[0].any().unwrap_or(false)
 }
 
 /// Reaps everything that has ended, and tells of those that the host knows; orphans nobody asked about are simply gone.

@@ -11,9 +11,10 @@ use crate::family::Family;
 use crate::target::Target;
 use nacre_containment::cgroup::Group;
 use nacre_containment::pid::{Identity, Pid};
-use nacre_containment::{pidfd, proc_table, signal};
+use nacre_containment::proc_table::{self, Stat};
+use nacre_containment::{pidfd, signal};
 use std::collections::HashSet;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 /// What the host wants ended, and how.
@@ -65,7 +66,7 @@ pub struct Outcome {
 
 impl Ladder {
     /// Takes the first look, after the shell has been interrupted when it is its command that is to end.
-    pub fn start(plan: Plan, family: &Family) -> Self {
+    pub fn start(plan: Plan, family: &mut Family) -> Self {
         let is_process = matches!(plan.target, Target::Process { .. });
         if let Some(shell) = family.shell.filter(|_| !is_process) {
             let _ = signal::send_to_child(shell, signal::INTERRUPT);
@@ -86,7 +87,11 @@ impl Ladder {
             doomed: None,
             look_at: Instant::now(),
         };
-        ladder.send(family, |_| true);
+        let members = ladder.plan.target.members(family);
+        if let Target::Process { key } = ladder.plan.target {
+            family.processes.about_to_ask(Some(key), &members);
+        }
+        ladder.send(family, members, |_| true);
         ladder
     }
 
@@ -125,9 +130,12 @@ impl Ladder {
         let shell = family.shell.map(Pid::raw);
         let last_words = matches!(self.plan.target, Target::Foreground { last_words: true, .. });
         let spares_new = last_words && !self.settled && !self.killing;
-        self.send(family, |parent| !spares_new || Some(parent) != shell);
+        let members = self.plan.target.members(family);
+        let is_empty = members.is_empty();
+        self.send(family, members, |parent| !spares_new || Some(parent) != shell);
         self.look_at = Instant::now() + self.pause();
-        let over = self.settled && self.nobody_left(family);
+        // The second look is for where a look is a walk over the process table, which a fork can slip through.
+        let over = self.settled && is_empty && self.nobody_left(family);
         over.then_some(Outcome { found: self.found, escalated: self.killing })
     }
 
@@ -161,32 +169,43 @@ impl Ladder {
         &self.watched
     }
 
-    fn send(&mut self, family: &Family, wanted: impl Fn(i32) -> bool) {
+    fn send(&mut self, family: &Family, members: Vec<Stat>, wanted: impl Fn(i32) -> bool) {
         self.watched.clear();
         self.blind = false;
         self.unsure = false;
-        for stat in self.plan.target.members(family) {
+        let shell = self.plan.target.shell(family);
+        let shell =
+            members.iter().find(|stat| Some(stat.identity.pid) == shell).copied().or_else(|| Stat::read(shell?));
+        let signals = [self.plan.signal, libc::SIGCONT];
+        let signals = if self.plan.signal == libc::SIGKILL { &signals[..1] } else { &signals[..] };
+        for stat in members {
             self.found = true;
-            match pidfd::open(stat.identity.pid) {
+            let fd = pidfd::open(stat.identity.pid);
+            if self.is_to_be_asked(&stat, shell.as_ref(), &wanted) {
+                let _ = match &fd {
+                    Ok(fd) => signal::send_through(fd.as_fd(), stat.identity, signals),
+                    Err(_) => signal::send_each(stat.identity, signals),
+                };
+            }
+            match fd {
                 Ok(fd) => self.watched.push(fd),
                 Err(_) => self.blind = true,
             }
-            if self.signalled.contains(&stat.identity) || !wanted(stat.parent) {
-                continue;
-            }
-            // A fork of a shell that is no program yet has the shell's handlers for a moment, which may swallow the signal: it
-            // is asked again, for as long as that takes on a busy machine. A subshell has handlers of its own or none, and is
-            // asked once: a trap of the user's is to run once.
-            let of = self.plan.target.shell(family);
-            if of.is_some_and(|shell| proc_table::is_unsettled_fork_of(&stat, shell, self.plan.signal)) {
-                self.unsure = true;
-            } else {
-                self.signalled.insert(stat.identity);
-            }
-            let _ = signal::send_to(stat.identity, self.plan.signal);
-            if self.plan.signal != libc::SIGKILL {
-                let _ = signal::send_to(stat.identity, libc::SIGCONT);
-            }
         }
+    }
+
+    fn is_to_be_asked(&mut self, stat: &Stat, shell: Option<&Stat>, wanted: impl Fn(i32) -> bool) -> bool {
+        if self.signalled.contains(&stat.identity) || !wanted(stat.parent) {
+            return false;
+        }
+        // A fork of a shell that is no program yet has the shell's handlers for a moment, which may swallow the signal: it
+        // is asked again, for as long as that takes on a busy machine. A subshell has handlers of its own or none, and is
+        // asked once: a trap of the user's is to run once.
+        if shell.is_some_and(|shell| proc_table::is_unsettled_fork_of(stat, shell, self.plan.signal)) {
+            self.unsure = true;
+        } else {
+            self.signalled.insert(stat.identity);
+        }
+        true
     }
 }

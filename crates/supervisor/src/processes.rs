@@ -106,11 +106,15 @@ impl Processes {
     /// A process (or all of them) is about to be asked to end. A shell that runs a program in front waits for it, and gives
     /// its exit code; one that does not gives that of the command before, which says nothing. A program in the background
     /// of a shell without job control is told by its ignoring SIGINT; a fork that is no program yet does not count.
-    pub fn about_to_ask(&mut self, key: Option<u64>) {
+    /// `alive` are the processes among which its own are.
+    pub fn about_to_ask(&mut self, key: Option<u64>, alive: &[Stat]) {
         for process in self.known.iter_mut().filter(|process| key.is_none_or(|key| process.key == key)) {
-            let root = process.tree.root.pid;
-            let in_front = |pid: &Pid| !proc_table::is_fork_of(*pid, root) && !proc_table::ignores(*pid, libc::SIGINT);
-            let busy = || proc_table::children(root).iter().any(in_front);
+            let root = process.tree.root;
+            let shell = alive.iter().find(|stat| stat.identity == root);
+            let in_front = |shell: &Stat, stat: &Stat| {
+                stat.parent == root.pid.raw() && !stat.ignores(libc::SIGINT) && !proc_table::is_fork_of(stat, shell)
+            };
+            let busy = || shell.is_some_and(|shell| alive.iter().any(|stat| in_front(shell, stat)));
             process.asked.get_or_insert_with(|| if busy() { Asked::WithProgram } else { Asked::Alone });
         }
     }
@@ -139,9 +143,11 @@ impl Processes {
     /// for one of theirs.
     pub fn tidy(&mut self) {
         self.known.retain(|process| {
-            let over = process.ended && process.tree.members(None).is_empty();
-            let removed = || process.tree.group.as_ref().is_none_or(|group| group.remove().is_ok());
-            !(over && removed())
+            let group = process.tree.group.as_ref();
+            // Nearly always the kernel says by itself that the group is empty.
+            let removed = || group.is_some_and(|group| group.remove_alone().is_ok());
+            let empty = || process.tree.members(None).is_empty() && group.is_none_or(|group| group.remove().is_ok());
+            !(process.ended && (removed() || empty()))
         });
     }
 }

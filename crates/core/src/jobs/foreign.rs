@@ -44,8 +44,7 @@ pub async fn end(meta: &Meta, grace: Duration, unkillable: Duration) -> bool {
             if now >= deadline {
                 let _ = signal::send_to(stat.identity, libc::SIGKILL);
             } else if asked.insert(stat.identity) {
-                let _ = signal::send_to(stat.identity, libc::SIGTERM);
-                let _ = signal::send_to(stat.identity, libc::SIGCONT);
+                let _ = signal::send_each(stat.identity, &[libc::SIGTERM, libc::SIGCONT]);
             }
         }
         tokio::time::sleep(Duration::from_millis(10)).await;

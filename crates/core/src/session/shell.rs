@@ -241,9 +241,10 @@ impl Shell {
     /// signal comes; SIGCHLD is one that it expects at any time, so nothing else is disturbed by it. Its own forks, that
     /// want to fork in turn, are in the same case.
     pub fn give_up_forking(&self) {
-        let mut forks = proc_table::children(self.pid);
-        forks.retain(|pid| proc_table::is_fork_of(*pid, self.pid));
-        for identity in forks.into_iter().chain([self.pid]).filter_map(|pid| self.find(pid)) {
+        let Some(shell) = Stat::read(self.pid) else { return };
+        let forks = proc_table::children(self.pid).into_iter().filter_map(Stat::read);
+        let forks = forks.filter(|stat| proc_table::is_fork_of(stat, &shell)).map(|stat| stat.identity.pid);
+        for identity in forks.chain([self.pid]).filter_map(|pid| self.find(pid)) {
             let _ = signal::send_to(identity, libc::SIGCHLD);
         }
     }

@@ -58,6 +58,7 @@ impl Killing {
         }
         self.watched.clear();
         self.blind = false;
+        let shell = command.and_then(Stat::read);
         for stat in members(own, group) {
             match pidfd::open(stat.identity.pid) {
                 Ok(fd) => self.watched.push(fd),
@@ -72,11 +73,11 @@ impl Killing {
             }
             // A fork of the shell that has not executed its program yet still has the shell's handlers, which may
             // swallow the signal: it is asked again at the next look.
-            if !command.is_some_and(|command| proc_table::is_unsettled_fork_of(&stat, command, libc::SIGTERM)) {
+            let shell = shell.as_ref();
+            if !shell.is_some_and(|shell| proc_table::is_unsettled_fork_of(&stat, shell, libc::SIGTERM)) {
                 self.asked.insert(stat.identity);
             }
-            let _ = signal::send_to(stat.identity, libc::SIGTERM);
-            let _ = signal::send_to(stat.identity, libc::SIGCONT);
+            let _ = signal::send_each(stat.identity, &[libc::SIGTERM, libc::SIGCONT]);
         }
     }
 
