@@ -18,14 +18,12 @@ impl NativeSandbox {
     pub fn start_process(&self, id: u32, request: NativeProcessStart) -> Result<()> {
         let (sandbox, emitter) = self.parts();
         runtime::handle()?;
-        let starting = sandbox.start_process(&request.session_id.clone(), process::new_process(request));
-        Ok(runtime::spawn(async move {
-            let started = starting.await;
-            emitter.answer(
-                id,
-                started.map(|started| NativeEvent { process: process::shown(&started), ..NativeEvent::default() }),
-            );
-        })?)
+        sandbox.start_process(&request.session_id.clone(), process::new_process(request), move |started| {
+            let process = |started: Arc<Process>| process::shown(&started);
+            emitter
+                .answer(id, started.map(|started| NativeEvent { process: process(started), ..NativeEvent::default() }));
+        });
+        Ok(())
     }
 
     /// All of them.

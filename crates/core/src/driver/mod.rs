@@ -213,11 +213,14 @@ pub trait Driver: Send {
     /// Takes the request for a birth back when the snapshot is gone, so that the next one does not find it.
     fn unbear(&mut self);
 
-    /// Gives the process that was born its scope, its text and its streams. Answered by [`Event::Begun`] or
-    /// [`Event::Stillborn`], or by its end; not before that may the next one be born.
-    fn begin_process(&mut self, birth: Birth<'_>, stdin: Stdin<'_>) -> io::Result<Streams>;
+    /// Lays out scope, text and streams for the process that was born.
+    fn lay_out_process(&mut self, birth: Birth<'_>, stdin: Stdin<'_>) -> io::Result<Streams>;
 
-    /// Lets go of the process's streams in this process. Once per [`Driver::begin_process`], after its answer.
+    /// Lets it take them and begin. Answered by [`Event::Begun`] or [`Event::Stillborn`], or by its end; not before that
+    /// may the next one be born.
+    fn begin_process(&mut self) -> io::Result<()>;
+
+    /// Lets go of the process's streams in this process. Once per [`Driver::lay_out_process`], after the answer.
     fn release_process(&mut self);
 
     /// Makes the snapshot fork a process that gets the terminal at `terminal` instead of streams. Answered by

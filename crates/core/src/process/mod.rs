@@ -21,7 +21,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 use terminal::Terminal;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, watch};
 
 /// Why a process has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,14 +109,43 @@ pub struct StartRequest {
     pub new: NewProcess,
     /// Where its life is written down.
     pub process: std::sync::Arc<Process>,
-    /// Told once, when it runs or can not be started.
-    pub reply: oneshot::Sender<Result<(), Error>>,
+    /// Told when it runs or can not be started.
+    pub starter: Starter,
 }
 
 impl StartRequest {
     /// It can not be started.
     pub fn refuse(self, error: Error) {
-        let _ = self.reply.send(Err(error));
+        self.starter.tell(Err(error));
+    }
+}
+
+/// Who waits for a process to start. Told once, at once and on the thread that knows; a request that is lost is one of a
+/// session that has ended.
+pub struct Starter {
+    session: String,
+    tell: Option<Box<dyn FnOnce(Result<(), Error>) + Send>>,
+}
+
+impl Starter {
+    /// `tell` must not wait for anything.
+    pub fn new(session: &str, tell: impl FnOnce(Result<(), Error>) + Send + 'static) -> Self {
+        Self { session: session.into(), tell: Some(Box::new(tell)) }
+    }
+
+    /// What has become of it.
+    pub fn tell(mut self, result: Result<(), Error>) {
+        if let Some(tell) = self.tell.take() {
+            tell(result);
+        }
+    }
+}
+
+impl Drop for Starter {
+    fn drop(&mut self) {
+        if let Some(tell) = self.tell.take() {
+            tell(Err(Error::session_destroyed(&self.session)));
+        }
     }
 }
 

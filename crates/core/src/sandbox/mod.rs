@@ -6,7 +6,7 @@ mod surroundings;
 use crate::capabilities::{self, Capabilities};
 use crate::error::{Code, Error};
 use crate::exec::ExecRequest;
-use crate::process::{NewProcess, Process, Registry, StartRequest};
+use crate::process::{NewProcess, Process, Registry, StartRequest, Starter};
 use crate::process_log::ProcessLog;
 use crate::session::{Config as SessionConfig, EnvChange, Handle};
 use crate::user::User;
@@ -17,7 +17,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 use surroundings::Enforced;
-use tokio::sync::oneshot;
 
 pub use config::{Config, NewSession};
 pub(crate) use surroundings::changed;
@@ -150,31 +149,32 @@ impl Sandbox {
         }
     }
 
-    /// Starts a background process from a session; resolves when it has a pid.
+    /// Starts a background process from a session; tells when it has a pid.
     pub fn start_process(
         &self,
         session: &str,
         mut new: NewProcess,
-    ) -> impl Future<Output = Result<Arc<Process>, Error>> + Send + use<> {
+        told: impl FnOnce(Result<Arc<Process>, Error>) + Send + 'static,
+    ) {
         let log = ProcessLog::new(&self.inner.config.state_dir, new.log_limit);
         let filed = self.session(session).and_then(|handle| {
             new.limits = self.process_limits(&new.wanted_limits)?;
             let process = Arc::new(Process::new(&mut new, handle.downgrade(), log));
             self.inner.processes.add(Arc::clone(&process))?;
-            let (reply, answer) = oneshot::channel();
-            handle.start_process(StartRequest { new, process: Arc::clone(&process), reply });
-            Ok((process, answer))
+            Ok((handle, process))
         });
-        let sandbox = self.clone();
-        async move {
-            let (process, answer) = filed?;
-            let started = answer.await.unwrap_or_else(|_| Err(Error::session_destroyed(process.session.id())));
-            if let Err(error) = started {
-                sandbox.inner.processes.remove(&process);
-                return Err(error);
+        let (handle, process) = match filed {
+            Ok(filed) => filed,
+            Err(error) => return told(Err(error)),
+        };
+        let (sandbox, started) = (self.clone(), Arc::clone(&process));
+        let starter = Starter::new(process.session.id(), move |result| {
+            if result.is_err() {
+                sandbox.inner.processes.remove(&started);
             }
-            Ok(process)
-        }
+            told(result.map(|()| started));
+        });
+        handle.start_process(StartRequest { new, process, starter });
     }
 
     /// The background processes.

@@ -331,6 +331,8 @@ impl Driver for ScriptDriver {
     }
 
     fn bear(&mut self, key: u64) -> io::Result<()> {
+        // Nobody waits for a byte there now. One that was killed before it took its own must not leave it to the next.
+        drain(self.transport.pipe(Pipe::Begin));
         let errand = birth::errand(&self.paths(), key, &self.flags, self.standby_aliases);
         self.transport.store(Text::Errand, errand.as_bytes())?;
         self.send_token(Pipe::StandbyToken)
@@ -340,13 +342,15 @@ impl Driver for ScriptDriver {
         drain(self.transport.pipe(Pipe::StandbyToken));
     }
 
-    fn begin_process(&mut self, birth: Birth<'_>, stdin: Stdin<'_>) -> io::Result<Streams> {
-        drain(self.transport.pipe(Pipe::Begin));
+    fn lay_out_process(&mut self, birth: Birth<'_>, stdin: Stdin<'_>) -> io::Result<Streams> {
         self.transport.store(Text::ProcessScope, &birth::scope(&self.paths(), &birth))?;
         self.transport.store(Text::ProcessCommand, birth.text)?;
-        let streams = self.transport.open_streams(Side::Background, stdin)?;
-        self.send_token(Pipe::Begin)?;
-        Ok(streams)
+        self.transport.open_streams(Side::Background, stdin)
+    }
+
+    fn begin_process(&mut self) -> io::Result<()> {
+        drain(self.transport.pipe(Pipe::Begin));
+        self.send_token(Pipe::Begin)
     }
 
     fn release_process(&mut self) {

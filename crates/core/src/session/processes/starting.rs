@@ -86,7 +86,7 @@ impl Processes {
         statements.extend((!with.grouped).then(|| scope::assignment(MARK, Some(&mark(key, with.supervisor)))));
         let text = text_of(&request.new.command);
         let input = std::mem::replace(&mut request.new.input, Input::None);
-        let streams = match begin_with_streams(Birth { key, text: &text, scope: &statements }, input, with.driver) {
+        let streams = match lay_out(Birth { key, text: &text, scope: &statements }, input, with.driver) {
             Ok(streams) => streams,
             Err(error) => {
                 with.driver.release_process();
@@ -96,28 +96,35 @@ impl Processes {
             }
         };
         let starting = Starting { key, request, streams, tree, directory };
-        self.beginning = Some(if can_fail {
-            Beginning::Scoping(starting)
+        // Whoever waits for it is told before it begins: on a busy machine he would have to wait for its first turn on the
+        // processor as well.
+        let (beginning, may_begin) = if can_fail {
+            (Beginning::Scoping(starting), true)
         } else {
-            self.settle(starting, with);
-            Beginning::Settled { key }
-        });
+            (Beginning::Settled { key }, self.settle(starting, with))
+        };
+        self.beginning = Some(beginning);
+        if may_begin && with.driver.begin_process().is_err() {
+            self.drop_fork(key, with);
+        }
     }
 
-    /// It is a process from now on.
-    pub(super) fn settle(&mut self, starting: Starting, with: &Midwives<'_>) {
+    /// It is a process from now on. False when it is to end before it has begun.
+    pub(super) fn settle(&mut self, starting: Starting, with: &Midwives<'_>) -> bool {
         let Starting { key, request, streams, tree, .. } = starting;
         let (ended, end) = oneshot::channel();
         self.living.insert(key, ended);
         process::pump(Arc::clone(&request.process), streams, end);
         request.process.born(key, process::Birth { pid: tree.root.pid, at: SystemTime::now(), tree });
-        if request.process.is_doomed() {
+        let is_doomed = request.process.is_doomed();
+        if is_doomed {
             self.drop_fork(key, with);
         }
         if let Some(timeout) = request.new.timeout {
             process::end_after(Arc::clone(&request.process), timeout, request.new.kill);
         }
-        let _ = request.reply.send(Ok(()));
+        request.starter.tell(Ok(()));
+        !is_doomed
     }
 
     /// It has taken its text, or has ended without.
@@ -128,7 +135,7 @@ impl Processes {
                 let message = format!("process '{}' was killed before it had begun", request.process.id);
                 return request.refuse(Error::new(Code::SpawnFailed, message));
             }
-            Some(Beginning::Scoping(starting)) => self.settle(starting, with),
+            Some(Beginning::Scoping(starting)) => drop(self.settle(starting, with)),
             Some(Beginning::Settled { .. }) => {}
         }
         with.driver.release_process();
@@ -150,13 +157,13 @@ impl Processes {
     }
 }
 
-fn begin_with_streams(birth: Birth<'_>, input: Input, driver: &mut dyn Driver) -> io::Result<Outlets> {
+fn lay_out(birth: Birth<'_>, input: Input, driver: &mut dyn Driver) -> io::Result<Outlets> {
     let stdin = match &input {
         Input::None => Stdin::Empty,
         Input::Bytes(bytes) => Stdin::Whole(bytes),
         Input::Stream(_) => Stdin::Streamed,
     };
-    let Streams { stdout, stderr, stdin } = driver.begin_process(birth, stdin)?;
+    let Streams { stdout, stderr, stdin } = driver.lay_out_process(birth, stdin)?;
     if let Some(end) = stdin {
         // It ends by itself when the process has closed its input, or everything is written.
         drop(stdin::feed(end, input));

@@ -95,9 +95,9 @@ impl Processes {
     fn permit(&mut self, birthing: Birthing, with: &mut Midwives<'_>) {
         let Birthing { key, request, output: streams, directory, adopted, group, .. } = birthing;
         let Some(root) = adopted else { return };
-        let permitted = with.driver.permit_terminal();
-        self.settle(Starting { key, request, streams, tree: tree(key, root, group.as_ref(), with), directory }, with);
-        if permitted.is_err() {
+        let tree = tree(key, root, group.as_ref(), with);
+        let may_begin = self.settle(Starting { key, request, streams, tree, directory }, with);
+        if may_begin && with.driver.permit_terminal().is_err() {
             self.drop_fork(key, with);
         }
         self.beginning = Some(super::Beginning::Settled { key });
