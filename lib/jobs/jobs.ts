@@ -20,20 +20,11 @@ import type { NativeEvent, NativeJobStart } from '../boundary'
 import type { Engine } from '../engine'
 import { AbortError, engineError } from '../errors'
 import { identifier } from '../options/ids'
-import {
-  type JobStartPlan,
-  jobReference,
-  planJobCancel,
-  planJobFollow,
-  planJobRead,
-  planJobStart,
-  planJobWait,
-  readCursor,
-} from '../options/jobs'
+import { type JobStartPlan, jobReference, planJobCancel, planJobStart, planJobWait } from '../options/jobs'
 import { readArgument } from '../options/read'
-import { follow } from './follow'
 import { freshJobId } from './ids'
-import { type Fetched, readJob } from './read'
+import { followOutput, type OutputBackend, readOutput } from './output'
+import type { Fetched } from './read'
 import { publicHandle, publicInfo, publicStatus } from './status'
 import { JobWaits } from './waits'
 
@@ -49,6 +40,11 @@ export class Jobs implements PublicJobs {
   readonly #engine: Engine
   readonly #defaults: JobDefaults
   readonly #waits: JobWaits
+  readonly #output: OutputBackend = {
+    fetch: (jobId, cursor, maxBytes) => this.#fetch(jobId, cursor, maxBytes),
+    watch: (jobId) => (seen, stop) => this.#waits.news(jobId, seen, stop),
+    mostBytes: Number.POSITIVE_INFINITY,
+  }
 
   constructor(engine: Engine, defaults: JobDefaults) {
     this.#engine = engine
@@ -76,9 +72,7 @@ export class Jobs implements PublicJobs {
     cursor?: number,
     options?: JobReadOptions<E>,
   ): Promise<JobRead<E>> {
-    const [jobId, place, plan] = [jobReference(job), readCursor(cursor), planJobRead(options)]
-    const { read } = await readJob((from, maxBytes) => this.#fetch(jobId, from, maxBytes), place, plan)
-    return read as JobRead<E>
+    return readOutput(this.#output, job, cursor, options)
   }
 
   follow<E extends Encoding = 'utf8'>(
@@ -86,12 +80,7 @@ export class Jobs implements PublicJobs {
     cursor?: number,
     options?: JobFollowOptions<E>,
   ): AsyncIterableIterator<JobRead<E>, undefined> {
-    const [jobId, place, plan] = [jobReference(job), readCursor(cursor), planJobFollow(options)]
-    const source = {
-      read: (from: number) => readJob((at, maxBytes) => this.#fetch(jobId, at, maxBytes), from, plan),
-      news: (seen: number, stop: AbortSignal) => this.#waits.news(jobId, seen, stop),
-    }
-    return follow(source, place, plan.signal) as AsyncIterableIterator<JobRead<E>, undefined>
+    return followOutput(this.#output, job, cursor, options)
   }
 
   async wait(job: JobHandle | string, options?: { signal?: AbortSignal }): Promise<JobStatus> {

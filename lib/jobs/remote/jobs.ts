@@ -20,21 +20,12 @@ import type {
 import { refuseAborted } from '../../abort'
 import { AbortError, SandboxError } from '../../errors'
 import { identifier } from '../../options/ids'
-import {
-  type JobReadPlan,
-  jobReference,
-  planJobCancel,
-  planJobFollow,
-  planJobRead,
-  planJobStart,
-  planJobWait,
-  readCursor,
-} from '../../options/jobs'
+import { jobReference, planJobCancel, planJobStart, planJobWait } from '../../options/jobs'
 import { readArgument } from '../../options/read'
 import { planRemoteJobs, type RemoteJobsPlan } from '../../options/remote-jobs'
-import { follow } from '../follow'
 import { freshJobId } from '../ids'
-import { type Fetched, readJob } from '../read'
+import { followOutput, type OutputBackend, readOutput } from '../output'
+import type { Fetched } from '../read'
 import { publicHandle, publicInfo, publicStatus } from '../status'
 import { call, mark } from './backend'
 import { Backoff } from './backoff'
@@ -52,6 +43,14 @@ export function createSandboxJobs(backend: JobsBackend, options?: SandboxJobsOpt
 
 class RemoteJobs implements PublicJobs {
   readonly #plan: RemoteJobsPlan
+  readonly #output: OutputBackend = {
+    fetch: (jobId, cursor, maxBytes) => this.#fetch(jobId, cursor, maxBytes),
+    watch: () => {
+      const backoff = new Backoff(this.#plan.maxPollInterval)
+      return (seen, stop) => backoff.wait(seen, stop)
+    },
+    mostBytes: MOST_READ_BYTES,
+  }
 
   constructor(plan: RemoteJobsPlan) {
     this.#plan = plan
@@ -76,9 +75,7 @@ class RemoteJobs implements PublicJobs {
     cursor?: number,
     options?: JobReadOptions<E>,
   ): Promise<JobRead<E>> {
-    const [jobId, place, plan] = [jobReference(job), readCursor(cursor), bounded(planJobRead(options))]
-    const { read } = await readJob((from, maxBytes) => this.#fetch(jobId, from, maxBytes), place, plan)
-    return read as JobRead<E>
+    return readOutput(this.#output, job, cursor, options)
   }
 
   follow<E extends Encoding = 'utf8'>(
@@ -86,13 +83,7 @@ class RemoteJobs implements PublicJobs {
     cursor?: number,
     options?: JobFollowOptions<E>,
   ): AsyncIterableIterator<JobRead<E>, undefined> {
-    const [jobId, place, plan] = [jobReference(job), readCursor(cursor), bounded(planJobFollow(options))]
-    const backoff = new Backoff(this.#plan.maxPollInterval)
-    const source = {
-      read: (from: number) => readJob((at, maxBytes) => this.#fetch(jobId, at, maxBytes), from, plan),
-      news: (seen: number, stop: AbortSignal) => backoff.wait(seen, stop),
-    }
-    return follow(source, place, plan.signal) as AsyncIterableIterator<JobRead<E>, undefined>
+    return followOutput(this.#output, job, cursor, options)
   }
 
   async wait(job: JobHandle | string, options?: { signal?: AbortSignal }): Promise<JobStatus> {
@@ -157,10 +148,6 @@ function told(facts: Facts): JobStatus {
   const status = statusOf(facts)
   if (status === undefined) throw notFound(facts.jobId)
   return publicStatus(status)
-}
-
-function bounded<P extends JobReadPlan>(plan: P): P {
-  return { ...plan, maxBytes: Math.min(plan.maxBytes, MOST_READ_BYTES) }
 }
 
 function compare(left: string, right: string): number {

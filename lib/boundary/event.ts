@@ -1,0 +1,31 @@
+/** What the engine tells. */
+import type { NativeResult } from './exec'
+import type { NativeJob, NativeJobStatus } from './job'
+import type { NativeLog, NativeProcess, NativeStats } from './process'
+
+export interface NativeEvent {
+  id: number
+  kind: 'start' | 'output' | 'result' | 'done' | 'error' | 'log'
+  /** Of `start`. */
+  pid?: number
+  /** Of `output`: 1 is stdout, 2 is stderr. */
+  stream?: number
+  /** At most 256 KiB; of `done`: a part of a job's output. */
+  data?: Buffer
+  /** Of `result`; of `error` when there is a result so far. */
+  result?: NativeResult
+  /** Of `error`: a code of SandboxError. Of `log`: the level. */
+  code?: string
+  message?: string
+  /** Of `done`, by call. */
+  process?: NativeProcess
+  killed?: boolean
+  log?: NativeLog
+  stats?: NativeStats
+  listens?: boolean
+  job?: NativeJob
+  jobs?: NativeJob[]
+  jobStatus?: NativeJobStatus
+  /** There was nothing after `data`. */
+  atEnd?: boolean
+}

@@ -1,0 +1,42 @@
+/** A foreground command and its result. */
+
+/** Shell text or an argument list, and everything that applies to this one command. */
+export interface NativeExec {
+  sessionId: string
+  text?: string
+  argv?: string[]
+  /** Absolute, or relative to the session's directory. */
+  cwd?: string
+  envNames?: string[]
+  envValues?: Array<string | null>
+  /** 0 = none. */
+  timeout: number
+  killSignal: number
+  forceKillAfterDelay: number
+  /** Bytes kept per stream. */
+  maxBuffer: number
+  encoding: 'utf8' | 'buffer'
+  input: 'none' | 'bytes' | 'stream'
+  inputBytes?: Uint8Array
+  /** Also send `start` and `output` events. */
+  events: boolean
+}
+
+export interface NativeResult {
+  exitCode?: number
+  signal?: number
+  /** A string only for encoding utf8 and up to 1 MiB. */
+  stdout: string | Buffer
+  stderr: string | Buffer
+  /** Lengths in bytes of the alternating runs stdout, stderr, stdout, ... of what was kept; absent for one stream. */
+  order?: Uint32Array
+  cwd: string
+  duration: number
+  /** Milliseconds since the epoch. */
+  startedAt: number
+  timedOut: boolean
+  isCanceled: boolean
+  droppedStdout: number
+  droppedStderr: number
+  sessionRestarted: boolean
+}

@@ -1,0 +1,26 @@
+/**
+ * The types of the private boundary to the Rust addon: what `nacre.node` exports.
+ *
+ * One persistent callback per sandbox. Every asynchronous call carries a request id chosen here (1 to 2^32-1,
+ * unique while pending) and ends with exactly one `result`, `done` or `error` event of that id. Times are in
+ * milliseconds, sizes in bytes, signals are numbers. Everything is validated before it crosses.
+ */
+import type { NativeEvent } from './event'
+import type { NativeConfig, NativeSandbox } from './sandbox'
+
+export interface NativeAddon {
+  NativeSandbox: new (config: NativeConfig, onEvent: (event: NativeEvent) => void) => NativeSandbox
+}
+
+export type { NativeEvent } from './event'
+export type { NativeExec, NativeResult } from './exec'
+export type { NativeJob, NativeJobStart, NativeJobStatus } from './job'
+export type {
+  NativeLimits,
+  NativeLog,
+  NativeLogPiece,
+  NativeProcess,
+  NativeProcessStart,
+  NativeStats,
+} from './process'
+export type { NativeCapabilities, NativeConfig, NativeSandbox, NativeSession } from './sandbox'

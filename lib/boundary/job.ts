@@ -1,0 +1,47 @@
+/** A durable job. */
+import type { NativeLimits } from './process'
+
+/** A durable job to be started. */
+export interface NativeJobStart {
+  jobId: string
+  text?: string
+  argv?: string[]
+  /** As shown. */
+  command: string
+  /** Absolute. Default: the sandbox's. */
+  cwd?: string
+  envNames?: string[]
+  envValues?: Array<string | null>
+  processName?: string
+  /** 0 = none. */
+  timeout: number
+  graceMs: number
+  limits?: NativeLimits
+  stdin?: Uint8Array
+}
+
+export interface NativeJob {
+  jobId: string
+  dir: string
+  outputFile: string
+  exitFile: string
+  pgid: number
+  cgroup?: string
+  processName?: string
+  createdAt: string
+  /** Only of jobs of nacre's. */
+  command?: string
+  /** In a list. */
+  status?: NativeJobStatus
+}
+
+export interface NativeJobStatus {
+  state: 'running' | 'exited' | 'crashed'
+  exitCode?: number
+  signal?: number
+  reason?: 'exit' | 'signal' | 'timeout' | 'cancelled' | 'oom' | 'killed' | 'reboot'
+  alive: boolean
+  endedAt?: string
+  duration?: number
+  outputLost: boolean
+}

@@ -1,0 +1,84 @@
+/** A background process: its start, its state, its log, its use of the system. */
+
+/** A background process to be started. */
+export interface NativeProcessStart {
+  processId: string
+  sessionId: string
+  text?: string
+  argv?: string[]
+  /** As shown. */
+  command: string
+  /** Absolute, or relative to the session's directory. */
+  cwd?: string
+  envNames?: string[]
+  envValues?: Array<string | null>
+  /** 0 = none. */
+  timeout: number
+  killSignal: number
+  forceKillAfterDelay: number
+  /** `open` stays open for writeProcess. */
+  input: 'none' | 'bytes' | 'open'
+  inputBytes?: Uint8Array
+  /** Bytes of log kept. */
+  logLimit: number
+  pty?: { cols: number; rows: number }
+  limits?: NativeLimits
+  /** Forgotten some time after its end. */
+  autoCleanup: boolean
+}
+
+export interface NativeLimits {
+  /** Bytes. */
+  memory?: number
+  /** Processors, a fraction allowed. */
+  cpus?: number
+  pids?: number
+  openFiles?: number
+}
+
+export interface NativeProcess {
+  processId: string
+  sessionId: string
+  pid: number
+  command: string
+  status: 'running' | 'completed' | 'failed' | 'killed' | 'error'
+  /** Milliseconds since the epoch. */
+  startedAt: number
+  endedAt?: number
+  exitCode?: number
+  signal?: number
+  reason?: 'exit' | 'signal' | 'timeout' | 'oom' | 'killed'
+}
+
+export interface NativeLog {
+  pieces: NativeLogPiece[]
+  /** Where to go on reading. */
+  next: number
+  /** Bytes from `cursor` on that are not there any more: the oldest are dropped beyond `logLimit`. */
+  dropped: number
+  /** Bytes that could not be kept because the disk was full. */
+  lost: number
+  /** The process has ended and there is nothing after `next`. */
+  ended: boolean
+}
+
+export interface NativeLogPiece {
+  /** 1 is stdout, 2 is stderr. */
+  stream: number
+  /** Absolute offset in bytes of `data` in the whole log, both streams together. */
+  cursor: number
+  data: Buffer
+  /** Milliseconds since the epoch. */
+  time: number
+}
+
+export interface NativeStats {
+  /** Milliseconds. */
+  cpuTime: number
+  /** Bytes. */
+  memory: number
+  memoryPeak: number
+  pids: number
+  ioRead: number
+  ioWrite: number
+}

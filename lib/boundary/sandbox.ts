@@ -1,0 +1,114 @@
+/** The handle of a sandbox, what it is made of, and its sessions. */
+import type { NativeExec } from './exec'
+import type { NativeJobStart } from './job'
+import type { NativeLimits, NativeProcess, NativeProcessStart } from './process'
+
+/** The handle of one sandbox. It is created unreferenced: it does not keep the event loop alive. */
+export interface NativeSandbox {
+  exec(id: number, request: NativeExec): void
+  /**
+   * Ends a pending exec: a queued one never runs, a running one is killed. It still ends by its one event. A second call
+   * has an effect only with SIGKILL, which ends the grace time.
+   */
+  interrupt(id: number, signal: number | null): void
+  /** Gives back permits, one per consumed `output` event; the engine sends at most 16 without one. */
+  credit(id: number, count: number): void
+  /** For `input: 'stream'`: `done` of `writeId` comes when the pipe took the bytes, or the command has ended. */
+  write(id: number, writeId: number, data: Uint8Array): void
+  closeInput(id: number): void
+  setEnv(id: number, sessionId: string, names: string[], values: Array<string | null>): void
+  createSession(id: number, session: NativeSession): void
+  deleteSession(id: number, sessionId: string): void
+  sessions(): string[]
+  /** Ends by `done` with `process`, once the process has a pid. */
+  startProcess(id: number, process: NativeProcessStart): void
+  /** Everything known, in the order of the starts. A process is known until it is cleaned up. */
+  processes(): NativeProcess[]
+  /** One of them; null when it is not known. */
+  process(processId: string): NativeProcess | null
+  /** Ends by `done` with `killed`, when nothing of the process's tree is left; false when it had ended before. */
+  killProcess(id: number, processId: string, signal: number, forceKillAfterDelay: number): void
+  /** Ends by `done` with `process` when it has ended. */
+  waitProcess(id: number, processId: string): void
+  /**
+   * Ends by `done` with `log`: at most `maxBytes` from `cursor` on. With `follow` it waits until there is something or
+   * the process has ended; without, the answer may be empty.
+   */
+  readLog(id: number, processId: string, cursor: number, maxBytes: number, follow: boolean): void
+  /** `done` when the pipe took it; an error when the input is closed or was never a pipe. */
+  writeProcess(id: number, processId: string, data: Uint8Array): void
+  closeProcessInput(processId: string): void
+  /** For a process with a terminal. False when it has ended. */
+  resizeProcess(processId: string, cols: number, rows: number): boolean
+  /** Ends by `done` with `stats`; an error when the process has ended. */
+  processStats(id: number, processId: string): void
+  /** Ends by `done` with `listens`: whether a process of the tree listens on the TCP port. */
+  processListens(id: number, processId: string, port: number): void
+  /** Forgets ended processes and their logs; all of them or one. How many. */
+  cleanUpProcesses(processId: string | null): number
+  /** Durable jobs. Ends by `done` with `job`, once the command has been let go. */
+  startJob(id: number, job: NativeJobStart): void
+  /** Ends by `done` with `jobStatus`. */
+  jobStatus(id: number, jobId: string): void
+  /** Ends by `done` with `jobStatus`, taken first, `data`, at most `maxBytes` from `cursor` on, and `atEnd`. */
+  readJob(id: number, jobId: string, cursor: number, maxBytes: number): void
+  /** Ends by `done` when there are more than `cursor` bytes of output, or the job is over; null: only then. */
+  awaitJob(id: number, jobId: string, cursor: number | null): void
+  /** Ends by `done` when nothing of the job is left. Null: the grace time that it was started with. */
+  cancelJob(id: number, jobId: string, graceMs: number | null): void
+  /** Ends by `done` with `job`, or without when there is none. */
+  attachJob(id: number, jobId: string): void
+  /** Ends by `done` with `jobs`. */
+  listJobs(id: number): void
+  removeJob(id: number, jobId: string): void
+  /** Gives up a pending awaitJob, waitProcess or readLog, which then ends by `done` without anything. */
+  abandon(id: number): void
+  destroy(id: number): void
+  ref(): void
+  unref(): void
+  capabilities(): NativeCapabilities
+}
+
+export interface NativeConfig {
+  /** Absolute. */
+  cwd: string
+  /** The complete environment: two lists of one length. */
+  envNames: string[]
+  envValues: string[]
+  /** Default: bash found on the PATH of the environment above. */
+  shell?: string
+  /** Absolute path of the supervisor executable. */
+  supervisor: string
+  surviveExit: boolean
+  stateDir: string
+  jobsRoot: string
+  /** What all of the sandbox together may use; `openFiles`: each process. */
+  limits?: NativeLimits
+  /** A name, or both numbers. */
+  user?: { name: string } | { uid: number; gid: number }
+  /** Variables that HOME, USER, LOGNAME and SHELL of `user` do not replace. */
+  ownVariables?: string[]
+  transport?: 'proc' | 'fifo'
+  containment?: 'cgroup' | 'subreaper'
+  log?: boolean
+}
+
+export interface NativeSession {
+  sessionId: string
+  cwd?: string
+  /** Changes over the sandbox's environment; null unsets. */
+  envNames?: string[]
+  envValues?: Array<string | null>
+  surviveExit?: boolean
+}
+
+export interface NativeCapabilities {
+  cgroup: 'v2' | 'none'
+  cgroupKill: boolean
+  controllers: string[]
+  pidfd: boolean
+  procFd: boolean
+  shell: string | null
+  shellVersion: string | null
+  notes: string[]
+}

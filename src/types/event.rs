@@ -1,0 +1,47 @@
+//! What the engine tells.
+
+use super::exec::NativeResult;
+use super::job::{NativeJob, NativeJobStatus};
+use super::process::{NativeLog, NativeProcess, NativeStats};
+use crate::piece::Piece;
+use napi_derive::napi;
+
+/// Something that has happened.
+#[napi(object, object_from_js = false)]
+#[derive(Default)]
+pub struct NativeEvent {
+    /// Of the call.
+    pub id: u32,
+    /// `start`, `output`, `result`, `done`, `error` or `log`.
+    pub kind: String,
+    /// Of `start`.
+    pub pid: Option<i32>,
+    /// Of `output`: 1 or 2.
+    pub stream: Option<u32>,
+    /// Of `output`.
+    pub data: Option<Piece>,
+    /// Of `result`, and of `error` when there is one.
+    pub result: Option<NativeResult>,
+    /// Of `error`; of `log` the level.
+    pub code: Option<String>,
+    /// Of `error`.
+    pub message: Option<String>,
+    /// Of `done`: a process that was started or has ended.
+    pub process: Option<NativeProcess>,
+    /// Of `done`: there was something to kill.
+    pub killed: Option<bool>,
+    /// Of `done`: a part of a log.
+    pub log: Option<NativeLog>,
+    /// Of `done`: what a process uses.
+    pub stats: Option<NativeStats>,
+    /// Of `done`: the tree listens on the port.
+    pub listens: Option<bool>,
+    /// Of `done`: a job that was started or found.
+    pub job: Option<NativeJob>,
+    /// Of `done`: all jobs.
+    pub jobs: Option<Vec<NativeJob>>,
+    /// Of `done`: the state of a job.
+    pub job_status: Option<NativeJobStatus>,
+    /// Of `done` with `data`: there was nothing after it.
+    pub at_end: Option<bool>,
+}

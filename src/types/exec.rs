@@ -1,0 +1,68 @@
+//! A foreground command and its result.
+
+use napi::bindgen_prelude::{Buffer, Either, Uint8Array, Uint32Array};
+use napi_derive::napi;
+
+/// A foreground command.
+#[napi(object)]
+pub struct NativeExec {
+    /// Where it runs.
+    pub session_id: String,
+    /// Shell text.
+    pub text: Option<String>,
+    /// Or words.
+    pub argv: Option<Vec<String>>,
+    /// For this command only.
+    pub cwd: Option<String>,
+    /// For this command only.
+    pub env_names: Option<Vec<String>>,
+    /// Null unsets.
+    pub env_values: Option<Vec<Option<String>>>,
+    /// Milliseconds, 0 for none.
+    pub timeout: u32,
+    /// First signal of the ladder.
+    pub kill_signal: i32,
+    /// Milliseconds until SIGKILL.
+    pub force_kill_after_delay: u32,
+    /// Bytes kept of each stream.
+    pub max_buffer: f64,
+    /// `utf8` or `buffer`.
+    pub encoding: String,
+    /// `none`, `bytes` or `stream`.
+    pub input: String,
+    /// For `bytes`.
+    pub input_bytes: Option<Uint8Array>,
+    /// Also send `start` and `output`.
+    pub events: bool,
+}
+
+/// What a command has given.
+#[napi(object, object_from_js = false)]
+pub struct NativeResult {
+    /// `$?`.
+    pub exit_code: Option<i32>,
+    /// What ended it.
+    pub signal: Option<i32>,
+    /// Text up to 1 MiB, else bytes.
+    pub stdout: Either<String, Buffer>,
+    /// Text up to 1 MiB, else bytes.
+    pub stderr: Either<String, Buffer>,
+    /// Runs in order of arrival.
+    pub order: Option<Uint32Array>,
+    /// Afterwards.
+    pub cwd: String,
+    /// Milliseconds.
+    pub duration: f64,
+    /// Milliseconds since the epoch.
+    pub started_at: f64,
+    /// The timeout ended it.
+    pub timed_out: bool,
+    /// An interrupt ended it.
+    pub is_canceled: bool,
+    /// Bytes not kept.
+    pub dropped_stdout: f64,
+    /// Bytes not kept.
+    pub dropped_stderr: f64,
+    /// The shell was brought back.
+    pub session_restarted: bool,
+}

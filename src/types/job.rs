@@ -1,0 +1,81 @@
+//! A durable job.
+
+use super::process::NativeLimits;
+use napi::bindgen_prelude::Uint8Array;
+use napi_derive::napi;
+
+/// A durable job to be started.
+#[napi(object)]
+pub struct NativeJobStart {
+    /// Names it.
+    pub job_id: String,
+    /// Shell text.
+    pub text: Option<String>,
+    /// Or words.
+    pub argv: Option<Vec<String>>,
+    /// As shown.
+    pub command: String,
+    /// Absolute, instead of the sandbox's.
+    pub cwd: Option<String>,
+    /// Changes to the sandbox's environment.
+    pub env_names: Option<Vec<String>>,
+    /// Null unsets.
+    pub env_values: Option<Vec<Option<String>>>,
+    /// For people.
+    pub process_name: Option<String>,
+    /// Milliseconds, 0 for none.
+    pub timeout: f64,
+    /// Milliseconds between SIGTERM and SIGKILL.
+    pub grace_ms: u32,
+    /// Instead of the sandbox's.
+    pub limits: Option<NativeLimits>,
+    /// What the command reads.
+    pub stdin: Option<Uint8Array>,
+}
+
+/// A durable job.
+#[napi(object, object_from_js = false)]
+pub struct NativeJob {
+    /// Names it.
+    pub job_id: String,
+    /// Absolute.
+    pub dir: String,
+    /// Absolute.
+    pub output_file: String,
+    /// Absolute.
+    pub exit_file: String,
+    /// The process group that takes signals.
+    pub pgid: i32,
+    /// Directory of its control group.
+    pub cgroup: Option<String>,
+    /// For people.
+    pub process_name: Option<String>,
+    /// ISO 8601.
+    pub created_at: String,
+    /// As shown; only of jobs of ours.
+    pub command: Option<String>,
+    /// In a list.
+    pub status: Option<NativeJobStatus>,
+}
+
+/// The state of a durable job.
+#[napi(object, object_from_js = false)]
+#[derive(Default)]
+pub struct NativeJobStatus {
+    /// `running`, `exited` or `crashed`.
+    pub state: String,
+    /// When it exited.
+    pub exit_code: Option<i32>,
+    /// When one ended it.
+    pub signal: Option<i32>,
+    /// `exit`, `signal`, `timeout`, `cancelled`, `oom`; of a crash `killed` or `reboot`.
+    pub reason: Option<String>,
+    /// Something of it runs.
+    pub alive: bool,
+    /// ISO 8601.
+    pub ended_at: Option<String>,
+    /// Milliseconds.
+    pub duration: Option<f64>,
+    /// The disk was full while it ran.
+    pub output_lost: bool,
+}

@@ -1,0 +1,13 @@
+//! Every object that JavaScript sees. The same shapes stand in `lib/boundary`, with their meaning.
+
+mod event;
+mod exec;
+mod job;
+mod process;
+mod sandbox;
+
+pub use event::NativeEvent;
+pub use exec::{NativeExec, NativeResult};
+pub use job::{NativeJob, NativeJobStart, NativeJobStatus};
+pub use process::{NativeLimits, NativeLog, NativeLogPiece, NativeProcess, NativeProcessStart, NativePty, NativeStats};
+pub use sandbox::{NativeCapabilities, NativeConfig, NativeSession, NativeUser};

@@ -1,0 +1,84 @@
+//! A sandbox and its sessions.
+
+use super::process::NativeLimits;
+use napi_derive::napi;
+
+/// Configuration of a sandbox.
+#[napi(object)]
+pub struct NativeConfig {
+    /// Absolute.
+    pub cwd: String,
+    /// The complete environment, two lists of one length.
+    pub env_names: Vec<String>,
+    /// See `env_names`.
+    pub env_values: Vec<String>,
+    /// Path of bash.
+    pub shell: Option<String>,
+    /// Absolute path of the supervisor.
+    pub supervisor: String,
+    /// `exit` ends the command only.
+    pub survive_exit: bool,
+    /// Directory for everything on disk.
+    pub state_dir: String,
+    /// Directory of the durable jobs.
+    pub jobs_root: String,
+    /// What all of it together may use.
+    pub limits: Option<NativeLimits>,
+    /// Whom everything runs as.
+    pub user: Option<NativeUser>,
+    /// Variables that the user's own do not replace.
+    pub own_variables: Option<Vec<String>>,
+    /// `fifo` forces the fallback.
+    pub transport: Option<String>,
+    /// `subreaper` forces the fallback.
+    pub containment: Option<String>,
+    /// Send `log` events.
+    pub log: Option<bool>,
+}
+
+/// A user: a name, or both numbers.
+#[napi(object)]
+pub struct NativeUser {
+    /// In the user database.
+    pub name: Option<String>,
+    /// User.
+    pub uid: Option<u32>,
+    /// Primary group.
+    pub gid: Option<u32>,
+}
+
+/// A session to be made.
+#[napi(object)]
+pub struct NativeSession {
+    /// Its id.
+    pub session_id: String,
+    /// Absolute.
+    pub cwd: Option<String>,
+    /// Changes to the sandbox's environment.
+    pub env_names: Option<Vec<String>>,
+    /// Null unsets.
+    pub env_values: Option<Vec<Option<String>>>,
+    /// Instead of the sandbox's.
+    pub survive_exit: Option<bool>,
+}
+
+/// What this system offers.
+#[napi(object, object_from_js = false)]
+pub struct NativeCapabilities {
+    /// `v2` or `none`.
+    pub cgroup: String,
+    /// Whole trees die by one write.
+    pub cgroup_kill: bool,
+    /// Enabled controllers.
+    pub controllers: Vec<String>,
+    /// pidfd_open works.
+    pub pidfd: bool,
+    /// `/proc/<pid>/fd` works.
+    pub proc_fd: bool,
+    /// Path of bash.
+    pub shell: Option<String>,
+    /// Its version.
+    pub shell_version: Option<String>,
+    /// What is missing, and what is used instead.
+    pub notes: Vec<String>,
+}
