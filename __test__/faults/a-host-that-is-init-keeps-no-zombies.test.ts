@@ -14,11 +14,18 @@ const program = (commands: number) => `
   const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
   const stat = (pid) => { try { const text = fs.readFileSync('/proc/' + pid + '/stat', 'latin1'); return text.slice(text.indexOf('(')) } catch { return '' } }
   const all = () => fs.readdirSync('/proc').filter((name) => /^[0-9]+$/.test(name)).map((pid) => pid + ' ' + stat(pid)).filter((line) => line.includes('('))
-  const zombies = () => all().filter((line) => line.includes(') Z '))
-  // What has just ended is a zombie for a moment.
+  const look = (wanted) => {
+    const found = all()
+    return { zombies: found.filter((line) => line.includes(') Z ')), surplus: found.slice(wanted) }
+  }
+  // What has just ended is a zombie for a moment, and while the standby is being replaced there are two.
   const settled = async (wanted) => {
-    for (let waited = 0; zombies().length + Math.max(0, all().length - wanted) > 0 && waited < 400; waited++) await pause(5)
-    return { zombies: zombies(), surplus: all().slice(wanted) }
+    let seen = look(wanted)
+    for (let waited = 0; seen.zombies.length + seen.surplus.length > 0 && waited < 400; waited++) {
+      await pause(5)
+      seen = look(wanted)
+    }
+    return seen
   }
   const orphans = '(sleep 0.01 &); setsid true & ( ( /bin/true & ) & ); sleep 0 & x=$((x + 1))'
   const main = async () => {

@@ -9,5 +9,5 @@ mod sandbox;
 pub use event::NativeEvent;
 pub use exec::{NativeExec, NativeResult};
 pub use job::{NativeJob, NativeJobStart, NativeJobStatus};
-pub use process::{NativeLimits, NativeLog, NativeLogPiece, NativeProcess, NativeProcessStart, NativePty, NativeStats};
-pub use sandbox::{NativeCapabilities, NativeConfig, NativeSession, NativeUser};
+pub use process::{NativeLimits, NativeLog, NativeLogPiece, NativeProcess, NativeProcessStart, NativeStats};
+pub use sandbox::{NativeCapabilities, NativeConfig, NativeSession};

@@ -86,7 +86,7 @@ pub enum Event {
         /// `$PWD`.
         cwd: PathBuf,
     },
-    /// The state is saved; the driver may go on with [`Driver::resume`].
+    /// The state is saved; the driver may go on with [`Snapshots::resume`].
     Saved,
     /// A fork of the ending shell is to go on in its place, and waits to be woken like a standby.
     Successor {
@@ -98,7 +98,7 @@ pub enum Event {
         /// Its process.
         pid: Pid,
     },
-    /// A background process is there and waits for [`Driver::begin_process`] or [`Driver::permit_terminal`].
+    /// A background process is there and waits for [`Births::begin_process`] or [`Births::permit_terminal`].
     Born {
         /// From [`Birth::key`].
         key: u64,
@@ -120,10 +120,10 @@ pub enum Event {
     },
 }
 
-/// One kind of shell, and the conversation with it.
-pub trait Driver: Send {
+/// One kind of shell, and the conversation with it: here what concerns commands.
+pub trait Driver: Snapshots + Births + Send {
     /// Says what to start. The first shell stores its version ([`Driver::stored`]); a later one gets the state that
-    /// was saved last ([`Driver::adopt_saved_state`]).
+    /// was saved last ([`Snapshots::adopt_saved_state`]).
     fn launch(&mut self) -> io::Result<Launch>;
 
     /// Descriptors that become readable when [`Driver::events`] has something to tell.
@@ -191,6 +191,13 @@ pub trait Driver: Send {
     /// command has not begun, and will not.
     fn take_back(&mut self) -> bool;
 
+    /// A sign that the shell is done with its command and that its report was lost to something the user did. It can
+    /// show for a moment when all is well; see [`Suspicion`].
+    fn suspicion(&self, shell: Pid) -> Option<Suspicion>;
+}
+
+/// How a shell's state goes on in another process image: one that replaces it, or a fork of it that stands by.
+pub trait Snapshots {
     /// After [`Event::Saved`]: replace the process image and restore the state. Answered by [`Event::Ready`].
     fn resume(&mut self) -> io::Result<()>;
 
@@ -206,7 +213,16 @@ pub trait Driver: Send {
     /// Text that turns such a fork into a shell of its own: it saves its state ([`Event::Saved`]) and is replaced.
     fn renew(&self) -> Vec<u8>;
 
-    /// Makes the snapshot fork the next background process, which then waits for [`Driver::begin_process`]. One at a time.
+    /// Wakes the snapshot after the shell has died; it saves its state next ([`Event::Saved`]).
+    fn take_over(&mut self) -> io::Result<()>;
+
+    /// Makes the state that was saved last the one that the next shell starts with. False when it is incomplete.
+    fn adopt_saved_state(&mut self) -> bool;
+}
+
+/// How background processes come from the snapshot.
+pub trait Births {
+    /// Makes the snapshot fork the next background process, which then waits for [`Births::begin_process`]. One at a time.
     /// Answered by [`Event::Born`], or by the death of the snapshot.
     fn bear(&mut self, key: u64) -> io::Result<()>;
 
@@ -220,7 +236,7 @@ pub trait Driver: Send {
     /// may the next one be born.
     fn begin_process(&mut self) -> io::Result<()>;
 
-    /// Lets go of the process's streams in this process. Once per [`Driver::lay_out_process`], after the answer.
+    /// Lets go of the process's streams in this process. Once per [`Births::lay_out_process`], after the answer.
     fn release_process(&mut self);
 
     /// Makes the snapshot fork a process that gets the terminal at `terminal` instead of streams. Answered by
@@ -229,16 +245,6 @@ pub trait Driver: Send {
 
     /// The process with a terminal that was born may run. Answered by [`Event::Begun`], or by its end.
     fn permit_terminal(&mut self) -> io::Result<()>;
-
-    /// Wakes the snapshot after the shell has died; it saves its state next ([`Event::Saved`]).
-    fn take_over(&mut self) -> io::Result<()>;
-
-    /// Makes the state that was saved last the one that the next shell starts with. False when it is incomplete.
-    fn adopt_saved_state(&mut self) -> bool;
-
-    /// A sign that the shell is done with its command and that its report was lost to something the user did. It can
-    /// show for a moment when all is well; see [`Suspicion`].
-    fn suspicion(&self, shell: Pid) -> Option<Suspicion>;
 }
 
 /// What looks as if a report had been lost. Twice the same in one command is proof.

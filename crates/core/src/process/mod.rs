@@ -124,8 +124,10 @@ impl StartRequest {
 /// session that has ended.
 pub struct Starter {
     session: String,
-    tell: Option<Box<dyn FnOnce(Result<(), Error>) + Send>>,
+    tell: Option<Tell>,
 }
+
+type Tell = Box<dyn FnOnce(Result<(), Error>) + Send>;
 
 impl Starter {
     /// `tell` must not wait for anything.

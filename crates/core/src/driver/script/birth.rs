@@ -3,7 +3,58 @@
 use super::quote::quote_str;
 use super::text::{self, OWN_PID, Paths};
 use super::transport::{Pipe, Side, Text};
-use crate::driver::Birth;
+use super::{ScriptDriver, drain, terminal};
+use crate::driver::{Birth, Births, Stdin, Streams};
+use std::io;
+use std::path::Path;
+
+impl Births for ScriptDriver {
+    fn bear(&mut self, key: u64) -> io::Result<()> {
+        // Nobody waits for a byte there now. One that was killed before it took its own must not leave it to the next.
+        drain(self.transport.pipe(Pipe::Begin));
+        let errand = errand(&self.paths(), key, &self.flags, self.standby_aliases);
+        self.transport.store(Text::Errand, errand.as_bytes())?;
+        self.send_token(Pipe::StandbyToken)
+    }
+
+    fn unbear(&mut self) {
+        drain(self.transport.pipe(Pipe::StandbyToken));
+    }
+
+    fn lay_out_process(&mut self, birth: Birth<'_>, stdin: Stdin<'_>) -> io::Result<Streams> {
+        self.store_process(&birth)?;
+        self.transport.open_streams(Side::Background, stdin)
+    }
+
+    fn begin_process(&mut self) -> io::Result<()> {
+        drain(self.transport.pipe(Pipe::Begin));
+        self.send_token(Pipe::Begin)
+    }
+
+    fn release_process(&mut self) {
+        self.transport.close_streams(Side::Background);
+    }
+
+    fn bear_terminal(&mut self, birth: Birth<'_>, path: &Path) -> io::Result<()> {
+        drain(self.transport.pipe(Pipe::TerminalBegin));
+        self.store_process(&birth)?;
+        let wanted = terminal::Wanted { birth: &birth, path, origin: &self.origin };
+        let errand = terminal::errand(&self.paths(), &wanted, &self.flags, self.standby_aliases);
+        self.transport.store(Text::Errand, errand.as_bytes())?;
+        self.send_token(Pipe::StandbyToken)
+    }
+
+    fn permit_terminal(&mut self) -> io::Result<()> {
+        self.send_token(Pipe::TerminalBegin)
+    }
+}
+
+impl ScriptDriver {
+    fn store_process(&self, birth: &Birth<'_>) -> io::Result<()> {
+        self.transport.store(Text::ProcessScope, &scope(&self.paths(), birth))?;
+        self.transport.store(Text::ProcessCommand, birth.text)
+    }
+}
 
 /// What the standby does to make the fork that becomes the next process. One line, and `eval` all the way, so that
 /// messages say `bash: line 1:` as in a command of the foreground.

@@ -4,9 +4,60 @@ use super::dump::{Dump, Remembered};
 use super::quote::quote;
 use super::transport::{Pipe, Text};
 use super::{Arguments, ScriptDriver};
-use super::{leaving, text};
-use crate::driver::Driver;
+use super::{leaving, observation, text};
+use crate::driver::{Driver, Snapshots};
+use nacre_containment::pid::Pid;
 use std::io;
+
+impl Snapshots for ScriptDriver {
+    fn resume(&mut self) -> io::Result<()> {
+        if !self.adopt(true) {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "the saved state is incomplete"));
+        }
+        // The new image's first report is not a command's.
+        self.internal = true;
+        self.send_token(Pipe::Resume)
+    }
+
+    fn snapshot(&mut self, shell: Pid) -> Vec<u8> {
+        let large = observation::private_bytes(shell) > LARGE_STATE_BYTES;
+        if std::mem::replace(&mut self.kind.large, large) != large {
+            // When it can not be stored the old text stays, which is as correct.
+            let _ = self.store_exit_text();
+        }
+        text::standby(&self.paths(), &observation::unsharable_descriptors(shell), self.flags.contains('m')).into_bytes()
+    }
+
+    fn plain_exit(&mut self) {
+        if std::mem::take(&mut self.kind.large) {
+            // The next snapshot finds the state large again.
+            let _ = self.store_exit_text();
+        }
+    }
+
+    fn dismiss(&mut self) -> io::Result<()> {
+        self.send_token(Pipe::Resume)
+    }
+
+    fn renew(&self) -> Vec<u8> {
+        text::renew(&self.paths()).into_bytes()
+    }
+
+    fn take_over(&mut self) -> io::Result<()> {
+        self.drain_tokens();
+        self.transport.store(Text::Errand, text::take_over(&self.paths(), self.standby_aliases).as_bytes())?;
+        self.internal = true;
+        self.traps.started();
+        self.send_token(Pipe::StandbyToken)
+    }
+
+    fn adopt_saved_state(&mut self) -> bool {
+        self.adopt(false)
+    }
+}
+
+/// A bash with an empty state has half a megabyte; saving and parsing again takes some 25 ms for each one more.
+const LARGE_STATE_BYTES: u64 = 1 << 20;
 
 impl ScriptDriver {
     pub(super) fn store_exit_text(&self) -> io::Result<()> {

@@ -22,7 +22,7 @@ mod text;
 mod transport;
 mod traps;
 
-use super::{Birth, Driver, Event, Launch, Stdin, Streams, Suspicion};
+use super::{Driver, Event, Launch, Stdin, Streams, Suspicion};
 use crate::sys;
 use framing::Framing;
 use leaving::ExitKind;
@@ -31,7 +31,7 @@ use report::Parser;
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use text::Paths;
 use transport::{Pipe, Side, Text, Transport};
@@ -297,99 +297,10 @@ impl Driver for ScriptDriver {
         sys::read_spare(self.transport.pipe(Pipe::Token), &mut token, 1).is_ok_and(|count| count > 0)
     }
 
-    fn resume(&mut self) -> io::Result<()> {
-        if !self.adopt(true) {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "the saved state is incomplete"));
-        }
-        // The new image's first report is not a command's.
-        self.internal = true;
-        self.send_token(Pipe::Resume)
-    }
-
-    fn snapshot(&mut self, shell: Pid) -> Vec<u8> {
-        let large = observation::private_bytes(shell) > LARGE_STATE_BYTES;
-        if std::mem::replace(&mut self.kind.large, large) != large {
-            // When it can not be stored the old text stays, which is as correct.
-            let _ = self.store_exit_text();
-        }
-        text::standby(&self.paths(), &observation::unsharable_descriptors(shell), self.flags.contains('m')).into_bytes()
-    }
-
-    fn plain_exit(&mut self) {
-        if std::mem::take(&mut self.kind.large) {
-            // The next snapshot finds the state large again.
-            let _ = self.store_exit_text();
-        }
-    }
-
-    fn dismiss(&mut self) -> io::Result<()> {
-        self.send_token(Pipe::Resume)
-    }
-
-    fn renew(&self) -> Vec<u8> {
-        text::renew(&self.paths()).into_bytes()
-    }
-
-    fn bear(&mut self, key: u64) -> io::Result<()> {
-        // Nobody waits for a byte there now. One that was killed before it took its own must not leave it to the next.
-        drain(self.transport.pipe(Pipe::Begin));
-        let errand = birth::errand(&self.paths(), key, &self.flags, self.standby_aliases);
-        self.transport.store(Text::Errand, errand.as_bytes())?;
-        self.send_token(Pipe::StandbyToken)
-    }
-
-    fn unbear(&mut self) {
-        drain(self.transport.pipe(Pipe::StandbyToken));
-    }
-
-    fn lay_out_process(&mut self, birth: Birth<'_>, stdin: Stdin<'_>) -> io::Result<Streams> {
-        self.transport.store(Text::ProcessScope, &birth::scope(&self.paths(), &birth))?;
-        self.transport.store(Text::ProcessCommand, birth.text)?;
-        self.transport.open_streams(Side::Background, stdin)
-    }
-
-    fn begin_process(&mut self) -> io::Result<()> {
-        drain(self.transport.pipe(Pipe::Begin));
-        self.send_token(Pipe::Begin)
-    }
-
-    fn release_process(&mut self) {
-        self.transport.close_streams(Side::Background);
-    }
-
-    fn bear_terminal(&mut self, birth: Birth<'_>, path: &Path) -> io::Result<()> {
-        drain(self.transport.pipe(Pipe::TerminalBegin));
-        self.transport.store(Text::ProcessScope, &birth::scope(&self.paths(), &birth))?;
-        self.transport.store(Text::ProcessCommand, birth.text)?;
-        let wanted = terminal::Wanted { birth: &birth, path, origin: &self.origin };
-        let errand = terminal::errand(&self.paths(), &wanted, &self.flags, self.standby_aliases);
-        self.transport.store(Text::Errand, errand.as_bytes())?;
-        self.send_token(Pipe::StandbyToken)
-    }
-
-    fn permit_terminal(&mut self) -> io::Result<()> {
-        self.send_token(Pipe::TerminalBegin)
-    }
-
-    fn take_over(&mut self) -> io::Result<()> {
-        self.drain_tokens();
-        self.transport.store(Text::Errand, text::take_over(&self.paths(), self.standby_aliases).as_bytes())?;
-        self.internal = true;
-        self.traps.started();
-        self.send_token(Pipe::StandbyToken)
-    }
-
-    fn adopt_saved_state(&mut self) -> bool {
-        self.adopt(false)
-    }
-
     fn suspicion(&self, shell: Pid) -> Option<Suspicion> {
         observation::suspicion(self.transport.as_ref(), shell, self.token_unread())
     }
 }
-
-/// A bash with an empty state has half a megabyte; saving and parsing again takes some 25 ms for each one more.
-const LARGE_STATE_BYTES: u64 = 1 << 20;
 
 fn drain(pipe: &OwnedFd) {
     let mut waste = Vec::with_capacity(64);
