@@ -112,6 +112,16 @@ describe('kill', () => {
     },
   )
 
+  itInEveryMode('ends by its signal also what has hardly begun', async ({ sandbox }) => {
+    for (let round = 0; round < 40; round++) {
+      const process = await sandbox.startProcess('sleep 600')
+      const running = round % 2 === 0 ? undefined : sandbox.exec(':')
+      expect(await process.kill()).toBe(true)
+      expect(await process.wait()).toEqual({ exitCode: null, signal: 'SIGTERM', reason: 'killed' })
+      await running
+    }
+  })
+
   it('sends the signal it is given, or that of the process', () =>
     withSandbox(async ({ sandbox }) => {
       const command =

@@ -8,6 +8,8 @@ use crate::proc_table::read_file;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const CGROUP2_MAGIC: i64 = 0x6367_7270;
 
@@ -122,13 +124,33 @@ fn hands_down_limits(directory: &Path) -> bool {
 }
 
 fn try_directory(directory: &Path) -> Result<PathBuf, String> {
-    let name = format!("nacre-probe-{}-{:?}", std::process::id(), std::thread::current().id());
-    let name: String = name.chars().filter(|letter| letter.is_ascii_alphanumeric() || *letter == '-').collect();
+    static TRIES: AtomicU64 = AtomicU64::new(0);
+    clear_old_probes(directory);
+    // Nobody else's, also not that of a process which had this number before.
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+    let name = format!("{PROBE}{}-{now}-{}", std::process::id(), TRIES.fetch_add(1, Ordering::Relaxed));
     let group = Group::create(directory, &name)
         .map_err(|error| format!("no group can be made in {}: {error}", directory.display()))?;
     let kill = group.path().join("cgroup.kill").exists();
     group.remove().map_err(|error| format!("a group can not be removed again: {error}"))?;
     if kill { Ok(directory.to_path_buf()) } else { Err("cgroup.kill is missing (Linux before 5.14)".into()) }
+}
+
+/// What the empty groups of [`probe`] are called.
+const PROBE: &str = "nacre-probe-";
+
+/// A try takes microseconds.
+const OLD: Duration = Duration::from_secs(10);
+
+/// Removes the groups of processes that were killed in the middle of a try.
+fn clear_old_probes(directory: &Path) {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        let is_probe = entry.file_name().as_encoded_bytes().starts_with(PROBE.as_bytes());
+        let made = entry.metadata().and_then(|info| info.modified()).ok();
+        if is_probe && made.is_some_and(|made| made.elapsed().is_ok_and(|age| age > OLD)) {
+            let _ = fs::remove_dir(entry.path());
+        }
+    }
 }
 
 /// Maps the group path from `/proc/self/cgroup` through one line of mountinfo (proc(5)): `id parent dev root mountpoint
@@ -182,6 +204,18 @@ mod tests {
         assert_eq!(directory_under_mount(container, "/docker/x/y"), Some("/sys/fs/cg roup/y".into()));
         assert_eq!(directory_under_mount(container, "/elsewhere"), None);
         assert_eq!(directory_under_mount("1 2 0:3 / /proc rw - proc proc rw", "/"), None);
+    }
+
+    #[test]
+    fn a_try_that_was_cut_short_is_cleared_away_and_not_in_the_way() {
+        let Ok(directory) = probe() else { return };
+        let [old, young] = ["old", "young"]
+            .map(|age| Group::create(&directory, &format!("{PROBE}{}-{age}-test", std::process::id())).unwrap());
+        let times = fs::FileTimes::new().set_modified(SystemTime::now() - 2 * OLD);
+        fs::File::open(old.path()).unwrap().set_times(times).unwrap();
+        assert_eq!(probe(), Ok(directory));
+        assert!(!old.path().exists() && young.path().exists());
+        young.remove().unwrap();
     }
 
     #[test]

@@ -1,21 +1,26 @@
 //! What a command can have changed, and how long it can take, as far as its text shows.
 //!
-//! Only for the question whether a snapshot of the shell's state has to be taken, which costs a millisecond. Bash alone
-//! parses commands: anything that is not plain words may be anything. A function that has the name of a program is taken
-//! for the program; what it changes is then missing in a background process that is started during the very next
+//! Only for the question whether a snapshot of the shell's state has to be taken, which costs a millisecond. Anything
+//! that is not a list of plain commands ([`plain_commands`]) may be anything. A function that has the name of a program is
+//! taken for the program; what it changes is then missing in a background process that is started during the very next
 //! command, when that follows within milliseconds.
+
+use super::plain_commands::{PlainCommand, plain_commands};
+use super::preparing::OF_ARGUMENTS;
 
 /// Builtins that change the shell's state.
 const CHANGING: &[&str] = &[
     ".",
     "alias",
     "bind",
+    "break",
     "builtin",
     "caller",
     "cd",
     "command",
     "complete",
     "compopt",
+    "continue",
     "declare",
     "dirs",
     "disown",
@@ -37,6 +42,7 @@ const CHANGING: &[&str] = &[
     "read",
     "readarray",
     "readonly",
+    "return",
     "set",
     "shift",
     "shopt",
@@ -58,39 +64,67 @@ const INSTANT: &[&str] = &[
 
 /// True when the state of the shell is after the command what it was before, but for `$?` and `$_`.
 pub fn keeps_state(text: &[u8]) -> bool {
-    first_word(text).is_some_and(|word| !CHANGING.contains(&word) && !word.contains('='))
+    let text = text.strip_prefix(OF_ARGUMENTS).unwrap_or(text);
+    let keeps = |command: &PlainCommand| !CHANGING.contains(&command.name()) && !command.name().contains('=');
+    plain_commands(text).is_some_and(|commands| commands.iter().all(keeps))
 }
 
-/// True when the command can not last: then nothing has to be ready for what may be asked while it runs.
+/// True when the command can not last: then nothing has to be ready for what may be asked while it runs. (Opening what a
+/// redirection leads to can.)
 pub fn is_instant(text: &[u8]) -> bool {
-    let assigns = || text.split(|byte| b" \t\n".contains(byte)).all(|word| word.is_empty() || word.contains(&b'='));
-    first_word(text).is_some_and(|word| INSTANT.contains(&word) || assigns())
-}
-
-/// The first word of a command that is nothing but plain words.
-fn first_word(text: &[u8]) -> Option<&str> {
-    let text = std::str::from_utf8(text).ok()?.trim_matches([' ', '\t', '\n']);
-    let plain = |letter: char| letter.is_ascii_alphanumeric() || "_-./,:+@%= \t".contains(letter);
-    if text.chars().all(plain) { text.split([' ', '\t']).next().filter(|word| !word.is_empty()) } else { None }
+    let assigns = |command: &PlainCommand| command.words.iter().all(|word| word.contains('='));
+    let instant = |command: &PlainCommand| INSTANT.contains(&command.name()) || assigns(command);
+    plain_commands(text).is_some_and(|commands| commands.iter().all(|command| instant(command) && !command.redirected))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exec::Command;
+    use crate::session::preparing::text_of;
 
     #[test]
     fn programs_change_nothing_and_builtins_are_known() {
-        for text in ["ls -l", "/bin/true", "npm test", "true", "echo hi\n"] {
+        for text in
+            ["ls -l", "/bin/true", "npm test", "true", "echo hi\n", "git log | head && ls \"$x\" 2>&1", "sort < a > b"]
+        {
             assert!(keeps_state(text.as_bytes()), "{text}");
         }
-        for text in ["cd /", "x=1", "x=1 y", "a; b", "f() { :; }", "echo $((x++))", "source f", "", " ", "sleep 1 &"] {
+        for text in [
+            "cd /",
+            "x=1",
+            "x=1 y",
+            "a; cd b",
+            "a | read x",
+            "f() { :; }",
+            "echo $((x++))",
+            "source f",
+            "",
+            " ",
+            "sleep 1 &",
+            "time cd /",
+            "exec >f",
+            "coproc a",
+        ] {
             assert!(!keeps_state(text.as_bytes()), "{text}");
         }
     }
 
     #[test]
+    fn an_argument_vector_is_known_by_its_first_word() {
+        let of = |words: &[&str]| text_of(&Command::Argv(words.iter().map(|word| word.as_bytes().to_vec()).collect()));
+        assert!(keeps_state(&of(&["git", "log", "a b", "$(x)"])));
+        assert!(!keeps_state(&of(&["cd", "/"])));
+        assert!(!keeps_state(&of(&["export", "A=it's"])));
+    }
+
+    #[test]
     fn only_builtins_are_instant() {
-        assert!(is_instant(b"true") && is_instant(b"cd /usr") && is_instant(b"A=1") && is_instant(b" echo a b "));
-        assert!(!is_instant(b"sleep 1") && !is_instant(b"echo $(sleep 1)") && !is_instant(b"A=1 sleep 1"));
+        for text in ["true", "cd /usr", "A=1", " echo a b ", "cd a; export B=$c", "A=1 B=2\ntrue"] {
+            assert!(is_instant(text.as_bytes()), "{text}");
+        }
+        for text in ["sleep 1", "echo $(sleep 1)", "A=1 sleep 1", "echo a; sleep 1", "echo a > fifo", "echo a | cat"] {
+            assert!(!is_instant(text.as_bytes()), "{text}");
+        }
     }
 }

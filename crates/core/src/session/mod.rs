@@ -13,6 +13,7 @@ mod lost_report;
 mod noting;
 mod outcome;
 mod own_texts;
+mod plain_commands;
 mod preparing;
 mod processes;
 mod recovery;

@@ -109,13 +109,16 @@ impl Session {
     }
 }
 
+/// What the words of an argument vector stand behind.
+pub(super) const OF_ARGUMENTS: &[u8] = b"\\builtin command --";
+
 /// The shell text of a command. An argument vector becomes quoted words: a program or a builtin, never a function or an
 /// alias, and nothing in it is expanded.
 pub(super) fn text_of(command: &Command) -> Vec<u8> {
     match command {
         Command::Text(text) => text.clone(),
         Command::Argv(words) => {
-            let mut text = b"\\builtin command --".to_vec();
+            let mut text = OF_ARGUMENTS.to_vec();
             for word in words {
                 text.push(b' ');
                 text.extend_from_slice(&quote(word));

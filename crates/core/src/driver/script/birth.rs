@@ -67,17 +67,18 @@ impl ScriptDriver {
 ///
 /// The traps make a process that is asked to end wait for its present child and give that child's status, instead of
 /// dying at once and leaving a program that ends gracefully without anybody to tell its exit code. A command that sets a
-/// trap of its own replaces them.
+/// trap of its own replaces them. They are set by the first line of the text that is evaluated: until then whoever is asked
+/// to end dies of it, and bash never runs a trap in the middle of reading a `$(<file)`, which it can not (5.2 takes the
+/// trap's text for a part of what it reads).
 pub fn errand(paths: &Paths<'_>, key: u64, flags: &str, aliases_on: bool) -> String {
     let (monitor, traced) = (flags.contains('m'), flags.contains(['x', 'v']));
     let off = if monitor { "" } else { "\\builtin set +m;" };
     // A shell that traces or echoes would do so with the engine's own words too.
     let (quiet, tracing) =
         if traced { ("{ \\builtin set +xv; } 2>/dev/null;", restore_tracing(flags)) } else { ("", "") };
-    let begun = format!("{}{tracing}", begun(paths, key));
+    let begun = format!("\\builtin trap '\\builtin exit' TERM INT HUP QUIT;{}{tracing}", begun(paths, key));
     format!(
-        "( \\builtin set -m;( {quiet}{off}\\builtin trap '\\builtin exit' TERM INT HUP QUIT;\
-         \\builtin printf '\\1B\\0%s\\0%s\\0\\0\\2\\n' {key} \"{OWN_PID}\" >|{told};\
+        "( \\builtin set -m;( {quiet}{off}\\builtin printf '\\1B\\0%s\\0%s\\0\\0\\2\\n' {key} \"{OWN_PID}\" >|{told};\
          \\builtin read -r _ <{begin} || \\builtin exit;\
          {{ \\builtin eval -- \"$(<{scope})\" 2>/dev/null;{aliases}\\builtin eval -- {begun}\"$(<{process})\"; }} {streams} ) {base} & )",
         aliases = text::aliases(aliases_on),
