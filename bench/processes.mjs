@@ -38,6 +38,11 @@ export function descendants(pid) {
   return found
 }
 
+/** Whether there is a process with this number, zombies included. */
+export function isThere(pid) {
+  return read(`/proc/${pid}/stat`) !== ''
+}
+
 /** The processes with this text in their arguments, which stand apart by NUL. Zombies have no arguments. */
 export function carrying(text) {
   return readdirSync('/proc')
