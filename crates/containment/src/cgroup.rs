@@ -145,9 +145,11 @@ const OLD: Duration = Duration::from_secs(10);
 /// Removes the groups of processes that were killed in the middle of a try.
 fn clear_old_probes(directory: &Path) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
-        let is_probe = entry.file_name().as_encoded_bytes().starts_with(PROBE.as_bytes());
-        let made = entry.metadata().and_then(|info| info.modified()).ok();
-        if is_probe && made.is_some_and(|made| made.elapsed().is_ok_and(|age| age > OLD)) {
+        if !entry.file_name().as_encoded_bytes().starts_with(PROBE.as_bytes()) {
+            continue;
+        }
+        let made = entry.metadata().and_then(|info| info.modified());
+        if made.is_ok_and(|made| made.elapsed().is_ok_and(|age| age > OLD)) {
             let _ = fs::remove_dir(entry.path());
         }
     }
