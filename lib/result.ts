@@ -65,9 +65,10 @@ export async function buildResult(plan: ExecPlan, native: NativeResult): Promise
   const stderr = isLongText(native.stderr, encoding) ? await decodeText(native.stderr) : native.stderr
   const strip = plan.stripFinalNewline ? stripFinalNewline : (output: AnyOutput) => output
   const exitCode = native.exitCode ?? null
-  const dropped = { stdout: native.droppedStdout, stderr: native.droppedStderr }
+  const { timedOut = false, isCanceled = false, sessionRestarted = false } = native
+  const dropped = { stdout: native.droppedStdout ?? 0, stderr: native.droppedStderr ?? 0 }
   const result: AnyResult = {
-    success: exitCode === 0 && !native.timedOut && !native.isCanceled,
+    success: exitCode === 0 && !timedOut && !isCanceled,
     exitCode,
     signal: native.signal === undefined ? null : signalName(native.signal),
     stdout: strip(stdout),
@@ -77,10 +78,10 @@ export async function buildResult(plan: ExecPlan, native: NativeResult): Promise
     cwd: native.cwd,
     duration: native.duration,
     timestamp: isoTime(native.startedAt || Date.now()),
-    timedOut: native.timedOut,
-    isCanceled: native.isCanceled,
+    timedOut,
+    isCanceled,
     truncated: dropped.stdout + dropped.stderr > 0 ? dropped : null,
-    sessionRestarted: native.sessionRestarted,
+    sessionRestarted,
     all: strip(stdout.length > 0 ? stdout : stderr),
   }
   if (native.order !== undefined) {

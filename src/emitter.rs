@@ -82,11 +82,11 @@ pub fn result(outcome: Outcome, as_text: bool) -> NativeResult {
         cwd: outcome.cwd.to_string_lossy().into_owned(),
         duration: outcome.duration.as_secs_f64() * 1000.0,
         started_at: since_epoch.as_secs_f64() * 1000.0,
-        timed_out: outcome.timed_out,
-        is_canceled: outcome.canceled,
-        dropped_stdout: outcome.dropped.0 as f64,
-        dropped_stderr: outcome.dropped.1 as f64,
-        session_restarted: outcome.restarted,
+        timed_out: outcome.timed_out.then_some(true),
+        is_canceled: outcome.canceled.then_some(true),
+        dropped_stdout: (outcome.dropped.0 > 0).then_some(outcome.dropped.0 as f64),
+        dropped_stderr: (outcome.dropped.1 > 0).then_some(outcome.dropped.1 as f64),
+        session_restarted: outcome.restarted.then_some(true),
     }
 }
 

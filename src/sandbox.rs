@@ -72,12 +72,14 @@ impl NativeSandbox {
     pub fn exec(&self, id: u32, request: NativeExec) -> Result<()> {
         runtime::handle()?;
         let credit = request.events.then(|| Arc::new(Semaphore::new(WINDOW)));
-        let (sender, receiver) = mpsc::unbounded_channel();
         let (input, sender) = match request.input.as_str() {
             "bytes" => {
                 (Input::Bytes(Arc::new(request.input_bytes.map(|bytes| bytes.to_vec()).unwrap_or_default())), None)
             }
-            "stream" => (Input::Stream(receiver), Some(sender)),
+            "stream" => {
+                let (sender, receiver) = mpsc::unbounded_channel();
+                (Input::Stream(receiver), Some(sender))
+            }
             _ => (Input::None, None),
         };
         let command = match (request.text, request.argv) {

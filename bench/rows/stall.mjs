@@ -1,7 +1,11 @@
 /**
  * How long the event loop stands still: bursts of commands, and 200 MB of output. By a timer of 1 ms, which is part of
  * each number. Each case in a process of its own; the longest stall of a few repetitions, median over the rounds.
+ *
+ * The last case is what the machine does to a program that does nothing while two others use both its processors.
  */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Sandbox } from 'nacre'
@@ -14,6 +18,7 @@ export const variants = [
   'child_process.exec, 100 execs at once',
   'nacre, 200 MB as bytes',
   'nacre, 200 MB as text',
+  'nothing, beside two busy programs',
 ]
 export const rounds = ({ quick }) => (quick ? 2 : 5)
 const OUTPUT = { command: 'head -c 200000000 /dev/zero', options: { maxBuffer: 400_000_000 } }
@@ -27,8 +32,12 @@ export async function measure(variant) {
     'child_process.exec, 100 execs at once': () => hundred(() => run('echo hi')),
     'nacre, 200 MB as bytes': () => sandbox.exec(OUTPUT.command, { ...OUTPUT.options, encoding: 'buffer' }),
     'nacre, 200 MB as text': () => sandbox.exec(OUTPUT.command, OUTPUT.options),
+    'nothing, beside two busy programs': () => once(beside, 'exit'),
   }
   await sandbox.exec('true')
+  const isControl = variant.startsWith('nothing')
+  const beside =
+    isControl && spawn('bash', ['-c', 'sleep 0.05; head -c 1000000000 /dev/zero | cat >/dev/null'])
   const delay = monitorEventLoopDelay({ resolution: 1 })
   delay.enable()
   await sleep(20)

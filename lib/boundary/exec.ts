@@ -34,9 +34,10 @@ export interface NativeResult {
   duration: number
   /** Milliseconds since the epoch. */
   startedAt: number
-  timedOut: boolean
-  isCanceled: boolean
-  droppedStdout: number
-  droppedStderr: number
-  sessionRestarted: boolean
+  // Absent when false or 0.
+  timedOut?: boolean
+  isCanceled?: boolean
+  droppedStdout?: number
+  droppedStderr?: number
+  sessionRestarted?: boolean
 }

@@ -36,7 +36,7 @@ pub struct NativeExec {
     pub events: bool,
 }
 
-/// What a command has given.
+/// What a command has given. What is seldom so is there only when it is: each property costs.
 #[napi(object, object_from_js = false)]
 pub struct NativeResult {
     /// `$?`.
@@ -56,13 +56,13 @@ pub struct NativeResult {
     /// Milliseconds since the epoch.
     pub started_at: f64,
     /// The timeout ended it.
-    pub timed_out: bool,
+    pub timed_out: Option<bool>,
     /// An interrupt ended it.
-    pub is_canceled: bool,
+    pub is_canceled: Option<bool>,
     /// Bytes not kept.
-    pub dropped_stdout: f64,
+    pub dropped_stdout: Option<f64>,
     /// Bytes not kept.
-    pub dropped_stderr: f64,
+    pub dropped_stderr: Option<f64>,
     /// The shell was brought back.
-    pub session_restarted: bool,
+    pub session_restarted: Option<bool>,
 }
