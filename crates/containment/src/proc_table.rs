@@ -60,8 +60,9 @@ impl Stat {
             group: fields.get(2)?.parse().ok()?,
             session: fields.get(3)?.parse().ok()?,
             cpu_ticks: fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?,
-            ignored: fields.get(30)?.parse().ok()?,
-            caught: fields.get(31)?.parse().ok()?,
+            // Not every system that has a /proc gives these.
+            ignored: fields.get(30).and_then(|mask| mask.parse().ok()).unwrap_or(0),
+            caught: fields.get(31).and_then(|mask| mask.parse().ok()).unwrap_or(0),
             name,
         })
     }
