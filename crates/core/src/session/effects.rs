@@ -70,11 +70,13 @@ pub fn keeps_state(text: &[u8]) -> bool {
 }
 
 /// True when the command can not last: then nothing has to be ready for what may be asked while it runs. (Opening what a
-/// redirection leads to can.)
+/// redirection leads to can, and so can looking for files.)
 pub fn is_instant(text: &[u8]) -> bool {
     let assigns = |command: &PlainCommand| command.words.iter().all(|word| word.contains('='));
     let instant = |command: &PlainCommand| INSTANT.contains(&command.name()) || assigns(command);
-    plain_commands(text).is_some_and(|commands| commands.iter().all(|command| instant(command) && !command.redirected))
+    plain_commands(text).is_some_and(|commands| {
+        commands.iter().all(|command| instant(command) && !command.redirected && !command.globs)
+    })
 }
 
 #[cfg(test)]
@@ -123,7 +125,9 @@ mod tests {
         for text in ["true", "cd /usr", "A=1", " echo a b ", "cd a; export B=$c", "A=1 B=2\ntrue"] {
             assert!(is_instant(text.as_bytes()), "{text}");
         }
-        for text in ["sleep 1", "echo $(sleep 1)", "A=1 sleep 1", "echo a; sleep 1", "echo a > fifo", "echo a | cat"] {
+        for text in
+            ["sleep 1", "echo $(sleep 1)", "A=1 sleep 1", "echo a; sleep 1", "echo a > fifo", "echo a | cat", "echo *"]
+        {
             assert!(!is_instant(text.as_bytes()), "{text}");
         }
     }

@@ -11,6 +11,8 @@ pub struct PlainCommand {
     pub words: Vec<String>,
     /// Something is redirected.
     pub redirected: bool,
+    /// File names are looked for.
+    pub globs: bool,
     /// Something in the name is expanded: it is not what it says.
     first_is_expanded: bool,
 }
@@ -50,8 +52,10 @@ pub fn plain_commands(text: &[u8]) -> Option<Vec<PlainCommand>> {
             '"' => reader.double_quoted(&mut letters)?,
             '$' => reader.variable(&mut letters)?,
             '#' if reader.word.is_none() => return None,
-            '*' | '?' | '~' => reader.expanded(letter),
-            '[' | ']' | '!' => reader.push(letter),
+            '*' | '?' | '~' | '[' => {
+                reader.command.globs = true;
+                reader.expanded(letter);
+            }
             '\\' | '`' | '(' | ')' | '{' | '}' | '&' | '|' | ';' => return None,
             _ => reader.push(letter),
         }
@@ -90,7 +94,7 @@ impl Reader {
         if std::mem::take(&mut self.after_redirection) {
             return;
         }
-        self.command.first_is_expanded |= expanded && self.command.words.is_empty();
+        self.command.first_is_expanded |= expanded && self.command.words.is_empty() && word != "[";
         self.command.words.push(word);
     }
 
@@ -238,6 +242,7 @@ mod tests {
             "a >",
             "echo {1..3}",
             "a > >f",
+            "[c]d /",
             "case x in x) ;; esac",
             "echo $",
             "echo \"\\\"\"",
