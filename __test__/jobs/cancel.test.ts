@@ -2,7 +2,7 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { expect, it } from 'vitest'
-import { itWithJobs, untilPrinted, withJobs } from '../helpers/jobs'
+import { expectNoProcess, itWithJobs, untilPrinted, withJobs } from '../helpers/jobs'
 import * as proc from '../helpers/proc'
 
 itWithJobs(
@@ -17,7 +17,8 @@ itWithJobs(
     await proc.untilRuns(nap)
     await jobs.cancel(job)
     expect(proc.runs(nap)).toBe(false)
-    expect(proc.tagged(tag)).toEqual([])
+    // The guard above the supervisor is told of its end by the kernel, and ends next.
+    await expectNoProcess(tag)
     expect(job.cgroup === null || !existsSync(job.cgroup)).toBe(true)
     expect(await jobs.status(job)).toMatchObject({
       state: 'exited',
@@ -71,7 +72,7 @@ it('a timeout ends a command that ignores SIGTERM, and what it has started', () 
       })
       expect(await jobs.wait(job)).toMatchObject({ state: 'exited', signal: 'SIGKILL', reason: 'timeout' })
       await jobs.cancel(job)
-      expect(proc.tagged(tag)).toEqual([])
+      await expectNoProcess(tag)
     },
     { forceKillAfterDelay: 100 },
   ))
