@@ -61,8 +61,8 @@ function hasRun(result: NativeResult | undefined): boolean {
 export async function buildResult(plan: ExecPlan, native: NativeResult): Promise<AnyResult> {
   const { encoding, sessionId } = plan.request
   // Nothing is awaited that is there: each turn of the promise queue is time in which a short command could have run.
-  const stdout = isLongText(native.stdout, encoding) ? await decodeText(native.stdout) : native.stdout
-  const stderr = isLongText(native.stderr, encoding) ? await decodeText(native.stderr) : native.stderr
+  const stdout = isUndecoded(native.stdout, encoding) ? await decodeText(native.stdout) : native.stdout
+  const stderr = isUndecoded(native.stderr, encoding) ? await decodeText(native.stderr) : native.stderr
   const strip = plan.stripFinalNewline ? stripFinalNewline : (output: AnyOutput) => output
   const exitCode = native.exitCode ?? null
   const { timedOut = false, isCanceled = false, sessionRestarted = false } = native
@@ -90,7 +90,7 @@ export async function buildResult(plan: ExecPlan, native: NativeResult): Promise
   return result
 }
 
-function isLongText(output: string | Buffer, encoding: Encoding): output is Buffer {
+function isUndecoded(output: string | Buffer, encoding: Encoding): output is Buffer {
   return encoding === 'utf8' && typeof output !== 'string'
 }
 

@@ -19,9 +19,8 @@ impl NativeSandbox {
         let (sandbox, emitter) = self.parts();
         runtime::handle()?;
         sandbox.start_process(&request.session_id.clone(), process::new_process(request), move |started| {
-            let process = |started: Arc<Process>| process::shown(&started);
-            emitter
-                .answer(id, started.map(|started| NativeEvent { process: process(started), ..NativeEvent::default() }));
+            let event = |process| NativeEvent { process, ..NativeEvent::default() };
+            emitter.answer(id, started.map(|started| event(process::shown(&started))));
         });
         Ok(())
     }

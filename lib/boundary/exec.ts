@@ -1,14 +1,9 @@
 /** A foreground command and its result. */
+import type { NativeCommand } from './command'
 
 /** Shell text or an argument list, and everything that applies to this one command. */
-export interface NativeExec {
+export interface NativeExec extends NativeCommand {
   sessionId: string
-  text?: string
-  argv?: string[]
-  /** Absolute, or relative to the session's directory. */
-  cwd?: string
-  envNames?: string[]
-  envValues?: Array<string | null>
   /** 0 = none. */
   timeout: number
   killSignal: number

@@ -1,17 +1,12 @@
 /** A durable job. */
+import type { NativeCommand } from './command'
 import type { NativeLimits } from './process'
 
 /** A durable job to be started. */
-export interface NativeJobStart {
+export interface NativeJobStart extends NativeCommand {
   jobId: string
-  text?: string
-  argv?: string[]
   /** As shown. */
   command: string
-  /** Absolute. Default: the sandbox's. */
-  cwd?: string
-  envNames?: string[]
-  envValues?: Array<string | null>
   processName?: string
   /** 0 = none. */
   timeout: number

@@ -1,17 +1,12 @@
 /** A background process: its start, its state, its log, its use of the system. */
+import type { NativeCommand } from './command'
 
 /** A background process to be started. */
-export interface NativeProcessStart {
+export interface NativeProcessStart extends NativeCommand {
   processId: string
   sessionId: string
-  text?: string
-  argv?: string[]
   /** As shown. */
   command: string
-  /** Absolute, or relative to the session's directory. */
-  cwd?: string
-  envNames?: string[]
-  envValues?: Array<string | null>
   /** 0 = none. */
   timeout: number
   killSignal: number

@@ -8,6 +8,7 @@
 import { StringDecoder } from 'node:string_decoder'
 import type { Encoding, LogOutput } from '../../index'
 import type { NativeLog } from '../boundary'
+import { isoTime } from '../time'
 
 const STDERR = 2
 
@@ -75,7 +76,7 @@ export class LogDecoder {
   }
 
   #event(type: 'stdout' | 'stderr', data: string | Buffer, time: number): LogOutput<Encoding> {
-    const timestamp = new Date(time).toISOString()
+    const timestamp = isoTime(time)
     const missing = this.takeMissing()
     return { type, data, cursor: this.#cursor, timestamp, ...(missing > 0 && { missing }) }
   }

@@ -4,7 +4,7 @@
 //! works in the `unified` part of a hybrid layout too. Rules: Documentation/admin-guide/cgroup-v2.rst.
 
 use crate::pid::Pid;
-use crate::proc_table::read_file;
+use crate::proc_table::read_pids;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -44,8 +44,7 @@ impl Group {
 
     /// The processes in this group itself, zombies not included.
     pub fn members(&self) -> io::Result<Vec<Pid>> {
-        let list = read_file(self.path.join("cgroup.procs"))?;
-        Ok(String::from_utf8_lossy(&list).lines().filter_map(|raw| Pid::new(raw.parse().ok()?)).collect())
+        read_pids(self.path.join("cgroup.procs"))
     }
 
     /// The processes in this group and in those below it.

@@ -11,4 +11,5 @@ pub mod pidfd;
 pub mod proc_table;
 pub mod signal;
 pub mod tree;
+pub mod watch;
 pub mod wire;

@@ -69,18 +69,22 @@ impl Stat {
 
     /// True when it ignores a signal between 1 and 31.
     pub fn ignores(&self, signal: i32) -> bool {
-        self.ignored.checked_shr(signal as u32 - 1).is_some_and(|mask| mask & 1 == 1)
+        holds(self.ignored, signal)
     }
 
     /// True when it catches a signal between 1 and 31.
     pub fn catches(&self, signal: i32) -> bool {
-        self.caught.checked_shr(signal as u32 - 1).is_some_and(|mask| mask & 1 == 1)
+        holds(self.caught, signal)
     }
 
     /// False for zombies: they have ended and only wait to be reaped.
     pub fn is_running(&self) -> bool {
         !matches!(self.state, b'Z' | b'X')
     }
+}
+
+fn holds(mask: u32, signal: i32) -> bool {
+    mask.checked_shr(signal as u32 - 1).is_some_and(|mask| mask & 1 == 1)
 }
 
 /// True while the process with this identity runs; zombies and recycled pids are not it.
@@ -93,11 +97,8 @@ pub fn children(parent: Pid) -> Vec<Pid> {
     let Ok(tasks) = fs::read_dir(format!("/proc/{parent}/task")) else { return Vec::new() };
     let mut found = Vec::new();
     for task in tasks.flatten() {
-        match read_file(task.path().join("children")) {
-            Ok(list) => {
-                let list = String::from_utf8_lossy(&list);
-                found.extend(list.split_ascii_whitespace().filter_map(|raw| Pid::new(raw.parse().ok()?)));
-            }
+        match read_pids(task.path().join("children")) {
+            Ok(pids) => found.extend(pids),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound && task.path().exists() => {
                 return scan().filter(|stat| stat.parent == parent.raw()).map(|stat| stat.identity.pid).collect();
             }
@@ -160,6 +161,13 @@ pub fn scan() -> impl Iterator<Item = Stat> {
         .flatten()
         .filter_map(|entry| Pid::new(entry.file_name().to_str()?.parse().ok()?))
         .filter_map(Stat::read)
+}
+
+/// The numbers in a list of processes, as /proc and control groups have them.
+pub fn read_pids(path: impl AsRef<Path>) -> io::Result<Vec<Pid>> {
+    let list = read_file(path)?;
+    let list = String::from_utf8_lossy(&list);
+    Ok(list.split_ascii_whitespace().filter_map(|raw| Pid::new(raw.parse().ok()?)).collect())
 }
 
 /// Reads a file of /proc or of a control group. Such files say that they are empty, so that `fs::read` would begin with

@@ -3,7 +3,7 @@
 use crate::event_loop::reap;
 use crate::family::Family;
 use crate::hygiene::Setting;
-use nacre_containment::{pidfd, signal};
+use nacre_containment::watch::Watch;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
@@ -46,12 +46,13 @@ fn ask(family: &mut Family, setting: &Setting, deadline: Instant) {
         if left.is_empty() || now >= deadline {
             return;
         }
-        let watched: Vec<OwnedFd> = left.iter().filter_map(|stat| pidfd::open(stat.identity.pid).ok()).collect();
-        for stat in left.iter().filter(|stat| asked.insert(stat.identity)) {
-            let _ = signal::send_each(stat.identity, &[libc::SIGTERM, libc::SIGCONT]);
+        let mut watch = Watch::default();
+        for stat in &left {
+            let signals: &[i32] = if asked.insert(stat.identity) { &[libc::SIGTERM, libc::SIGCONT] } else { &[] };
+            watch.add(stat.identity, signals);
         }
-        let longest = if watched.len() == left.len() { deadline - now } else { Duration::from_millis(10) };
-        wait_for_change(setting, &watched, longest.min(deadline - now));
+        let longest = if watch.is_blind() { Duration::from_millis(10) } else { deadline - now };
+        wait_for_change(setting, watch.descriptors(), longest.min(deadline - now));
     }
 }
 

@@ -12,9 +12,10 @@ use crate::target::Target;
 use nacre_containment::cgroup::Group;
 use nacre_containment::pid::{Identity, Pid};
 use nacre_containment::proc_table::{self, Stat};
-use nacre_containment::{pidfd, signal};
+use nacre_containment::signal;
+use nacre_containment::watch::Watch;
 use std::collections::HashSet;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 /// What the host wants ended, and how.
@@ -38,8 +39,7 @@ pub struct Ladder {
     settled: bool,
     found: bool,
     signalled: HashSet<Identity>,
-    watched: Vec<OwnedFd>,
-    blind: bool,
+    watch: Watch,
     /// At the last look some were forks of the shell that may not have taken the signal.
     unsure: bool,
     /// The control group that was killed as a whole.
@@ -81,8 +81,7 @@ impl Ladder {
             settled: is_process,
             found: false,
             signalled: HashSet::new(),
-            watched: Vec::new(),
-            blind: false,
+            watch: Watch::default(),
             unsure: false,
             doomed: None,
             look_at: Instant::now(),
@@ -148,7 +147,7 @@ impl Ladder {
         let until_deadline = self.deadline.saturating_duration_since(Instant::now());
         if self.killing {
             Duration::from_millis(1)
-        } else if self.blind || !self.settled {
+        } else if self.watch.is_blind() || !self.settled {
             until_deadline.min(UNSETTLED_LOOK)
         } else if self.begun.elapsed() < UNSETTLED_TIME {
             until_deadline.min(UNSETTLED_LOOK.max(self.begun.elapsed()))
@@ -166,12 +165,11 @@ impl Ladder {
 
     /// Descriptors that become readable when a signalled process has ended.
     pub fn watched(&self) -> &[OwnedFd] {
-        &self.watched
+        self.watch.descriptors()
     }
 
     fn send(&mut self, family: &Family, members: Vec<Stat>, wanted: impl Fn(i32) -> bool) {
-        self.watched.clear();
-        self.blind = false;
+        self.watch = Watch::default();
         self.unsure = false;
         let shell = self.plan.target.shell(family);
         let shell =
@@ -180,17 +178,8 @@ impl Ladder {
         let signals = if self.plan.signal == libc::SIGKILL { &signals[..1] } else { &signals[..] };
         for stat in members {
             self.found = true;
-            let fd = pidfd::open(stat.identity.pid);
-            if self.is_to_be_asked(&stat, shell.as_ref(), &wanted) {
-                let _ = match &fd {
-                    Ok(fd) => signal::send_through(fd.as_fd(), stat.identity, signals),
-                    Err(_) => signal::send_each(stat.identity, signals),
-                };
-            }
-            match fd {
-                Ok(fd) => self.watched.push(fd),
-                Err(_) => self.blind = true,
-            }
+            let is_asked = self.is_to_be_asked(&stat, shell.as_ref(), &wanted);
+            self.watch.add(stat.identity, if is_asked { signals } else { &[] });
         }
     }
 

@@ -7,7 +7,7 @@ use nacre_containment::cgroup::Group;
 use nacre_containment::job::record::Reason;
 use nacre_containment::pid::{Identity, Pid};
 use nacre_containment::proc_table::{self, Stat};
-use nacre_containment::{pidfd, signal};
+use nacre_containment::watch::Watch;
 use std::collections::HashSet;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
@@ -33,8 +33,7 @@ pub struct Killing {
     begun: Instant,
     deadline: Instant,
     asked: HashSet<Identity>,
-    watched: Vec<OwnedFd>,
-    blind: bool,
+    watch: Watch,
 }
 
 impl Killing {
@@ -42,7 +41,7 @@ impl Killing {
     pub fn new(reason: Reason, grace: Duration) -> Self {
         let begun = Instant::now();
         let deadline = begun + grace;
-        Self { reason, begun, deadline, asked: HashSet::new(), watched: Vec::new(), blind: false }
+        Self { reason, begun, deadline, asked: HashSet::new(), watch: Watch::default() }
     }
 
     /// The grace time becomes shorter, never longer.
@@ -56,29 +55,30 @@ impl Killing {
         if let Some(group) = group.filter(|_| insist) {
             let _ = group.kill();
         }
-        self.watched.clear();
-        self.blind = false;
+        self.watch = Watch::default();
         let shell = command.and_then(Stat::read);
         for stat in members(own, group) {
-            match pidfd::open(stat.identity.pid) {
-                Ok(fd) => self.watched.push(fd),
-                Err(_) => self.blind = true,
-            }
-            if insist {
-                let _ = signal::send_to(stat.identity, libc::SIGKILL);
-                continue;
-            }
-            if self.asked.contains(&stat.identity) {
-                continue;
-            }
-            // A fork of the shell that has not executed its program yet still has the shell's handlers, which may
-            // swallow the signal: it is asked again at the next look.
-            let shell = shell.as_ref();
-            if !shell.is_some_and(|shell| proc_table::is_unsettled_fork_of(&stat, shell, libc::SIGTERM)) {
-                self.asked.insert(stat.identity);
-            }
-            let _ = signal::send_each(stat.identity, &[libc::SIGTERM, libc::SIGCONT]);
+            let signals: &[i32] = if insist {
+                &[libc::SIGKILL]
+            } else if self.is_to_be_asked(&stat, shell.as_ref()) {
+                &[libc::SIGTERM, libc::SIGCONT]
+            } else {
+                &[]
+            };
+            self.watch.add(stat.identity, signals);
         }
+    }
+
+    fn is_to_be_asked(&mut self, stat: &Stat, shell: Option<&Stat>) -> bool {
+        if self.asked.contains(&stat.identity) {
+            return false;
+        }
+        // A fork of the shell that has not executed its program yet still has the shell's handlers, which may swallow the
+        // signal: it is asked again at the next look.
+        if !shell.is_some_and(|shell| proc_table::is_unsettled_fork_of(stat, shell, libc::SIGTERM)) {
+            self.asked.insert(stat.identity);
+        }
+        true
     }
 
     fn insists(&self) -> bool {
@@ -95,7 +95,7 @@ impl Killing {
             } else {
                 Duration::from_millis(100)
             }
-        } else if self.blind || self.begun.elapsed() < UNSETTLED_TIME {
+        } else if self.watch.is_blind() || self.begun.elapsed() < UNSETTLED_TIME {
             until_deadline.min(UNSETTLED_LOOK)
         } else {
             until_deadline
@@ -104,6 +104,6 @@ impl Killing {
 
     /// Descriptors that become readable when one of them has ended.
     pub fn watched(&self) -> &[OwnedFd] {
-        &self.watched
+        self.watch.descriptors()
     }
 }

@@ -135,7 +135,9 @@ impl Processes {
                 let message = format!("process '{}' was killed before it had begun", request.process.id);
                 return request.refuse(Error::new(Code::SpawnFailed, message));
             }
-            Some(Beginning::Scoping(starting)) => drop(self.settle(starting, with)),
+            Some(Beginning::Scoping(starting)) => {
+                self.settle(starting, with);
+            }
             Some(Beginning::Settled { .. }) => {}
         }
         with.driver.release_process();
