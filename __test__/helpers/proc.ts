@@ -51,11 +51,14 @@ export function show({ pid, state }: ProcessEntry): string {
   return `${pid} ${state} ${read(`/proc/${pid}/cmdline`).replaceAll('\0', ' ').slice(0, 120)}`
 }
 
-/** What each open file descriptor of this process leads to. */
-export function openFiles(): string[] {
-  return numericEntries('/proc/self/fd').flatMap((fd) => {
+/**
+ * What each open file descriptor of a process leads to, as `number -> target`. A program that has just begun still opens
+ * and closes files (its loader does): one that is closed between the listing and the reading is not there.
+ */
+export function openFiles(pid: number | 'self' = 'self'): string[] {
+  return numericEntries(`/proc/${pid}/fd`).flatMap((fd) => {
     try {
-      return [`${fd} -> ${readlinkSync(`/proc/self/fd/${fd}`)}`]
+      return [`${fd} -> ${readlinkSync(`/proc/${pid}/fd/${fd}`)}`]
     } catch {
       return []
     }

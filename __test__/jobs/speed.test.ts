@@ -1,6 +1,6 @@
 /** The command writes straight into output.log: nobody stands in between. */
 import { spawn } from 'node:child_process'
-import { readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs'
+import { readFileSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { expect, it } from 'vitest'
 import { untilPrinted, withJobs } from '../helpers/jobs'
@@ -39,10 +39,8 @@ it('the command has the file itself, and its supervisor reads nothing of it', ()
     const job = await place.jobs.start({ command: 'echo up; sleep 600' })
     await untilPrinted(place, job, 'up')
     const { commandPid } = JSON.parse(readFileSync(path.join(job.dir, 'meta.json'), 'utf8'))
-    for (const number of [1, 2]) expect(readlinkSync(`/proc/${commandPid}/fd/${number}`)).toBe(job.outputFile)
-    const pipes = readdirSync(`/proc/${commandPid}/fd`).filter((number) =>
-      readlinkSync(`/proc/${commandPid}/fd/${number}`).startsWith('pipe:'),
-    )
-    expect(pipes).toEqual([])
+    const files = proc.openFiles(commandPid)
+    for (const number of [1, 2]) expect(files).toContain(`${number} -> ${job.outputFile}`)
+    expect(files.filter((file) => file.includes('-> pipe:'))).toEqual([])
     expect(proc.isAlive(job.pgid)).toBe(true)
   }))
