@@ -1,0 +1,38 @@
+/// <reference types="node" />
+
+/** What is run, with what, and in which form its output comes. */
+
+/**
+ * Shell text (`string`), which bash parses, or an argument list (`string[]`), which no shell ever parses: the first
+ * item is the program (looked up on the session's PATH), the others are its arguments as they are.
+ *
+ * Refused with INVALID_COMMAND: blank text, an empty list, a list whose program is '', anything with a NUL.
+ */
+export type Command = string | readonly string[]
+
+/** A signal by its name ('SIGTERM') or its number (1 to 64). 0 is refused. */
+export type Signal = NodeJS.Signals | number
+
+/** Changes to an environment: a string sets (anything but NUL), `undefined` unsets. Names: `[A-Za-z_][A-Za-z0-9_]*`. */
+export type EnvChanges = Record<string, string | undefined>
+
+/** How output is handed out: as text (invalid bytes become U+FFFD) or as the bytes themselves. */
+export type Encoding = 'utf8' | 'buffer'
+
+/** The type of output for an encoding. At run time bytes are a Buffer, which is a Uint8Array. */
+export type Output<E extends Encoding> = E extends 'buffer' ? Uint8Array : string
+
+/** What a command can read from its standard input. Text is encoded as UTF-8. */
+export type Input =
+  | string
+  | Uint8Array
+  | AsyncIterable<string | Uint8Array>
+  | ReadableStream<string | Uint8Array>
+
+/** Receives what the engine has to say about itself. `console` fits. */
+export interface Logger {
+  debug(message: string): void
+  info(message: string): void
+  warn(message: string): void
+  error(message: string): void
+}

@@ -1,0 +1,74 @@
+/// <reference types="node" />
+
+/** What calls reject with. */
+
+import type { Encoding } from './command'
+import type { ExecResult } from './exec'
+
+/** Codes of {@link SandboxError}. CONNECTION_FAILED and REQUEST_REFUSED are those of `nacre/client` alone. */
+export type SandboxErrorCode =
+  | 'COMMAND_FAILED'
+  | 'COMMAND_TIMEOUT'
+  | 'CONNECTION_FAILED'
+  | 'CWD_NOT_FOUND'
+  | 'ENGINE_ERROR'
+  | 'INPUT_CLOSED'
+  | 'INVALID_ENV_NAME'
+  | 'JOB_ALREADY_EXISTS'
+  | 'JOB_NOT_FOUND'
+  | 'JOB_RUNNING'
+  | 'LIMIT_UNSUPPORTED'
+  | 'PROCESS_ALREADY_EXISTS'
+  | 'PROCESS_EXITED_BEFORE_READY'
+  | 'PROCESS_NOT_FOUND'
+  | 'PROCESS_READY_TIMEOUT'
+  | 'REQUEST_REFUSED'
+  | 'SANDBOX_DESTROYED'
+  | 'SESSION_ALREADY_EXISTS'
+  | 'SESSION_DESTROYED'
+  | 'SESSION_NOT_FOUND'
+  | 'SESSION_TERMINATED'
+  | 'SPAWN_FAILED'
+  | 'STATE_DIR_UNAVAILABLE'
+
+/** Codes of {@link OptionError}. */
+export type OptionErrorCode =
+  | 'INVALID_COMMAND'
+  | 'INVALID_ENV_NAME'
+  | 'INVALID_ID'
+  | 'INVALID_OPTION'
+  | 'STREAM_LOCKED'
+
+/**
+ * Something went wrong at run time; `code` says what. INVALID_ENV_NAME is here for a variable that the session's shell
+ * has made read-only; for a name that is none it is an {@link OptionError}.
+ */
+export class SandboxError extends Error {
+  constructor(
+    code: SandboxErrorCode,
+    message: string,
+    options?: { cause?: unknown; result?: ExecResult<Encoding>; logTail?: string },
+  )
+  readonly code: SandboxErrorCode
+  /** Of a failed command: the result so far. */
+  readonly result?: ExecResult<Encoding>
+  /** Of a process that did not get ready: the last lines of its log, both streams in order of arrival. */
+  readonly logTail?: string
+}
+
+/**
+ * A bad argument: an unknown option, a value out of range, a malformed name. The message names it and its bounds. With
+ * STREAM_LOCKED a call that is not possible any more: a stream is read once.
+ */
+export class OptionError extends TypeError {
+  constructor(code: OptionErrorCode, message: string, options?: { cause?: unknown })
+  readonly code: OptionErrorCode
+}
+
+/** The rejection after an abort; `cause` is the reason of the AbortSignal. */
+export interface AbortError extends Error {
+  name: 'AbortError'
+  code: 'ABORT_ERR'
+  /** The result so far, when the command had started. */
+  result?: ExecResult<Encoding>
+}

@@ -1,0 +1,218 @@
+/// <reference types="node" />
+
+/** A set of sessions and everything they start. */
+
+import type { Command, Encoding, EnvChanges, Logger, Signal } from './command'
+import type { OptionError } from './errors'
+import type { ExecOptions, ExecResult, ExecStream } from './exec'
+import type { Jobs } from './jobs'
+import type { LogEvent, LogOptions, LogStreamOptions, ProcessLogs } from './logs'
+import type { KillOptions, Process, ProcessFilter, ProcessOptions } from './process'
+import type { Service, ServiceOptions } from './service'
+import type { Session, SessionOptions } from './session'
+
+/** Options of {@link Sandbox}. */
+export interface SandboxOptions {
+  /**
+   * Directory in which sessions start. Default: `process.cwd()` at construction. A relative path is resolved against
+   * that. When it does not exist, the first call rejects with CWD_NOT_FOUND.
+   */
+  cwd?: string | URL
+  /** Environment, merged over that of this process (see `extendEnv`). `undefined` removes a variable. */
+  env?: EnvChanges
+  /**
+   * Whether `env` extends the environment of this process as it is at construction. Default: true. With false there
+   * is nothing but `env`, and defaults for PATH, HOME and LANG where `env` does not name them.
+   */
+  extendEnv?: boolean
+  /** The shell: bash 4.4 or newer. Default: the bash found on PATH of the environment above. */
+  shell?: string
+  /** Default for {@link ExecOptions.timeout}: 0 to 2147483647 ms, 0 = none. Default: 0. */
+  timeout?: number
+  /**
+   * Default for {@link ExecOptions.maxBuffer}: bytes kept per stream and command. Default: 67108864 (64 MiB) for exec
+   * and 8388608 (8 MiB) for execStream, which hands all output out while the command runs.
+   */
+  maxBuffer?: number
+  /**
+   * Whom everything runs as: a name from the user database, or numbers. The groups are the user's, HOME, USER, LOGNAME
+   * and SHELL are his unless `env` names them, and no set-user-ID program gives anything back (no_new_privs). This
+   * process must be root; otherwise, or when there is no such user, the first call rejects with SPAWN_FAILED.
+   * Default: the user of this process.
+   */
+  user?: string | { uid: number; gid: number }
+  /**
+   * What everything in the sandbox together may use; `openFiles` is for each single process. What cannot be enforced
+   * here makes the first call reject with LIMIT_UNSUPPORTED. Default: no limits.
+   */
+  limits?: Limits
+  /** Default for {@link ExecOptions.killSignal}. Default: 'SIGTERM'. */
+  killSignal?: Signal
+  /** Default for {@link ExecOptions.forceKillAfterDelay}: 0 to 2147483647 ms. Default: 5000. */
+  forceKillAfterDelay?: number
+  /** Whether `exit 3` ends the command and not the session. Default: true. */
+  surviveExit?: boolean
+  /** Directory for the engine's own files, created with mode 0700. Default: `<os.tmpdir()>/nacre-<uid>`. */
+  stateDir?: string
+  /**
+   * Directory of durable jobs, one directory for each; see {@link Jobs}. Default: `<os.tmpdir()>/sandbox-jobs`, where any
+   * program of the same user finds them. It is made, with mode 0700, when the first job is started.
+   */
+  jobsRoot?: string | URL
+  /** Where the engine reports about itself. Default: nowhere. */
+  logger?: Logger
+}
+
+/** What a process and everything it starts may use. A limit that this machine cannot enforce is LIMIT_UNSUPPORTED. */
+export interface Limits {
+  /** Bytes of memory. Beyond it the process is killed, with the reason 'oom'. */
+  memory?: number
+  /** Processors, more than 0: 0.5 is half the time of one. */
+  cpus?: number
+  /** Processes and threads at a time. */
+  pids?: number
+  /** File descriptors of each single process. */
+  openFiles?: number
+}
+
+/** What this machine offers and which mechanisms the engine therefore uses. */
+export interface Capabilities {
+  /** Whether process trees are held in cgroups, or followed by other means. */
+  cgroup: 'v2' | 'none'
+  /** Whether the kernel can kill a whole cgroup at once (cgroup.kill). */
+  cgroupKill: boolean
+  /** Those of the controllers 'memory', 'pids' and 'cpu' that are there; notes say what becomes of limits without them. */
+  controllers: string[]
+  /** Whether processes can be held by file descriptor instead of by number. */
+  pidfd: boolean
+  /** Whether output can be opened through /proc/<pid>/fd; named pipes are used otherwise. */
+  procFd: boolean
+  /** The shell that will be used, null when none was found. */
+  shell: string | null
+  /** Its version, like '5.2.15'. */
+  shellVersion: string | null
+  /** Sentences about what is missing and what is used instead. */
+  notes: string[]
+}
+
+/**
+ * A set of bash sessions and everything they start, which end together.
+ *
+ * A pending call keeps the event loop alive, an idle sandbox does not. When this process ends, in whatever way,
+ * everything that the sandbox started is killed.
+ */
+export class Sandbox {
+  /** Does no I/O: everything is started by the first call. Throws {@link OptionError}. */
+  constructor(options?: SandboxOptions)
+
+  /**
+   * Runs a command in the foreground of a session's shell and resolves when it has ended, whatever its exit code.
+   *
+   * Commands of one session run one after the other, in the order of the calls; sessions run in parallel.
+   *
+   * Rejects with OptionError, AbortError, or SandboxError: CWD_NOT_FOUND, SESSION_NOT_FOUND, SESSION_TERMINATED,
+   * COMMAND_TIMEOUT, COMMAND_FAILED (with `check`), SPAWN_FAILED, STATE_DIR_UNAVAILABLE, SANDBOX_DESTROYED,
+   * ENGINE_ERROR. When several apply, the first of these is reported: an error of the engine, an error thrown by a
+   * callback or the input, the timeout, the abort, the failure.
+   */
+  exec<E extends Encoding = 'utf8'>(command: Command, options?: ExecOptions<E>): Promise<ExecResult<E>>
+
+  /**
+   * The same run as {@link Sandbox.exec}, as events while it runs. It begins, or queues up, at once.
+   *
+   * ```js
+   * for await (const event of sandbox.execStream('npm run build')) {
+   *   if (event.type === 'stdout') process.stdout.write(event.data)
+   *   if (event.type === 'complete') console.log(event.exitCode)
+   * }
+   * ```
+   *
+   * Throws {@link OptionError}; everything else that can go wrong is the event `error` and the rejection of `result`.
+   */
+  execStream<E extends Encoding = 'utf8'>(command: Command, options?: ExecOptions<E>): ExecStream<E>
+
+  /**
+   * Starts a background process with the whole state of a session: directory, variables, functions, options. It does not
+   * wait for a command that runs there: it then starts from the state after the last finished one. Resolves when the
+   * process has a pid.
+   *
+   * Rejects with OptionError, AbortError, or SandboxError: PROCESS_ALREADY_EXISTS, SESSION_NOT_FOUND, CWD_NOT_FOUND,
+   * LIMIT_UNSUPPORTED, SPAWN_FAILED, SANDBOX_DESTROYED, ENGINE_ERROR.
+   */
+  startProcess(command: Command, options?: ProcessOptions): Promise<Process>
+
+  /**
+   * Starts a process and waits until it is ready. When it is not in time, or ends before, it is killed and nothing of it
+   * is left.
+   *
+   * Rejects as startProcess does, and with PROCESS_READY_TIMEOUT or PROCESS_EXITED_BEFORE_READY, both with `logTail`.
+   */
+  startService(command: Command, options: ServiceOptions): Promise<Service>
+
+  /** The processes that are known, in the order of their starts; ended ones too, until they are cleaned up. */
+  listProcesses(filter?: ProcessFilter): Promise<Process[]>
+
+  /** The process of that id, or null. */
+  getProcess(id: string): Promise<Process | null>
+
+  /** See {@link Process.kill}. Rejects with PROCESS_NOT_FOUND. */
+  killProcess(id: string, signal?: Signal, options?: KillOptions): Promise<boolean>
+
+  /** Kills all processes at the same time; resolves with how many there were, when nothing of them is left. */
+  killAllProcesses(): Promise<number>
+
+  /** Forgets processes that have ended, and their logs; resolves with how many there were. */
+  cleanupCompletedProcesses(): Promise<number>
+
+  /** What a process has printed until now. Rejects with PROCESS_NOT_FOUND. */
+  getProcessLogs<E extends Encoding = 'utf8'>(id: string, options?: LogOptions<E>): Promise<ProcessLogs<E>>
+
+  /** See {@link Process.output}. An unknown id rejects the first `next` with PROCESS_NOT_FOUND. */
+  streamProcessLogs<E extends Encoding = 'utf8'>(
+    id: string,
+    options?: LogStreamOptions<E>,
+  ): AsyncIterableIterator<LogEvent<E>, undefined>
+
+  /**
+   * Sets and unsets exported variables of a session (default: 'default'), after the commands already called.
+   *
+   * Rejects with INVALID_ENV_NAME (also for a variable that is read-only in the session), INVALID_OPTION (a value that
+   * is not a string, or has a NUL), SESSION_NOT_FOUND.
+   */
+  setEnvVars(vars: EnvChanges, options?: { sessionId?: string }): Promise<void>
+
+  /**
+   * Creates a session, isolated from the others, and starts its shell.
+   *
+   * Rejects with INVALID_ID, SESSION_ALREADY_EXISTS, CWD_NOT_FOUND, SPAWN_FAILED.
+   */
+  createSession(options?: SessionOptions): Promise<Session>
+
+  /** The session of that id, or null. */
+  getSession(id: string): Promise<Session | null>
+
+  /** All sessions, 'default' included. */
+  listSessions(): Promise<Session[]>
+
+  /**
+   * Kills everything that runs in a session and forgets it; resolves when all of it is gone.
+   *
+   * Rejects with SESSION_NOT_FOUND, but not for 'default', which comes back, new, with the next command.
+   */
+  deleteSession(id: string): Promise<void>
+
+  /** Durable jobs, which outlive this sandbox and this program. */
+  readonly jobs: Jobs
+
+  /** Looks at the machine; starts nothing. Throws SANDBOX_DESTROYED. */
+  capabilities(): Capabilities
+
+  /**
+   * Kills everything that the sandbox started and resolves when nothing is left. Idempotent. Pending and later calls
+   * reject with SANDBOX_DESTROYED.
+   */
+  destroy(): Promise<void>
+
+  /** The same as {@link Sandbox.destroy}, for `await using`. */
+  [Symbol.asyncDispose](): Promise<void>
+}
