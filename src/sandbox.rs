@@ -57,6 +57,7 @@ impl NativeSandbox {
             }),
             own_variables: config.own_variables.unwrap_or_default(),
             force_fifo: config.transport.as_deref() == Some("fifo"),
+            force_text_loop: config.r#loop.as_deref() == Some("text"),
             force_subreaper: config.containment.as_deref() == Some("subreaper"),
         });
         env.add_env_cleanup_hook(sandbox.downgrade(), |sandbox| {

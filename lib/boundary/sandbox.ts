@@ -89,6 +89,7 @@ export interface NativeConfig {
   /** Variables that HOME, USER, LOGNAME and SHELL of `user` do not replace. */
   ownVariables?: string[]
   transport?: 'proc' | 'fifo'
+  loop?: 'builtin' | 'text'
   containment?: 'cgroup' | 'subreaper'
   log?: boolean
 }

@@ -30,6 +30,8 @@ pub struct NativeConfig {
     pub own_variables: Option<Vec<String>>,
     /// `fifo` forces the fallback.
     pub transport: Option<String>,
+    /// `text` forces the fallback.
+    pub r#loop: Option<String>,
     /// `subreaper` forces the fallback.
     pub containment: Option<String>,
     /// Send `log` events.

@@ -24,6 +24,8 @@ pub struct Config {
     pub state_dir: PathBuf,
     /// Use FIFOs although `/proc/<pid>/fd` works.
     pub force_fifo: bool,
+    /// Let shells run the loop of text although they could load a builtin.
+    pub force_text_loop: bool,
     /// Use no control groups although they work.
     pub force_subreaper: bool,
     /// What all of it together may use; descriptors: each process.

@@ -277,6 +277,7 @@ impl Sandbox {
             supervisor: config.supervisor.clone(),
             log: config.log.clone(),
             survive_exit: new.survive_exit.unwrap_or(config.survive_exit),
+            offers_builtin: !config.force_text_loop,
             fifo_directory: (!capabilities.proc_fd).then(|| config.state_dir.join(&unique)),
             limits: enforced.by.statements().into_iter().map(|(statement, _)| statement).collect(),
             group: enforced.group.or_else(|| capabilities.group_parent.clone()).map(|parent| (parent, unique)),

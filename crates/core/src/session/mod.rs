@@ -52,6 +52,8 @@ pub struct Config {
     pub survive_exit: bool,
     /// Directory for the FIFO channels, when they are used: one that nobody else uses.
     pub fifo_directory: Option<PathBuf>,
+    /// The shell is offered its loop as a builtin.
+    pub offers_builtin: bool,
     /// Parent of the session's control group and its name, when groups are used.
     pub group: Option<(PathBuf, String)>,
     /// Statements that set the limits which processes hand down.

@@ -119,6 +119,7 @@ impl Session {
             supervisor: self.config.supervisor.clone(),
             bash_env,
             limits: self.config.limits.clone(),
+            offers_builtin: self.config.offers_builtin,
         };
         let owner = self.owner();
         let opened = match &self.config.fifo_directory {

@@ -51,10 +51,16 @@ pub struct Origin {
     pub supervisor: PathBuf,
     /// Statements that set limits.
     pub limits: Vec<Vec<u8>>,
+    /// Shells are offered the loop as a builtin.
+    pub offers_builtin: bool,
 }
 
 /// The mark in the first answer of a shell that could not set its limits; no version has it.
 pub const NOT_LIMITED: char = '!';
+
+/// A token is a line. This one says that the text is the engine's own: the loop as a builtin then keeps `$?`, PIPESTATUS and
+/// `$_` as they are. The loop of text makes no difference.
+const INTERNAL_TOKEN: &[u8] = b"i\n";
 
 /// The host's copy of the positional parameters.
 #[derive(Debug, Default)]
@@ -80,6 +86,8 @@ pub struct ScriptDriver {
     stored_status: Option<i32>,
     /// The user's `$_`, when it is known.
     last_argument: Option<String>,
+    /// The shell has these two of the last command itself.
+    remembers: bool,
     /// `$-` at the last report.
     flags: String,
     /// An internal text is running: its report is not a command's.
@@ -101,17 +109,20 @@ pub struct ScriptDriver {
 impl ScriptDriver {
     /// A driver over `/proc/<pid>/fd`.
     pub fn over_proc(origin: Origin) -> io::Result<Self> {
-        Ok(Self::new(Box::new(proc_transport::ProcTransport::open()?), origin))
+        Self::new(Box::new(proc_transport::ProcTransport::open()?), origin)
     }
 
     /// A driver over FIFOs in `directory`, which is made and in the end removed. `owner` is the shell's user and group, when
     /// it is not this process's.
     pub fn over_fifos(origin: Origin, directory: PathBuf, owner: Option<(u32, u32)>) -> io::Result<Self> {
-        Ok(Self::new(Box::new(fifo_transport::FifoTransport::create(directory, owner)?), origin))
+        Self::new(Box::new(fifo_transport::FifoTransport::create(directory, owner)?), origin)
     }
 
-    fn new(transport: Box<dyn Transport>, origin: Origin) -> Self {
-        Self {
+    fn new(transport: Box<dyn Transport>, origin: Origin) -> io::Result<Self> {
+        if origin.offers_builtin {
+            transport.store(Text::Loop, nacre_shell_loop::OBJECT)?;
+        }
+        Ok(Self {
             transport,
             origin,
             parser: Parser::default(),
@@ -119,6 +130,7 @@ impl ScriptDriver {
             status: 0,
             stored_status: None,
             last_argument: None,
+            remembers: false,
             flags: String::new(),
             internal: false,
             traps: Traps::default(),
@@ -127,7 +139,7 @@ impl ScriptDriver {
             standby_aliases: false,
             adopted: false,
             prepared: None,
-        }
+        })
     }
 
     fn paths(&self) -> Paths<'_> {
@@ -147,8 +159,8 @@ impl ScriptDriver {
 
     fn framing(&self) -> Framing {
         Framing {
-            status: self.status,
-            last_argument: self.last_argument.clone(),
+            status: if self.remembers { 0 } else { self.status },
+            last_argument: self.last_argument.clone().filter(|_| !self.remembers),
             traced: self.is_traced(),
             debug_trap: self.traps.debug.clone(),
             trapped: self.traps.debug.is_some() || !self.traps.unseen.is_empty(),
@@ -161,6 +173,7 @@ impl Driver for ScriptDriver {
     fn launch(&mut self) -> io::Result<Launch> {
         self.drain_tokens();
         self.internal = true;
+        self.remembers = false;
         self.traps.started();
         if !self.adopted {
             self.store_first_init()?;
@@ -264,7 +277,7 @@ impl Driver for ScriptDriver {
         }
         self.transport.store(Text::Command, text)?;
         self.internal = true;
-        self.send_token(Pipe::Token)
+        sys::write(self.transport.pipe(Pipe::Token), INTERNAL_TOKEN).map(|_| ())
     }
 
     fn guarded(&self, text: &[u8]) -> Vec<u8> {
@@ -273,6 +286,7 @@ impl Driver for ScriptDriver {
 
     fn set_status(&mut self, status: i32) {
         self.status = status;
+        self.remembers = false;
     }
 
     fn checked(&self, text: &[u8]) -> Vec<u8> {

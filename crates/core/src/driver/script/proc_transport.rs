@@ -20,7 +20,7 @@ pub struct ProcTransport {
 }
 
 impl ProcTransport {
-    /// Opens everything: 28 descriptors.
+    /// Opens everything: 29 descriptors.
     pub fn open() -> io::Result<Self> {
         let null: OwnedFd = File::options().read(true).write(true).open("/dev/null")?.into();
         Ok(Self {

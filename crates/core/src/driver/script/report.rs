@@ -7,7 +7,7 @@
 /// One record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// `R` ready, `Y` ending, `X` saved, `P` standby, `S` successor.
+    /// `R` or `L` ready, `Y` ending, `X` saved, `P` standby, `S` successor.
     pub kind: u8,
     /// Its fields.
     pub fields: Vec<Vec<u8>>,

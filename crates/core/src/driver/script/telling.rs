@@ -42,9 +42,10 @@ impl ScriptDriver {
         let mut events = Vec::new();
         for record in read_records(self.transport.pipe(Pipe::Control), &mut self.parser)? {
             match record.kind {
-                b'R' => events.extend(self.ready(&record)),
+                b'R' | b'L' => events.extend(self.ready(&record)),
                 b'Y' => {
                     self.internal = false;
+                    self.remembers = false;
                     self.status = record.number(0).unwrap_or(1);
                     let cwd = PathBuf::from(OsString::from_vec(record.field(1).to_vec()));
                     events.push(Event::Ending { status: self.status, cwd });
@@ -63,6 +64,8 @@ impl ScriptDriver {
         let ours = text::exit_trap(&self.paths());
         let internal = std::mem::take(&mut self.internal);
         self.traps.note(record.field(4), &ours, internal);
+        // The first report of a new shell is not a command's.
+        self.remembers = record.kind == b'L' && (self.remembers || !internal);
         if !internal {
             self.status = status;
             self.arguments = if record.field(2) == b"0" { Arguments::None } else { Arguments::Unknown };

@@ -6,6 +6,7 @@
 
 use super::quote::quote_str;
 use super::transport::{Pipe, Side, Stream, Text, Transport};
+use nacre_shell_loop::NAME as BUILTIN;
 
 /// Signals whose default action would end the shell with a status that its EXIT trap can not see (`$?` there is the
 /// status of the last command): a trap turns them into `exit 128+n`. Only SIGTERM: a child that has just been forked
@@ -42,22 +43,49 @@ impl Paths<'_> {
     }
 }
 
-/// The argument of `bash -c`: report, wait for a token, run the command's text; for ever.
+/// The argument of `bash -c`: report, wait for a token, run the command's text; for ever. By a builtin where the shell
+/// can load it, which is asked for before anything of the user's is restored; otherwise, and should the builtin ever
+/// return, by [`repeat`].
+pub fn main_loop(paths: &Paths<'_>) -> String {
+    let init = format!("\\builtin . {}", paths.text(Text::Init));
+    let load = format!("\\builtin enable -f {} {BUILTIN} 2>/dev/null", paths.text(Text::Loop));
+    format!("if {load};then {init};{};else {init};fi;{}", builtin_loop(paths), repeat(paths))
+}
+
+/// The call of the builtin: its arguments are described in `crates/shell-loop/loop/loop.c`.
+fn builtin_loop(paths: &Paths<'_>) -> String {
+    let streams = [Stream::Input, Stream::Output, Stream::Error]
+        .map(|stream| quote_str(&paths.0.stream_path(Side::Foreground, stream)));
+    let words = [
+        paths.pipe(Pipe::Control),
+        paths.pipe(Pipe::Token),
+        paths.text(Text::Command),
+        streams.join(" "),
+        quote_str(&exit_trap(paths)),
+        quote_str(&format!("{} || \\builtin :", report(paths, 'L'))),
+    ];
+    format!("\\builtin {BUILTIN} {}", words.join(" "))
+}
+
+/// The loop as a text.
 ///
 /// The report is at the head, where it is also the ready handshake and where `continue` leads. `eval` runs the text, not
 /// `.`, so that messages say `bash: line 1:` and `return` means what it means at top level. The text comes through
 /// `$(<file)`, which does not fork since bash 5.2.
-pub fn main_loop(paths: &Paths<'_>) -> String {
-    format!("\\builtin . {};{}", paths.text(Text::Init), repeat(paths))
+pub(super) fn repeat(paths: &Paths<'_>) -> String {
+    let (command, token, streams) =
+        (paths.text(Text::Command), paths.pipe(Pipe::Token), paths.streams(Side::Foreground));
+    format!(
+        "while {};\\builtin read -r _ <{token};do \\builtin eval -- \"$(<{command})\" {streams};done",
+        report(paths, 'R')
+    )
 }
 
-pub(super) fn repeat(paths: &Paths<'_>) -> String {
-    let (control, token) = (paths.pipe(Pipe::Control), paths.pipe(Pipe::Token));
-    let (command, streams) = (paths.text(Text::Command), paths.streams(Side::Foreground));
+/// Tells how the last command has ended: `R`, or `L` when the shell itself remembers `$?`, PIPESTATUS and `$_`.
+fn report(paths: &Paths<'_>, kind: char) -> String {
     format!(
-        "while {{ \\builtin printf '\\1R\\0%s\\0%s\\0%s\\0%s\\0' \"$?\" \"$-\" \"$#\" \"${{PWD-}}\";\\builtin trap -p EXIT DEBUG ERR RETURN;\\builtin printf '\\0\\2\\n'; }} >|{control};\
-         \\builtin read -r _ <{token};\
-         do \\builtin eval -- \"$(<{command})\" {streams};done"
+        "{{ \\builtin printf '\\1{kind}\\0%s\\0%s\\0%s\\0%s\\0' \"$?\" \"$-\" \"$#\" \"${{PWD-}}\";\\builtin trap -p EXIT DEBUG ERR RETURN;\\builtin printf '\\0\\2\\n'; }} >|{}",
+        paths.pipe(Pipe::Control)
     )
 }
 

@@ -35,11 +35,13 @@ pub enum Pipe {
     BaseError,
 }
 
-/// A text that one side leaves for the other.
+/// A text, or bytes, that one side leaves for the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Text {
     /// The command.
     Command,
+    /// The loop as a builtin: an object that a new shell loads, or nothing.
+    Loop,
     /// What a new shell sources first.
     Init,
     /// The EXIT trap.
@@ -98,8 +100,9 @@ pub const PIPES: [(Pipe, &str); 9] = [
 ];
 
 /// Every text, in the order of the enumeration.
-pub const TEXTS: [(Text, &str); 12] = [
+pub const TEXTS: [(Text, &str); 13] = [
     (Text::Command, "command"),
+    (Text::Loop, "loop"),
     (Text::Init, "init"),
     (Text::Exit, "exit"),
     (Text::StandbyExit, "standby-exit"),
