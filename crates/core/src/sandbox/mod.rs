@@ -103,6 +103,9 @@ impl Sandbox {
                     "/proc/<pid>/fd is switched off; the shell's channels are FIFOs in the state directory".into(),
                 );
             }
+            if self.inner.config.force_text_loop {
+                found.notes.push("the loop as a builtin is switched off; shells run it as text".into());
+            }
             found
         })
     }
