@@ -63,6 +63,7 @@ it(
       await until(
         () => left().length === 0 || undefined,
         () => `left behind: ${left().join('\n')}`,
+        10_000,
       )
       expect(ids.size).toBe(1000)
       expect(proc.entries(root)).toEqual([])
