@@ -111,6 +111,9 @@ describe('a job that prints 1 GB', () => {
 /** Beyond what the runtime and the addon take before the first read. */
 const MOST_READER_KIB = 64 * 1024
 
+/** After so many bytes a reader waits to be killed: on a busy machine it may live for much longer than 100 ms. */
+const MOST_READ = 32 * 1024 ** 2
+
 /**
  * Copies the output piece by piece to where it belongs, and notes the cursor after each: a piece that was written twice
  * by two readers lands in the same place.
@@ -121,6 +124,7 @@ function readerProgram(root: string, scratch: string): string {
     const { jobs } = new Sandbox({ jobsRoot: ${JSON.stringify(root)} })
     const [copy, note, done] = ['copy', 'note', 'done'].map((name) => ${JSON.stringify(scratch)} + '/' + name)
     const file = fs.openSync(copy, fs.constants.O_RDWR | fs.constants.O_CREAT)
+    let left = ${MOST_READ}
     const read = async () => {
       print('base ' + /VmHWM:\\s*(\\d+)/.exec(fs.readFileSync('/proc/self/status', 'latin1'))[1] + '; ready')
       let cursor = fs.existsSync(note) ? Number(fs.readFileSync(note, 'utf8')) : 0
@@ -128,6 +132,7 @@ function readerProgram(root: string, scratch: string): string {
         fs.writeSync(file, piece.raw, 0, piece.bytesFetched, piece.cursor - piece.bytesFetched)
         fs.writeFileSync(note + '.tmp', String(piece.cursor))
         fs.renameSync(note + '.tmp', note)
+        if ((left -= piece.bytesFetched) < 0) await new Promise(() => setInterval(() => {}, 1000))
       }
       fs.writeFileSync(done, '')
     }
