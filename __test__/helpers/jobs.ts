@@ -1,6 +1,6 @@
 /** A sandbox with a root of jobs of its own, and what must hold after a test of jobs: nothing is left of any. */
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { accessSync, constants, mkdtempSync, readFileSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { type JobStartOptions, type JobStatus, type Jobs, Sandbox, type SandboxOptions } from 'nacre'
@@ -20,16 +20,35 @@ export interface JobPlace {
   tag: string
 }
 
+/**
+ * Where the directories of jobs are: in memory, where there is some. Each start and end of a job waits for the journal of
+ * the disk, which other programs may keep busy for seconds.
+ */
+export const QUICK = inMemory('/dev/shm') ?? os.tmpdir()
+/** For what takes more room than that may have, or is about the disk. */
+export const ON_DISK = os.tmpdir()
+
+function inMemory(directory: string): string | undefined {
+  try {
+    accessSync(directory, constants.W_OK)
+    const { bavail, bsize } = statfsSync(directory)
+    return bavail * bsize > 32 * 1024 ** 2 ? directory : undefined
+  } catch {
+    return undefined
+  }
+}
+
 let places = 0
 
 /** Runs a test; afterwards every job is cancelled and removed, and no process, group or descriptor may be left. */
 export async function withJobs(
   test: (place: JobPlace) => Promise<void>,
   options: SandboxOptions = {},
+  parent = QUICK,
 ): Promise<void> {
   places++
   const tag = `nacre-jobs-${process.pid}-${places}`
-  const base = mkdtempSync(path.join(os.tmpdir(), `${tag}-`))
+  const base = mkdtempSync(path.join(parent, `${tag}-`))
   const root = options.jobsRoot === undefined ? path.join(base, 'jobs') : String(options.jobsRoot)
   const sandbox = new Sandbox({
     cwd: '/tmp',

@@ -10,6 +10,7 @@ import {
   expectNoProcess,
   itWithJobs,
   type JobPlace,
+  QUICK,
   untilGone,
   untilPrinted,
   withJobs,
@@ -104,7 +105,7 @@ it('SIGKILL of the host leaves its jobs running, and another host reads them to 
 it('a host leaves no zombie of its jobs, and neither does one that is a pid namespace’s init', async () => {
   const program = `
     const fs = require('fs')
-    const root = fs.mkdtempSync('/tmp/nacre-jobs-init-')
+    const root = fs.mkdtempSync(${JSON.stringify(`${QUICK}/nacre-jobs-init-`)})
     const { jobs } = new Sandbox({ jobsRoot: root, stateDir: root })
     const zombies = () => fs.readdirSync('/proc').filter((name) => /^[0-9]+$/.test(name)).filter((name) => {
       try { const stat = fs.readFileSync('/proc/' + name + '/stat', 'latin1'); const [state, parent] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')

@@ -6,7 +6,7 @@ import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { startHost } from '../helpers/host'
-import { groupsOf, withJobs } from '../helpers/jobs'
+import { groupsOf, ON_DISK, withJobs } from '../helpers/jobs'
 import * as proc from '../helpers/proc'
 import { until } from '../helpers/until'
 
@@ -75,35 +75,39 @@ describe('a job that prints 1 GB', () => {
   it(
     'is read without gap or duplicate by readers that are killed every 100 ms, in little memory',
     () =>
-      withJobs(async ({ jobs, root }) => {
-        const scratch = mkdtempSync(path.join(os.tmpdir(), 'nacre-jobs-reader-'))
-        try {
-          const job = await jobs.start({ command: 'seq 1 120000000 | head -c 1073741824', jobId: 'big' })
-          const hash = createHash('sha256')
-          const place = path.join(scratch, 'copy')
-          let [lives, peak, hashed] = [0, 0, 0]
-          for (; !existsSync(path.join(scratch, 'done')); lives++) {
-            const reader = startHost(readerProgram(root, scratch))
-            await Promise.race([reader.printed('ready').then(() => sleep(100)), reader.ended()])
-            const base = Number(/base (\d+);/.exec(reader.output())?.[1])
-            peak = Math.max(peak, (proc.statusNumber('VmHWM', reader.pid) || base) - base)
-            if (reader.child.exitCode === null) proc.kill(reader.pid)
-            expect(await reader.ended()).toSatisfy((end) => end === 'SIGKILL' || end === 0, reader.output())
-            if (lives > 600) throw new Error(`${statSync(place).size} bytes after ${lives} readers`)
+      withJobs(
+        async ({ jobs, root }) => {
+          const scratch = mkdtempSync(path.join(os.tmpdir(), 'nacre-jobs-reader-'))
+          try {
+            const job = await jobs.start({ command: 'seq 1 120000000 | head -c 1073741824', jobId: 'big' })
+            const hash = createHash('sha256')
+            const place = path.join(scratch, 'copy')
+            let [lives, peak, hashed] = [0, 0, 0]
+            for (; !existsSync(path.join(scratch, 'done')); lives++) {
+              const reader = startHost(readerProgram(root, scratch))
+              await Promise.race([reader.printed('ready').then(() => sleep(100)), reader.ended()])
+              const base = Number(/base (\d+);/.exec(reader.output())?.[1])
+              peak = Math.max(peak, (proc.statusNumber('VmHWM', reader.pid) || base) - base)
+              if (reader.child.exitCode === null) proc.kill(reader.pid)
+              expect(await reader.ended()).toSatisfy((end) => end === 'SIGKILL' || end === 0, reader.output())
+              if (lives > 600) throw new Error(`${statSync(place).size} bytes after ${lives} readers`)
+            }
+            for await (const chunk of createReadStream(place)) {
+              hash.update(chunk)
+              hashed += chunk.length
+            }
+            expect(hashed).toBe(1024 ** 3)
+            expect(hash.digest('hex')).toBe(await hashOf(job.outputFile))
+            expect(lives).toBeGreaterThan(3)
+            expect(peak).toBeGreaterThan(0)
+            expect(peak).toBeLessThan(MOST_READER_KIB)
+          } finally {
+            rmSync(scratch, { recursive: true })
           }
-          for await (const chunk of createReadStream(place)) {
-            hash.update(chunk)
-            hashed += chunk.length
-          }
-          expect(hashed).toBe(1024 ** 3)
-          expect(hash.digest('hex')).toBe(await hashOf(job.outputFile))
-          expect(lives).toBeGreaterThan(3)
-          expect(peak).toBeGreaterThan(0)
-          expect(peak).toBeLessThan(MOST_READER_KIB)
-        } finally {
-          rmSync(scratch, { recursive: true })
-        }
-      }),
+        },
+        {},
+        ON_DISK,
+      ),
     180_000,
   )
 })
