@@ -268,7 +268,7 @@ conforms('jobs', [
   {
     name: 'row 27: time, and loops with break and continue',
     steps: [
-      { run: "TIMEFORMAT='t %0lR'; time true", err: /^t 0m0s\n$/ },
+      { run: "TIMEFORMAT='t %0lR'; time true", err: /^t \d+m\d+s\n$/ },
       { run: 'for i in 1 2 3; do [ $i = 2 ] && continue; [ $i = 3 ] && break; echo $i; done', out: '1\n' },
       { run: 'while :; do while :; do break 2; done; done; echo on', out: 'on\n' },
     ],

@@ -1,11 +1,13 @@
 /**
  * The places that the contract is checked in: a sandbox in this process, and a client of one behind a real server.
  */
+import { readFileSync } from 'node:fs'
 import type { Sandbox } from 'nacre'
 import { type ClientOptions, SandboxClient } from 'nacre/client'
 import { serve } from 'nacre/server'
 import { it } from 'vitest'
 import { type Expectations, type Workplace, withSandbox } from '../helpers/invariants'
+import { identity, listProcesses } from '../helpers/proc'
 
 /** What both have in common; where the client has promises instead of values, `await` makes them the same. */
 export type AnySandbox = Omit<Sandbox, 'capabilities'>
@@ -43,4 +45,15 @@ export function itHolds(
         withClient(workplace, (client) => test({ ...workplace, sandbox: client as unknown as AnySandbox })),
       expectations,
     ))
+}
+
+/** The identities of all processes that run. */
+export function running(): string[] {
+  return listProcesses().flatMap((entry) => (entry.state === 'Z' ? [] : [identity(entry)]))
+}
+
+/** That of the process whose number a command has written to a file: the number alone may become another's. */
+export function processIn(file: string): string | undefined {
+  const pid = readFileSync(file, 'utf8').trim()
+  return running().find((name) => name.startsWith(`${pid}@`))
 }

@@ -1,9 +1,9 @@
 /** A sandbox with a root of jobs of its own, and what must hold after a test of jobs: nothing is left of any. */
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { accessSync, constants, mkdtempSync, readFileSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
-import { type JobStatus, Sandbox, type SandboxOptions } from 'nacre'
+import { type JobStartOptions, type JobStatus, type Jobs, Sandbox, type SandboxOptions } from 'nacre'
 import { expect, it } from 'vitest'
 import { enter, type Mode, modes } from './modes'
 import * as proc from './proc'
@@ -14,8 +14,28 @@ export interface JobPlace {
   jobs: Sandbox['jobs']
   /** The directory of all jobs. */
   root: string
+  /** A directory for what else a test needs. */
+  base: string
   /** In the environment of every job. */
   tag: string
+}
+
+/**
+ * Where the directories of jobs are: in memory, where there is some. Each start and end of a job waits for the journal of
+ * the disk, which other programs may keep busy for seconds.
+ */
+export const QUICK = inMemory('/dev/shm') ?? os.tmpdir()
+/** For what takes more room than that may have, or is about the disk. */
+export const ON_DISK = os.tmpdir()
+
+function inMemory(directory: string): string | undefined {
+  try {
+    accessSync(directory, constants.W_OK)
+    const { bavail, bsize } = statfsSync(directory)
+    return bavail * bsize > 32 * 1024 ** 2 ? directory : undefined
+  } catch {
+    return undefined
+  }
 }
 
 let places = 0
@@ -24,10 +44,11 @@ let places = 0
 export async function withJobs(
   test: (place: JobPlace) => Promise<void>,
   options: SandboxOptions = {},
+  parent = QUICK,
 ): Promise<void> {
   places++
   const tag = `nacre-jobs-${process.pid}-${places}`
-  const base = mkdtempSync(path.join(os.tmpdir(), `${tag}-`))
+  const base = mkdtempSync(path.join(parent, `${tag}-`))
   const root = options.jobsRoot === undefined ? path.join(base, 'jobs') : String(options.jobsRoot)
   const sandbox = new Sandbox({
     cwd: '/tmp',
@@ -41,7 +62,7 @@ export async function withJobs(
     // Bun keeps an event loop of its own for this from the first use on.
     spawnSync('true')
     const files = proc.openFiles().length
-    await test({ sandbox, jobs: sandbox.jobs, root, tag })
+    await test({ sandbox, jobs: sandbox.jobs, root, base, tag })
     for (const job of await sandbox.jobs.list()) {
       await sandbox.jobs.cancel(job, { graceMs: 100 })
       await sandbox.jobs.remove(job)
@@ -87,7 +108,7 @@ export function itWithJobs(
 }
 
 /** Waits until no process carries the tag. */
-export async function expectNoProcess(tag: string, limit = 3000): Promise<void> {
+export async function expectNoProcess(tag: string, limit = 10_000): Promise<void> {
   await until(
     () => proc.tagged(tag).length === 0 || undefined,
     () => `left behind: ${proc.tagged(tag).map(proc.show).join('\n')}`,
@@ -139,4 +160,36 @@ export async function untilPrinted(
     () => `job ${id} did not print ${text}`,
     5000,
   )
+}
+
+/** Something that a command waits for: as words of any shell, and what ends the waiting. */
+export interface Gate {
+  passed: string
+  open(): void
+}
+
+let gates = 0
+
+/** A gate that is closed. A command that waits there is in no hurry, however busy the machine is. */
+export function closedGate({ base }: { base: string }): Gate {
+  const file = path.join(base, `gate-${++gates}`)
+  return { passed: `until [ -e '${file}' ]; do sleep 0.01; done`, open: () => writeFileSync(file, '') }
+}
+
+/**
+ * The end of a job whose timeout came after it had printed `up`. The beginning counts against the timeout, and takes long
+ * on a busy machine: a job that had not come so far is started again with more time.
+ */
+export async function timedOut(jobs: Jobs, options: JobStartOptions, seconds: number) {
+  for (let timeoutSeconds = seconds; ; timeoutSeconds *= 2) {
+    const job = await jobs.start({ ...options, timeoutSeconds })
+    const status = await jobs.wait(job)
+    expect(status).toMatchObject({ state: 'exited', reason: 'timeout' })
+    if ((await jobs.read(job)).raw.startsWith('up\n')) return { job, status }
+  }
+}
+
+/** Waits until the command of a job has stopped itself. */
+export async function untilStopped(job: { dir: string }): Promise<void> {
+  await proc.untilStopped(JSON.parse(readFileSync(path.join(job.dir, 'meta.json'), 'utf8')).commandPid)
 }

@@ -158,16 +158,41 @@ export function uniqueSleep(): string {
 
 let naps = 0
 
-/** Kills a process with SIGKILL. 0, which would be this process's whole group, and 1 are refused. */
-export function kill(pid: number): void {
-  if (!Number.isInteger(pid) || pid <= 1) throw new Error(`not a process to kill: ${pid}`)
-  process.kill(pid, 'SIGKILL')
+/** Sends a signal to a process, or to a group when negative; false when it has ended: between a look and this it may. */
+export function signal(pid: number, name: NodeJS.Signals): boolean {
+  try {
+    return process.kill(pid, name)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ESRCH') return false
+    throw error
+  }
 }
 
-/** Waits until a program runs with exactly these words. */
-export async function untilRuns(words: string): Promise<void> {
+/** Kills a process with SIGKILL, if it has not ended. 0, which would be this process's whole group, and 1 are refused. */
+export function kill(pid: number): void {
+  if (!Number.isInteger(pid) || pid <= 1) throw new Error(`not a process to kill: ${pid}`)
+  signal(pid, 'SIGKILL')
+}
+
+/**
+ * Waits until so many programs run with exactly these words: a shell that was given them, or a program that is to begin
+ * the program, has more.
+ */
+export async function untilRuns(words: string, times = 1): Promise<void> {
+  const count = () =>
+    listProcesses().filter(({ pid, state }) => state !== 'Z' && commandLine(pid) === words).length
   await until(
-    () => runs(words) || undefined,
-    () => `${words} did not start`,
+    () => notAStall(count) >= times || undefined,
+    () => `${words} did not start, or not ${times} times`,
+    10_000,
+  )
+}
+
+/** Waits until a process is stopped. */
+export async function untilStopped(pid: number): Promise<void> {
+  await until(
+    () => listProcesses().some((entry) => entry.pid === pid && entry.state === 'T') || undefined,
+    () => `process ${pid} does not stop`,
+    10_000,
   )
 }

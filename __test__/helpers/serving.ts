@@ -1,16 +1,29 @@
 /** Little servers for tests: commands that listen, and ports that nobody listens on. */
+import { readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 
-/** A port of 127.0.0.1 that was free a moment ago. */
-export function freePort(): Promise<number> {
+/** The first port that the kernel gives by itself, to whoever asks for any or connects. */
+const firstGiven = Number.parseInt(readFileSync('/proc/sys/net/ipv4/ip_local_port_range', 'latin1'), 10)
+const FIRST = 10_000
+
+/**
+ * A port of 127.0.0.1 that nobody listens on. It is below those that the kernel gives, one of which a connection of
+ * anybody would take before the test can.
+ */
+export async function freePort(): Promise<number> {
+  for (;;) {
+    const port = FIRST + Math.floor(Math.random() * (firstGiven - FIRST))
+    if (await isFree(port)) return port
+  }
+}
+
+function isFree(port: number): Promise<boolean> {
   return new Promise((resolve, reject) => {
     const server = createServer()
-    server.on('error', reject)
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address()
-      const port = typeof address === 'object' ? (address?.port ?? 0) : 0
-      server.close(() => resolve(port))
-    })
+    server.on('error', (error: NodeJS.ErrnoException) =>
+      error.code === 'EADDRINUSE' ? resolve(false) : reject(error),
+    )
+    server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)))
   })
 }
 

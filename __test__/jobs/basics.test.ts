@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { Sandbox } from 'nacre'
 import { describe, expect, it } from 'vitest'
-import { itWithJobs, untilPrinted, withJobs } from '../helpers/jobs'
+import { closedGate, itWithJobs, untilPrinted, withJobs } from '../helpers/jobs'
 
 itWithJobs('a job runs, is read and ends with its code', async ({ jobs, root }) => {
   const job = await jobs.start({ command: 'echo out; echo err >&2; exit 3', processName: 'a name' })
@@ -90,10 +90,12 @@ describe('a command', () => {
 it('what a command leaves in the background goes on, keeps the job alive, and is reaped', () =>
   withJobs(async (place) => {
     const { jobs } = place
-    const job = await jobs.start({ command: '(sleep 0.3; echo late) & echo now; exit 4' })
+    const gate = closedGate(place)
+    const job = await jobs.start({ command: `(${gate.passed}; echo late) & echo now; exit 4` })
     const status = await jobs.wait(job)
     expect(status).toMatchObject({ state: 'exited', exitCode: 4, alive: true })
     await expect(jobs.remove(job)).rejects.toMatchObject({ code: 'JOB_RUNNING' })
+    gate.open()
     expect(await untilPrinted(place, job, 'late')).toBe('now\nlate\n')
   }))
 

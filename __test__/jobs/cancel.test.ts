@@ -2,7 +2,7 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { expect, it } from 'vitest'
-import { expectNoProcess, itWithJobs, untilPrinted, withJobs } from '../helpers/jobs'
+import { expectNoProcess, itWithJobs, timedOut, untilPrinted, untilStopped, withJobs } from '../helpers/jobs'
 import * as proc from '../helpers/proc'
 
 itWithJobs(
@@ -14,7 +14,7 @@ itWithJobs(
       command: `setsid ${nap} & (setsid setsid ${nap} &); (nohup ${nap} >/dev/null 2>&1 &); env -i ${nap} & echo up; wait`,
     })
     await untilPrinted(place, job, 'up')
-    await proc.untilRuns(nap)
+    await proc.untilRuns(nap, 4)
     await jobs.cancel(job)
     expect(proc.runs(nap)).toBe(false)
     // The guard above the supervisor is told of its end by the kernel, and ends next.
@@ -47,6 +47,7 @@ itWithJobs('cancel wakes a stopped process', async (place) => {
   const { jobs } = place
   const job = await jobs.start({ command: `trap 'echo bye; exit 5' TERM; echo up; kill -STOP $$; sleep 60` })
   await untilPrinted(place, job, 'up')
+  await untilStopped(job)
   await jobs.cancel(job)
   expect(await jobs.status(job)).toMatchObject({ exitCode: 5, reason: 'cancelled' })
   expect((await jobs.read(job)).raw).toBe('up\nbye\n')
@@ -59,18 +60,16 @@ itWithJobs('after a cancel or a timeout the command’s own code is kept', async
   await untilPrinted(place, cancelled, 'up')
   await jobs.cancel(cancelled)
   expect(await jobs.status(cancelled)).toMatchObject({ exitCode: 7, reason: 'cancelled' })
-  const late = await jobs.start({ command, timeoutSeconds: 0.3 })
-  expect(await jobs.wait(late)).toMatchObject({ exitCode: 7, reason: 'timeout' })
+  const late = await timedOut(jobs, { command }, 0.3)
+  expect(late.status).toMatchObject({ exitCode: 7, reason: 'timeout' })
 })
 
 it('a timeout ends a command that ignores SIGTERM, and what it has started', () =>
   withJobs(
     async ({ jobs, tag }) => {
-      const job = await jobs.start({
-        command: `trap '' TERM; setsid ${proc.uniqueSleep()} & while :; do :; done`,
-        timeoutSeconds: 0.2,
-      })
-      expect(await jobs.wait(job)).toMatchObject({ state: 'exited', signal: 'SIGKILL', reason: 'timeout' })
+      const command = `trap '' TERM; setsid ${proc.uniqueSleep()} & echo up; while :; do :; done`
+      const { job, status } = await timedOut(jobs, { command }, 0.2)
+      expect(status).toMatchObject({ state: 'exited', signal: 'SIGKILL', reason: 'timeout' })
       await jobs.cancel(job)
       await expectNoProcess(tag)
     },
@@ -79,7 +78,7 @@ it('a timeout ends a command that ignores SIGTERM, and what it has started', () 
 
 it('a job that ends in time is not touched by its timeout', () =>
   withJobs(async ({ jobs }) => {
-    const job = await jobs.start({ command: 'exit 0', timeoutSeconds: 0.5 })
+    const job = await jobs.start({ command: 'exit 0', timeoutSeconds: 60 })
     expect(await jobs.wait(job)).toMatchObject({ exitCode: 0, reason: 'exit' })
   }))
 

@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { withJobs } from '../helpers/jobs'
+import { closedGate, untilGone, withJobs } from '../helpers/jobs'
 import * as proc from '../helpers/proc'
 import { until } from '../helpers/until'
 
@@ -39,8 +39,10 @@ function startForeign(root: string, jobId: string, command: string, createdAt = 
 
 describe('a job without fields of ours', () => {
   it('is attached to, read, and ends with its code', () =>
-    withJobs(async ({ jobs, root }) => {
-      const { child, dir } = startForeign(root, 'theirs', 'echo one; sleep 0.3; echo two; exit 4')
+    withJobs(async (place) => {
+      const { jobs, root } = place
+      const gate = closedGate(place)
+      const { child, dir } = startForeign(root, 'theirs', `echo one; ${gate.passed}; echo two; exit 4`)
       expect(await jobs.attach('theirs')).toEqual({
         jobId: 'theirs',
         pgid: child.pid,
@@ -51,9 +53,12 @@ describe('a job without fields of ours', () => {
         cgroup: null,
       })
       expect(await jobs.status('theirs')).toEqual({ state: 'running', exitCode: null, alive: true })
+      gate.open()
       expect(await jobs.wait('theirs')).toMatchObject({ state: 'exited', exitCode: 4 })
       expect((await jobs.read('theirs')).raw).toBe('one\ntwo\n')
       expect((await jobs.list()).map(({ jobId }) => jobId)).toEqual(['theirs'])
+      // Their shell writes the code, and ends next.
+      await untilGone(place, 'theirs')
       await jobs.remove('theirs')
     }))
 

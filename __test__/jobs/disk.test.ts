@@ -4,7 +4,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync
 import os from 'node:os'
 import path from 'node:path'
 import { expect, it } from 'vitest'
-import { withJobs } from '../helpers/jobs'
+import { closedGate, withJobs } from '../helpers/jobs'
 import { rejectionOf } from '../helpers/thrown'
 
 const isRoot = process.getuid?.() === 0
@@ -55,9 +55,12 @@ if (isRoot) {
   it('a disk that somebody else fills, and that is full at the end, does not take the code', () =>
     withSmallDisk((root) =>
       withJobs(
-        async ({ jobs }) => {
-          const job = await jobs.start({ command: 'sleep 0.2; kill -KILL $$' })
+        async (place) => {
+          const { jobs } = place
+          const gate = closedGate(place)
+          const job = await jobs.start({ command: `${gate.passed}; kill -KILL $$` })
           const ballast = fill(root)
+          gate.open()
           expect(await jobs.wait(job)).toMatchObject({ signal: 'SIGKILL', outputLost: true })
           const error = await rejectionOf(jobs.start({ command: 'true' }))
           expect(error).toMatchObject({ code: 'STATE_DIR_UNAVAILABLE' })

@@ -1,7 +1,7 @@
 /** Following a job: nothing missing, nothing twice, no waiting that cannot be given up. */
 import { Sandbox } from 'nacre'
 import { expect, it } from 'vitest'
-import { itWithJobs, untilGone, untilPrinted, withJobs } from '../helpers/jobs'
+import { closedGate, itWithJobs, untilGone, untilPrinted, withJobs } from '../helpers/jobs'
 import { all } from '../helpers/stream'
 import { rejectionOf } from '../helpers/thrown'
 
@@ -17,10 +17,18 @@ itWithJobs('follow gives what is there and what comes, to the end', async ({ job
   expect(await all(jobs.follow(job, 1e6))).toEqual([])
 })
 
-itWithJobs('follow by lines delivers the unterminated tail once the job has ended', async ({ jobs }) => {
-  const job = await jobs.start({ command: 'printf "a\\nb"; sleep 0.1; printf "c\\nd"; sleep 0.1; printf e' })
-  const pieces = await all(jobs.follow(job, 0, { lines: true }))
-  expect(pieces.map(({ raw }) => raw)).toEqual(['a\n', 'bc\n', 'de'])
+itWithJobs('follow by lines delivers the unterminated tail once the job has ended', async (place) => {
+  const { jobs } = place
+  const [first, second] = [closedGate(place), closedGate(place)]
+  const job = await jobs.start({
+    command: `printf 'a\\nb'; ${first.passed}; printf 'c\\nd'; ${second.passed}; printf e`,
+  })
+  const pieces = jobs.follow(job, 0, { lines: true })
+  expect((await pieces.next()).value?.raw).toBe('a\n')
+  first.open()
+  expect((await pieces.next()).value?.raw).toBe('bc\n')
+  second.open()
+  expect((await all(pieces)).map(({ raw }) => raw)).toEqual(['de'])
 })
 
 itWithJobs('follow ends when the supervisor is killed', async (place) => {

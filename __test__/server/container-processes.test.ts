@@ -1,4 +1,6 @@
 /** Background processes as clients of a sandbox container know them. */
+import { writeFileSync } from 'node:fs'
+import path from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { dataOf, type ReceivedEvent, textOf, withServer } from '../helpers/http'
 import { freePort, serverCommand } from '../helpers/serving'
@@ -51,8 +53,8 @@ describe('processes of the container', () => {
 
   it('are refused by name when something is wrong with them', () =>
     withServer(async ({ post, get, call }) => {
-      for (const path of ['/api/process/none', '/api/process/none/logs', '/api/process/none/stream'])
-        expect(await get(path)).toMatchObject({
+      for (const route of ['/api/process/none', '/api/process/none/logs', '/api/process/none/stream'])
+        expect(await get(route)).toMatchObject({
           status: 404,
           body: { code: 'PROCESS_NOT_FOUND', context: { processId: 'none' } },
         })
@@ -85,11 +87,14 @@ describe('processes of the container', () => {
     }))
 
   it('have logs, whole and as a stream that goes on anywhere', () =>
-    withServer(async ({ post, get, stream }) => {
-      const command = 'for i in 1 2 3 4 5; do echo line $i; echo e$i >&2; sleep 0.02; done; exit 3'
+    withServer(async ({ post, get, stream, directory }) => {
+      const command =
+        'until [ -e go ]; do sleep 0.01; done; for i in 1 2 3 4 5; do echo line $i; echo e$i >&2; sleep 0.02; done; exit 3'
       await post('/api/process/start', { command, processId: 'one' })
       const all: ReceivedEvent[] = []
-      for await (const event of stream('GET', '/api/process/one/stream')) all.push(event)
+      for await (const event of stream('GET', '/api/process/one/stream')) {
+        if (all.push(event) === 1) writeFileSync(path.join(directory, 'go'), '')
+      }
       expect(all[0]?.data).toMatchObject({
         type: 'process_info',
         processId: 'one',

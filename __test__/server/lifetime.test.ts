@@ -1,4 +1,6 @@
 /** How a server ends, and how it stays with clients that wait long. */
+import { writeFileSync } from 'node:fs'
+import path from 'node:path'
 import { SandboxClient } from 'nacre/client'
 import { createServer } from 'nacre/server'
 import { describe, expect, it } from 'vitest'
@@ -35,19 +37,25 @@ describe('the end of a server', () => {
 describe('a call that takes long', () => {
   it('has a response that begins in time and ends with the reply, or an error', () =>
     withServer(
-      async ({ url }) => {
+      async ({ url, directory }) => {
         const send = (body: object) =>
           fetch(`${url}/v1/exec`, {
             method: 'POST',
             headers: { 'content-type': 'application/json' },
             body: JSON.stringify(body),
           })
-        const response = await send({ command: 'sleep 0.3; echo x' })
+        const waits = 'until [ -e go ]; do sleep 0.01; done'
+        const go = () => writeFileSync(path.join(directory, 'go'), '')
+        const response = await send({ command: `${waits}; rm go; echo x` })
+        go()
         const text = await response.text()
         expect(text).toMatch(/^ +\{/)
         expect(JSON.parse(text).result.stdout).toBe('x\n')
+        const failing = await send({ command: `${waits}; exit 3`, check: true })
+        expect(failing.status).toBe(200)
+        go()
+        expect(await failing.json()).toMatchObject({ code: 'COMMAND_FAILED', httpStatus: 422 })
         const late = await send({ command: 'sleep 60', timeout: 300 })
-        expect(late.status).toBe(200)
         expect(await late.json()).toMatchObject({ code: 'COMMAND_TIMEOUT', httpStatus: 504 })
         const client = new SandboxClient({ url })
         expect(await rejectionOf(client.exec('sleep 60', { timeout: 300 }))).toMatchObject({
@@ -107,9 +115,10 @@ describe('/metrics', () => {
       await post('/api/execute', { command: 'echo 12345' })
       await post('/api/execute', { command: 'exit 3' })
       await post('/api/execute', { command: 'kill -9 $$' })
+      // The trap is to be set before the timeout comes.
       await post('/v1/exec', {
         command: "trap '' TERM; sleep 60 & wait; wait",
-        timeout: 100,
+        timeout: 1000,
         forceKillAfterDelay: 50,
       })
       await post('/api/process/start', { command: 'sleep 60', processId: 'one' })

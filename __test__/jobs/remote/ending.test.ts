@@ -1,6 +1,6 @@
 /** Cancel and timeout of remote jobs, and what their commands leave behind. */
 import { expect } from 'vitest'
-import { expectNoProcess } from '../../helpers/jobs'
+import { expectNoProcess, timedOut, untilStopped } from '../../helpers/jobs'
 import * as proc from '../../helpers/proc'
 import { inEveryShell, isMain, itRemotely, untilPrintedBy } from '../../helpers/remote-jobs'
 import { until } from '../../helpers/until'
@@ -33,8 +33,8 @@ inEveryShell('the end of a remote job', (shell) => {
     await untilPrintedBy(jobs, cancelled, 'up')
     await jobs.cancel(cancelled)
     expect(await jobs.status(cancelled)).toMatchObject({ exitCode: 7, reason: 'cancelled' })
-    const late = await jobs.start({ command, timeoutSeconds: 0.5 })
-    expect(await jobs.wait(late)).toMatchObject({ exitCode: 7, reason: 'timeout' })
+    const late = await timedOut(jobs, { command }, 0.5)
+    expect(late.status).toMatchObject({ exitCode: 7, reason: 'timeout' })
   })
 
   itRemotely(shell, 'cancel wakes a stopped process', async ({ jobs }) => {
@@ -42,6 +42,7 @@ inEveryShell('the end of a remote job', (shell) => {
       command: "trap 'echo bye; exit 5' TERM; echo up; kill -STOP $$; sleep 600",
     })
     await untilPrintedBy(jobs, job, 'up')
+    await untilStopped(job)
     await jobs.cancel(job)
     expect(await jobs.status(job)).toMatchObject({ exitCode: 5, reason: 'cancelled' })
   })
@@ -76,11 +77,7 @@ inEveryShell('the end of a remote job', (shell) => {
       })
       await untilPrintedBy(jobs, job, 'up')
       await until(
-        () => {
-          if (!proc.isAlive(job.pgid)) return true
-          process.kill(-job.pgid, 'SIGTERM')
-          return undefined
-        },
+        () => (proc.isAlive(job.pgid) && proc.signal(-job.pgid, 'SIGTERM') ? undefined : true),
         () => 'it does not end',
         15_000,
       )

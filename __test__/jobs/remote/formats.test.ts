@@ -4,7 +4,7 @@ import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'nod
 import path from 'node:path'
 import { createSandboxJobs, type Jobs } from 'nacre'
 import { expect, it } from 'vitest'
-import { type JobPlace, untilPrinted, withJobs } from '../../helpers/jobs'
+import { closedGate, type JobPlace, untilPrinted, withJobs } from '../../helpers/jobs'
 import * as proc from '../../helpers/proc'
 import { shells, standIn } from '../../helpers/remote-jobs'
 import { all } from '../../helpers/stream'
@@ -88,9 +88,12 @@ function startForeign(root: string, command: string): ChildProcess {
 }
 
 it('a job without fields of ours is read, and cancelled with its group', () =>
-  onOneRoot(async ({ remote, root }) => {
-    startForeign(root, 'echo one; sleep 0.3; exit 4')
+  onOneRoot(async (place) => {
+    const { remote, root } = place
+    const gate = closedGate(place)
+    startForeign(root, `echo one; ${gate.passed}; exit 4`)
     expect(await remote.status('theirs')).toEqual({ state: 'running', exitCode: null, alive: true })
+    gate.open()
     expect(await remote.wait('theirs')).toMatchObject({ state: 'exited', exitCode: 4 })
     expect((await remote.read('theirs')).raw).toBe('one\n')
     await until(
@@ -102,7 +105,10 @@ it('a job without fields of ours is read, and cancelled with its group', () =>
     startForeign(root, `trap '' TERM; ${nap} & setsid ${nap} & wait; wait`)
     await proc.untilRuns(nap)
     await remote.cancel('theirs', { graceMs: 100 })
-    expect(proc.runs(nap)).toBe(false)
+    await until(
+      () => !proc.runs(nap) || undefined,
+      () => `${nap} runs on`,
+    )
     expect(await remote.status('theirs')).toMatchObject({ state: 'crashed', alive: false })
   }))
 
