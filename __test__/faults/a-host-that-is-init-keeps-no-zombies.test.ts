@@ -7,6 +7,7 @@ import { expectGone, startHost } from '../helpers/host'
 import { modes } from '../helpers/modes'
 import { asInit as wrapper } from '../helpers/namespaces'
 import * as proc from '../helpers/proc'
+import { until } from '../helpers/until'
 
 const program = (commands: number) => `
   const fs = require('fs')
@@ -51,6 +52,21 @@ const program = (commands: number) => `
 /** Only those of hosts with the pid 1: the sessions of other hosts are none of ours. */
 const groupsOfInit = () => proc.ownGroups('1').filter((group) => path.basename(group).startsWith('nacre-1-'))
 
+/** Removes a control group; the kernel may need a moment to see that it is empty. */
+async function untilRemoved(group: string): Promise<void> {
+  let refusal: unknown
+  const remove = () => {
+    try {
+      proc.removeGroup(group)
+      return true
+    } catch (error) {
+      refusal = error
+      return undefined
+    }
+  }
+  await until(remove, () => `not removed: ${refusal}`)
+}
+
 describe.skipIf(wrapper === undefined)('a host that is init of its pid namespace', () => {
   for (const mode of modes) {
     const commands = mode.name === 'by default' ? 1000 : 200
@@ -84,7 +100,7 @@ describe.skipIf(wrapper === undefined)('a host that is init of its pid namespace
       }
       // With the namespace its supervisors are killed too, so nobody is left to remove what is empty now.
       rmSync(stateDir, { recursive: true })
-      for (const group of groupsOfInit().filter((group) => !before.includes(group))) proc.removeGroup(group)
+      for (const group of groupsOfInit().filter((group) => !before.includes(group))) await untilRemoved(group)
     })
   }
 

@@ -52,7 +52,8 @@ async function resultOf(program: string, wrapper: string[] = []): Promise<Record
 function usedUp(): number {
   if (isRoot) return 0
   const own = proc.listProcesses().filter(({ pid }) => proc.statusNumber('Uid', pid) === process.geteuid?.())
-  return own.reduce((sum, { pid }) => sum + proc.statusNumber('Threads', pid), 0)
+  // One that has ended since has none.
+  return own.reduce((sum, { pid }) => sum + (proc.statusNumber('Threads', pid) || 0), 0)
 }
 
 describe.skipIf(obstacle !== undefined)(`the process limit${obstacle ?? ''}`, () => {
@@ -65,8 +66,8 @@ describe.skipIf(obstacle !== undefined)(`the process limit${obstacle ?? ''}`, ()
       const look = 'echo $x "\${a[1]}"; f; pwd; ulimit -S -u'
       const idle = await timed(sandbox.exec(look))
       // Without a timeout bash itself would give up after 15 s.
-      const fork = await timed(sandbox.exec('x=3; /bin/true', { timeout: 200, forceKillAfterDelay: 100 }))
-      const pipeline = await timed(sandbox.exec('echo a | cat', { timeout: 200, forceKillAfterDelay: 100 }))
+      const fork = await timed(sandbox.exec('x=3; /bin/true', { timeout: 500, forceKillAfterDelay: 5000 }))
+      const pipeline = await timed(sandbox.exec('echo a | cat', { timeout: 500, forceKillAfterDelay: 5000 }))
       const exit = await timed(sandbox.exec('exit 7'))
       const after = await timed(sandbox.exec(look))
       const raised = await timed(sandbox.exec('ulimit -S -u hard; echo $x | cat'))
@@ -83,7 +84,7 @@ describe.skipIf(obstacle !== undefined)(`the process limit${obstacle ?? ''}`, ()
       raised: { stdout: '3\n', exitCode: 0 },
     })
     for (const [name, { took }] of Object.entries(result as Record<string, { took: number }>))
-      expect(took, name).toBeLessThan(3000)
+      expect(took, name).toBeLessThan(10_000)
   })
 
   // Bun itself aborts when it cannot start a thread, with nacre or without.

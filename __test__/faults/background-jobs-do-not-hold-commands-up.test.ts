@@ -12,7 +12,7 @@ itInEveryMode('a background job does not hold its command up, and destroy ends i
     durations.push(duration)
   }
   expect(Math.min(...durations)).toBeLessThan(100)
-  expect(proc.runs(nap)).toBe(true)
+  await proc.untilRuns(nap)
 })
 
 itInEveryMode("deleting a session ends its background jobs and nobody else's", async ({ sandbox }) => {
@@ -20,6 +20,7 @@ itInEveryMode("deleting a session ends its background jobs and nobody else's", a
   const session = await sandbox.createSession({ id: 'jobs' })
   await session.exec(`${mine} & setsid ${mine} & (${mine} &)`)
   await sandbox.exec(`${other} &`)
+  for (const job of [mine, other]) await proc.untilRuns(job)
   await sandbox.deleteSession('jobs')
   expect(proc.runs(mine)).toBe(false)
   expect(proc.runs(other)).toBe(true)

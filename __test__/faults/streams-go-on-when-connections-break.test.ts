@@ -1,5 +1,5 @@
 /** A client's streams of processes and jobs have neither gap nor duplicate, whatever becomes of connection and server. */
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { Sandbox } from 'nacre'
@@ -12,22 +12,32 @@ import { freePort } from '../helpers/serving'
 import { rejectionOf } from '../helpers/thrown'
 import { until } from '../helpers/until'
 
+/** Lines of 3 MB. */
+const COUNT = 200_000
+
 const lines = (count: number) => Array.from({ length: count }, (_, index) => `line ${index} ä\n`).join('')
 
 describe('a connection that is cut', () => {
   it('is made anew by the stream of a process', () =>
-    withServer(async ({ serving }) => {
+    withServer(async ({ serving, directory }) => {
       const proxy = await cuttingProxy(serving.port, 5000, 5)
       const client = new SandboxClient({ url: proxy.url })
       const direct = new SandboxClient({ url: serving.url })
       try {
+        // It goes on when it is read, and then prints more than comes in the one piece that a cut lets through.
+        const gate = path.join(directory, 'gate')
         const process = await direct.startProcess(
-          'for ((i = 0; i < 2000; i++)); do echo "line $i ä"; ((i % 100)) || sleep 0.005; done',
+          `for ((i = 0; i < 100; i++)); do echo "line $i ä"; done
+            until [ -e ${gate} ]; do sleep 0.01; done
+            seq -f 'line %.0f ä' 100 ${COUNT - 1}`,
         )
         let text = ''
-        for await (const event of client.streamProcessLogs(process.id))
-          if (event.type === 'stdout') text += event.data
-        expect(text === lines(2000)).toBe(true)
+        for await (const event of client.streamProcessLogs(process.id)) {
+          if (event.type !== 'stdout') continue
+          text += event.data
+          writeFileSync(gate, '')
+        }
+        expect(text === lines(COUNT)).toBe(true)
         expect(proxy.cuts()).toBeGreaterThan(1)
       } finally {
         await client.destroy()

@@ -7,6 +7,7 @@
  */
 import { describe, expect, it } from 'vitest'
 import { expectGone, startHost } from '../helpers/host'
+import { collecting } from '../helpers/memory'
 import { modes } from '../helpers/modes'
 
 const WARM_UP = 1000
@@ -36,11 +37,7 @@ const program = (commands: number) => `
     }
   }
 
-  const collect = () => {
-    if (typeof Bun !== 'undefined') return Bun.gc(true)
-    require('v8').setFlagsFromString('--expose-gc')
-    require('vm').runInNewContext('gc')()
-  }
+  ${collecting}
   // What has ended since it was listed holds nothing.
   const read = (file) => { try { return fs.readFileSync(file, 'latin1') } catch { return '' } }
   const anonymous = (pid) => Number(/^RssAnon:\\s*(\\d+)/m.exec(read('/proc/' + pid + '/status'))?.[1] ?? 0)

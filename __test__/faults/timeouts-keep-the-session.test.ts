@@ -1,12 +1,15 @@
 /** Rows 2, 3 and 32: every way to hang, ended by a timeout. */
+import { existsSync, rmSync } from 'node:fs'
+import path from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { inTime } from '../helpers/in-time'
 import { modes, withSandboxIn } from '../helpers/modes'
 import * as proc from '../helpers/proc'
 import { rejectionOf } from '../helpers/thrown'
 
 interface Hang {
   name: string
-  /** NAP is a sleep of many days with a name of its own. */
+  /** NAP is a sleep of many days with a name of its own. BEGUN says that what must be before the timeout is done. */
   run: string
   /** What the command has printed by then. */
   out?: string
@@ -15,7 +18,7 @@ interface Hang {
 }
 
 const hangs: Hang[] = [
-  { name: 'a program', run: 'echo before; NAP; echo no', out: 'before\n' },
+  { name: 'a program', run: 'echo before; BEGUN; NAP; echo no', out: 'before\n' },
   { name: 'a pipeline', run: 'NAP | cat | cat' },
   { name: 'a loop of builtins', run: 'while :; do :; done' },
   { name: 'a loop of programs', run: 'while :; do /bin/true; done' },
@@ -33,22 +36,26 @@ const hangs: Hang[] = [
   { name: 'a coprocess', run: 'coproc { NAP; }; wait' },
   { name: 'a process substitution', run: 'cat <(NAP)' },
   { name: 'errexit', run: 'set -e; NAP' },
-  { name: 'a trap', run: "trap 'NAP' USR1; kill -USR1 $$", losesOwn: true },
-  { name: 'INT and TERM ignored', run: "trap '' INT TERM; NAP", losesOwn: true },
-  { name: 'INT and TERM ignored, in a loop', run: "trap '' INT TERM; while :; do :; done", losesOwn: true },
+  { name: 'a trap', run: "trap 'BEGUN; NAP' USR1; kill -USR1 $$", losesOwn: true },
+  { name: 'INT and TERM ignored', run: "trap '' INT TERM; BEGUN; NAP", losesOwn: true },
+  {
+    name: 'INT and TERM ignored, in a loop',
+    run: "trap '' INT TERM; BEGUN; while :; do :; done",
+    losesOwn: true,
+  },
   {
     name: 'a program that ignores TERM',
-    run: 'bash -c \'trap "" TERM HUP INT; while :; do NAP; done\'',
+    run: 'bash -c \'trap "" TERM HUP INT; BEGUN; while :; do NAP; done\'',
     losesOwn: true,
   },
   {
     name: 'a program that starts itself anew at TERM',
-    run: 'bash -c \'trap "NAP & NAP" TERM; NAP & wait\'',
+    run: 'bash -c \'trap "NAP & NAP" TERM; BEGUN; NAP & wait\'',
     losesOwn: true,
   },
   {
     name: 'every signal ignored, in a loop',
-    run: "trap '' $(seq 64) 2>/dev/null; while :; do :; done",
+    run: "trap '' $(seq 64) 2>/dev/null; BEGUN; while :; do :; done",
     losesOwn: true,
   },
   { name: 'a stopped child', run: 'NAP & kill -STOP $!; wait' },
@@ -70,8 +77,18 @@ for (const mode of modes) {
           async ({ sandbox, directory }) => {
             const [job, nap] = [proc.uniqueSleep(), proc.uniqueSleep()]
             await sandbox.exec(`x=1; a=(p 'q r'); f() { echo f; }; mkdir sub; cd sub; ${job} &`)
-            const options = { timeout: 80, forceKillAfterDelay: 100 }
-            const rejection = await rejectionOf(sandbox.exec(`x=2; ${run.replaceAll('NAP', nap)}`, options))
+            await proc.untilRuns(job)
+            const begun = path.join(directory, 'begun')
+            const whole = run.includes('BEGUN') ? run : `BEGUN; ${run}`
+            const command = `x=2; ${whole.replaceAll('NAP', nap).replace('BEGUN', `: >${begun}`)}`
+            const hang = async (timeout: number) => {
+              rmSync(begun, { force: true })
+              await sandbox.exec('x=1')
+              // A busy machine may need long to save the state.
+              const options = { timeout, forceKillAfterDelay: losesOwn ? 100 : 5000 }
+              return rejectionOf(sandbox.exec(command, options))
+            }
+            const rejection = await inTime(80, hang, () => existsSync(begun))
             expect(rejection).toMatchObject({
               code: 'COMMAND_TIMEOUT',
               result: { stdout: out, timedOut: true, isCanceled: false, success: false, exitCode: null },

@@ -10,7 +10,7 @@ import path from 'node:path'
 import { Sandbox, type SandboxOptions } from 'nacre'
 import { expect } from 'vitest'
 import * as proc from './proc'
-import { MAX_STALL_MS, watchStalls } from './stall'
+import { ATTEMPTS, MAX_STALL_MS, watchStalls } from './stall'
 import { until } from './until'
 
 export interface Workplace {
@@ -30,12 +30,6 @@ export interface Expectations {
   /** Leaves I5 out, for tests that destroy the sandbox themselves. */
   destroys?: boolean
 }
-
-/**
- * How often a test is run when the event loop stood still: a stall of ours comes every time. One that does not is the
- * machine's (a collection of the test's garbage, a page read from a slow disk, a virtual processor that was taken away).
- */
-const ATTEMPTS = 3
 
 /** Set while other tests run on the same cores (scripts/test.mjs), and the event loop waits for them: no I4 then. */
 const beside = process.env.NACRE_TEST_BESIDE !== undefined

@@ -17,9 +17,11 @@ describe('callbacks', () => {
   it('are told the start, the output in order, and the end, after which nothing comes', () =>
     withSandbox(async ({ sandbox }) => {
       const seen: string[] = []
+      // Each line is printed when the one before has come: only then is their order sure.
       const process = await sandbox.startProcess(
-        'echo one; sleep 0.02; echo two >&2; sleep 0.02; echo three; exit 3',
+        'echo one; read -r _; echo two >&2; read -r _; echo three; exit 3',
         {
+          input: 'pipe',
           onStart: ({ pid, status }) => seen.push(`start ${pid > 1} ${status}`),
           onOutput: (stream, data) => seen.push(`${stream} ${data.trim()}`),
           onExit: (exitCode, signal) => seen.push(`exit ${exitCode} ${signal}`),
@@ -27,6 +29,10 @@ describe('callbacks', () => {
         },
       )
       expect(seen[0]).toMatch(/^start true (running|failed)$/)
+      for (const line of ['stdout one', 'stderr two']) {
+        await told(seen, line)
+        await process.write('\n')
+      }
       await process.wait()
       await told(seen, 'exit')
       expect(seen.slice(1)).toEqual(['stdout one', 'stderr two', 'stdout three', 'exit 3 null'])

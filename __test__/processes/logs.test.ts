@@ -67,10 +67,23 @@ describe('output', () => {
   it('goes on from the cursor of any event, without a gap or a duplicate', () =>
     withSandbox(async ({ sandbox }) => {
       const command =
-        "printf 'a\\xe2'; sleep 0.03; echo -n b >&2; sleep 0.03; printf '\\x82\\xacc'; sleep 0.03; echo d"
-      const process = await sandbox.startProcess(command)
+        "printf 'a\\xe2'; read -r _; echo -n b >&2; read -r _; printf '\\x82\\xacc'; read -r _; echo d"
+      const process = await sandbox.startProcess(command, { input: 'pipe' })
+      const live: LogEvent[] = []
+      for await (const event of process.output()) {
+        live.push(event)
+        // Each piece is printed when the one before has come: only then is their order sure.
+        if ('data' in event && event.data !== 'd\n') await process.write('\n')
+      }
+      expect(text(live)).toBe('ab€cd\n')
+      for (const [index, event] of live.entries()) {
+        if (!('cursor' in event)) continue
+        const rest = await all(process.output({ since: event.cursor }))
+        expect([text(rest), rest.at(-1)]).toEqual([text(live.slice(index + 1)), live.at(-1)])
+      }
+      // What came in quick succession is one event from now on.
       const events = await all(process.output())
-      expect(text(events)).toBe('ab€cd\n')
+      expect([text(events), events.at(-1)]).toEqual([text(live), live.at(-1)])
       for (const [index, event] of events.entries()) {
         if (!('cursor' in event)) continue
         const rest = await all(process.output({ since: event.cursor }))

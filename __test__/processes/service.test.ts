@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { inTime } from '../helpers/in-time'
 import { withSandbox } from '../helpers/invariants'
 import { runs, uniqueSleep } from '../helpers/proc'
 import { freePort, serverCommand } from '../helpers/serving'
@@ -61,13 +62,17 @@ describe('startService', () => {
     withSandbox(async ({ sandbox }) => {
       const words = uniqueSleep()
       for (const healthCheck of [
-        { log: 'ready', timeout: 100 },
-        { port: await freePort(), timeout: 100 },
-        { command: 'false', interval: 10, timeout: 100 },
-        { command: 'sleep 60', timeout: 100 },
+        { log: 'ready' },
+        { port: await freePort() },
+        { command: 'false', interval: 10 },
+        { command: 'sleep 60' },
       ]) {
-        const start = sandbox.startService(`echo starting; ${words}`, { healthCheck, processId: 'late' })
-        expect(await rejectionOf(start)).toMatchObject({
+        const start = (timeout: number) => {
+          const options = { healthCheck: { ...healthCheck, timeout }, processId: 'late' }
+          return rejectionOf(sandbox.startService(`echo starting; ${words}`, options))
+        }
+        const hasPrinted = (error: Error) => (error as { logTail?: string }).logTail !== ''
+        expect(await inTime(100, start, hasPrinted)).toMatchObject({
           code: 'PROCESS_READY_TIMEOUT',
           logTail: 'starting\n',
         })
@@ -179,16 +184,26 @@ describe('a service that fails', () => {
     withSandbox(async ({ sandbox }) => {
       const session = await sandbox.createSession()
       const controller = new AbortController()
-      const options = { healthCheck: { log: 'ready' }, restart: 'on-failure', restartDelay: 100 } as const
+      const options = { healthCheck: { log: 'ready' }, restart: 'on-failure' } as const
       const command = 'echo ready; sleep 0.05; exit 7'
-      const aborted = await sandbox.startService(command, { ...options, signal: controller.signal })
-      const orphaned = await sandbox.startService(command, { ...options, sessionId: session.id })
+      // An abort ends the pause; that the session is gone is seen behind it.
+      const aborted = await sandbox.startService(command, {
+        ...options,
+        signal: controller.signal,
+        restartDelay: 60_000,
+      })
+      const orphaned = await sandbox.startService(command, {
+        ...options,
+        sessionId: session.id,
+        restartDelay: 1000,
+      })
       await Promise.all([aborted.wait(), orphaned.wait()])
       controller.abort()
       await sandbox.deleteSession(session.id)
       await until(
         () => (aborted.status === 'failed' && orphaned.status === 'failed') || undefined,
         () => `${aborted.status} ${orphaned.status}`,
+        5000,
       )
       expect([aborted.restarts, orphaned.restarts]).toEqual([0, 0])
     }))

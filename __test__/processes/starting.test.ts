@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { inTime } from '../helpers/in-time'
 import { withSandbox } from '../helpers/invariants'
 import { itInEveryMode } from '../helpers/modes'
 import { rejectionOf } from '../helpers/thrown'
@@ -144,11 +145,18 @@ describe('a timeout', () => {
 
   it('kills what ignores signals after the delay', () =>
     withSandbox(async ({ sandbox }) => {
-      const process = await sandbox.startProcess("trap '' TERM INT; while :; do sleep 0.01; done", {
-        timeout: 100,
-        forceKillAfterDelay: 50,
-      })
-      expect(await process.wait()).toEqual({ exitCode: null, signal: 'SIGKILL', reason: 'timeout' })
+      const run = async (timeout: number) => {
+        const process = await sandbox.startProcess(
+          "trap '' TERM INT; echo up; while :; do sleep 0.01; done",
+          {
+            timeout,
+            forceKillAfterDelay: 50,
+          },
+        )
+        return { ...(await process.wait()), ...(await process.getLogs()) }
+      }
+      const end = await inTime(100, run, ({ stdout }) => stdout === 'up\n')
+      expect(end).toMatchObject({ exitCode: null, signal: 'SIGKILL', reason: 'timeout' })
     }))
 })
 

@@ -1,6 +1,7 @@
 /** Exactly one `complete` or `error`, which is the last event, however a command ends. */
 import type { Encoding, ExecEvent, ExecOptions } from 'nacre'
 import { describe, expect, it } from 'vitest'
+import { inTime } from '../helpers/in-time'
 import { withSandbox } from '../helpers/invariants'
 import { itInEveryMode } from '../helpers/modes'
 import { all, made, shapeOf } from '../helpers/stream'
@@ -41,11 +42,15 @@ describe('a stream ends', () => {
   for (const [when, command, options, code, shape] of failures) {
     it(`with error ${when}, and rejects its result with the same`, () =>
       withSandbox(async ({ sandbox }) => {
-        const stream = sandbox.execStream(command, options)
-        const events = await all(stream)
-        expect(shapeOf(events)).toBe(shape)
-        expect(errorOf(events)).toMatchObject({ code })
-        expect(errorOf(events)).toBe(await rejectionOf(stream.result))
+        const run = async (timeout: number) => {
+          const stream = sandbox.execStream(command, { ...options, timeout })
+          const events = await all(stream)
+          expect(errorOf(events)).toMatchObject({ code })
+          expect(errorOf(events)).toBe(await rejectionOf(stream.result))
+          return shapeOf(events)
+        }
+        const hasBegun = (end: string) => options.timeout === undefined || end.includes('stdout')
+        expect(await inTime(options.timeout ?? 0, run, hasBegun)).toBe(shape)
       }))
   }
 

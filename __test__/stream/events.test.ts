@@ -52,16 +52,23 @@ describe('the events of execStream', () => {
 
   it('of commands in one session come one command after the other, in the order of the calls', () =>
     withSandbox(async ({ sandbox }) => {
+      // Readers take their events when each has its turn; callbacks are called when something comes.
       const order: string[] = []
+      const callbacks = (name: string) => ({
+        onStart: () => order.push(`${name} start`),
+        onOutput: (type: string) => order.push(`${name} ${type}`),
+        onComplete: () => order.push(`${name} complete`),
+      })
       const read = async (name: string) => {
-        for await (const { type } of sandbox.execStream(`sleep 0.02; echo ${name}`))
-          order.push(`${name} ${type}`)
+        const events = await all(sandbox.execStream(`sleep 0.02; echo ${name}`, callbacks(name)))
+        return events.map(({ type }) => `${name} ${type}`)
       }
       const reads = [read('a'), read('b')]
-      reads.push(sandbox.exec('true').then(() => void order.push('exec')))
+      const exec = sandbox.exec('true', { onComplete: () => order.push('exec') })
       reads.push(read('c'))
-      await Promise.all(reads)
       const of = (name: string) => [`${name} start`, `${name} stdout`, `${name} complete`]
+      expect(await Promise.all(reads)).toEqual(['a', 'b', 'c'].map(of))
+      await exec
       expect(order).toEqual([...of('a'), ...of('b'), 'exec', ...of('c')])
     }))
 

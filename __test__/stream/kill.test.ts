@@ -8,6 +8,7 @@ import { rejectionOf } from '../helpers/thrown'
 itInEveryMode('kill ends the whole tree, and the stream with complete', async ({ sandbox, directory }) => {
   const [job, nap] = [proc.uniqueSleep(), proc.uniqueSleep()]
   await sandbox.exec(`x=1; ${job} &`)
+  await proc.untilRuns(job)
   const stream = sandbox.execStream(`x=2; (setsid ${nap} &); touch begun; ${nap}; touch never`)
   const reading = all(stream)
   await made(directory, 'begun')

@@ -19,6 +19,7 @@ async function expectState(sandbox: Sandbox): Promise<void> {
 itInEveryMode('break ends the command and all it started before the loop is left', async ({ sandbox }) => {
   const [job, nap] = [proc.uniqueSleep(), proc.uniqueSleep()]
   await sandbox.exec(`x=1; f() { echo f; }; cd /usr; ${job} &`)
+  await proc.untilRuns(job)
   const stream = sandbox.execStream(endless(nap))
   for await (const event of stream) {
     if (event.type === 'stdout') break

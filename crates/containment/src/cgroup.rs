@@ -194,6 +194,7 @@ fn is_cgroup2(directory: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Instant;
 
     #[test]
     fn finds_the_directory_in_pure_hybrid_and_namespaced_layouts() {
@@ -231,6 +232,11 @@ mod tests {
         group.kill().unwrap();
         child.wait().unwrap();
         assert!(group.members().unwrap().is_empty());
-        group.remove().unwrap();
+        // The kernel may need a moment to see that it is empty.
+        let give_up = Instant::now() + Duration::from_secs(1);
+        while let Err(error) = group.remove() {
+            assert!(Instant::now() < give_up, "{error}");
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 }

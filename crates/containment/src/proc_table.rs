@@ -216,8 +216,16 @@ mod tests {
         let script = "trap '' INT; trap : TERM USR1; echo; while :; do sleep 60; done";
         let mut child = Command::new("bash").args(["-c", script]).stdout(std::process::Stdio::piped()).spawn().unwrap();
         std::io::Read::read(child.stdout.as_mut().unwrap(), &mut [0]).unwrap();
-        let stat = Stat::read(Pid::new(child.id() as i32).unwrap()).unwrap();
-        let status = String::from_utf8(read_file(format!("/proc/{}/status", child.id())).unwrap()).unwrap();
+        let pid = Pid::new(child.id() as i32).unwrap();
+        // Bash changes what it does with SIGINT while it waits for a program: what did not change in between counts.
+        let (stat, status) = loop {
+            let stat = Stat::read(pid).unwrap();
+            let status = String::from_utf8(read_file(format!("/proc/{pid}/status")).unwrap()).unwrap();
+            let again = Stat::read(pid).unwrap();
+            if (stat.ignored, stat.caught) == (again.ignored, again.caught) {
+                break (stat, status);
+            }
+        };
         let mask = |name: &str| {
             let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
             u64::from_str_radix(line.trim(), 16).unwrap() as u32 & 0x7fff_ffff
