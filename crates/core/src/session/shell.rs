@@ -85,7 +85,7 @@ pub struct Shell {
 }
 
 /// How long the standby may be silent while it forks. It takes a millisecond or two.
-const FORK_LIMIT: Duration = Duration::from_secs(1);
+const FORK_LIMIT: Duration = Duration::from_secs(5);
 /// What bash says when it can not fork, in front of the system's reason. Not translated.
 const FORK_FAILS: &[u8] = b"fork: ";
 /// Base output is kept for the moment a shell dies with a message; this much is enough for any.
