@@ -205,18 +205,16 @@ static int nacre_loop(WORD_LIST *words) {
   hide(nacre_loop);
   for (;;) {
     reap_dead_jobs();
-    char first, last;
+    char line[2];
     report();
     if (!open_as(INPUT, token, O_RDONLY)) return 1;
     check_signals_and_traps();
-    if (zread(INPUT, &first, 1) != 1) return 1;
-    for (last = first; last != '\n';) {
-      if (zread(INPUT, &last, 1) != 1) return 1;
-    }
+    /* The host writes a token in one piece and sends no other before it has been taken. */
+    if (zread(INPUT, line, sizeof line) < 1) return 1;
     char *text = command_text();
     if (!text) file_error(command);
     if (text && give_streams()) {
-      run(text, first == '\n');
+      run(text, line[0] == '\n');
       continue;
     }
     xfree(text);

@@ -58,8 +58,10 @@ pub struct Origin {
 /// The mark in the first answer of a shell that could not set its limits; no version has it.
 pub const NOT_LIMITED: char = '!';
 
-/// A token is a line. This one says that the text is the engine's own: the loop as a builtin then keeps `$?`, PIPESTATUS and
-/// `$_` as they are. The loop of text makes no difference.
+/// A token is a line.
+const TOKEN: &[u8] = b"\n";
+/// This one says that the text is the engine's own: the loop as a builtin, which takes the line in one read, then leaves
+/// `$?`, PIPESTATUS and `$_` as they are. Should the loop of text get it after all, it is a token like any.
 const INTERNAL_TOKEN: &[u8] = b"i\n";
 
 /// The host's copy of the positional parameters.
@@ -86,7 +88,9 @@ pub struct ScriptDriver {
     stored_status: Option<i32>,
     /// The user's `$_`, when it is known.
     last_argument: Option<String>,
-    /// The shell has these two of the last command itself.
+    /// The shell runs the loop as a builtin, by its last report.
+    has_builtin: bool,
+    /// It has these two of the last command itself.
     remembers: bool,
     /// `$-` at the last report.
     flags: String,
@@ -130,6 +134,7 @@ impl ScriptDriver {
             status: 0,
             stored_status: None,
             last_argument: None,
+            has_builtin: false,
             remembers: false,
             flags: String::new(),
             internal: false,
@@ -147,7 +152,7 @@ impl ScriptDriver {
     }
 
     fn send_token(&self, pipe: Pipe) -> io::Result<()> {
-        sys::write(self.transport.pipe(pipe), b"\n").map(|_| ())
+        sys::write(self.transport.pipe(pipe), TOKEN).map(|_| ())
     }
 
     /// Tokens of a shell that died before it took them.
@@ -277,7 +282,8 @@ impl Driver for ScriptDriver {
         }
         self.transport.store(Text::Command, text)?;
         self.internal = true;
-        sys::write(self.transport.pipe(Pipe::Token), INTERNAL_TOKEN).map(|_| ())
+        let token = if self.has_builtin { INTERNAL_TOKEN } else { TOKEN };
+        sys::write(self.transport.pipe(Pipe::Token), token).map(|_| ())
     }
 
     fn guarded(&self, text: &[u8]) -> Vec<u8> {

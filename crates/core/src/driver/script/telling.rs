@@ -65,7 +65,8 @@ impl ScriptDriver {
         let internal = std::mem::take(&mut self.internal);
         self.traps.note(record.field(4), &ours, internal);
         // The first report of a new shell is not a command's.
-        self.remembers = record.kind == b'L' && (self.remembers || !internal);
+        self.has_builtin = record.kind == b'L';
+        self.remembers = self.has_builtin && (self.remembers || !internal);
         if !internal {
             self.status = status;
             self.arguments = if record.field(2) == b"0" { Arguments::None } else { Arguments::Unknown };
