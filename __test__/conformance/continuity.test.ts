@@ -15,6 +15,24 @@ conforms('parameters of the shell', [
     ],
   },
   {
+    name: 'row 27: $? with a DEBUG trap',
+    steps: [
+      { run: "trap ':' DEBUG" },
+      { run: 'false', code: 1 },
+      { run: 'echo $?', out: '1\n' },
+      { run: 'f() { return 3; }; f', code: 3 },
+      { run: 'echo $?', out: '3\n' },
+    ],
+  },
+  {
+    name: 'row 27: $_ after an exit',
+    steps: [
+      { run: 'exit 3', code: 3 },
+      { run: 'mkdir -p one/two' },
+      { run: 'cd $_; pwd', out: '<dir>/one/two\n' },
+    ],
+  },
+  {
     name: 'row 27: $? of an exit',
     steps: [
       { run: 'exit 3', code: 3 },

@@ -31,13 +31,11 @@ differs([
   {
     name: 'row 26: a function called builtin',
     reason: 'the engine has no other way to name a builtin; the command that defines it is undone',
-    ofTextLoop: true,
     steps: [{ run: 'builtin() { echo mine; }; x=1' }, { run: 'echo $x; builtin', out: '1\nmine\n' }],
   },
   {
     name: 'row 26: a builtin of the engine that is disabled',
     reason: 'the engine has no printf of its own; the command that disables it is undone',
-    ofTextLoop: true,
     steps: [{ run: 'enable -n printf; x=1' }, { run: 'echo $x', out: '1\n' }],
   },
   {
@@ -56,16 +54,22 @@ differs([
   {
     name: 'row 25: descriptors from 10 on',
     reason: 'that is where bash keeps the output of the shell while a command has its own',
-    ofTextLoop: true,
+    only: 'text',
     steps: [
       { run: 'exec 10>ten {fd}>next; echo $fd; echo a >&10', out: '11\n' },
       { run: 'echo b >&10; cat ten', out: 'a\nb\n' },
     ],
   },
   {
+    name: 'row 25: descriptor 50',
+    reason: 'the builtin keeps the output of the shell there while a command has its own',
+    only: 'builtin',
+    steps: [{ run: 'exec 50>fifty; echo a >&50; cat fifty', out: 'a\n' }],
+  },
+  {
     name: 'row 25: no descriptor beside the first three',
     reason: 'the redirections of a command take more of them',
-    ofTextLoop: true,
+    only: 'text',
     steps: [
       { run: 'ulimit -Sn 3; echo a', out: 'a\n' },
       { run: 'echo b', out: 'b\n' },
@@ -83,19 +87,19 @@ differs([
   {
     name: 'row 26: the depth of a trace',
     reason: 'a command runs in an eval, which is one level',
-    ofTextLoop: true,
+    only: 'text',
     steps: [{ run: 'set -x' }, { run: 'echo a', out: 'a\n', err: '+ echo a\n' }],
   },
   {
     name: 'row 27: PIPESTATUS of the command before',
     reason: 'a command runs in an eval, which is a pipeline of its own',
-    ofTextLoop: true,
+    only: 'text',
     steps: [{ run: 'false | true' }, { run: 'echo "${PIPESTATUS[@]}"', out: '1 0\n' }],
   },
   {
     name: 'row 27: $_ after a command that is not plain words',
     reason: 'the eval sets it to its own last argument; only what can be read off the text is brought back',
-    ofTextLoop: true,
+    only: 'text',
     steps: [{ run: ": 'a b'" }, { run: 'echo "$_"', out: 'a b\n' }],
   },
   {
@@ -111,7 +115,7 @@ differs([
   {
     name: 'row 26: break outside of a loop',
     reason: "it finds the engine's loop, and ends it in silence",
-    ofTextLoop: true,
+    only: 'text',
     steps: [
       { run: 'break; echo on', out: 'on\n', err: /only meaningful in a/ },
       { run: 'continue; echo on', out: 'on\n', err: /only meaningful in a/ },
@@ -141,7 +145,7 @@ differs([
   {
     name: 'row 26: $? brought back while input is echoed',
     reason: 'what brings it back is echoed too',
-    ofTextLoop: true,
+    only: 'text',
     steps: [
       { run: 'set -v' },
       { run: 'false', code: 1, err: 'false\n' },

@@ -59,6 +59,7 @@ conforms('options of set', [
     steps: [
       { run: 'x=1' },
       { run: 'set -n; echo no', code: null, restarted: true },
+      { run: 'enable -n printf; exit 3', code: null, restarted: true },
       { run: 'echo $x', out: '1\n' },
     ],
   },
@@ -113,6 +114,15 @@ conforms('options of set', [
       { run: 'exit 3', code: 3 },
       { run: 'case $- in *m*) echo m;; esac; (exit 5); echo $?', out: 'm\n5\n' },
       { run: 'true | cat; set +m; echo on', out: 'on\n' },
+    ],
+  },
+  {
+    name: 'row 26: monitor, with a large state',
+    steps: [
+      { run: "set -m; large=$(head -c 3000000 /dev/zero | tr '\\0' x)" },
+      { run: 'exit 3', code: 3 },
+      { run: 'echo $? ${#large}; case $- in *m*) echo m;; esac', out: '3 3000000\nm\n' },
+      { run: 'sleep 0.01 & fg', out: 'sleep 0.01\n' },
     ],
   },
   {

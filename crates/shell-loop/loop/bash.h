@@ -35,6 +35,7 @@ struct builtin {
 
 extern struct builtin *shell_builtins;
 extern int num_shell_builtins;
+int (*find_shell_builtin(const char *name))(WORD_LIST *); /* NULL when it is disabled */
 
 /* shell.h, flags.h, variables.h */
 extern int last_command_exit_value;
@@ -43,6 +44,7 @@ extern int indirection_level;     /* how many `+` a line of a trace begins with 
 char *which_set_flags(void);      /* `$-`, to be freed */
 int number_of_args(void);         /* `$#` */
 char *get_string_value(const char *name);
+void *find_function(const char *name);
 void *bind_variable(const char *name, char *value, int flags);
 void *save_pipestatus_array(void);
 void restore_pipestatus_array(void *saved); /* which it frees */

@@ -4,14 +4,15 @@
  * It does what the loop of text in crates/core/src/driver/script/text.rs does, over the same channels, in a third of
  * the system calls: a redirection by bash takes five, here it takes two. It needs no loop in the shell's text around the
  * user's commands and no `eval`, so that `break`, `$_`, PIPESTATUS and the depth of a trace are what they are in a plain
- * bash, and it does not depend on builtins that the user can disable.
+ * bash.
  *
  *   nacre_loop CONTROL TOKEN COMMAND INPUT OUTPUT ERROR EXIT_TRAP REPORT
  *
  * The first six are paths, opened at the moment of use. EXIT_TRAP is the engine's own trap, as it is set. REPORT is the
- * text that makes a report, used when there is more to tell than usual. A token is a line: an empty one lets a command
- * of the user's run, any other a text of the engine's own, which leaves `$?`, PIPESTATUS and `$_` as they were. It returns only
- * when it can not go on, and the loop of text after it then has its turn.
+ * text that makes a report, used when there is more to tell than usual. A token is a line of at most one character: an
+ * empty one lets a command of the user's run, any other a text of the engine's own, which leaves `$?`, PIPESTATUS and `$_` as they
+ * were. It returns only when it can not go on, and the loop of text after it then has its turn. That is a success, of
+ * which neither errexit nor an ERR trap takes notice.
  */
 #include "bash.h"
 
@@ -25,9 +26,9 @@
 
 enum { INPUT, OUTPUT, ERROR };
 
-/* Where the shell's own output waits while a command has its place: out of the way of numbers that scripts use, and
-   within the 64 that a process has room for from the start. */
-enum { ASIDE = 62, ASIDE_WHEN_FEW = 10 };
+/* Where the shell's own output waits while a command has its place: out of the way of numbers that scripts use, and of
+   those that bash takes for `<(...)` and coprocesses, from 63 down. */
+enum { ASIDE = 50, ASIDE_WHEN_FEW = 10 };
 
 static const char *control, *token, *command, *streams[3], *exit_trap, *report_text;
 
@@ -200,17 +201,27 @@ static int take_arguments(WORD_LIST *words) {
   return length > 0 && (size_t)length < sizeof usual_traps;
 }
 
+/* Whether the engine's texts find what the loop of text needs. When the user has taken it away they can save no state
+   either, and the loop of text is the one that gives that away: its report is lost, and the command is undone. */
+static int has_means(void) {
+  static const char *const needed[] = {"builtin", "eval", "printf", "read", "trap"};
+  for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
+    if (!find_shell_builtin(needed[i])) return 0;
+  }
+  return !find_function("builtin");
+}
+
 static int nacre_loop(WORD_LIST *words) {
-  if (!take_arguments(words)) return 2;
+  if (!take_arguments(words)) return 0;
   hide(nacre_loop);
-  for (;;) {
+  while (has_means()) {
     reap_dead_jobs();
     char line[2];
     report();
-    if (!open_as(INPUT, token, O_RDONLY)) return 1;
+    if (!open_as(INPUT, token, O_RDONLY)) return 0;
     check_signals_and_traps();
     /* The host writes a token in one piece and sends no other before it has been taken. */
-    if (zread(INPUT, line, sizeof line) < 1) return 1;
+    if (zread(INPUT, line, sizeof line) < 1) return 0;
     char *text = command_text();
     if (!text) file_error(command);
     if (text && give_streams()) {
@@ -220,6 +231,7 @@ static int nacre_loop(WORD_LIST *words) {
     xfree(text);
     last_command_exit_value = 1;
   }
+  return 0;
 }
 
 static char *const no_help[] = {NULL};

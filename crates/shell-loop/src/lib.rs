@@ -145,9 +145,12 @@ mod tests {
     #[test]
     fn what_it_can_not_do_is_left_to_the_text_behind_it() {
         let few = Shell::start("control token");
-        assert_eq!(few.end(""), "back 2\nend\n");
+        assert_eq!(few.end(""), "back 0\nend\n");
         let no_token = Shell::start("control nowhere/token command /dev/null out err 'echo end' :");
-        assert_eq!(no_token.end(""), "back 1\nend\n");
+        assert_eq!(no_token.end(""), "back 0\nend\n");
+        for taken in ["enable -n printf", "builtin() { :; }", "set -e; enable -n trap"] {
+            assert_eq!(Shell::in_the_loop().end(taken), "back 0\nend\n", "{taken}");
+        }
     }
 
     #[test]

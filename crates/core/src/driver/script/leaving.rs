@@ -97,12 +97,14 @@ pub fn exit(paths: &Paths<'_>, shell: &Path, user_trap: Option<&[u8]>, kind: Exi
 /// For a state so large that parsing it again would take long: a fork of the ending shell goes on with the loop. It is
 /// announced as a standby and waits to be woken; the old process ends when the host has taken note of it. The new one is
 /// a subshell (`$$` is its predecessor's), so it is renewed by [`standby_exit`] when there is time. Not from within a
-/// function: the fork would stay in it for ever.
+/// function: the fork would stay in it for ever. Job control is off around the forks as in [`super::text::standby`], and
+/// on again afterwards when the user has it on.
 fn hand_over(paths: &Paths<'_>) -> String {
     format!(
         "if [[ ! ${{FUNCNAME[1]-}} ]]; then \\builtin trap -p >|{dump}\n\
+         __nacre_status=$-\n\
          ( \\builtin set -m;( \\builtin set +m;. {dump};\\builtin printf '\\1S\\0%s\\0\\0\\2\\n' \"{OWN_PID}\" >|{told};\
-         \\builtin read -r _ <{token} && {main} ) {base} & )\n\
+         \\builtin read -r _ <{token} && {{ case $__nacre_status in *m*) \\builtin set -m;; esac;\\builtin unset -v __nacre_status;{main}; }} ) {base} & )\n\
          \\builtin read -r _ <{resume}; \\builtin exit; fi\n",
         dump = paths.text(Text::Dump),
         told = paths.pipe(Pipe::StandbyControl),

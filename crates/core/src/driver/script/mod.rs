@@ -92,6 +92,8 @@ pub struct ScriptDriver {
     has_builtin: bool,
     /// It has these two of the last command itself.
     remembers: bool,
+    /// Something was put before the text of the last command, which is what `$_` and PIPESTATUS tell of.
+    framed: bool,
     /// `$-` at the last report.
     flags: String,
     /// An internal text is running: its report is not a command's.
@@ -136,6 +138,7 @@ impl ScriptDriver {
             last_argument: None,
             has_builtin: false,
             remembers: false,
+            framed: false,
             flags: String::new(),
             internal: false,
             traps: Traps::default(),
@@ -163,9 +166,11 @@ impl ScriptDriver {
     }
 
     fn framing(&self) -> Framing {
+        // What sets a DEBUG trap in front of the text makes the shell forget.
+        let remembers = self.remembers && self.traps.debug.is_none();
         Framing {
-            status: if self.remembers { 0 } else { self.status },
-            last_argument: self.last_argument.clone().filter(|_| !self.remembers),
+            status: if remembers { 0 } else { self.status },
+            last_argument: self.last_argument.clone().filter(|_| !remembers),
             traced: self.is_traced(),
             debug_trap: self.traps.debug.clone(),
             trapped: self.traps.debug.is_some() || !self.traps.unseen.is_empty(),
@@ -227,7 +232,9 @@ impl Driver for ScriptDriver {
             self.transport.store(Text::Status, format!("\\builtin return {}\n", self.status).as_bytes())?;
             self.stored_status = Some(self.status);
         }
-        self.transport.store(Text::Command, &framing.apply(text))?;
+        let framed = framing.apply(text);
+        self.framed = framed != text;
+        self.transport.store(Text::Command, &framed)?;
         let streams = match self.prepared.take() {
             Some(prepared) if matches!(stdin, Stdin::Empty) => prepared,
             _ => self.transport.open_streams(Side::Foreground, stdin)?,

@@ -9,8 +9,9 @@ use std::os::unix::fs::FileTypeExt;
 /// So many looks in a row; the shell spends about a sixth of its time in the report.
 const LOOP_SAMPLES: usize = 32;
 
-/// Two things give a lost report away. The shell sleeps in the read of a token, having its pipe as standard input,
-/// although it has taken the one it was sent (`set -n`: the report was skipped). Or it runs through the loop without
+/// Three things give a lost report away. The shell sleeps in the read of a token, having its pipe as standard input,
+/// although it has taken the one it was sent (`set -n`: the report was skipped). It sleeps in its EXIT trap, in the wait for
+/// the order to go on, and has told neither its end nor that its state is saved (`enable -n printf; exit`). Or it runs through the loop without
 /// end, since `set -n` or a function called `builtin` stands in for the waiting too: then its standard output is the
 /// control pipe or its own, which it never is while a command runs.
 pub fn suspicion(transport: &dyn Transport, shell: Pid, token_unread: bool) -> Option<Suspicion> {
@@ -19,7 +20,7 @@ pub fn suspicion(transport: &dyn Transport, shell: Pid, token_unread: bool) -> O
         held.is_some() && held == transport.link_name(pipe).ok()
     };
     let stat = Stat::read(shell)?;
-    if stat.state == b'S' && shows(0, Pipe::Token) && !token_unread {
+    if stat.state == b'S' && (shows(0, Pipe::Token) && !token_unread || shows(0, Pipe::Resume)) {
         return Some(Suspicion::Waits);
     }
     let runs = stat.state == b'R' && (0..LOOP_SAMPLES).any(|_| shows(1, Pipe::Control) || shows(1, Pipe::BaseOutput));

@@ -64,9 +64,9 @@ impl ScriptDriver {
         let ours = text::exit_trap(&self.paths());
         let internal = std::mem::take(&mut self.internal);
         self.traps.note(record.field(4), &ours, internal);
-        // The first report of a new shell is not a command's.
         self.has_builtin = record.kind == b'L';
-        self.remembers = self.has_builtin && (self.remembers || !internal);
+        // The first report of a new shell is not a command's.
+        self.remembers = self.has_builtin && if internal { self.remembers } else { !self.framed };
         if !internal {
             self.status = status;
             self.arguments = if record.field(2) == b"0" { Arguments::None } else { Arguments::Unknown };

@@ -1,8 +1,8 @@
 //! The bash texts of the engine. Everything the shell ever executes of ours is written here.
 //!
 //! Each command is spelled `\builtin name`, so that a user's function called `printf`, `read` or `trap` is not run in its
-//! place, nor an alias called `builtin`. (A function called `builtin` is; the session notices that reports stay away and falls back on the
-//! standby.) No text leaves a variable behind, and none uses a descriptor above 2.
+//! place, nor an alias called `builtin`. (A function called `builtin` is: then the loop as a builtin gives up, reports stay
+//! away, and the session falls back on the standby.) No text leaves a variable behind, and none uses a descriptor above 2.
 
 use super::quote::quote_str;
 use super::transport::{Pipe, Side, Stream, Text, Transport};
