@@ -10,9 +10,9 @@
  *
  * The first six are paths, opened at the moment of use. EXIT_TRAP is the engine's own trap, as it is set. REPORT is the
  * text that makes a report, used when there is more to tell than usual. A token is a line of at most one character: an
- * empty one lets a command of the user's run, any other a text of the engine's own, which leaves `$?`, PIPESTATUS and `$_` as they
- * were. It returns only when it can not go on, and the loop of text after it then has its turn. That is a success, of
- * which neither errexit nor an ERR trap takes notice.
+ * empty one lets a command of the user's run, any other a text of the engine's own, which leaves `$?`, PIPESTATUS and
+ * `$_` as they were. It returns only when it can not go on, and the loop of text after it then has its turn. That is a
+ * success, of which neither errexit nor an ERR trap takes notice.
  */
 #include "bash.h"
 
@@ -62,8 +62,8 @@ static int open_as(int fd, const char *path, int flags) {
 
 /* ---- streams ---- */
 
-/* Output that could not be put aside, or that a command has closed together with numbers it did not open, is lost: it is the
-   shell's own, of which nobody hears but when something goes wrong. */
+/* Output that could not be put aside, or that a command has closed together with numbers it did not open, is lost: it is
+   the shell's own, of which nobody hears but when something goes wrong. */
 static void take_streams_back(char *unused) {
   (void)unused;
   for (int fd = OUTPUT; fd <= ERROR; fd++) {
@@ -190,7 +190,8 @@ static void hide(int (*function)(WORD_LIST *)) {
 }
 
 static int take_arguments(WORD_LIST *words) {
-  const char **places[] = {&control, &token, &command, &streams[INPUT], &streams[OUTPUT], &streams[ERROR], &exit_trap, &report_text};
+  const char **places[] = {&control,         &token,          &command,   &streams[INPUT],
+                           &streams[OUTPUT], &streams[ERROR], &exit_trap, &report_text};
   for (size_t i = 0; i < sizeof places / sizeof *places; i++, words = words->next) {
     if (!words) return 0;
     *places[i] = copy_of(words->word->word);

@@ -10,10 +10,10 @@ use std::os::unix::fs::FileTypeExt;
 const LOOP_SAMPLES: usize = 32;
 
 /// Three things give a lost report away. The shell sleeps in the read of a token, having its pipe as standard input,
-/// although it has taken the one it was sent (`set -n`: the report was skipped). It sleeps in its EXIT trap, in the wait for
-/// the order to go on, and has told neither its end nor that its state is saved (`enable -n printf; exit`). Or it runs through the loop without
-/// end, since `set -n` or a function called `builtin` stands in for the waiting too: then its standard output is the
-/// control pipe or its own, which it never is while a command runs.
+/// although it has taken the one it was sent (`set -n`: the report was skipped). It sleeps in its EXIT trap, waiting for
+/// the order to go on, and has told neither its end nor that its state is saved (`enable -n printf; exit`). Or it runs
+/// through the loop without end, since `set -n` or a function called `builtin` stands in for the waiting too: then its
+/// standard output is the control pipe or its own, which it never is while a command runs.
 pub fn suspicion(transport: &dyn Transport, shell: Pid, token_unread: bool) -> Option<Suspicion> {
     let shows = |fd: i32, pipe: Pipe| {
         let held = std::fs::read_link(format!("/proc/{shell}/fd/{fd}")).ok();
