@@ -1,7 +1,7 @@
 /*
  * What bash offers to a builtin that it loads: the part of it that the loop uses, written down here so that bash's own
- * headers are not needed to build. None of it has changed from bash 4.4 to 5.3. A bash that does not export one of
- * these names refuses the object when it is loaded.
+ * headers are not needed to build. It was tried with bash 5.1, 5.2 and 5.3, and only these are asked to load it. One that
+ * does not export one of these names refuses the object when it is loaded.
  */
 #ifndef NACRE_BASH_H
 #define NACRE_BASH_H

@@ -43,12 +43,18 @@ impl Paths<'_> {
     }
 }
 
+/// The versions of bash that the builtin was tried with, as a pattern: it relies on what is inside of them.
+const BUILTIN_VERSIONS: &str = "5.[123].*";
+
 /// The argument of `bash -c`: report, wait for a token, run the command's text; for ever. By a builtin where the shell
 /// can load it, which is asked for before anything of the user's is restored; otherwise, and should the builtin ever
 /// return, by [`repeat`].
 pub fn main_loop(paths: &Paths<'_>) -> String {
     let init = format!("\\builtin . {}", paths.text(Text::Init));
-    let load = format!("\\builtin enable -f {} {BUILTIN} 2>/dev/null", paths.text(Text::Loop));
+    let load = format!(
+        "case $BASH_VERSION in {BUILTIN_VERSIONS}) \\builtin enable -f {} {BUILTIN} 2>/dev/null;; *) \\builtin false;; esac",
+        paths.text(Text::Loop)
+    );
     format!("if {load};then {init};{};else {init};fi;{}", builtin_loop(paths), repeat(paths))
 }
 
