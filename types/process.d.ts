@@ -185,6 +185,9 @@ export interface Process extends ProcessInfo {
   /**
    * Sets the size of the terminal, 1 to 65535 each, and tells the process so (SIGWINCH). Needs `pty`. False when the
    * process has ended.
+   *
+   * A shell that edits its lines reads the size and sets it again before each prompt: a resize within these
+   * microseconds is lost, as in every terminal.
    */
   resize(cols: number, rows: number): boolean
   /** Rejects with PROCESS_NOT_FOUND when the process has ended. */
