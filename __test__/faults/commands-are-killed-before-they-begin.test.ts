@@ -1,10 +1,10 @@
 /** Rows 2 and 20: the interrupt reaches the shell before the command does. The command must not begin after it. */
 import { readdirSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'vitest'
 import { itInEveryMode } from '../helpers/modes'
 import * as proc from '../helpers/proc'
 import { rejectionOf } from '../helpers/thrown'
-import { until } from '../helpers/until'
 
 /** Much longer than it takes to kill anything: whoever needs it has not been told to end. */
 const grace = { forceKillAfterDelay: 4000 }
@@ -14,13 +14,12 @@ itInEveryMode(
   async ({ sandbox, directory }) => {
     const { stdout: shell } = await sandbox.exec('x=1; f() { echo f; }; echo $$')
     for (const way of ['timeout', 'abort']) {
+      // A process starts from a snapshot of the state as it is; after that the engine has nothing to do in the shell.
+      await sandbox.exec('y=$((y + 1))')
+      await sandbox.startProcess('true').then((process) => process.wait())
       // The signals that interrupt and continue it come together, and a signal is handled before a read is taken up again.
       process.kill(Number(shell), 'SIGSTOP')
-      await until(
-        () =>
-          proc.listProcesses().some(({ pid, state }) => pid === Number(shell) && state === 'T') || undefined,
-        () => 'the shell was not stopped',
-      )
+      await proc.untilStopped(Number(shell))
       const controller = new AbortController()
       const options = way === 'timeout' ? { timeout: 30 } : { signal: controller.signal }
       const begun = performance.now()
@@ -35,6 +34,20 @@ itInEveryMode(
     expect(readdirSync(directory)).toEqual([])
   },
 )
+
+itInEveryMode('a shell that is stopped while the engine works in it is continued', async ({ sandbox }) => {
+  const { stdout: shell } = await sandbox.exec('x=1; echo $$')
+  // A snapshot is made when nothing has run for 8 ms: some of these hit it, the others what changes the directory.
+  for (let wait = 6; wait < 14; wait++) {
+    await sandbox.exec('x=$((x + 1))')
+    await sleep(wait)
+    process.kill(Number(shell), 'SIGSTOP')
+    const begun = performance.now()
+    expect(await sandbox.exec('pwd', { cwd: '/' })).toMatchObject({ stdout: '/\n', sessionRestarted: false })
+    expect(performance.now() - begun).toBeLessThan(5000)
+  }
+  expect((await sandbox.exec('echo $x $$')).stdout).toBe(`9 ${shell}`)
+})
 
 itInEveryMode('a command that is aborted in its first instants ends at once', async ({ sandbox }) => {
   await sandbox.exec('x=1')

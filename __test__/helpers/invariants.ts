@@ -4,6 +4,7 @@
  * I1 no process of the sandbox is left, I2 no zombie of this process, I3 file descriptors, threads, control groups
  * and files are back where they were, I4 the event loop never stood still, I5 the sandbox still ran `echo ok`.
  */
+import { spawnSync } from 'node:child_process'
 import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
@@ -105,7 +106,10 @@ async function echo(sandbox: Sandbox): Promise<string> {
 
 let warm: Promise<void> | undefined
 
-/** Loads the addon and starts the engine's thread, which then belong to the inventory. */
+/**
+ * Loads the addon and starts the engine's thread, which then belong to the inventory; so does the event loop that Bun
+ * makes for `spawnSync` when it is first used.
+ */
 function warmUp(): Promise<void> {
   warm ??= (async () => {
     const stateDir = mkdtempSync(path.join(os.tmpdir(), 'nacre-test-warm-'))
@@ -113,6 +117,7 @@ function warmUp(): Promise<void> {
     await echo(sandbox)
     await sandbox.destroy()
     rmSync(stateDir, { recursive: true, force: true })
+    spawnSync('true')
   })()
   return warm
 }

@@ -237,6 +237,13 @@ impl Shell {
         Stat::read(self.pid).is_some_and(|stat| stat.state == b'T')
     }
 
+    /// Continues it.
+    pub fn go_on(&self) {
+        if let Some(identity) = self.find(self.pid) {
+            let _ = signal::send_to(identity, libc::SIGCONT);
+        }
+    }
+
     /// Makes a shell that can not fork give up. Bash tries again for 15 s (process limits), sleeping in between until a
     /// signal comes; SIGCHLD is one that it expects at any time, so nothing else is disturbed by it. Its own forks, that
     /// want to fork in turn, are in the same case.
