@@ -49,8 +49,9 @@ const program = (commands: number) => `
   main()
 `
 
-/** Only those of hosts with the pid 1: the sessions of other hosts are none of ours. */
-const groupsOfInit = () => proc.ownGroups('1').filter((group) => path.basename(group).startsWith('nacre-1-'))
+/** Control groups of a host with the pid 1 that are in what it printed, which is where one of its processes was. */
+const groupsIn = (printed: string) =>
+  proc.ownGroups('1').filter((group) => printed.includes(`/${path.basename(group)}/`))
 
 /** Removes a control group; the kernel may need a moment to see that it is empty. */
 async function untilRemoved(group: string): Promise<void> {
@@ -88,19 +89,25 @@ describe.skipIf(wrapper === undefined)('a host that is init of its pid namespace
       const stateDir = mkdtempSync(path.join(os.tmpdir(), 'nacre-init-'))
       const busy = `
         const sandbox = new Sandbox({ cwd: '/tmp', stateDir: ${JSON.stringify(stateDir)} })
-        sandbox.exec('sleep 600 & setsid sleep 600 & echo').then(() => { sandbox.exec('sleep 600').catch(() => {}); print('ready') })
+        sandbox.exec('sleep 600 & setsid sleep 600 & cat /proc/self/cgroup').then(({ stdout }) => {
+          sandbox.exec('sleep 600').catch(() => {})
+          print(stdout + 'ready, with groups: ' + sandbox.capabilities().cgroup)
+        })
       `
-      const before = groupsOfInit()
+      const groups: string[] = []
       for (let round = 0; round < 2; round++) {
         const host = startHost(busy, wrapper, mode.env)
         await host.printed('ready')
         process.kill(host.pid, 'SIGKILL')
         expect(await host.ended()).toBe('SIGKILL')
         await expectGone(host.tag)
+        const own = groupsIn(host.output())
+        expect(own).toHaveLength(host.output().includes('with groups: v2') ? 1 : 0)
+        groups.push(...own)
       }
       // With the namespace its supervisors are killed too, so nobody is left to remove what is empty now.
       rmSync(stateDir, { recursive: true })
-      for (const group of groupsOfInit().filter((group) => !before.includes(group))) await untilRemoved(group)
+      for (const group of groups) await untilRemoved(group)
     })
   }
 
