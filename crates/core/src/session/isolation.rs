@@ -1,6 +1,7 @@
 //! Telling a command's processes from those that earlier commands have left running.
 
-use super::shell::{Happening, Phase, Shell};
+use super::listening::Happening;
+use super::shell::{Phase, Shell};
 use nacre_containment::cgroup::Group;
 use nacre_containment::pid::Pid;
 use nacre_containment::proc_table;

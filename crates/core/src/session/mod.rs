@@ -9,6 +9,7 @@ mod foreground;
 mod interrupting;
 mod isolation;
 mod killing;
+mod listening;
 mod lost_report;
 mod noting;
 mod outcome;

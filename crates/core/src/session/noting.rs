@@ -1,6 +1,7 @@
 //! What each happening changes in what is known of the shell.
 
-use super::shell::{Happening, Phase, Shell};
+use super::listening::Happening;
+use super::shell::{Phase, Shell};
 use crate::driver::Event;
 use nacre_containment::pid::Pid;
 use nacre_containment::wire::{Order, Report};

@@ -1,8 +1,9 @@
 //! Texts of the engine's own in the shell: questions, preparations, and the forks that stand by.
 
 use super::actor::Session;
+use super::listening::Happening;
 use super::processes::no_fork;
-use super::shell::{Happening, Phase, Shell};
+use super::shell::{Phase, Shell};
 use nacre_containment::wire::Order;
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
@@ -16,8 +17,6 @@ const STANDBY_LIMIT: Duration = Duration::from_secs(1);
 const SNAPSHOT_PAUSE: Duration = Duration::from_secs(10);
 /// Longest time an engine's own text may take in the shell.
 const INTERNAL_LIMIT: Duration = Duration::from_secs(10);
-/// How often to look whether somebody has stopped the shell under an engine's own text.
-const STOPPED_LOOK: Duration = Duration::from_millis(100);
 
 /// The shell went away under an internal text.
 pub(super) struct ShellLost;
@@ -30,7 +29,6 @@ impl Session {
     }
 
     /// Runs a text of the engine's own as it is; each time that nothing has happened for `limit`, does what is `overdue`.
-    /// A shell that somebody has stopped meanwhile is continued: nobody else would, and every call waits for this one.
     async fn internal_within(
         &mut self,
         text: &[u8],
@@ -45,19 +43,11 @@ impl Session {
         // An EXIT trap that began before the text was taken has nothing to do with it: the shell comes back, is ready
         // once more, and only then takes it.
         let (mut skip, mut lost) = (false, false);
-        let mut overdue_at = Instant::now() + limit;
         loop {
-            let Ok(happening) = timeout(STOPPED_LOOK, shell.next()).await else {
-                if shell.is_stopped() {
-                    shell.go_on();
-                }
-                if Instant::now() >= overdue_at {
-                    overdue(shell);
-                    overdue_at = Instant::now() + limit;
-                }
+            let Some(happening) = shell.next_within(limit).await else {
+                overdue(shell);
                 continue;
             };
-            overdue_at = Instant::now() + limit;
             match happening {
                 Happening::Shell(crate::driver::Event::Ready { .. }) => {
                     if lost {

@@ -1,7 +1,8 @@
 //! Getting a shell, and getting it back: first start, standby, respawn, and the loss of the supervisor itself.
 
 use super::actor::{MOST_INTERNAL_TEXTS, Session};
-use super::shell::{Happening, Phase, Shell};
+use super::listening::Happening;
+use super::shell::{Phase, Shell};
 use super::{remains, scope};
 use crate::capabilities;
 use crate::driver::Driver;
@@ -39,7 +40,7 @@ impl Session {
                     _ => return Ok(()),
                 },
                 Phase::Busy | Phase::Ending => {
-                    if timeout(READY_LIMIT, shell.next()).await.is_err() {
+                    if shell.next_within(READY_LIMIT).await.is_none() {
                         shell.supervisor.order(&Order::KillShell);
                     }
                 }
@@ -93,7 +94,7 @@ impl Session {
     async fn first_answer(&mut self) -> Result<(), Error> {
         let Some(shell) = self.shell.as_mut() else { return Ok(()) };
         while shell.phase == Phase::Busy {
-            if timeout(READY_LIMIT, shell.next()).await.is_err() {
+            if shell.next_within(READY_LIMIT).await.is_none() {
                 return Err(Error::new(
                     Code::SpawnFailed,
                     format!("'{}' did not become ready", self.config.shell.display()),

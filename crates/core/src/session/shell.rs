@@ -1,13 +1,13 @@
 //! A shell and everything around it: the driver that talks to it, the supervisor that guards it, its state.
 
+use super::listening::Happening;
 use super::processes::{Midwives, Processes};
-use crate::driver::{Driver, Event};
+use crate::driver::Driver;
 use crate::supervisor::Supervisor;
 use nacre_containment::cgroup::Group;
 use nacre_containment::pid::{Identity, Pid};
 use nacre_containment::proc_table::{self, Stat};
 use nacre_containment::signal;
-use nacre_containment::wire::Report;
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -30,17 +30,6 @@ pub enum Phase {
     Dead,
     /// The supervisor is gone, and the shell with it.
     Gone,
-}
-
-/// Something that has happened.
-#[derive(Clone, Debug)]
-pub enum Happening {
-    /// The shell has told something.
-    Shell(Event),
-    /// The supervisor has told something.
-    Supervisor(Report),
-    /// The supervisor is gone.
-    SupervisorGone,
 }
 
 /// See the module.
@@ -77,19 +66,15 @@ pub struct Shell {
     pub(super) isolated: bool,
     /// Earlier standbys, killed but perhaps not gone yet.
     pub(super) retired: Vec<Pid>,
-    control: [AsyncFd<Arc<OwnedFd>>; 2],
-    base: [AsyncFd<Arc<OwnedFd>>; 2],
+    pub(super) control: [AsyncFd<Arc<OwnedFd>>; 2],
+    pub(super) base: [AsyncFd<Arc<OwnedFd>>; 2],
     /// What the shell has printed outside of a command since the last [`Shell::take_base_output`].
-    base_output: [Vec<u8>; 2],
-    pending: VecDeque<Happening>,
+    pub(super) base_output: [Vec<u8>; 2],
+    pub(super) pending: VecDeque<Happening>,
 }
 
 /// How long the standby may be silent while it forks. It takes a millisecond or two.
 const FORK_LIMIT: Duration = Duration::from_secs(5);
-/// What bash says when it can not fork, in front of the system's reason. Not translated.
-const FORK_FAILS: &[u8] = b"fork: ";
-/// Base output is kept for the moment a shell dies with a message; this much is enough for any.
-const MOST_BASE_OUTPUT: usize = 64 * 1024;
 
 impl Shell {
     /// Joins the parts; the shell itself is starting.
@@ -126,78 +111,6 @@ impl Shell {
             base_output: [Vec::new(), Vec::new()],
             pending: VecDeque::new(),
         })
-    }
-
-    /// The next thing that happens. Cancel-safe. Keeps `phase`, `cwd` and the standby up to date, and lets a shell that
-    /// has saved its state go on at once.
-    pub async fn next(&mut self) -> Happening {
-        loop {
-            if let Some(mut happening) = self.pending.pop_front() {
-                self.correct(&mut happening);
-                self.note(&happening);
-                self.with_processes(|processes, with| processes.note(&happening, with));
-                return happening;
-            }
-            tokio::select! {
-                biased;
-                source = readable(&self.control) => self.read_control(source),
-                report = self.supervisor.report(), if self.phase != Phase::Gone => {
-                    if matches!(report, Some(Report::ProcessEnded { .. })) {
-                        // It may have said why on a channel that is slower.
-                        self.read_control(1);
-                    }
-                    self.pending.push_back(report.map_or(Happening::SupervisorGone, Happening::Supervisor));
-                }
-                source = readable(&self.base) => self.read_base(source),
-            }
-        }
-    }
-
-    /// Whether something has happened that [`Shell::next`] gives at once. Looks at what the shell tells, without waiting.
-    pub fn poll(&mut self) -> bool {
-        if self.driver.has_told() {
-            self.read_control(0);
-        }
-        !self.pending.is_empty()
-    }
-
-    fn read_control(&mut self, source: usize) {
-        let events = self.driver.events().unwrap_or_default();
-        self.pending.extend(events.into_iter().map(Happening::Shell));
-        clear(&self.control[source]);
-    }
-
-    fn read_base(&mut self, source: usize) {
-        let kept = &mut self.base_output[source];
-        loop {
-            kept.reserve(4096);
-            match crate::sys::read_spare(self.base[source].get_ref(), kept, usize::MAX) {
-                Ok(count) if count > 0 => {}
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                _ => break,
-            }
-        }
-        let fork_failed = kept.windows(FORK_FAILS.len()).any(|window| window == FORK_FAILS);
-        if fork_failed && self.snapshotting {
-            self.snapshotting = false;
-            self.base_output[1].clear();
-            self.give_up_forking();
-        } else if fork_failed {
-            self.with_processes(|processes, with| processes.fork_failed(with));
-        }
-        let kept = &mut self.base_output[source];
-        let excess = kept.len().saturating_sub(MOST_BASE_OUTPUT);
-        kept.drain(..excess);
-        clear(&self.base[source]);
-    }
-
-    /// `PWD` is a variable like any other: when it holds no directory the kernel is asked.
-    fn correct(&self, happening: &mut Happening) {
-        if let Happening::Shell(Event::Ready { cwd, .. } | Event::Ending { cwd, .. }) = happening
-            && !cwd.is_absolute()
-        {
-            *cwd = std::fs::read_link(format!("/proc/{}/cwd", self.pid)).unwrap_or_else(|_| self.cwd.clone());
-        }
     }
 
     /// Lends the parts of the shell that births need.
@@ -237,13 +150,6 @@ impl Shell {
         Stat::read(self.pid).is_some_and(|stat| stat.state == b'T')
     }
 
-    /// Continues it.
-    pub fn go_on(&self) {
-        if let Some(identity) = self.find(self.pid) {
-            let _ = signal::send_to(identity, libc::SIGCONT);
-        }
-    }
-
     /// Makes a shell that can not fork give up. Bash tries again for 15 s (process limits), sleeping in between until a
     /// signal comes; SIGCHLD is one that it expects at any time, so nothing else is disturbed by it. Its own forks, that
     /// want to fork in turn, are in the same case.
@@ -263,13 +169,6 @@ impl Shell {
         (self.standby.and_then(|pid| self.find(pid)), others.chain(self.processes.waiting()).collect())
     }
 
-    /// What the shell has printed outside of commands since the last call.
-    pub fn take_base_output(&mut self) -> [Vec<u8>; 2] {
-        self.read_base(0);
-        self.read_base(1);
-        std::mem::take(&mut self.base_output)
-    }
-
     /// The driver alone, to be used with another supervisor.
     pub fn into_driver(self) -> Box<dyn Driver> {
         self.driver
@@ -279,20 +178,4 @@ impl Shell {
     pub fn session_group(&self) -> Option<Group> {
         self.group.as_ref().and_then(|group| group.parent()).map(Group::at)
     }
-}
-
-/// Which of two descriptors is readable.
-async fn readable(pair: &[AsyncFd<Arc<OwnedFd>>; 2]) -> usize {
-    tokio::select! {
-        biased;
-        Ok(_) = pair[0].readable() => 0,
-        Ok(_) = pair[1].readable() => 1,
-        else => std::future::pending().await,
-    }
-}
-
-/// Forgets readiness after everything has been read. Safe because the reactor runs on this very thread: nothing can have
-/// been noticed between the read and this call.
-fn clear(fd: &AsyncFd<Arc<OwnedFd>>) {
-    let _ = fd.try_io(tokio::io::Interest::READABLE, |_| Err::<(), _>(io::ErrorKind::WouldBlock.into()));
 }

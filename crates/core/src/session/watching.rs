@@ -3,8 +3,9 @@
 use super::actor::Session;
 use super::foreground::Run;
 use super::killing::{Cause, Killing};
+use super::listening::Happening;
 use super::outcome::End;
-use super::shell::{Happening, Phase};
+use super::shell::Phase;
 use crate::driver::Event;
 use crate::exec::ExecRequest;
 use crate::log::Level;

@@ -9,7 +9,7 @@ mod ahead;
 mod starting;
 mod terminals;
 
-use super::shell::Happening;
+use super::listening::Happening;
 use crate::driver::{Driver, Event};
 use crate::error::{Code, Error};
 use crate::exec::KillPolicy;
