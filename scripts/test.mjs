@@ -3,13 +3,15 @@
  *
  *   node scripts/test.mjs
  *
- * Tests of what commands do say nothing about time: those of Node run beside those of Bun. All others measure stalls,
- * times or memory, which other tests on the same cores would lengthen: they run one file at a time, and alone.
+ * The two run side by side, since much of a test is waiting. Tests of what commands do say nothing about time: on Node
+ * two files at a time. All others measure stalls, times or memory, which many tests on the same cores would lengthen:
+ * one file at a time, and nothing else but the same on the other runtime.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync } from 'node:fs'
 import path from 'node:path'
+import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
@@ -33,25 +35,27 @@ const bun = (names) => [
   ['test', '--timeout', '20000', '--only-failures', ...names],
 ]
 
-const together = [node(patient, '--fileParallelism', '--maxWorkers=2'), bun(patient)]
-for (const runs of [together, [node(others)], [bun(others)]]) {
-  const codes = await Promise.all(runs.map((one) => run(one, runs.length > 1)))
+const busy = { NACRE_TEST_BUSY: 'yes' }
+await together(busy, node(patient, '--fileParallelism', '--maxWorkers=2'), bun(patient))
+await together({}, node(others), bun(others))
+
+/** Runs them at the same time, and ends this program when one has failed. */
+async function together(env, ...runs) {
+  const codes = await Promise.all(runs.map((one) => run(one, env)))
   if (codes.some((code) => code !== 0)) process.exit(1)
 }
 
-/** Runs one of them to its end and gives its exit code; what runs beside another prints when it has ended. */
-async function run([name, program, args], beside) {
+/** Runs one of them to its end, with its name before each line that it prints, and gives its exit code. */
+async function run([name, program, args], env) {
   const begun = performance.now()
   const child = spawn(path.join(root, program), args, {
     cwd: root,
-    env: { ...process.env, NACRE_NATIVE: 'debug', ...(beside && { NACRE_TEST_BESIDE: 'yes' }) },
-    stdio: ['ignore', beside ? 'pipe' : 'inherit', beside ? 'pipe' : 'inherit'],
+    env: { ...process.env, NACRE_NATIVE: 'debug', ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
   })
-  const printed = []
-  for (const stream of [child.stdout, child.stderr]) stream?.on('data', (data) => printed.push(data))
+  const say = (line) => console.log(`${name.padEnd(4)} | ${line}`)
+  for (const input of [child.stdout, child.stderr]) createInterface({ input }).on('line', say)
   const [code] = await once(child, 'close')
-  process.stdout.write(Buffer.concat(printed))
-  const seconds = ((performance.now() - begun) / 1000).toFixed(0)
-  console.log(`\n${name}${beside ? ', beside the other' : ''}: exit code ${code} after ${seconds} s\n`)
+  say(`exit code ${code} after ${((performance.now() - begun) / 1000).toFixed(0)} s`)
   return code ?? 1
 }
