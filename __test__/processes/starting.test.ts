@@ -15,6 +15,17 @@ describe('startProcess', () => {
     expect(await process.getLogs()).toEqual({ stdout: `${directory}/app s p b\nhi you\n`, stderr: '' })
   })
 
+  // The shell's successor is a fork, which is renewed when it has been idle for 0.4 s.
+  itInEveryMode('starts right after an exit with a large state', async ({ sandbox }) => {
+    await sandbox.exec("large=$(head -c 3000000 /dev/zero | tr '\\0' x)")
+    for (const code of [1, 2]) {
+      await sandbox.exec(`last=${code}; exit ${code}`)
+      const process = await sandbox.startProcess('echo ${#large} $last')
+      expect(await process.wait({ timeout: 10_000 })).toMatchObject({ exitCode: 0 })
+      expect((await process.getLogs()).stdout).toBe(`3000000 ${code}\n`)
+    }
+  })
+
   it('resolves while the process runs, and says what it is', () =>
     withSandbox(async ({ sandbox }) => {
       const before = Date.now()

@@ -35,12 +35,13 @@ impl Shell {
             }
             Happening::Shell(Event::Standby { pid }) => {
                 self.replace_standby(*pid);
+                self.succeeding = false;
             }
             // Known as the standby from here on: when the old shell has left, it is promoted like one. The order of the
             // two channels does not matter: the old shell leaves only after this.
             Happening::Shell(Event::Successor { pid }) => {
                 self.replace_standby(*pid);
-                self.handed_over = true;
+                (self.handed_over, self.succeeding) = (true, true);
                 if self.driver.dismiss().is_err() {
                     self.supervisor.order(&Order::KillShell);
                 }
@@ -56,6 +57,7 @@ impl Shell {
             }
             Happening::Supervisor(Report::Promoted { shell }) => {
                 self.standby = None;
+                self.succeeding = false;
                 self.stale = true;
                 self.outdated = true;
                 if let Some(shell) = shell {

@@ -55,6 +55,9 @@ pub struct Shell {
     pub processes: Processes,
     /// The shell is, or is about to be, a fork of one that has ended, and is to be renewed when there is time.
     pub handed_over: bool,
+    /// The standby is the fork that an ending shell hands over to: one only by name, which goes on with the loop when it is
+    /// woken.
+    pub succeeding: bool,
     /// In the phase of ending: the state is saved and the user's EXIT trap has run.
     pub saved: bool,
     /// `$PWD` at the last report.
@@ -102,6 +105,7 @@ impl Shell {
             processes: Processes::default(),
             cwd,
             handed_over: false,
+            succeeding: false,
             saved: false,
             died_saving: false,
             group: group.map(PathBuf::from),
@@ -118,8 +122,7 @@ impl Shell {
         let mut with = Midwives {
             driver: self.driver.as_mut(),
             supervisor: &self.supervisor,
-            // A successor is a standby only by name: it goes on with the loop when it is woken.
-            standby: self.standby.filter(|_| !self.handed_over),
+            standby: self.standby.filter(|_| !self.succeeding),
             cwd: &self.cwd,
             owner: self.owner,
             grouped: self.group.is_some(),
