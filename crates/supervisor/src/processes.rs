@@ -67,7 +67,7 @@ impl Processes {
     }
 
     /// A fork of the standby is a process from now on: who it is and its group. It waits for permission to begin and can
-    /// not have ended by itself.
+    /// not have ended by itself; nobody when it has been killed.
     ///
     /// It becomes our child when the fork between it and the standby has ended, which is waited for: before that its end
     /// would be somebody else's to see.
@@ -75,7 +75,7 @@ impl Processes {
         let group = self.nursery.take();
         let give_up = Instant::now() + ORPHANED;
         let stat = loop {
-            let stat = Stat::read(pid).filter(Stat::is_running)?;
+            let stat = Stat::read(pid).filter(|stat| stat.is_running() && stat.session == own.raw())?;
             if stat.parent == own.raw() || Instant::now() > give_up {
                 break stat;
             }

@@ -216,6 +216,9 @@ pub trait Snapshots {
     /// Wakes the snapshot after the shell has died; it saves its state next ([`Event::Saved`]).
     fn take_over(&mut self) -> io::Result<()>;
 
+    /// Everybody who could tell something is dead: what has not been heard is not to be taken for the next shell's.
+    fn forget(&mut self);
+
     /// Makes the state that was saved last the one that the next shell starts with. False when it is incomplete.
     fn adopt_saved_state(&mut self) -> bool;
 }

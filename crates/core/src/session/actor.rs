@@ -145,11 +145,17 @@ impl Session {
     }
 
     async fn start_process(&mut self, request: Box<StartRequest>) {
-        if let Err(error) = self.ready().await {
-            return request.refuse(error);
-        }
-        if self.shell.as_ref().is_some_and(|shell| shell.outdated || shell.standby.is_none()) {
-            self.snapshot().await;
+        for _ in 0..MOST_ATTEMPTS {
+            if let Err(error) = self.ready().await {
+                return request.refuse(error);
+            }
+            if self.shell.as_ref().is_some_and(|shell| shell.outdated || shell.standby.is_none()) {
+                self.snapshot().await;
+            }
+            // Otherwise the shell has died over it.
+            if self.shell.as_ref().is_some_and(|shell| shell.phase == Phase::Ready) {
+                break;
+            }
         }
         match self.shell.as_mut().filter(|shell| shell.standby.is_some() && !shell.outdated) {
             Some(shell) => shell.with_processes(|processes, with| processes.start(*request, with)),

@@ -25,6 +25,8 @@ impl Session {
         // A successor that an ending shell forks could not be told from the command's own processes.
         shell.driver.plain_exit();
         let last_words = shell.driver.has_last_words();
+        // One that is there already must live.
+        run.spare.extend(shell.successor.map(|(pid, _)| pid));
         shell.supervisor.order(&Order::KillForeground {
             id: self.ladders,
             signal,

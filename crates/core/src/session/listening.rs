@@ -9,7 +9,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::unix::AsyncFd;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 /// How often to look whether somebody has stopped a shell that the engine waits for.
 const STOPPED_LOOK: Duration = Duration::from_millis(100);
@@ -38,8 +38,10 @@ impl Shell {
                 self.correct(&mut happening);
                 self.note(&happening);
                 self.with_processes(|processes, with| processes.note(&happening, with));
+                self.succeed_when_idle();
                 return happening;
             }
+            let successor_waits_until = self.successor.map(|(_, until)| until);
             tokio::select! {
                 biased;
                 source = readable(&self.control) => self.read_control(source),
@@ -51,6 +53,10 @@ impl Shell {
                     self.pending.push_back(report.map_or(Happening::SupervisorGone, Happening::Supervisor));
                 }
                 source = readable(&self.base) => self.read_base(source),
+                () = reached(successor_waits_until) => {
+                    self.with_processes(|processes, with| processes.fork_failed(with));
+                    self.succeed_when_idle();
+                }
             }
         }
     }
@@ -127,6 +133,14 @@ impl Shell {
         {
             *cwd = std::fs::read_link(format!("/proc/{}/cwd", self.pid)).unwrap_or_else(|_| self.cwd.clone());
         }
+    }
+}
+
+/// Waits for a time, or for ever.
+async fn reached(time: Option<Instant>) {
+    match time {
+        Some(time) => sleep_until(time).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -1,11 +1,13 @@
 //! What each happening changes in what is known of the shell.
 
 use super::listening::Happening;
-use super::shell::{Phase, Shell};
+use super::processes::Processes;
+use super::shell::{FORK_LIMIT, Phase, Shell};
 use crate::driver::Event;
 use nacre_containment::pid::Pid;
 use nacre_containment::wire::{Order, Report};
 use std::path::PathBuf;
+use tokio::time::Instant;
 
 impl Shell {
     /// Keeps the phase, the directory and the standby up to date, and lets a shell that has saved its state go on at once.
@@ -37,14 +39,9 @@ impl Shell {
                 self.replace_standby(*pid);
                 self.succeeding = false;
             }
-            // Known as the standby from here on: when the old shell has left, it is promoted like one. The order of the
-            // two channels does not matter: the old shell leaves only after this.
             Happening::Shell(Event::Successor { pid }) => {
-                self.replace_standby(*pid);
-                (self.handed_over, self.succeeding) = (true, true);
-                if self.driver.dismiss().is_err() {
-                    self.supervisor.order(&Order::KillShell);
-                }
+                self.successor = Some((*pid, Instant::now() + FORK_LIMIT));
+                self.with_processes(|processes, with| processes.hold(with));
             }
             Happening::Supervisor(Report::ShellEnded { .. }) => {
                 self.died_saving = self.phase == Phase::Ending;
@@ -76,6 +73,21 @@ impl Shell {
             // The rest is for the running command or for the background processes.
             Happening::Shell(Event::Born { .. } | Event::Begun { .. } | Event::Stillborn { .. })
             | Happening::Supervisor(_) => {}
+        }
+    }
+
+    /// Makes the successor known as the standby: when the old shell has left, it is promoted like one. The order of the two
+    /// channels does not matter: the old shell leaves only after this.
+    ///
+    /// The race: the standby before it, which is killed now, may have been asked for a fork. Its answer would never come, or
+    /// the fork would be there and nobody know of it. So this waits until the standby is not at work any more.
+    pub(super) fn succeed_when_idle(&mut self) {
+        let Some((pid, _)) = self.successor.take_if(|_| self.processes.is_idle()) else { return };
+        self.replace_standby(pid);
+        (self.handed_over, self.succeeding) = (true, true);
+        self.with_processes(Processes::standby_replaced);
+        if self.driver.dismiss().is_err() {
+            self.supervisor.order(&Order::KillShell);
         }
     }
 

@@ -168,6 +168,10 @@ impl Session {
     async fn replace_shell(&mut self) -> Result<(), Error> {
         let Some(shell) = self.shell.as_mut() else { return Ok(()) };
         let told = std::mem::take(&mut self.death_told);
+        if shell.successor.is_some() {
+            // It died before that was in place, which happens meanwhile.
+            shell.retire_standby().await;
+        }
         let expected = shell.handed_over;
         if !expected && shell.died_saving && shell.driver.adopt_saved_state() {
             return self.respawn().await;
@@ -238,6 +242,8 @@ impl Session {
             }
         }
         remains::sweep(shell.supervisor.pid(), shell.session_group()).await;
+        // The race: the dead shell may have reported a command after that had been given up for lost.
+        shell.driver.forget();
         self.launch(shell.into_driver()).await
     }
 }

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::unix::AsyncFd;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 /// What the shell is doing, as far as it has told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +55,8 @@ pub struct Shell {
     pub processes: Processes,
     /// The shell is, or is about to be, a fork of one that has ended, and is to be renewed when there is time.
     pub handed_over: bool,
+    /// The fork that an ending shell hands over to, and until when it waits for what the standby has been asked for.
+    pub(super) successor: Option<(Pid, Instant)>,
     /// The standby is the fork that an ending shell hands over to: one only by name, which goes on with the loop when it is
     /// woken.
     pub succeeding: bool,
@@ -77,7 +79,7 @@ pub struct Shell {
 }
 
 /// How long the standby may be silent while it forks. It takes a millisecond or two.
-const FORK_LIMIT: Duration = Duration::from_secs(5);
+pub(super) const FORK_LIMIT: Duration = Duration::from_secs(5);
 
 impl Shell {
     /// Joins the parts; the shell itself is starting.
@@ -105,6 +107,7 @@ impl Shell {
             processes: Processes::default(),
             cwd,
             handed_over: false,
+            successor: None,
             succeeding: false,
             saved: false,
             died_saving: false,
@@ -168,8 +171,10 @@ impl Shell {
     /// When the supervisor is dead: the standby, if it lives, and who could still interfere with it, which are those that
     /// the supervisor should have killed, and the shell, which dies a moment after it.
     pub fn bereaved(&self) -> (Option<Identity>, Vec<Identity>) {
-        let others = self.retired.iter().copied().chain([self.pid]).filter_map(|pid| self.find(pid));
-        (self.standby.and_then(|pid| self.find(pid)), others.chain(self.processes.waiting()).collect())
+        let successor = self.successor.map(|(pid, _)| pid);
+        let replaced = successor.and(self.standby);
+        let others = self.retired.iter().copied().chain([self.pid]).chain(replaced).filter_map(|pid| self.find(pid));
+        (successor.or(self.standby).and_then(|pid| self.find(pid)), others.chain(self.processes.waiting()).collect())
     }
 
     /// The driver alone, to be used with another supervisor.

@@ -1,7 +1,7 @@
 //! How a background process is born: a fork of the standby, in a process group of its own, that waits for its text.
 
 use super::quote::quote_str;
-use super::text::{self, OWN_PID, Paths};
+use super::text::{self, Paths};
 use super::transport::{Pipe, Side, Text};
 use super::{ScriptDriver, drain, terminal};
 use crate::driver::{Birth, Births, Stdin, Streams};
@@ -60,10 +60,11 @@ impl ScriptDriver {
 /// messages say `bash: line 1:` as in a command of the foreground.
 ///
 /// The fork is twice removed: when the one in between has ended the supervisor is its parent, and the end of the process
-/// is the kernel's to tell, whatever happens to the standby. It tells its pid and waits until it is wanted; only then does
-/// anything of the user's run. It takes its streams, its scope and its text from places that are the same for every
-/// process, so it tells when it has done so: the next process finds its own there. Job control is on around the fork for
-/// the reasons given in [`super::text::standby`].
+/// is the kernel's to tell, whatever happens to the standby. The one in between tells its pid: where there are no control
+/// groups, a fork that nobody knows of yet can be taken for a part of the command in front that is being killed, and die
+/// before it can say a word. It waits until it is wanted; only then does anything of the user's run. It takes its streams,
+/// its scope and its text from places that are the same for every process, so it tells when it has done so: the next
+/// process finds its own there. Job control is on around the fork for the reasons given in [`super::text::standby`].
 ///
 /// The traps make a process that is asked to end wait for its present child and give that child's status, instead of
 /// dying at once and leaving a program that ends gracefully without anybody to tell its exit code. A command that sets a
@@ -78,9 +79,9 @@ pub fn errand(paths: &Paths<'_>, key: u64, flags: &str, aliases_on: bool) -> Str
         if traced { ("{ \\builtin set +xv; } 2>/dev/null;", restore_tracing(flags)) } else { ("", "") };
     let begun = format!("\\builtin trap '\\builtin exit' TERM INT HUP QUIT;{}{tracing}", begun(paths, key));
     format!(
-        "( \\builtin set -m;( {quiet}{off}\\builtin printf '\\1B\\0%s\\0%s\\0\\0\\2\\n' {key} \"{OWN_PID}\" >|{told};\
-         \\builtin read -r _ <{begin} || \\builtin exit;\
-         {{ \\builtin eval -- \"$(<{scope})\" 2>/dev/null;{aliases}\\builtin eval -- {begun}\"$(<{process})\"; }} {streams} ) {base} & )",
+        "( \\builtin set -m;( {quiet}{off}\\builtin read -r _ <{begin} || \\builtin exit;\
+         {{ \\builtin eval -- \"$(<{scope})\" 2>/dev/null;{aliases}\\builtin eval -- {begun}\"$(<{process})\"; }} {streams} ) {base} &\
+         \\builtin printf '\\1B\\0%s\\0%s\\0\\0\\2\\n' {key} \"$!\" >|{told} )",
         aliases = text::aliases(aliases_on),
         base = paths.base(),
         begin = paths.pipe(Pipe::Begin),

@@ -2,8 +2,9 @@
 
 use super::dump::{Dump, Remembered};
 use super::quote::quote;
+use super::report::Parser;
 use super::transport::{Pipe, Text};
-use super::{Arguments, ScriptDriver};
+use super::{Arguments, ScriptDriver, drain};
 use super::{leaving, observation, text};
 use crate::driver::{Driver, Snapshots};
 use nacre_containment::pid::Pid;
@@ -45,10 +46,19 @@ impl Snapshots for ScriptDriver {
 
     fn take_over(&mut self) -> io::Result<()> {
         self.drain_tokens();
-        self.transport.store(Text::Errand, text::take_over(&self.paths(), self.standby_aliases).as_bytes())?;
         self.internal = true;
         self.traps.started();
+        if std::mem::take(&mut self.succeeding) {
+            return self.send_token(Pipe::Succession);
+        }
+        self.transport.store(Text::Errand, text::take_over(&self.paths(), self.standby_aliases).as_bytes())?;
         self.send_token(Pipe::StandbyToken)
+    }
+
+    fn forget(&mut self) {
+        drain(self.transport.pipe(Pipe::Control));
+        drain(self.transport.pipe(Pipe::StandbyControl));
+        (self.parser, self.standby_parser) = (Parser::default(), Parser::default());
     }
 
     fn adopt_saved_state(&mut self) -> bool {

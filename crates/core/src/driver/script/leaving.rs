@@ -108,7 +108,7 @@ fn hand_over(paths: &Paths<'_>) -> String {
          \\builtin read -r _ <{resume}; \\builtin exit; fi\n",
         dump = paths.text(Text::Dump),
         told = paths.pipe(Pipe::StandbyControl),
-        token = paths.pipe(Pipe::StandbyToken),
+        token = paths.pipe(Pipe::Succession),
         resume = paths.pipe(Pipe::Resume),
         main = repeat(paths),
         base = paths.base(),

@@ -20,6 +20,7 @@ impl ScriptDriver {
         for record in read_records(self.transport.pipe(Pipe::StandbyControl), &mut self.standby_parser)? {
             match (record.kind, record.number(0).and_then(Pid::new)) {
                 (b'P', Some(pid)) => {
+                    self.succeeding = false;
                     self.standby_aliases =
                         record.field(1).split(|&byte| byte == b':').any(|name| name == b"expand_aliases");
                     events.push(Event::Standby { pid });
@@ -28,6 +29,7 @@ impl ScriptDriver {
                 (b'D', _) => self.let_terminal_begin()?,
                 (b'S', Some(pid)) => {
                     self.kind.successor = pid.raw();
+                    self.succeeding = true;
                     self.store_exit_text()?;
                     events.push(Event::Successor { pid });
                 }

@@ -19,8 +19,11 @@ pub enum Pipe {
     /// One byte lets a shell that has saved its state replace its image. A pipe of its own: a command's token that
     /// arrives while the shell is ending stays where it is until the shell is back.
     Resume,
-    /// One byte makes the standby take over.
+    /// One byte makes the standby take over, or fork.
     StandbyToken,
+    /// One byte makes the fork that an ending shell hands over to go on. A pipe of its own: what the standby before it was
+    /// asked for is none of its business.
+    Succession,
     /// One byte lets the fork that waits become a background process.
     Begin,
     /// The same for one with a terminal, beside which a fork can be waiting.
@@ -87,10 +90,11 @@ pub enum Stream {
 }
 
 /// Every pipe, in the order of the enumeration.
-pub const PIPES: [(Pipe, &str); 9] = [
+pub const PIPES: [(Pipe, &str); 10] = [
     (Pipe::Token, "token"),
     (Pipe::Resume, "resume"),
     (Pipe::StandbyToken, "standby-token"),
+    (Pipe::Succession, "succession"),
     (Pipe::Begin, "begin"),
     (Pipe::TerminalBegin, "terminal-begin"),
     (Pipe::Control, "control"),

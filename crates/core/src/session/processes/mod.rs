@@ -81,6 +81,14 @@ impl Processes {
         self.advance(with);
     }
 
+    /// There is another standby.
+    pub fn standby_replaced(&mut self, with: &mut Midwives<'_>) {
+        // The retired one may have died before, and the new one have its number.
+        (self.placed, self.retiring) = (None, None);
+        self.ahead.discard(with);
+        self.advance(with);
+    }
+
     fn can_bear(&self, with: &Midwives<'_>) -> bool {
         with.standby.is_some() && self.placed == with.standby && self.retiring != with.standby
     }
@@ -131,11 +139,7 @@ impl Processes {
                 self.limited(*key, problem.as_deref(), with);
                 self.terminal_limited(*key, problem.as_deref(), with);
             }
-            Happening::Shell(Event::Standby { .. } | Event::Successor { .. }) => {
-                // The retired one may have died before, and the new one have its number.
-                (self.placed, self.retiring) = (None, None);
-                self.ahead.discard(with);
-            }
+            Happening::Shell(Event::Standby { .. }) => return self.standby_replaced(with),
             // That of an earlier standby can arrive at any time.
             Happening::Supervisor(Report::StandbyPlaced { standby }) => self.placed = Some(*standby),
             Happening::Supervisor(Report::StandbyEnded { .. } | Report::Promoted { .. }) => self.standby_gone(with),
