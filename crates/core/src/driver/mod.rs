@@ -213,8 +213,8 @@ pub trait Snapshots {
     /// Text that turns such a fork into a shell of its own: it saves its state ([`Event::Saved`]) and is replaced.
     fn renew(&self) -> Vec<u8>;
 
-    /// Wakes the snapshot after the shell has died; it saves its state next ([`Event::Saved`]).
-    fn take_over(&mut self) -> io::Result<()>;
+    /// Wakes the snapshot that is this process after the shell has died; it saves its state next ([`Event::Saved`]).
+    fn take_over(&mut self, standby: Pid) -> io::Result<()>;
 
     /// Everybody who could tell something is dead: what has not been heard is not to be taken for the next shell's.
     fn forget(&mut self);

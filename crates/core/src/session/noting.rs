@@ -53,7 +53,8 @@ impl Shell {
                 self.outdated = true;
             }
             Happening::Supervisor(Report::Promoted { shell }) => {
-                self.standby = None;
+                // One that the dead shell had made at last, and that has told of itself only now, is not the one.
+                self.standby = self.standby.filter(|standby| shell.is_some_and(|shell| shell != *standby));
                 self.succeeding = false;
                 self.stale = true;
                 self.outdated = true;

@@ -189,8 +189,8 @@ impl Session {
         shell.supervisor.order(&Order::PromoteStandby);
         loop {
             match shell.next().await {
-                Happening::Supervisor(Report::Promoted { shell: Some(_) }) => {
-                    return shell.driver.take_over().map_err(|error| spawn_failed("wake the standby", &error));
+                Happening::Supervisor(Report::Promoted { shell: Some(standby) }) => {
+                    return shell.driver.take_over(standby).map_err(|error| spawn_failed("wake the standby", &error));
                 }
                 Happening::Supervisor(Report::Promoted { shell: None }) => {
                     let id = &self.config.id;
@@ -235,7 +235,9 @@ impl Session {
         // and even one that has been killed can still take it: a read that finds data returns it before the signal acts.
         let (standby, others) = shell.bereaved();
         remains::bury(others).await;
-        if standby.is_some() && shell.driver.take_over().is_ok() {
+        if let Some(standby) = standby
+            && shell.driver.take_over(standby.pid).is_ok()
+        {
             let saved = async { while !matches!(shell.next().await, Happening::Shell(crate::driver::Event::Saved)) {} };
             if timeout(LAST_STATE_LIMIT, saved).await.is_ok() {
                 shell.driver.adopt_saved_state();

@@ -26,7 +26,13 @@ impl Snapshots for ScriptDriver {
             // When it can not be stored the old text stays, which is as correct.
             let _ = self.store_exit_text();
         }
-        text::standby(&self.paths(), &observation::unsharable_descriptors(shell), self.flags.contains('m')).into_bytes()
+        text::standby(
+            &self.paths(),
+            self.next_token(),
+            &observation::unsharable_descriptors(shell),
+            self.flags.contains('m'),
+        )
+        .into_bytes()
     }
 
     fn plain_exit(&mut self) {
@@ -44,15 +50,16 @@ impl Snapshots for ScriptDriver {
         text::renew(&self.paths()).into_bytes()
     }
 
-    fn take_over(&mut self) -> io::Result<()> {
+    fn take_over(&mut self, standby: Pid) -> io::Result<()> {
         self.drain_tokens();
         self.internal = true;
         self.traps.started();
-        if std::mem::take(&mut self.succeeding) {
-            return self.send_token(Pipe::Succession);
+        let told = self.standbys.iter().rev().find(|(pid, _)| *pid == standby);
+        let token = told.map_or(Pipe::StandbyToken, |(_, token)| *token);
+        if token != Pipe::Succession {
+            self.transport.store(token.errand(), text::take_over(&self.paths(), self.standby_aliases).as_bytes())?;
         }
-        self.transport.store(Text::Errand, text::take_over(&self.paths(), self.standby_aliases).as_bytes())?;
-        self.send_token(Pipe::StandbyToken)
+        self.send_token(token)
     }
 
     fn forget(&mut self) {
@@ -69,7 +76,33 @@ impl Snapshots for ScriptDriver {
 /// A bash with an empty state has half a megabyte; saving and parsing again takes some 25 ms for each one more.
 const LARGE_STATE_BYTES: u64 = 1 << 20;
 
+const FIRST_TOKEN: Pipe = Pipe::StandbyToken;
+/// A standby that is to be woken is never further back than this.
+const STANDBYS_KNOWN: usize = 4;
+
 impl ScriptDriver {
+    /// Takes note of where a standby waits.
+    pub(super) fn stands_by(&mut self, pid: Pid, token: Pipe) {
+        self.standbys.push((pid, token));
+        let excess = self.standbys.len().saturating_sub(STANDBYS_KNOWN);
+        self.standbys.drain(..excess);
+    }
+
+    /// Where the present standby waits.
+    pub(super) fn token(&self) -> Pipe {
+        self.standbys
+            .iter()
+            .rev()
+            .map(|(_, token)| *token)
+            .find(|token| *token != Pipe::Succession)
+            .unwrap_or(FIRST_TOKEN)
+    }
+
+    /// Where the next one is to wait.
+    fn next_token(&self) -> Pipe {
+        if self.token() == FIRST_TOKEN { Pipe::OtherStandbyToken } else { FIRST_TOKEN }
+    }
+
     pub(super) fn store_exit_text(&self) -> io::Result<()> {
         self.transport
             .store(Text::Exit, &leaving::exit(&self.paths(), &self.origin.shell, self.traps.exit.as_deref(), self.kind))

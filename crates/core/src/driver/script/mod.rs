@@ -104,8 +104,8 @@ pub struct ScriptDriver {
     /// What the EXIT trap has to know: whether the state is so large that `exit` should not save and parse it at once,
     /// and whether the shell is a fork.
     kind: ExitKind,
-    /// What stands by is the fork that an ending shell hands over to.
-    succeeding: bool,
+    /// Who has told that it stands by, and where it waits to be woken: the last ones, the latest last.
+    standbys: Vec<(Pid, Pipe)>,
     /// The standby's shell expands aliases.
     standby_aliases: bool,
     /// A saved state has been adopted: the first shell's text is gone.
@@ -146,7 +146,7 @@ impl ScriptDriver {
             traps: Traps::default(),
             arguments: Arguments::None,
             kind: ExitKind::default(),
-            succeeding: false,
+            standbys: Vec::new(),
             standby_aliases: false,
             adopted: false,
             prepared: None,
@@ -163,8 +163,15 @@ impl ScriptDriver {
 
     /// Tokens of a shell that died before it took them.
     fn drain_tokens(&self) {
-        for pipe in [Pipe::Token, Pipe::Resume, Pipe::StandbyToken, Pipe::Succession, Pipe::Begin, Pipe::TerminalBegin]
-        {
+        for pipe in [
+            Pipe::Token,
+            Pipe::Resume,
+            Pipe::StandbyToken,
+            Pipe::OtherStandbyToken,
+            Pipe::Succession,
+            Pipe::Begin,
+            Pipe::TerminalBegin,
+        ] {
             drain(self.transport.pipe(pipe));
         }
     }

@@ -20,7 +20,8 @@ impl ScriptDriver {
         for record in read_records(self.transport.pipe(Pipe::StandbyControl), &mut self.standby_parser)? {
             match (record.kind, record.number(0).and_then(Pid::new)) {
                 (b'P', Some(pid)) => {
-                    self.succeeding = false;
+                    let turn = record.number(2) == Some(1);
+                    self.stands_by(pid, if turn { Pipe::OtherStandbyToken } else { Pipe::StandbyToken });
                     self.standby_aliases =
                         record.field(1).split(|&byte| byte == b':').any(|name| name == b"expand_aliases");
                     events.push(Event::Standby { pid });
@@ -29,7 +30,7 @@ impl ScriptDriver {
                 (b'D', _) => self.let_terminal_begin()?,
                 (b'S', Some(pid)) => {
                     self.kind.successor = pid.raw();
-                    self.succeeding = true;
+                    self.stands_by(pid, Pipe::Succession);
                     self.store_exit_text()?;
                     events.push(Event::Successor { pid });
                 }

@@ -120,33 +120,35 @@ pub fn signal_trap(number: i32) -> String {
     format!("\\builtin exit {}", 128 + number)
 }
 
-/// A fork of the shell that waits to be woken and then does what [`Text::Errand`] says: start a background process, or
+/// A fork of the shell that waits to be woken and then does what its [`Pipe::errand`] says: start a background process, or
 /// take over. Twice removed so that it is no job of the shell's and `$!` stays.
 ///
-/// `drop` are the user's descriptors that lead to pipes and sockets: a copy kept open here would keep the other side
-/// from ever seeing the end of file. Job control is on around the fork (`monitor` says that the user has it on himself):
-/// a background process of a shell without it ignores SIGINT and SIGQUIT, and would for ever, also as the shell. And it
-/// gets a process group of its own, as the shell has, out of reach of a `kill 0`.
+/// `token` is where it waits, which it tells (0 or 1). `drop` are the user's descriptors that lead to pipes and sockets: a
+/// copy kept open here would keep the other side from ever seeing the end of file. Job control is on around the fork
+/// (`monitor` says that the user has it on himself): a background process of a shell without it ignores SIGINT and
+/// SIGQUIT, and would for ever, also as the shell. And it gets a process group of its own, as the shell has, out of reach
+/// of a `kill 0`.
 ///
 /// This text must not be [`guarded`]: what is forked on the left of `||` ignores `errexit` for ever. Aliases are off in
 /// the standby, since one of the user's could be called `while`, and its errands turn them on again when the record says
 /// that they were on. The `:` at the end gives a CHLD trap its moment, while the output leads nowhere. What bash has to say about a fork that fails goes to where
 /// the host listens.
-pub fn standby(paths: &Paths<'_>, drop: &[i32], monitor: bool) -> String {
+pub fn standby(paths: &Paths<'_>, token: Pipe, drop: &[i32], monitor: bool) -> String {
     let closing: String = drop.iter().map(|fd| format!(" {fd}>&-")).collect();
     // The shell itself must not wait for the fork as for a job of its own.
     let (before, off, after) =
         if monitor { ("\\builtin set +m;", "", ";\\builtin set -m") } else { ("", "\\builtin set +m;", "") };
     let errands = format!(
         "while \\builtin read -r _ <{token};do \\builtin eval -- \"$(<{errand})\";done",
-        token = paths.pipe(Pipe::StandbyToken),
-        errand = paths.text(Text::Errand),
+        token = paths.pipe(token),
+        errand = paths.text(token.errand()),
     );
     format!(
-        "{{ {before}( \\builtin set -m;( {off}\\builtin printf '\\1P\\0%s\\0%s\\0\\0\\2\\n' \"{OWN_PID}\" \"$BASHOPTS\" >|{told};\
+        "{{ {before}( \\builtin set -m;( {off}\\builtin printf '\\1P\\0%s\\0%s\\0%s\\0\\2\\n' \"{OWN_PID}\" \"$BASHOPTS\" {turn} >|{told};\
          \\builtin shopt -u expand_aliases;\\builtin eval -- {errands} ) {base}{closing} & ){after};\\builtin :; }} 2>|{complaints}",
         complaints = paths.pipe(Pipe::BaseError),
         told = paths.pipe(Pipe::StandbyControl),
+        turn = usize::from(token == Pipe::OtherStandbyToken),
         errands = quote_str(&errands),
         base = paths.base(),
     )

@@ -21,6 +21,9 @@ pub enum Pipe {
     Resume,
     /// One byte makes the standby take over, or fork.
     StandbyToken,
+    /// The same for the next one. They take turns: a shell that is killed while it makes a snapshot may leave a standby
+    /// behind that nobody has heard of yet, and it must not take the byte that is meant for the one before.
+    OtherStandbyToken,
     /// One byte makes the fork that an ending shell hands over to go on. A pipe of its own: what the standby before it was
     /// asked for is none of its business.
     Succession,
@@ -53,6 +56,8 @@ pub enum Text {
     StandbyExit,
     /// What the standby does when it is woken.
     Errand,
+    /// The same for one that waits at [`Pipe::OtherStandbyToken`].
+    OtherErrand,
     /// The directory, variables and limits of a background process.
     ProcessScope,
     /// The command of a background process.
@@ -67,6 +72,13 @@ pub enum Text {
     Dump,
     /// The answer to a question of the engine's.
     Answer,
+}
+
+impl Pipe {
+    /// The text that goes with a byte for a standby.
+    pub fn errand(self) -> Text {
+        if self == Self::OtherStandbyToken { Text::OtherErrand } else { Text::Errand }
+    }
 }
 
 /// Whose streams. A background process starts while a command runs, so each has names of its own.
@@ -90,10 +102,11 @@ pub enum Stream {
 }
 
 /// Every pipe, in the order of the enumeration.
-pub const PIPES: [(Pipe, &str); 10] = [
+pub const PIPES: [(Pipe, &str); 11] = [
     (Pipe::Token, "token"),
     (Pipe::Resume, "resume"),
     (Pipe::StandbyToken, "standby-token"),
+    (Pipe::OtherStandbyToken, "other-standby-token"),
     (Pipe::Succession, "succession"),
     (Pipe::Begin, "begin"),
     (Pipe::TerminalBegin, "terminal-begin"),
@@ -104,13 +117,14 @@ pub const PIPES: [(Pipe, &str); 10] = [
 ];
 
 /// Every text, in the order of the enumeration.
-pub const TEXTS: [(Text, &str); 13] = [
+pub const TEXTS: [(Text, &str); 14] = [
     (Text::Command, "command"),
     (Text::Loop, "loop"),
     (Text::Init, "init"),
     (Text::Exit, "exit"),
     (Text::StandbyExit, "standby-exit"),
     (Text::Errand, "errand"),
+    (Text::OtherErrand, "other-errand"),
     (Text::ProcessScope, "process-scope"),
     (Text::ProcessCommand, "process-command"),
     (Text::ProcessDump, "process-dump"),
