@@ -13,12 +13,12 @@ impl Births for ScriptDriver {
         // Nobody waits for a byte there now. One that was killed before it took its own must not leave it to the next.
         drain(self.transport.pipe(Pipe::Begin));
         let errand = errand(&self.paths(), key, &self.flags, self.standby_aliases);
-        self.transport.store(self.token().errand(), errand.as_bytes())?;
-        self.send_token(self.token())
+        self.transport.store(self.standbys.token().errand(), errand.as_bytes())?;
+        self.send_token(self.standbys.token())
     }
 
     fn unbear(&mut self) {
-        drain(self.transport.pipe(self.token()));
+        drain(self.transport.pipe(self.standbys.token()));
     }
 
     fn lay_out_process(&mut self, birth: Birth<'_>, stdin: Stdin<'_>) -> io::Result<Streams> {
@@ -40,8 +40,8 @@ impl Births for ScriptDriver {
         self.store_process(&birth)?;
         let wanted = terminal::Wanted { birth: &birth, path, origin: &self.origin };
         let errand = terminal::errand(&self.paths(), &wanted, &self.flags, self.standby_aliases);
-        self.transport.store(self.token().errand(), errand.as_bytes())?;
-        self.send_token(self.token())
+        self.transport.store(self.standbys.token().errand(), errand.as_bytes())?;
+        self.send_token(self.standbys.token())
     }
 
     fn permit_terminal(&mut self) -> io::Result<()> {

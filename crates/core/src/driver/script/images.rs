@@ -28,7 +28,7 @@ impl Snapshots for ScriptDriver {
         }
         text::standby(
             &self.paths(),
-            self.next_token(),
+            self.standbys.next_token(),
             &observation::unsharable_descriptors(shell),
             self.flags.contains('m'),
         )
@@ -54,8 +54,7 @@ impl Snapshots for ScriptDriver {
         self.drain_tokens();
         self.internal = true;
         self.traps.started();
-        let told = self.standbys.iter().rev().find(|(pid, _)| *pid == standby);
-        let token = told.map_or(Pipe::StandbyToken, |(_, token)| *token);
+        let token = self.standbys.token_of(standby);
         if token != Pipe::Succession {
             self.transport.store(token.errand(), text::take_over(&self.paths(), self.standby_aliases).as_bytes())?;
         }
@@ -76,33 +75,7 @@ impl Snapshots for ScriptDriver {
 /// A bash with an empty state has half a megabyte; saving and parsing again takes some 25 ms for each one more.
 const LARGE_STATE_BYTES: u64 = 1 << 20;
 
-const FIRST_TOKEN: Pipe = Pipe::StandbyToken;
-/// A standby that is to be woken is never further back than this.
-const STANDBYS_KNOWN: usize = 4;
-
 impl ScriptDriver {
-    /// Takes note of where a standby waits.
-    pub(super) fn stands_by(&mut self, pid: Pid, token: Pipe) {
-        self.standbys.push((pid, token));
-        let excess = self.standbys.len().saturating_sub(STANDBYS_KNOWN);
-        self.standbys.drain(..excess);
-    }
-
-    /// Where the present standby waits.
-    pub(super) fn token(&self) -> Pipe {
-        self.standbys
-            .iter()
-            .rev()
-            .map(|(_, token)| *token)
-            .find(|token| *token != Pipe::Succession)
-            .unwrap_or(FIRST_TOKEN)
-    }
-
-    /// Where the next one is to wait.
-    fn next_token(&self) -> Pipe {
-        if self.token() == FIRST_TOKEN { Pipe::OtherStandbyToken } else { FIRST_TOKEN }
-    }
-
     pub(super) fn store_exit_text(&self) -> io::Result<()> {
         self.transport
             .store(Text::Exit, &leaving::exit(&self.paths(), &self.origin.shell, self.traps.exit.as_deref(), self.kind))

@@ -15,6 +15,7 @@ mod observation;
 mod proc_transport;
 mod quote;
 mod report;
+mod standbys;
 mod statements;
 mod telling;
 mod terminal;
@@ -28,6 +29,7 @@ use framing::Framing;
 use leaving::ExitKind;
 use nacre_containment::pid::Pid;
 use report::Parser;
+use standbys::Standbys;
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -104,8 +106,7 @@ pub struct ScriptDriver {
     /// What the EXIT trap has to know: whether the state is so large that `exit` should not save and parse it at once,
     /// and whether the shell is a fork.
     kind: ExitKind,
-    /// Who has told that it stands by, and where it waits to be woken: the last ones, the latest last.
-    standbys: Vec<(Pid, Pipe)>,
+    standbys: Standbys,
     /// The standby's shell expands aliases.
     standby_aliases: bool,
     /// A saved state has been adopted: the first shell's text is gone.
@@ -146,7 +147,7 @@ impl ScriptDriver {
             traps: Traps::default(),
             arguments: Arguments::None,
             kind: ExitKind::default(),
-            standbys: Vec::new(),
+            standbys: Standbys::default(),
             standby_aliases: false,
             adopted: false,
             prepared: None,

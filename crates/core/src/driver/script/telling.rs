@@ -20,8 +20,7 @@ impl ScriptDriver {
         for record in read_records(self.transport.pipe(Pipe::StandbyControl), &mut self.standby_parser)? {
             match (record.kind, record.number(0).and_then(Pid::new)) {
                 (b'P', Some(pid)) => {
-                    let turn = record.number(2) == Some(1);
-                    self.stands_by(pid, if turn { Pipe::OtherStandbyToken } else { Pipe::StandbyToken });
+                    self.standbys.snapshot(pid, record.number(2));
                     self.standby_aliases =
                         record.field(1).split(|&byte| byte == b':').any(|name| name == b"expand_aliases");
                     events.push(Event::Standby { pid });
@@ -30,7 +29,7 @@ impl ScriptDriver {
                 (b'D', _) => self.let_terminal_begin()?,
                 (b'S', Some(pid)) => {
                     self.kind.successor = pid.raw();
-                    self.stands_by(pid, Pipe::Succession);
+                    self.standbys.successor(pid);
                     self.store_exit_text()?;
                     events.push(Event::Successor { pid });
                 }

@@ -5,6 +5,7 @@
 //! away, and the session falls back on the standby.) No text leaves a variable behind, and none uses a descriptor above 2.
 
 use super::quote::quote_str;
+use super::standbys::turn;
 use super::transport::{Pipe, Side, Stream, Text, Transport};
 use nacre_shell_loop::NAME as BUILTIN;
 
@@ -148,7 +149,7 @@ pub fn standby(paths: &Paths<'_>, token: Pipe, drop: &[i32], monitor: bool) -> S
          \\builtin shopt -u expand_aliases;\\builtin eval -- {errands} ) {base}{closing} & ){after};\\builtin :; }} 2>|{complaints}",
         complaints = paths.pipe(Pipe::BaseError),
         told = paths.pipe(Pipe::StandbyControl),
-        turn = usize::from(token == Pipe::OtherStandbyToken),
+        turn = turn(token),
         errands = quote_str(&errands),
         base = paths.base(),
     )
