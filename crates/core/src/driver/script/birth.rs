@@ -13,8 +13,7 @@ impl Births for ScriptDriver {
         // Nobody waits for a byte there now. One that was killed before it took its own must not leave it to the next.
         drain(self.transport.pipe(Pipe::Begin));
         let errand = errand(&self.paths(), key, &self.flags, self.standby_aliases);
-        self.transport.store(self.standbys.token().errand(), errand.as_bytes())?;
-        self.send_token(self.standbys.token())
+        self.send_errand(self.standbys.token(), &errand)
     }
 
     fn unbear(&mut self) {
@@ -40,8 +39,7 @@ impl Births for ScriptDriver {
         self.store_process(&birth)?;
         let wanted = terminal::Wanted { birth: &birth, path, origin: &self.origin };
         let errand = terminal::errand(&self.paths(), &wanted, &self.flags, self.standby_aliases);
-        self.transport.store(self.standbys.token().errand(), errand.as_bytes())?;
-        self.send_token(self.standbys.token())
+        self.send_errand(self.standbys.token(), &errand)
     }
 
     fn permit_terminal(&mut self) -> io::Result<()> {

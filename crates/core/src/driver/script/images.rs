@@ -54,11 +54,10 @@ impl Snapshots for ScriptDriver {
         self.drain_tokens();
         self.internal = true;
         self.traps.started();
-        let token = self.standbys.token_of(standby);
-        if token != Pipe::Succession {
-            self.transport.store(token.errand(), text::take_over(&self.paths(), self.standby_aliases).as_bytes())?;
+        match self.standbys.token_of(standby) {
+            Pipe::Succession => self.send_token(Pipe::Succession),
+            token => self.send_errand(token, &text::take_over(&self.paths(), self.standby_aliases)),
         }
-        self.send_token(token)
     }
 
     fn forget(&mut self) {

@@ -162,6 +162,12 @@ impl ScriptDriver {
         sys::write(self.transport.pipe(pipe), TOKEN).map(|_| ())
     }
 
+    /// Wakes the standby that waits there to do this.
+    fn send_errand(&self, token: Pipe, errand: &str) -> io::Result<()> {
+        self.transport.store(token.errand(), errand.as_bytes())?;
+        self.send_token(token)
+    }
+
     /// Tokens of a shell that died before it took them.
     fn drain_tokens(&self) {
         for pipe in [
