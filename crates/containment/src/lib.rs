@@ -12,4 +12,3 @@ pub mod proc_table;
 pub mod signal;
 pub mod tree;
 pub mod watch;
-pub mod wire;

@@ -10,7 +10,7 @@ use std::io;
 use std::path::Path;
 
 /// See the module. `None` is no limit of ours.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
     /// Bytes, swap included.
     pub memory: Option<u64>,

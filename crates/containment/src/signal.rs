@@ -5,11 +5,10 @@ use crate::{pidfd, proc_table};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// The signal that ends the shell's current command from outside.
+/// The signal that interrupts the shell's current command from outside.
 ///
-/// Bash catches it like SIGTERM when an EXIT trap is set, acts on it at once wherever it is (in a loop, in `wait`, in a
-/// blocking `open`), and, unlike SIGTERM, no program and hardly any script uses it for anything else.
-pub const INTERRUPT: i32 = libc::SIGVTALRM;
+/// It is one of the two that the C library keeps for itself: bash can neither trap nor ignore it, and no program uses it.
+pub const INTERRUPT: i32 = 33;
 
 /// Sends `signal` to the process with exactly this identity. A process that is gone, or whose pid now belongs to
 /// another one, counts as done.

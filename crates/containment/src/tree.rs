@@ -1,4 +1,4 @@
-//! Who belongs to a background process: it, what it has started, and what those have started.
+//! The tree of a background process: the process, its children, and theirs.
 //!
 //! With a control group the kernel keeps the list. Without one it is put together from three signs, each of which
 //! survives what the others do not: descent (lost when a parent ends), the process group (lost by `setsid`), and a
@@ -27,16 +27,15 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// Everybody who runs now; zombies are left out. `spare` is never among them: a fork of the shell that is about to
-    /// start the next process waits in the group until it is moved.
-    pub fn members(&self, spare: Option<Pid>) -> Vec<Stat> {
+    /// Its running processes; zombies are left out.
+    pub fn members(&self) -> Vec<Stat> {
         let listed: Vec<Stat> = match self.group.as_ref().map(Group::members) {
             Some(Ok(members)) => members.into_iter().filter_map(Stat::read).collect(),
             // The group has been removed: it was empty.
             Some(Err(_)) => Vec::new(),
             None => self.search(),
         };
-        listed.into_iter().filter(|stat| Some(stat.identity.pid) != spare && stat.is_running()).collect()
+        listed.into_iter().filter(Stat::is_running).collect()
     }
 
     fn search(&self) -> Vec<Stat> {
@@ -76,7 +75,7 @@ mod tests {
         let pid = |child: &std::process::Child| Pid::new(child.id() as i32).unwrap();
         let tree = Tree { root: Stat::read(pid(&root)).unwrap().identity, group: None, mark, guardian: own };
         // A child shows its new environment once it has executed its program.
-        let found = || -> Vec<Pid> { tree.members(None).iter().map(|stat| stat.identity.pid).collect() };
+        let found = || -> Vec<Pid> { tree.members().iter().map(|stat| stat.identity.pid).collect() };
         while !found().contains(&pid(&marked)) {
             std::thread::yield_now();
         }

@@ -18,8 +18,6 @@ pub struct Capabilities {
     pub controllers: Vec<String>,
     /// pidfd_open works.
     pub pidfd: bool,
-    /// `/proc/<pid>/fd` can be opened.
-    pub proc_fd: bool,
     /// One sentence for each thing that is missing, and what is used instead.
     pub notes: Vec<String>,
 }
@@ -39,17 +37,12 @@ impl Capabilities {
         if !pidfd {
             notes.push("pidfds are not available; processes are told apart by their start time".into());
         }
-        let proc_fd = proc_fd_works();
-        if !proc_fd {
-            notes
-                .push("/proc/<pid>/fd can not be opened; the shell's channels are FIFOs in the state directory".into());
-        }
         let controllers = group_parent
             .as_ref()
             .and_then(|parent| std::fs::read_to_string(parent.join("cgroup.controllers")).ok())
             .map(|list| list.split_whitespace().filter(|name| CONTROLLERS.contains(name)).map(str::to_string).collect())
             .unwrap_or_default();
-        Self { group_parent, controllers, pidfd, proc_fd, notes }
+        Self { group_parent, controllers, pidfd, notes }
     }
 
     /// [`Capabilities::notes`], and one for each limit that can not be enforced as it should be.
@@ -67,14 +60,6 @@ impl Capabilities {
 
 /// Those that limits are enforced by.
 const CONTROLLERS: [&str; 3] = ["memory", "pids", "cpu"];
-
-/// The shell runs as the same user, so it may open what we may open, unless this process is not dumpable (proc(5)).
-fn proc_fd_works() -> bool {
-    let path = format!("/proc/{}/fd", std::process::id());
-    // SAFETY: PR_GET_DUMPABLE takes no pointer.
-    let dumpable = unsafe { libc::prctl(libc::PR_GET_DUMPABLE, 0, 0, 0, 0) } == 1;
-    dumpable && std::fs::read_dir(path).is_ok()
-}
 
 /// What to do about a missing or unsuitable shell.
 const ADVICE: &str = "install bash 4.4 or newer, or name one with the option 'shell'";

@@ -67,7 +67,7 @@ impl Code {
 }
 
 /// A failed call: a code, one sentence that says what and why, and the run so far when there was one.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct Error {
     /// Which kind.

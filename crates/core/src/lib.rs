@@ -1,18 +1,19 @@
 //! Sessions, commands and their output: everything of nacre that does not know about JavaScript.
 
 pub mod capabilities;
-pub mod driver;
 pub mod error;
 pub mod exec;
 pub mod jobs;
 pub mod limits;
 pub mod log;
+mod outbox;
 mod output;
 pub mod process;
 pub mod process_log;
 pub mod runtime;
 pub mod sandbox;
 pub mod session;
+mod shell;
 mod supervisor;
 mod sys;
 pub mod user;

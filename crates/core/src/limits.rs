@@ -23,11 +23,18 @@ pub struct Limits {
     pub open_files: Option<u64>,
 }
 
-/// By what it is enforced.
+/// How limits are enforced.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Enforcement {
     /// The control group's part.
     pub group: GroupLimits,
+    /// The part that processes inherit.
+    pub inherited: Inherited,
+}
+
+/// Resource limits, which processes inherit (setrlimit(2)).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Inherited {
     /// RLIMIT_NOFILE.
     pub open_files: Option<u64>,
     /// RLIMIT_NPROC.
@@ -61,17 +68,7 @@ impl Limits {
             let message = format!("the limits ({}) can not be enforced here: {reason}", names.join(", "));
             Error::new(Code::LimitUnsupported, message)
         })?;
-        Ok(Enforcement { group, open_files: self.open_files, processes })
-    }
-}
-
-impl Enforcement {
-    /// The statements that set the part which is handed down from process to process, and what each is about.
-    pub fn statements(&self) -> Vec<(Vec<u8>, &'static str)> {
-        let statement = |flag: char, value: u64| format!("\\builtin ulimit -{flag} {value}\n").into_bytes();
-        let open_files = self.open_files.map(|value| (statement('n', value), "openFiles"));
-        let processes = self.processes.map(|value| (statement('u', value), "pids"));
-        open_files.into_iter().chain(processes).collect()
+        Ok(Enforcement { group, inherited: Inherited { open_files: self.open_files, processes } })
     }
 }
 
@@ -114,7 +111,6 @@ mod tests {
         let pids = Limits { pids: Some(9), open_files: Some(64), ..Limits::default() };
         assert!(pids.enforcement(None, false).is_err());
         let found = pids.enforcement(None, true).unwrap();
-        assert_eq!((found.processes, found.open_files), (Some(9), Some(64)));
-        assert_eq!(found.statements().len(), 2);
+        assert_eq!(found.inherited, Inherited { processes: Some(9), open_files: Some(64) });
     }
 }

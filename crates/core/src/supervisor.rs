@@ -1,71 +1,57 @@
-//! The host's side of a session's supervisor: starting it, talking to it, reaping it.
+//! The host's side of a session's supervisor: starting it, sending orders, reaping it.
 
-use crate::driver::Launch;
+use crate::outbox::Outbox;
 use crate::session::Config;
 use nacre_containment::pid::Pid;
 use nacre_containment::pidfd;
-use nacre_containment::wire::{self, Order, Report};
+use nacre_protocol::socket;
+use nacre_protocol::supervisor::{self, Order, Report};
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use tokio::io::unix::AsyncFd;
 
-/// A running supervisor. Dropping it closes the socket, which makes it end everything it guards; a task of its own then
-/// reaps it.
+/// A running supervisor. Dropping it closes the socket, which makes the supervisor end everything it guards; a task of
+/// its own then reaps it.
 pub struct Supervisor {
-    socket: AsyncFd<OwnedFd>,
+    outbox: Outbox,
     pid: Pid,
 }
 
-/// Where the session's control group is to be made.
-#[derive(Clone, Debug)]
-pub struct GroupPlan {
-    /// The host's own group, or one it may use.
-    pub parent: PathBuf,
-    /// A name that nobody else uses.
-    pub name: String,
-}
-
 impl Supervisor {
-    /// Starts the supervisor, which starts the shell and reports it.
+    /// Starts a supervisor. `group` is the name of the session's control group.
     ///
     /// The standard library spawns with `posix_spawn` as long as nothing is asked that needs a fork (`pre_exec`, `uid`,
     /// a relative program with another PATH): a fork would copy the page tables of a host with gigabytes of memory. So
     /// the working directory, the session, signals and groups are all left to the supervisor.
-    pub fn start(config: &Config, launch: Launch, group: Option<&GroupPlan>) -> io::Result<Self> {
-        let (ours, theirs) = wire::pair()?;
+    pub fn start(config: &Config, group: Option<&str>) -> io::Result<Self> {
+        let (ours, theirs) = socket::pair()?;
         let mut command = Command::new(&config.supervisor);
-        let host = OsString::from(std::process::id().to_string());
-        command.args(["--host".into(), host, "--cwd".into(), OsString::from(&config.cwd)]);
-        if let Some(group) = group {
-            command.args([
-                "--group-parent".as_ref(),
-                group.parent.as_os_str(),
-                "--group-name".as_ref(),
-                group.name.as_ref(),
-            ]);
-        }
-        if let Some(scratch) = &launch.scratch {
-            command.args(["--scratch".as_ref(), scratch.as_os_str()]);
+        let mut option = |name: &str, value: OsString| drop(command.arg(name).arg(value));
+        option("--host", std::process::id().to_string().into());
+        option("--cwd", config.cwd.clone().into());
+        option("--shell", config.shell.clone().into());
+        if let (Some((parent, _)), Some(name)) = (&config.group, group) {
+            option("--group-parent", parent.into());
+            option("--group-name", name.into());
         }
         if let Some(user) = &config.user {
-            command.args(["--user", &user.argument()]);
+            option("--user", user.argument().into());
         }
-        command.arg("--").arg(&launch.program).args(&launch.argv);
-        command.env_clear().envs(
-            config.env.iter().filter(|(name, _)| !launch.withheld.contains(name)).map(|(name, value)| (name, value)),
-        );
-        let (stdout, stderr) = launch.output;
-        command.stdin(theirs).stdout(stdout).stderr(Stdio::from(stderr));
+        if let Some(count) = config.limits.open_files {
+            option("--open-files", count.to_string().into());
+        }
+        if let Some(count) = config.limits.processes {
+            option("--processes", count.to_string().into());
+        }
+        command.env_clear().envs(config.env.iter().filter(|(name, _)| name != WITHHELD).map(|(name, value)| (name, value)));
+        command.stdin(theirs).stdout(Stdio::null()).stderr(Stdio::null());
         let child = command.spawn()?;
         drop(command);
-        crate::sys::set_nonblocking(&ours)?;
         let pid =
             Pid::new(child.id() as i32).ok_or_else(|| io::Error::other("the supervisor has an impossible pid"))?;
         reap(child, pid);
-        Ok(Self { socket: crate::sys::watch(ours)?, pid })
+        Ok(Self { outbox: Outbox::new(ours)?, pid })
     }
 
     /// Its process.
@@ -73,17 +59,30 @@ impl Supervisor {
         self.pid
     }
 
-    /// Tells it something. A supervisor that is gone is noticed by [`Supervisor::report`].
+    /// Sends an order. A supervisor that is gone is noticed by [`Supervisor::report`].
     pub fn order(&self, order: &Order) {
-        let _ = wire::send(self.socket.get_ref().as_fd(), order);
+        self.order_with(order, Vec::new());
     }
 
-    /// The next report; `None` when the supervisor is gone. Cancel-safe.
+    /// Sends an order with descriptors.
+    pub fn order_with(&self, order: &Order, descriptors: Vec<OwnedFd>) {
+        tracing::trace!(?order, supervisor = %self.pid, "order");
+        self.outbox.send(serde_json::to_vec(order).unwrap_or_default(), descriptors);
+    }
+
+    /// The next report; `None` when the supervisor is gone. Sends what has waited for room meanwhile. Cancel-safe.
     pub async fn report(&self) -> Option<Report> {
         loop {
-            let mut guard = self.socket.readable().await.ok()?;
-            match guard.try_io(|socket| wire::receive::<Report>(socket.get_ref().as_fd())) {
-                Ok(Ok(report)) => return report,
+            let mut guard = tokio::select! {
+                guard = self.outbox.socket().readable() => guard.ok()?,
+                () = self.outbox.flush(), if self.outbox.is_blocked() => continue,
+            };
+            match guard.try_io(|socket| supervisor::receive::<Report>(socket.get_ref().as_fd())) {
+                Ok(Ok(report)) => {
+                    let report = report.map(|(report, _)| report);
+                    tracing::trace!(?report, supervisor = %self.pid, "report");
+                    return report;
+                }
                 Ok(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
                 Ok(Err(_)) => return None,
                 Err(_would_block) => {}
@@ -91,6 +90,10 @@ impl Supervisor {
         }
     }
 }
+
+/// A non-interactive bash would read the file that this names before it is the session's shell. The variable is set when
+/// the shell is ready.
+pub const WITHHELD: &str = "BASH_ENV";
 
 /// Waits for the child's end with a pidfd of its own, since a SIGCHLD handler belongs to the host's runtime; where pidfds
 /// are missing, in a thread.

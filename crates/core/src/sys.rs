@@ -38,6 +38,29 @@ pub fn memory_file() -> io::Result<OwnedFd> {
     unsafe { Ok(OwnedFd::from_raw_fd(check(libc::memfd_create(c"nacre".as_ptr(), libc::MFD_CLOEXEC))?)) }
 }
 
+/// The same, to be sealed.
+pub fn sealable_file() -> io::Result<OwnedFd> {
+    let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
+    // SAFETY: the name is a C string; the result is a new descriptor.
+    unsafe { Ok(OwnedFd::from_raw_fd(check(libc::memfd_create(c"nacre".as_ptr(), flags))?)) }
+}
+
+/// From now on nothing can change the file.
+pub fn seal(file: &OwnedFd) -> io::Result<()> {
+    let seals = libc::F_SEAL_SEAL | libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_WRITE;
+    // SAFETY: a plain fcntl call on an open descriptor.
+    unsafe { check(libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals))? };
+    Ok(())
+}
+
+/// How many bytes a socket's peer has not read (unix(7), SIOCOUTQ).
+pub fn unsent_bytes(socket: &impl AsRawFd) -> io::Result<usize> {
+    let mut count: libc::c_int = 0;
+    // SAFETY: TIOCOUTQ, the same number as SIOCOUTQ, stores an int through the pointer.
+    unsafe { check(libc::ioctl(socket.as_raw_fd(), libc::TIOCOUTQ, &mut count))? };
+    Ok(count.max(0) as usize)
+}
+
 /// Replaces the contents of a file. Needs no further descriptor, of which there may be none.
 pub fn replace_contents(fd: &OwnedFd, bytes: &[u8]) -> io::Result<()> {
     let file = borrowed(fd);

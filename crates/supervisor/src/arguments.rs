@@ -1,57 +1,56 @@
 //! The command line that the host starts the supervisor with.
 
+use crate::spawn::{ResourceLimits, RunAs};
 use nacre_containment::pid::Pid;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// `--host PID --cwd DIR [--group-parent DIR --group-name NAME] [--scratch DIR] [--user UID:GID:GROUPS] -- PROGRAM ARGV0 [ARGUMENT ...]`
+/// `--host PID --cwd DIR --shell PATH [--group-parent DIR --group-name NAME] [--user UID:GID:GROUPS] [--open-files N]
+/// [--processes N]`
 pub struct Arguments {
     /// The process whose death ends everything.
     pub host: i32,
     /// Where the shell starts.
     pub cwd: PathBuf,
-    /// Where to make the session's control group and what to call it.
+    /// Absolute path of bash.
+    pub shell: OsString,
+    /// The parent of the session's control group and the group's name.
     pub group: Option<(PathBuf, String)>,
-    /// A directory to remove at the end.
-    pub scratch: Option<PathBuf>,
-    /// Whom the shell runs as: user, primary group, all groups.
-    pub user: Option<(u32, u32, Vec<u32>)>,
-    /// Absolute path of the shell.
-    pub program: OsString,
-    /// Its argument vector, from argv\[0\] on.
-    pub argv: Vec<OsString>,
+    /// The user that everything runs as.
+    pub user: Option<RunAs>,
+    /// Resource limits of everything that is started.
+    pub limits: ResourceLimits,
 }
 
 /// Reads the command line; the error is one clause without a full stop.
 pub fn parse(mut words: impl Iterator<Item = OsString>) -> Result<Arguments, String> {
-    let (mut host, mut cwd, mut parent, mut name, mut scratch, mut user) = (None, None, None, None, None, None);
-    loop {
-        let word = words.next().ok_or("`--` and a program are missing")?;
-        if word == "--" {
-            break;
-        }
+    let (mut host, mut cwd, mut shell, mut parent, mut name, mut user) = (None, None, None, None, None, None);
+    let mut limits = ResourceLimits::default();
+    while let Some(word) = words.next() {
         let value = words.next().ok_or_else(|| format!("{} needs a value", word.display()))?;
         match word.to_str() {
             Some("--host") => host = value.to_str().and_then(|text| text.parse().ok()),
             Some("--cwd") => cwd = Some(PathBuf::from(value)),
+            Some("--shell") => shell = Some(value),
             Some("--group-parent") => parent = Some(PathBuf::from(value)),
             Some("--group-name") => name = value.into_string().ok(),
             Some("--user") => user = Some(value.to_str().and_then(parse_user).ok_or("--user is not UID:GID:GROUPS")?),
-            Some("--scratch") => scratch = Some(PathBuf::from(value)),
+            Some("--open-files") => limits.open_files = Some(parse_number(&word, &value)?),
+            Some("--processes") => limits.processes = Some(parse_number(&word, &value)?),
             _ => return Err(format!("unknown option {}", word.display())),
         }
     }
-    let program = words.next().ok_or("a program is missing")?;
-    let argv: Vec<OsString> = words.collect();
-    if argv.is_empty() {
-        return Err("the program's argv[0] is missing".into());
-    }
     // The host may be pid 1 of its namespace, so this is a plain number and not a `Pid`: it is watched, never signalled.
     let host = host.filter(|&host: &i32| host > 0).ok_or("--host is missing or not a pid")?;
-    Ok(Arguments { host, cwd: cwd.ok_or("--cwd is missing")?, group: parent.zip(name), scratch, user, program, argv })
+    let (cwd, shell) = (cwd.ok_or("--cwd is missing")?, shell.ok_or("--shell is missing")?);
+    Ok(Arguments { host, cwd, shell, group: parent.zip(name), user, limits })
 }
 
-fn parse_user(text: &str) -> Option<(u32, u32, Vec<u32>)> {
+fn parse_number(word: &OsString, value: &OsString) -> Result<u64, String> {
+    value.to_str().and_then(|text| text.parse().ok()).ok_or_else(|| format!("{} needs a number", word.display()))
+}
+
+fn parse_user(text: &str) -> Option<RunAs> {
     let mut parts = text.split(':');
     let (uid, gid) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
     let groups = parts.next()?.split(',').map(str::parse).collect::<Result<_, _>>().ok()?;
@@ -61,4 +60,32 @@ fn parse_user(text: &str) -> Option<(u32, u32, Vec<u32>)> {
 /// A child as `waitpid` reports it.
 pub fn child_pid(raw: i32) -> Pid {
     Pid::new(raw).expect("waitpid gives pids of children, and no child of ours is init")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> Result<Arguments, String> {
+        parse(line.split_whitespace().map(OsString::from))
+    }
+
+    #[test]
+    fn reads_every_option_and_names_what_is_wrong() {
+        let line = "--host 7 --cwd /a --shell /bin/bash --group-parent /g --group-name n --user 1:2:2,3 --open-files 9";
+        let arguments = parsed(line).ok().unwrap();
+        assert_eq!((arguments.host, arguments.group), (7, Some(("/g".into(), "n".into()))));
+        assert_eq!((arguments.user, arguments.limits.open_files), (Some((1, 2, vec![2, 3])), Some(9)));
+        for (line, problem) in [
+            ("--host", "--host needs a value"),
+            ("--host 0 --cwd / --shell /b", "--host is missing or not a pid"),
+            ("--host 1 --shell /b", "--cwd is missing"),
+            ("--host 1 --cwd /", "--shell is missing"),
+            ("--user 1", "--user is not UID:GID:GROUPS"),
+            ("--processes x", "--processes needs a number"),
+            ("--other x", "unknown option --other"),
+        ] {
+            assert_eq!(parsed(line).err().as_deref(), Some(problem));
+        }
+    }
 }

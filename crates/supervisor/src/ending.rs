@@ -1,12 +1,11 @@
-//! The end of a session: everything below this process goes, then the control groups and the scratch directory.
+//! The end of a session: everything below this process is killed, then the control groups are removed.
 
-use crate::event_loop::reap;
-use crate::family::Family;
-use crate::hygiene::Setting;
+use crate::reap::reap;
+use crate::process_table::ProcessTable;
+use crate::process_setup::Setting;
 use nacre_containment::watch::Watch;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// How long to wait for processes that even SIGKILL does not end (uninterruptible sleep on a dead file system).
@@ -17,31 +16,28 @@ const UNKILLABLE: Duration = Duration::from_secs(10);
 ///
 /// Completeness: this process is the subreaper, so whatever loses its parent becomes its child. Killing all descendants
 /// and reaping until there is no child left therefore ends with nothing alive, whoever forked meanwhile.
-pub fn end(family: &mut Family, setting: &Setting, grace: Duration, scratch: Option<&Path>) -> ! {
+pub fn end(table: &mut ProcessTable, setting: &Setting, grace: Duration) -> ! {
     if !grace.is_zero() {
-        ask(family, setting, Instant::now() + grace);
+        ask(table, setting, Instant::now() + grace);
     }
     let give_up = Instant::now() + UNKILLABLE;
     loop {
-        family.kill_all();
-        let childless = reap(family, setting);
-        if childless && family.remove_groups() || Instant::now() > give_up {
+        table.kill_all();
+        let childless = reap(table, setting);
+        if childless && table.remove_groups() || Instant::now() > give_up {
             break;
         }
         wait_for_change(setting, &[], Duration::from_millis(1));
     }
-    if let Some(directory) = scratch {
-        let _ = std::fs::remove_dir_all(directory);
-    }
     std::process::exit(0);
 }
 
-fn ask(family: &mut Family, setting: &Setting, deadline: Instant) {
-    family.processes.about_to_ask(None, &family.workload());
+fn ask(table: &mut ProcessTable, setting: &Setting, deadline: Instant) {
+    table.processes.about_to_ask(None, &table.workload());
     let mut asked = std::collections::HashSet::new();
     loop {
-        reap(family, setting);
-        let left = family.workload();
+        reap(table, setting);
+        let left = table.workload();
         let now = Instant::now();
         if left.is_empty() || now >= deadline {
             return;

@@ -1,135 +1,131 @@
-//! The supervisor's only loop: orders from the host, ended children, the lifelines, the ladders' timers.
+//! The supervisor's event loop: orders from the host, ended children, the lifelines, the ladders' timers.
 
-use crate::arguments::{Arguments, child_pid};
+use crate::arguments::Arguments;
 use crate::ending;
-use crate::family::{Family, Reaped};
-use crate::hygiene::Setting;
 use crate::ladder::{Ladder, Plan};
+use crate::process_setup::Setting;
+use crate::process_table::{ProcessTable, Program};
+use crate::reap::reap;
 use crate::target::Target;
-use nacre_containment::wire::{self, Order, Report};
+use nacre_protocol::supervisor::{self, Order, Report, Role};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-/// How many orders to take before looking at anything else. Those to kill many processes come at once, and each look at
-/// the descriptors of all the ladders costs more than one more order.
-const MOST_ORDERS: u32 = 64;
+/// Maximum orders in a row. Orders to kill many processes arrive together, and polling the descriptors of all ladders
+/// costs more than one more order.
+const MAX_ORDERS: u32 = 64;
 
 /// Runs until the host shuts the session down or is gone. Never returns.
-pub fn run(mut family: Family, setting: Setting, arguments: &Arguments) -> ! {
+pub fn run(setting: Setting, arguments: &Arguments) -> ! {
+    let mut table = ProcessTable::new(arguments);
     let mut ladders: Vec<Ladder> = Vec::new();
-    if let Some(shell) = family.shell {
-        tell(&setting, &Report::Started { shell, group: family.group_directory() });
-    }
     loop {
         let wake = wait(&setting, &ladders);
         if wake.host_gone {
-            ending::end(&mut family, &setting, Duration::ZERO, arguments.scratch.as_deref());
+            ending::end(&mut table, &setting, Duration::ZERO);
         }
         if wake.children {
             while let Ok(Some(_)) = setting.children.read_signal() {}
-            reap(&mut family, &setting);
+            reap(&mut table, &setting);
         }
-        let mut orders = if wake.order { MOST_ORDERS } else { 0 };
+        let mut orders = if wake.order { MAX_ORDERS } else { 0 };
         while orders > 0 {
-            match wire::receive::<Order>(setting.control.as_fd()) {
-                Ok(Some(Order::Shutdown { grace_ms })) => {
-                    let grace = Duration::from_millis(grace_ms);
-                    ending::end(&mut family, &setting, grace, arguments.scratch.as_deref());
+            match supervisor::receive::<Order>(setting.control.as_fd()) {
+                Ok(Some((Order::Shutdown { grace_ms }, _))) => {
+                    ending::end(&mut table, &setting, Duration::from_millis(grace_ms));
                 }
-                Ok(Some(order)) => obey(order, &mut family, &mut ladders, &setting, arguments),
-                // End of file, or a host that speaks another language: nobody is there whom we could serve.
-                Ok(None) | Err(_) => {
-                    ending::end(&mut family, &setting, Duration::ZERO, arguments.scratch.as_deref());
+                Ok(Some((order, descriptors))) => {
+                    execute(order, descriptors, &mut table, &mut ladders, &setting, arguments);
                 }
+                // End of file, or a host that speaks another protocol: there is nothing left to serve.
+                Ok(None) | Err(_) => ending::end(&mut table, &setting, Duration::ZERO),
             }
             orders = if is_readable(setting.control.as_fd()) { orders - 1 } else { 0 };
         }
-        // Only those that something has happened to: each look reads a part of /proc.
-        let mut ended = wake.ladders.into_iter();
-        ladders.retain_mut(|ladder| {
-            let ended = ended.next().unwrap_or(false);
-            if !ended && !ladder.next_look().is_zero() {
-                return true;
-            }
-            let Some(outcome) = ladder.step(&mut family) else { return true };
-            let (id, escalated) = (ladder.id(), outcome.escalated);
-            let report = if ladder.is_foreground() {
-                Report::Killed { id, escalated }
-            } else {
-                Report::ProcessKilled { id, found: outcome.found, escalated }
-            };
-            // Those that have ended are told before: whoever is told that a process is gone must find that it is.
-            reap(&mut family, &setting);
-            tell(&setting, &report);
-            false
-        });
+        step_ladders(&mut ladders, &wake.ladders, &mut table, &setting);
     }
 }
 
-fn obey(order: Order, family: &mut Family, ladders: &mut Vec<Ladder>, setting: &Setting, arguments: &Arguments) {
+/// Looks at those that something has happened to: each look reads a part of /proc.
+fn step_ladders(ladders: &mut Vec<Ladder>, ended: &[bool], table: &mut ProcessTable, setting: &Setting) {
+    let mut ended = ended.iter().copied();
+    ladders.retain_mut(|ladder| {
+        if !ended.next().unwrap_or(false) && !ladder.next_look().is_zero() {
+            return true;
+        }
+        let Some(outcome) = ladder.step(table) else { return true };
+        let (id, escalated) = (ladder.id(), outcome.escalated);
+        // The ends of the processes are reported before the end of the ladder.
+        reap(table, setting);
+        setting.report(&if ladder.is_foreground() {
+            Report::Killed { id, escalated }
+        } else {
+            Report::ProcessKilled { id, found: outcome.found, escalated }
+        });
+        false
+    });
+}
+
+fn execute(
+    order: Order,
+    descriptors: Vec<OwnedFd>,
+    table: &mut ProcessTable,
+    ladders: &mut Vec<Ladder>,
+    setting: &Setting,
+    arguments: &Arguments,
+) {
+    let with_foreground = |ladders: &mut Vec<Ladder>, act: fn(&mut Ladder)| {
+        ladders.iter_mut().filter(|ladder| ladder.is_foreground()).for_each(act);
+    };
     match order {
-        Order::KillForeground { id, signal, grace_ms, spare, last_words } => {
-            let target = Target::Foreground { spare, last_words };
-            let plan = Plan { id, target, signal, grace: Duration::from_millis(grace_ms) };
+        Order::Start { role, arguments: words, first_descriptor, cwd } => {
+            let key = match role {
+                Role::Shell => None,
+                Role::Process { key, .. } => Some(key),
+            };
+            let program = Program { role, arguments: words, descriptors, first_descriptor, cwd };
+            setting.report(&match table.start(&program, arguments, setting) {
+                Ok((identity, group)) => Report::Started { identity, key, group },
+                Err(failure) => Report::StartFailed { key, step: failure.step, errno: failure.errno },
+            });
+        }
+        Order::Standby { pid, group } => {
+            if !table.set_standby(pid, group.as_ref()) {
+                setting.report(&Report::StandbyEnded { pid });
+            }
+        }
+        Order::Promote => {
+            let shell = table.promote();
+            setting.report(&Report::Promoted { shell, group: table.group_directory() });
+        }
+        Order::Adopt { key, pid, group, mark, limits } => {
+            let (identity, group, problem) = table.adopt(key, pid, group.as_ref(), mark, &limits);
+            setting.report(&Report::Adopted { key, identity, group, problem });
+        }
+        Order::KillForeground { id, signal, grace_ms, spare } => {
+            let grace = Duration::from_millis(grace_ms);
             ladders.retain(|ladder| !ladder.is_foreground());
-            ladders.push(Ladder::start(plan, family));
+            ladders.push(Ladder::start(Plan { id, target: Target::Foreground { spare }, signal, grace }, table));
         }
-        Order::Settled => {
-            if let Some(running) = ladders.iter_mut().find(|ladder| ladder.is_foreground()) {
-                running.settle();
-            }
+        Order::KillProcess { id, key, signal, grace_ms } => {
+            let grace = Duration::from_millis(grace_ms);
+            ladders.push(Ladder::start(Plan { id, target: Target::Process { key }, signal, grace }, table));
         }
-        Order::Insist => {
-            if let Some(running) = ladders.iter_mut().find(|ladder| ladder.is_foreground()) {
-                running.insist();
-            }
-        }
+        Order::TrapRuns => with_foreground(ladders, Ladder::trap_runs),
+        Order::Settled => with_foreground(ladders, Ladder::settle),
+        Order::Insist => with_foreground(ladders, Ladder::insist),
         Order::KillShell => {
-            if let Some(shell) = family.shell {
+            if let Some(shell) = table.shell() {
                 let _ = nacre_containment::signal::send_to_child(shell, libc::SIGKILL);
             }
         }
+        Order::Continue => table.signal_shells(libc::SIGCONT),
         Order::Rotate => {
-            family.rotate();
-            tell(setting, &Report::Rotated { group: family.group_directory() });
+            table.rotate();
+            setting.report(&Report::Rotated { group: table.group_directory() });
         }
-        Order::Standby { pid } => {
-            let placed = family.set_standby(pid);
-            let (found, lost) = (Report::StandbyPlaced { standby: pid }, Report::StandbyEnded { standby: pid });
-            tell(setting, if placed { &found } else { &lost });
-        }
-        Order::DismissStandby => {
-            if let Some(standby) = family.dismiss_standby() {
-                tell(setting, &Report::StandbyEnded { standby });
-            }
-        }
-        Order::PromoteStandby => tell(setting, &Report::Promoted { shell: family.promote_standby() }),
-        Order::Respawn => {
-            let report = match family.respawn(arguments, setting) {
-                Ok(shell) => Report::Started { shell, group: family.group_directory() },
-                Err(failure) => Report::StartFailed { message: failure.message, errno: failure.errno },
-            };
-            tell(setting, &report);
-        }
-        Order::Adopt { key, pid, mark } => {
-            let adopted = family.processes.adopt(family.own(), key, pid, mark);
-            let (identity, group) = adopted.map_or((None, None), |(identity, group)| (Some(identity), group));
-            tell(setting, &Report::Adopted { key, identity, group });
-            if let Some(standby) = family.place_standby() {
-                tell(setting, &Report::StandbyPlaced { standby });
-            }
-        }
-        Order::Limit { key, limits } => {
-            let problem = family.limit(key, &limits).err();
-            tell(setting, &Report::Limited { key, problem });
-        }
-        Order::KillProcess { id, key, signal, grace_ms } => {
-            let target = Target::Process { key };
-            let plan = Plan { id, target, signal, grace: Duration::from_millis(grace_ms) };
-            ladders.push(Ladder::start(plan, family));
-        }
+        Order::Ping => setting.report(&Report::Pong),
         Order::Shutdown { .. } => {}
     }
 }
@@ -175,37 +171,4 @@ fn wait(setting: &Setting, ladders: &[Ladder]) -> Wake {
 fn is_readable(fd: BorrowedFd<'_>) -> bool {
     let mut fds = [PollFd::new(fd, PollFlags::POLLIN)];
     poll(&mut fds, PollTimeout::ZERO).is_ok() && fds[0].any().unwrap_or(false)
-}
-
-/// Reaps everything that has ended, and tells of those that the host knows; orphans nobody asked about are simply gone.
-/// True when no child is left at all.
-pub fn reap(family: &mut Family, setting: &Setting) -> bool {
-    let childless = loop {
-        let (raw, code, signal) = match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
-            Ok(WaitStatus::Exited(pid, code)) => (pid, Some(code), None),
-            Ok(WaitStatus::Signaled(pid, signal, _)) => (pid, None, Some(signal as i32)),
-            Ok(WaitStatus::StillAlive) => break false,
-            Err(nix::errno::Errno::ECHILD) => break true,
-            Err(_) => break false,
-            Ok(_) => continue,
-        };
-        let pid = child_pid(raw.as_raw());
-        match family.reaped(pid) {
-            Reaped::Shell => tell(setting, &Report::ShellEnded { pid, code, signal }),
-            Reaped::Standby => tell(setting, &Report::StandbyEnded { standby: pid }),
-            Reaped::Process(key) => {
-                let out_of_memory = family.processes.ran_out_of_memory(key);
-                let alone = family.processes.was_alone(key);
-                tell(setting, &Report::ProcessEnded { key, code, signal, out_of_memory, alone });
-            }
-            Reaped::Orphan => {}
-        }
-    };
-    family.processes.tidy();
-    childless
-}
-
-/// A host that does not listen any more is noticed by its lifelines.
-fn tell(setting: &Setting, report: &Report) {
-    let _ = wire::send(setting.control.as_fd(), report);
 }

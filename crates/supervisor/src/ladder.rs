@@ -1,13 +1,16 @@
-//! The kill ladder: ask everybody to end, insist after the grace time, until nobody is left.
+//! The kill ladder: ask every process to end, insist after the grace time, until none is left.
 //!
 //! The order matters. For a foreground command the shell is interrupted *first*, so that it does not go on with the next
-//! command of the list when the present one dies. Then every process gets the signal and SIGCONT (a stopped process can
-//! not act on SIGTERM). A process that forks while it is being killed is found by looking again each time one of them
-//! has ended; the ladder is finished only when a look finds nobody, and, for a foreground command, when that look was
-//! taken after the shell had settled: an interrupt that reaches the shell while it forks takes effect only after the
-//! fork.
+//! command of the list when the present one dies. Then every process gets the signal and SIGCONT (a stopped process cannot
+//! act on SIGTERM). A process that forks while it is being killed is found by looking again each time one of them has
+//! ended. The ladder is finished only when a look finds nothing, and, for a foreground command, when that look was taken
+//! after the shell had settled: an interrupt that reaches the shell while it forks takes effect only after the fork.
+//!
+//! The race: an interrupt that arrives inside a DEBUG trap is lost, since bash restores its own flag after a trap. So it
+//! is sent again with every look until the shell has settled. An interrupt that arrives after that finds an idle shell,
+//! which ignores it; the next command is sent only after the ladder's end.
 
-use crate::family::Family;
+use crate::process_table::ProcessTable;
 use crate::target::Target;
 use nacre_containment::cgroup::Group;
 use nacre_containment::pid::{Identity, Pid};
@@ -18,7 +21,7 @@ use std::collections::HashSet;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-/// What the host wants ended, and how.
+/// What has to end, and how.
 pub struct Plan {
     /// From the order.
     pub id: u64,
@@ -37,13 +40,15 @@ pub struct Ladder {
     deadline: Instant,
     killing: bool,
     settled: bool,
+    /// The user's EXIT trap runs in the shell: what the shell starts now has the grace time.
+    trap_runs: bool,
     found: bool,
     signalled: HashSet<Identity>,
     watch: Watch,
     /// At the last look some were forks of the shell that may not have taken the signal.
     unsure: bool,
     /// The control group that was killed as a whole.
-    doomed: Option<Group>,
+    killed_group: Option<Group>,
     /// When to look again, although no watched process has ended.
     look_at: Instant,
 }
@@ -58,19 +63,26 @@ const UNSURE_LOOK: Duration = Duration::from_millis(50);
 
 /// How a ladder has ended.
 pub struct Outcome {
-    /// There was somebody.
+    /// There was a process to end.
     pub found: bool,
     /// SIGKILL was needed.
     pub escalated: bool,
 }
 
+/// Interrupts the shell's command, also in a stopped shell.
+fn interrupt(table: &ProcessTable) {
+    if let Some(shell) = table.shell() {
+        let _ = signal::send_to_child(shell, signal::INTERRUPT);
+        let _ = signal::send_to_child(shell, libc::SIGCONT);
+    }
+}
+
 impl Ladder {
     /// Takes the first look, after the shell has been interrupted when it is its command that is to end.
-    pub fn start(plan: Plan, family: &mut Family) -> Self {
+    pub fn start(plan: Plan, table: &mut ProcessTable) -> Self {
         let is_process = matches!(plan.target, Target::Process { .. });
-        if let Some(shell) = family.shell.filter(|_| !is_process) {
-            let _ = signal::send_to_child(shell, signal::INTERRUPT);
-            let _ = signal::send_to_child(shell, libc::SIGCONT);
+        if !is_process {
+            interrupt(table);
         }
         let deadline = Instant::now() + plan.grace;
         let mut ladder = Self {
@@ -79,18 +91,19 @@ impl Ladder {
             deadline,
             killing: false,
             settled: is_process,
+            trap_runs: false,
             found: false,
             signalled: HashSet::new(),
             watch: Watch::default(),
             unsure: false,
-            doomed: None,
+            killed_group: None,
             look_at: Instant::now(),
         };
-        let members = ladder.plan.target.members(family);
+        let members = ladder.plan.target.members(table);
         if let Target::Process { key } = ladder.plan.target {
-            family.processes.about_to_ask(Some(key), &members);
+            table.processes.about_to_ask(Some(key), &members);
         }
-        ladder.send(family, members, |_| true);
+        ladder.send(table, members, |_| true);
         ladder
     }
 
@@ -102,6 +115,11 @@ impl Ladder {
     /// True when it ends the foreground command.
     pub fn is_foreground(&self) -> bool {
         matches!(self.plan.target, Target::Foreground { .. })
+    }
+
+    /// The user's EXIT trap is about to run in the shell.
+    pub fn trap_runs(&mut self) {
+        self.trap_runs = true;
     }
 
     /// The shell starts nothing more for the command.
@@ -116,25 +134,25 @@ impl Ladder {
         self.look_at = Instant::now();
     }
 
-    /// Looks again. `Some` when nobody is left.
-    pub fn step(&mut self, family: &mut Family) -> Option<Outcome> {
-        if !self.killing && Instant::now() >= self.deadline && !self.nobody_left(family) {
+    /// Looks again. `Some` when no process is left.
+    pub fn step(&mut self, table: &mut ProcessTable) -> Option<Outcome> {
+        if !self.killing && Instant::now() >= self.deadline && !self.is_finished(table) {
             self.killing = true;
             self.plan.signal = libc::SIGKILL;
             self.signalled.clear();
-            self.doomed = self.plan.target.kill_group(family);
+            self.killed_group = self.plan.target.kill_group(table);
         }
-        // What the shell itself starts meanwhile belongs to the user's EXIT trap, when there is one: it may clean up until
-        // the grace time is over.
-        let shell = family.shell.map(Pid::raw);
-        let last_words = matches!(self.plan.target, Target::Foreground { last_words: true, .. });
-        let spares_new = last_words && !self.settled && !self.killing;
-        let members = self.plan.target.members(family);
+        if !self.settled {
+            interrupt(table);
+        }
+        let shell = table.shell().map(Pid::raw);
+        let spares_new = self.trap_runs && !self.settled && !self.killing;
+        let members = self.plan.target.members(table);
         let is_empty = members.is_empty();
-        self.send(family, members, |parent| !spares_new || Some(parent) != shell);
+        self.send(table, members, |parent| !spares_new || Some(parent) != shell);
         self.look_at = Instant::now() + self.pause();
         // The second look is for where a look is a walk over the process table, which a fork can slip through.
-        let over = self.settled && is_empty && self.nobody_left(family);
+        let over = self.settled && is_empty && self.is_finished(table);
         over.then_some(Outcome { found: self.found, escalated: self.killing })
     }
 
@@ -158,9 +176,9 @@ impl Ladder {
         }
     }
 
-    fn nobody_left(&self, family: &Family) -> bool {
-        let doomed = self.doomed.as_ref().and_then(|group| group.members().ok());
-        doomed.is_none_or(|members| members.is_empty()) && self.plan.target.members(family).is_empty()
+    fn is_finished(&self, table: &ProcessTable) -> bool {
+        let killed_group = self.killed_group.as_ref().and_then(|group| group.members().ok());
+        killed_group.is_none_or(|members| members.is_empty()) && self.plan.target.members(table).is_empty()
     }
 
     /// Descriptors that become readable when a signalled process has ended.
@@ -168,22 +186,22 @@ impl Ladder {
         self.watch.descriptors()
     }
 
-    fn send(&mut self, family: &Family, members: Vec<Stat>, wanted: impl Fn(i32) -> bool) {
+    fn send(&mut self, table: &ProcessTable, members: Vec<Stat>, wanted: impl Fn(i32) -> bool) {
         self.watch = Watch::default();
         self.unsure = false;
-        let shell = self.plan.target.shell(family);
+        let shell = self.plan.target.shell(table);
         let shell =
             members.iter().find(|stat| Some(stat.identity.pid) == shell).copied().or_else(|| Stat::read(shell?));
         let signals = [self.plan.signal, libc::SIGCONT];
         let signals = if self.plan.signal == libc::SIGKILL { &signals[..1] } else { &signals[..] };
         for stat in members {
             self.found = true;
-            let is_asked = self.is_to_be_asked(&stat, shell.as_ref(), &wanted);
+            let is_asked = self.is_due(&stat, shell.as_ref(), &wanted);
             self.watch.add(stat.identity, if is_asked { signals } else { &[] });
         }
     }
 
-    fn is_to_be_asked(&mut self, stat: &Stat, shell: Option<&Stat>, wanted: impl Fn(i32) -> bool) -> bool {
+    fn is_due(&mut self, stat: &Stat, shell: Option<&Stat>, wanted: impl Fn(i32) -> bool) -> bool {
         if self.signalled.contains(&stat.identity) || !wanted(stat.parent) {
             return false;
         }

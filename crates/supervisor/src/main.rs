@@ -1,36 +1,30 @@
 //! The supervisor: one small process per session, between the host program and the session's shell.
 //!
-//! The host (Node or Bun) can not do this work itself. A child subreaper inside the host would collect zombies that
-//! nobody reaps, a SIGCHLD handler would fight with the runtime's own, and nothing inside a process survives its
-//! SIGKILL. So this process is the session's subreaper and init: every orphan of the session becomes its child, it reaps
-//! all of them, kills trees on request, and when the host dies in whatever way it takes everything down with it.
+//! The host (Node or Bun) cannot do this work itself. A child subreaper inside the host would collect zombies that nothing
+//! reaps, a SIGCHLD handler would fight with the runtime's own, and nothing inside a process survives its SIGKILL. So this
+//! process is the session's subreaper and init: every orphan of the session becomes its child, it reaps all of them, kills
+//! trees on request, and when the host dies in whatever way it takes everything down with it.
 //!
 //! It has one thread, allocates little, and is never on the path of an ordinary command: the host and the shell talk
-//! over pipes of their own.
+//! over a socket of their own.
 //!
 //! With `--job` it is the supervisor of a durable job instead, which outlives the host: see [`job`].
 
 mod arguments;
 mod ending;
 mod event_loop;
-mod family;
-mod hygiene;
+mod groups;
 mod job;
 mod ladder;
+mod process_setup;
+mod process_table;
 mod processes;
-mod shell;
+mod reap;
+mod spawn;
 mod target;
-mod terminal;
-
-use nacre_containment::wire::{self, Report};
-use std::os::fd::AsFd;
 
 fn main() {
     let words: Vec<std::ffi::OsString> = std::env::args_os().skip(1).collect();
-    if let Some(error) = terminal::become_program(&words) {
-        eprintln!("nacre: the terminal can not be used: {error}");
-        std::process::exit(126);
-    }
     if words == ["--job"] {
         job::run();
     }
@@ -41,18 +35,10 @@ fn main() {
             std::process::exit(2);
         }
     };
-    let setting = match hygiene::prepare(arguments.host) {
-        Ok(setting) => setting,
+    match process_setup::prepare(arguments.host) {
+        Ok(setting) => event_loop::run(setting, &arguments),
         Err(error) => {
             eprintln!("nacre-supervisor: cannot set itself up: {error}");
-            std::process::exit(1);
-        }
-    };
-    match family::Family::start(&arguments, &setting) {
-        Ok(family) => event_loop::run(family, setting, &arguments),
-        Err(failure) => {
-            let report = Report::StartFailed { message: failure.message, errno: failure.errno };
-            let _ = wire::send(setting.control.as_fd(), &report);
             std::process::exit(1);
         }
     }

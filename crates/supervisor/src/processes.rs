@@ -1,17 +1,10 @@
-//! The background processes of a session: which there are, and where the next one is born.
-//!
-//! A background process is a fork of the standby. So that it is in a control group of its own from its first
-//! instruction, the standby itself waits in that group, the *nursery*: whatever it forks is born there. Once a process
-//! has been adopted the group is the process's, and the standby is moved on to a fresh one. Moving a process takes the
-//! kernel up to 20 ms when none has been moved for a while; this way nobody waits for it.
+//! The background processes of a session, by key.
 
 use nacre_containment::cgroup::Group;
 use nacre_containment::limits;
 use nacre_containment::pid::{Identity, Pid};
 use nacre_containment::proc_table::{self, Stat};
 use nacre_containment::tree::Tree;
-use std::path::Path;
-use std::time::{Duration, Instant};
 
 struct Process {
     key: u64,
@@ -31,64 +24,13 @@ enum Asked {
 #[derive(Default)]
 pub struct Processes {
     known: Vec<Process>,
-    nursery: Option<Group>,
-    groups_made: u64,
 }
 
-/// How long the standby's intermediate fork may take to end, so that its child becomes ours.
-const ORPHANED: Duration = Duration::from_secs(1);
-
 impl Processes {
-    /// Puts the standby where its next fork is to be born. Without a session group it stays where it is.
-    pub fn place(&mut self, standby: Pid, session: Option<&Path>) {
-        let Some(session) = session else { return };
-        if self.nursery.is_none() {
-            self.nursery = Group::create(session, &format!("p-{}", self.groups_made)).ok();
-            self.groups_made += 1;
-        }
-        if self.nursery.as_ref().is_some_and(|nursery| nursery.add(standby).is_err()) {
-            // The hierarchy refuses it: the next process is told from others as where there are no groups.
-            self.nursery = None;
-        }
-    }
-
-    /// True when the standby waits in a group of its own.
-    pub fn shelter_standby(&self) -> bool {
-        self.nursery.is_some()
-    }
-
-    /// Kills whoever is in the nursery, which is not used any more.
-    pub fn abandon_nursery(&mut self) {
-        if let Some(nursery) = self.nursery.take() {
-            let _ = nursery.kill();
-            // Removed with the session's group, when it is not empty yet.
-            let _ = nursery.remove();
-        }
-    }
-
-    /// A fork of the standby is a process from now on: who it is and its group. It waits for permission to begin and can
-    /// not have ended by itself; nobody when it has been killed.
-    ///
-    /// It becomes our child when the fork between it and the standby has ended, which is waited for: before that its end
-    /// would be somebody else's to see.
-    pub fn adopt(&mut self, own: Pid, key: u64, pid: Pid, mark: String) -> Option<(Identity, Option<String>)> {
-        let group = self.nursery.take();
-        let give_up = Instant::now() + ORPHANED;
-        let stat = loop {
-            let stat = Stat::read(pid).filter(|stat| stat.is_running() && stat.session == own.raw())?;
-            if stat.parent == own.raw() || Instant::now() > give_up {
-                break stat;
-            }
-            std::thread::sleep(Duration::from_micros(20));
-        };
-        let directory = group.as_ref().map(|group| group.path().display().to_string());
-        self.known.push(Process {
-            key,
-            tree: Tree { root: stat.identity, group, mark, guardian: own },
-            ended: false,
-            asked: None,
-        });
-        Some((stat.identity, directory))
+    /// Tracks a child of the supervisor from now on.
+    pub fn add(&mut self, key: u64, root: Identity, group: Option<Group>, mark: String, own: Pid) {
+        let tree = Tree { root, group, mark, guardian: own };
+        self.known.push(Process { key, tree, ended: false, asked: None });
     }
 
     /// A child has been reaped: the key of the process it was.
@@ -146,7 +88,7 @@ impl Processes {
             let group = process.tree.group.as_ref();
             // Nearly always the kernel says by itself that the group is empty.
             let removed = || group.is_some_and(|group| group.remove_alone().is_ok());
-            let empty = || process.tree.members(None).is_empty() && group.is_none_or(|group| group.remove().is_ok());
+            let empty = || process.tree.members().is_empty() && group.is_none_or(|group| group.remove().is_ok());
             !(process.ended && (removed() || empty()))
         });
     }

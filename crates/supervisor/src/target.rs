@@ -1,6 +1,6 @@
-//! What a kill ladder is to end: a foreground command, or a background process with its tree.
+//! The target of a kill ladder: a foreground command, or a background process with its tree.
 
-use crate::family::Family;
+use crate::process_table::ProcessTable;
 use nacre_containment::cgroup::Group;
 use nacre_containment::pid::Pid;
 use nacre_containment::proc_table::Stat;
@@ -11,8 +11,6 @@ pub enum Target {
     Foreground {
         /// Roots of older trees.
         spare: Vec<Pid>,
-        /// A trap of the user's runs when the shell ends: what it starts for that has the grace time.
-        last_words: bool,
     },
     /// A background process.
     Process {
@@ -22,32 +20,29 @@ pub enum Target {
 }
 
 impl Target {
-    /// Everybody who belongs to it and runs.
-    pub fn members(&self, family: &Family) -> Vec<Stat> {
+    /// Its running processes.
+    pub fn members(&self, table: &ProcessTable) -> Vec<Stat> {
         match self {
-            Self::Foreground { spare, .. } => family.foreground(spare),
-            Self::Process { key } => {
-                family.processes.tree(*key).map(|tree| tree.members(family.standby)).unwrap_or_default()
-            }
+            Self::Foreground { spare } => table.foreground(spare),
+            Self::Process { key } => table.processes.tree(*key).map(|tree| tree.members()).unwrap_or_default(),
         }
     }
 
     /// The shell that runs it, whose forks are among its processes.
-    pub fn shell(&self, family: &Family) -> Option<Pid> {
+    pub fn shell(&self, table: &ProcessTable) -> Option<Pid> {
         match self {
-            Self::Foreground { .. } => family.shell,
-            Self::Process { key } => family.processes.tree(*key).map(|tree| tree.root.pid),
+            Self::Foreground { .. } => table.shell(),
+            Self::Process { key } => table.processes.tree(*key).map(|tree| tree.root.pid),
         }
     }
 
     /// SIGKILL to all of them by one write, where they have a group to themselves; gives that group.
-    pub fn kill_group(&self, family: &mut Family) -> Option<Group> {
+    pub fn kill_group(&self, table: &mut ProcessTable) -> Option<Group> {
         match self {
-            Self::Foreground { .. } => family.kill_foreground_group(),
+            Self::Foreground { .. } => table.kill_foreground_group(),
             Self::Process { key } => {
-                let group = family.processes.tree(*key)?.group.clone()?;
-                let alone = !group.members().ok()?.iter().any(|pid| Some(*pid) == family.standby);
-                (alone && group.kill().is_ok()).then_some(group)
+                let group = table.processes.tree(*key)?.group.clone()?;
+                group.kill().is_ok().then_some(group)
             }
         }
     }

@@ -146,8 +146,8 @@ fn request(store: &Store, new: NewJob, launch: Launch) -> Request {
         user: launch.user.map(|user| RunAs { uid: user.uid, gid: user.gid, groups: user.groups }),
         group_parent: launch.group_parent,
         limits: launch.limits.group,
-        open_files: launch.limits.open_files,
-        processes: launch.limits.processes,
+        open_files: launch.limits.inherited.open_files,
+        processes: launch.limits.inherited.processes,
         has_stdin: new.stdin.is_some(),
     }
 }

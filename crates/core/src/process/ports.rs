@@ -10,7 +10,7 @@ const LISTEN: &str = "0A";
 
 /// Looks now, in the network namespace of each process.
 pub fn listens(tree: &Tree, port: u16) -> bool {
-    tree.members(None).iter().any(|stat| {
+    tree.members().iter().any(|stat| {
         let wanted = listening_sockets(stat.identity.pid, port);
         !wanted.is_empty() && holds_one(stat.identity.pid, &wanted)
     })

@@ -27,7 +27,7 @@ pub struct Stats {
 impl Stats {
     /// Looks now.
     pub fn of(tree: &Tree) -> Self {
-        let members: Vec<Pid> = tree.members(None).iter().map(|stat| stat.identity.pid).collect();
+        let members: Vec<Pid> = tree.members().iter().map(|stat| stat.identity.pid).collect();
         let mut stats = members.iter().fold(Self::default(), |sum, pid| sum.plus(&Self::of_one(*pid)));
         stats.pids = members.len() as u64;
         if let Some(group) = &tree.group {

@@ -61,6 +61,13 @@ impl Terminal {
         Ok(())
     }
 
+    /// The process's side, which closes on exec and does not become this process's controlling terminal.
+    pub fn open_other_side(&self) -> io::Result<OwnedFd> {
+        use std::os::unix::fs::OpenOptionsExt;
+        let mut options = std::fs::File::options();
+        Ok(options.read(true).write(true).custom_flags(libc::O_NOCTTY).open(&self.path)?.into())
+    }
+
     /// Another descriptor of the master, to read or to write; it does not block.
     pub fn side(&self) -> io::Result<OwnedFd> {
         let side = self.master.try_clone()?;

@@ -22,10 +22,8 @@ pub struct Config {
     pub survive_exit: bool,
     /// Directory for everything on disk.
     pub state_dir: PathBuf,
-    /// Use FIFOs although `/proc/<pid>/fd` works.
-    pub force_fifo: bool,
-    /// Let shells run the loop of text although they could load a builtin.
-    pub force_text_loop: bool,
+    /// Run each command in a bash of its own although the shell could load the builtin.
+    pub force_plain: bool,
     /// Use no control groups although they work.
     pub force_subreaper: bool,
     /// What all of it together may use; descriptors: each process.

@@ -93,18 +93,8 @@ impl Sandbox {
                 found.controllers.clear();
                 found.notes.push("control groups are switched off; trees are killed by the subreaper".into());
             }
-            if self.inner.config.user.is_some() && std::mem::take(&mut found.proc_fd) {
-                found
-                    .notes
-                    .push("commands run as another user: the shell's channels are FIFOs in the state directory".into());
-            }
-            if self.inner.config.force_fifo && std::mem::take(&mut found.proc_fd) {
-                found.notes.push(
-                    "/proc/<pid>/fd is switched off; the shell's channels are FIFOs in the state directory".into(),
-                );
-            }
-            if self.inner.config.force_text_loop {
-                found.notes.push("the loop as a builtin is switched off; shells run it as text".into());
+            if self.inner.config.force_plain {
+                found.notes.push("the builtin is switched off; each command runs in a bash of its own".into());
             }
             found
         })
@@ -280,9 +270,8 @@ impl Sandbox {
             supervisor: config.supervisor.clone(),
             log: config.log.clone(),
             survive_exit: new.survive_exit.unwrap_or(config.survive_exit),
-            offers_builtin: !config.force_text_loop,
-            fifo_directory: (!capabilities.proc_fd).then(|| config.state_dir.join(&unique)),
-            limits: enforced.by.statements().into_iter().map(|(statement, _)| statement).collect(),
+            uses_builtin: !config.force_plain,
+            limits: enforced.by.inherited,
             group: enforced.group.or_else(|| capabilities.group_parent.clone()).map(|parent| (parent, unique)),
         };
         let handle = Handle::spawn(session)

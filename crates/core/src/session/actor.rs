@@ -1,270 +1,457 @@
-//! The task that owns a session: takes messages, runs one job after the other, uses idle time for snapshots.
+//! The actor that owns a session: it turns whatever happens into events of the shell's state machine, and carries the
+//! machine's actions out.
 
-use super::own_texts::ShellLost;
-use super::processes::no_fork;
-use super::recovery::MOST_ATTEMPTS;
-use super::shell::{Phase, Shell};
-use super::spinning::Pace;
+use super::command::Running;
+use super::perform::Wait;
+use super::processes::Processes;
+use super::spinning::{self, Pace};
+use super::timers::{Timer, Timers};
 use super::{Config, EnvChange, Message};
-use crate::error::{Code, Error};
-use crate::exec::{ExecRequest, Outcome};
+use crate::error::Error;
+use crate::exec::ExecRequest;
 use crate::output::capture::Leftover;
 use crate::process::StartRequest;
-use crate::session::scope;
-use nacre_containment::wire::Order;
-use std::collections::VecDeque;
+use crate::shell::channel::{Channel, Received};
+use crate::shell::listener::{self, Reconnected};
+use crate::shell::state::{Event, Shell, State, Ticket, Work};
+use crate::shell::transition::step;
+use crate::supervisor::Supervisor;
+use nacre_containment::pid::Pid;
+use nacre_protocol::shell::{Done, Reply};
+use nacre_protocol::supervisor::Report;
+use std::collections::{HashMap, VecDeque};
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio::time::sleep_until;
 
-/// A snapshot is taken when nothing has run for this long, so that a burst of commands never pays for one.
-const IDLE_BEFORE_SNAPSHOT: Duration = Duration::from_millis(8);
-/// A fork that took over from an `exit` with a large state is renewed when nothing has run for this long.
-const IDLE_BEFORE_RENEWAL: Duration = Duration::from_millis(400);
-/// More texts of the engine's own in a row than there can be reasons for: whatever the driver still wants, it does not
-/// get it.
-pub(super) const MOST_INTERNAL_TEXTS: usize = 16;
-/// What the supervisor may take beyond the grace time to get rid of everything.
-const CLOSE_LIMIT: Duration = Duration::from_secs(15);
-
-/// Something to do in the shell, in turn.
-pub(super) enum Job {
+/// A call that has not been answered.
+pub(super) enum Call {
     Open(oneshot::Sender<Result<(), Error>>),
     Exec(Box<ExecRequest>),
     SetEnv { vars: EnvChange, reply: oneshot::Sender<Result<(), Error>> },
     Start(Box<StartRequest>),
 }
 
+/// What tasks of the session's own report.
+pub(super) enum Internal {
+    /// From the channel of a background process that is starting.
+    Process(u64, Received),
+    /// What could be saved after the supervisor's death.
+    Salvaged(Option<Vec<u8>>),
+    /// The version of a shell that never said hello; nothing when it is no bash.
+    Version(Option<String>),
+}
+
+/// The session's processes, as far as they can be talked to.
+#[derive(Default)]
+pub(super) struct Link {
+    pub(super) supervisor: Option<Supervisor>,
+    pub(super) shell: Option<Channel>,
+    pub(super) shell_pid: Option<Pid>,
+    /// The shell's channel was closed with a request unread.
+    pub(super) unread: bool,
+    pub(super) standby: Option<(Channel, Pid)>,
+    /// The standby that is being forked, and its group.
+    pub(super) next_standby: Option<(u64, Channel, Option<PathBuf>)>,
+    /// Directory of the foreground group.
+    pub(super) foreground: Option<PathBuf>,
+    /// Standbys that were replaced and live in the foreground group.
+    pub(super) retired: Vec<Pid>,
+}
+
+enum Arrival {
+    Shell(Received),
+    Standby(Received),
+    Supervisor(Option<Report>),
+}
+
+impl Link {
+    /// The next thing that arrives. Cancel-safe.
+    async fn next(&self) -> Arrival {
+        let channel = async |channel: Option<&Channel>| match channel {
+            Some(channel) => channel.receive().await,
+            None => std::future::pending().await,
+        };
+        let report = async || match &self.supervisor {
+            Some(supervisor) => supervisor.report().await,
+            None => std::future::pending().await,
+        };
+        tokio::select! {
+            biased;
+            received = channel(self.shell.as_ref()) => Arrival::Shell(received),
+            received = channel(self.standby.as_ref().map(|(channel, _)| channel)) => Arrival::Standby(received),
+            report = report() => Arrival::Supervisor(report),
+        }
+    }
+}
+
 /// See the module.
 pub(super) struct Session {
     pub(super) config: Config,
-    pub(super) mailbox: mpsc::UnboundedReceiver<Message>,
-    pub(super) queue: VecDeque<Job>,
-    pub(super) shell: Option<Shell>,
-    /// With `survive_exit` off: the shell has ended with this code.
-    pub(super) terminated: Option<Option<i32>>,
-    /// The shell was brought back since the last result said so.
-    pub(super) restarted: bool,
-    /// The death of the shell was in the result of the command that caused it.
-    pub(super) death_told: bool,
+    pub(super) state: State,
+    pub(super) events: VecDeque<Event>,
+    pub(super) calls: HashMap<Ticket, Call>,
+    pub(super) link: Link,
+    pub(super) command: Option<Running>,
+    pub(super) processes: Processes,
+    pub(super) timers: Timers,
+    pub(super) wait: Wait,
+    pub(super) internal: mpsc::UnboundedSender<Internal>,
+    pub(super) reconnects: mpsc::UnboundedSender<Reconnected>,
+    /// The session's directory after the last command.
+    pub(super) cwd: PathBuf,
+    /// The state that a new shell starts with, as text.
+    pub(super) checkpoint: Option<Vec<u8>>,
+    /// Why there is no shell.
+    pub(super) failure: Option<Error>,
+    /// The pipes of the command that was answered last.
+    pub(super) leftover: Option<Leftover>,
+    pub(super) closing: Option<(Duration, Vec<oneshot::Sender<()>>)>,
+    pub(super) pace: Pace,
     /// The last command took a fraction of a millisecond.
     pub(super) quick: bool,
-    pub(super) pace: Pace,
-    /// Of the command whose result is being told.
-    pub(super) leftover: Option<Leftover>,
-    pub(super) closing: Option<(Duration, oneshot::Sender<()>)>,
-    pub(super) ladders: u64,
-    pub(super) groups_made: u64,
-    /// Where the session stood before a command with a directory of its own.
-    pub(super) cwd_before: Option<std::path::PathBuf>,
-    /// No snapshots until then: the last one failed.
-    pub(super) snapshots_from: Instant,
+    /// The supervisor that was started last.
+    pub(super) last_supervisor: Option<Pid>,
+    tickets: Ticket,
+    requests: HashMap<u64, Ticket>,
+}
+
+/// Runs a session until it is closed or every handle is gone.
+pub(super) async fn run(config: Config, mut mailbox: mpsc::UnboundedReceiver<Message>) {
+    let (internal, mut own_messages) = mpsc::unbounded_channel();
+    let (reconnects, mut reconnected) = mpsc::unbounded_channel();
+    let mut session = Session::new(config, internal, reconnects);
+    while session.state.shell != Shell::Closed {
+        session.step_all();
+        if session.state.shell == Shell::Closed {
+            break;
+        }
+        if let Some(message) = session.pace.look(|| mailbox.try_recv().ok()) {
+            session.take(message);
+            continue;
+        }
+        let wake_at = session.timers.next();
+        tokio::select! {
+            biased;
+            arrival = session.link.next() => session.arrived(arrival),
+            message = mailbox.recv(), if session.closing.is_none() => match message {
+                Some(message) => session.take(message),
+                None => session.close(Duration::ZERO, None),
+            },
+            Some(message) = own_messages.recv() => session.reported(message),
+            Some(message) = reconnected.recv() => session.reconnected(message),
+            () = step_capture(&mut session.command) => {}
+            () = sleep_until(wake_at) => session.time_passed(),
+        }
+    }
+    // Calls that were sent while the session was being closed.
+    mailbox.close();
+    while let Ok(message) = mailbox.try_recv() {
+        session.take(message);
+        session.step_all();
+    }
+    if let Some((_, replies)) = session.closing.take() {
+        replies.into_iter().for_each(|reply| drop(reply.send(())));
+    }
+}
+
+async fn step_capture(command: &mut Option<Running>) {
+    match command {
+        Some(command) => command.step().await,
+        None => std::future::pending().await,
+    }
 }
 
 impl Session {
-    pub(super) fn new(config: Config, mailbox: mpsc::UnboundedReceiver<Message>) -> Self {
+    fn new(
+        config: Config,
+        internal: mpsc::UnboundedSender<Internal>,
+        reconnects: mpsc::UnboundedSender<Reconnected>,
+    ) -> Self {
         Self {
+            state: State::new(config.survive_exit),
+            cwd: config.cwd.clone(),
             config,
-            mailbox,
-            queue: VecDeque::new(),
-            shell: None,
-            terminated: None,
-            restarted: false,
-            death_told: false,
-            quick: false,
-            pace: Pace::default(),
+            events: VecDeque::new(),
+            calls: HashMap::new(),
+            link: Link::default(),
+            command: None,
+            processes: Processes::default(),
+            timers: Timers::default(),
+            wait: Wait::default(),
+            internal,
+            reconnects,
+            checkpoint: None,
+            failure: None,
             leftover: None,
             closing: None,
-            ladders: 0,
-            groups_made: 0,
-            cwd_before: None,
-            snapshots_from: Instant::now(),
+            pace: Pace::default(),
+            quick: false,
+            last_supervisor: None,
+            tickets: 0,
+            requests: HashMap::new(),
         }
     }
 
-    /// Runs until the session is closed or every handle is gone.
-    pub(super) async fn run(mut self) {
-        while self.closing.is_none() {
-            if let Some(job) = self.queue.pop_front() {
-                self.perform(job).await;
-                continue;
+    /// Lets the machine take every event there is.
+    pub(super) fn step_all(&mut self) {
+        while let Some(event) = self.events.pop_front() {
+            let before = self.state.shell;
+            tracing::trace!(session = %self.config.id, ?event, "event");
+            let (state, actions) = step(std::mem::replace(&mut self.state, State::new(true)), event);
+            self.state = state;
+            if self.state.shell != before {
+                tracing::debug!(session = %self.config.id, from = ?before, to = ?self.state.shell, "shell");
             }
-            if let Some(message) = self.pace.look(|| self.mailbox.try_recv().ok()) {
-                self.take(message, None);
-                continue;
+            for action in actions {
+                self.perform(action);
             }
-            self.mend().await;
-            let ready = self.shell.as_ref().filter(|shell| shell.phase == Phase::Ready);
-            let (snapshot_due, renewal_due) = ready.map_or((false, false), |shell| (shell.stale, shell.handed_over));
-            tokio::select! {
-                biased;
-                message = self.mailbox.recv() => match message {
-                    Some(message) => drop(self.take(message, None)),
-                    None => break,
-                },
-                () = next_happening(&mut self.shell) => {}
-                () = sleep_until(self.snapshots_from.max(Instant::now() + IDLE_BEFORE_SNAPSHOT)), if snapshot_due => {
-                    self.snapshot().await;
-                }
-                () = sleep(IDLE_BEFORE_RENEWAL), if renewal_due => self.renew().await,
-            }
+            self.take_back_command();
+            self.schedule_standby();
         }
-        self.close().await;
+        if let Some(leftover) = self.leftover.take() {
+            leftover.let_go();
+        }
     }
 
-    /// Files a message. `running` is the id of the command that runs; its interrupt is returned by
-    /// [`Session::take_while_running`] instead.
-    pub(super) fn take(&mut self, message: Message, running: Option<u64>) -> Option<Option<i32>> {
+    /// A command that the dead shell had not taken waits in the queue again.
+    fn take_back_command(&mut self) {
+        let queued = self.state.queue.front().map(|(ticket, _)| *ticket);
+        if let Some(command) = self.command.take_if(|command| queued == Some(command.ticket)) {
+            self.calls.insert(command.ticket, Call::Exec(command.into_request()));
+        }
+    }
+
+    fn submit(&mut self, call: Call, work: Work) -> Ticket {
+        self.tickets += 1;
+        self.calls.insert(self.tickets, call);
+        self.events.push_back(Event::Submit(self.tickets, work));
+        self.tickets
+    }
+
+    /// A request that was cancelled, answered or never made has no ticket.
+    pub(super) fn forget_request(&mut self, id: u64) {
+        self.requests.remove(&id);
+    }
+
+    fn take(&mut self, message: Message) {
         match message {
-            Message::Open(reply) => self.queue.push_back(Job::Open(reply)),
-            Message::Exec(request) => self.queue.push_back(Job::Exec(request)),
-            Message::SetEnv { vars, reply } => self.queue.push_back(Job::SetEnv { vars, reply }),
-            Message::Start(request) => self.file_start(request, running.is_some()),
-            Message::KillProcess { key, policy, reply } => {
-                if let Some(shell) = self.shell.as_mut() {
-                    shell.processes.kill(key, policy, reply, &shell.supervisor);
+            Message::Open(reply) => drop(self.submit(Call::Open(reply), Work::Open)),
+            Message::Exec(request) => {
+                self.pace.command_arrived();
+                let id = request.id;
+                let ticket = self.submit(Call::Exec(request), Work::Command);
+                self.requests.insert(id, ticket);
+            }
+            Message::SetEnv { vars, reply } => drop(self.submit(Call::SetEnv { vars, reply }, Work::SetEnv)),
+            Message::Start(request) => drop(self.submit(Call::Start(request), Work::Start)),
+            Message::KillProcess { key, policy, reply } => match &self.link.supervisor {
+                Some(supervisor) => self.processes.kill(key, policy, reply, supervisor),
+                None => drop(reply.send(false)),
+            },
+            Message::Interrupt { id, signal } => {
+                if let Some(ticket) = self.requests.get(&id) {
+                    self.events.push_back(Event::Cancel(*ticket, signal));
                 }
             }
-            Message::Interrupt { id, signal } if running == Some(id) => return Some(signal),
-            Message::Interrupt { id, .. } => self.cancel_queued(id),
-            Message::Close { grace, reply } => self.closing = Some((grace, reply)),
-        }
-        None
-    }
-
-    /// A process never waits for a command that runs: it starts from the snapshot, which is up to date whenever that can
-    /// last long (see [`Session::prepare`]). Otherwise it is the next thing to be done.
-    fn file_start(&mut self, request: Box<StartRequest>, running: bool) {
-        match self.shell.as_mut().filter(|shell| running && shell.standby.is_some() && !shell.outdated) {
-            Some(shell) => shell.with_processes(|processes, with| processes.start(*request, with)),
-            None => {
-                let at = self.queue.iter().take_while(|job| matches!(job, Job::Start(_))).count();
-                self.queue.insert(at, Job::Start(request));
-            }
+            Message::Close { grace, reply } => self.close(grace, Some(reply)),
         }
     }
 
-    async fn start_process(&mut self, request: Box<StartRequest>) {
-        for _ in 0..MOST_ATTEMPTS {
-            if let Err(error) = self.ready().await {
-                return request.refuse(error);
+    fn close(&mut self, grace: Duration, reply: Option<oneshot::Sender<()>>) {
+        let (_, replies) = self.closing.get_or_insert((grace, Vec::new()));
+        replies.extend(reply);
+        self.events.push_back(Event::Close);
+    }
+
+    fn arrived(&mut self, arrival: Arrival) {
+        match arrival {
+            Arrival::Shell(received) => self.shell_said(received),
+            Arrival::Standby(received) => self.standby_said(received),
+            Arrival::Supervisor(Some(report)) => self.supervisor_said(report),
+            Arrival::Supervisor(None) => {
+                self.drain_shell();
+                self.link.supervisor = None;
+                self.events.push_back(Event::SupervisorGone);
             }
-            if self.shell.as_ref().is_some_and(|shell| shell.outdated || shell.standby.is_none()) {
-                self.snapshot().await;
-            }
-            // Otherwise the shell has died over it.
-            if self.shell.as_ref().is_some_and(|shell| shell.phase == Phase::Ready) {
-                break;
-            }
-        }
-        match self.shell.as_mut().filter(|shell| shell.standby.is_some() && !shell.outdated) {
-            Some(shell) => shell.with_processes(|processes, with| processes.start(*request, with)),
-            None => request.refuse(no_fork()),
         }
     }
 
-    fn cancel_queued(&mut self, id: u64) {
-        let at = self.queue.iter().position(|job| matches!(job, Job::Exec(request) if request.id == id));
-        if let Some(Job::Exec(request)) = at.and_then(|at| self.queue.remove(at)) {
-            let cwd = self.shell.as_ref().map_or_else(|| self.config.cwd.clone(), |shell| shell.cwd.clone());
-            request.sink.finished(Ok(Outcome { canceled: true, cwd, ..Outcome::default() }));
+    /// Takes what the shell has said until now. Before its death is believed: what it said before comes first.
+    pub(super) fn drain_shell(&mut self) {
+        while let Some(received) = self.link.shell.as_ref().and_then(Channel::poll) {
+            self.shell_said(received);
         }
     }
 
-    async fn perform(&mut self, job: Job) {
-        if let Some(code) = self.terminated {
-            return refuse(job, || terminated(&self.config.id, code));
-        }
-        match job {
-            Job::Open(reply) => {
-                let opened = self.ready().await;
-                let _ = reply.send(opened);
+    fn shell_said(&mut self, received: Received) {
+        match received {
+            Received::Closed { unread } => {
+                // Dead, or its end was closed by a command: the supervisor or a new connection will say.
+                self.link.shell = None;
+                self.link.unread = unread;
             }
-            Job::SetEnv { vars, reply } => {
-                let set = self.set_env(vars).await;
-                let _ = reply.send(set);
+            Received::Reply(Reply::Hello { .. }) => self.events.push_back(Event::Hello),
+            Received::Reply(Reply::Done(done)) => self.command_done(done),
+            Received::Reply(Reply::Refused { reason, name, .. }) => {
+                self.wait.refused = Some((reason, name));
+                self.events.push_back(Event::Refused);
             }
-            Job::Exec(request) => self.exec(*request).await,
-            Job::Start(request) => self.start_process(request).await,
+            Received::Reply(Reply::Promoted) => self.events.push_back(Event::Promoted),
+            Received::Reply(Reply::Ending { .. }) => self.events.push_back(Event::TrapRuns),
+            Received::Reply(Reply::Forked { id, child, placed }) => self.forked(id, child, placed),
+            Received::Reply(Reply::Begun { .. }) => {}
         }
     }
 
-    /// Setting them twice does no harm: when the shell dies over it, the next one is given all of them.
-    async fn set_env(&mut self, vars: EnvChange) -> Result<(), Error> {
-        for _ in 0..MOST_ATTEMPTS {
-            self.ready().await?;
-            if let Some(shell) = self.shell.as_mut() {
-                (shell.stale, shell.outdated) = (true, true);
+    fn command_done(&mut self, done: Done) {
+        if self.wait.setting_up > 0 {
+            self.wait.setting_up -= 1;
+            if self.wait.setting_up == 0 {
+                self.events.push_back(Event::SetUp);
             }
-            if let Ok(set) = self.assign(&vars).await {
-                return set;
-            }
+            return;
         }
-        Err(Error::new(Code::EngineError, "the shell died again and again while variables were being set"))
+        let event = Event::Done {
+            status: done.status,
+            exited: done.exited,
+            state_kept: done.state_kept,
+            forked: done.forks > 0,
+        };
+        if done.frames_discarded {
+            tracing::debug!(session = %self.config.id, "bash has discarded frames without unwinding them");
+        }
+        if !done.cwd.is_empty() {
+            self.cwd = PathBuf::from(OsString::from_vec(done.cwd));
+        }
+        self.events.push_back(event);
     }
 
-    async fn assign(&mut self, vars: &EnvChange) -> Result<Result<(), Error>, ShellLost> {
-        for (name, value) in vars {
-            if !self.checked(&scope::assignment(name, value.as_deref())).await? {
-                return Ok(Err(scope::read_only(name)));
-            }
+    fn standby_said(&mut self, received: Received) {
+        match received {
+            Received::Closed { .. } => self.lose_standby(),
+            Received::Reply(Reply::Forked { id, child, placed }) => self.forked(id, child, placed),
+            Received::Reply(_) => {}
         }
-        Ok(Ok(()))
     }
 
-    async fn close(&mut self) {
-        let grace = self.closing.as_ref().map_or(Duration::ZERO, |(grace, _)| *grace);
-        for job in self.queue.drain(..) {
-            refuse(job, || Error::session_destroyed(&self.config.id));
+    fn lose_standby(&mut self) {
+        if let Some((_, pid)) = self.link.standby.take() {
+            tracing::warn!(session = %self.config.id, %pid, "the standby died");
+            listener::forget(pid);
+            self.events.push_back(Event::StandbyDied);
         }
-        if let Some(mut shell) = self.shell.take()
-            && shell.phase != Phase::Gone
+        self.processes.source_died(&self.config.id);
+    }
+
+    fn supervisor_said(&mut self, report: Report) {
+        self.wait.answered();
+        match report {
+            Report::Started { identity, key: None, group } => {
+                self.link.shell_pid = Some(identity.pid);
+                self.link.foreground = group.map(PathBuf::from);
+                listener::expect(identity.pid, self.reconnects.clone());
+            }
+            Report::StartFailed { key: None, step, errno } => self.start_failed(step, errno),
+            Report::Started { key: Some(_), .. } | Report::StartFailed { key: Some(_), .. } => {}
+            Report::ShellEnded { pid, code, signal } if self.link.shell_pid == Some(pid) => {
+                self.drain_shell();
+                self.shell_ended(pid, code, signal);
+            }
+            Report::ShellEnded { .. } | Report::Pong => {}
+            Report::StandbyEnded { pid } => {
+                if self.link.standby.as_ref().is_some_and(|(_, standby)| *standby == pid) {
+                    self.lose_standby();
+                }
+            }
+            Report::Promoted { shell: Some(_), group } => self.link.foreground = group.map(PathBuf::from),
+            Report::Promoted { shell: None, .. } => {
+                self.link.shell = None;
+                self.events.push_back(Event::ShellDied { unread: false });
+            }
+            Report::Rotated { group } => {
+                self.link.foreground = group.map(PathBuf::from);
+                self.events.push_back(Event::Isolated);
+            }
+            Report::Killed { id, escalated } if id == self.wait.ladder => {
+                if escalated {
+                    tracing::warn!(session = %self.config.id, "a command needed SIGKILL");
+                }
+                self.events.push_back(Event::TreeGone { escalated });
+            }
+            Report::Killed { .. } => {}
+            Report::Adopted { .. } | Report::ProcessEnded { .. } | Report::ProcessKilled { .. } => {
+                self.process_report(report);
+            }
+        }
+    }
+
+    fn shell_ended(&mut self, pid: Pid, code: Option<i32>, signal: Option<i32>) {
+        listener::forget(pid);
+        tracing::debug!(session = %self.config.id, %pid, ?code, ?signal, "the shell ended");
+        self.link.shell = None;
+        self.link.shell_pid = None;
+        self.wait.setting_up = 0;
+        self.drop_unforked_standby();
+        self.processes.source_died(&self.config.id);
+        if self.state.shell == Shell::Starting && self.config.uses_builtin {
+            return self.ask_version();
+        }
+        if let Some(command) = &mut self.command {
+            command.died = Some((code, signal));
+        }
+        let repeatable = self.command.as_ref().is_none_or(Running::is_repeatable);
+        let unread = std::mem::take(&mut self.link.unread) && repeatable;
+        self.events.push_back(Event::ShellDied { unread });
+    }
+
+    fn reconnected(&mut self, Reconnected { pid, socket }: Reconnected) {
+        tracing::debug!(session = %self.config.id, %pid, "reconnected");
+        if self.link.shell_pid == Some(pid)
+            && let Ok(channel) = Channel::reconnected(socket)
         {
-            shell.processes.refuse_queued(|| Error::session_destroyed(&self.config.id));
-            shell.supervisor.order(&Order::Shutdown { grace_ms: grace.as_millis() as u64 });
-            let gone = async {
-                while shell.phase != Phase::Gone {
-                    shell.next().await;
-                }
-            };
-            let _ = timeout(grace + CLOSE_LIMIT, gone).await;
+            self.drain_shell();
+            self.link.shell = Some(channel);
+            self.link.unread = false;
         }
-        if let Some((_, reply)) = self.closing.take() {
-            let _ = reply.send(());
+    }
+
+    fn reported(&mut self, message: Internal) {
+        match message {
+            Internal::Process(key, received) => self.process_said(key, received),
+            Internal::Salvaged(checkpoint) => {
+                self.checkpoint = checkpoint.or(self.checkpoint.take());
+                self.events.push_back(Event::Salvaged);
+            }
+            Internal::Version(version) => self.version_known(version),
         }
-        // Calls that were sent while the shell was being ended.
-        self.mailbox.close();
-        while let Ok(message) = self.mailbox.try_recv() {
-            match message {
-                Message::Close { reply, .. } => drop(reply.send(())),
-                other => {
-                    self.take(other, None);
-                }
+    }
+
+    /// After a quick command: looks for the answer without going to sleep.
+    pub(super) fn look_for_answer(&mut self) {
+        let Some(shell) = &self.link.shell else { return };
+        if let Some(received) = spinning::look(shell, self.quick) {
+            self.shell_said(received);
+        }
+    }
+
+    fn time_passed(&mut self) {
+        let now = tokio::time::Instant::now();
+        for timer in self.timers.due(now) {
+            match timer {
+                Timer::Timeout(ticket) => self.events.push_back(Event::TimeUp(ticket)),
+                Timer::Overdue(ticket) => self.events.push_back(Event::ShellOverdue(ticket)),
+                Timer::Register => self.register_pipes(),
+                Timer::Idle => self.events.push_back(Event::IdleForAWhile),
+                Timer::ForkPauseOver => self.events.push_back(Event::ForkPauseOver),
+                Timer::Leaving => self.isolate_again(),
+                Timer::Unread => self.check_unread(),
+                Timer::Supervisor => self.check_supervisor(),
+                Timer::Hello => self.hello_overdue(),
             }
         }
-        for job in self.queue.drain(..) {
-            refuse(job, || Error::session_destroyed(&self.config.id));
-        }
-    }
-}
-
-async fn next_happening(shell: &mut Option<Shell>) {
-    match shell {
-        Some(shell) if shell.phase != Phase::Gone => drop(shell.next().await),
-        _ => std::future::pending().await,
-    }
-}
-
-/// The error of calls on a session whose shell has ended for good.
-pub(super) fn terminated(id: &str, code: Option<i32>) -> Error {
-    let how = code.map_or("was killed".to_string(), |code| format!("exited with code {code}"));
-    Error::new(Code::SessionTerminated, format!("the shell of session '{id}' {how}"))
-}
-
-fn refuse(job: Job, error: impl Fn() -> Error) {
-    match job {
-        Job::Open(reply) | Job::SetEnv { reply, .. } => drop(reply.send(Err(error()))),
-        Job::Exec(request) => request.sink.finished(Err(error())),
-        Job::Start(request) => request.refuse(error()),
     }
 }

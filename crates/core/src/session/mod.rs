@@ -1,32 +1,20 @@
-//! One session: a persistent shell, a queue of foreground commands, and the task that owns both.
+//! One session: a persistent shell, a queue of foreground commands, background processes, and the actor that owns them.
 //!
-//! Nothing of a session is shared. Its task owns the shell, the queue and the running command, and is talked to by
-//! messages; a [`Handle`] is the cheap end of that.
+//! Nothing of a session is shared. Its actor owns everything and receives messages; a [`Handle`] sends them.
 
 mod actor;
-mod effects;
-mod foreground;
-mod interrupting;
-mod isolation;
-mod killing;
-mod listening;
-mod lost_report;
-mod noting;
+mod command;
 mod outcome;
-mod own_texts;
-mod plain_commands;
-mod preparing;
+mod perform;
 mod processes;
-mod recovery;
-mod remains;
-mod scope;
-mod shell;
+mod salvage;
 mod spinning;
 mod stdin;
-mod watching;
+mod timers;
 
 use crate::error::{Code, Error};
 use crate::exec::{ExecRequest, KillPolicy};
+use crate::limits::Inherited;
 use crate::log::Log;
 use crate::process::StartRequest;
 use crate::user::User;
@@ -51,17 +39,15 @@ pub struct Config {
     pub supervisor: PathBuf,
     /// `exit` ends the command only, not the session.
     pub survive_exit: bool,
-    /// Directory for the FIFO channels, when they are used: one that nobody else uses.
-    pub fifo_directory: Option<PathBuf>,
-    /// The shell is offered its loop as a builtin.
-    pub offers_builtin: bool,
+    /// The shell is driven by the builtin; otherwise each command gets a bash of its own.
+    pub uses_builtin: bool,
     /// Parent of the session's control group and its name, when groups are used.
     pub group: Option<(PathBuf, String)>,
-    /// Statements that set the limits which processes hand down.
-    pub limits: Vec<Vec<u8>>,
-    /// Whom the shell runs as, when it is somebody else.
+    /// Limits that processes inherit.
+    pub limits: Inherited,
+    /// The user that the shell runs as, when it is not this process's.
     pub user: Option<User>,
-    /// Where deaths and recoveries are told.
+    /// Receives diagnostics.
     pub log: Log,
 }
 
@@ -85,7 +71,7 @@ pub struct Handle {
     mailbox: mpsc::UnboundedSender<Message>,
 }
 
-/// A [`Handle`] that does not keep the session from ending when nobody else holds one.
+/// A weak [`Handle`]: the session ends when only weak handles are left.
 #[derive(Clone)]
 pub struct WeakHandle {
     id: String,
@@ -113,7 +99,7 @@ impl Handle {
     pub fn spawn(config: Config) -> io::Result<Self> {
         let (mailbox, messages) = mpsc::unbounded_channel();
         let id = config.id.clone();
-        crate::runtime::spawn(actor::Session::new(config, messages).run())?;
+        crate::runtime::spawn(actor::run(config, messages))?;
         Ok(Self { id, mailbox })
     }
 
@@ -123,7 +109,7 @@ impl Handle {
         self.ask(Message::Open)
     }
 
-    /// Queues a command. Its sink is told the end in every case.
+    /// Queues a command. Its sink receives the end in every case.
     pub fn exec(&self, request: ExecRequest) {
         if let Err(mpsc::error::SendError(Message::Exec(request))) = self.mailbox.send(Message::Exec(Box::new(request)))
         {
@@ -141,7 +127,7 @@ impl Handle {
         self.ask(|reply| Message::SetEnv { vars, reply })
     }
 
-    /// Starts a background process. Told by the request's reply.
+    /// Starts a background process. The request's starter receives the outcome.
     pub fn start_process(&self, request: StartRequest) {
         if let Err(mpsc::error::SendError(Message::Start(request))) =
             self.mailbox.send(Message::Start(Box::new(request)))
@@ -150,14 +136,14 @@ impl Handle {
         }
     }
 
-    /// Ends a background process with its whole tree; false when there was nobody to end.
+    /// Ends a background process with its whole tree; false when there was nothing to end.
     pub fn kill_process(&self, key: u64, policy: KillPolicy) -> impl Future<Output = bool> + Send + use<> {
         let (reply, answer) = oneshot::channel();
         let sent = self.send(Message::KillProcess { key, policy, reply });
         async move { sent.is_ok() && answer.await.unwrap_or(false) }
     }
 
-    /// For those who must not keep it.
+    /// A weak handle.
     pub fn downgrade(&self) -> WeakHandle {
         WeakHandle { id: self.id.clone(), mailbox: self.mailbox.downgrade() }
     }

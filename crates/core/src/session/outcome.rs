@@ -1,107 +1,118 @@
-//! What a foreground command has come to: its end, its result, its error.
+//! From the end of a command to its result or error.
 
-use super::actor::{Session, terminated};
-use super::foreground::Run;
-use super::killing::Cause;
+use super::actor::Session;
+use super::command::Running;
 use crate::error::{Code, Error};
-use crate::exec::{ExecRequest, Outcome};
-use crate::output::capture::Capture;
-use std::path::PathBuf;
-
-/// How a command came to its end.
-pub(super) enum End {
-    /// It ran to its end in the shell.
-    Finished { status: i32, cwd: PathBuf },
-    /// It ended the shell, in an orderly way.
-    Exited { status: i32, cwd: PathBuf },
-    /// The shell's process is gone.
-    Died { code: Option<i32>, signal: Option<i32> },
-    /// The report stayed away; the shell has been killed for it.
-    ReportLost,
-    /// The supervisor is gone, and everything with it.
-    SupervisorGone,
-    /// The shell, or its supervisor, had died before the command was taken: nothing of it has run.
-    NotBegun,
-    /// The session is being closed.
-    Closed,
-}
+use crate::exec::Outcome;
+use crate::shell::state::{Cause, End, Kill, Refusal};
+use nacre_protocol::shell::RefusedFor;
+use std::path::Path;
 
 impl Session {
-    /// Takes what is in the pipes at this moment.
-    pub(super) fn collect(
-        &mut self,
-        end: &End,
-        run: &Run,
-        request: &mut ExecRequest,
-        mut capture: Capture,
-        outcome: &mut Outcome,
-    ) {
-        let sink = request.sink.as_mut();
-        if let Some(shell) = self.shell.as_mut() {
-            capture.drain(sink);
-            if matches!(end, End::Exited { .. } | End::Died { .. }) {
-                let base = shell.take_base_output();
-                if !shell.driver.is_traced() {
-                    base.iter().enumerate().for_each(|(stream, bytes)| capture.push(stream, bytes, sink));
-                }
-            }
-            outcome.cwd.clone_from(&shell.cwd);
-        }
-        self.leftover = Some(capture.finish(outcome, sink));
-        (outcome.exit_code, outcome.signal) = match end {
-            End::Finished { status, cwd } | End::Exited { status, cwd } => {
-                outcome.cwd.clone_from(cwd);
-                (Some(*status), None)
-            }
-            End::Died { code, signal } => (code.or(signal.map(|signal| 128 + signal)), *signal),
-            End::ReportLost | End::SupervisorGone | End::NotBegun | End::Closed => (None, None),
+    /// The result of a command that has ended.
+    pub(super) fn conclude(&mut self, mut command: Running, end: End, kill: Option<Kill>, restarted: bool) {
+        command.stop_input();
+        let Running { mut request, mut capture, begun, started_at, died, .. } = command;
+        self.forget_request(request.id);
+        let mut outcome = Outcome { started_at: Some(started_at), restarted, cwd: self.cwd.clone(), ..Outcome::default() };
+        capture.drain(request.sink.as_mut());
+        self.leftover = Some(capture.finish(&mut outcome, request.sink.as_mut()));
+        outcome.duration = begun.elapsed();
+        (outcome.exit_code, outcome.signal) = match (end, died) {
+            (End::Done { status, .. }, _) => (Some(status), None),
+            (End::Died, Some((code, signal))) => (code.or(signal.map(|signal| 128 + signal)), signal),
+            _ => (None, None),
         };
-        if let Some(killing) = &run.killing {
-            outcome.timed_out = killing.cause == Cause::Timeout;
-            outcome.canceled = killing.cause == Cause::Interrupt;
-            if !matches!(end, End::Finished { .. }) {
-                (outcome.exit_code, outcome.signal) = (None, Some(killing.final_signal()));
+        if let Some(kill) = kill {
+            outcome.timed_out = kill.cause == Cause::Timeout;
+            outcome.canceled = kill.cause == Cause::Cancel;
+            // A command that ended by itself in the same moment keeps its status.
+            if !matches!(end, End::Done { exited: false, .. }) {
+                let signal = if kill.escalated || kill.shell_killed { libc::SIGKILL } else { self.wait.kill_signal };
+                (outcome.exit_code, outcome.signal) = (None, Some(signal));
             }
         }
-    }
-
-    /// Closes the command's pipes, after its result has been given: nobody has to wait for that. What background
-    /// processes still print goes to a task of its own.
-    pub(super) fn let_go(&mut self) {
-        let Some(leftover) = self.leftover.take() else { return };
-        if let Some(shell) = self.shell.as_mut() {
-            shell.driver.release();
+        if end == End::Refused {
+            let refused = self.wait.refused.take();
+            let error = self.refused(refused, request.cwd.as_deref(), "command");
+            return request.sink.finished(Err(error));
         }
-        leftover.let_go();
-    }
-
-    pub(super) fn conclude(&mut self, end: End, mut outcome: Outcome) -> Result<Option<Outcome>, Error> {
-        let killed = outcome.timed_out || outcome.canceled;
-        match end {
-            End::Exited { .. } | End::Died { .. } if !self.config.survive_exit && !killed => {
-                self.terminated = Some(outcome.exit_code);
-                let error = terminated(&self.config.id, outcome.exit_code);
-                Err(Error { outcome: Some(Box::new(outcome)), ..error })
-            }
-            End::Died { .. } | End::ReportLost => {
-                if let (Some(shell), Some(code)) = (self.shell.as_mut(), outcome.exit_code) {
-                    shell.driver.set_status(code);
-                }
-                // It is brought back before the next command runs; this result is the one to say so.
-                outcome.restarted = true;
-                self.death_told = true;
-                Ok(Some(outcome))
-            }
-            End::NotBegun => {
-                self.restarted |= outcome.restarted;
-                Ok(None)
-            }
+        let ended_session = self.ends_session(end, kill);
+        let with = |error: Error, outcome| Err(Error { outcome: Some(Box::new(outcome)), ..error });
+        request.sink.finished(match end {
             End::SupervisorGone => {
                 let message = format!("the supervisor of session '{}' died; its processes were killed", self.config.id);
-                Err(Error { outcome: Some(Box::new(outcome)), ..Error::new(Code::EngineError, message) })
+                with(Error::new(Code::EngineError, message), outcome)
             }
-            End::Closed => Err(Error { outcome: Some(Box::new(outcome)), ..Error::session_destroyed(&self.config.id) }),
-            End::Finished { .. } | End::Exited { .. } => Ok(Some(outcome)),
+            End::Closed => with(Error::session_destroyed(&self.config.id), outcome),
+            _ if ended_session => with(terminated(&self.config.id, outcome.exit_code), outcome),
+            _ => Ok(outcome),
+        });
+        self.pace.result_given();
+    }
+
+    fn ends_session(&self, end: End, kill: Option<Kill>) -> bool {
+        !self.config.survive_exit && kill.is_none() && matches!(end, End::Died | End::Done { exited: true, .. })
+    }
+
+    /// Why a command, process or change of variables was refused by the shell.
+    pub(super) fn refused(&self, refused: Option<(RefusedFor, String)>, cwd: Option<&Path>, what: &str) -> Error {
+        match refused {
+            Some((RefusedFor::Cwd, _)) => cwd_error(&self.cwd.join(cwd.unwrap_or(Path::new("")))),
+            Some((RefusedFor::ReadOnly, name)) => read_only(&name),
+            Some((RefusedFor::Limit, name)) => limit_error(&name),
+            None => Error::new(Code::EngineError, format!("the {what} cannot be started: its streams cannot be opened")),
         }
     }
+
+    /// Why a call never ran.
+    pub(super) fn refusal(&self, why: Refusal) -> Error {
+        match why {
+            Refusal::Closed | Refusal::Cancelled => Error::session_destroyed(&self.config.id),
+            Refusal::Terminated(code) => terminated(&self.config.id, code),
+            Refusal::NoShell => self.failure.clone().unwrap_or_else(|| {
+                let message = format!("the shell of session '{}' dies as soon as it is started", self.config.id);
+                Error::new(Code::SpawnFailed, message)
+            }),
+            Refusal::NoFork => no_fork(),
+            Refusal::StandbyDied => {
+                Error::new(Code::SpawnFailed, "the process cannot be started: the session's standby died")
+            }
+        }
+    }
+}
+
+/// The error of calls on a session whose shell has ended for good.
+fn terminated(id: &str, code: Option<i32>) -> Error {
+    let how = code.map_or("was killed".to_string(), |code| format!("exited with code {code}"));
+    Error::new(Code::SessionTerminated, format!("the shell of session '{id}' {how}"))
+}
+
+/// The error for a process that cannot be forked.
+pub(super) fn no_fork() -> Error {
+    let message = "the process cannot be started: the shell cannot fork (limit of processes or memory)";
+    Error::new(Code::SpawnFailed, message)
+}
+
+/// The error for a variable that the session has made read-only.
+pub(super) fn read_only(name: &str) -> Error {
+    Error::new(Code::InvalidEnvName, format!("the variable {name} is read-only in the session and cannot be changed"))
+}
+
+/// The error for a limit above the host's own.
+fn limit_error(limit: &str) -> Error {
+    let message = format!("the limit {limit} cannot be set: it is above what the host itself may use");
+    Error::new(Code::LimitUnsupported, message)
+}
+
+/// Why nothing can run in a directory.
+pub(super) fn cwd_error(directory: &Path) -> Error {
+    let shown = directory.display();
+    let reason = match std::fs::metadata(directory) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => "does not exist".to_string(),
+        Err(error) => format!("cannot be used: {error}"),
+        Ok(info) if !info.is_dir() => "is not a directory".to_string(),
+        Ok(_) => "cannot be entered".to_string(),
+    };
+    Error::new(Code::CwdNotFound, format!("the working directory '{shown}' {reason}"))
 }

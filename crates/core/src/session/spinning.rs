@@ -1,12 +1,12 @@
-//! Waiting for what comes in a moment without going to sleep.
+//! Busy polling for what arrives in a moment.
 //!
-//! A builtin such as `true` or `cd` is answered in about 0.1 ms, and half of that is spent on waking threads up, above all
-//! in virtual machines. So for a short while the engine's thread looks instead of sleeping: at the control pipe while a
-//! command runs ([`look`]), when the command before was quick; and at the mailbox after a result ([`Pace`]), when the
-//! command before came at once. Only while nothing else runs in this process (the thread is needed for all of it), and
-//! only where there is another processor for those it waits for to run on.
+//! A builtin such as `true` or `cd` takes some 0.1 ms, and half of that is spent on waking threads up, above all in
+//! virtual machines. So for a short while the engine's thread polls instead of sleeping: the channel while a command runs
+//! ([`look`]), when the command before was quick; and the mailbox after a result ([`Pace`]), when the command before came
+//! at once. Only while nothing else runs in this process (the thread is needed for all of it), and only where there is
+//! another processor for the process that it waits for.
 
-use super::shell::Shell;
+use crate::shell::channel::{Channel, Received};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -17,11 +17,11 @@ const LONGEST: Duration = Duration::from_micros(250);
 static RUNNING: AtomicUsize = AtomicUsize::new(0);
 
 /// Counts a command as running, as long as it lives.
-pub struct Running(());
+pub(super) struct Running(());
 
 impl Running {
     /// One more.
-    pub fn begin() -> Self {
+    pub(super) fn begin() -> Self {
         RUNNING.fetch_add(1, Ordering::Relaxed);
         Self(())
     }
@@ -33,57 +33,63 @@ impl Drop for Running {
     }
 }
 
-/// Whether a thread may spin: nothing else of this process runs, and there is a processor left for whom it waits for.
+/// Whether the thread may poll: nothing else of this process runs, and another processor is left.
 fn is_alone(running: usize) -> bool {
     RUNNING.load(Ordering::Relaxed) == running && has_other_processor()
 }
 
 /// How soon the caller sends the next command after a result.
 #[derive(Debug, Default)]
-pub struct Pace {
-    told_at: Option<Instant>,
+pub(super) struct Pace {
+    answered_at: Option<Instant>,
     is_brisk: bool,
 }
 
 impl Pace {
-    /// A result has been told.
-    pub fn told(&mut self) {
-        self.told_at = Some(Instant::now());
+    /// A result has been given.
+    pub(super) fn result_given(&mut self) {
+        self.answered_at = Some(Instant::now());
     }
 
     /// The next command is there.
-    pub fn answered(&mut self) {
-        self.is_brisk = self.told_at.take().is_some_and(|at| at.elapsed() < LONGEST);
+    pub(super) fn command_arrived(&mut self) {
+        self.is_brisk = self.answered_at.take().is_some_and(|at| at.elapsed() < LONGEST);
     }
 
     /// Waits for the next message without going to sleep, when the one before came at once.
-    pub fn look<T>(&mut self, mut poll: impl FnMut() -> Option<T>) -> Option<T> {
-        let until = self.told_at.filter(|_| self.is_brisk && is_alone(0))? + LONGEST;
+    pub(super) fn look<T>(&mut self, mut poll: impl FnMut() -> Option<T>) -> Option<T> {
+        let until = self.answered_at.filter(|_| self.is_brisk && is_alone(0))? + LONGEST;
         while Instant::now() < until {
             if let Some(found) = poll() {
                 return Some(found);
             }
             std::hint::spin_loop();
         }
-        // Whoever pauses once is not waited for again before he has been quick again.
+        // After one miss, stop polling until a command arrives promptly.
         self.is_brisk = false;
         None
     }
 }
 
-/// Looks until the shell has told something whole or the time is over. `quick` says that the last command was quick.
-pub fn look(shell: &mut Shell, quick: bool) {
+/// Looks for the shell's answer until the time is over. `quick` says that the last command was quick.
+pub(super) fn look(shell: &Channel, quick: bool) -> Option<Received> {
     if !quick || !is_alone(1) {
-        return;
+        return None;
     }
     let until = Instant::now() + LONGEST;
-    while !shell.poll() && Instant::now() < until {
+    loop {
+        if let Some(received) = shell.poll() {
+            return Some(received);
+        }
+        if Instant::now() >= until {
+            return None;
+        }
         std::hint::spin_loop();
     }
 }
 
 /// Whether a command that took this long was quick enough to look for the next one.
-pub fn is_quick(duration: Duration) -> bool {
+pub(super) fn is_quick(duration: Duration) -> bool {
     duration < LONGEST * 2
 }
 

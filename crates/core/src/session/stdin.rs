@@ -1,31 +1,31 @@
 //! Writing a command's standard input while it runs.
 
-use crate::driver::StdinEnd;
 use crate::exec::{Chunk, Input};
 use crate::sys;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
-use std::time::Duration;
 use tokio::io::unix::AsyncFd;
 use tokio::task::JoinHandle;
 
 /// What a terminal in its usual mode takes for the end of file, at the beginning of a line (termios(3), VEOF).
 const END_OF_TRANSMISSION: u8 = 4;
 
-/// Writes until everything is written or nobody reads any more. Aborting the task closes the pipe.
-pub fn feed(end: StdinEnd, input: Input) -> JoinHandle<()> {
+/// The writing end of standard input; it does not block.
+pub(super) enum StdinEnd {
+    /// A pipe.
+    Pipe(OwnedFd),
+    /// The master of a terminal.
+    Terminal(OwnedFd),
+}
+
+/// Writes until everything is written or nothing reads any more. Aborting the task closes the pipe.
+pub(super) fn feed(end: StdinEnd, input: Input) -> JoinHandle<()> {
     tokio::spawn(async move {
-        let mut is_terminal = false;
-        let pipe = match end {
-            StdinEnd::Pipe(fd) => Ok(fd),
-            StdinEnd::Fifo(path) => open_fifo(path).await,
-            StdinEnd::Terminal(fd) => {
-                is_terminal = true;
-                Ok(fd)
-            }
+        let (fd, is_terminal) = match end {
+            StdinEnd::Pipe(fd) => (fd, false),
+            StdinEnd::Terminal(fd) => (fd, true),
         };
-        let mut pipe = pipe.and_then(sys::watch).ok();
+        let mut pipe = sys::watch(fd).ok();
         match input {
             Input::None => {}
             Input::Bytes(bytes) => drop(write_all(&mut pipe, &bytes).await),
@@ -56,17 +56,4 @@ async fn write_all(pipe: &mut Option<AsyncFd<OwnedFd>>, mut bytes: &[u8]) -> io:
         }
     }
     Ok(())
-}
-
-/// A FIFO can be opened for writing once the shell has opened it for reading; the shell's open waits for this one. Until
-/// then the kernel answers ENXIO, and there is nothing to wait on but time.
-async fn open_fifo(path: PathBuf) -> io::Result<OwnedFd> {
-    loop {
-        match sys::nonblocking_options(false, true).open(&path) {
-            Err(error) if error.raw_os_error() == Some(libc::ENXIO) => {
-                tokio::time::sleep(Duration::from_millis(1)).await
-            }
-            other => return other.map(OwnedFd::from),
-        }
-    }
 }

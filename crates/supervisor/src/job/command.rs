@@ -5,7 +5,7 @@
 
 use super::directory::Refused;
 use crate::arguments::child_pid;
-use crate::shell::{become_user, c_string, errno, fork_into, pipe};
+use crate::spawn::{become_user, c_string, errno, fork_into, pipe};
 use nacre_containment::cgroup::Group;
 use nacre_containment::job::request::{Program, Refusal, Request};
 use nacre_containment::pid::Pid;

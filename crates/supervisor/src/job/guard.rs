@@ -6,7 +6,7 @@
 //! It waits in one system call, shares its memory with the supervisor, and is in no process group that anybody knows of.
 
 use super::{Channels, life, ready};
-use crate::hygiene;
+use crate::process_setup;
 use nacre_containment::cgroup::Group;
 use nacre_containment::job::request::Request;
 use nacre_containment::job::{layout, lock};
@@ -26,7 +26,7 @@ pub fn run(request: Request, channels: Channels) -> ! {
     let set_up = || -> std::io::Result<()> {
         nix::unistd::setsid()?;
         nix::sys::prctl::set_child_subreaper(true)?;
-        hygiene::block_signals(&[])?;
+        process_setup::block_signals(&[])?;
         Ok(())
     };
     if let Err(error) = set_up() {

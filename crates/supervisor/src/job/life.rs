@@ -5,7 +5,7 @@ use super::directory::{Directory, Refused};
 use super::killing::Killing;
 use super::{Channels, ready};
 use crate::arguments::child_pid;
-use crate::hygiene;
+use crate::process_setup;
 use nacre_containment::cgroup::Group;
 use nacre_containment::job::meta::{Meta, Own, VERSION, boot_id, pid_namespace};
 use nacre_containment::job::record::{End, Reason};
@@ -55,7 +55,7 @@ pub fn run(request: Request, channels: Channels) -> ! {
     let set_up = || -> std::io::Result<SignalFd> {
         nix::unistd::setsid()?;
         nix::sys::prctl::set_child_subreaper(true)?;
-        hygiene::block_signals(&[libc::SIGCHLD, libc::SIGTERM, CANCEL])
+        process_setup::block_signals(&[libc::SIGCHLD, libc::SIGTERM, CANCEL])
     };
     let signals = match set_up() {
         Ok(signals) => signals,

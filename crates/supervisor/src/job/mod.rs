@@ -11,7 +11,7 @@ mod killing;
 mod life;
 mod ready;
 
-use crate::hygiene;
+use crate::process_setup;
 use nacre_containment::job::request::Request;
 use std::fs::File;
 use std::io::{self, Read};
@@ -49,9 +49,9 @@ fn prepare() -> io::Result<(Request, Channels)> {
     let mut text = Vec::new();
     File::open("/proc/self/fd/0")?.read_to_end(&mut text)?;
     let request = serde_json::from_slice(&text)?;
-    hygiene::take(0, &null)?;
-    let (answer, stdin) = (hygiene::take(1, &null)?, hygiene::take(2, &null)?);
-    hygiene::close_inherited(&[null.as_raw_fd(), answer.as_raw_fd(), stdin.as_raw_fd()]);
+    process_setup::take(0, &null)?;
+    let (answer, stdin) = (process_setup::take(1, &null)?, process_setup::take(2, &null)?);
+    process_setup::close_inherited(&[null.as_raw_fd(), answer.as_raw_fd(), stdin.as_raw_fd()]);
     std::env::set_current_dir("/")?;
     Ok((request, Channels { answer, stdin, null }))
 }

@@ -1,0 +1,106 @@
+//! Messages on their way into a socket that does not block: none is lost when the socket is full.
+
+use nacre_protocol::socket;
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use tokio::io::unix::AsyncFd;
+
+struct Message {
+    bytes: Vec<u8>,
+    descriptors: Vec<OwnedFd>,
+}
+
+/// A socket and what it has not taken yet.
+pub struct Outbox {
+    socket: AsyncFd<OwnedFd>,
+    /// A lock that is never contended: all users are on the engine's thread.
+    waiting: Mutex<VecDeque<Message>>,
+}
+
+impl Outbox {
+    /// Takes a connected socket.
+    pub fn new(socket: OwnedFd) -> io::Result<Self> {
+        crate::sys::set_nonblocking(&socket)?;
+        Ok(Self { socket: crate::sys::watch(socket)?, waiting: Mutex::default() })
+    }
+
+    /// The socket.
+    pub fn socket(&self) -> &AsyncFd<OwnedFd> {
+        &self.socket
+    }
+
+    /// Sends a message now, or as soon as the socket has room. A peer that is gone is noticed by the reader.
+    pub fn send(&self, bytes: Vec<u8>, descriptors: Vec<OwnedFd>) {
+        let mut waiting = self.waiting();
+        let message = Message { bytes, descriptors };
+        if !waiting.is_empty() || self.is_full_for(&message) {
+            waiting.push_back(message);
+        }
+    }
+
+    /// Something waits for room.
+    pub fn is_blocked(&self) -> bool {
+        !self.waiting().is_empty()
+    }
+
+    /// Waits for room and sends what has waited. Cancel-safe.
+    pub async fn flush(&self) {
+        let Ok(mut guard) = self.socket.writable().await else { return std::future::pending().await };
+        let mut waiting = self.waiting();
+        while let Some(message) = waiting.front() {
+            if self.is_full_for(message) {
+                guard.clear_ready();
+                return;
+            }
+            waiting.pop_front();
+        }
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, VecDeque<Message>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_full_for(&self, message: &Message) -> bool {
+        let descriptors: Vec<_> = message.descriptors.iter().map(AsFd::as_fd).collect();
+        loop {
+            match socket::send(self.socket.get_ref().as_fd(), &message.bytes, &descriptors) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // ETOOMANYREFS: too many descriptors are on their way; the peer takes them soon.
+                Err(error) => {
+                    return error.kind() == io::ErrorKind::WouldBlock
+                        || error.raw_os_error() == Some(libc::ETOOMANYREFS);
+                }
+                Ok(()) => return false,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nacre_protocol::socket::{pair, receive};
+
+    #[tokio::test]
+    async fn keeps_what_a_full_socket_does_not_take() {
+        let (ours, theirs) = pair().unwrap();
+        let outbox = Outbox::new(ours).unwrap();
+        for number in 0..2000u32 {
+            outbox.send(number.to_ne_bytes().to_vec(), Vec::new());
+        }
+        assert!(outbox.is_blocked());
+        let reader = std::thread::spawn(move || {
+            let mut buffer = [0; 4];
+            (0..2000u32).all(|number| {
+                receive(theirs.as_fd(), &mut buffer).unwrap();
+                u32::from_ne_bytes(buffer) == number
+            })
+        });
+        while outbox.is_blocked() {
+            outbox.flush().await;
+        }
+        assert!(reader.join().unwrap());
+    }
+}

@@ -1,0 +1,155 @@
+//! The running foreground command: its streams, its standard input, its result.
+
+use super::spinning;
+use super::stdin::{self, StdinEnd};
+use crate::exec::{Command, ExecRequest, Input};
+use crate::output::capture::Capture;
+use crate::shell::state::Ticket;
+use crate::sys;
+use nacre_protocol::shell::RequestFlags;
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::SystemTime;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+/// See the module.
+pub(super) struct Running {
+    pub(super) ticket: Ticket,
+    pub(super) request: Box<ExecRequest>,
+    pub(super) capture: Capture,
+    pub(super) begun: Instant,
+    pub(super) started_at: SystemTime,
+    /// How the shell's process ended over it: exit code, signal.
+    pub(super) died: Option<(Option<i32>, Option<i32>)>,
+    feeder: Option<JoinHandle<()>>,
+    streams_input: bool,
+    is_registered: bool,
+    _counted: spinning::Running,
+}
+
+/// The process's ends of the three streams, and the host's.
+pub(super) struct Streams {
+    /// For the process: standard input, output, error.
+    pub(super) theirs: Vec<OwnedFd>,
+    /// The host's read ends of output and error.
+    pub(super) output: (OwnedFd, OwnedFd),
+    /// The host's write end of standard input.
+    pub(super) stdin: Option<StdinEnd>,
+}
+
+/// Standard input up to this length is written at once: a pipe holds it.
+const PIPE_BYTES: usize = 64 * 1024;
+
+impl Streams {
+    /// Pipes for output and error, and what `input` needs.
+    pub(super) fn open(input: &Input) -> io::Result<Self> {
+        let (stdout, their_stdout) = sys::pipe()?;
+        let (stderr, their_stderr) = sys::pipe()?;
+        sys::set_nonblocking(&stdout)?;
+        sys::set_nonblocking(&stderr)?;
+        let (their_stdin, stdin) = match input {
+            Input::None => (File::open("/dev/null")?.into(), None),
+            Input::Bytes(bytes) if bytes.is_empty() => (File::open("/dev/null")?.into(), None),
+            Input::Bytes(_) | Input::Stream(_) => {
+                let (theirs, ours) = sys::pipe()?;
+                sys::set_nonblocking(&ours)?;
+                let whole = match input {
+                    Input::Bytes(bytes) if bytes.len() <= PIPE_BYTES => Some(bytes),
+                    _ => None,
+                };
+                match whole {
+                    Some(bytes) if sys::write(&ours, bytes)? == bytes.len() => (theirs, None),
+                    Some(_) => return Err(io::ErrorKind::WriteZero.into()),
+                    None => (theirs, Some(StdinEnd::Pipe(ours))),
+                }
+            }
+        };
+        Ok(Self { theirs: vec![their_stdin, their_stdout, their_stderr], output: (stdout, stderr), stdin })
+    }
+}
+
+impl Running {
+    /// A command whose streams are open and which is about to be sent.
+    pub(super) fn new(ticket: Ticket, mut request: Box<ExecRequest>, streams: (OwnedFd, OwnedFd), stdin: Option<StdinEnd>) -> Self {
+        let streams_input = matches!(request.input, Input::Stream(_));
+        let input = match &request.input {
+            // Kept: the command may have to be sent again.
+            Input::Bytes(bytes) => Input::Bytes(Arc::clone(bytes)),
+            _ => std::mem::replace(&mut request.input, Input::None),
+        };
+        let feeder = stdin.map(|end| stdin::feed(end, input));
+        let capture = Capture::new(streams.0, streams.1, request.max_buffer, request.live.clone());
+        Self {
+            ticket,
+            request,
+            capture,
+            begun: Instant::now(),
+            started_at: SystemTime::now(),
+            died: None,
+            feeder,
+            streams_input,
+            is_registered: false,
+            _counted: spinning::Running::begin(),
+        }
+    }
+
+    /// Waits for output and reads it. Cancel-safe.
+    pub(super) async fn step(&mut self) {
+        if self.is_registered {
+            self.capture.step(self.request.sink.as_mut()).await;
+        } else {
+            std::future::pending().await
+        }
+    }
+
+    /// Watches the pipes from now on.
+    pub(super) fn register(&mut self) -> io::Result<()> {
+        self.is_registered = true;
+        self.capture.register()
+    }
+
+    /// The command can be sent again if the shell has not taken it. What has been streamed into a pipe is lost.
+    pub(super) fn is_repeatable(&self) -> bool {
+        !self.streams_input
+    }
+
+    /// Nothing more is written to the command.
+    pub(super) fn stop_input(&mut self) {
+        if let Some(feeder) = self.feeder.take() {
+            feeder.abort();
+        }
+    }
+
+    /// Takes the request back, to be sent again.
+    pub(super) fn into_request(mut self) -> Box<ExecRequest> {
+        self.stop_input();
+        self.request
+    }
+}
+
+/// The text of a command and the flag that says how to take it.
+pub(super) fn text_of(command: &Command) -> (Vec<u8>, RequestFlags) {
+    match command {
+        Command::Text(text) => (text.clone(), RequestFlags::default()),
+        Command::Argv(words) => {
+            (words.iter().flat_map(|word| [word.as_slice(), b"\0"].concat()).collect(), RequestFlags::ARGV)
+        }
+    }
+}
+
+/// Variables as a request has them.
+pub(super) fn env_of(vars: &[(String, Option<String>)]) -> Vec<u8> {
+    let mut env = Vec::new();
+    for (name, value) in vars {
+        env.extend(name.as_bytes());
+        if let Some(value) = value {
+            env.push(b'=');
+            env.extend(value.as_bytes());
+        }
+        env.push(0);
+    }
+    env
+}

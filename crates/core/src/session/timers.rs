@@ -1,0 +1,87 @@
+//! The session's timers: at most one of each kind.
+
+use crate::shell::state::Ticket;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// What is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Timer {
+    /// The running command's time is up.
+    Timeout(Ticket),
+    /// The running command should have given the shell back.
+    Overdue(Ticket),
+    /// The running command is no quick one: its pipes are watched from now on.
+    Register,
+    /// The session has been idle for a while.
+    Idle,
+    /// Forking may be tried again.
+    ForkPauseOver,
+    /// Processes of the last command have had their moment to end.
+    Leaving,
+    /// The shell should have taken its request.
+    Unread,
+    /// The supervisor should have answered.
+    Supervisor,
+    /// The shell should have said hello.
+    Hello,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Timers(Vec<(Instant, Timer)>);
+
+/// With nothing to wait for, the actor wakes up this often for nothing.
+const NEVER: Duration = Duration::from_secs(24 * 3600);
+
+impl Timers {
+    /// Sets a timer, instead of the one of its kind.
+    pub(super) fn set(&mut self, timer: Timer, at: Instant) {
+        self.clear(timer);
+        self.0.push((at, timer));
+    }
+
+    /// The timer is set.
+    pub(super) fn is_set(&self, timer: Timer) -> bool {
+        self.0.iter().any(|(_, set)| is_same_kind(*set, timer))
+    }
+
+    /// Takes the timer of this kind back.
+    pub(super) fn clear(&mut self, timer: Timer) {
+        self.0.retain(|(_, set)| !is_same_kind(*set, timer));
+    }
+
+    /// When the next one is due.
+    pub(super) fn next(&self) -> Instant {
+        self.0.iter().map(|(at, _)| *at).min().unwrap_or_else(|| Instant::now() + NEVER)
+    }
+
+    /// Takes those that are due.
+    pub(super) fn due(&mut self, now: Instant) -> Vec<Timer> {
+        let due = self.0.iter().filter(|(at, _)| *at <= now).map(|(_, timer)| *timer).collect();
+        self.0.retain(|(at, _)| *at > now);
+        due
+    }
+}
+
+fn is_same_kind(a: Timer, b: Timer) -> bool {
+    std::mem::discriminant(&a) == std::mem::discriminant(&b)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keeps_one_of_a_kind_and_gives_what_is_due() {
+        let (now, mut timers) = (Instant::now(), Timers::default());
+        timers.set(Timer::Timeout(1), now);
+        timers.set(Timer::Timeout(2), now + Duration::from_secs(1));
+        timers.set(Timer::Idle, now);
+        assert_eq!(timers.next(), now);
+        assert_eq!(timers.due(now), [Timer::Idle]);
+        assert!(timers.is_set(Timer::Timeout(0)) && !timers.is_set(Timer::Idle));
+        timers.clear(Timer::Timeout(0));
+        assert!(timers.next() > now + Duration::from_secs(60));
+    }
+}

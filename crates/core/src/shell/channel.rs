@@ -1,0 +1,100 @@
+//! The host's end of the socket of one bash process.
+
+use crate::outbox::Outbox;
+use nacre_protocol::shell::{MAX_REPLY_BYTES, Reply, Request};
+use nacre_protocol::socket;
+use std::cell::RefCell;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+/// What arrives on a channel.
+#[derive(Debug)]
+pub enum Received {
+    /// A message.
+    Reply(Reply),
+    /// End of file: the process is dead, or a command has closed the shell's end.
+    Closed {
+        /// The process had not taken the last request. The kernel reports it: closing a socket that holds unread data is a
+        /// reset for the peer.
+        unread: bool,
+    },
+}
+
+/// See the module.
+pub struct Channel {
+    outbox: Outbox,
+}
+
+impl Channel {
+    /// A new channel and the end for the process.
+    pub fn pair() -> io::Result<(Self, OwnedFd)> {
+        let (ours, theirs) = socket::pair()?;
+        Ok((Self { outbox: Outbox::new(ours)? }, theirs))
+    }
+
+    /// The channel of a process that has connected again.
+    pub fn reconnected(socket: OwnedFd) -> io::Result<Self> {
+        Ok(Self { outbox: Outbox::new(socket)? })
+    }
+
+    /// Sends a request with its descriptors.
+    ///
+    /// # Errors
+    /// No file in memory can be had for a long payload.
+    pub fn send(&self, request: &Request<'_>, mut descriptors: Vec<OwnedFd>) -> io::Result<()> {
+        let (message, payload) = request.encode();
+        if let Some(payload) = payload {
+            let file = crate::sys::memory_file()?;
+            crate::sys::replace_contents(&file, &payload)?;
+            descriptors.push(file);
+        }
+        self.outbox.send(message, descriptors);
+        Ok(())
+    }
+
+    /// Receives without waiting; `None` when there is nothing.
+    pub fn poll(&self) -> Option<Received> {
+        thread_local! {
+            static BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; MAX_REPLY_BYTES]);
+        }
+        BUFFER.with_borrow_mut(|buffer| loop {
+            return match socket::receive(self.outbox.socket().get_ref().as_fd(), buffer) {
+                Ok(0) => Some(Received::Closed { unread: false }),
+                // A message that is not one of ours: the process has been taken over by something else.
+                Ok(length) => match Reply::decode(&buffer[..length]) {
+                    Some(reply) => Some(Received::Reply(reply)),
+                    None => continue,
+                },
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => Some(Received::Closed { unread: error.raw_os_error() == Some(libc::ECONNRESET) }),
+            };
+        })
+    }
+
+    /// Receives the next message. Sends what has waited for room meanwhile. Cancel-safe.
+    pub async fn receive(&self) -> Received {
+        loop {
+            if let Some(received) = self.poll() {
+                return received;
+            }
+            let mut guard = tokio::select! {
+                guard = self.outbox.socket().readable() => match guard {
+                    Ok(guard) => guard,
+                    Err(_) => return Received::Closed { unread: false },
+                },
+                () = self.outbox.flush(), if self.outbox.is_blocked() => continue,
+            };
+            // The reactor runs on this very thread: nothing can have arrived between this read and the clearing.
+            match self.poll() {
+                Some(received) => return received,
+                None => guard.clear_ready(),
+            }
+        }
+    }
+
+    /// How many bytes of requests the process has not taken.
+    pub fn unread_bytes(&self) -> usize {
+        crate::sys::unsent_bytes(self.outbox.socket().get_ref()).unwrap_or(0)
+    }
+}

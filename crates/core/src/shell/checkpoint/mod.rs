@@ -1,0 +1,10 @@
+//! A shell's state as text: for the case that the shell and its standby are both gone.
+//!
+//! The C side writes the state down ([`dump`] has its sections), and this turns it into a script that a new shell runs.
+
+mod declaration;
+mod dump;
+mod quote;
+mod statements;
+
+pub use dump::restore_text;

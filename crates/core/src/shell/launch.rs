@@ -1,0 +1,26 @@
+//! What a shell is started with: its arguments, and the builtin as a file in memory.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Mutex;
+
+/// The number of the channel in a new shell; the builtin's object follows.
+pub const FIRST_DESCRIPTOR: i32 = 3;
+
+/// Arguments of a bash that loads the builtin and is driven by it.
+pub fn arguments() -> Vec<String> {
+    ["--norc", "--noprofile", "-c", nacre_shell_builtin::LOAD, "bash"].map(String::from).to_vec()
+}
+
+/// The builtin's object. One sealed file serves all shells of the process: they share its pages, and none can change it.
+pub fn object() -> io::Result<OwnedFd> {
+    static OBJECT: Mutex<Option<OwnedFd>> = Mutex::new(None);
+    let mut object = OBJECT.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    if object.is_none() {
+        let file = crate::sys::sealable_file()?;
+        crate::sys::replace_contents(&file, nacre_shell_builtin::OBJECT)?;
+        crate::sys::seal(&file)?;
+        *object = Some(file);
+    }
+    object.as_ref().map_or_else(|| Err(io::ErrorKind::NotFound.into()), OwnedFd::try_clone)
+}

@@ -1,0 +1,80 @@
+//! Sequenced-packet sockets: connected pairs, and messages with descriptors (unix(7), `SCM_RIGHTS`).
+
+use nix::cmsg_space;
+use nix::sys::socket::{
+    AddressFamily, ControlMessage, ControlMessageOwned, MsgFlags, SockFlag, SockType, recvmsg, sendmsg, socketpair,
+};
+use std::io::{self, IoSlice, IoSliceMut};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+
+/// The most descriptors that one message may carry.
+pub const MAX_DESCRIPTORS: usize = 8;
+
+/// A connected pair; both ends block and close on exec.
+pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
+    Ok(socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC)?)
+}
+
+/// Sends one message with descriptors.
+///
+/// # Errors
+/// `WouldBlock` when a non-blocking socket is full; `EPIPE` and `ECONNRESET` when the other side is gone.
+pub fn send(socket: BorrowedFd<'_>, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+    if descriptors.is_empty() {
+        nix::sys::socket::send(socket.as_raw_fd(), bytes, MsgFlags::MSG_NOSIGNAL)?;
+        return Ok(());
+    }
+    let numbers: Vec<RawFd> = descriptors.iter().map(AsRawFd::as_raw_fd).collect();
+    let control = [ControlMessage::ScmRights(&numbers)];
+    sendmsg::<()>(socket.as_raw_fd(), &[IoSlice::new(bytes)], &control, MsgFlags::MSG_NOSIGNAL, None)?;
+    Ok(())
+}
+
+/// Receives one message into `buffer`. Returns its length, 0 at end of file. A longer message is cut off.
+///
+/// # Errors
+/// `WouldBlock` when a non-blocking socket is empty.
+pub fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<usize> {
+    Ok(nix::sys::socket::recv(socket.as_raw_fd(), buffer, MsgFlags::empty())?)
+}
+
+/// As [`receive`], with the descriptors of the message, which close on exec.
+pub fn receive_with(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
+    let mut space = cmsg_space!([RawFd; MAX_DESCRIPTORS]);
+    let mut parts = [IoSliceMut::new(buffer)];
+    let message = recvmsg::<()>(socket.as_raw_fd(), &mut parts, Some(&mut space), MsgFlags::MSG_CMSG_CLOEXEC)?;
+    let mut descriptors = Vec::new();
+    for control in message.cmsgs()? {
+        if let ControlMessageOwned::ScmRights(numbers) = control {
+            // SAFETY: the kernel has just made these descriptors for this message; nothing else owns them.
+            descriptors.extend(numbers.into_iter().map(|number| unsafe { OwnedFd::from_raw_fd(number) }));
+        }
+    }
+    Ok((message.bytes, descriptors))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+    use std::io::{Read, Write};
+    use std::os::fd::AsFd;
+
+    #[test]
+    fn keeps_boundaries_and_passes_descriptors() {
+        let (a, b) = pair().unwrap();
+        let (mut reader, writer) = std::io::pipe().unwrap();
+        send(a.as_fd(), b"one", &[writer.as_fd()]).unwrap();
+        send(a.as_fd(), b"two", &[]).unwrap();
+        drop((a, writer));
+        let mut buffer = [0; 16];
+        let (length, mut descriptors) = receive_with(b.as_fd(), &mut buffer).unwrap();
+        assert_eq!((&buffer[..length], descriptors.len()), (&b"one"[..], 1));
+        File::from(descriptors.remove(0)).write_all(b"x").unwrap();
+        assert_eq!(receive(b.as_fd(), &mut buffer).unwrap(), 3);
+        assert_eq!(receive(b.as_fd(), &mut buffer).unwrap(), 0, "end of file");
+        let mut read = Vec::new();
+        reader.read_to_end(&mut read).unwrap();
+        assert_eq!(read, b"x");
+    }
+}

@@ -1,0 +1,265 @@
+//! Orders from the host to a supervisor, and the supervisor's reports.
+//!
+//! Messages are JSON: they are rare (an ordinary command needs none) and readable in a trace. Descriptors that belong to
+//! an order travel with it.
+
+use crate::socket;
+use nacre_containment::limits::Limits;
+use nacre_containment::pid::{Identity, Pid};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use std::cell::RefCell;
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+
+/// Maximum bytes of one message. Lists of spared processes are cut off well before.
+pub const MAX_MESSAGE_BYTES: usize = 64 * 1024;
+
+/// What a started program is to the session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Role {
+    /// The session's shell. It starts in the foreground group.
+    Shell,
+    /// A background process, in a group of its own.
+    Process {
+        /// Names the process from now on.
+        key: u64,
+        /// The value of [`nacre_containment::tree::MARK`] in its environment.
+        mark: String,
+        /// Its limits.
+        limits: Limits,
+        /// Descriptors 0 to 2 are a terminal, which becomes its controlling terminal.
+        terminal: bool,
+    },
+}
+
+/// An order from the host.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Order {
+    /// Run the session's bash. Answered by [`Report::Started`] or [`Report::StartFailed`].
+    Start {
+        /// What it is.
+        role: Role,
+        /// Arguments after argv\[0\].
+        arguments: Vec<String>,
+        /// The descriptors that came with the order get the numbers from here on; lower ones are `/dev/null`.
+        first_descriptor: i32,
+        /// Where it starts; the session's first directory otherwise.
+        cwd: Option<String>,
+    },
+    /// This fork of the shell is the standby from now on; the previous standby is killed.
+    Standby {
+        /// The new standby, a child of the supervisor.
+        pid: Pid,
+        /// The control group that it was born in.
+        group: Option<String>,
+    },
+    /// The shell is dead: the standby takes its place, and its group becomes the foreground group. Answered by
+    /// [`Report::Promoted`].
+    Promote,
+    /// This fork of the shell or standby is a background process. Answered by [`Report::Adopted`].
+    Adopt {
+        /// Names the process from now on.
+        key: u64,
+        /// The process, a child of the supervisor.
+        pid: Pid,
+        /// The control group that it was born in. Without one it is moved to a new group where groups are used.
+        group: Option<String>,
+        /// The value of [`nacre_containment::tree::MARK`] in its environment.
+        mark: String,
+        /// Its limits.
+        limits: Limits,
+    },
+    /// End everything that the running foreground command has started: interrupt the shell, then send `signal` and
+    /// SIGCONT to the command's processes, and SIGKILL after `grace_ms`. Answered by [`Report::Killed`].
+    KillForeground {
+        /// Echoed in the answer.
+        id: u64,
+        /// First signal.
+        signal: i32,
+        /// Milliseconds until SIGKILL.
+        grace_ms: u64,
+        /// Roots of older process trees, which are spared. Used only without control groups.
+        spare: Vec<Pid>,
+    },
+    /// The user's EXIT trap is about to run in the shell: what the trap starts has the grace time.
+    TrapRuns,
+    /// The shell has ended its command, or died: it starts nothing more for the command. The ladder cannot finish before.
+    Settled,
+    /// The grace time of the running ladder is over.
+    Insist,
+    /// Send SIGKILL to the shell. Answered by [`Report::ShellEnded`].
+    KillShell,
+    /// Send SIGCONT to the shell and its standby.
+    Continue,
+    /// Leave earlier commands' processes in the present foreground group and move the shell to a new one. Answered by
+    /// [`Report::Rotated`].
+    Rotate,
+    /// End a background process with its tree. Answered by [`Report::ProcessKilled`].
+    KillProcess {
+        /// Echoed in the answer.
+        id: u64,
+        /// Which process.
+        key: u64,
+        /// First signal.
+        signal: i32,
+        /// Milliseconds until SIGKILL.
+        grace_ms: u64,
+    },
+    /// Answered by [`Report::Pong`].
+    Ping,
+    /// SIGTERM to everything, SIGKILL after `grace_ms`, remove the control groups, exit.
+    Shutdown {
+        /// Milliseconds until SIGKILL.
+        grace_ms: u64,
+    },
+}
+
+/// Which step of starting a program failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum StartStep {
+    /// Pipes, fork, descriptors.
+    Prepare,
+    /// The control group.
+    Group,
+    /// A resource limit or the limits of the control group.
+    Limits,
+    /// The change of user.
+    User,
+    /// The working directory.
+    Cwd,
+    /// The program itself.
+    Exec,
+}
+
+/// Why limits are not in force.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LimitProblem(pub String);
+
+/// A report from the supervisor.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Report {
+    /// A program runs.
+    Started {
+        /// Its identity.
+        identity: Identity,
+        /// The key of a background process.
+        key: Option<u64>,
+        /// The directory of its control group, when groups are used.
+        group: Option<String>,
+    },
+    /// A program could not be started.
+    StartFailed {
+        /// The key of a background process.
+        key: Option<u64>,
+        /// Where it failed.
+        step: StartStep,
+        /// The system's reason.
+        errno: i32,
+    },
+    /// The shell's process has ended and is reaped.
+    ShellEnded {
+        /// Which process.
+        pid: Pid,
+        /// Exit code, when it exited.
+        code: Option<i32>,
+        /// Signal number, when it was killed.
+        signal: Option<i32>,
+    },
+    /// The standby has ended.
+    StandbyEnded {
+        /// Which process.
+        pid: Pid,
+    },
+    /// Answer to [`Order::Promote`].
+    Promoted {
+        /// The new shell; nothing when the standby is dead too.
+        shell: Option<Pid>,
+        /// The directory of the foreground group, when groups are used.
+        group: Option<String>,
+    },
+    /// Answer to [`Order::Rotate`].
+    Rotated {
+        /// The directory of the foreground group, when groups are used.
+        group: Option<String>,
+    },
+    /// Answer to [`Order::Adopt`]: from now on the end of the process is reported.
+    Adopted {
+        /// From the order.
+        key: u64,
+        /// Its identity; nothing when it has already ended.
+        identity: Option<Identity>,
+        /// The directory of its control group, when groups are used.
+        group: Option<String>,
+        /// Why its limits are not in force.
+        problem: Option<LimitProblem>,
+    },
+    /// A background process has ended and is reaped. Descendants may survive.
+    ProcessEnded {
+        /// Which process.
+        key: u64,
+        /// Exit code, when it exited.
+        code: Option<i32>,
+        /// Signal number, when it was killed.
+        signal: Option<i32>,
+        /// Its memory limit was reached.
+        out_of_memory: bool,
+        /// It was asked to end while it ran no foreground program: an exit code of 0 is not that of a program.
+        alone: bool,
+    },
+    /// Answer to [`Order::KillProcess`]: nothing of the tree is left.
+    ProcessKilled {
+        /// From the order.
+        id: u64,
+        /// False when there was nothing to kill.
+        found: bool,
+        /// True when SIGKILL was needed.
+        escalated: bool,
+    },
+    /// Answer to [`Order::KillForeground`]: no process of the command is left (the shell excepted).
+    Killed {
+        /// From the order.
+        id: u64,
+        /// True when SIGKILL was needed.
+        escalated: bool,
+    },
+    /// Answer to [`Order::Ping`].
+    Pong,
+}
+
+/// Sends one message with its descriptors.
+pub fn send<T: Serialize>(socket: BorrowedFd<'_>, message: &T, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+    socket::send(socket, &serde_json::to_vec(message)?, descriptors)
+}
+
+/// Receives one message with its descriptors; `None` at end of file.
+///
+/// # Errors
+/// `WouldBlock` when a non-blocking socket is empty, `InvalidData` for a message that is not one of these.
+pub fn receive<T: DeserializeOwned>(socket: BorrowedFd<'_>) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
+    thread_local! {
+        static BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; MAX_MESSAGE_BYTES]);
+    }
+    BUFFER.with_borrow_mut(|buffer| {
+        let (length, descriptors) = socket::receive_with(socket, buffer)?;
+        if length == 0 { Ok(None) } else { Ok(Some((serde_json::from_slice(&buffer[..length])?, descriptors))) }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::AsFd;
+
+    #[test]
+    fn keeps_message_boundaries_and_reports_the_end() {
+        let (a, b) = socket::pair().unwrap();
+        let order = Order::KillForeground { id: 7, signal: 15, grace_ms: 5, spare: vec![Pid::new(9).unwrap()] };
+        send(a.as_fd(), &order, &[]).unwrap();
+        send(a.as_fd(), &Order::Rotate, &[b.as_fd()]).unwrap();
+        drop(a);
+        assert_eq!(receive::<Order>(b.as_fd()).unwrap().unwrap().0, order);
+        let (second, descriptors) = receive::<Order>(b.as_fd()).unwrap().unwrap();
+        assert_eq!((second, descriptors.len()), (Order::Rotate, 1));
+        assert!(receive::<Order>(b.as_fd()).unwrap().is_none());
+    }
+}

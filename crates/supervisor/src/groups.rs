@@ -1,0 +1,84 @@
+//! The session's control groups: one for the session, and inside it the foreground group, groups that older background
+//! jobs still live in, and one group for each standby and background process.
+
+use nacre_containment::cgroup::{self, Group};
+use nacre_containment::pid::Pid;
+use std::path::{Path, PathBuf};
+
+/// See the module.
+pub struct Groups {
+    session: Group,
+    foreground: Group,
+    /// Groups that are removed as soon as they are empty.
+    emptying: Vec<Group>,
+    made: u64,
+}
+
+impl Groups {
+    /// Makes the session's group and the first foreground group; `None` where the system refuses.
+    pub fn create(parent: &Path, name: &str) -> Option<Self> {
+        let session = Group::create(parent, name).ok()?;
+        match Group::create(session.path(), "fg-0") {
+            Ok(foreground) => Some(Self { session, foreground, emptying: Vec::new(), made: 1 }),
+            Err(_) => {
+                let _ = session.remove();
+                None
+            }
+        }
+    }
+
+    /// The session's group.
+    pub fn session(&self) -> &Group {
+        &self.session
+    }
+
+    /// The group that foreground commands run in.
+    pub fn foreground(&self) -> &Group {
+        &self.foreground
+    }
+
+    /// A new group inside the session's.
+    pub fn make(&mut self, kind: &str) -> Option<Group> {
+        let group = Group::create(self.session.path(), &format!("{kind}-{}", self.made)).ok()?;
+        self.made += 1;
+        Some(group)
+    }
+
+    /// The group that the host made, if it is one of this session's.
+    pub fn named(&self, path: Option<&String>) -> Option<Group> {
+        let path = PathBuf::from(path?);
+        (path.parent() == Some(self.session.path())).then(|| Group::at(path))
+    }
+
+    /// Makes `group` the foreground group; what lives in the present one stays there.
+    pub fn switch_foreground(&mut self, group: Group) {
+        let before = std::mem::replace(&mut self.foreground, group);
+        self.remove_when_empty(before);
+    }
+
+    /// Removes a group now or when its last process has ended.
+    pub fn remove_when_empty(&mut self, group: Group) {
+        if group.remove_alone().is_err() {
+            self.emptying.push(group);
+        }
+    }
+
+    /// Removes what has become empty.
+    pub fn tidy(&mut self) {
+        self.emptying.retain(|group| group.remove_alone().is_err());
+    }
+
+    /// The processes of the foreground group, when they can be listed.
+    pub fn foreground_members(&self) -> Option<Vec<Pid>> {
+        self.foreground.members().ok()
+    }
+
+    /// Removes all groups, which must be empty, and the group of the whole sandbox if this was the last session in it.
+    pub fn remove_all(&self) -> bool {
+        let leaves_parent = || {
+            let sandbox = self.session.path().parent().filter(|path| cgroup::is_of_sandbox(path));
+            sandbox.is_none_or(|path| std::fs::remove_dir(path).is_ok() || path.exists())
+        };
+        self.session.remove().is_ok() && leaves_parent()
+    }
+}

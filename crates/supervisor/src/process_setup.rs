@@ -1,0 +1,114 @@
+//! What the supervisor does to itself before it starts anything: session, subreaper, signals, descriptors, lifelines.
+
+use nacre_containment::pidfd;
+use nacre_protocol::supervisor::{self, Report};
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+
+/// The descriptors the supervisor lives with. All close on exec.
+pub struct Setting {
+    /// The socket to the host; its end of file means that the host is gone.
+    pub control: OwnedFd,
+    /// The second lifeline: a pidfd of the host. A copy of the socket could be held open by a child the host forked and
+    /// never exec'd; the pidfd cannot be fooled. `None` where pidfds are missing.
+    pub host: Option<OwnedFd>,
+    /// Readable when a child has changed state.
+    pub children: SignalFd,
+    /// `/dev/null`.
+    pub null: File,
+}
+
+impl Setting {
+    /// Reports to the host. A host that is gone is noticed by the lifelines.
+    pub fn report(&self, report: &Report) {
+        let _ = supervisor::send(self.control.as_fd(), report, &[]);
+    }
+}
+
+/// Makes this process a session leader and subreaper with a clean signal state, and takes the descriptors it was started
+/// with out of the standard numbers: 0 is the control socket.
+pub fn prepare(host: i32) -> io::Result<Setting> {
+    nix::unistd::setsid()?;
+    nix::sys::prctl::set_child_subreaper(true)?;
+    let children = block_signals(&[libc::SIGCHLD])?;
+    let null = File::options().read(true).write(true).open("/dev/null")?;
+    let control = take(0, &null)?;
+    close_inherited(&[
+        control.as_raw_fd(),
+        null.as_raw_fd(),
+        children.as_raw_fd(),
+    ]);
+    std::env::set_current_dir("/")?;
+    let host_fd = pidfd::open_to_watch(host).ok();
+    // The host may have died before the pidfd was opened; then we have been given another parent already.
+    if nix::unistd::getppid().as_raw() != host {
+        return Err(io::Error::other("the host has ended"));
+    }
+    Ok(Setting { control, host: host_fd, children, null })
+}
+
+/// Blocks every signal. Those that count are read from a descriptor, and no stray SIGTERM, SIGHUP or SIGINT (a user's
+/// `kill $PPID`, a closing terminal) may end the process that has to clean up. Dispositions are set to default, since a
+/// child inherits ignored signals and SIGCHLD ignored would make the kernel reap behind our back.
+pub fn block_signals(read: &[i32]) -> io::Result<SignalFd> {
+    reset_signals()?;
+    SigSet::all().thread_block()?;
+    // SAFETY: the set is initialised before it is used; numbers that are no signals are refused without effect.
+    let read = unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&mut set);
+        for signal in read {
+            libc::sigaddset(&mut set, *signal);
+        }
+        SigSet::from_sigset_t_unchecked(set)
+    };
+    Ok(SignalFd::with_flags(&read, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?)
+}
+
+/// Sets every signal to its default action.
+pub fn reset_signals() -> io::Result<()> {
+    for signal in Signal::iterator() {
+        if !matches!(signal, Signal::SIGKILL | Signal::SIGSTOP) {
+            // SAFETY: sets a default disposition; no handler runs code of ours.
+            unsafe { nix::sys::signal::signal(signal, nix::sys::signal::SigHandler::SigDfl) }?;
+        }
+    }
+    default_internal_signals();
+    Ok(())
+}
+
+/// The two signals that the C library keeps to itself (32 and 33): its posix_spawn leaves them ignored in the child, and
+/// its own functions refuse to touch them.
+fn default_internal_signals() {
+    // The kernel's struct sigaction: handler, flags, restorer, mask. All zeroes is the default action.
+    let default = [0usize; 4];
+    for signal in [32, 33] {
+        // SAFETY: the structure has the size and layout that the kernel reads; nothing is written back.
+        unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, default.as_ptr(), std::ptr::null_mut::<usize>(), 8) };
+    }
+}
+
+/// Moves a standard descriptor to a high close-on-exec number and leaves `/dev/null` in its place.
+pub fn take(number: i32, null: &File) -> io::Result<OwnedFd> {
+    // SAFETY: fcntl and dup2 on descriptors that are open; the duplicate is new and owned here alone.
+    unsafe {
+        let moved = libc::fcntl(number, libc::F_DUPFD_CLOEXEC, 10);
+        if moved < 0 || libc::dup2(null.as_raw_fd(), number) < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(OwnedFd::from_raw_fd(moved))
+    }
+}
+
+/// Closes what leaked in from a host that opened something without close-on-exec.
+pub fn close_inherited(keep: &[i32]) {
+    let Ok(entries) = std::fs::read_dir("/proc/self/fd") else { return };
+    let open: Vec<i32> = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    for fd in open.into_iter().filter(|fd| *fd > 2 && !keep.contains(fd)) {
+        // SAFETY: nothing in this process owns the descriptor: it was inherited, or it was the listing's own (EBADF).
+        unsafe { libc::close(fd) };
+    }
+}

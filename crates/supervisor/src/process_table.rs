@@ -1,0 +1,305 @@
+//! The processes of the session and their roles: the shell, its standby, the foreground command, background processes.
+
+use crate::arguments::Arguments;
+use crate::groups::Groups;
+use crate::process_setup::Setting;
+use crate::processes::Processes;
+use crate::spawn::{Failure, Plan, Tie, c_string};
+use nacre_containment::cgroup::Group;
+use nacre_containment::limits::Limits;
+use nacre_containment::pid::{Identity, Pid};
+use nacre_containment::proc_table::{self, Stat};
+use nacre_containment::signal;
+use nacre_containment::tree::MARK;
+use nacre_protocol::supervisor::{LimitProblem, Role, StartStep};
+use std::collections::HashSet;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+/// The role of a reaped child.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Reaped {
+    /// The session's shell.
+    Shell,
+    /// The standby.
+    Standby,
+    /// A background process.
+    Process(u64),
+    /// An orphan of a command.
+    Orphan,
+}
+
+struct Standby {
+    pid: Pid,
+    /// Its own group. A standby without one lives in the shell's.
+    group: Option<Group>,
+}
+
+/// A program to be started.
+pub struct Program {
+    /// What it is.
+    pub role: Role,
+    /// Arguments after argv\[0\].
+    pub arguments: Vec<String>,
+    /// Its descriptors.
+    pub descriptors: Vec<OwnedFd>,
+    /// The number of the first of them.
+    pub first_descriptor: i32,
+    /// Where it starts; the session's first directory otherwise.
+    pub cwd: Option<String>,
+}
+
+/// See the module.
+pub struct ProcessTable {
+    own: Pid,
+    shell: Option<Pid>,
+    standby: Option<Standby>,
+    /// The background processes.
+    pub processes: Processes,
+    groups: Option<Groups>,
+}
+
+impl ProcessTable {
+    /// Makes the control groups, when asked to. A group that cannot be made is no error: the subreaper alone is complete,
+    /// only slower.
+    pub fn new(arguments: &Arguments) -> Self {
+        let groups = arguments.group.as_ref().and_then(|(parent, name)| Groups::create(parent, name));
+        let own = Pid::new(std::process::id() as i32).expect("a supervisor is never init");
+        Self { own, shell: None, standby: None, processes: Processes::default(), groups }
+    }
+
+    /// Starts a program in its role. Returns its identity and its group's directory.
+    pub fn start(
+        &mut self,
+        program: &Program,
+        arguments: &Arguments,
+        setting: &Setting,
+    ) -> Result<(Identity, Option<String>), Failure> {
+        let argv = ["bash"].into_iter().chain(program.arguments.iter().map(String::as_str));
+        let group = match &program.role {
+            Role::Shell => self.groups.as_ref().map(|groups| groups.foreground().clone()),
+            Role::Process { .. } => self.groups.as_mut().and_then(|groups| groups.make("p")),
+        };
+        let limited = match &program.role {
+            Role::Process { limits, .. } => self.limit(group.as_ref(), limits),
+            Role::Shell => Ok(()),
+        };
+        limited.map_err(|_| Failure { step: StartStep::Limits, errno: libc::EINVAL })?;
+        let marked = match &program.role {
+            Role::Process { mark, .. } if group.is_none() => Some(c_string(format!("{MARK}={mark}").as_bytes())),
+            _ => None,
+        };
+        let mut plan = Plan {
+            program: &arguments.shell,
+            argv: argv.map(|word| c_string(word.as_bytes())).collect(),
+            variable: marked,
+            cwd: program.cwd.as_ref().map_or(arguments.cwd.as_path(), Path::new),
+            group: group.as_ref(),
+            user: arguments.user.as_ref(),
+            descriptors: &program.descriptors,
+            first_descriptor: program.first_descriptor,
+            null: &setting.null,
+            tie: match program.role {
+                Role::Shell => Tie::Shell,
+                Role::Process { terminal: true, .. } => Tie::Terminal,
+                Role::Process { .. } => Tie::Process,
+            },
+            limits: arguments.limits,
+        };
+        let mut started = plan.start();
+        if started.is_err_and(|failure| failure.step == StartStep::Group) {
+            // A hierarchy can refuse processes (a controller turned on in the parent): go on without groups.
+            plan.group = None;
+            started = plan.start();
+            if let Some(refused) = self.groups.take() {
+                let _ = refused.session().remove();
+            }
+        }
+        let placed = plan.group.cloned();
+        let pid = started.inspect_err(|_| {
+            if let (Role::Process { .. }, Some(group)) = (&program.role, &placed) {
+                let _ = group.remove_alone();
+            }
+        })?;
+        // It is our child and not reaped, so it can be read even when it has ended.
+        let identity = Stat::read(pid).map_or(Identity { pid, start_ticks: 0 }, |stat| stat.identity);
+        match &program.role {
+            Role::Shell => self.shell = Some(pid),
+            Role::Process { key, mark, .. } => {
+                self.processes.add(*key, identity, placed.clone(), mark.clone(), self.own);
+            }
+        }
+        Ok((identity, placed.map(|group| group.path().display().to_string())))
+    }
+
+    /// The session's shell; `None` between its death and the next shell, since a reaped pid means nothing.
+    pub fn shell(&self) -> Option<Pid> {
+        self.shell
+    }
+
+    /// The standby's process.
+    pub fn standby(&self) -> Option<Pid> {
+        self.standby.as_ref().map(|standby| standby.pid)
+    }
+
+    /// Directory of the group that foreground commands run in.
+    pub fn group_directory(&self) -> Option<String> {
+        self.groups.as_ref().map(|groups| groups.foreground().path().display().to_string())
+    }
+
+    /// Replaces the standby and kills the previous one, which is a child that has not been reaped.
+    pub fn set_standby(&mut self, pid: Pid, group: Option<&String>) -> bool {
+        if !self.is_child(pid) {
+            return false;
+        }
+        let group = self.groups.as_ref().and_then(|groups| groups.named(group));
+        if let Some(old) = self.standby.replace(Standby { pid, group }) {
+            let _ = signal::send_to_child(old.pid, libc::SIGKILL);
+            self.release(old.group);
+        }
+        true
+    }
+
+    /// The standby, if it lives, becomes the shell, and its group the foreground group.
+    pub fn promote(&mut self) -> Option<Pid> {
+        let standby = self.standby.take()?;
+        self.shell = Some(standby.pid);
+        if let (Some(groups), Some(group)) = (&mut self.groups, standby.group) {
+            groups.switch_foreground(group);
+        }
+        self.shell
+    }
+
+    /// Makes a fork of the shell or standby a background process.
+    pub fn adopt(
+        &mut self,
+        key: u64,
+        pid: Pid,
+        group: Option<&String>,
+        mark: String,
+        limits: &Limits,
+    ) -> (Option<Identity>, Option<String>, Option<LimitProblem>) {
+        if !self.is_child(pid) {
+            return (None, None, None);
+        }
+        let Some(stat) = Stat::read(pid) else { return (None, None, None) };
+        let mut own_group = self.groups.as_ref().and_then(|groups| groups.named(group));
+        if own_group.is_none() {
+            // It could not be born in its group: a session with a user of its own may not choose groups.
+            own_group = self.groups.as_mut().and_then(|groups| groups.make("p"));
+            own_group = own_group.filter(|group| group.add(pid).is_ok());
+        }
+        let problem = self.limit(own_group.as_ref(), limits).err();
+        let directory = own_group.as_ref().map(|group| group.path().display().to_string());
+        self.processes.add(key, stat.identity, own_group, mark, self.own);
+        (Some(stat.identity), directory, problem)
+    }
+
+    fn limit(&self, group: Option<&Group>, limits: &Limits) -> Result<(), LimitProblem> {
+        if limits.is_empty() {
+            return Ok(());
+        }
+        let (Some(group), Some(groups)) = (group, &self.groups) else {
+            return Err(LimitProblem("it has no control group of its own".into()));
+        };
+        limits.enable_below(groups.session().path()).map_err(LimitProblem)?;
+        let refused = |error| LimitProblem(format!("its control group does not take them: {error}"));
+        limits.apply(group).map_err(refused)
+    }
+
+    /// A child of this process that has not been reaped: its pid cannot belong to another process.
+    fn is_child(&self, pid: Pid) -> bool {
+        Stat::read(pid).is_some_and(|stat| stat.parent == self.own.raw())
+    }
+
+    /// Leaves everything that lives in the present foreground group there and moves the shell to a new group.
+    pub fn rotate(&mut self) {
+        let Some(groups) = &mut self.groups else { return };
+        let Some(fresh) = groups.make("fg") else { return };
+        let sheltered = self.standby.as_ref().filter(|standby| standby.group.is_none()).map(|standby| standby.pid);
+        for pid in self.shell.into_iter().chain(sheltered) {
+            let _ = fresh.add(pid);
+        }
+        groups.switch_foreground(fresh);
+    }
+
+    /// Records that a child has been reaped: from here on its pid may belong to any process.
+    pub fn reaped(&mut self, pid: Pid) -> Reaped {
+        if let Some(standby) = self.standby.take_if(|standby| standby.pid == pid) {
+            self.release(standby.group);
+            return Reaped::Standby;
+        }
+        if self.shell == Some(pid) {
+            self.shell = None;
+            return Reaped::Shell;
+        }
+        self.processes.reaped(pid).map_or(Reaped::Orphan, Reaped::Process)
+    }
+
+    fn release(&mut self, group: Option<Group>) {
+        if let (Some(groups), Some(group)) = (&mut self.groups, group) {
+            groups.remove_when_empty(group);
+        }
+    }
+
+    /// Forgets what has ended and removes empty groups.
+    pub fn tidy(&mut self) {
+        self.processes.tidy();
+        if let Some(groups) = &mut self.groups {
+            groups.tidy();
+        }
+    }
+
+    /// The processes of the foreground command: the members of its group, or, without groups, every descendant that is
+    /// neither below one of the `spare` roots nor a background process's. Shell and standby are never among them.
+    pub fn foreground(&self, spare: &[Pid]) -> Vec<Stat> {
+        let keep: HashSet<Pid> = spare.iter().copied().chain(self.standby()).collect();
+        let listed: Vec<Stat> = match self.groups.as_ref().and_then(Groups::foreground_members) {
+            Some(members) => members.into_iter().filter(|pid| !keep.contains(pid)).filter_map(Stat::read).collect(),
+            None => {
+                let keep = keep.into_iter().chain(self.processes.roots()).collect();
+                let below = proc_table::descendants(&[self.own], &keep);
+                below.into_iter().filter(|stat| !self.processes.own(stat)).collect()
+            }
+        };
+        listed.into_iter().filter(|stat| Some(stat.identity.pid) != self.shell && stat.is_running()).collect()
+    }
+
+    /// SIGKILL for the whole foreground group at once, after the shell has been moved out of it. Returns the group;
+    /// nothing where groups are not used.
+    pub fn kill_foreground_group(&mut self) -> Option<Group> {
+        let killed = self.groups.as_ref()?.foreground().clone();
+        self.rotate();
+        let moved = self.groups.as_ref().is_some_and(|groups| *groups.foreground() != killed);
+        (moved && killed.kill().is_ok()).then_some(killed)
+    }
+
+    /// Sends a signal to the shell and the standby.
+    pub fn signal_shells(&self, number: i32) {
+        for pid in self.shell.into_iter().chain(self.standby()) {
+            let _ = signal::send_to_child(pid, number);
+        }
+    }
+
+    /// Everything below this process except shell and standby.
+    pub fn workload(&self) -> Vec<Stat> {
+        let mut all = proc_table::descendants(&[self.own], &HashSet::new());
+        all.retain(|stat| stat.is_running() && ![self.shell, self.standby()].contains(&Some(stat.identity.pid)));
+        all
+    }
+
+    /// SIGKILL to all descendants, by group and by walking.
+    pub fn kill_all(&self) {
+        if let Some(groups) = &self.groups {
+            let _ = groups.session().kill();
+        }
+        for stat in proc_table::descendants(&[self.own], &HashSet::new()) {
+            let _ = signal::send_to(stat.identity, libc::SIGKILL);
+        }
+    }
+
+    /// Removes the session's groups; they must be empty.
+    pub fn remove_groups(&self) -> bool {
+        self.groups.as_ref().is_none_or(Groups::remove_all)
+    }
+}

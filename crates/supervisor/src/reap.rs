@@ -1,0 +1,67 @@
+//! The supervisor's only reap loop.
+
+use crate::arguments::child_pid;
+use crate::process_setup::Setting;
+use crate::process_table::{ProcessTable, Reaped};
+use nacre_containment::pid::Pid;
+use nacre_protocol::supervisor::Report;
+
+/// How a child ended: exit code or signal number.
+struct Ended {
+    pid: Pid,
+    code: Option<i32>,
+    signal: Option<i32>,
+}
+
+enum Wait {
+    Ended(Ended),
+    NoneEnded,
+    Childless,
+}
+
+/// Reaps every child that has ended and reports those that the host tracks. Returns true when no child is left at all.
+pub fn reap(table: &mut ProcessTable, setting: &Setting) -> bool {
+    let childless = loop {
+        match next_ended() {
+            Wait::Ended(ended) => report(&ended, table, setting),
+            Wait::NoneEnded => break false,
+            Wait::Childless => break true,
+        }
+    };
+    table.tidy();
+    childless
+}
+
+fn report(ended: &Ended, table: &mut ProcessTable, setting: &Setting) {
+    let Ended { pid, code, signal } = *ended;
+    match table.reaped(pid) {
+        Reaped::Shell => setting.report(&Report::ShellEnded { pid, code, signal }),
+        Reaped::Standby => setting.report(&Report::StandbyEnded { pid }),
+        Reaped::Process(key) => {
+            let out_of_memory = table.processes.ran_out_of_memory(key);
+            let alone = table.processes.was_alone(key);
+            setting.report(&Report::ProcessEnded { key, code, signal, out_of_memory, alone });
+        }
+        Reaped::Orphan => {}
+    }
+}
+
+/// Not by nix: it has no name for the signals 32 and up, and would reap such a child without saying which it was.
+fn next_ended() -> Wait {
+    loop {
+        let mut status = 0;
+        // SAFETY: waitpid stores an int through the pointer.
+        match unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG) } {
+            0 => return Wait::NoneEnded,
+            raw if raw > 0 => {
+                let code = libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status));
+                let signal = libc::WIFSIGNALED(status).then(|| libc::WTERMSIG(status));
+                if code.is_some() || signal.is_some() {
+                    return Wait::Ended(Ended { pid: child_pid(raw), code, signal });
+                }
+            }
+            _ if crate::spawn::errno() == libc::EINTR => {}
+            _ => return Wait::Childless,
+        }
+    }
+}
