@@ -56,8 +56,7 @@ impl NativeSandbox {
                 (None, uid, gid) => UserSpec::Ids { uid: uid.unwrap_or_default(), gid: gid.unwrap_or_default() },
             }),
             own_variables: config.own_variables.unwrap_or_default(),
-            force_fifo: config.transport.as_deref() == Some("fifo"),
-            force_text_loop: config.r#loop.as_deref() == Some("text"),
+            force_plain: config.engine.as_deref() == Some("plain"),
             force_subreaper: config.containment.as_deref() == Some("subreaper"),
         });
         env.add_env_cleanup_hook(sandbox.downgrade(), |sandbox| {

@@ -9,7 +9,7 @@ import path from 'node:path'
 import type { Command, ExecResult, Session, SessionExecOptions, SessionOptions } from 'nacre'
 import { afterAll, beforeAll, describe, it } from 'vitest'
 import { withSandbox } from './invariants'
-import { enter, hasTextLoop, type Mode, modes } from './modes'
+import { enter, type Mode, modes } from './modes'
 
 export interface Step {
   run: Command
@@ -59,19 +59,12 @@ export function conforms(subject: string, cases: Case[]): void {
 /** A case that is known to differ from bash, and why nothing can be done about it. */
 export interface Infidelity extends Case {
   reason: string
-  /** Only with this loop. With the other it must be as bash is. */
-  only?: 'builtin' | 'text'
 }
 
 /** Declares tests that fail when a known difference from bash has gone, or has come where it is not known. */
 export function differs(cases: Infidelity[]): void {
-  inEveryMode('known infidelities', (stage, mode) => {
+  inEveryMode('known infidelities', (stage) => {
     for (const one of cases) {
-      const loop = hasTextLoop(mode) ? 'text' : 'builtin'
-      if (one.only !== undefined && one.only !== loop) {
-        it(`${one.name}: not with this loop`, () => stage(one.session, (where) => check(where, one.steps)))
-        continue
-      }
       it(`${one.name}: ${one.reason}`, () =>
         stage(one.session, async (where) => {
           const found = await check(where, one.steps).catch((error: Error) => error)

@@ -88,7 +88,7 @@ export function itWithJobs(
   test: (place: JobPlace, mode: Mode) => Promise<void>,
   timeout?: number,
 ): void {
-  for (const mode of modes.filter(({ env }) => env.NACRE_TRANSPORT === undefined)) {
+  for (const mode of modes) {
     it(
       `${name}, ${mode.name}`,
       async () => {

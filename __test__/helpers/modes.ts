@@ -10,22 +10,13 @@ export interface Mode {
 
 const all: Mode[] = [
   { name: 'by default', env: {} },
-  { name: 'over FIFOs', env: { NACRE_TRANSPORT: 'fifo' } },
-  {
-    name: 'without control groups and loadable builtins',
-    env: { NACRE_CONTAINMENT: 'subreaper', NACRE_LOOP: 'text' },
-  },
+  { name: 'without control groups', env: { NACRE_CONTAINMENT: 'subreaper' } },
 ]
 
 /** The switch for pidfds is read once per process: tests without them run in a process of their own. */
 export const withoutPidfds = process.env.NACRE_PIDFD === 'off'
 
 export const modes: Mode[] = withoutPidfds ? [{ name: 'without pidfds', env: {} }] : all
-
-/** Whether a session's shell runs its loop as text in this mode, and not as a builtin. */
-export function hasTextLoop({ env }: Mode): boolean {
-  return (env.NACRE_LOOP ?? process.env.NACRE_LOOP) === 'text'
-}
 
 /** Sets the variables of a mode; the function it gives sets them back. */
 export function enter({ env }: Mode): () => void {

@@ -88,8 +88,7 @@ export interface NativeConfig {
   user?: { name: string } | { uid: number; gid: number }
   /** Variables that HOME, USER, LOGNAME and SHELL of `user` do not replace. */
   ownVariables?: string[]
-  transport?: 'proc' | 'fifo'
-  loop?: 'builtin' | 'text'
+  engine?: 'builtin' | 'plain'
   containment?: 'cgroup' | 'subreaper'
   log?: boolean
 }

@@ -54,7 +54,7 @@ export interface SandboxPlan {
 /**
  * Checks the options of `new Sandbox` and takes the snapshot of this process's directory and environment.
  *
- * NACRE_TRANSPORT=fifo, NACRE_LOOP=text and NACRE_CONTAINMENT=subreaper force the fallbacks of the engine, for tests.
+ * NACRE_ENGINE=plain and NACRE_CONTAINMENT=subreaper force the fallbacks of the engine, for tests.
  */
 export function planSandbox(options: unknown): SandboxPlan {
   const values = readOptions(sandboxOptions, options, 'Sandbox')
@@ -71,8 +71,7 @@ export function planSandbox(options: unknown): SandboxPlan {
       user: values.user,
       ownVariables: values.env?.names,
       limits: values.limits,
-      transport: process.env.NACRE_TRANSPORT === 'fifo' ? 'fifo' : undefined,
-      loop: process.env.NACRE_LOOP === 'text' ? 'text' : undefined,
+      engine: process.env.NACRE_ENGINE === 'plain' ? 'plain' : undefined,
       containment: process.env.NACRE_CONTAINMENT === 'subreaper' ? 'subreaper' : undefined,
       log: values.logger !== undefined,
     },

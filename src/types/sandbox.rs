@@ -28,10 +28,8 @@ pub struct NativeConfig {
     pub user: Option<NativeUser>,
     /// Variables that the user's own do not replace.
     pub own_variables: Option<Vec<String>>,
-    /// `fifo` forces the fallback.
-    pub transport: Option<String>,
-    /// `text` forces the fallback.
-    pub r#loop: Option<String>,
+    /// `plain` forces the fallback.
+    pub engine: Option<String>,
     /// `subreaper` forces the fallback.
     pub containment: Option<String>,
     /// Send `log` events.
@@ -75,7 +73,7 @@ pub struct NativeCapabilities {
     pub controllers: Vec<String>,
     /// pidfd_open works.
     pub pidfd: bool,
-    /// `/proc/<pid>/fd` works.
+    /// `/proc/self/fd` can be opened.
     pub proc_fd: bool,
     /// Path of bash.
     pub shell: Option<String>,

@@ -18,6 +18,8 @@ pub struct Capabilities {
     pub controllers: Vec<String>,
     /// pidfd_open works.
     pub pidfd: bool,
+    /// `/proc/self/fd` can be opened, as loading the builtin needs.
+    pub proc_fd: bool,
     /// One sentence for each thing that is missing, and what is used instead.
     pub notes: Vec<String>,
 }
@@ -42,7 +44,7 @@ impl Capabilities {
             .and_then(|parent| std::fs::read_to_string(parent.join("cgroup.controllers")).ok())
             .map(|list| list.split_whitespace().filter(|name| CONTROLLERS.contains(name)).map(str::to_string).collect())
             .unwrap_or_default();
-        Self { group_parent, controllers, pidfd, notes }
+        Self { group_parent, controllers, pidfd, proc_fd: std::fs::read_dir("/proc/self/fd").is_ok(), notes }
     }
 
     /// [`Capabilities::notes`], and one for each limit that can not be enforced as it should be.

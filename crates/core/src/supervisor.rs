@@ -27,7 +27,9 @@ impl Supervisor {
     pub fn start(config: &Config, group: Option<&str>) -> io::Result<Self> {
         let (ours, theirs) = socket::pair()?;
         let mut command = Command::new(&config.supervisor);
-        let mut option = |name: &str, value: OsString| drop(command.arg(name).arg(value));
+        let mut option = |name: &str, value: OsString| {
+            command.arg(name).arg(value);
+        };
         option("--host", std::process::id().to_string().into());
         option("--cwd", config.cwd.clone().into());
         option("--shell", config.shell.clone().into());

@@ -1,275 +1,512 @@
-//! The conversation with one bash process that runs the builtin. The C side is `crates/shell-builtin`.
+//! Messages between the host and a bash process, over one SOCK_SEQPACKET socket per process.
 //!
-//! A request is a fixed header and a payload of three parts: text, directory, variables. A reply is a fixed header and a
-//! text. Both use the machine's byte order: the two ends are processes of one machine.
+//! `crates/shell-builtin/builtin/protocol.h` is the same in C. Numbers are in the machine's own byte order. A message is a
+//! header followed by its payload. A payload above [`LONGEST_PAYLOAD`] travels in a file instead, whose descriptor is the
+//! last one passed.
 
 use std::ops::{BitOr, BitOrAssign};
 
-/// Maximum payload bytes inside a message. A larger payload travels as a file in memory.
-pub const MAX_INLINE_BYTES: usize = 64 * 1024;
-/// Maximum bytes of a reply.
-pub const MAX_REPLY_BYTES: usize = REPLY_BYTES + 64 * 1024;
+/// Maximum bytes of a payload inside a message.
+pub const LONGEST_PAYLOAD: usize = 64 * 1024;
 
-const REQUEST_BYTES: usize = 64;
-const REPLY_BYTES: usize = 48;
+/// Maximum bytes of a reply's text.
+pub const LONGEST_REPLY_TEXT: usize = 16 * 1024;
 
-/// What a process is asked to do.
+/// Bytes of a buffer that holds every reply.
+pub const REPLY_BUFFER: usize = size_of::<ReplyHeader>() + LONGEST_REPLY_TEXT;
+
+/// Signal that interrupts a running command. glibc keeps it from bash, so that no trap can block it.
+pub const INTERRUPT_SIGNAL: i32 = 33;
+
+/// The header of a request, as it is sent.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RequestHeader {
+    /// A [`RequestKind`].
+    pub kind: u32,
+    /// [`RequestFlags`].
+    pub flags: u32,
+    /// Chosen by the host. The reply repeats it.
+    pub id: u64,
+    /// Bytes of the payload's first part.
+    pub text_length: u32,
+    /// Bytes of the payload's second part.
+    pub cwd_length: u32,
+    /// Bytes of the payload's third part.
+    pub env_length: u32,
+    /// Zero.
+    pub reserved: u32,
+    /// RLIMIT_NOFILE, soft and hard. `u64::MAX` leaves it as it is.
+    pub open_files: u64,
+    /// RLIMIT_NPROC, soft and hard. `u64::MAX` leaves it as it is.
+    pub processes: u64,
+    /// Unused.
+    pub token: [u8; 16],
+}
+
+/// The header of a reply, as it is sent.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReplyHeader {
+    /// A [`ReplyKind`].
+    pub kind: u32,
+    /// [`DoneFlags`] or [`ForkedFlags`].
+    pub flags: u32,
+    /// The request's.
+    pub id: u64,
+    /// `$?` for DONE, an errno for REFUSED and FORKED.
+    pub status: i32,
+    /// The terminating signal that ended the command, or 0.
+    pub signal: i32,
+    /// Forks that the shell itself made during the command.
+    pub forks: u32,
+    /// The sender's process id, or the new process's for FORKED.
+    pub pid: u32,
+    /// A [`Refusal`], for REFUSED.
+    pub reason: u32,
+    /// Bytes of the text after the header.
+    pub text_length: u32,
+    /// Zero.
+    pub reserved: u64,
+}
+
+const _: () = assert!(size_of::<RequestHeader>() == 64 && size_of::<ReplyHeader>() == 48);
+
+/// What the host asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum RequestKind {
-    /// Evaluate a command.
+    /// Run a command. Descriptors: its three streams, and a payload file if there is one.
     Run = 1,
-    /// Fork a standby, a background process or a checkpoint.
+    /// Fork a standby, a background process or a checkpoint. Descriptors: the child's channel, then a cgroup with
+    /// [`RequestFlags::GROUP`], then a file with [`RequestFlags::CHECKPOINT`].
     Fork = 2,
-    /// The standby becomes the shell.
+    /// Make a standby the session's shell. The request's id becomes `$?`.
     Promote = 3,
-    /// Names the socket to reconnect to.
+    /// The abstract address, as the text, at which a shell opens a lost channel anew.
     Listener = 4,
 }
 
-/// A set of request flags.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RequestFlags(pub u32);
+macro_rules! flags {
+    ($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $flag:ident = $value:expr;)* }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+        pub struct $name(pub u32);
 
-impl RequestFlags {
-    /// The payload is in a file, the last descriptor of the message.
-    pub const PAYLOAD_IN_FILE: Self = Self(1);
-    /// RUN: the text is a list of words, each ended by NUL, which is executed without any parsing.
-    pub const ARGV: Self = Self(2);
-    /// RUN: text of the engine; no EXIT trap runs and `$?` becomes 0.
-    pub const ENGINE: Self = Self(4);
-    /// RUN: descriptors 0 to 2 are a terminal, which becomes the controlling terminal.
-    pub const TERMINAL: Self = Self(16);
-    /// RUN: directory and variables stay after the command.
-    pub const KEEP_SCOPE: Self = Self(32);
-    /// FORK: a standby.
-    pub const STANDBY: Self = Self(1 << 8);
-    /// FORK: a background process.
-    pub const BACKGROUND: Self = Self(2 << 8);
-    /// FORK: the background process leads a session of its own, as a terminal needs.
-    pub const LEADS_SESSION: Self = Self(4 << 8);
-    /// FORK: the child writes the shell's state to a file and exits.
-    pub const CHECKPOINT: Self = Self(8 << 8);
-    /// FORK: the parent does not prepay its page copies; a command follows at once.
-    pub const NO_WARM: Self = Self(16 << 8);
-    /// FORK: a directory of a control group comes with the message; the child is born in that group.
-    pub const GROUP: Self = Self(32 << 8);
+        impl $name {
+            $($(#[$doc])* pub const $flag: Self = Self($value);)*
+
+            /// Returns true when all of `other` are set.
+            pub const fn contains(self, other: Self) -> bool {
+                self.0 & other.0 == other.0
+            }
+
+            /// Returns the flags together with `other` when `condition` holds.
+            #[must_use]
+            pub const fn with(self, other: Self, condition: bool) -> Self {
+                if condition { Self(self.0 | other.0) } else { self }
+            }
+        }
+
+        impl BitOr for $name {
+            type Output = Self;
+            fn bitor(self, other: Self) -> Self {
+                Self(self.0 | other.0)
+            }
+        }
+
+        impl BitOrAssign for $name {
+            fn bitor_assign(&mut self, other: Self) {
+                self.0 |= other.0;
+            }
+        }
+    };
 }
 
-impl BitOr for RequestFlags {
-    type Output = Self;
-    fn bitor(self, other: Self) -> Self {
-        Self(self.0 | other.0)
+flags! {
+    /// Options of a request.
+    RequestFlags {
+        /// The payload is in a file, the last descriptor. Set by [`Request::encode`].
+        PAYLOAD_IN_FILE = 1;
+        /// RUN: the text is words, each ended by NUL: a program or a builtin, nothing expanded.
+        ARGV = 1 << 1;
+        /// RUN: the engine's own text. No EXIT trap runs, and `$?` is 0 afterwards.
+        ENGINE = 1 << 2;
+        /// RUN: the streams are a terminal, which becomes the controlling terminal.
+        TERMINAL_STREAMS = 1 << 4;
+        /// RUN: directory and variables stay. Without a text nothing runs.
+        KEEP_SCOPE = 1 << 5;
+        /// FORK: a copy that waits to be promoted or forked again.
+        STANDBY = 1 << 8;
+        /// FORK: a shell of its own that runs one command and exits with its status.
+        BACKGROUND = 2 << 8;
+        /// FORK: with BACKGROUND, in a session of its own.
+        TERMINAL = 4 << 8;
+        /// FORK: write the state to a file and exit.
+        CHECKPOINT = 8 << 8;
+        /// FORK: do not copy the parent's pages in advance afterwards.
+        NO_WARM = 16 << 8;
+        /// FORK: place the child in a cgroup at birth.
+        GROUP = 32 << 8;
     }
 }
 
-impl BitOrAssign for RequestFlags {
-    fn bitor_assign(&mut self, other: Self) {
-        self.0 |= other.0;
+flags! {
+    /// How a command ended.
+    DoneFlags {
+        /// It ended the shell: `exit`, errexit, nounset, `${x:?}`, a failed `exec`, a terminating signal.
+        EXITED = 1;
+        /// A terminating signal ended it.
+        SIGNALED = 2;
+        /// [`INTERRUPT_SIGNAL`] ended it.
+        INTERRUPTED = 4;
+        /// bash dropped functions without unwinding them: their descriptors may be left open.
+        FRAMES_DISCARDED = 8;
+        /// Nothing changed but `$?`, `$_`, PIPESTATUS and the hash table of programs.
+        STATE_KEPT = 16;
     }
 }
 
-/// A request to a bash process.
-#[derive(Clone, Debug)]
+flags! {
+    /// How a fork went.
+    ForkedFlags {
+        /// The child was born in the cgroup.
+        PLACED = 1;
+    }
+}
+
+/// Why a command did not run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// Its directory cannot be entered.
+    Cwd,
+    /// It would set a read-only variable, which the text names.
+    ReadOnly,
+    /// A limit cannot be set: the text is `openFiles` or `pids`.
+    Limit,
+    /// A reason of a newer builtin.
+    Unknown(u32),
+}
+
+impl From<u32> for Refusal {
+    fn from(number: u32) -> Self {
+        match number {
+            1 => Self::Cwd,
+            2 => Self::ReadOnly,
+            3 => Self::Limit,
+            other => Self::Unknown(other),
+        }
+    }
+}
+
+/// A request before it is encoded.
+#[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     /// What to do.
     pub kind: RequestKind,
     /// How.
     pub flags: RequestFlags,
-    /// Echoed in the replies.
+    /// Repeated by the reply.
     pub id: u64,
-    /// The command, or the name of the reconnect socket.
+    /// The command's text, or its words with [`RequestFlags::ARGV`].
     pub text: &'a [u8],
-    /// Working directory; empty for none.
+    /// The command's directory, absolute or relative to the session's. Empty: the session's.
     pub cwd: &'a [u8],
-    /// Variables, each ended by NUL: `NAME=value` exports, `NAME` unsets.
+    /// `NAME=value` sets a variable and `NAME` unsets it, each ended by NUL. See [`environment`].
     pub env: &'a [u8],
-    /// RLIMIT_NOFILE.
+    /// RLIMIT_NOFILE, soft and hard.
     pub open_files: Option<u64>,
-    /// RLIMIT_NPROC.
+    /// RLIMIT_NPROC, soft and hard.
     pub processes: Option<u64>,
 }
 
+/// A request as it is sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Encoded {
+    /// The message.
+    pub message: Vec<u8>,
+    /// The content of the payload's file, when it does not fit into the message.
+    pub file: Option<Vec<u8>>,
+}
+
 impl<'a> Request<'a> {
-    /// A request without a payload.
-    pub fn new(kind: RequestKind, flags: RequestFlags, id: u64) -> Self {
-        Self { kind, flags, id, text: &[], cwd: &[], env: &[], open_files: None, processes: None }
+    /// Creates a request without text, scope and limits.
+    pub const fn new(kind: RequestKind, id: u64) -> Self {
+        Self { kind, flags: RequestFlags(0), id, text: b"", cwd: b"", env: b"", open_files: None, processes: None }
     }
 
-    /// The message, and what has to be put into a file when the payload is too long to be sent with it.
-    pub fn encode(&self) -> (Vec<u8>, Option<Vec<u8>>) {
-        let length = self.text.len() + self.cwd.len() + self.env.len();
-        let in_file = length > MAX_INLINE_BYTES;
-        let mut flags = self.flags;
-        if in_file {
-            flags |= RequestFlags::PAYLOAD_IN_FILE;
+    /// Creates a request to run a text.
+    pub const fn run(id: u64, text: &'a [u8]) -> Self {
+        Self { text, ..Self::new(RequestKind::Run, id) }
+    }
+
+    /// Encodes the request. `None` when a part is longer than 4 GiB.
+    pub fn encode(&self) -> Option<Encoded> {
+        let parts = [self.text, self.cwd, self.env];
+        let length: usize = parts.iter().map(|part| part.len()).sum();
+        let in_file = length > LONGEST_PAYLOAD;
+        let header = RequestHeader {
+            kind: self.kind as u32,
+            flags: self.flags.with(RequestFlags::PAYLOAD_IN_FILE, in_file).0,
+            id: self.id,
+            text_length: self.text.len().try_into().ok()?,
+            cwd_length: self.cwd.len().try_into().ok()?,
+            env_length: self.env.len().try_into().ok()?,
+            reserved: 0,
+            open_files: self.open_files.unwrap_or(u64::MAX),
+            processes: self.processes.unwrap_or(u64::MAX),
+            token: [0; 16],
+        };
+        let mut message = Vec::with_capacity(size_of::<RequestHeader>() + if in_file { 0 } else { length });
+        header.write(&mut message);
+        let file = in_file.then(|| parts.concat());
+        if !in_file {
+            parts.iter().for_each(|part| message.extend_from_slice(part));
         }
-        let mut message = Vec::with_capacity(REQUEST_BYTES + if in_file { 0 } else { length });
-        message.extend((self.kind as u32).to_ne_bytes());
-        message.extend(flags.0.to_ne_bytes());
-        message.extend(self.id.to_ne_bytes());
-        for part in [self.text, self.cwd, self.env] {
-            message.extend((part.len() as u32).to_ne_bytes());
-        }
-        message.extend(0u32.to_ne_bytes());
-        message.extend(self.open_files.unwrap_or(u64::MAX).to_ne_bytes());
-        message.extend(self.processes.unwrap_or(u64::MAX).to_ne_bytes());
-        message.extend([0; 16]);
-        let payload = [self.text, self.cwd, self.env].concat();
-        if in_file {
-            return (message, Some(payload));
-        }
-        message.extend(payload);
-        (message, None)
+        Some(Encoded { message, file })
     }
 }
 
-/// Why a command or process was refused before it ran.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RefusedFor {
-    /// The working directory cannot be entered.
-    Cwd,
-    /// A variable is read-only.
-    ReadOnly,
-    /// A resource limit cannot be set.
-    Limit,
+impl RequestHeader {
+    fn write(&self, into: &mut Vec<u8>) {
+        let numbers = [self.text_length, self.cwd_length, self.env_length, self.reserved];
+        into.extend_from_slice(&self.kind.to_ne_bytes());
+        into.extend_from_slice(&self.flags.to_ne_bytes());
+        into.extend_from_slice(&self.id.to_ne_bytes());
+        numbers.iter().for_each(|number| into.extend_from_slice(&number.to_ne_bytes()));
+        into.extend_from_slice(&self.open_files.to_ne_bytes());
+        into.extend_from_slice(&self.processes.to_ne_bytes());
+        into.extend_from_slice(&self.token);
+    }
 }
 
-/// A reply from a bash process.
+/// Encodes variables for [`Request::env`]. `None` unsets one. Names and values are cut at their first NUL.
+pub fn environment<'e>(variables: impl IntoIterator<Item = (&'e [u8], Option<&'e [u8]>)>) -> Vec<u8> {
+    let before_nul = |bytes: &'e [u8]| bytes.split(|byte| *byte == 0).next().unwrap_or_default();
+    let mut entries = Vec::new();
+    for (name, value) in variables {
+        entries.extend_from_slice(before_nul(name));
+        if let Some(value) = value {
+            entries.push(b'=');
+            entries.extend_from_slice(before_nul(value));
+        }
+        entries.push(0);
+    }
+    entries
+}
+
+/// Encodes words for a request with [`RequestFlags::ARGV`]. `None` when a word holds NUL.
+pub fn words<'w>(words: impl IntoIterator<Item = &'w [u8]>) -> Option<Vec<u8>> {
+    let mut text = Vec::new();
+    for word in words {
+        if word.contains(&0) {
+            return None;
+        }
+        text.extend_from_slice(word);
+        text.push(0);
+    }
+    Some(text)
+}
+
+/// A message from a shell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// The process is ready.
+    /// The shell is ready, at its start and after it has opened its channel anew.
     Hello {
-        /// Bash's version.
+        /// Its process id. Compare it with the channel's credentials.
+        pid: u32,
+        /// `$BASH_VERSION`, empty after a lost channel.
         version: String,
     },
-    /// A command has ended.
+    /// A command is over.
     Done(Done),
-    /// A command or process was refused; nothing ran.
+    /// A command was refused: nothing ran, and everything is as before.
     Refused {
-        /// From the request.
+        /// The request's id.
         id: u64,
         /// Why.
-        reason: RefusedFor,
+        reason: Refusal,
         /// The system's reason.
         errno: i32,
-        /// The variable or limit.
-        name: String,
+        /// The variable or the limit in question.
+        about: String,
     },
-    /// Answer to a fork.
+    /// A fork was made, or not.
     Forked {
-        /// From the request.
+        /// The request's id.
         id: u64,
-        /// The child's pid, or the system's reason.
-        child: Result<i32, i32>,
-        /// The child was born in the control group that came with the request.
-        placed: bool,
+        /// The child's process id, or the errno.
+        result: Result<u32, i32>,
+        /// How it went.
+        flags: ForkedFlags,
     },
-    /// A background process begins to evaluate its text.
+    /// A background process is about to evaluate its text. It closes its channel afterwards.
     Begun {
-        /// From the request.
+        /// The request's id.
         id: u64,
+        /// Its process id.
+        pid: u32,
     },
-    /// The standby is the shell.
-    Promoted,
+    /// A standby has become the shell.
+    Promoted {
+        /// Its process id.
+        pid: u32,
+    },
     /// The user's EXIT trap is about to run.
     Ending {
-        /// From the request.
+        /// The request's id.
         id: u64,
     },
 }
 
-/// How a command ended.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// The result of a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Done {
-    /// From the request.
+    /// The request's id.
     pub id: u64,
     /// `$?`.
     pub status: i32,
     /// The terminating signal that ended it, or 0.
     pub signal: i32,
-    /// Forks that the shell made meanwhile.
+    /// How it ended.
+    pub flags: DoneFlags,
+    /// Forks that the shell itself made.
     pub forks: u32,
-    /// It would have ended an ordinary shell.
-    pub exited: bool,
-    /// The engine's interrupt ended it.
-    pub interrupted: bool,
-    /// Bash has thrown away frames without unwinding them.
-    pub frames_discarded: bool,
-    /// Proven: the state is as before, but for `$?`, `$_` and PIPESTATUS.
-    pub state_kept: bool,
-    /// The session's directory; empty when it is unknown.
+    /// The shell's directory afterwards, which need not be UTF-8. Empty when it has no name.
     pub cwd: Vec<u8>,
 }
 
 impl Reply {
-    /// Decodes a message; `None` when it is not one of ours.
+    /// Decodes a message. `None` when it is cut short or of an unknown kind.
     pub fn decode(message: &[u8]) -> Option<Self> {
-        let word = |at: usize| Some(u32::from_ne_bytes(message.get(at..at + 4)?.try_into().ok()?));
-        let (kind, flags) = (word(0)?, word(4)?);
-        let id = u64::from_ne_bytes(message.get(8..16)?.try_into().ok()?);
-        let (status, signal) = (word(16)? as i32, word(20)? as i32);
-        let (forks, pid, reason, length) = (word(24)?, word(28)? as i32, word(32)?, word(36)? as usize);
-        let text = message.get(REPLY_BYTES..REPLY_BYTES.checked_add(length)?)?;
-        let lossy = || String::from_utf8_lossy(text).into_owned();
-        Some(match kind {
-            1 => Self::Hello { version: lossy() },
+        let (header, rest) = ReplyHeader::read(message)?;
+        let text = rest.get(..usize::try_from(header.text_length).ok()?)?;
+        let string = || String::from_utf8_lossy(text).into_owned();
+        let ReplyHeader { id, pid, status, .. } = header;
+        Some(match header.kind {
+            1 => Self::Hello { pid, version: string() },
             2 => Self::Done(Done {
                 id,
                 status,
-                signal,
-                forks,
-                exited: flags & 1 != 0,
-                interrupted: flags & 4 != 0,
-                frames_discarded: flags & 8 != 0,
-                state_kept: flags & 16 != 0,
+                signal: header.signal,
+                flags: DoneFlags(header.flags),
+                forks: header.forks,
                 cwd: text.to_vec(),
             }),
-            3 => {
-                let reason = match reason {
-                    1 => RefusedFor::Cwd,
-                    2 => RefusedFor::ReadOnly,
-                    3 => RefusedFor::Limit,
-                    _ => return None,
-                };
-                Self::Refused { id, reason, errno: status, name: lossy() }
-            }
-            4 => Self::Forked { id, child: if status == 0 { Ok(pid) } else { Err(status) }, placed: flags & 1 != 0 },
-            5 => Self::Begun { id },
-            6 => Self::Promoted,
+            3 => Self::Refused { id, reason: header.reason.into(), errno: status, about: string() },
+            4 => Self::Forked {
+                id,
+                result: if status == 0 { Ok(pid) } else { Err(status) },
+                flags: ForkedFlags(header.flags),
+            },
+            5 => Self::Begun { id, pid },
+            6 => Self::Promoted { pid },
             7 => Self::Ending { id },
             _ => return None,
         })
     }
 }
 
+impl ReplyHeader {
+    fn read(message: &[u8]) -> Option<(Self, &[u8])> {
+        let (bytes, rest) = message.split_at_checked(size_of::<Self>())?;
+        let four = |at: usize| bytes.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).map(u32::from_ne_bytes);
+        let eight = |at: usize| bytes.get(at..at + 8).and_then(|bytes| bytes.try_into().ok()).map(u64::from_ne_bytes);
+        let header = Self {
+            kind: four(0)?,
+            flags: four(4)?,
+            id: eight(8)?,
+            status: four(16)?.cast_signed(),
+            signal: four(20)?.cast_signed(),
+            forks: four(24)?,
+            pid: four(28)?,
+            reason: four(32)?,
+            text_length: four(36)?,
+            reserved: eight(40)?,
+        };
+        Some((header, rest))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::mem::offset_of;
 
-    #[test]
-    fn a_long_payload_goes_into_a_file() {
-        let mut request = Request::new(RequestKind::Run, RequestFlags::ARGV, 9);
-        request.text = b"true\0";
-        let (message, file) = request.encode();
-        assert_eq!((message.len(), file), (REQUEST_BYTES + 5, None));
-        let long = vec![b'x'; MAX_INLINE_BYTES + 1];
-        request.text = &long;
-        let (message, file) = request.encode();
-        assert_eq!((message.len(), file.map(|bytes| bytes.len())), (REQUEST_BYTES, Some(long.len())));
-        assert_eq!(message[4], 3);
+    fn reply(kind: u32, text: &[u8]) -> Vec<u8> {
+        let mut message = vec![0; size_of::<ReplyHeader>()];
+        let mut put = |at: usize, bytes: &[u8]| message[at..at + bytes.len()].copy_from_slice(bytes);
+        put(offset_of!(ReplyHeader, kind), &kind.to_ne_bytes());
+        put(offset_of!(ReplyHeader, flags), &17u32.to_ne_bytes());
+        put(offset_of!(ReplyHeader, id), &7u64.to_ne_bytes());
+        put(offset_of!(ReplyHeader, status), &143i32.to_ne_bytes());
+        put(offset_of!(ReplyHeader, signal), &15i32.to_ne_bytes());
+        put(offset_of!(ReplyHeader, forks), &2u32.to_ne_bytes());
+        put(offset_of!(ReplyHeader, pid), &99u32.to_ne_bytes());
+        put(offset_of!(ReplyHeader, reason), &2u32.to_ne_bytes());
+        put(offset_of!(ReplyHeader, text_length), &u32::try_from(text.len()).unwrap().to_ne_bytes());
+        message.extend_from_slice(text);
+        message
     }
 
     #[test]
-    fn refuses_what_is_cut_short_or_unknown() {
-        let mut message = vec![0; REPLY_BYTES];
-        message[0] = 2;
-        assert!(matches!(Reply::decode(&message), Some(Reply::Done(_))));
-        assert_eq!(Reply::decode(&message[..REPLY_BYTES - 1]), None);
-        message[36] = 1;
-        assert_eq!(Reply::decode(&message), None, "the text is missing");
-        message[36] = 0;
-        message[0] = 99;
-        assert_eq!(Reply::decode(&message), None);
+    fn encodes_a_request_in_the_order_of_the_c_structure() {
+        let request = Request { flags: RequestFlags::ARGV, cwd: b"/tmp", env: b"A=1\0", ..Request::run(5, b"true\0") };
+        let encoded = request.encode().unwrap();
+        assert_eq!(encoded.file, None);
+        assert_eq!(&encoded.message[64..], b"true\0/tmpA=1\0");
+        let number = |at: usize| u32::from_ne_bytes(encoded.message[at..at + 4].try_into().unwrap());
+        assert_eq!([number(0), number(4), number(8)], [1, 2, 5]);
+        assert_eq!(number(offset_of!(RequestHeader, text_length)), 5);
+        assert_eq!(number(offset_of!(RequestHeader, cwd_length)), 4);
+        assert_eq!(number(offset_of!(RequestHeader, env_length)), 4);
+        assert_eq!(encoded.message[offset_of!(RequestHeader, open_files)..][..16], [255; 16]);
+    }
+
+    #[test]
+    fn puts_a_long_payload_into_a_file() {
+        let text = vec![b'x'; LONGEST_PAYLOAD];
+        assert_eq!(Request::run(1, &text).encode().unwrap().file, None);
+        let encoded = Request { cwd: b"/", ..Request::run(1, &text) }.encode().unwrap();
+        assert_eq!(encoded.message.len(), 64);
+        assert_eq!(encoded.message[4], 1);
+        assert_eq!(encoded.file.unwrap().len(), LONGEST_PAYLOAD + 1);
+    }
+
+    #[test]
+    fn decodes_every_kind_of_reply() {
+        let done = Reply::decode(&reply(2, b"/tmp")).unwrap();
+        let flags = DoneFlags::EXITED | DoneFlags::STATE_KEPT;
+        assert_eq!(
+            done,
+            Reply::Done(Done { id: 7, status: 143, signal: 15, flags, forks: 2, cwd: b"/tmp".to_vec() })
+        );
+        assert_eq!(Reply::decode(&reply(1, b"5.2")), Some(Reply::Hello { pid: 99, version: "5.2".into() }));
+        assert_eq!(
+            Reply::decode(&reply(3, b"UID")),
+            Some(Reply::Refused { id: 7, reason: Refusal::ReadOnly, errno: 143, about: "UID".into() })
+        );
+        assert!(matches!(Reply::decode(&reply(4, b"")), Some(Reply::Forked { result: Err(143), .. })));
+        assert_eq!(Reply::decode(&reply(5, b"")), Some(Reply::Begun { id: 7, pid: 99 }));
+        assert_eq!(Reply::decode(&reply(6, b"")), Some(Reply::Promoted { pid: 99 }));
+    }
+
+    #[test]
+    fn refuses_what_is_no_reply() {
+        let message = reply(2, b"/tmp");
+        for length in 0..message.len() {
+            assert_eq!(Reply::decode(&message[..length]), None, "{length} bytes");
+        }
+        assert_eq!(Reply::decode(&reply(0, b"")), None);
+        assert_eq!(Reply::decode(&reply(77, b"")), None);
+        assert_eq!(Reply::decode(&[255; 48]), None);
+    }
+
+    #[test]
+    fn encodes_variables_and_words() {
+        let entries = environment([(b"A".as_slice(), Some(b"1 2".as_slice())), (b"B", None), (b"C", Some(b"x\0y"))]);
+        assert_eq!(entries, b"A=1 2\0B\0C=x\0");
+        assert_eq!(words([b"a b".as_slice(), b""]), Some(b"a b\0\0".to_vec()));
+        assert_eq!(words([b"a\0b".as_slice()]), None);
     }
 }

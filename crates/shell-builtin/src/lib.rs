@@ -1,1 +1,23 @@
+//! The driver of a session's shell: a bash builtin in C, embedded as a shared object.
+//!
+//! bash loads it with `enable -f` and runs it in place of its own main loop. The builtin talks to the host over a socket,
+//! in the messages of `nacre_protocol::shell`. It is C because bash's interface for builtins is C, and because bash leaves
+//! a command by `longjmp`. `builtin/` holds one mechanism per file, explained at the top of each.
+//!
+//! A shell that cannot load it exits with a failure before the builtin's HELLO message: an unknown bash version, a bash
+//! without loadable builtins, another C library.
 
+/// The shared object.
+pub const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/nacre.so"));
+
+/// The descriptor on which a shell expects its end of the channel.
+pub const CHANNEL_FD: i32 = 3;
+
+/// The descriptor on which a shell expects [`OBJECT`], in a file without a `noexec` mount such as a memfd.
+pub const OBJECT_FD: i32 = 4;
+
+/// The arguments that make a bash load the builtin and run it, starting with its name.
+pub const ARGUMENTS: [&str; 6] = ["bash", "--norc", "--noprofile", "-c", LOAD, "bash"];
+
+/// The text of `-c`. It leaves no trace in the shell's variables.
+pub const LOAD: &str = "[[ ${BASH_VERSINFO[0]} -ge 5 ]] && enable -f /proc/self/fd/4 nacre 2>/dev/null && nacre 3 4";

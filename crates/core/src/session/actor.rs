@@ -17,7 +17,7 @@ use crate::shell::state::{Event, Shell, State, Ticket, Work};
 use crate::shell::transition::step;
 use crate::supervisor::Supervisor;
 use nacre_containment::pid::Pid;
-use nacre_protocol::shell::{Done, Reply};
+use nacre_protocol::shell::{Done, DoneFlags, Reply};
 use nacre_protocol::supervisor::Report;
 use std::collections::{HashMap, VecDeque};
 use std::ffi::OsString;
@@ -154,7 +154,9 @@ pub(super) async fn run(config: Config, mut mailbox: mpsc::UnboundedReceiver<Mes
         session.step_all();
     }
     if let Some((_, replies)) = session.closing.take() {
-        replies.into_iter().for_each(|reply| drop(reply.send(())));
+        for reply in replies {
+            let _ = reply.send(());
+        }
     }
 }
 
@@ -296,13 +298,13 @@ impl Session {
             }
             Received::Reply(Reply::Hello { .. }) => self.events.push_back(Event::Hello),
             Received::Reply(Reply::Done(done)) => self.command_done(done),
-            Received::Reply(Reply::Refused { reason, name, .. }) => {
-                self.wait.refused = Some((reason, name));
+            Received::Reply(Reply::Refused { reason, about, .. }) => {
+                self.wait.refused = Some((reason, about));
                 self.events.push_back(Event::Refused);
             }
-            Received::Reply(Reply::Promoted) => self.events.push_back(Event::Promoted),
+            Received::Reply(Reply::Promoted { .. }) => self.events.push_back(Event::Promoted),
             Received::Reply(Reply::Ending { .. }) => self.events.push_back(Event::TrapRuns),
-            Received::Reply(Reply::Forked { id, child, placed }) => self.forked(id, child, placed),
+            Received::Reply(Reply::Forked { id, result, flags }) => self.forked(id, result, flags),
             Received::Reply(Reply::Begun { .. }) => {}
         }
     }
@@ -317,11 +319,11 @@ impl Session {
         }
         let event = Event::Done {
             status: done.status,
-            exited: done.exited,
-            state_kept: done.state_kept,
+            exited: done.flags.contains(DoneFlags::EXITED),
+            state_kept: done.flags.contains(DoneFlags::STATE_KEPT),
             forked: done.forks > 0,
         };
-        if done.frames_discarded {
+        if done.flags.contains(DoneFlags::FRAMES_DISCARDED) {
             tracing::debug!(session = %self.config.id, "bash has discarded frames without unwinding them");
         }
         if !done.cwd.is_empty() {
@@ -333,7 +335,7 @@ impl Session {
     fn standby_said(&mut self, received: Received) {
         match received {
             Received::Closed { .. } => self.lose_standby(),
-            Received::Reply(Reply::Forked { id, child, placed }) => self.forked(id, child, placed),
+            Received::Reply(Reply::Forked { id, result, flags }) => self.forked(id, result, flags),
             Received::Reply(_) => {}
         }
     }
@@ -344,7 +346,7 @@ impl Session {
             listener::forget(pid);
             self.events.push_back(Event::StandbyDied);
         }
-        self.processes.source_died(&self.config.id);
+        self.processes.source_died(&self.config.id, false);
     }
 
     fn supervisor_said(&mut self, report: Report) {
@@ -396,7 +398,7 @@ impl Session {
         self.link.shell_pid = None;
         self.wait.setting_up = 0;
         self.drop_unforked_standby();
-        self.processes.source_died(&self.config.id);
+        self.processes.source_died(&self.config.id, true);
         if self.state.shell == Shell::Starting && self.config.uses_builtin {
             return self.ask_version();
         }

@@ -5,7 +5,7 @@ use super::command::Running;
 use crate::error::{Code, Error};
 use crate::exec::Outcome;
 use crate::shell::state::{Cause, End, Kill, Refusal};
-use nacre_protocol::shell::RefusedFor;
+use nacre_protocol::shell::Refusal as ShellRefusal;
 use std::path::Path;
 
 impl Session {
@@ -56,12 +56,12 @@ impl Session {
     }
 
     /// Why a command, process or change of variables was refused by the shell.
-    pub(super) fn refused(&self, refused: Option<(RefusedFor, String)>, cwd: Option<&Path>, what: &str) -> Error {
+    pub(super) fn refused(&self, refused: Option<(ShellRefusal, String)>, cwd: Option<&Path>, what: &str) -> Error {
         match refused {
-            Some((RefusedFor::Cwd, _)) => cwd_error(&self.cwd.join(cwd.unwrap_or(Path::new("")))),
-            Some((RefusedFor::ReadOnly, name)) => read_only(&name),
-            Some((RefusedFor::Limit, name)) => limit_error(&name),
-            None => Error::new(Code::EngineError, format!("the {what} cannot be started: its streams cannot be opened")),
+            Some((ShellRefusal::Cwd, _)) => cwd_error(&self.cwd.join(cwd.unwrap_or(Path::new("")))),
+            Some((ShellRefusal::ReadOnly, name)) => read_only(&name),
+            Some((ShellRefusal::Limit, name)) => limit_error(&name),
+            Some((ShellRefusal::Unknown(_), _)) | None => Error::new(Code::EngineError, format!("the {what} cannot be started: its streams cannot be opened")),
         }
     }
 

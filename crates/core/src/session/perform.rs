@@ -16,7 +16,7 @@ use nacre_containment::cgroup::Group;
 use nacre_containment::pid::{Identity, Pid};
 use nacre_containment::proc_table::{self, Stat};
 use nacre_containment::signal;
-use nacre_protocol::shell::{RefusedFor, Request, RequestFlags, RequestKind};
+use nacre_protocol::shell::{ForkedFlags, Refusal as ShellRefusal, Request, RequestFlags, RequestKind};
 use nacre_protocol::supervisor::{Order, Role, StartStep};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -53,7 +53,7 @@ pub(super) struct Wait {
     /// Roots of older processes, which the ladder spares. Used without control groups.
     pub(super) spare: Vec<Pid>,
     /// Why the shell refused the last request.
-    pub(super) refused: Option<(RefusedFor, String)>,
+    pub(super) refused: Option<(ShellRefusal, String)>,
     /// `$?` of the command that the shell died over, for the standby that takes over.
     status: u64,
     /// The command whose start was announced last.
@@ -244,11 +244,11 @@ impl Session {
         }
         let name = listener::name().unwrap_or_default().as_bytes();
         let sent = self.link.shell.as_ref().map_or(Ok(()), |shell| {
-            shell.send(&Request { text: name, ..Request::new(RequestKind::Listener, RequestFlags::default(), 0) }, Vec::new())?;
+            shell.send(&Request { text: name, ..Request::new(RequestKind::Listener, 0) }, Vec::new())?;
             for (flags, text, env) in &requests {
                 let null: OwnedFd = std::fs::File::options().read(true).write(true).open("/dev/null")?.into();
                 let streams = vec![null.try_clone()?, null.try_clone()?, null];
-                shell.send(&Request { text, env, ..Request::new(RequestKind::Run, *flags, 0) }, streams)?;
+                shell.send(&Request { text, env, flags: *flags, ..Request::new(RequestKind::Run, 0) }, streams)?;
             }
             Ok::<(), io::Error>(())
         });
@@ -271,7 +271,7 @@ impl Session {
         let cwd = request.cwd.as_ref().map(|cwd| cwd.as_os_str().as_encoded_bytes().to_vec()).unwrap_or_default();
         let id = self.wait.next_id();
         let streams = Streams::open(&request.input);
-        let wire = Request { text: &text, cwd: &cwd, env: &env, ..Request::new(RequestKind::Run, flags, id) };
+        let wire = Request { text: &text, cwd: &cwd, env: &env, flags, ..Request::new(RequestKind::Run, id) };
         let sent = streams.and_then(|Streams { theirs, output, stdin }| {
             let Some(shell) = &self.link.shell else { return Ok((output, stdin)) };
             shell.send(&wire, theirs)?;
@@ -321,7 +321,7 @@ impl Session {
         let id = self.wait.next_id();
         let null = || std::fs::File::options().read(true).write(true).open("/dev/null").map(OwnedFd::from);
         let sent = (0..3).map(|_| null()).collect::<io::Result<Vec<_>>>().and_then(|streams| {
-            let request = Request { env: &env, ..Request::new(RequestKind::Run, RequestFlags::KEEP_SCOPE, id) };
+            let request = Request { env: &env, flags: RequestFlags::KEEP_SCOPE, ..Request::new(RequestKind::Run, id) };
             self.link.shell.as_ref().map_or(Ok(()), |shell| shell.send(&request, streams))
         });
         if let Err(error) = sent {
@@ -362,7 +362,7 @@ impl Session {
                 flags |= RequestFlags::GROUP;
             }
             let shell = self.link.shell.as_ref().ok_or(io::ErrorKind::NotConnected)?;
-            shell.send(&Request::new(RequestKind::Fork, flags, id), [theirs].into_iter().chain(directory).collect())?;
+            shell.send(&Request { flags, ..Request::new(RequestKind::Fork, id) }, [theirs].into_iter().chain(directory).collect())?;
             Ok(channel)
         });
         match forked {
@@ -379,11 +379,13 @@ impl Session {
     }
 
     /// A fork has been made, or has failed: the standby's or a process's.
-    pub(super) fn forked(&mut self, id: u64, child: Result<i32, i32>, placed: bool) {
+    pub(super) fn forked(&mut self, id: u64, result: Result<u32, i32>, flags: ForkedFlags) {
+        let placed = flags.contains(ForkedFlags::PLACED);
+        let child = result.map(|pid| Pid::new(pid.cast_signed()));
         let Some((_, channel, group)) = self.link.next_standby.take_if(|(standby, ..)| *standby == id) else {
             return self.process_forked(id, child, placed);
         };
-        let pid = match child.map(Pid::new) {
+        let pid = match child {
             Ok(Some(pid)) => pid,
             Ok(None) => return self.standby_failed("an impossible pid", group),
             Err(errno) => return self.standby_failed(&io::Error::from_raw_os_error(errno).to_string(), group),
@@ -434,7 +436,7 @@ impl Session {
             return self.events.push_back(Event::ShellDied { unread: false });
         };
         self.ask(&Order::Promote);
-        let sent = channel.send(&Request::new(RequestKind::Promote, RequestFlags::default(), self.wait.status), Vec::new());
+        let sent = channel.send(&Request { ..Request::new(RequestKind::Promote, self.wait.status) }, Vec::new());
         self.link.shell = Some(channel);
         self.link.shell_pid = Some(pid);
         if sent.is_err() {

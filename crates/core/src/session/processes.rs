@@ -79,9 +79,11 @@ impl Processes {
         self.kills.clear();
     }
 
-    /// Shell or standby died: what it was asked to fork and did not is refused.
-    pub(super) fn source_died(&mut self, session: &str) {
-        let unborn = |starting: &Starting| matches!(starting.stage, Stage::Forking { .. });
+    /// The shell or the standby died: what it was asked to fork and did not is refused.
+    pub(super) fn source_died(&mut self, session: &str, was_shell: bool) {
+        let unborn = |starting: &Starting| {
+            matches!(starting.stage, Stage::Forking { from_shell, .. } if from_shell == was_shell)
+        };
         let keys: Vec<u64> =
             self.starting.iter().filter(|(_, starting)| unborn(starting)).map(|(key, _)| *key).collect();
         for starting in keys.into_iter().filter_map(|key| self.starting.remove(&key)) {
@@ -106,7 +108,7 @@ impl Session {
         let group = self.make_group(&format!("b-{key}"));
         let mut flags = RequestFlags::BACKGROUND;
         if request.new.terminal.is_some() {
-            flags |= RequestFlags::LEADS_SESSION;
+            flags |= RequestFlags::TERMINAL;
         }
         let asked = Channel::pair().and_then(|(channel, theirs)| {
             let directory = group.as_deref().map(open_directory).transpose()?;
@@ -116,7 +118,7 @@ impl Session {
             let standby = self.link.standby.as_ref().map(|(channel, _)| channel);
             let source = if from_shell { self.link.shell.as_ref() } else { standby };
             let source = source.ok_or(io::ErrorKind::NotConnected)?;
-            source.send(&Request::new(RequestKind::Fork, flags, key), [theirs].into_iter().chain(directory).collect())?;
+            source.send(&Request { flags, ..Request::new(RequestKind::Fork, key) }, [theirs].into_iter().chain(directory).collect())?;
             Ok(channel)
         });
         match asked {
@@ -139,10 +141,10 @@ impl Session {
     }
 
     /// The shell or standby has forked it, or cannot.
-    pub(super) fn process_forked(&mut self, key: u64, child: Result<i32, i32>, placed: bool) {
+    pub(super) fn process_forked(&mut self, key: u64, child: Result<Option<Pid>, i32>, placed: bool) {
         let Some(starting) = self.processes.starting.remove(&key) else { return };
         let Starting { request, stage: Stage::Forking { channel, group, .. } } = starting else { return };
-        let Some(pid) = child.ok().and_then(Pid::new) else {
+        let Some(pid) = child.ok().flatten() else {
             group.into_iter().for_each(|group| drop(std::fs::remove_dir(group)));
             return request.refuse(no_fork());
         };
@@ -214,7 +216,7 @@ impl Session {
             env.extend(format!("{MARK}={}\0", tree.mark).as_bytes());
         }
         if new.terminal.is_some() {
-            flags |= RequestFlags::TERMINAL;
+            flags |= RequestFlags::TERMINAL_STREAMS;
         }
         let cwd = new.cwd.as_ref().map(|cwd| cwd.as_os_str().as_encoded_bytes().to_vec()).unwrap_or_default();
         let opened = self.open_outlets(&mut request).and_then(|(theirs, outlets)| {
@@ -224,7 +226,7 @@ impl Session {
                 env: &env,
                 open_files: inherited.open_files,
                 processes: inherited.processes,
-                ..Request::new(RequestKind::Run, flags, key)
+                flags, ..Request::new(RequestKind::Run, key)
             };
             // The caller is answered before the process begins: on a busy machine it would have to wait for the process's
             // first turn on the processor as well.
@@ -274,8 +276,8 @@ impl Session {
         let Some(Starting { request, stage }) = self.processes.starting.remove(&key) else { return };
         let Stage::SettingUp { tree, outlets, ended } = stage else { return };
         match received {
-            Received::Reply(Reply::Refused { reason, name, .. }) => {
-                let error = self.refused(Some((reason, name)), request.new.cwd.as_deref(), "process");
+            Received::Reply(Reply::Refused { reason, about, .. }) => {
+                let error = self.refused(Some((reason, about)), request.new.cwd.as_deref(), "process");
                 request.refuse(error);
             }
             Received::Reply(_) => {

@@ -51,12 +51,12 @@ pub(super) fn start(
 pub(super) async fn save(channel: &Channel) -> Option<Vec<u8>> {
     let file = sys::memory_file().ok()?;
     let (child, theirs) = Channel::pair().ok()?;
-    let request = Request::new(RequestKind::Fork, RequestFlags::CHECKPOINT | RequestFlags::NO_WARM, u64::MAX);
+    let request = Request { flags: RequestFlags::CHECKPOINT | RequestFlags::NO_WARM, ..Request::new(RequestKind::Fork, u64::MAX) };
     let descriptors: Vec<OwnedFd> = vec![theirs, file.try_clone().ok()?];
     channel.send(&request, descriptors).ok()?;
     loop {
         match channel.receive().await {
-            Received::Reply(Reply::Forked { id: u64::MAX, child: Ok(_), .. }) => break,
+            Received::Reply(Reply::Forked { id: u64::MAX, result: Ok(_), .. }) => break,
             Received::Reply(Reply::Forked { id: u64::MAX, .. }) | Received::Closed { .. } => return None,
             Received::Reply(_) => {}
         }

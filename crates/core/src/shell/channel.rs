@@ -1,7 +1,7 @@
 //! The host's end of the socket of one bash process.
 
 use crate::outbox::Outbox;
-use nacre_protocol::shell::{MAX_REPLY_BYTES, Reply, Request};
+use nacre_protocol::shell::{Encoded, REPLY_BUFFER, Reply, Request};
 use nacre_protocol::socket;
 use std::cell::RefCell;
 use std::io;
@@ -40,10 +40,10 @@ impl Channel {
     /// Sends a request with its descriptors.
     ///
     /// # Errors
-    /// No file in memory can be had for a long payload.
+    /// No file in memory can be had for a long payload, or it is longer than 4 GiB.
     pub fn send(&self, request: &Request<'_>, mut descriptors: Vec<OwnedFd>) -> io::Result<()> {
-        let (message, payload) = request.encode();
-        if let Some(payload) = payload {
+        let Encoded { message, file } = request.encode().ok_or(io::ErrorKind::FileTooLarge)?;
+        if let Some(payload) = file {
             let file = crate::sys::memory_file()?;
             crate::sys::replace_contents(&file, &payload)?;
             descriptors.push(file);
@@ -55,7 +55,7 @@ impl Channel {
     /// Receives without waiting; `None` when there is nothing.
     pub fn poll(&self) -> Option<Received> {
         thread_local! {
-            static BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; MAX_REPLY_BYTES]);
+            static BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; REPLY_BUFFER]);
         }
         BUFFER.with_borrow_mut(|buffer| loop {
             return match socket::receive(self.outbox.socket().get_ref().as_fd(), buffer) {

@@ -5,11 +5,11 @@ use std::os::fd::OwnedFd;
 use std::sync::Mutex;
 
 /// The number of the channel in a new shell; the builtin's object follows.
-pub const FIRST_DESCRIPTOR: i32 = 3;
+pub const FIRST_DESCRIPTOR: i32 = nacre_shell_builtin::CHANNEL_FD;
 
 /// Arguments of a bash that loads the builtin and is driven by it.
 pub fn arguments() -> Vec<String> {
-    ["--norc", "--noprofile", "-c", nacre_shell_builtin::LOAD, "bash"].map(String::from).to_vec()
+    nacre_shell_builtin::ARGUMENTS[1..].iter().map(ToString::to_string).collect()
 }
 
 /// The builtin's object. One sealed file serves all shells of the process: they share its pages, and none can change it.

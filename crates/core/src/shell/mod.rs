@@ -7,5 +7,5 @@ pub mod listener;
 pub mod state;
 pub mod transition;
 
-#[cfg(test)]
-mod transition_tests;
+
+

@@ -1,0 +1,153 @@
+/* What the files of the builtin share. Each file holds one mechanism and explains it at its top. */
+#ifndef NACRE_BUILTIN_H
+#define NACRE_BUILTIN_H
+
+#include "bash.h"
+#include "protocol.h"
+
+/* ---- layout.c ---- */
+
+/* Returns 1 when the running bash is known and its structures are as declared in `bash.h`. */
+int layout_is_known(BUILTIN_FUNCTION *own);
+
+/* Returns 1 for bash 5.0, whose `exit` jumps with another code. */
+int is_bash_5_0(void);
+
+/* Returns the number of elements of an indexed array variable, or 0. */
+int array_length(const char *name);
+
+/* ---- process.c ---- */
+
+/* The process that owns the channel. Forks of it have another pid until they become shells of their own. */
+extern pid_t own_pid;
+extern int is_background;
+extern int is_standby;
+
+/* Forks that this process has made since it was last set to 0. */
+extern unsigned fork_count;
+
+void count_forks(void);
+
+/* Makes the calling fork a shell of its own: `$$`, PPID, no jobs. */
+void become_shell(void);
+
+/* ---- channel.c ---- */
+
+struct message {
+  struct request *request;
+  char *payload; /* NULL when its file is missing */
+  int descriptors[MOST_DESCRIPTORS];
+  int count;
+};
+
+extern int channel;
+
+void adopt_channel(int fd);
+void close_channel(void);
+void remember_listener(const char *name, size_t length);
+void send_reply(struct reply *reply, const char *text);
+
+/* Waits for the next request with descriptors 0 to 2 closed. */
+void receive(struct message *message);
+void release_payload(struct message *message);
+
+/* Moves a descriptor out of the way of numbers that scripts use. */
+int move_high(int fd);
+void close_streams(void);
+
+/* ---- signals.c ---- */
+
+enum { INTERRUPT = 33 };
+
+/* The signal that ended the running command, or 0. */
+extern volatile sig_atomic_t caught_signal;
+
+void take_signals(void);
+void release_signals(void);
+
+/* ---- run.c ---- */
+
+/* What a command came to, for its reply. */
+struct outcome {
+  uint32_t flags;
+  int signal;
+};
+
+extern int in_command;
+struct outcome run_command(char *text, uint32_t length, uint32_t flags);
+
+/* ---- ends.c ---- */
+
+enum end { COMPLETE, LEFT, EXEC_FAILED };
+
+/* Target of the jump out of exit() when `exec` fails. */
+extern sigjmp_buf failed_exec;
+
+void prepare_ends(void);
+void catch_exit(void);
+
+/* Finishes a command that ended the shell: runs the EXIT trap, then unwinds. Returns the flags for the reply. */
+uint32_t leave(enum end end, int with_trap);
+
+/* ---- unwind.c ---- */
+
+void mark_base(void);
+
+/* Brings bash back to where the command began. Returns 1 when bash had dropped frames without unwinding them. */
+int unwind(void);
+
+/* ---- main.c ---- */
+
+/* Tells the host that the EXIT trap is about to run. */
+void announce_exit_trap(void);
+
+/* ---- scope.c ---- */
+
+struct refusal_report {
+  enum refusal reason;
+  int error;
+  const char *text;
+};
+
+/* Applies a command's directory, environment and limits. Returns 0, with everything as before, when that is refused. */
+int enter_scope(const struct message *message, struct refusal_report *refused);
+void leave_scope(void);
+void keep_scope(void);
+int scope_keeps_state(void);
+
+/* ---- directory.c ---- */
+
+/* Changes directory as `cd` does, without its variables. Returns 0 with errno. */
+int change_directory(const char *path);
+
+/* Remembers the directory and bash's idea of it, to return there whatever happens to its name. Returns 0 with errno. */
+int save_directory(void);
+void restore_directory(void);
+void forget_directory(void);
+
+/* ---- variable.c ---- */
+
+/* The object itself: a nameref is not followed. */
+SHELL_VAR *global_variable(const char *name);
+
+/* Replaces a variable by an exported string, or removes it when the value is NULL. Returns the former one. */
+SHELL_VAR *replace_variable(const char *name, const char *value, int exported);
+void put_back_variable(const char *name, SHELL_VAR *former);
+
+/* ---- state_kept.c ---- */
+
+void begin_proof(uint32_t flags);
+void prove(const COMMAND *command);
+void disprove(void);
+int state_is_kept(const struct outcome *outcome);
+
+/* Call when a trap ran while no command did. */
+void note_idle_trap(void);
+
+/* ---- fork.c, warm.c, checkpoint.c ---- */
+
+void fork_request(struct message *message);
+void warm_pages(void);
+void write_checkpoint(int fd) __attribute__((noreturn));
+
+#endif

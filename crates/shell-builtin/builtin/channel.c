@@ -1,0 +1,201 @@
+/*
+ * The channel to the host: one SOCK_SEQPACKET socket for each bash process.
+ *
+ * A shell waits for a request with descriptors 0 to 2 closed. The kernel gives passed descriptors the lowest free numbers,
+ * so the streams of a command land on 0, 1 and 2 by themselves: no dup2(), no saved copies, and it works under
+ * `ulimit -n 5`.
+ *
+ * A script may close the socket or put another file in its place. So the inode is compared before each use, and a lost
+ * channel is opened anew at the host's listener. Its address is kept in memory only.
+ */
+#include "builtin.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+/* Out of the way of numbers that scripts use, and of those that bash uses, from 63 down and 255. */
+enum { HIGH = 240, HIGH_WHEN_FEW = 10, LOWEST = 3 };
+
+enum { CHANNEL_LOST = 120 };
+
+int channel = -1;
+static ino_t channel_inode;
+static struct sockaddr_un listener = {.sun_family = AF_UNIX};
+static socklen_t listener_length;
+
+static union {
+  struct request request;
+  char bytes[sizeof(struct request) + LONGEST_PAYLOAD + 1];
+} incoming;
+
+int move_high(int fd) {
+  static const int lowest[] = {HIGH, HIGH_WHEN_FEW, LOWEST};
+  for (size_t i = 0; i < sizeof lowest / sizeof *lowest; i++) {
+    int moved = fcntl(fd, F_DUPFD_CLOEXEC, lowest[i]);
+    if (moved < 0) continue;
+    close(fd);
+    return moved;
+  }
+  return fd;
+}
+
+void adopt_channel(int fd) {
+  struct stat status;
+  channel = move_high(fd);
+  channel_inode = fstat(channel, &status) == 0 ? status.st_ino : 0;
+}
+
+static int channel_is_ours(void) {
+  struct stat status;
+  return channel >= 0 && fstat(channel, &status) == 0 && S_ISSOCK(status.st_mode) && status.st_ino == channel_inode;
+}
+
+void close_channel(void) {
+  if (channel_is_ours()) close(channel);
+  channel = -1;
+}
+
+void remember_listener(const char *name, size_t length) {
+  if (length >= sizeof listener.sun_path) return;
+  memcpy(listener.sun_path + 1, name, length);
+  listener_length = offsetof(struct sockaddr_un, sun_path) + 1 + length;
+}
+
+static int write_reply(struct reply *reply, const char *text) {
+  struct iovec parts[2] = {{reply, sizeof *reply}, {(void *)text, reply->text_length}};
+  struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
+  ssize_t sent;
+  do sent = sendmsg(channel, &message, MSG_NOSIGNAL);
+  while (sent < 0 && errno == EINTR);
+  return sent >= 0;
+}
+
+/* The host recognizes the shell by its credentials and its HELLO. */
+static void reconnect(void) {
+  int fd = listener_length ? socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0) : -1;
+  if (fd < 0 || connect(fd, (struct sockaddr *)&listener, listener_length) < 0) _exit(CHANNEL_LOST);
+  adopt_channel(fd);
+  struct reply hello = {.kind = HELLO, .pid = own_pid};
+  if (!write_reply(&hello, "")) _exit(CHANNEL_LOST);
+}
+
+void send_reply(struct reply *reply, const char *text) {
+  reply->text_length = strlen(text);
+  if (!channel_is_ours()) reconnect();
+  if (write_reply(reply, text)) return;
+  if (errno == EPIPE || errno == ECONNRESET) _exit(CHANNEL_LOST);
+  reconnect();
+  if (!write_reply(reply, text)) _exit(CHANNEL_LOST);
+}
+
+void close_streams(void) {
+#ifdef SYS_close_range
+  if (syscall(SYS_close_range, 0, 2, 0) == 0) return;
+#endif
+  for (int fd = 0; fd <= 2; fd++) close(fd);
+}
+
+static void open_null_streams(void) {
+  close_streams();
+  if (open("/dev/null", O_RDWR) == 0 && dup(0) == 1) (void)!dup(0);
+}
+
+/* The host is gone. A supervisor that a command has stopped is continued, so that it can notice as well. */
+static void end_of_channel(void) {
+  if (!is_background) kill(getppid(), SIGCONT);
+  _exit(0);
+}
+
+/* A signal arrived between commands. Traps of the user's run, without streams. Nothing else can be interrupted. */
+static void serve_signals(void) {
+  interrupt_state = 0;
+  caught_signal = 0;
+  if (is_standby) {
+    if (clear_pending_traps) clear_pending_traps();
+    return;
+  }
+  if (first_pending_trap() < 0) return;
+  note_idle_trap();
+  open_null_streams();
+  mark_base();
+  if (sigsetjmp(top_level, 0) == 0) {
+    run_pending_traps();
+  } else {
+    unwind();
+  }
+  fflush(stdout);
+  close_streams();
+}
+
+static ssize_t receive_once(struct message *message) {
+  union {
+    struct cmsghdr header;
+    char bytes[CMSG_SPACE(sizeof message->descriptors)];
+  } control;
+  struct iovec part = {incoming.bytes, sizeof incoming.bytes - 1};
+  struct msghdr header = {
+      .msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
+  message->count = 0;
+  ssize_t length = recvmsg(channel, &header, 0);
+  if (length < 0) return length;
+  for (struct cmsghdr *one = CMSG_FIRSTHDR(&header); one; one = CMSG_NXTHDR(&header, one)) {
+    if (one->cmsg_level != SOL_SOCKET || one->cmsg_type != SCM_RIGHTS) continue;
+    message->count = (one->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    memcpy(message->descriptors, CMSG_DATA(one), message->count * sizeof(int));
+  }
+  return length;
+}
+
+static size_t payload_length(const struct request *request) {
+  return (size_t)request->text_length + request->cwd_length + request->env_length;
+}
+
+static char *map_payload(struct message *message) {
+  size_t length = payload_length(message->request);
+  if (message->count == 0) return NULL;
+  int fd = message->descriptors[--message->count];
+  struct stat status;
+  void *payload = MAP_FAILED;
+  if (fstat(fd, &status) == 0 && (size_t)status.st_size >= length && length > 0) {
+    payload = mmap(NULL, length, PROT_READ, MAP_PRIVATE, fd, 0);
+  }
+  close(fd);
+  return payload == MAP_FAILED ? NULL : payload;
+}
+
+void release_payload(struct message *message) {
+  if (message->payload && message->request->flags & PAYLOAD_IN_FILE) {
+    munmap(message->payload, payload_length(message->request));
+  }
+  message->payload = NULL;
+}
+
+void receive(struct message *message) {
+  for (;;) {
+    if (!channel_is_ours()) reconnect();
+    ssize_t length = receive_once(message);
+    if (length == 0 || (length < 0 && errno == ECONNRESET)) end_of_channel();
+    if (length < 0) {
+      if (errno == EINTR) serve_signals();
+      continue;
+    }
+    if ((size_t)length < sizeof(struct request)) continue;
+    message->request = &incoming.request;
+    if (incoming.request.flags & PAYLOAD_IN_FILE) {
+      message->payload = map_payload(message);
+    } else {
+      if (payload_length(&incoming.request) > length - sizeof(struct request)) continue;
+      message->payload = incoming.request.payload;
+    }
+    return;
+  }
+}

@@ -1,0 +1,77 @@
+/*
+ * Writes the shell's state as text, in a fork that ends afterwards.
+ *
+ * The functions behind bash's builtins are called directly, with a list of words. So the user's options, functions,
+ * aliases, traps and disabled builtins do not matter. The host restores the state from the text when shell and standby are
+ * both lost. Each section ends with NUL, in the order in which the host reads them, and `END` follows.
+ */
+#include "builtin.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+static WORD_LIST *prepend(const char *word, WORD_LIST *list) {
+  return make_word_list(make_bare_word(word), list);
+}
+
+/* Jumps out of a builtin, as after an error, leave a section incomplete, not the file. */
+static void print(const char *name, WORD_LIST *arguments) {
+  struct builtin *builtin = builtin_address_internal(name, 1);
+  if (!builtin) return;
+  this_shell_builtin = builtin->function;
+  if (sigsetjmp(top_level, 0) == 0) builtin->function(arguments);
+}
+
+static void end_section(void) {
+  putchar('\0');
+}
+
+static void section(const char *name, const char *option) {
+  print(name, prepend(option, NULL));
+  end_section();
+}
+
+static void text_section(const char *text) {
+  fputs(text, stdout);
+  end_section();
+}
+
+/* Quoted, with a space after each. */
+static void word_section(WORD_LIST *words) {
+  print("printf", prepend("%q ", words));
+  end_section();
+}
+
+static WORD_LIST *arguments(void) {
+  char count[16];
+  snprintf(count, sizeof count, "%d", number_of_args());
+  return prepend(dollar_vars[0] ? dollar_vars[0] : "bash", prepend(count, list_rest_of_args()));
+}
+
+void write_checkpoint(int fd) {
+  if (fd < 0) _exit(1);
+  dup2(fd, STDOUT_FILENO);
+  int null = open("/dev/null", O_RDWR);
+  if (null != STDERR_FILENO) dup2(null, STDERR_FILENO);
+  section("trap", "-p");
+  section("set", "+o");
+  section("shopt", "-p");
+  posixly_correct = 0; /* it changes how the rest is printed */
+  const char *directory = get_string_value("PWD");
+  text_section(directory ? directory : "");
+  section("umask", "-p");
+  section("declare", "-p");
+  text_section(""); /* local variables: there is no function */
+  section("declare", "-f");
+  section("declare", "-F");
+  section("alias", "-p");
+  word_section(arguments());
+  word_section(get_directory_stack(0));
+  section("complete", "-p");
+  section("hash", "-l");
+  section("enable", "-n");
+  text_section(""); /* not in a function */
+  text_section("END");
+  _exit(fflush(stdout) == 0 ? 0 : 1);
+}

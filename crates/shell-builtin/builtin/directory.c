@@ -1,0 +1,84 @@
+/*
+ * A directory of its own for one command, and the way back.
+ *
+ * The way back is a descriptor, so it works when the directory has been renamed or removed. bash's idea of its directory
+ * is a string beside it, and is put back as it was.
+ */
+#include "builtin.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int saved_fd = -1;
+static dev_t saved_device;
+static ino_t saved_inode;
+static char *saved_idea;
+
+static char *copy_of(const char *text) {
+  return text ? strcpy(xmalloc(strlen(text) + 1), text) : NULL;
+}
+
+int save_directory(void) {
+  struct stat status;
+  int fd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return 0;
+  saved_fd = move_high(fd);
+  fstat(saved_fd, &status);
+  saved_device = status.st_dev;
+  saved_inode = status.st_ino;
+  saved_idea = copy_of(the_current_working_directory);
+  return 1;
+}
+
+/* A script may have closed the descriptor or put another file in its place. */
+static int saved_fd_is_ours(void) {
+  struct stat status;
+  return saved_fd >= 0 && fstat(saved_fd, &status) == 0 && status.st_dev == saved_device && status.st_ino == saved_inode;
+}
+
+/* Closes the descriptor in a fork, so that no subshell shows it. */
+void forget_directory(void) {
+  if (saved_fd_is_ours()) close(saved_fd);
+  saved_fd = -1;
+}
+
+void restore_directory(void) {
+  if (!saved_fd_is_ours() || fchdir(saved_fd) < 0) {
+    if (saved_idea) (void)!chdir(saved_idea);
+  }
+  forget_directory();
+  xfree(the_current_working_directory);
+  the_current_working_directory = saved_idea;
+  saved_idea = NULL;
+}
+
+static int use_physical_name(void) {
+  char *physical = getcwd(NULL, 0);
+  if (physical) set_working_directory(physical);
+  free(physical);
+  return 1;
+}
+
+/* By its logical name where that leads there, like `cd`. */
+int change_directory(const char *path) {
+  char *base = the_current_working_directory ? copy_of(the_current_working_directory) : getcwd(NULL, 0);
+  char *absolute = base || *path == '/' ? make_absolute(path, base) : NULL;
+  char *logical = absolute && !no_symbolic_links ? sh_canonpath(absolute, PATH_CHECKDOTDOT | PATH_CHECKEXISTS) : NULL;
+  int changed;
+  if (logical && chdir(logical) == 0) {
+    set_working_directory(logical);
+    changed = 1;
+  } else {
+    changed = chdir(path) == 0 && use_physical_name();
+  }
+  int reason = errno;
+  xfree(base);
+  xfree(absolute);
+  xfree(logical);
+  errno = reason;
+  return changed;
+}

@@ -1,0 +1,128 @@
+/*
+ * Forks that are not the shell's children: standbys, background processes, checkpoints.
+ *
+ * CLONE_PARENT makes the fork a child of the supervisor at once. It costs one fork, makes no job and leaves `$!` alone.
+ * clone3() can also place it in a cgroup at birth. glibc's fork() is not used, so glibc must be given the thread's new
+ * identifier by CLONE_CHILD_SETTID.
+ */
+#include "builtin.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#ifndef CLONE_INTO_CGROUP
+#define CLONE_INTO_CGROUP 0x200000000ULL
+#endif
+
+/* The argument of clone3() with `cgroup`, since Linux 5.7. */
+struct clone3_arguments {
+  uint64_t flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls, set_tid, set_tid_size, cgroup;
+};
+
+static pid_t clone_sibling(int group, int *placed) {
+  int *thread = NULL;
+  prctl(PR_GET_TID_ADDRESS, &thread);
+  unsigned long flags = CLONE_PARENT | (thread ? CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID : 0);
+  *placed = 0;
+  if (group >= 0) {
+    struct clone3_arguments arguments = {
+        .flags = flags | CLONE_INTO_CGROUP, .child_tid = (uintptr_t)thread, .exit_signal = SIGCHLD, .cgroup = group};
+    /* In the child too, which does not return through the assignment below. */
+    *placed = 1;
+    pid_t pid = syscall(SYS_clone3, &arguments, sizeof arguments);
+    if (pid >= 0) return pid;
+    *placed = 0;
+  }
+#if defined(__x86_64__)
+  return syscall(SYS_clone, flags | SIGCHLD, NULL, NULL, thread, 0UL);
+#else
+  return syscall(SYS_clone, flags | SIGCHLD, NULL, NULL, 0UL, thread);
+#endif
+}
+
+/* A standby keeps files, but no end of a pipe or socket: another process waits for it to close. */
+static void close_pipes_and_sockets(void) {
+  DIR *directory = opendir("/proc/self/fd");
+  if (!directory) return;
+  struct dirent *entry;
+  while ((entry = readdir(directory))) {
+    int fd = atoi(entry->d_name);
+    struct stat status;
+    if (fd <= 2 || fd == channel || fd == dirfd(directory) || fstat(fd, &status) < 0) continue;
+    if (S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode)) close(fd);
+  }
+  closedir(directory);
+}
+
+static void begin_standby(void) {
+  setpgid(0, 0);
+  close_pipes_and_sockets();
+  is_standby = 1;
+  is_background = 0;
+}
+
+static void begin_background(int with_session) {
+  if (with_session) {
+    setsid();
+  } else {
+    setpgid(0, 0);
+  }
+  become_shell();
+  is_background = 1;
+  release_signals();
+  if (seedrand) seedrand();
+}
+
+struct passed {
+  int channel, group, file;
+};
+
+/* Descriptors in the order of the protocol; -1 for those that are not there. */
+static struct passed passed_descriptors(const struct message *message) {
+  const uint32_t flags = message->request->flags;
+  int next = 0;
+  struct passed passed = {-1, -1, -1};
+  passed.channel = next < message->count ? message->descriptors[next++] : -1;
+  if (flags & GROUP && next < message->count) passed.group = message->descriptors[next++];
+  if (flags & CHECKPOINT && next < message->count) passed.file = message->descriptors[next++];
+  return passed;
+}
+
+static void begin_child(const struct passed *passed, uint32_t flags) {
+  if (passed->group >= 0) close(passed->group);
+  close_channel();
+  own_pid = getpid();
+  if (flags & CHECKPOINT) write_checkpoint(passed->file);
+  adopt_channel(passed->channel);
+  if (flags & BACKGROUND) {
+    begin_background((flags & TERMINAL) != 0);
+  } else {
+    begin_standby();
+  }
+}
+
+void fork_request(struct message *message) {
+  const uint32_t flags = message->request->flags;
+  struct passed passed = passed_descriptors(message);
+  struct reply forked = {.kind = FORKED, .id = message->request->id};
+  int placed = 0;
+  pid_t pid = passed.channel < 0 ? -1 : clone_sibling(passed.group, &placed);
+  if (pid == 0) {
+    begin_child(&passed, flags);
+    return;
+  }
+  forked.status = pid < 0 ? (passed.channel < 0 ? EMFILE : errno) : 0;
+  forked.pid = pid < 0 ? 0 : pid;
+  forked.flags = pid > 0 && placed ? PLACED : 0;
+  for (int i = 0; i < message->count; i++) close(message->descriptors[i]);
+  send_reply(&forked, "");
+  if (pid > 0 && flags & STANDBY && !(flags & NO_WARM)) warm_pages();
+}

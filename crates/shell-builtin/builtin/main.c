@@ -1,0 +1,197 @@
+/*
+ * The builtin `nacre CHANNEL OBJECT`: the main loop of a session's shell.
+ *
+ * It takes the place of bash's own loop and never returns, unless the running bash is unknown. It removes its traces: its
+ * name, the text of `-c`, the descriptors.
+ */
+#include "builtin.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+enum { REFUSED_STATUS = 126 };
+
+/* The command that runs. */
+static uint64_t command_id;
+
+/* ---- Requests ---- */
+
+static char *command_text(const struct message *message) {
+  uint32_t length = message->request->text_length;
+  char *text = memcpy(xmalloc((size_t)length + 1), message->payload, length);
+  text[length] = '\0';
+  return text;
+}
+
+/* Puts the streams in place, should they have landed elsewhere. */
+static void place_streams(const struct message *message) {
+  for (int i = 0; i < message->count && i <= STDERR_FILENO; i++) {
+    if (message->descriptors[i] == i) continue;
+    dup2(message->descriptors[i], i);
+    close(message->descriptors[i]);
+  }
+}
+
+static void refuse(uint64_t id, const struct refusal_report *refused) {
+  struct reply reply = {
+      .kind = REFUSED, .id = id, .pid = own_pid, .status = refused->error, .reason = refused->reason};
+  close_streams();
+  send_reply(&reply, refused->text);
+  if (is_background) _exit(REFUSED_STATUS);
+}
+
+/* The directory that the host shows: the logical name, if it can be one. */
+static void report(uint64_t id, const struct outcome *outcome) {
+  struct reply reply = {.kind = DONE,
+                        .id = id,
+                        .pid = own_pid,
+                        .flags = outcome->flags,
+                        .status = last_command_exit_value,
+                        .signal = outcome->signal,
+                        .forks = fork_count};
+  const char *directory = get_string_value("PWD");
+  char *physical = NULL;
+  if (!directory || *directory != '/' || strlen(directory) > LONGEST_REPLY) {
+    physical = getcwd(NULL, 0);
+    directory = physical && strlen(physical) <= LONGEST_REPLY ? physical : "";
+  }
+  send_reply(&reply, directory);
+  free(physical);
+}
+
+/* It needs no channel from here on, and its descendants see none. */
+static void announce(uint64_t id) {
+  struct reply begun = {.kind = BEGUN, .id = id, .pid = own_pid};
+  send_reply(&begun, "");
+  close_channel();
+}
+
+/* bash calls a missing terminal type `dumb`. */
+static void take_terminal(void) {
+  ioctl(STDIN_FILENO, TIOCSCTTY, 0);
+  const char *type = get_string_value("TERM");
+  const char *own = type && *type && strcmp(type, "dumb") != 0 ? type : "xterm-256color";
+  SHELL_VAR *variable = bind_variable("TERM", strcpy(xmalloc(strlen(own) + 1), own), 0);
+  if (variable) variable->attributes |= att_exported;
+  array_needs_making = 1;
+}
+
+static void run(struct message *message) {
+  const struct request request = *message->request;
+  struct refusal_report refused = {REFUSED_CWD, 0, ""};
+  place_streams(message);
+  if (!message->payload || !enter_scope(message, &refused)) {
+    release_payload(message);
+    refuse(request.id, &refused);
+    return;
+  }
+  char *text = command_text(message);
+  release_payload(message);
+  if (request.flags & TERMINAL_STREAMS) take_terminal();
+  if (is_background) announce(request.id);
+  fork_count = 0;
+  command_id = request.id;
+  struct outcome outcome = {0, 0};
+  if (request.flags & KEEP_SCOPE) keep_scope();
+  if (!(request.flags & KEEP_SCOPE) || *text) outcome = run_command(text, request.text_length, request.flags);
+  if (is_background) _exit(last_command_exit_value);
+  xfree(text);
+  leave_scope();
+  close_streams();
+  report(request.id, &outcome);
+}
+
+void announce_exit_trap(void) {
+  struct reply ending = {.kind = ENDING, .id = command_id, .pid = own_pid};
+  if (!is_background) send_reply(&ending, "");
+}
+
+/* The id is `$?` of the command that the shell before it died over. */
+static void promote(const struct request *request) {
+  become_shell();
+  last_command_exit_value = (int)request->id;
+  struct reply promoted = {.kind = PROMOTED, .pid = own_pid};
+  send_reply(&promoted, "");
+}
+
+static void close_descriptors(const struct message *message) {
+  for (int i = 0; i < message->count; i++) close(message->descriptors[i]);
+}
+
+static void serve(struct message *message) {
+  switch (message->request->kind) {
+    case RUN:
+      run(message);
+      break;
+    case FORK:
+      fork_request(message);
+      break;
+    case PROMOTE:
+      close_descriptors(message);
+      promote(message->request);
+      break;
+    case LISTENER:
+      if (message->payload) remember_listener(message->payload, message->request->text_length);
+      release_payload(message);
+      close_descriptors(message);
+      break;
+    default: /* a newer host's: the reply it waits for never comes, and it sees the end of the channel */
+      _exit(1);
+  }
+}
+
+/* ---- The start ---- */
+
+static void hide(BUILTIN_FUNCTION *own) {
+  for (int i = 0; i < num_shell_builtins; i++) {
+    if (shell_builtins[i].function != own) continue;
+    num_shell_builtins--;
+    memmove(&shell_builtins[i], &shell_builtins[i + 1], (num_shell_builtins - i + 1) * sizeof *shell_builtins);
+    return;
+  }
+}
+
+/* Leaves nothing of the way here on bash's stacks and in its variables. */
+static void remove_traces(void) {
+  clear_unwind_protect_list(0);
+  unbind_variable("BASH_EXECUTION_STRING");
+  command_execution_string = NULL;
+  parse_and_execute_level = startup_state = last_command_exit_value = executing = 0;
+  bind_variable("_", "bash", 0);
+}
+
+static void greet(void) {
+  struct reply hello = {.kind = HELLO, .pid = own_pid};
+  const char *version = get_string_value("BASH_VERSION");
+  send_reply(&hello, version ? version : "");
+}
+
+static int nacre(WORD_LIST *words) {
+  if (!words || !words->next || !layout_is_known(nacre)) return 1;
+  own_pid = getpid();
+  adopt_channel(atoi(words->word->word));
+  close(atoi(words->next->word->word));
+  hide(nacre);
+  catch_exit();
+  count_forks();
+  take_signals();
+  remove_traces();
+  fflush(stdout);
+  fflush(stderr);
+  close_streams();
+  greet();
+  for (;;) {
+    struct message message;
+    receive(&message);
+    serve(&message);
+  }
+}
+
+static char *const no_help[] = {NULL};
+
+/* The name that `enable -f` looks for. */
+__attribute__((visibility("default"))) struct builtin nacre_struct = {
+    "nacre", nacre, BUILTIN_ENABLED, no_help, "nacre", NULL};

@@ -1,0 +1,76 @@
+/*
+ * The messages between the host and a shell, over a SOCK_SEQPACKET socket. `crates/protocol/src/shell.rs` is the same in
+ * Rust. Numbers are in the machine's own byte order.
+ */
+#ifndef NACRE_PROTOCOL_H
+#define NACRE_PROTOCOL_H
+
+#include <stdint.h>
+
+enum request_kind { RUN = 1, FORK = 2, PROMOTE = 3, LISTENER = 4 };
+
+enum request_flag {
+  PAYLOAD_IN_FILE = 1 << 0, /* the payload is in a file, the last descriptor */
+  ARGV = 1 << 1,            /* the text is words, each ended by NUL: a program or a builtin, nothing expanded */
+  ENGINE = 1 << 2,          /* the engine's own text: no EXIT trap runs, and `$?` is 0 afterwards */
+  TERMINAL_STREAMS = 1 << 4,/* the streams are a terminal, which becomes the controlling one */
+  KEEP_SCOPE = 1 << 5,      /* directory and variables stay; without a text nothing runs */
+  STANDBY = 1 << 8,
+  BACKGROUND = 2 << 8,
+  TERMINAL = 4 << 8,        /* with BACKGROUND: a session of its own */
+  CHECKPOINT = 8 << 8,      /* write the state to the last descriptor */
+  NO_WARM = 16 << 8,
+  GROUP = 32 << 8           /* the second descriptor is the cgroup for the child */
+};
+
+static const uint64_t UNLIMITED = UINT64_MAX; /* leave a limit as it is */
+
+struct request {
+  uint32_t kind;
+  uint32_t flags;
+  uint64_t id;
+  uint32_t text_length, cwd_length, env_length, reserved; /* the parts of the payload, in order */
+  uint64_t open_files;
+  uint64_t processes;
+  char token[16];
+  char payload[];
+};
+
+enum reply_kind { HELLO = 1, DONE = 2, REFUSED = 3, FORKED = 4, BEGUN = 5, PROMOTED = 6, ENDING = 7 };
+
+enum done_flag {
+  EXITED = 1,           /* the command ended the shell: `exit`, errexit, a failed `exec`, a terminating signal */
+  SIGNALED = 2,         /* a terminating signal did */
+  INTERRUPTED = 4,      /* the engine's interrupt did */
+  FRAMES_DISCARDED = 8, /* bash dropped functions without unwinding them */
+  STATE_KEPT = 16       /* nothing changed but `$?`, `$_`, PIPESTATUS and the hash table of programs */
+};
+
+enum forked_flag { PLACED = 1 }; /* the child was born in the cgroup */
+
+enum refusal { REFUSED_CWD = 1, REFUSED_READ_ONLY = 2, REFUSED_LIMIT = 3 };
+
+struct reply {
+  uint32_t kind;
+  uint32_t flags;
+  uint64_t id;
+  int32_t status;
+  int32_t signal;
+  uint32_t forks;
+  uint32_t pid;
+  uint32_t reason;
+  uint32_t text_length;
+  uint64_t reserved;
+  char text[];
+};
+
+_Static_assert(sizeof(struct request) == 64, "the header of a request");
+_Static_assert(sizeof(struct reply) == 48, "the header of a reply");
+
+enum {
+  LONGEST_PAYLOAD = 64 * 1024, /* in a message; a longer one is in a file */
+  LONGEST_REPLY = 16 * 1024,   /* its text */
+  MOST_DESCRIPTORS = 8         /* in a message */
+};
+
+#endif

@@ -1,0 +1,178 @@
+/*
+ * Evaluates a command in the shell itself, as `bash -c` would.
+ *
+ * It is what bash's own loop over a script's commands is: read one from the text, execute it. bash's stacks are empty
+ * when it starts, so DEBUG traps, `set -x`, `$_`, PIPESTATUS and FUNCNAME show nothing of the engine. An error that ends a
+ * command, like a division by zero, goes on with the next line.
+ */
+#include "builtin.h"
+
+#include <stdio_ext.h>
+#include <string.h>
+#include <sys/ioctl.h>
+
+int in_command;
+
+/* The command being executed. It outlives jumps. */
+static COMMAND *current;
+
+static void dispose_current(void) {
+  if (current) dispose_command(current);
+  current = NULL;
+}
+
+static void check_interrupt(void) {
+  if (interrupt_state) throw_to_top_level();
+}
+
+static void execute_current(void) {
+  prove(current);
+  executing = 1;
+  execute_command(current);
+  check_interrupt();
+  dispose_current();
+}
+
+/* Reads one command from the text and executes it. Returns 0 at a syntax error. */
+static int step(void) {
+  executing = 0;
+  if (temporary_env) dispose_used_env_vars();
+  if (read_command() != 0) return 0;
+  current = global_command;
+  global_command = NULL;
+  if (!current) return 1;
+  if (read_but_dont_execute) {
+    dispose_current();
+  } else {
+    execute_current();
+  }
+  return 1;
+}
+
+/* bash's own status of a syntax error is 2, and 1 after an unterminated quote. */
+static void note_syntax_error(void) {
+  disprove();
+  if (last_command_exit_value == 0) last_command_exit_value = 2;
+}
+
+static int has_more(void) {
+  return *bash_input.location.string || parser_expanding_alias();
+}
+
+/* Decides how to go on after a jump to the top level. Returns 1 when the command has ended the shell. */
+static int ends_shell(int code) {
+  indirection_level = 1;
+  if (code != EXITPROG && code != EXITBLTIN) disprove();
+  if (code != DISCARD || caught_signal) {
+    if (code == FORCE_EOF) last_command_exit_value = 127;
+    return 1;
+  }
+  last_command_exit_value = 1;
+  set_pipestatus_from_exit(1);
+  dispose_current();
+  unwind();
+  return 0;
+}
+
+static enum end execute_text(void) {
+  if (sigsetjmp(failed_exec, 0)) return EXEC_FAILED;
+  do {
+    int code = sigsetjmp(top_level, 0);
+    if (code != NOT_JUMPED) {
+      if (ends_shell(code)) return LEFT;
+      continue;
+    }
+    if (!has_more()) break;
+    if (!step()) {
+      note_syntax_error();
+      break;
+    }
+  } while (!just_one_command);
+  /* A signal that arrived with the last instruction belongs to this command. */
+  if (sigsetjmp(top_level, 0)) return LEFT;
+  check_signals_and_traps();
+  check_interrupt();
+  return COMPLETE;
+}
+
+static enum end execute_words(const char *words, uint32_t length) {
+  if (sigsetjmp(failed_exec, 0)) return EXEC_FAILED;
+  int code = sigsetjmp(top_level, 0);
+  if (code != NOT_JUMPED) return ends_shell(code) ? LEFT : COMPLETE;
+  current = make_bare_simple_command(1);
+  SIMPLE_COM *simple = current->value.Simple;
+  current->flags |= CMD_INHIBIT_EXPANSION | CMD_NO_FUNCTIONS;
+  simple->flags |= CMD_INHIBIT_EXPANSION | CMD_NO_FUNCTIONS;
+  current->line = simple->line = 1;
+  WORD_LIST **last = &simple->words;
+  for (const char *word = words; word < words + length; word += strlen(word) + 1) {
+    *last = make_word_list(make_bare_word(word), NULL);
+    last = &(*last)->next;
+  }
+  if (read_but_dont_execute || !simple->words) {
+    dispose_current();
+  } else {
+    execute_current();
+  }
+  check_signals_and_traps();
+  check_interrupt();
+  return COMPLETE;
+}
+
+/* Messages about jobs that ended between commands belong to none of them. */
+static void discard_job_notices(void) {
+  static FILE *nowhere;
+  static const cookie_io_functions_t discard;
+  if (!nowhere) nowhere = fopencookie(NULL, "w", discard);
+  if (!nowhere) return;
+  FILE *own = stderr;
+  stderr = nowhere;
+  notify_and_cleanup();
+  stderr = own;
+}
+
+/* A closed pipe must not end the shell, whose command is over. */
+static void flush_output(void) {
+  if (__fpending(stdout) > 0) {
+    struct sigaction ignore = {.sa_handler = SIG_IGN}, own;
+    sigaction(SIGPIPE, &ignore, &own);
+    fflush(stdout);
+    sigaction(SIGPIPE, &own, NULL);
+  }
+  clearerr(stdout);
+  clearerr(stderr);
+}
+
+static void reset_bash(char *text) {
+  caught_signal = 0;
+  interrupt_state = 0;
+  parse_and_execute_level = executing_builtin = line_number = EOF_Reached = startup_state = 0;
+  indirection_level = 1;
+  mark_base();
+  reset_parser();
+  with_input_from_string(text, "-c");
+}
+
+struct outcome run_command(char *text, uint32_t length, uint32_t flags) {
+  static char nothing[1];
+  struct outcome outcome = {0, 0};
+  discard_job_notices();
+  reset_bash(flags & ARGV ? nothing : text);
+  prepare_ends();
+  begin_proof(flags);
+  in_command = 1;
+  enum end end = flags & ARGV ? execute_words(text, length) : execute_text();
+  if (end == COMPLETE && is_background) end = LEFT;
+  if (end != COMPLETE) outcome.flags = leave(end, !(flags & ENGINE));
+  dispose_current();
+  outcome.signal = outcome.flags & SIGNALED ? caught_signal : 0;
+  caught_signal = 0;
+  executing = startup_state = just_one_command = read_but_dont_execute = 0;
+  reset_parser();
+  with_input_from_string(nothing, "-c");
+  flush_output();
+  in_command = 0;
+  if (flags & ENGINE) last_command_exit_value = 0;
+  if (state_is_kept(&outcome)) outcome.flags |= STATE_KEPT;
+  return outcome;
+}

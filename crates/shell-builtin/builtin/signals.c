@@ -1,0 +1,96 @@
+/*
+ * Signals that would end an ordinary shell end only the command.
+ *
+ * The handler is installed as the original action of these signals, so a trap of the user's replaces it and `trap - TERM`
+ * brings it back. It sets what bash itself sets at SIGINT: bash then leaves the command at the next safe point.
+ *
+ * The engine's interrupt is signal 33. glibc keeps it from bash, so that `trap '' {1..64}` cannot stop it.
+ */
+#include "builtin.h"
+
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+volatile sig_atomic_t caught_signal;
+
+static const int ending[] = {SIGTERM, SIGHUP, SIGINT, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGXCPU};
+
+/* The shell dies of these, and a standby takes its place. */
+static const int fatal[] = {SIGILL, SIGTRAP, SIGABRT, SIGFPE, SIGBUS, SIGSEGV, SIGSYS, SIGPIPE, SIGXFSZ};
+
+enum { ENDING_SIGNALS = sizeof ending / sizeof *ending, FATAL_SIGNALS = sizeof fatal / sizeof *fatal };
+
+/* ---- The interrupt, without glibc ---- */
+
+struct kernel_action {
+  void (*handler)(int);
+  unsigned long flags;
+  void (*restorer)(void);
+  uint64_t mask;
+};
+
+#if defined(__x86_64__)
+__asm__(".text\n.globl nacre_restorer\n.hidden nacre_restorer\nnacre_restorer: mov $15,%eax\nsyscall\n");
+extern void nacre_restorer(void);
+#define RESTORER_FLAG 0x04000000
+#define RESTORER nacre_restorer
+#else
+#define RESTORER_FLAG 0
+#define RESTORER NULL
+#endif
+
+static void set_raw_action(int signal, void (*handler)(int)) {
+  struct kernel_action action = {handler, RESTORER_FLAG, RESTORER, 0};
+  syscall(SYS_rt_sigaction, signal, &action, NULL, sizeof action.mask);
+}
+
+/* ---- The handler ---- */
+
+static void die_of(int number) {
+  set_raw_action(number, SIG_DFL);
+  sigset_t only;
+  sigemptyset(&only);
+  sigaddset(&only, number);
+  kill(getpid(), number);
+  sigprocmask(SIG_UNBLOCK, &only, NULL);
+}
+
+static void on_signal(int number) {
+  /* A fork that has not reset its handlers yet, or a background process after `trap - TERM`. */
+  if (getpid() != own_pid || is_background) {
+    die_of(number);
+    return;
+  }
+  caught_signal = number;
+  interrupt_state = 1;
+  if (wait_intr_flag) wait_signal_received = number;
+}
+
+void take_signals(void) {
+  for (int i = 0; i < ENDING_SIGNALS; i++) {
+    if (!signal_is_trapped(ending[i])) set_original_signal(ending[i], on_signal);
+  }
+  /* Now, so that an EXIT trap does not do it later, and subshells undo it. */
+  initialize_terminating_signals();
+  struct sigaction own = {.sa_handler = on_signal}, deadly = {.sa_handler = SIG_DFL};
+  for (int i = 0; i < ENDING_SIGNALS; i++) {
+    if (!signal_is_trapped(ending[i])) sigaction(ending[i], &own, NULL);
+  }
+  for (int i = 0; i < FATAL_SIGNALS; i++) {
+    if (!signal_is_trapped(fatal[i])) sigaction(fatal[i], &deadly, NULL);
+  }
+  set_raw_action(INTERRUPT, on_signal);
+}
+
+/* For a background process: bash's own handling, with the user's traps reset as in a subshell. */
+void release_signals(void) {
+  reset_terminating_signals();
+  restore_original_signals();
+  for (int i = 0; i < ENDING_SIGNALS; i++) {
+    struct sigaction now;
+    if (sigaction(ending[i], NULL, &now) == 0 && now.sa_handler == on_signal) signal(ending[i], SIG_DFL);
+  }
+  set_raw_action(INTERRUPT, SIG_DFL);
+  if (clear_pending_traps) clear_pending_traps();
+}

@@ -1,0 +1,83 @@
+/*
+ * Back to the top level from wherever a command ended.
+ *
+ * bash keeps a list of what is to be undone when a frame is left: local variables, redirections, positional parameters.
+ * Running it brings bash back. There are two cases in which bash itself drops part of that list without running it: `set -e`
+ * and `exit` with an EXIT trap, in a function below `eval`, `source` or a trap. Their leftovers are repaired here:
+ * variable contexts, FUNCNAME and its companions, arguments, IFS, traps. Descriptors opened by redirections on that very
+ * call stay open, which the host learns by a flag.
+ */
+#include "builtin.h"
+
+#include <string.h>
+
+static const int special_traps[] = {DEBUG_TRAP, ERROR_TRAP, RETURN_TRAP};
+enum { SPECIAL_TRAPS = sizeof special_traps / sizeof *special_traps };
+
+static int base_depth;
+static char *base_traps[SPECIAL_TRAPS];
+
+static char *copy_of(const char *text) {
+  return strcpy(xmalloc(strlen(text) + 1), text);
+}
+
+void mark_base(void) {
+  base_depth = array_length("FUNCNAME");
+  for (int i = 0; i < SPECIAL_TRAPS; i++) {
+    int trap = special_traps[i];
+    xfree(base_traps[i]);
+    base_traps[i] = signal_is_trapped(trap) && trap_list[trap] ? copy_of(trap_list[trap]) : NULL;
+  }
+}
+
+static void shorten(const char *name, int length) {
+  SHELL_VAR *variable = find_variable(name);
+  for (int left = array_length(name) - length; left > 0; left--) {
+    array_dispose_element(array_shift((ARRAY *)variable->value, 1, 0));
+  }
+}
+
+/* Functions clear these traps while they run, unless told to inherit them. */
+static void restore_special_traps(void) {
+  for (int i = 0; i < SPECIAL_TRAPS; i++) {
+    if (base_traps[i] && !signal_is_trapped(special_traps[i])) set_signal(special_traps[i], base_traps[i]);
+  }
+}
+
+static void repair_dropped_frames(int functions) {
+  while (shell_variables != global_variables) {
+    VAR_CONTEXT *left = shell_variables;
+    shell_variables = left->down;
+    dispose_var_context(left);
+  }
+  restore_special_traps();
+  sv_ifs("IFS");
+  for (int i = functions + 1; i > 0; i--) pop_dollar_vars();
+  shorten("FUNCNAME", base_depth);
+  shorten("BASH_SOURCE", base_depth);
+  shorten("BASH_LINENO", base_depth);
+}
+
+static void end_traps(void) {
+  static const int handled[] = {DEBUG_TRAP, ERROR_TRAP, RETURN_TRAP, EXIT_TRAP};
+  if (running_trap > 0) run_trap_cleanup(running_trap - 1);
+  running_trap = 0;
+  for (size_t i = 0; i < sizeof handled / sizeof *handled; i++) run_trap_cleanup(handled[i]);
+}
+
+int unwind(void) {
+  top_level_cleanup();
+  end_traps();
+  unfreeze_jobs_list();
+  int functions = array_length("FUNCNAME") - base_depth;
+  int dropped = functions > 0 || shell_variables != global_variables;
+  if (dropped) repair_dropped_frames(functions > 0 ? functions : 0);
+  variable_context = sourcelevel = evalnest = funcnest = executing_builtin = 0;
+  this_shell_function = NULL;
+  subst_assign_varlist = NULL;
+  if (temporary_env) dispose_used_env_vars();
+  reset_parser();
+  if (restore_sigmask) restore_sigmask();
+  interrupt_state = 0;
+  return dropped;
+}

@@ -1,0 +1,80 @@
+/*
+ * Pays for copied pages in idle time.
+ *
+ * After a fork, the first write to each page copies it. Every command writes to the same few: the data of bash and its
+ * libraries, the top of the stack, the heap. They are copied here at once, right after the fork of a standby, instead of
+ * one by one in the next command.
+ */
+#include "builtin.h"
+
+#include <link.h>
+#include <malloc.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+enum {
+  PAGE_BYTES = 4096,
+  MOST_DATA_BYTES = 1 << 20, /* of one library */
+  MOST_HEAP_BYTES = 1 << 20, /* of a larger heap, both ends: */
+  HEAP_START_BYTES = 512 << 10,
+  HEAP_END_BYTES = 256 << 10,
+  STACK_BELOW_BYTES = 24 << 10,
+  STACK_ABOVE_BYTES = 8 << 10
+};
+
+static void populate(uintptr_t from, uintptr_t to) {
+  from &= ~(uintptr_t)(PAGE_BYTES - 1);
+  to = (to + PAGE_BYTES - 1) & ~(uintptr_t)(PAGE_BYTES - 1);
+  if (to > from) madvise((void *)from, to - from, MADV_POPULATE_WRITE);
+}
+
+/* The part of an object's data that stays writable. */
+static int populate_object(struct dl_phdr_info *object, size_t size, void *unused) {
+  (void)size;
+  (void)unused;
+  uintptr_t read_only_end = 0;
+  for (int i = 0; i < object->dlpi_phnum; i++) {
+    const ElfW(Phdr) *part = &object->dlpi_phdr[i];
+    if (part->p_type == PT_GNU_RELRO) read_only_end = object->dlpi_addr + part->p_vaddr + part->p_memsz;
+  }
+  for (int i = 0; i < object->dlpi_phnum; i++) {
+    const ElfW(Phdr) *part = &object->dlpi_phdr[i];
+    if (part->p_type != PT_LOAD || !(part->p_flags & PF_W)) continue;
+    uintptr_t from = object->dlpi_addr + part->p_vaddr, to = from + part->p_memsz;
+    if (to - from > MOST_DATA_BYTES) to = from + MOST_DATA_BYTES;
+    if (read_only_end > from) from = read_only_end;
+    if (from < to) populate(from, to);
+  }
+  return 0;
+}
+
+/* malloc()'s main heap. */
+static void populate_heap(void) {
+  static uintptr_t start;
+  uintptr_t end = (uintptr_t)sbrk(0);
+  if (!start) {
+#if defined(__GLIBC__) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 33)
+    start = end - mallinfo2().arena;
+#else
+    start = end - (unsigned)mallinfo().arena;
+#endif
+  }
+  if (end - start <= MOST_HEAP_BYTES) {
+    populate(start, end);
+  } else {
+    populate(start, start + HEAP_START_BYTES);
+    populate(end - HEAP_END_BYTES, end);
+  }
+}
+
+void warm_pages(void) {
+  char here;
+  dl_iterate_phdr(populate_object, NULL);
+  populate((uintptr_t)&here - STACK_BELOW_BYTES, (uintptr_t)&here + STACK_ABOVE_BYTES);
+  populate_heap();
+}
