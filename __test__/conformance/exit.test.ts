@@ -58,7 +58,6 @@ const deaths: Death[] = [
   {
     run: 'exec /no/such/program',
     code: 127,
-    restarted: true,
     err: 'bash: line 1: /no/such/program: No such file or directory\n',
   },
   { run: 'exec true', code: 0, restarted: true },

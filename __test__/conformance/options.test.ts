@@ -58,8 +58,8 @@ conforms('options of set', [
     name: 'row 26: noexec',
     steps: [
       { run: 'x=1' },
-      { run: 'set -n; echo no', code: null, restarted: true },
-      { run: 'enable -n printf; exit 3', code: null, restarted: true },
+      { run: 'set -n; echo no' },
+      { run: 'enable -n printf; exit 3', code: 3 },
       { run: 'echo $x', out: '1\n' },
     ],
   },

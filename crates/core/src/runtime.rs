@@ -23,7 +23,12 @@ pub fn handle() -> io::Result<Handle> {
     let handle = runtime.handle().clone();
     std::thread::Builder::new()
         .name("nacre-engine".into())
-        .spawn(move || runtime.block_on(std::future::pending::<()>()))?;
+        .spawn(move || {
+            runtime.block_on(async {
+                crate::shell::open_shared();
+                std::future::pending::<()>().await
+            })
+        })?;
     *engine = Some(handle.clone());
     Ok(handle)
 }

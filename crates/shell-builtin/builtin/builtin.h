@@ -74,6 +74,8 @@ struct outcome {
 };
 
 extern int in_command;
+void mute_messages(void);
+void unmute_messages(void);
 struct outcome run_command(char *text, uint32_t length, uint32_t flags);
 
 /* ---- ends.c ---- */

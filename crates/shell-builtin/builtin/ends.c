@@ -73,6 +73,7 @@ void catch_exit(void) {
 
 static uint32_t status_of_signal(void) {
   if (!caught_signal) return 0;
+  unmute_messages();
   interrupt_state = 0;
   last_command_exit_value = 128 + (caught_signal == INTERRUPT ? SIGTERM : caught_signal);
   return caught_signal == INTERRUPT ? INTERRUPTED : SIGNALED;

@@ -37,7 +37,11 @@ static void execute_current(void) {
 static int step(void) {
   executing = 0;
   if (temporary_env) dispose_used_env_vars();
+  /* The parser sets a status for some errors and leaves it alone for others. */
+  int former = last_command_exit_value;
+  last_command_exit_value = 0;
   if (read_command() != 0) return 0;
+  last_command_exit_value = former;
   current = global_command;
   global_command = NULL;
   if (!current) return 1;
@@ -119,16 +123,29 @@ static enum end execute_words(const char *words, uint32_t length) {
   return COMPLETE;
 }
 
+/* ---- bash's own messages ---- */
+
+static FILE *nowhere, *own_stderr;
+
+/* Called by the handler of the interrupt: bash would report the program that the engine kills ("Terminated"). */
+void mute_messages(void) {
+  if (!nowhere || own_stderr) return;
+  own_stderr = stderr;
+  stderr = nowhere;
+}
+
+void unmute_messages(void) {
+  if (own_stderr) stderr = own_stderr;
+  own_stderr = NULL;
+}
+
 /* Messages about jobs that ended between commands belong to none of them. */
 static void discard_job_notices(void) {
-  static FILE *nowhere;
   static const cookie_io_functions_t discard;
   if (!nowhere) nowhere = fopencookie(NULL, "w", discard);
-  if (!nowhere) return;
-  FILE *own = stderr;
-  stderr = nowhere;
+  mute_messages();
   notify_and_cleanup();
-  stderr = own;
+  unmute_messages();
 }
 
 /* A closed pipe must not end the shell, whose command is over. */
@@ -164,6 +181,7 @@ struct outcome run_command(char *text, uint32_t length, uint32_t flags) {
   enum end end = flags & ARGV ? execute_words(text, length) : execute_text();
   if (end == COMPLETE && is_background) end = LEFT;
   if (end != COMPLETE) outcome.flags = leave(end, !(flags & ENGINE));
+  unmute_messages();
   dispose_current();
   outcome.signal = outcome.flags & SIGNALED ? caught_signal : 0;
   caught_signal = 0;

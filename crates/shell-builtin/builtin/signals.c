@@ -62,6 +62,7 @@ static void on_signal(int number) {
     die_of(number);
     return;
   }
+  if (number == INTERRUPT && in_command) mute_messages();
   caught_signal = number;
   interrupt_state = 1;
   if (wait_intr_flag) wait_signal_received = number;

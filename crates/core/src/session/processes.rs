@@ -282,7 +282,9 @@ impl Session {
             }
             Received::Reply(_) => {
                 self.settle(key, request, outlets, tree);
-                if let Some((ended, status)) = self.processes.living.remove(&key).zip(ended) {
+                if let Some(status) = ended
+                    && let Some(ended) = self.processes.living.remove(&key)
+                {
                     let _ = ended.send(status);
                 }
             }

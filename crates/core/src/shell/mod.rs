@@ -7,5 +7,8 @@ pub mod listener;
 pub mod state;
 pub mod transition;
 
-
-
+/// Opens what all shells of the process share. What fails here is tried again when a shell needs it.
+pub fn open_shared() {
+    let _ = listener::name();
+    let _ = launch::object();
+}

@@ -254,8 +254,11 @@ impl Step {
     }
 
     fn shell_died(&mut self, unread: bool) {
+        let survives = self.state.survives_exit;
         match &mut self.state.shell {
-            Shell::Running(run) if run.work == Work::SetEnv || (unread && run.kill.is_none() && run.end.is_none()) => {
+            Shell::Running(run)
+                if survives && run.end.is_none() && run.kill.is_none() && (unread || run.work == Work::SetEnv) =>
+            {
                 // Nothing of it has run, or running it twice does no harm: the next shell gets it.
                 let (ticket, work) = (run.ticket, run.work);
                 self.state.queue.push_front((ticket, work));
