@@ -8,6 +8,7 @@ pub mod jobs;
 pub mod limits;
 pub mod log;
 mod output;
+mod private_directory;
 pub mod process;
 pub mod process_log;
 pub mod runtime;

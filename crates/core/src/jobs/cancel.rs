@@ -3,9 +3,9 @@
 //! The signal carries the grace time (sigqueue(3)), so nothing has to be written, and a disk that is full or a directory
 //! that is read-only does not keep a job alive. The supervisor ends when nothing is left and the control group is gone.
 
-use super::foreign;
 use super::status::status;
 use super::store::Job;
+use super::{blocking, foreign};
 use crate::error::{Code, Error};
 use nacre_containment::cgroup::Group;
 use nacre_containment::job::CANCEL;
@@ -22,19 +22,18 @@ const UNKILLABLE: Duration = Duration::from_secs(10);
 /// Ends everything of a job; resolves when nothing is left. Nothing to do when that is so already.
 ///
 /// # Errors
-/// `JOB_NOT_FOUND` when nobody can tell who it is, `STATE_DIR_UNAVAILABLE` when its directory is another user's,
-/// `ENGINE_ERROR` when it may not be signalled or does not die.
+/// `JOB_NOT_FOUND` when its files do not say what to signal, `ENGINE_ERROR` when it may not be signalled or does not die.
 pub async fn cancel(job: &Job, grace: Option<Duration>) -> Result<(), Error> {
-    job.check_trust()?;
-    let before = status(job)?;
-    let Some(meta) = job.meta() else {
+    let looked = job.clone();
+    let (before, meta) = blocking(move || Ok((status(&looked)?, looked.meta()?))).await?;
+    let Some(meta) = meta else {
         let unknown = || Error::new(Code::JobNotFound, format!("job '{}' has a damaged meta.json", job.id));
         return if before.alive { Err(unknown()) } else { Ok(()) };
     };
     let default = meta.own.as_ref().map_or(5000, |own| own.grace_ms);
     let grace = grace.unwrap_or(Duration::from_millis(default));
     let gone = match &meta.own {
-        None => foreign::end(&meta, grace, UNKILLABLE).await,
+        None => foreign::end(job, &meta, grace, UNKILLABLE).await?,
         Some(own) if !own.is_of_this_boot() => true,
         Some(own) if !own.is_of_this_namespace() && before.alive => {
             return Err(failed(job, "it runs in another pid namespace"));

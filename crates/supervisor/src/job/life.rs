@@ -23,6 +23,9 @@ use std::time::{Duration, Instant};
 /// How often to ask whether the disk is full: a command does not tell us that its output got lost.
 const DISK_LOOK: Duration = Duration::from_secs(2);
 
+/// Bytes of the command in `meta.json`. JSON makes at most six of each.
+const MOST_SHOWN_BYTES: usize = 1024 * 1024;
+
 /// What the control group of a job is called; the guard has to find it as well.
 pub fn group_name(supervisor: i32, request: &Request) -> String {
     format!("nacre-job-{supervisor}-{}", request.id)
@@ -167,7 +170,7 @@ fn meta(request: &Request, own: Pid, group: Option<&Group>, command_pid: Pid, di
             pid_namespace: pid_namespace().into(),
             command_pid,
             cgroup: group.map(|group| group.path().to_path_buf()),
-            command: request.command.clone(),
+            command: shown(&request.command),
             cwd: request.cwd.clone(),
             timeout_ms: request.timeout_ms,
             grace_ms: request.grace_ms,
@@ -175,6 +178,15 @@ fn meta(request: &Request, own: Pid, group: Option<&Group>, command_pid: Pid, di
             open_files: request.open_files,
         }),
     }
+}
+
+/// What `meta.json` says of the command: all of it, unless that would make the file longer than what is read of one.
+fn shown(command: &str) -> String {
+    if command.len() <= MOST_SHOWN_BYTES {
+        return command.into();
+    }
+    let end = (0..=MOST_SHOWN_BYTES).rev().find(|end| command.is_char_boundary(*end)).unwrap_or_default();
+    format!("{}…", &command[..end])
 }
 
 impl Job {
