@@ -138,6 +138,24 @@ it.each(NAMES)('a sparse %s of 3 GB is not read into memory', (name) =>
   }),
 )
 
+it('a control group of meta.json that is none is left alone, by cancel and by remove', () =>
+  withJobs(async (place) => {
+    const { jobs, root, base, sandbox } = place
+    const { jobId } = await jobs.start({ command: 'true' })
+    await jobs.wait(jobId)
+    const file = path.join(root, jobId, 'meta.json')
+    const meta = JSON.parse(readFileSync(file, 'utf8'))
+    const forged = path.join(base, `nacre-job-${meta.pid}-${jobId}`)
+    mkdirSync(forged)
+    execFileSync('mkfifo', [path.join(forged, 'cgroup.kill')])
+    writeFileSync(file, JSON.stringify({ ...meta, cgroup: forged }))
+    for (const call of [() => jobs.cancel(jobId), () => jobs.remove(jobId)]) {
+      expect(await outcomeOf(call())).toBeUndefined()
+      expect(await outcomeOf(sandbox.exec('echo alive'))).toMatchObject({ stdout: 'alive\n' })
+    }
+    expect(readdirSync(forged)).toEqual(['cgroup.kill'])
+  }))
+
 describe('list removes nothing but what a start or a remove has left behind', () => {
   const unfinished = (root: string) => readdirSync(root).filter((name) => name.startsWith('~'))
 

@@ -34,7 +34,7 @@ pub async fn remove(store: &Store, job: &Job) -> Result<(), Error> {
     // One that cannot be read names no group to clean up.
     let own = blocking(move || Ok(looked.meta().ok().flatten().and_then(|meta| meta.own))).await?;
     if let Some(own) = own.filter(|own| own.is_of_this_boot()) {
-        cancel::sweep(job, &own).await;
+        cancel::sweep(job, &own).await?;
     }
     let (store, job) = (store.clone(), job.clone());
     blocking(move || delete(&store, &job)).await

@@ -3,17 +3,16 @@
 use super::command::{self, Streams};
 use super::directory::{Directory, Refused};
 use super::killing::Killing;
+use super::meta;
 use super::{Channels, ready};
 use crate::arguments::child_pid;
 use crate::hygiene;
 use nacre_containment::cgroup::Group;
-use nacre_containment::job::meta::{Meta, Own, VERSION, boot_id, pid_namespace};
 use nacre_containment::job::record::{End, Reason};
 use nacre_containment::job::request::{Answer, Refusal, Request};
 use nacre_containment::job::{CANCEL, clock};
 use nacre_containment::limits;
 use nacre_containment::pid::Pid;
-use nacre_containment::proc_table::Stat;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signalfd::SignalFd;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
@@ -22,9 +21,6 @@ use std::time::{Duration, Instant};
 
 /// How often to ask whether the disk is full: a command does not tell us that its output got lost.
 const DISK_LOOK: Duration = Duration::from_secs(2);
-
-/// Bytes of the command in `meta.json`. JSON makes at most six of each.
-const MOST_SHOWN_BYTES: usize = 1024 * 1024;
 
 /// What the control group of a job is called; the guard has to find it as well.
 pub fn group_name(supervisor: i32, request: &Request) -> String {
@@ -107,7 +103,7 @@ fn start(request: &Request, stdin: Option<Fd>, null: Fd) -> Result<Job, Refused>
             }
             other => other?,
         };
-        match directory.publish(&meta(request, own, group.as_ref(), waiting.pid, directory)) {
+        match directory.publish(&meta::of(request, own, group.as_ref(), waiting.pid, directory)) {
             Ok(()) => Ok(waiting.release()),
             Err(refused) => {
                 waiting.dismiss();
@@ -149,44 +145,6 @@ fn remove_group(group: &Group) {
     while group.remove().is_err() && Instant::now() < give_up {
         std::thread::sleep(Duration::from_millis(1));
     }
-}
-
-fn meta(request: &Request, own: Pid, group: Option<&Group>, command_pid: Pid, directory: &Directory) -> Meta {
-    use nacre_containment::job::layout::{EXIT, OUTPUT};
-    let place = directory.place();
-    Meta {
-        job_id: request.id.clone(),
-        pgid: own,
-        process_name: request.process_name.clone(),
-        output_file: place.join(OUTPUT),
-        exit_file: place.join(EXIT),
-        dir: place.into(),
-        created_at: clock::now(),
-        version: VERSION.into(),
-        own: Some(Own {
-            pid: own,
-            start_time: Stat::read(own).map_or(0, |stat| stat.identity.start_ticks),
-            boot_id: boot_id().into(),
-            pid_namespace: pid_namespace().into(),
-            command_pid,
-            cgroup: group.map(|group| group.path().to_path_buf()),
-            command: shown(&request.command),
-            cwd: request.cwd.clone(),
-            timeout_ms: request.timeout_ms,
-            grace_ms: request.grace_ms,
-            limits: request.limits.clone(),
-            open_files: request.open_files,
-        }),
-    }
-}
-
-/// What `meta.json` says of the command: all of it, unless that would make the file longer than what is read of one.
-fn shown(command: &str) -> String {
-    if command.len() <= MOST_SHOWN_BYTES {
-        return command.into();
-    }
-    let end = (0..=MOST_SHOWN_BYTES).rev().find(|end| command.is_char_boundary(*end)).unwrap_or_default();
-    format!("{}…", &command[..end])
 }
 
 impl Job {
