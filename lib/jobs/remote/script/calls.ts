@@ -5,8 +5,6 @@
 /** Bytes of `meta.json` and of a record that are read, as on the native side. */
 const MOST_META_BYTES = 8 * 1024 * 1024
 const MOST_RECORD_BYTES = 4096
-/** The pattern of what `mark()` makes: a name of ours, which nobody gives by chance. */
-const ANY_MARK = '[0-9a-f]'.repeat(32)
 
 export const CALLS = `# The other calls: each looks at the job's directory and remembers nothing.
 
@@ -122,10 +120,12 @@ read_output() {
     tail -c "+$(($2 % 65536 + 1))" | head -c "$3" | base64
 }
 
-# All jobs; on the way what calls of the day before have left half done is removed. It has a mark in its name.
+# All jobs; on the way what calls of the day before have left half done is removed. It has a mark in its
+# name, 32 hexadecimal digits, which no person gives by chance.
 list() {
-  find "$root" -maxdepth 1 \\( -name '@new-${ANY_MARK}' -o -name '@part-${ANY_MARK}' -o -name '@gone-${ANY_MARK}' \\) \\
-    -mtime +0 -exec rm -rf {} + 2>/dev/null
+  any='[0-9a-f]' any=$any$any$any$any any=$any$any$any$any any=$any$any
+  find "$root" -maxdepth 1 \\( -name "@new-$any" -o -name "@part-$any" -o -name "@gone-$any" \\) -mtime +0 \\
+    -exec rm -rf {} + 2>/dev/null
   for directory in "$root"/* "$root"/.[!.]* "$root"/..?*; do
     ! is_plain "$directory/meta.json" || case \${directory##*/} in *[!A-Za-z0-9._-]*) ;; *) tell "\${directory##*/}" whole ;; esac
   done
