@@ -203,7 +203,8 @@ export class Sandbox {
   /**
    * Kills everything that runs in a session and forgets it; resolves when all of it is gone.
    *
-   * Rejects with SESSION_NOT_FOUND, but not for 'default', which comes back, new, with the next command.
+   * Rejects with SESSION_NOT_FOUND, except for 'default', which exists by itself: the next command starts a new one, even
+   * while the former one is still ending.
    */
   deleteSession(id: string): Promise<void>
 

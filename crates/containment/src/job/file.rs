@@ -113,7 +113,7 @@ fn look(directory: &OwnedFd, name: &str) -> Result<Option<FileStat>, Unreadable>
 }
 
 /// The output and the input belong to the user that the command runs as, so their owner says nothing. That they are in
-/// the directory does: nobody but its owner can put a file there.
+/// the directory does: only its owner can put a file there.
 fn check(found: &FileStat, name: &str) -> Result<(), Unreadable> {
     if SFlag::from_bits_truncate(found.st_mode) & SFlag::S_IFMT != SFlag::S_IFREG {
         return Err(Unreadable::NotRegular);

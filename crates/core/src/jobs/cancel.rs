@@ -168,7 +168,7 @@ mod tests {
         }
     }
 
-    /// A FIFO would block whoever writes to it, and what it stands for would get the text.
+    /// Writing to the FIFO would block the caller.
     #[tokio::test]
     async fn a_directory_that_is_no_control_group_is_left_alone() {
         let root = tempfile::tempdir().unwrap();
