@@ -31,7 +31,13 @@ import { Engine } from './engine'
 import { engineError } from './errors'
 import { exec } from './exec'
 import { Jobs } from './jobs/jobs'
-import { DEFAULT_SESSION, planExec, planExecStream } from './options/exec'
+import {
+  type ConnectionBounds,
+  DEFAULT_SESSION,
+  planConnectionStream,
+  planExec,
+  planExecStream,
+} from './options/exec'
 import { identifier } from './options/ids'
 import { readArgument, readOptions } from './options/read'
 import { planSandbox, planSession, type SandboxPlan } from './options/sandbox'
@@ -69,6 +75,20 @@ export class Sandbox implements PublicSandbox {
       plan,
       localRun(this.#engine, plan),
     ) as PublicExecStream<Encoding> as PublicExecStream<E>
+  }
+
+  /** `execStream` of a sandbox for a reader at the other end of a connection, with bounds of its own. */
+  static connectionStream<E extends Encoding>(
+    sandbox: PublicSandbox,
+    command: Command,
+    options: ExecOptions<E>,
+    bounds: ConnectionBounds,
+  ): PublicExecStream<E> {
+    // What only looks like a sandbox has its own bounds.
+    if (!(#plan in sandbox)) return sandbox.execStream(command, options)
+    const plan = planConnectionStream(command, options, sandbox.#plan.defaults, bounds)
+    const stream: PublicExecStream<Encoding> = new ExecStream(plan, localRun(sandbox.#engine, plan))
+    return stream as PublicExecStream<E>
   }
 
   async startProcess(command: Command, options?: ProcessOptions): Promise<Process> {

@@ -10,12 +10,25 @@
  * by an equal one, and a program that runs the former keeps it.
  */
 import { createHash, randomBytes } from 'node:crypto'
-import { chmodSync, lstatSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { SandboxError } from './errors'
 
 const WRITABLE_FOR_OTHERS = 0o022
+/** The end of the name that a file has until it is complete: a hash and a random number. */
+const TEMPORARY = /-[0-9a-f]{16}\.[0-9a-f]{16}$/
+/** No program takes that long to write such a file: it was killed while it did. */
+const ABANDONED_AFTER_MS = 60 * 60 * 1000
 
 /** The absolute path of the file, mode 0755. Throws STATE_DIR_UNAVAILABLE. */
 export function unpackExecutable(bytes: Uint8Array, name: string): string {
@@ -24,7 +37,10 @@ export function unpackExecutable(bytes: Uint8Array, name: string): string {
   const file = path.join(directory, `${name}-${hash}`)
   try {
     makePrivate(directory)
-    if (!holds(file, bytes)) put(file, bytes)
+    if (!holds(file, bytes)) {
+      sweep(directory, name)
+      put(file, bytes)
+    }
     return file
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause)
@@ -49,6 +65,18 @@ function holds(file: string, bytes: Uint8Array): boolean {
   const entry = lstatSync(file, { throwIfNoEntry: false })
   const isSound = entry?.isFile() === true && isOwn(entry) && (entry.mode & 0o777) === 0o755
   return isSound && entry.size === bytes.length && readFileSync(file).equals(bytes)
+}
+
+/** Removes files of programs that were killed before they could rename them: some megabytes each. */
+function sweep(directory: string, name: string): void {
+  const now = Date.now()
+  for (const entry of readdirSync(directory)) {
+    if (!entry.startsWith(`${name}-`) || !TEMPORARY.test(entry)) continue
+    const file = path.join(directory, entry)
+    const found = lstatSync(file, { throwIfNoEntry: false })
+    if (found?.isFile() === true && isOwn(found) && now - found.mtimeMs > ABANDONED_AFTER_MS)
+      rmSync(file, { force: true })
+  }
 }
 
 function put(file: string, bytes: Uint8Array): void {

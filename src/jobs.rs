@@ -9,7 +9,7 @@ use nacre_containment::job::meta::Meta;
 use nacre_containment::job::request::Program;
 use nacre_core::error::{Code, Error};
 use nacre_core::jobs::status::{Life, State, Status, status};
-use nacre_core::jobs::{Job, NewJob, Store, cancel, follow, list, reader, remove};
+use nacre_core::jobs::{Job, NewJob, Store, blocking, cancel, follow, list, reader, remove};
 use nacre_core::runtime;
 use napi::bindgen_prelude::Result;
 use napi_derive::napi;
@@ -80,7 +80,11 @@ impl NativeSandbox {
     #[napi(catch_unwind)]
     pub fn attach_job(&self, id: u32, job_id: String) -> Result<()> {
         self.on_disk(id, move |store| {
-            let found = store.find(&job_id).ok().and_then(|job| list::attach(&job));
+            let found = match store.find(&job_id) {
+                Ok(job) => list::attach(&job),
+                Err(error) if error.code == Code::JobNotFound => None,
+                Err(error) => return Err(error),
+            };
             Ok(NativeEvent { job: found.map(|(meta, _)| shown(&meta)), ..NativeEvent::default() })
         })
     }
@@ -89,7 +93,7 @@ impl NativeSandbox {
     #[napi(catch_unwind)]
     pub fn list_jobs(&self, id: u32) -> Result<()> {
         self.on_disk(id, move |store| {
-            let all = list::list(&store).into_iter();
+            let all = list::list(&store)?.into_iter();
             let jobs = all.map(|(meta, found)| NativeJob { status: Some(shown_status(&found)), ..shown(&meta) });
             Ok(NativeEvent { jobs: Some(jobs.collect()), ..NativeEvent::default() })
         })
@@ -112,14 +116,15 @@ impl NativeSandbox {
         Ok(())
     }
 
-    /// Does something that takes its time with a job, on the engine's thread.
+    /// Does something with a job that waits, on the engine's thread; it does its work on files elsewhere itself.
     fn on_job<R>(&self, id: u32, job_id: String, act: impl FnOnce(Store, Job) -> R + Send + 'static) -> Result<()>
     where
         R: Future<Output = Answer> + Send + 'static,
     {
         let (store, settle) = (self.jobs.clone(), Settle::new(id, &self.emitter));
         Ok(runtime::spawn(async move {
-            let answer = match store.find(&job_id) {
+            let found = store.clone();
+            let answer = match blocking(move || found.find(&job_id)).await {
                 Ok(job) => act(store, job).await,
                 Err(error) => Err(error),
             };

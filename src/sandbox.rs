@@ -71,7 +71,8 @@ impl NativeSandbox {
     #[napi(catch_unwind)]
     pub fn exec(&self, id: u32, request: NativeExec) -> Result<()> {
         runtime::handle()?;
-        let credit = request.events.then(|| Arc::new(Semaphore::new(WINDOW)));
+        let window = request.window.map_or(WINDOW, |window| window.max(1) as usize);
+        let credit = request.events.then(|| Arc::new(Semaphore::new(window)));
         let (input, sender) = match request.input.as_str() {
             "bytes" => {
                 (Input::Bytes(Arc::new(request.input_bytes.map(|bytes| bytes.to_vec()).unwrap_or_default())), None)

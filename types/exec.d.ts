@@ -145,8 +145,8 @@ export interface SourceOptions {
  * A command that is running, or waiting for its turn. Its output can be read once, in one of three ways: by iterating
  * over the stream, by `lines` or by `toReadableStream`. Another attempt throws an {@link OptionError} with STREAM_LOCKED.
  *
- * - **Backpressure.** At most 4 MiB wait for the reader; then the command's pipe is left alone, and when that is full the
- *   command blocks. Nothing is lost, memory stays flat, and the session waits with the command. A command that is being
+ * - **Backpressure.** At most 4 MiB wait for the reader (over HTTP, 1 MiB in the server); then the command's pipe is left
+ *   alone, and when that is full the command blocks. Nothing is lost, memory stays flat, and the session waits with the command. A command that is being
  *   killed is not held back for more than 0.1 s: what its reader does not take by then is only in the result.
  * - **Leaving** the iteration early (`break`, an exception, `cancel`) kills the command with everything it started in
  *   the foreground, and waits until it is gone. The session lives on.

@@ -31,7 +31,7 @@ export interface SandboxOptions {
   timeout?: number
   /**
    * Default for {@link ExecOptions.maxBuffer}: bytes kept per stream and command. Default: 67108864 (64 MiB) for exec
-   * and 8388608 (8 MiB) for execStream, which hands all output out while the command runs.
+   * and 8388608 (8 MiB) for execStream, which hands all output out while the command runs; over HTTP at most 1 MiB.
    */
   maxBuffer?: number
   /**
@@ -52,11 +52,17 @@ export interface SandboxOptions {
   forceKillAfterDelay?: number
   /** Whether `exit 3` ends the command and not the session. Default: true. */
   surviveExit?: boolean
-  /** Directory for the engine's own files, created with mode 0700. Default: `<os.tmpdir()>/nacre-<uid>`. */
+  /**
+   * Directory for the engine's own files, created with mode 0700. Default: `<os.tmpdir()>/nacre-<uid>`. It must belong to
+   * this user or to root, must be writable by its owner alone, and must not be a symlink: otherwise `startProcess` rejects
+   * with STATE_DIR_UNAVAILABLE.
+   */
   stateDir?: string
   /**
    * Directory of durable jobs, one directory for each; see {@link Jobs}. Default: `<os.tmpdir()>/sandbox-jobs`, where any
-   * program of the same user finds them. It is made, with mode 0700, when the first job is started.
+   * program of the same user finds them, or `<os.tmpdir()>/sandbox-jobs-<uid>` when that directory is another user's. It is
+   * made, with mode 0700, when the first job is started. A root that belongs to another user, is writable by others or is
+   * a symlink is refused by every call, with STATE_DIR_UNAVAILABLE.
    */
   jobsRoot?: string | URL
   /** Where the engine reports about itself. Default: nowhere. */
@@ -197,7 +203,8 @@ export class Sandbox {
   /**
    * Kills everything that runs in a session and forgets it; resolves when all of it is gone.
    *
-   * Rejects with SESSION_NOT_FOUND, but not for 'default', which comes back, new, with the next command.
+   * Rejects with SESSION_NOT_FOUND, except for 'default', which exists by itself: the next command starts a new one, even
+   * while the former one is still ending.
    */
   deleteSession(id: string): Promise<void>
 

@@ -14,6 +14,6 @@ export const asInit = wrappers.find(
 
 /** Words in front of a command that then has a file system of 4 MiB at `directory`, and a mount namespace of its own. */
 export function withSmallDisk(directory: string): string[] {
-  const script = `mount -t tmpfs -o size=4m none '${directory}' && exec "$@"`
+  const script = `mount -t tmpfs -o size=4m,mode=700 none '${directory}' && exec "$@"`
   return ['unshare', '--mount', '--map-root-user', 'sh', '-c', script, 'sh']
 }

@@ -12,7 +12,7 @@ const isRoot = process.getuid?.() === 0
 /** Runs a test with a root of jobs of 1 MiB. */
 async function withSmallDisk(test: (root: string) => Promise<void>): Promise<void> {
   const root = mkdtempSync(path.join(os.tmpdir(), 'nacre-jobs-disk-'))
-  execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', root])
+  execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=1m,mode=700', 'tmpfs', root])
   try {
     await test(root)
   } finally {

@@ -15,6 +15,8 @@ export interface NativeExec extends NativeCommand {
   inputBytes?: Uint8Array
   /** Also send `start` and `output` events. */
   events: boolean
+  /** Output events that may be under way; WINDOW of `src/pending.rs` by default. */
+  window?: number | undefined
 }
 
 export interface NativeResult {

@@ -84,6 +84,26 @@ export function planExecStream(command: unknown, options: unknown, defaults: Exe
   return streamed(plan(checked, values, values.sessionId ?? DEFAULT_SESSION, ofStreams(defaults)))
 }
 
+/** Bounds of a stream whose reader is at the other end of a connection. */
+export interface ConnectionBounds {
+  /** Pieces of output that wait for it. */
+  window: number
+  /** Bytes of each stream in the result, unless the caller says how many. */
+  maxBuffer: number
+}
+
+/** Checks the arguments of `sandbox.execStream` for such a reader. Throws OptionError. */
+export function planConnectionStream(
+  command: unknown,
+  options: unknown,
+  defaults: ExecDefaults,
+  { window, maxBuffer }: ConnectionBounds,
+): ExecPlan {
+  const streamMaxBuffer = Math.min(defaults.streamMaxBuffer, maxBuffer)
+  const planned = planExecStream(command, options, { ...defaults, streamMaxBuffer })
+  return { ...planned, request: { ...planned.request, window } }
+}
+
 /** Checks the arguments of `session.execStream`. Throws OptionError. */
 export function planSessionExecStream(
   sessionId: string,

@@ -5,6 +5,7 @@ import os from 'node:os'
 import path from 'node:path'
 import type { Logger } from '../../index'
 import type { NativeConfig, NativeSession } from '../boundary'
+import { defaultJobsRoot, defaultStateDir } from './default-directories'
 import { envChanges } from './env'
 import { completeEnv } from './environment'
 import type { ExecDefaults } from './exec'
@@ -96,15 +97,6 @@ export function planSession(options: unknown, base: string, freshId: () => strin
     envValues: values.env?.values,
     surviveExit: values.surviveExit,
   }
-}
-
-function defaultStateDir(): string {
-  return path.join(os.tmpdir(), `nacre-${process.getuid?.() ?? 'user'}`)
-}
-
-/** The same for everybody, so that any later program finds the jobs. */
-function defaultJobsRoot(): string {
-  return path.join(os.tmpdir(), 'sandbox-jobs')
 }
 
 /**

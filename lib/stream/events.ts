@@ -12,7 +12,8 @@ type Event = ExecEvent<Encoding>
 /** What events say about the command. */
 export interface StreamPlan {
   command: string
-  request: { sessionId: string; encoding: Encoding }
+  /** `window`: pieces that may wait for the reader. */
+  request: { sessionId: string; encoding: Encoding; window?: number | undefined }
 }
 
 export class EventTranslator implements Translator<Event> {

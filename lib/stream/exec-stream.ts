@@ -36,7 +36,7 @@ export type StartRun = (observer: RunObserver) => StreamRun
 
 export class ExecStream implements PublicExecStream<Encoding> {
   readonly #plan: StreamPlan
-  readonly #feed = new Feed((permits) => this.#run.giveBack(permits))
+  readonly #feed: Feed
   readonly #run: StreamRun
   /** How the output is being read. */
   #consumer: string | undefined
@@ -44,6 +44,7 @@ export class ExecStream implements PublicExecStream<Encoding> {
   /** Queues the command at once, so that calls keep their order. What keeps it from running is the last event. */
   constructor(plan: StreamPlan & CallbackPlan, start: StartRun) {
     this.#plan = plan
+    this.#feed = new Feed((permits) => this.#run.giveBack(permits), plan.request.window)
     this.#run = start(observe(plan, this.#feed))
     // Being listened to here, a rejection that the iteration tells is not an unhandled one as well.
     this.#run.outcome.then(

@@ -1,8 +1,8 @@
 /**
  * What a run has told and its consumer has not taken yet: the place where backpressure begins.
  *
- * The engine sends at most OUTPUT_WINDOW pieces of output without being given permits back, one for each piece that
- * was taken. A consumer that takes nothing leaves it without permits; it then leaves the pipe alone, and in the end
+ * The engine sends at most a window of pieces of output without being given permits back, one for each piece that was
+ * taken. A consumer that takes nothing leaves it without permits; it then leaves the pipe alone, and in the end
  * the command blocks. So what is held here is bounded, however much the command prints.
  */
 import type { Encoding, ExecResult } from '../../index'
@@ -25,11 +25,13 @@ export type Item = { time: number } & ({ type: 'start'; pid: number } | Piece | 
 
 /** Pieces that may be under way: WINDOW of `src/pending.rs`. */
 const OUTPUT_WINDOW = 16
-/** Permits go back so many at once, since each way across the boundary wakes the engine. */
-const PERMITS_AT_ONCE = 4
+/** Permits go back in so many parts of the window, since each way across the boundary wakes the engine. */
+const PARTS = 4
 
 export class Feed implements RunObserver {
   readonly #giveBack: (permits: number) => void
+  readonly #window: number
+  readonly #permitsAtOnce: number
   readonly #ends = [0, 0, 0]
   #items: Item[] = []
   /** Pieces among the items. */
@@ -42,9 +44,11 @@ export class Feed implements RunObserver {
   #resultAwaited = false
   #arrived = () => {}
 
-  /** `giveBack` gives permits for more pieces to the engine. */
-  constructor(giveBack: (permits: number) => void) {
+  /** `giveBack` gives permits for more pieces to the engine. `window`: the pieces that the engine sends without. */
+  constructor(giveBack: (permits: number) => void, window = OUTPUT_WINDOW) {
     this.#giveBack = giveBack
+    this.#window = window
+    this.#permitsAtOnce = Math.max(1, Math.floor(window / PARTS))
   }
 
   start(pid: number): void {
@@ -100,7 +104,7 @@ export class Feed implements RunObserver {
       this.#held--
       this.#owed++
     }
-    if (this.#owed === PERMITS_AT_ONCE || (this.#owed > 0 && item === undefined)) this.#pay()
+    if (this.#owed === this.#permitsAtOnce || (this.#owed > 0 && item === undefined)) this.#pay()
     return item
   }
 
@@ -125,7 +129,7 @@ export class Feed implements RunObserver {
   /** Only when the window is full: until then somebody may still begin to read, and nothing is lost. */
   #drainUnlessRead(): void {
     if (this.#state !== 'unread' || !this.#isRunning || !this.#resultAwaited) return
-    if (this.#held < OUTPUT_WINDOW) return
+    if (this.#held < this.#window) return
     this.#state = 'drained'
     this.#drop()
   }

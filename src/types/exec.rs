@@ -34,6 +34,8 @@ pub struct NativeExec {
     pub input_bytes: Option<Uint8Array>,
     /// Also send `start` and `output`.
     pub events: bool,
+    /// Output events that may be under way; `WINDOW` by default.
+    pub window: Option<u32>,
 }
 
 /// What a command has given. What is seldom so is there only when it is: each property costs.

@@ -8,6 +8,7 @@ pub mod limits;
 pub mod log;
 mod outbox;
 mod output;
+mod private_directory;
 pub mod process;
 pub mod process_log;
 pub mod runtime;

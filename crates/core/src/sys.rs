@@ -1,10 +1,11 @@
 //! Thin safe wrappers over the system calls that neither the standard library nor nix offers in the form needed.
 
+use crate::private_directory;
 use nacre_containment::pid::Pid;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::time::Duration;
 use tokio::io::unix::AsyncFd;
@@ -164,23 +165,23 @@ pub fn nonblocking_options(read: bool, write: bool) -> OpenOptions {
     options
 }
 
-/// Makes a directory, and its parents, that only its owner can enter. One that is there already belongs to somebody else.
+/// Makes a directory that only its owner can enter, in a private one. That it is there already is an error.
 pub fn create_private_directory(path: &Path) -> io::Result<()> {
-    let mut builder = DirBuilder::new();
-    builder.mode(0o700);
     if let Some(parent) = path.parent() {
-        builder.recursive(true).create(parent)?;
-        // Whoever owns it could put something else in the place of what is in it.
-        if ![0, nix::unistd::geteuid().as_raw()].contains(&std::fs::metadata(parent)?.uid()) {
-            return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it belongs to somebody else"));
-        }
+        private_directory::create(parent)?;
     }
-    builder.recursive(false).create(path)
+    DirBuilder::new().mode(0o700).create(path)
 }
 
-/// Lets others go through a directory of ours, without seeing what is in it.
+/// Lets others go through a directory of ours, without seeing what is in it. A symlink is not followed, and what others
+/// may do already stays as it is.
 pub fn let_others_pass(path: &Path) -> io::Result<()> {
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o711))
+    let directory = File::options().read(true).custom_flags(libc::O_DIRECTORY | libc::O_NOFOLLOW).open(path)?;
+    let mode = directory.metadata()?.permissions().mode();
+    if mode & 0o001 == 0 {
+        directory.set_permissions(std::fs::Permissions::from_mode(mode & 0o7777 | 0o011))?;
+    }
+    Ok(())
 }
 
 /// Registers a descriptor with the reactor.

@@ -12,7 +12,10 @@ export interface RootOptions {
 /** Adds the two options. */
 export function withRoot(command: Command): Command {
   return command
-    .option('--root <directory>', 'the directory of jobs (default: <tmp>/sandbox-jobs)')
+    .option(
+      '--root <directory>',
+      'the directory of jobs (default: <tmp>/sandbox-jobs, or <tmp>/sandbox-jobs-<uid>)',
+    )
     .option('--json', 'print JSON')
 }
 

@@ -23,10 +23,10 @@ export const MOST_INLINE = 90_000
 const PART_BYTES = (MOST_INLINE / 4) * 3
 
 /** Runs the script, when it is there and nobody else's: it could hold anything. */
-const RUN = `r=$(printf %s "$0"|base64 -d);s=$r/${SCRIPT_NAME};if [ -f "$s" ]&&[ -O "$s" ]&&[ -O "$r" ];then exec sh "$s" "$r" "$@";fi;echo "<nacre";echo upload;echo "nacre>"`
+const RUN = `r=$(printf %s "$0"|base64 -d);s=$r/${SCRIPT_NAME};if [ -f "$s" ]&&[ -O "$s" ]&&[ -O "$r" ]&&[ ! -L "\${r%/}" ];then exec sh "$s" "$r" "$@";fi;echo "<nacre";echo upload;echo "nacre>"`
 
 /** Appends bytes to a file, and renames it when there is a third word. */
-const STORE = `r=$(printf %s "$0"|base64 -d);umask 077;echo "<nacre";mkdir -p "$r";if [ ! -O "$r" ];then echo "refused STATE_DIR_UNAVAILABLE not-ours";elif printf %s "$2"|base64 -d >>"$r/$1"&&{ [ -z "$3" ]||mv "$r/$1" "$r/$3";};then echo stored;else echo "refused STATE_DIR_UNAVAILABLE no-room";fi 2>/dev/null;echo "nacre>"`
+const STORE = `r=$(printf %s "$0"|base64 -d);umask 077;echo "<nacre";mkdir -p "$r";if [ ! -O "$r" ]||[ -L "\${r%/}" ];then echo "refused STATE_DIR_UNAVAILABLE not-ours";elif printf %s "$2"|base64 -d >>"$r/$1"&&{ [ -z "$3" ]||mv "$r/$1" "$r/$3";};then echo stored;else echo "refused STATE_DIR_UNAVAILABLE no-room";fi 2>/dev/null;echo "nacre>"`
 
 /**
  * Calls the script: a verb, the job that it is about, and what else there is to say. It is uploaded by the first call that does not

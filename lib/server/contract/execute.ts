@@ -4,6 +4,7 @@
 import { z } from '@hono/zod-openapi'
 import type { ExecEvent, ExecResult, LogEvent } from '../../../index'
 import { SandboxError } from '../../errors'
+import { streamToConnection } from '../bounds'
 import type { ServerContext } from '../context'
 import type { Define } from '../route'
 import { errorEvent } from '../route'
@@ -106,7 +107,12 @@ export function addExecute(define: Define, server: ServerContext): void {
             : [outputEvent(event)]
         return events(process.output({ signal }), translate, [{ data: first }])
       }
-      const stream = sandbox.execStream(body.command, { ...options(body), signal })
+      // Nothing of the result's output is sent: it has been in the events.
+      const stream = streamToConnection<'utf8'>(sandbox, body.command, {
+        ...options(body),
+        maxBuffer: 0,
+        signal,
+      })
       metrics.command(stream.result).catch(() => {})
       return events(stream[Symbol.asyncIterator](), (event) => translateEvent(server, event, body))
     },

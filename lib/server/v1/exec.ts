@@ -3,6 +3,7 @@
  */
 import { z } from '@hono/zod-openapi'
 import type { Encoding, ExecEvent, ExecOptions, Signal } from '../../../index'
+import { streamToConnection } from '../bounds'
 import type { ServerContext } from '../context'
 import { type Define, errorEvent } from '../route'
 import {
@@ -95,7 +96,7 @@ export function addExec(define: Define, server: ServerContext): void {
       const { command, openInput = false, ...rest } = body
       const { id, run } = runs.add(openInput, (queue, aborted) => {
         const input = queue === undefined ? {} : { input: queue }
-        return sandbox.execStream(command, { ...optionsOf(rest), ...input, signal: aborted })
+        return streamToConnection(sandbox, command, { ...optionsOf(rest), ...input, signal: aborted })
       })
       signal.addEventListener('abort', () => run.abort.abort(signal.reason), { once: true })
       metrics

@@ -3,6 +3,7 @@
  */
 import { z } from '@hono/zod-openapi'
 import { engineError } from '../../errors'
+import { MOST_EVENT_BYTES } from '../bounds'
 import type { ServerContext } from '../context'
 import type { Define } from '../route'
 import {
@@ -148,7 +149,8 @@ export function addJobs(define: Define, { sandbox: { jobs } }: ServerContext): v
     async handle({ params: { jobId }, query: { cursor, ...rest }, lastEventId, signal }) {
       await jobs.status(jobId)
       const since = lastEventId === undefined ? cursor : cursorOf(lastEventId)
-      const pieces = jobs.follow(jobId, since, { ...rest, signal })
+      const maxBytes = Math.min(rest.maxBytes ?? MOST_EVENT_BYTES, MOST_EVENT_BYTES)
+      const pieces = jobs.follow(jobId, since, { ...rest, maxBytes, signal })
       return events(
         pieces,
         (read) => [{ id: read.cursor, data: { type: 'output', ...encodeJobRead(read) } }],

@@ -7,17 +7,23 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// Takes the lock of a directory for oneself; `None` when somebody has it.
 pub fn take(directory: &Path) -> io::Result<Option<File>> {
-    let file = File::open(directory)?;
+    let file = open(directory)?;
     Ok(flock(&file, libc::LOCK_EX)?.then_some(file))
 }
 
 /// True when a supervisor holds it. Those who ask share the lock for that moment, and so never take each other for one.
 pub fn is_held(directory: &Path) -> bool {
-    File::open(directory).is_ok_and(|file| matches!(flock(&file, libc::LOCK_SH), Ok(false)))
+    open(directory).is_ok_and(|file| matches!(flock(&file, libc::LOCK_SH), Ok(false)))
+}
+
+/// Anything but a directory is refused without being opened: a FIFO would block.
+fn open(directory: &Path) -> io::Result<File> {
+    File::options().read(true).custom_flags(libc::O_DIRECTORY | libc::O_NOFOLLOW | libc::O_NONBLOCK).open(directory)
 }
 
 fn flock(file: &File, kind: i32) -> io::Result<bool> {
@@ -43,5 +49,14 @@ mod tests {
         assert!(is_held(directory.path()) && take(directory.path()).unwrap().is_none());
         drop(held);
         assert!(!is_held(directory.path()));
+    }
+
+    #[test]
+    fn a_fifo_or_a_symlink_has_no_lock() {
+        let directory = tempfile::tempdir().unwrap();
+        let (fifo, link) = (directory.path().join("fifo"), directory.path().join("link"));
+        nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        std::os::unix::fs::symlink(directory.path(), &link).unwrap();
+        assert!(take(&fifo).is_err() && take(&link).is_err() && !is_held(&fifo));
     }
 }

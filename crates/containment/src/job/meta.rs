@@ -2,6 +2,7 @@
 //!
 //! The first eight fields are shared with an existing package; the others are ours and may be missing in what is read.
 
+use super::{file, layout};
 use crate::limits::Limits;
 use crate::pid::{Identity, Pid};
 use serde::{Deserialize, Serialize};
@@ -77,10 +78,14 @@ impl Meta {
         (meta.job_id == id).then_some(meta)
     }
 
-    /// Reads it from a job's directory.
-    pub fn read(directory: &Path) -> Option<Self> {
-        let id = directory.file_name()?.to_str()?;
-        Self::parse(&std::fs::read(directory.join(super::layout::META)).ok()?, id)
+    /// Reads it from a job's directory. `None` when it is missing or damaged.
+    ///
+    /// # Errors
+    /// See [`file::Unreadable`].
+    pub fn read(directory: &Path) -> Result<Option<Self>, file::Unreadable> {
+        let text = file::read(directory, layout::META, file::MOST_META_BYTES)?;
+        let id = directory.file_name().and_then(|name| name.to_str());
+        Ok(text.zip(id).and_then(|(text, id)| Self::parse(&text, id)))
     }
 }
 

@@ -3,7 +3,9 @@
 //! Both sides use it: the supervisor of a job writes what any later process reads.
 
 pub mod clock;
+pub mod file;
 pub mod layout;
+pub mod leftover;
 pub mod lock;
 pub mod meta;
 pub mod record;

@@ -3,17 +3,20 @@
 //! The signal carries the grace time (sigqueue(3)), so nothing has to be written, and a disk that is full or a directory
 //! that is read-only does not keep a job alive. The supervisor ends when nothing is left and the control group is gone.
 
-use super::foreign;
 use super::status::status;
 use super::store::Job;
+use super::{blocking, foreign};
 use crate::error::{Code, Error};
 use nacre_containment::cgroup::Group;
 use nacre_containment::job::CANCEL;
 use nacre_containment::job::meta::Own;
 use nacre_containment::pid::Identity;
 use nacre_containment::{pidfd, proc_table};
+use nix::sys::statfs::{CGROUP2_SUPER_MAGIC, statfs};
+use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// How long to wait for processes that even SIGKILL does not end.
@@ -22,26 +25,25 @@ const UNKILLABLE: Duration = Duration::from_secs(10);
 /// Ends everything of a job; resolves when nothing is left. Nothing to do when that is so already.
 ///
 /// # Errors
-/// `JOB_NOT_FOUND` when nobody can tell who it is, `STATE_DIR_UNAVAILABLE` when its directory is another user's,
-/// `ENGINE_ERROR` when it may not be signalled or does not die.
+/// `JOB_NOT_FOUND` when its files do not say what to signal, `ENGINE_ERROR` when it may not be signalled or does not die.
 pub async fn cancel(job: &Job, grace: Option<Duration>) -> Result<(), Error> {
-    job.check_trust()?;
-    let before = status(job)?;
-    let Some(meta) = job.meta() else {
+    let looked = job.clone();
+    let (before, meta) = blocking(move || Ok((status(&looked)?, looked.meta()?))).await?;
+    let Some(meta) = meta else {
         let unknown = || Error::new(Code::JobNotFound, format!("job '{}' has a damaged meta.json", job.id));
         return if before.alive { Err(unknown()) } else { Ok(()) };
     };
     let default = meta.own.as_ref().map_or(5000, |own| own.grace_ms);
     let grace = grace.unwrap_or(Duration::from_millis(default));
     let gone = match &meta.own {
-        None => foreign::end(&meta, grace, UNKILLABLE).await,
+        None => foreign::end(job, &meta, grace, UNKILLABLE).await?,
         Some(own) if !own.is_of_this_boot() => true,
         Some(own) if !own.is_of_this_namespace() && before.alive => {
             return Err(failed(job, "it runs in another pid namespace"));
         }
         Some(own) => {
             let ended = end(own.identity(), grace).await.map_err(|error| failed(job, &error.to_string()))?;
-            ended && sweep(job, own).await
+            ended && sweep(job, own).await?
         }
     };
     if gone { Ok(()) } else { Err(failed(job, "some of its processes do not die")) }
@@ -106,23 +108,79 @@ fn tell(held: Option<&OwnedFd>, to: Identity, signal: i32, grace: Duration) -> i
     }
 }
 
-/// What a killed supervisor has left in its control group, when its guard was killed too. True when that is nothing.
+/// Ends what a killed supervisor has left in its control group, when its guard was killed too. True when that is nothing.
 ///
-/// The path comes from a file, so it has to be one of those that supervisors make.
-pub async fn sweep(job: &Job, own: &Own) -> bool {
-    let name = format!("nacre-job-{}-{}", own.pid, job.id);
-    let Some(path) = own.cgroup.as_ref().filter(|path| path.file_name().is_some_and(|last| last == name.as_str()))
-    else {
-        return true;
-    };
-    let group = Group::at(path);
+/// # Errors
+/// `ENGINE_ERROR` when the work on its files fails.
+pub async fn sweep(job: &Job, own: &Own) -> Result<bool, Error> {
     let give_up = Instant::now() + UNKILLABLE;
-    while path.exists() {
-        let _ = group.kill();
-        if group.remove().is_err() && Instant::now() > give_up {
-            return false;
+    loop {
+        let (job, own) = (job.clone(), own.clone());
+        let is_gone = blocking(move || {
+            let Some(path) = group_of(&job, &own) else { return Ok(true) };
+            let group = Group::at(&path);
+            let _ = group.kill();
+            Ok(group.remove().is_ok())
+        });
+        if is_gone.await? {
+            return Ok(true);
+        }
+        if Instant::now() > give_up {
+            return Ok(false);
         }
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    true
+}
+
+/// The control group of a job, while there is one.
+///
+/// Its path comes from a file, so nothing is written there before three things are certain: it is in a hierarchy of
+/// control groups, no symlink leads elsewhere, and its name is the one that the job's supervisor gave it.
+fn group_of(job: &Job, own: &Own) -> Option<PathBuf> {
+    let path = fs::canonicalize(own.cgroup.as_ref()?).ok()?;
+    let name = format!("nacre-job-{}-{}", own.pid, job.id);
+    let is_group = || statfs(&path).is_ok_and(|found| found.filesystem_type() == CGROUP2_SUPER_MAGIC);
+    (path.file_name().is_some_and(|last| last == name.as_str()) && is_group()).then_some(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nacre_containment::job::meta::{boot_id, pid_namespace};
+    use nacre_containment::pid::Pid;
+    use std::os::unix::fs::symlink;
+
+    fn own(cgroup: PathBuf) -> Own {
+        let pid = Pid::new(40).unwrap();
+        Own {
+            pid,
+            start_time: 7,
+            boot_id: boot_id().into(),
+            pid_namespace: pid_namespace().into(),
+            command_pid: pid,
+            cgroup: Some(cgroup),
+            command: "make".into(),
+            cwd: "/".into(),
+            timeout_ms: None,
+            grace_ms: 5000,
+            limits: nacre_containment::limits::Limits::default(),
+            open_files: None,
+        }
+    }
+
+    /// Writing to the FIFO would block the caller.
+    #[tokio::test]
+    async fn a_directory_that_is_no_control_group_is_left_alone() {
+        let root = tempfile::tempdir().unwrap();
+        let job = Job { id: "j".into(), directory: root.path().join("j") };
+        let forged = root.path().join("nacre-job-40-j");
+        fs::create_dir(&forged).unwrap();
+        nix::unistd::mkfifo(&forged.join("cgroup.kill"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        assert!(sweep(&job, &own(forged.clone())).await.unwrap());
+        assert!(forged.exists());
+        let link = root.path().join("elsewhere/nacre-job-40-j");
+        fs::create_dir(root.path().join("elsewhere")).unwrap();
+        symlink("/sys/fs/cgroup", &link).unwrap();
+        assert_eq!(group_of(&job, &own(link)), None);
+    }
 }

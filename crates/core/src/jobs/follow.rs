@@ -4,10 +4,10 @@
 //! the first look, so that nothing falls between look and wait. A look once a second makes up for file systems that do
 //! not tell of what other machines do.
 
-use super::reader;
 use super::status::status;
 use super::store::Job;
-use crate::error::{Code, Error};
+use super::{blocking, reader};
+use crate::error::Error;
 use crate::sys::{self, OwnsDescriptor};
 use nacre_containment::pidfd;
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
@@ -25,8 +25,10 @@ const BLIND_WAIT: Duration = Duration::from_millis(100);
 /// # Errors
 /// `JOB_NOT_FOUND`, also when the job is removed meanwhile.
 pub async fn news(job: &Job, cursor: Option<u64>) -> Result<(), Error> {
-    let changes = Changes::of(job, cursor.is_some());
-    let supervisor = job.meta().and_then(|meta| meta.own).and_then(|own| pidfd::open(own.pid).ok());
+    let looked = job.clone();
+    let (watched, meta) = blocking(move || Ok((watch(&looked, cursor.is_some()), looked.meta()?))).await?;
+    let changes = watched.and_then(|inotify| Some(Changes(sys::watch(Watched(inotify)).ok()?)));
+    let supervisor = meta.and_then(|meta| meta.own).and_then(|own| pidfd::open(own.pid).ok());
     let supervisor = supervisor.and_then(|fd| sys::watch(fd).ok());
     while !has_news(job, cursor).await? {
         let longest = if changes.is_some() { LONGEST_WAIT } else { BLIND_WAIT };
@@ -41,8 +43,7 @@ pub async fn news(job: &Job, cursor: Option<u64>) -> Result<(), Error> {
 
 async fn has_news(job: &Job, cursor: Option<u64>) -> Result<bool, Error> {
     let job = job.clone();
-    let look = move || Ok(status(&job)?.is_over() || cursor.is_some_and(|cursor| reader::size(&job) > cursor));
-    tokio::task::spawn_blocking(look).await.map_err(|error| Error::new(Code::EngineError, error.to_string()))?
+    blocking(move || Ok(status(&job)?.is_over() || cursor.is_some_and(|cursor| reader::size(&job) > cursor))).await
 }
 
 struct Changes(AsyncFd<Watched>);
@@ -57,17 +58,16 @@ impl AsRawFd for Watched {
 
 impl OwnsDescriptor for Watched {}
 
-impl Changes {
-    /// Every write is told only to those who want the output: it slows a job down that writes much. The end is a file that
-    /// is moved to its name, or closed.
-    fn of(job: &Job, output: bool) -> Option<Self> {
-        let inotify = Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK).ok()?;
-        let kinds = AddWatchFlags::IN_MOVED_TO | AddWatchFlags::IN_CREATE | AddWatchFlags::IN_CLOSE_WRITE;
-        let mut kinds = kinds | AddWatchFlags::IN_DELETE | AddWatchFlags::IN_MOVE_SELF;
-        kinds.set(AddWatchFlags::IN_MODIFY, output);
-        inotify.add_watch(&job.directory, kinds).ok()?;
-        Some(Self(sys::watch(Watched(inotify)).ok()?))
-    }
+/// Watches the directory. Every write is reported only to readers of the output: it slows a job down that writes much.
+/// The end is a file that is moved to its name, or closed.
+fn watch(job: &Job, output: bool) -> Option<Inotify> {
+    let inotify = Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK).ok()?;
+    let kinds = AddWatchFlags::IN_MOVED_TO | AddWatchFlags::IN_CREATE | AddWatchFlags::IN_CLOSE_WRITE;
+    let mut kinds = kinds | AddWatchFlags::IN_DELETE | AddWatchFlags::IN_MOVE_SELF;
+    kinds |= AddWatchFlags::IN_ONLYDIR | AddWatchFlags::IN_DONT_FOLLOW;
+    kinds.set(AddWatchFlags::IN_MODIFY, output);
+    inotify.add_watch(&job.directory, kinds).ok()?;
+    Some(inotify)
 }
 
 /// Something in the directory has changed since it was last asked.

@@ -4,7 +4,11 @@
 //! job's output open, or it is the group's leader and older than the directory's own date says it must be. When in
 //! doubt it is not the job's: a job may then be called crashed, but nobody else is ever signalled.
 
+use super::blocking;
+use super::store::Job;
+use crate::error::Error;
 use nacre_containment::job::clock;
+use nacre_containment::job::file;
 use nacre_containment::job::layout::OUTPUT;
 use nacre_containment::job::meta::Meta;
 use nacre_containment::proc_table::{self, Stat};
@@ -18,11 +22,12 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// How much later than the directory a leader may have been started, in ms.
 const SLACK_MS: u64 = 2000;
 
-/// Everything that runs in the job's group, when the group is the job's; and what it has started.
-pub fn members(meta: &Meta) -> Vec<Stat> {
+/// Everything that runs in the job's group, when the group is the job's; and what it has started. `directory` is where
+/// the job lies, whatever its `meta.json` claims.
+pub fn members(meta: &Meta, directory: &Path) -> Vec<Stat> {
     let group: Vec<Stat> =
         proc_table::scan().filter(|stat| stat.group == meta.pgid.raw() && stat.is_running()).collect();
-    if !group.iter().any(|stat| is_leader_in_time(stat, meta) || has_output_open(stat, &meta.dir)) {
+    if !group.iter().any(|stat| is_leader_in_time(stat, meta) || has_output_open(stat, directory)) {
         return Vec::new();
     }
     let roots: Vec<_> = group.iter().map(|stat| stat.identity.pid).collect();
@@ -31,14 +36,15 @@ pub fn members(meta: &Meta) -> Vec<Stat> {
 }
 
 /// Ends the group: SIGTERM, and SIGKILL after the grace time. True when nobody is left.
-pub async fn end(meta: &Meta, grace: Duration, unkillable: Duration) -> bool {
+pub async fn end(job: &Job, meta: &Meta, grace: Duration, unkillable: Duration) -> Result<bool, Error> {
     let deadline = Instant::now() + grace;
     let mut asked = HashSet::new();
     loop {
-        let left = members(meta);
+        let (known, directory) = (meta.clone(), job.directory.clone());
+        let left = blocking(move || Ok(members(&known, &directory))).await?;
         let now = Instant::now();
         if left.is_empty() || now > deadline + unkillable {
-            return left.is_empty();
+            return Ok(left.is_empty());
         }
         for stat in left {
             if now >= deadline {
@@ -65,10 +71,10 @@ fn boot_ms() -> Option<u64> {
 }
 
 fn has_output_open(stat: &Stat, directory: &Path) -> bool {
-    let Ok(output) = fs::metadata(directory.join(OUTPUT)) else { return false };
+    let Some(output) = file::stat(directory, OUTPUT) else { return false };
     [1, 2].into_iter().any(|number| {
         let open = fs::metadata(format!("/proc/{}/fd/{number}", stat.identity.pid));
-        open.is_ok_and(|open| (open.dev(), open.ino()) == (output.dev(), output.ino()))
+        open.is_ok_and(|open| (open.dev(), open.ino()) == (output.st_dev, output.st_ino))
     })
 }
 
@@ -79,6 +85,10 @@ mod tests {
     use std::fs::File;
     use std::os::unix::process::CommandExt;
     use std::process::Command;
+
+    fn job(directory: &Path) -> Job {
+        Job { id: "j".into(), directory: directory.into() }
+    }
 
     fn meta(directory: &Path, group: i32, created_at: String) -> Meta {
         let text = format!(
@@ -96,16 +106,18 @@ mod tests {
         let mut own = Command::new("sleep").arg("60").process_group(0).stdout(output).spawn().unwrap();
         let long_ago = "2001-01-01T00:00:00.000Z".to_string();
         let (strange, known) = (stranger.id() as i32, own.id() as i32);
-        assert!(members(&meta(directory.path(), strange, long_ago.clone())).is_empty());
-        assert!(members(&meta(directory.path(), strange, "nonsense".into())).is_empty());
-        assert_eq!(members(&meta(directory.path(), strange, clock::now())).len(), 1);
+        assert!(members(&meta(directory.path(), strange, long_ago.clone()), directory.path()).is_empty());
+        assert!(members(&meta(directory.path(), strange, "nonsense".into()), directory.path()).is_empty());
+        assert_eq!(members(&meta(directory.path(), strange, clock::now()), directory.path()).len(), 1);
         let found = meta(directory.path(), known, long_ago.clone());
-        assert_eq!(members(&found)[0].identity.pid, Pid::new(known).unwrap());
+        assert_eq!(members(&found, directory.path())[0].identity.pid, Pid::new(known).unwrap());
         let second = Duration::from_secs(1);
-        let (gone, _) =
-            tokio::join!(end(&found, second, second), async { tokio::task::spawn_blocking(move || own.wait()).await });
-        assert!(gone);
-        assert!(end(&meta(directory.path(), strange, long_ago), second, second).await);
+        let job = job(directory.path());
+        let (gone, _) = tokio::join!(end(&job, &found, second, second), async {
+            tokio::task::spawn_blocking(move || own.wait()).await
+        });
+        assert!(gone.unwrap());
+        assert!(end(&job, &meta(directory.path(), strange, long_ago), second, second).await.unwrap());
         assert!(stranger.try_wait().unwrap().is_none());
         stranger.kill().unwrap();
         stranger.wait().unwrap();

@@ -3,9 +3,10 @@
 //! Nothing is kept in this process. A job is a directory, written by the job's own supervisor, and everything here
 //! reads that anew: any later process can do the same. The format and its promises are in `docs/jobs.md`.
 //!
-//! All functions but [`follow::news`] and [`cancel::cancel`] do their work at once, on files: they belong on a thread
-//! that may block.
+//! Functions that are not `async` work on files at once, so they belong on a thread that may block: see [`blocking`].
+//! Those that are `async` put that part of their work there themselves.
 
+mod blocking;
 pub mod cancel;
 pub mod follow;
 mod foreign;
@@ -17,5 +18,6 @@ mod start;
 pub mod status;
 mod store;
 
+pub use blocking::blocking;
 pub use start::{Launch, NewJob};
 pub use store::{Job, Store};

@@ -6,7 +6,8 @@
 
 use super::status::{Status, status};
 use super::store::Job;
-use crate::error::{Code, Error};
+use crate::error::Error;
+use nacre_containment::job::file::{self, Unreadable};
 use nacre_containment::job::layout::OUTPUT;
 use std::fs::File;
 use std::io;
@@ -25,20 +26,21 @@ pub struct Slice {
 /// Reads at most `most` bytes; nothing behind the end.
 ///
 /// # Errors
-/// `JOB_NOT_FOUND`, or `ENGINE_ERROR` when the disk fails.
+/// `JOB_NOT_FOUND`, also when the output is not a file; `ENGINE_ERROR` when the disk fails.
 pub fn read(job: &Job, cursor: u64, most: usize) -> Result<Slice, Error> {
     let status = status(job)?;
-    let (bytes, at_end) = slice(job, cursor, most).map_err(|error| {
-        Error::new(Code::EngineError, format!("the output of job '{}' can not be read: {error}", job.id))
-    })?;
+    let (bytes, at_end) = slice(job, cursor, most).map_err(|reason| job.unreadable(OUTPUT, &reason))?;
     Ok(Slice { status, bytes, at_end })
 }
 
-fn slice(job: &Job, cursor: u64, most: usize) -> io::Result<(Vec<u8>, bool)> {
-    let file = match File::open(job.directory.join(OUTPUT)) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((Vec::new(), true)),
-        other => other?,
-    };
+fn slice(job: &Job, cursor: u64, most: usize) -> Result<(Vec<u8>, bool), Unreadable> {
+    match file::open(&job.directory, OUTPUT)? {
+        Some(output) => part(&output, cursor, most).map_err(Unreadable::Io),
+        None => Ok((Vec::new(), true)),
+    }
+}
+
+fn part(file: &File, cursor: u64, most: usize) -> io::Result<(Vec<u8>, bool)> {
     let left = file.metadata()?.len().saturating_sub(cursor);
     let wanted = usize::try_from(left).unwrap_or(usize::MAX).min(most);
     let mut bytes = vec![0; wanted];
@@ -57,7 +59,7 @@ fn slice(job: &Job, cursor: u64, most: usize) -> io::Result<(Vec<u8>, bool)> {
 
 /// How many bytes there are.
 pub fn size(job: &Job) -> u64 {
-    std::fs::metadata(job.directory.join(OUTPUT)).map_or(0, |info| info.len())
+    file::size(&job.directory, OUTPUT)
 }
 
 #[cfg(test)]

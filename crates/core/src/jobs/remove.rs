@@ -1,11 +1,11 @@
 //! Removing a job's directory.
 
-use super::cancel;
 use super::status::{Record, State, Status, status};
 use super::store::{Job, Store};
+use super::{blocking, cancel};
 use crate::error::{Code, Error};
-use nacre_containment::job::layout;
 use nacre_containment::job::record::Reason;
+use nacre_containment::job::{layout, leftover, lock};
 use std::fs;
 use std::io;
 use std::time::Duration;
@@ -19,29 +19,60 @@ const LEAVING: Duration = Duration::from_secs(1);
 /// # Errors
 /// `JOB_NOT_FOUND`, `JOB_RUNNING`, `STATE_DIR_UNAVAILABLE`.
 pub async fn remove(store: &Store, job: &Job) -> Result<(), Error> {
-    job.check_trust()?;
     let give_up = Instant::now() + LEAVING;
-    // A directory without a job in it is removed as well.
-    while let Some(status) = status(job).ok().filter(|status| status.alive) {
-        if !is_being_ended(&status) || Instant::now() > give_up {
-            return Err(Error::new(Code::JobRunning, format!("job '{}' still runs: cancel it first", job.id)));
+    loop {
+        let looked = job.clone();
+        match blocking(move || Ok(life(&looked))).await? {
+            Life::Over => break,
+            Life::Ending if Instant::now() <= give_up => sleep(Duration::from_millis(10)).await,
+            _ => {
+                return Err(Error::new(Code::JobRunning, format!("job '{}' still runs: cancel it first", job.id)));
+            }
         }
-        sleep(Duration::from_millis(10)).await;
     }
-    if let Some(own) = job.meta().and_then(|meta| meta.own).filter(|own| own.is_of_this_boot()) {
-        cancel::sweep(job, &own).await;
+    let looked = job.clone();
+    // One that cannot be read names no group to clean up.
+    let own = blocking(move || Ok(looked.meta().ok().flatten().and_then(|meta| meta.own))).await?;
+    if let Some(own) = own.filter(|own| own.is_of_this_boot()) {
+        cancel::sweep(job, &own).await?;
     }
+    let (store, job) = (store.clone(), job.clone());
+    blocking(move || delete(&store, &job)).await
+}
+
+fn delete(store: &Store, job: &Job) -> Result<(), Error> {
     let aside = layout::unfinished(store.root(), &job.id);
+    // Without the mark (the disk is full) a removal that is cut short leaves the rest for good: no reason to refuse it.
+    let _ = leftover::mark(&job.directory);
     let gone = match fs::rename(&job.directory, &aside) {
-        Ok(()) => fs::remove_dir_all(&aside),
-        Err(_) => fs::remove_dir_all(&job.directory),
+        Ok(()) => leftover::remove(&aside),
+        Err(_) => leftover::remove(&job.directory),
     };
     match gone {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            let message = format!("the directory of job '{}' can not be removed: {error}", job.id);
+            let message = format!("the directory of job '{}' in jobsRoot cannot be removed: {error}", job.id);
             Err(Error::new(Code::StateDirUnavailable, message))
         }
         _ => Ok(()),
+    }
+}
+
+/// How far a job is, as far as its removal is concerned.
+enum Life {
+    Running,
+    /// What is left is being killed.
+    Ending,
+    Over,
+}
+
+/// A directory without a job in it is removed as well, unless a supervisor holds its lock.
+fn life(job: &Job) -> Life {
+    match status(job) {
+        Ok(status) if !status.alive => Life::Over,
+        Ok(status) if is_being_ended(&status) => Life::Ending,
+        Ok(_) => Life::Running,
+        Err(_) if lock::is_held(&job.directory) => Life::Running,
+        Err(_) => Life::Over,
     }
 }
 

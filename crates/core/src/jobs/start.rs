@@ -82,16 +82,17 @@ impl Store {
         let text = serde_json::to_vec(&request).map_err(io::Error::from).map_err(spawn_failed)?;
         let text = memory_file(&text).map_err(spawn_failed)?;
         let job = Job { directory: self.root().join(&id), id };
-        let existed = job.directory.exists();
+        let existed = job.directory.symlink_metadata().is_ok();
         match ask(&supervisor, env, text, stdin).map_err(spawn_failed)? {
             Some(Answer::Started { guard, .. }) => {
                 orphan::adopt(guard, engine);
-                job.meta().ok_or_else(|| Error::new(Code::EngineError, format!("job '{}' was removed at once", job.id)))
+                job.meta()?
+                    .ok_or_else(|| Error::new(Code::EngineError, format!("job '{}' was removed at once", job.id)))
             }
             Some(Answer::Refused { kind, message }) => Err(Error::new(code_of(kind), message)),
             // Killed after the job had become visible: then there is one, and it has crashed.
             None => job
-                .meta()
+                .meta()?
                 .filter(|_| !existed)
                 .ok_or_else(|| spawn_failed(io::Error::other("it was killed before it could answer"))),
         }

@@ -7,13 +7,12 @@
 use super::foreign;
 use super::store::{Job, not_found};
 use crate::error::Error;
-use nacre_containment::job::layout::{END, EXIT};
+use nacre_containment::job::file;
+use nacre_containment::job::layout::{END, EXIT, META};
 use nacre_containment::job::lock;
 use nacre_containment::job::meta::Meta;
 use nacre_containment::job::record::{End, parse_exit};
 use nacre_containment::proc_table;
-use std::fs;
-use std::path::Path;
 
 /// How a job has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,36 +64,44 @@ impl Status {
 /// Looks.
 ///
 /// # Errors
-/// `JOB_NOT_FOUND` for a directory in which nobody has ever finished starting a job.
+/// `JOB_NOT_FOUND` for a directory in which no start was ever finished, and for one in which something else lies in the
+/// place of a file.
 pub fn status(job: &Job) -> Result<Status, Error> {
-    let first = read_record(&job.directory);
+    let first = read_record(job)?;
     if let Some(record) = first.as_ref().filter(|record| record.end.as_ref().is_some_and(|end| !end.left_behind)) {
         return Ok(Status { state: State::Exited(record.clone()), alive: false });
     }
-    let meta = job.meta();
-    if meta.is_none() && first.is_none() && !job.directory.join("meta.json").exists() {
+    let meta = job.meta()?;
+    if meta.is_none() && first.is_none() && file::stat(&job.directory, META).is_none() {
         return Err(not_found(&job.id));
     }
     let life = life(job, meta.as_ref());
-    Ok(decide(first, life, || read_record(&job.directory)))
+    decide(first, life, || read_record(job))
 }
 
-fn decide(first: Option<Record>, life: Life, second: impl FnOnce() -> Option<Record>) -> Status {
+fn decide(
+    first: Option<Record>,
+    life: Life,
+    second: impl FnOnce() -> Result<Option<Record>, Error>,
+) -> Result<Status, Error> {
     let alive = life == Life::Alive;
     let state = match first {
         Some(record) => State::Exited(record),
         None if alive => State::Running,
-        None => second().map_or(State::Crashed(life), State::Exited),
+        None => second()?.map_or(State::Crashed(life), State::Exited),
     };
-    Status { state, alive }
+    Ok(Status { state, alive })
 }
 
-/// Reads `exit` and what stands beside it. An `exit` that holds no number is still being written by somebody who does
+/// Reads `exit` and `end.json` beside it. An `exit` that holds no number is still being written by a program that does
 /// not rename.
-pub fn read_record(directory: &Path) -> Option<Record> {
-    let exit = parse_exit(&fs::read(directory.join(EXIT)).ok()?)?;
-    let end = fs::read(directory.join(END)).ok().and_then(|text| serde_json::from_slice(&text).ok());
-    Some(Record { exit, end })
+fn read_record(job: &Job) -> Result<Option<Record>, Error> {
+    let read = |name| {
+        file::read(&job.directory, name, file::MOST_RECORD_BYTES).map_err(|reason| job.unreadable(name, &reason))
+    };
+    let Some(exit) = read(EXIT)?.and_then(|text| parse_exit(&text)) else { return Ok(None) };
+    let end = read(END)?.and_then(|text| serde_json::from_slice(&text).ok());
+    Ok(Some(Record { exit, end }))
 }
 
 /// The identity decides, where it can be looked up and is there. Otherwise the lock does: where `meta.json` is damaged,
@@ -105,7 +112,7 @@ fn life(job: &Job, meta: Option<&Meta>) -> Life {
         Some((_, Some(own))) if !own.is_of_this_boot() => Life::Rebooted,
         Some((_, Some(own))) if own.is_of_this_namespace() && proc_table::is_alive(own.identity()) => Life::Alive,
         Some((meta, None)) => {
-            if foreign::members(meta).is_empty() {
+            if foreign::members(meta, &job.directory).is_empty() {
                 Life::Died
             } else {
                 Life::Alive
@@ -118,7 +125,7 @@ fn life(job: &Job, meta: Option<&Meta>) -> Life {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nacre_containment::job::layout::META;
+    use std::fs;
 
     fn record(exit: i32) -> Record {
         Record { exit, end: None }
@@ -126,17 +133,17 @@ mod tests {
 
     #[test]
     fn an_end_between_the_two_looks_is_no_crash() {
-        let ended = decide(None, Life::Died, || Some(record(3)));
+        let ended = decide(None, Life::Died, || Ok(Some(record(3)))).unwrap();
         assert_eq!(ended, Status { state: State::Exited(record(3)), alive: false });
-        assert_eq!(decide(None, Life::Died, || None).state, State::Crashed(Life::Died));
-        assert_eq!(decide(None, Life::Rebooted, || None).state, State::Crashed(Life::Rebooted));
+        assert_eq!(decide(None, Life::Died, || Ok(None)).unwrap().state, State::Crashed(Life::Died));
+        assert_eq!(decide(None, Life::Rebooted, || Ok(None)).unwrap().state, State::Crashed(Life::Rebooted));
     }
 
     #[test]
     fn a_live_job_is_not_asked_twice_and_what_it_left_behind_counts_as_alive() {
-        let running = decide(None, Life::Alive, || panic!("not needed"));
+        let running = decide(None, Life::Alive, || panic!("not needed")).unwrap();
         assert_eq!(running, Status { state: State::Running, alive: true });
-        let left = decide(Some(record(0)), Life::Alive, || panic!("not needed"));
+        let left = decide(Some(record(0)), Life::Alive, || panic!("not needed")).unwrap();
         assert_eq!(left, Status { state: State::Exited(record(0)), alive: true });
     }
 

@@ -1,11 +1,10 @@
 //! The directory of all jobs, and the one of a job.
 
 use crate::error::{Code, Error};
+use crate::private_directory::{self, Refused};
+use nacre_containment::job::file::Unreadable;
 use nacre_containment::job::layout;
 use nacre_containment::job::meta::Meta;
-use std::fs;
-use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// The root.
@@ -34,55 +33,62 @@ impl Store {
         &self.root
     }
 
-    /// A job that somebody has started, or the remains of one.
+    /// False when there is no root yet, and so no job.
     ///
     /// # Errors
-    /// `JOB_NOT_FOUND`, also for what is no id.
-    pub fn find(&self, id: &str) -> Result<Job, Error> {
-        let directory = self.root.join(id);
-        let exists = layout::is_id(id) && fs::symlink_metadata(&directory).is_ok_and(|info| info.is_dir());
-        if exists { Ok(Job { id: id.into(), directory }) } else { Err(not_found(id)) }
+    /// `STATE_DIR_UNAVAILABLE` for a root that other users can change, which is not even read.
+    pub fn exists(&self) -> Result<bool, Error> {
+        private_directory::check(&self.root).map_err(|reason| self.refused(&reason))
     }
 
-    /// Makes the root. Whoever owns it can put anything into it, so one of another user is refused.
+    /// A job, or the remains of one.
+    ///
+    /// # Errors
+    /// `JOB_NOT_FOUND`, also for what is no id; `STATE_DIR_UNAVAILABLE` when other users can change the root or the
+    /// directory of the job.
+    pub fn find(&self, id: &str) -> Result<Job, Error> {
+        if !layout::is_id(id) || !self.exists()? {
+            return Err(not_found(id));
+        }
+        let directory = self.root.join(id);
+        match private_directory::check(&directory) {
+            Ok(true) => Ok(Job { id: id.into(), directory }),
+            Ok(false) | Err(Refused::Symlink | Refused::NotDirectory) => Err(not_found(id)),
+            Err(reason) => {
+                let message = format!("the directory of job '{id}' in jobsRoot cannot be used: {reason}");
+                Err(Error::new(Code::StateDirUnavailable, message))
+            }
+        }
+    }
+
+    /// Makes the root, unless it is there.
     ///
     /// # Errors
     /// `STATE_DIR_UNAVAILABLE`.
     pub fn create_root(&self) -> Result<(), Error> {
-        let refused = |error: io::Error| {
-            let message =
-                format!("the directory of jobs {} can not be used: {error}; see jobsRoot", self.root.display());
-            Error::new(Code::StateDirUnavailable, message)
-        };
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.root).map_err(refused)?;
-        if is_trusted(&self.root) {
-            return Ok(());
-        }
-        Err(refused(io::Error::new(io::ErrorKind::PermissionDenied, "it belongs to somebody else")))
+        private_directory::create(&self.root).map_err(|reason| self.refused(&reason))
+    }
+
+    fn refused(&self, reason: &Refused) -> Error {
+        Error::new(Code::StateDirUnavailable, format!("jobsRoot '{}' cannot be used: {reason}", self.root.display()))
     }
 }
 
 impl Job {
     /// Its `meta.json`, unless that is missing or damaged.
-    pub fn meta(&self) -> Option<Meta> {
-        Meta::read(&self.directory)
-    }
-
-    /// Whether what stands in it may decide about signals: only when it is ours, or root's.
     ///
     /// # Errors
-    /// `STATE_DIR_UNAVAILABLE`.
-    pub fn check_trust(&self) -> Result<(), Error> {
-        if is_trusted(&self.directory) {
-            return Ok(());
-        }
-        let message = format!("the directory of job '{}' belongs to another user", self.id);
-        Err(Error::new(Code::StateDirUnavailable, message))
+    /// See [`Job::unreadable`].
+    pub fn meta(&self) -> Result<Option<Meta>, Error> {
+        Meta::read(&self.directory).map_err(|reason| self.unreadable(layout::META, &reason))
     }
-}
 
-fn is_trusted(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|info| info.uid() == 0 || info.uid() == nix::unistd::geteuid().as_raw())
+    /// The error for a file that cannot be read: `JOB_NOT_FOUND` when something else lies in its place, since that is no
+    /// job as nacre writes one, and `ENGINE_ERROR` when the disk fails.
+    pub fn unreadable(&self, name: &str, reason: &Unreadable) -> Error {
+        let code = if matches!(reason, Unreadable::Io(_)) { Code::EngineError } else { Code::JobNotFound };
+        Error::new(code, format!("job '{}' is damaged: its file '{name}' cannot be read: {reason}", self.id))
+    }
 }
 
 /// The error for an id that names no job.
@@ -93,6 +99,8 @@ pub fn not_found(id: &str) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
 
     #[test]
     fn what_is_no_id_names_no_job() {
@@ -105,5 +113,21 @@ mod tests {
         for id in ["", ".", "..", "~b", "b", "link", "a/../a", "../x"] {
             assert_eq!(store.find(id).unwrap_err().code, Code::JobNotFound, "{id}");
         }
+    }
+
+    #[test]
+    fn a_root_or_a_job_that_others_can_change_is_not_even_read() {
+        let root = tempfile::tempdir().unwrap();
+        let directory = root.path().join("a");
+        fs::create_dir(&directory).unwrap();
+        let store = Store::new(root.path());
+        for open in [directory.as_path(), root.path()] {
+            fs::set_permissions(open, fs::Permissions::from_mode(0o777)).unwrap();
+            let error = store.find("a").unwrap_err();
+            assert_eq!(error.code, Code::StateDirUnavailable);
+            assert!(error.message.contains("jobsRoot") && error.message.contains("0777"), "{}", error.message);
+            fs::set_permissions(open, fs::Permissions::from_mode(0o700)).unwrap();
+        }
+        assert!(store.find("a").is_ok());
     }
 }

@@ -10,6 +10,7 @@ mod block;
 mod model;
 mod spill;
 mod store;
+mod unnamed;
 
 use crate::exec::OutputStream;
 use std::path::Path;

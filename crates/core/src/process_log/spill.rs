@@ -7,12 +7,11 @@
 //! A write that fails (a full disk, mostly) leaves the ring as it was, and the next one is tried anew.
 
 use super::block::{Block, HEADER_BYTES, Header};
-use crate::sys;
-use std::fs::{File, OpenOptions};
+use super::unnamed;
+use std::fs::File;
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Blocks `oldest..next`, each in the slot of its number modulo `slots`.
 #[derive(Debug)]
@@ -64,7 +63,7 @@ impl Spill {
     pub fn append(&mut self, block: &Block) -> io::Result<()> {
         let file = match &self.file {
             Some(file) => file,
-            None => self.file.insert(open(&self.directory)?),
+            None => self.file.insert(unnamed::open(&self.directory)?),
         };
         let at = self.next % self.slots * self.block_size as u64;
         let head = block.encode_head();
@@ -109,43 +108,6 @@ impl Spill {
     }
 }
 
-/// A file of mode 0600 without a name, in a directory that is made when it is missing.
-fn open(directory: &Path) -> io::Result<File> {
-    match open_unnamed(directory) {
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            sys::create_private_directory(directory)?;
-            open_unnamed(directory)
-        }
-        result => result,
-    }
-}
-
-fn open_unnamed(directory: &Path) -> io::Result<File> {
-    match private().custom_flags(libc::O_TMPFILE).open(directory) {
-        // File systems that can not do it say EOPNOTSUPP, and kernels that can not EISDIR.
-        Err(error) if matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EISDIR)) => open_unlinked(directory),
-        result => result,
-    }
-}
-
-/// The same where O_TMPFILE is missing: the name is there for a moment only.
-fn open_unlinked(directory: &Path) -> io::Result<File> {
-    static COUNT: AtomicU32 = AtomicU32::new(0);
-    let name = format!("log-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-    let path = directory.join(name);
-    // A file of this name was left by a process of the same number that died at just this point.
-    let _ = std::fs::remove_file(&path);
-    let file = private().create_new(true).open(&path)?;
-    std::fs::remove_file(&path)?;
-    Ok(file)
-}
-
-fn private() -> OpenOptions {
-    let mut options = File::options();
-    options.read(true).write(true).mode(0o600);
-    options
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -185,17 +147,6 @@ mod tests {
         assert_eq!(spill.make_room(51), None);
         assert!(starts(&spill, 0).is_empty());
         assert_eq!(spill.file.as_ref().unwrap().metadata().unwrap().len() as usize, 2 * SIZE + 16 + 8 + 10);
-    }
-
-    #[test]
-    fn the_file_is_private_and_has_no_name() {
-        for open in [open_unnamed, open_unlinked] {
-            let directory = tempfile::tempdir().unwrap();
-            let file = open(directory.path()).unwrap();
-            let metadata = file.metadata().unwrap();
-            assert_eq!((metadata.mode() & 0o777, metadata.nlink()), (0o600, 0));
-            assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
-        }
     }
 
     #[test]

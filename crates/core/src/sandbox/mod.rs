@@ -54,8 +54,10 @@ struct Inner {
 #[derive(Default)]
 struct Sessions {
     open: HashMap<String, Handle>,
-    /// Ids whose end is still under way, so that they are not given out again before it.
-    closing: HashMap<String, Handle>,
+    /// Sessions whose end is still under way, each by a number of its own. Their ids are not given out again before that,
+    /// but for that of the default session, which exists at any time.
+    closing: HashMap<u64, (String, Handle)>,
+    closings: u64,
     destroyed: bool,
     made: u64,
 }
@@ -150,7 +152,7 @@ impl Sandbox {
         told: impl FnOnce(Result<Arc<Process>, Error>) + Send + 'static,
     ) {
         let log = ProcessLog::new(&self.inner.config.state_dir, new.log_limit);
-        let filed = self.session(session).and_then(|handle| {
+        let filed = self.check_state_dir().and_then(|()| self.session(session)).and_then(|handle| {
             new.limits = self.process_limits(&new.wanted_limits)?;
             let process = Arc::new(Process::new(&mut new, handle.downgrade(), log));
             self.inner.processes.add(Arc::clone(&process))?;
@@ -190,22 +192,25 @@ impl Sandbox {
 
     /// Ends a session with everything it started.
     pub fn delete_session(&self, id: &str, grace: Duration) -> impl Future<Output = Result<(), Error>> + Send + use<> {
-        let closing = self.start_closing(id).map(|handle| handle.close(grace));
-        let (sandbox, id) = (self.clone(), id.to_string());
+        let closing = self.start_closing(id).map(|(number, handle)| (number, handle.close(grace)));
+        let sandbox = self.clone();
         async move {
-            closing?.await;
-            sandbox.lock().closing.remove(&id);
+            let (number, closed) = closing?;
+            closed.await;
+            sandbox.lock().closing.remove(&number);
             Ok(())
         }
     }
 
-    fn start_closing(&self, id: &str) -> Result<Handle, Error> {
+    fn start_closing(&self, id: &str) -> Result<(u64, Handle), Error> {
         let mut sessions = self.lock();
         sessions.check()?;
         let handle = sessions.open.remove(id).ok_or_else(|| Error::session_not_found(id))?;
-        sessions.closing.insert(id.to_string(), handle.clone());
+        sessions.closings += 1;
+        let number = sessions.closings;
+        sessions.closing.insert(number, (id.to_string(), handle.clone()));
         self.inner.processes.end_with(Some(id));
-        Ok(handle)
+        Ok((number, handle))
     }
 
     /// Ends all sessions; every later call fails. Resolves when nothing is left.
@@ -215,7 +220,7 @@ impl Sandbox {
             sessions.destroyed = true;
             self.inner.processes.end_with(None);
             let open: Vec<Handle> = sessions.open.drain().map(|(_, handle)| handle).collect();
-            open.into_iter().chain(sessions.closing.drain().map(|(_, handle)| handle)).collect()
+            open.into_iter().chain(sessions.closing.drain().map(|(_, (_, handle))| handle)).collect()
         };
         // All are told at once; then each is waited for.
         let closing: Vec<_> = handles.into_iter().map(|handle| handle.close(grace)).collect();
@@ -256,7 +261,7 @@ impl Sandbox {
         let config = &self.inner.config;
         let mut sessions = self.lock();
         sessions.check()?;
-        if sessions.open.contains_key(&new.id) || sessions.closing.contains_key(&new.id) {
+        if sessions.is_taken(&new.id) {
             return Err(Error::new(Code::SessionAlreadyExists, format!("session '{}' exists already", new.id)));
         }
         sessions.made += 1;
@@ -288,6 +293,11 @@ impl Sandbox {
 impl Sessions {
     fn check(&self) -> Result<(), Error> {
         if self.destroyed { Err(Error::new(Code::SandboxDestroyed, "the sandbox was destroyed")) } else { Ok(()) }
+    }
+
+    fn is_taken(&self, id: &str) -> bool {
+        let is_closing = || id != DEFAULT_SESSION && self.closing.values().any(|(closing, _)| closing == id);
+        self.open.contains_key(id) || is_closing()
     }
 }
 

@@ -4,6 +4,7 @@ use super::Sandbox;
 use crate::error::{Code, Error};
 use crate::jobs::Launch;
 use crate::limits::{self, Enforcement, Limits};
+use crate::private_directory;
 use crate::session::EnvChange;
 use crate::user::User;
 use std::ffi::OsString;
@@ -39,6 +40,18 @@ impl Sandbox {
             user,
             group_parent,
             limits,
+        })
+    }
+
+    /// Makes sure that logs can lie in the state directory, which is made when the first of them needs it.
+    ///
+    /// # Errors
+    /// `STATE_DIR_UNAVAILABLE` when other users can change it.
+    pub(super) fn check_state_dir(&self) -> Result<(), Error> {
+        let path = &self.inner.config.state_dir;
+        private_directory::check(path).map(drop).map_err(|reason| {
+            let message = format!("stateDir '{}' cannot be used: {reason}", path.display());
+            Error::new(Code::StateDirUnavailable, message)
         })
     }
 

@@ -3,11 +3,12 @@
 //! So a job that can be seen is complete, whenever and whoever is killed; what is left of a start that was cut short is
 //! swept away by the next one of that id, or by the next listing.
 
+use nacre_containment::job::file;
 use nacre_containment::job::layout::{END, END_ROOM, EXIT, EXIT_ROOM, META, OUTPUT, STDIN, unfinished};
-use nacre_containment::job::lock;
 use nacre_containment::job::meta::Meta;
 use nacre_containment::job::record::{End, ROOM_BYTES};
 use nacre_containment::job::request::{Refusal, Request};
+use nacre_containment::job::{leftover, lock};
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -50,7 +51,7 @@ impl Directory {
             }
             Err(error) => {
                 let refused = unwritable(&place, &error);
-                let _ = fs::remove_dir_all(&path);
+                let _ = leftover::remove(&path);
                 Err(refused)
             }
         }
@@ -63,7 +64,8 @@ impl Directory {
             let mut file = private_file().write(true).open(&path)?;
             io::copy(&mut File::open(format!("/proc/self/fd/{}", source.as_raw_fd()))?, &mut file)?;
             own(&file, request)?;
-            File::open(path)
+            let kept = file::open(&self.path, STDIN).map_err(io::Error::other)?;
+            kept.ok_or_else(|| io::ErrorKind::NotFound.into())
         };
         keep().map(OwnedFd::from).map_err(|error| unwritable(&self.place, &error))
     }
@@ -78,11 +80,16 @@ impl Directory {
         let write = || -> io::Result<()> {
             let temporary = self.path.join("meta.json.tmp");
             let mut file = private_file().write(true).open(&temporary)?;
-            file.write_all(&serde_json::to_vec(meta)?)?;
+            let text = serde_json::to_vec(meta)?;
+            if text.len() as u64 > file::MOST_META_BYTES {
+                return Err(io::Error::other("meta.json would be longer than what is read of one"));
+            }
+            file.write_all(&text)?;
             file.sync_all()?;
             fs::rename(&temporary, self.path.join(META))?;
             fs::rename(&self.path, &self.place)?;
-            // One commit of the file system's journal for both renames; the second call then finds nothing to do.
+            leftover::unmark(&self.place);
+            // One commit of the file system's journal for all of it; the second call then finds nothing to do.
             File::open(&self.place)?.sync_all()?;
             File::open(&self.root)?.sync_all()
         };
@@ -95,7 +102,7 @@ impl Directory {
 
     /// Takes it away again.
     pub fn discard(&self) {
-        let _ = fs::remove_dir_all(&self.path);
+        let _ = leftover::remove(&self.path);
     }
 
     /// Records the end: the words first, the number last, since that is what says that there is an end. Each is written
@@ -124,42 +131,52 @@ impl Directory {
     }
 }
 
-/// Makes an empty directory at `path` and takes its lock.
+/// Makes an empty directory at `path`, takes its lock and marks it as unfinished.
 ///
-/// Between the two, somebody who sweeps may take the lock first and remove it: then it is made once more. One that is
-/// there already is either being put together, and locked, or left behind, and removed.
+/// A directory that is there already is either being put together, and locked, or a leftover, and removed. An empty one
+/// was left behind before it could be marked, and is used. Anything else is not nacre's, and stays.
 fn claim(path: &Path, place: &Path, id: &str) -> Result<File, Refused> {
     let exists = |why: &str| Err((Refusal::Exists, format!("job '{id}' {why}")));
     loop {
-        let made = match DirBuilder::new().mode(0o700).create(path) {
-            Ok(()) => true,
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
-            Err(error) => return Err(unwritable(place, &error)),
-        };
+        match DirBuilder::new().mode(0o700).create(path) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(unwritable(place, &error)),
+            _ => {}
+        }
         let lock = match lock::take(path) {
             Ok(Some(lock)) => lock,
             Ok(None) => return exists("is being started"),
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            Err(error) => return Err(unwritable(place, &error)),
+            Err(error) => return Err(in_the_way(path, &error)),
         };
-        if !is_same(&lock, path) {
+        if !leftover::is_same(&lock, path) {
             continue;
         }
-        if !made {
-            fs::remove_dir_all(path).map_err(|error| unwritable(place, &error))?;
+        if leftover::is_marked(path) {
+            leftover::remove(path).map_err(|error| unwritable(place, &error))?;
             continue;
         }
+        check_fresh(&lock, path).map_err(|error| in_the_way(path, &error))?;
         if place.symlink_metadata().is_ok() {
-            let _ = fs::remove_dir_all(path);
+            let _ = fs::remove_dir(path);
             return exists("exists already");
         }
+        leftover::mark(path).map_err(|error| unwritable(place, &error))?;
         return Ok(lock);
     }
 }
 
-fn is_same(open: &File, path: &Path) -> bool {
-    let inode = |info: &fs::Metadata| (info.dev(), info.ino());
-    matches!((open.metadata(), path.metadata()), (Ok(open), Ok(there)) if inode(&open) == inode(&there))
+/// Makes sure that a directory is as this program makes them: empty, and of this user alone.
+fn check_fresh(directory: &File, path: &Path) -> io::Result<()> {
+    let info = directory.metadata()?;
+    let is_private = info.uid() == nix::unistd::geteuid().as_raw() && info.mode() & 0o077 == 0;
+    if is_private && fs::read_dir(path)?.next().is_none() {
+        return Ok(());
+    }
+    Err(io::Error::other("it was not made by nacre"))
+}
+
+fn in_the_way(path: &Path, error: &io::Error) -> Refused {
+    (Refusal::Directory, format!("{} is in the way: {error}; remove it, or use another jobId", path.display()))
 }
 
 /// A file that takes its blocks now.

@@ -9,7 +9,7 @@ use super::{Channels, life, ready};
 use crate::process_setup;
 use nacre_containment::cgroup::Group;
 use nacre_containment::job::request::Request;
-use nacre_containment::job::{layout, lock};
+use nacre_containment::job::{layout, leftover, lock};
 use nacre_containment::pid::Pid;
 use nacre_containment::proc_table;
 use nacre_containment::signal;
@@ -75,8 +75,11 @@ fn watch(supervisor: i32, request: &Request, channels: Channels) -> ! {
     }
     // A start that was cut short; the lock of the dead supervisor is gone.
     let unfinished = layout::unfinished(&request.root, &request.id);
-    if let Ok(Some(_lock)) = lock::take(&unfinished) {
-        let _ = std::fs::remove_dir_all(&unfinished);
+    if !leftover::sweep(&unfinished).unwrap_or(false)
+        && let Ok(Some(_lock)) = lock::take(&unfinished)
+    {
+        // Killed before it could mark the directory: then there is nothing in it.
+        let _ = std::fs::remove_dir(&unfinished);
     }
     std::process::exit(0);
 }

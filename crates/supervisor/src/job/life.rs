@@ -3,17 +3,16 @@
 use super::command::{self, Streams};
 use super::directory::{Directory, Refused};
 use super::killing::Killing;
+use super::meta;
 use super::{Channels, ready};
 use crate::arguments::child_pid;
 use crate::process_setup;
 use nacre_containment::cgroup::Group;
-use nacre_containment::job::meta::{Meta, Own, VERSION, boot_id, pid_namespace};
 use nacre_containment::job::record::{End, Reason};
 use nacre_containment::job::request::{Answer, Refusal, Request};
 use nacre_containment::job::{CANCEL, clock};
 use nacre_containment::limits;
 use nacre_containment::pid::Pid;
-use nacre_containment::proc_table::Stat;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signalfd::SignalFd;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
@@ -104,7 +103,7 @@ fn start(request: &Request, stdin: Option<Fd>, null: Fd) -> Result<Job, Refused>
             }
             other => other?,
         };
-        match directory.publish(&meta(request, own, group.as_ref(), waiting.pid, directory)) {
+        match directory.publish(&meta::of(request, own, group.as_ref(), waiting.pid, directory)) {
             Ok(()) => Ok(waiting.release()),
             Err(refused) => {
                 waiting.dismiss();
@@ -145,35 +144,6 @@ fn remove_group(group: &Group) {
     let give_up = Instant::now() + Duration::from_secs(1);
     while group.remove().is_err() && Instant::now() < give_up {
         std::thread::sleep(Duration::from_millis(1));
-    }
-}
-
-fn meta(request: &Request, own: Pid, group: Option<&Group>, command_pid: Pid, directory: &Directory) -> Meta {
-    use nacre_containment::job::layout::{EXIT, OUTPUT};
-    let place = directory.place();
-    Meta {
-        job_id: request.id.clone(),
-        pgid: own,
-        process_name: request.process_name.clone(),
-        output_file: place.join(OUTPUT),
-        exit_file: place.join(EXIT),
-        dir: place.into(),
-        created_at: clock::now(),
-        version: VERSION.into(),
-        own: Some(Own {
-            pid: own,
-            start_time: Stat::read(own).map_or(0, |stat| stat.identity.start_ticks),
-            boot_id: boot_id().into(),
-            pid_namespace: pid_namespace().into(),
-            command_pid,
-            cgroup: group.map(|group| group.path().to_path_buf()),
-            command: request.command.clone(),
-            cwd: request.cwd.clone(),
-            timeout_ms: request.timeout_ms,
-            grace_ms: request.grace_ms,
-            limits: request.limits.clone(),
-            open_files: request.open_files,
-        }),
     }
 }
 

@@ -9,6 +9,7 @@ mod directory;
 mod guard;
 mod killing;
 mod life;
+mod meta;
 mod ready;
 
 use crate::process_setup;

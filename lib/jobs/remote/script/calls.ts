@@ -1,6 +1,11 @@
 /**
  * The part of the supervisor script that looks at jobs and ends them: one function for each call.
  */
+
+/** Bytes of `meta.json` and of a record that are read, as on the native side. */
+const MOST_META_BYTES = 8 * 1024 * 1024
+const MOST_RECORD_BYTES = 4096
+
 export const CALLS = `# The other calls: each looks at the job's directory and remembers nothing.
 
 # What there is to know of job $1, with all of meta.json if $2 is whole, for others to draw the conclusions: the record,
@@ -16,7 +21,7 @@ tell() {
   tell_record first
   recorded=$?
   read_meta "$directory"
-  if [ "$2" = whole ]; then echo meta $(base64 <"$directory/meta.json"); elif [ -n "$meta" ]; then echo meta; fi
+  if [ "$2" = whole ]; then echo meta $(beginning ${MOST_META_BYTES} "$directory/meta.json" | base64); elif [ -n "$meta" ]; then echo meta; fi
   find_life
   echo "life $life"
   [ "$recorded" = 0 ] || tell_record second
@@ -25,18 +30,27 @@ tell() {
 
 # The record, under the name $1. An exit that holds no number is still being written by somebody who does not rename.
 tell_record() {
-  text=
-  { read -r text <"$directory/exit"; } 2>/dev/null
+  text=$(beginning ${MOST_RECORD_BYTES} "$directory/exit")
   case $text in
   '' | *[!0-9]*) false ;;
-  *) echo "$1 $text" $(base64 2>/dev/null <"$directory/end.json") ;;
+  *) echo "$1 $text" $(beginning ${MOST_RECORD_BYTES} "$directory/end.json" | base64) ;;
   esac
+}
+
+# Prints at most the first $1 bytes of file $2.
+beginning() {
+  is_plain "$2" && head -c "$1" "$2" 2>/dev/null
+}
+
+# True for what is read at all: a FIFO would block, and a link leads elsewhere.
+is_plain() {
+  [ -f "$1" ] && [ ! -L "$1" ]
 }
 
 # Sets meta to the beginning of meta.json in directory $1, which has all numbers in it; the rest may be a long command,
 # and shells take long for the search in long text. Fails when there is none.
 read_meta() {
-  meta=$(head -c 16384 "$1/meta.json" 2>/dev/null)
+  meta=$(beginning 16384 "$1/meta.json")
   [ -n "$meta" ]
 }
 
@@ -97,16 +111,23 @@ find_writer() {
 # The status, and then at most $3 bytes from $2 on. dd finds the block without reading what is before it.
 read_output() {
   tell "$1" || return
+  if [ -e "$directory/output.log" ] && ! is_plain "$directory/output.log"; then
+    echo 'refused JOB_NOT_FOUND strange-output'
+    return
+  fi
   echo data
   dd if="$directory/output.log" bs=65536 skip=$(($2 / 65536)) count=$(($3 / 65536 + 2)) 2>/dev/null |
     tail -c "+$(($2 % 65536 + 1))" | head -c "$3" | base64
 }
 
-# All jobs; on the way what calls of the day before have left half done is removed.
+# All jobs; on the way what calls of the day before have left half done is removed. It has a mark in its
+# name, 32 hexadecimal digits, which no person gives by chance.
 list() {
-  find "$root" -maxdepth 1 -name '@*' ! -name '@supervisor-*' -mtime +0 -exec rm -rf {} + 2>/dev/null
+  any='[0-9a-f]' any=$any$any$any$any any=$any$any$any$any any=$any$any
+  find "$root" -maxdepth 1 \\( -name "@new-$any" -o -name "@part-$any" -o -name "@gone-$any" \\) -mtime +0 \\
+    -exec rm -rf {} + 2>/dev/null
   for directory in "$root"/* "$root"/.[!.]* "$root"/..?*; do
-    [ ! -f "$directory/meta.json" ] || case \${directory##*/} in *[!A-Za-z0-9._-]*) ;; *) tell "\${directory##*/}" whole ;; esac
+    ! is_plain "$directory/meta.json" || case \${directory##*/} in *[!A-Za-z0-9._-]*) ;; *) tell "\${directory##*/}" whole ;; esac
   done
 }
 

@@ -1,0 +1,91 @@
+/** Row 44: clients that read nothing hold their commands back, and little of the server's memory. */
+import { connect, type Socket } from 'node:net'
+import { expect, it } from 'vitest'
+import { startHost } from '../helpers/host'
+import { collecting } from '../helpers/memory'
+import * as proc from '../helpers/proc'
+import { until } from '../helpers/until'
+
+const CONNECTIONS = 24
+/** A window of 1 MiB, what the result keeps, and one event that is being written, as bytes and as JSON. */
+const MOST_MB_EACH = 7
+
+const program = `
+  ${collecting}
+  const { serve } = require('nacre/server')
+  const sandbox = new Sandbox({ cwd: '/tmp' })
+  const main = async () => {
+    for (let index = 0; index < ${CONNECTIONS}; index++)
+      await (await sandbox.createSession({ id: 's' + index })).exec('true')
+    const { port } = await serve(sandbox, { port: 0, handleSignals: false })
+    collect()
+    print('port ' + port + '.')
+  }
+  main()
+`
+
+/** Sends a request and reads nothing of the reply. */
+function askAndNotRead(port: number, path: string, body: object): Promise<Socket> {
+  const text = JSON.stringify(body)
+  const head = `POST ${path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: ${text.length}\r\n\r\n`
+  return new Promise((resolve, reject) => {
+    const socket = connect(port, '127.0.0.1', () => {
+      socket.pause()
+      socket.write(head + text, () => resolve(socket))
+    })
+    socket.on('error', reject)
+  })
+}
+
+/** Waits until every one of the host's commands sleeps, and goes on sleeping: it waits for room in its pipe. */
+async function allHeldBack(tag: string, words: string): Promise<void> {
+  const switches = () =>
+    proc
+      .tagged(tag)
+      .filter(({ pid, state }) => state === 'S' && proc.commandLine(pid) === words)
+      .map(({ pid }) => `${pid} ${proc.statusNumber('voluntary_ctxt_switches', pid)}`)
+  let last = ''
+  await until(
+    async () => {
+      const now = switches()
+      const isSame = now.length === CONNECTIONS && now.join() === last
+      last = now.join()
+      if (!isSame) await new Promise((resolve) => setTimeout(resolve, 250))
+      return isSame || undefined
+    },
+    () => `${switches().length} of ${CONNECTIONS} wait`,
+    20_000,
+  )
+}
+
+it.each(['/api/execute/stream', '/v1/exec/stream'])(
+  'a client of %s that reads nothing holds its command back and little memory',
+  async (path) => {
+    const host = startHost(program)
+    const sockets: Socket[] = []
+    try {
+      await host.printed('.\n')
+      const port = Number(/port (\d+)\./.exec(host.output())?.[1])
+      const before = proc.statusNumber('VmRSS', host.pid)
+      const words = 'yes nobody reads this'
+      for (let index = 0; index < CONNECTIONS; index++)
+        sockets.push(await askAndNotRead(port, path, { command: words, sessionId: `s${index}` }))
+      await allHeldBack(host.tag, words)
+      const grown = (proc.statusNumber('VmRSS', host.pid) - before) / 1024
+      expect(grown).toBeLessThan(CONNECTIONS * MOST_MB_EACH)
+      // The server goes on serving, and a client that leaves takes its command along.
+      expect((await fetch(`http://127.0.0.1:${port}/healthz`)).status).toBe(200)
+      for (const socket of sockets) socket.destroy()
+      await until(
+        () => !proc.tagged(host.tag).some(({ pid }) => proc.commandLine(pid) === words) || undefined,
+        () => 'commands outlive their clients',
+        10_000,
+      )
+    } finally {
+      for (const socket of sockets) socket.destroy()
+      host.child.kill('SIGKILL')
+      await host.ended()
+    }
+  },
+  40_000,
+)

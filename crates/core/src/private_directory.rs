@@ -1,0 +1,142 @@
+//! Directories of the engine that lie at a path of the caller's choice: `stateDir` and `jobsRoot`.
+//!
+//! The owner of a directory, and every user who can write to it, can put anything into it. So such a directory must
+//! belong to this user or to root and be writable for its owner alone. It must not be a symlink: the owner of the link
+//! decides where it leads tomorrow. The check looks and changes nothing; in particular it never changes a mode.
+
+use std::fs::{self, DirBuilder, Metadata};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+/// Why a directory is not used.
+#[derive(Debug, thiserror::Error)]
+pub enum Refused {
+    /// Its last component is a symlink.
+    #[error("it is a symlink; name the directory that it leads to")]
+    Symlink,
+    /// It is something else.
+    #[error("it is not a directory")]
+    NotDirectory,
+    /// It belongs to neither this user nor root. The uid.
+    #[error("it belongs to another user (uid {0})")]
+    Owner(u32),
+    /// Its group or all users can write to it. The mode.
+    #[error("other users can write to it (mode {0:04o}); run chmod go-w, or name another directory")]
+    Mode(u32),
+    /// It cannot be looked at or made.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+}
+
+impl From<Refused> for io::Error {
+    fn from(refused: Refused) -> Self {
+        match refused {
+            Refused::Io(error) => error,
+            other => Self::new(io::ErrorKind::PermissionDenied, other),
+        }
+    }
+}
+
+/// True when the directory is there and can be used, false when nothing is there.
+///
+/// # Errors
+/// See [`Refused`].
+pub fn check(path: &Path) -> Result<bool, Refused> {
+    match fs::symlink_metadata(without_slash(path)) {
+        Ok(info) => judge(&info).map(|()| true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Makes the directory with mode 0700, and its parents, unless it is there; then checks it.
+///
+/// # Errors
+/// See [`Refused`].
+pub fn create(path: &Path) -> Result<(), Refused> {
+    if check(path)? {
+        return Ok(());
+    }
+    let path = without_slash(path);
+    DirBuilder::new().recursive(true).mode(0o700).create(&path)?;
+    judge(&fs::symlink_metadata(path)?)
+}
+
+fn judge(info: &Metadata) -> Result<(), Refused> {
+    if info.is_symlink() {
+        return Err(Refused::Symlink);
+    }
+    if !info.is_dir() {
+        return Err(Refused::NotDirectory);
+    }
+    if info.uid() != 0 && info.uid() != nix::unistd::geteuid().as_raw() {
+        return Err(Refused::Owner(info.uid()));
+    }
+    if info.mode() & 0o022 != 0 {
+        return Err(Refused::Mode(info.mode() & 0o7777));
+    }
+    Ok(())
+}
+
+/// With a slash behind it a symlink would be followed.
+fn without_slash(path: &Path) -> PathBuf {
+    path.components().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    #[test]
+    fn a_private_directory_is_made_and_found() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("a/b");
+        assert!(!check(&path).unwrap());
+        create(&path).unwrap();
+        assert!(check(&path).unwrap());
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o700);
+        create(&path).unwrap();
+    }
+
+    #[test]
+    fn a_symlink_is_refused_with_and_without_a_slash() {
+        let root = tempfile::tempdir().unwrap();
+        let (real, link) = (root.path().join("real"), root.path().join("link"));
+        fs::create_dir(&real).unwrap();
+        fs::set_permissions(&real, fs::Permissions::from_mode(0o755)).unwrap();
+        symlink(&real, &link).unwrap();
+        for path in [link.clone(), root.path().join("link/"), root.path().join("link/.")] {
+            assert!(matches!(check(&path), Err(Refused::Symlink)), "{path:?}");
+            assert!(matches!(create(&path), Err(Refused::Symlink)), "{path:?}");
+        }
+        assert_eq!(fs::metadata(&real).unwrap().mode() & 0o777, 0o755);
+        symlink(root.path().join("nowhere"), root.path().join("dangling")).unwrap();
+        assert!(matches!(create(&root.path().join("dangling")), Err(Refused::Symlink)));
+    }
+
+    #[test]
+    fn a_file_and_a_directory_that_others_can_write_to_are_refused() {
+        let root = tempfile::tempdir().unwrap();
+        let (file, open) = (root.path().join("file"), root.path().join("open"));
+        fs::write(&file, "").unwrap();
+        fs::create_dir(&open).unwrap();
+        assert!(matches!(check(&file), Err(Refused::NotDirectory)));
+        for mode in [0o777, 0o1777, 0o770, 0o702] {
+            fs::set_permissions(&open, fs::Permissions::from_mode(mode)).unwrap();
+            assert!(matches!(create(&open), Err(Refused::Mode(found)) if found == mode), "{mode:o}");
+            assert_eq!(fs::metadata(&open).unwrap().mode() & 0o7777, mode);
+        }
+    }
+
+    #[test]
+    fn the_directory_of_another_user_is_refused() {
+        let root = tempfile::tempdir().unwrap();
+        if !nix::unistd::geteuid().is_root() {
+            return;
+        }
+        std::os::unix::fs::chown(root.path(), Some(65534), None).unwrap();
+        assert!(matches!(check(root.path()), Err(Refused::Owner(65534))));
+    }
+}

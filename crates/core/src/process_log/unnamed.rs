@@ -1,0 +1,106 @@
+//! Files without a name, in the state directory.
+//!
+//! Such a file never has a name that outlives the call that opens it, so nothing is left of it however this process ends.
+//! Where the file system cannot make one (O_TMPFILE), it has a name for a moment, and files of processes that were killed
+//! in that moment are swept by the next one.
+
+use crate::private_directory;
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// How the name of a file begins, where it has one for a moment.
+const NAME: &str = "log-";
+
+/// A file of mode 0600 without a name, in a private directory that is made when it is missing.
+pub fn open(directory: &Path) -> io::Result<File> {
+    private_directory::create(directory)?;
+    open_unnamed(directory)
+}
+
+fn open_unnamed(directory: &Path) -> io::Result<File> {
+    match private().custom_flags(libc::O_TMPFILE).open(directory) {
+        // File systems that can not do it say EOPNOTSUPP, and kernels that can not EISDIR.
+        Err(error) if matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EISDIR)) => open_unlinked(directory),
+        result => result,
+    }
+}
+
+/// The same where O_TMPFILE is missing: the name is there for a moment only.
+fn open_unlinked(directory: &Path) -> io::Result<File> {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    sweep(directory);
+    let name = format!("{NAME}{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+    let path = directory.join(name);
+    let file = private().create_new(true).open(&path)?;
+    match std::fs::remove_file(&path) {
+        // Another process has swept it.
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => Ok(file),
+    }
+}
+
+/// Removes files of processes that died between making such a file and removing its name.
+///
+/// Those files are empty, since nothing is written before the name is gone. One whose process lives is as well: that
+/// process keeps its descriptor and does not need the name. So no liveness has to be guessed from a pid.
+fn sweep(directory: &Path) {
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+        let is_ours = entry.file_name().to_str().is_some_and(is_name);
+        let is_empty = || entry.metadata().is_ok_and(|info| info.is_file() && info.len() == 0);
+        if is_ours && is_empty() {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// True for `log-<pid>-<count>`.
+fn is_name(name: &str) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let numbers = name.strip_prefix(NAME).and_then(|rest| rest.split_once('-'));
+    numbers.is_some_and(|(pid, count)| is_number(pid) && is_number(count))
+}
+
+fn private() -> OpenOptions {
+    let mut options = File::options();
+    options.read(true).write(true).mode(0o600);
+    options
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::MetadataExt;
+
+    #[test]
+    fn the_file_is_private_and_has_no_name() {
+        for open in [open_unnamed, open_unlinked] {
+            let directory = tempfile::tempdir().unwrap();
+            let file = open(directory.path()).unwrap();
+            let metadata = file.metadata().unwrap();
+            assert_eq!((metadata.mode() & 0o777, metadata.nlink()), (0o600, 0));
+            assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+        }
+    }
+
+    #[test]
+    fn empty_files_of_dead_processes_are_swept_and_nothing_else_is() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        for name in ["log-999999-0", "log-1-1", "log-1-x", "log-", "notes"] {
+            std::fs::write(at(name), "").unwrap();
+        }
+        std::fs::write(at("log-7-7"), "text").unwrap();
+        std::fs::create_dir(at("log-8-8")).unwrap();
+        std::os::unix::fs::symlink(at("notes"), at("log-9-9")).unwrap();
+        open_unlinked(directory.path()).unwrap();
+        let mut left: Vec<String> = std::fs::read_dir(directory.path())
+            .unwrap()
+            .map(|e| e.unwrap().file_name().into_string().unwrap())
+            .collect();
+        left.sort();
+        assert_eq!(left, ["log-", "log-1-x", "log-7-7", "log-8-8", "log-9-9", "notes"]);
+    }
+}

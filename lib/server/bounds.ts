@@ -1,0 +1,30 @@
+/**
+ * How much of a command's output the server holds for one connection.
+ *
+ * What is not sent yet is in three places: pieces that the engine has sent and the response has not taken, one piece that
+ * the response is being written from, and what the result keeps. All three are bounded here. A client that does not read
+ * makes the response stop taking, the engine then leaves the pipe alone, and in the end the command blocks.
+ */
+import type { Command, Encoding, ExecOptions, ExecStream, Sandbox as PublicSandbox } from '../../index'
+import { Sandbox } from '../sandbox'
+
+/** Pieces of at most 256 KiB: 1 MiB. In this process it may be more, since there the reader is the caller itself. */
+const WINDOW = 4
+
+/**
+ * Bytes of each stream in the result, unless the request has `maxBuffer`. The client has had all of the output by then,
+ * so this only fills memory: for each connection, for as long as the command runs.
+ */
+const MAX_BUFFER_BYTES = 1024 * 1024
+
+/** Most bytes of a job's output in one event. */
+export const MOST_EVENT_BYTES = 1024 * 1024
+
+/** Starts a command whose output goes to a connection. */
+export function streamToConnection<E extends Encoding>(
+  sandbox: PublicSandbox,
+  command: Command,
+  options: ExecOptions<E>,
+): ExecStream<E> {
+  return Sandbox.connectionStream(sandbox, command, options, { window: WINDOW, maxBuffer: MAX_BUFFER_BYTES })
+}
