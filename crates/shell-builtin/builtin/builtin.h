@@ -62,6 +62,8 @@ enum { INTERRUPT = 33 };
 /* The signal that ended the running command, or 0. */
 extern volatile sig_atomic_t caught_signal;
 
+int is_cancelled(uint64_t command);
+void interrupt_if_cancelled(void);
 void take_signals(void);
 void release_signals(void);
 
@@ -99,6 +101,9 @@ void mark_base(void);
 int unwind(void);
 
 /* ---- main.c ---- */
+
+/* The command that was received last. */
+extern uint64_t command_id;
 
 /* Tells the host that the EXIT trap is about to run. */
 void announce_exit_trap(void);

@@ -14,8 +14,7 @@
 
 enum { REFUSED_STATUS = 126 };
 
-/* The command that runs. */
-static uint64_t command_id;
+uint64_t command_id;
 
 /* ---- Requests ---- */
 
@@ -83,6 +82,14 @@ static void run(struct message *message) {
   const struct request request = *message->request;
   struct refusal_report refused = {REFUSED_CWD, 0, ""};
   place_streams(message);
+  command_id = request.id;
+  if (is_cancelled(request.id)) {
+    struct outcome never_begun = {EXITED | INTERRUPTED | STATE_KEPT, 0};
+    release_payload(message);
+    close_streams();
+    report(request.id, &never_begun);
+    return;
+  }
   if (!message->payload || !enter_scope(message, &refused)) {
     release_payload(message);
     refuse(request.id, &refused);
@@ -93,7 +100,6 @@ static void run(struct message *message) {
   if (request.flags & TERMINAL_STREAMS) take_terminal();
   if (is_background) announce(request.id);
   fork_count = 0;
-  command_id = request.id;
   struct outcome outcome = {0, 0};
   if (request.flags & KEEP_SCOPE) keep_scope();
   if (!(request.flags & KEEP_SCOPE) || *text) outcome = run_command(text, request.text_length, request.flags);

@@ -178,6 +178,7 @@ struct outcome run_command(char *text, uint32_t length, uint32_t flags) {
   prepare_ends();
   begin_proof(flags);
   in_command = 1;
+  interrupt_if_cancelled();
   enum end end = flags & ARGV ? execute_words(text, length) : execute_text();
   if (end == COMPLETE && is_background) end = LEFT;
   if (end != COMPLETE) outcome.flags = leave(end, !(flags & ENGINE));

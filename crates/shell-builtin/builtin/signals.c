@@ -4,7 +4,9 @@
  * The handler is installed as the original action of these signals, so a trap of the user's replaces it and `trap - TERM`
  * brings it back. It sets what bash itself sets at SIGINT: bash then leaves the command at the next safe point.
  *
- * The engine's interrupt is signal 33. glibc keeps it from bash, so that `trap '' {1..64}` cannot stop it.
+ * The engine's interrupt is signal 33. glibc keeps it from bash, so that `trap '' {1..64}` cannot stop it. It carries the
+ * number of the command that it is meant for. One that arrives late never hits the next command, and one that arrives
+ * before its command keeps that from beginning.
  */
 #include "builtin.h"
 
@@ -24,7 +26,7 @@ enum { ENDING_SIGNALS = sizeof ending / sizeof *ending, FATAL_SIGNALS = sizeof f
 /* ---- The interrupt, without glibc ---- */
 
 struct kernel_action {
-  void (*handler)(int);
+  void (*handler)(int, siginfo_t *, void *);
   unsigned long flags;
   void (*restorer)(void);
   uint64_t mask;
@@ -40,15 +42,15 @@ extern void nacre_restorer(void);
 #define RESTORER NULL
 #endif
 
-static void set_raw_action(int signal, void (*handler)(int)) {
-  struct kernel_action action = {handler, RESTORER_FLAG, RESTORER, 0};
+static void set_raw_action(int signal, void (*handler)(int, siginfo_t *, void *)) {
+  struct kernel_action action = {handler, RESTORER_FLAG | (handler ? SA_SIGINFO : 0), RESTORER, 0};
   syscall(SYS_rt_sigaction, signal, &action, NULL, sizeof action.mask);
 }
 
 /* ---- The handler ---- */
 
 static void die_of(int number) {
-  set_raw_action(number, SIG_DFL);
+  set_raw_action(number, NULL);
   sigset_t only;
   sigemptyset(&only);
   sigaddset(&only, number);
@@ -62,10 +64,42 @@ static void on_signal(int number) {
     die_of(number);
     return;
   }
-  if (number == INTERRUPT && in_command) mute_messages();
   caught_signal = number;
   interrupt_state = 1;
   if (wait_intr_flag) wait_signal_received = number;
+}
+
+static volatile uint64_t cancelled_command;
+
+static void interrupt_command(void) {
+  mute_messages();
+  caught_signal = INTERRUPT;
+  interrupt_state = 1;
+  if (wait_intr_flag) wait_signal_received = INTERRUPT;
+}
+
+/* Without a number, from a tool of some other kind, it is meant for whatever runs. */
+static void on_interrupt(int number, siginfo_t *info, void *unused) {
+  (void)unused;
+  if (getpid() != own_pid || is_background) {
+    die_of(number);
+    return;
+  }
+  uint64_t command = info->si_code == SI_QUEUE ? (uintptr_t)info->si_value.sival_ptr : 0;
+  if (in_command && (command == 0 || command == command_id)) {
+    interrupt_command();
+  } else if (command != 0) {
+    cancelled_command = command;
+  }
+}
+
+int is_cancelled(uint64_t command) {
+  return command != 0 && cancelled_command == command;
+}
+
+/* After the command has begun: an interrupt may have arrived just before. */
+void interrupt_if_cancelled(void) {
+  if (is_cancelled(command_id)) interrupt_command();
 }
 
 void take_signals(void) {
@@ -81,7 +115,7 @@ void take_signals(void) {
   for (int i = 0; i < FATAL_SIGNALS; i++) {
     if (!signal_is_trapped(fatal[i])) sigaction(fatal[i], &deadly, NULL);
   }
-  set_raw_action(INTERRUPT, on_signal);
+  set_raw_action(INTERRUPT, on_interrupt);
 }
 
 /* For a background process: bash's own handling, with the user's traps reset as in a subshell. */
@@ -92,6 +126,6 @@ void release_signals(void) {
     struct sigaction now;
     if (sigaction(ending[i], NULL, &now) == 0 && now.sa_handler == on_signal) signal(ending[i], SIG_DFL);
   }
-  set_raw_action(INTERRUPT, SIG_DFL);
+  set_raw_action(INTERRUPT, NULL);
   if (clear_pending_traps) clear_pending_traps();
 }

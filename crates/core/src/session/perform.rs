@@ -46,6 +46,8 @@ const HELLO: Duration = Duration::from_secs(20);
 pub(super) struct Wait {
     /// Ends of setting-up requests to come.
     pub(super) setting_up: usize,
+    /// The number of the command that was sent last.
+    command: u64,
     /// The kill ladder that runs.
     pub(super) ladder: u64,
     /// Its first signal.
@@ -270,10 +272,15 @@ impl Session {
         let env = env_of(&request.env);
         let cwd = request.cwd.as_ref().map(|cwd| cwd.as_os_str().as_encoded_bytes().to_vec()).unwrap_or_default();
         let id = self.wait.next_id();
+        self.wait.command = id;
         let streams = Streams::open(&request.input);
         let wire = Request { text: &text, cwd: &cwd, env: &env, flags, ..Request::new(RequestKind::Run, id) };
         let sent = streams.and_then(|Streams { theirs, output, stdin }| {
-            let Some(shell) = &self.link.shell else { return Ok((output, stdin)) };
+            let Some(shell) = &self.link.shell else {
+                // It is dead, and the supervisor has not reported it yet.
+                self.link.unread = true;
+                return Ok((output, stdin));
+            };
             shell.send(&wire, theirs)?;
             Ok((output, stdin))
         });
@@ -335,8 +342,13 @@ impl Session {
 
     /// Looks whether the shell has taken its request. A shell that was stopped is continued.
     pub(super) fn check_unread(&mut self) {
-        let Some(run) = self.state.running() else { return };
-        if run.end.is_some() || self.link.shell.as_ref().is_none_or(|shell| shell.unread_bytes() == 0) {
+        let has_unread = self.link.shell.as_ref().is_some_and(|shell| shell.unread_bytes() > 0);
+        // It may have been stopped with the request in its hands; no command calls recvmsg.
+        let is_stopped = || {
+            let pid = self.link.shell_pid.filter(|pid| Stat::read(*pid).is_some_and(|stat| stat.state == b'T'));
+            pid.is_some_and(|pid| proc_table::system_call(pid) == Some(libc::SYS_recvmsg))
+        };
+        if self.state.running().is_none_or(|run| run.end.is_some()) || !(has_unread || is_stopped()) {
             return;
         }
         self.order(&Order::Continue);
@@ -498,6 +510,7 @@ impl Session {
         self.wait.kill_signal = signal;
         let order = Order::KillForeground {
             id: self.wait.ladder,
+            command: self.wait.command,
             signal,
             grace_ms: grace.as_millis() as u64,
             spare: self.wait.spare.clone(),
