@@ -63,6 +63,10 @@ enum { INTERRUPT = 33 };
 extern volatile sig_atomic_t caught_signal;
 
 void take_signals(void);
+
+/* Drops bash's messages about killed jobs: when the engine killed them, or when they end between commands. */
+void silence_notices(void);
+void restore_notices(void);
 void release_signals(void);
 
 /* ---- run.c ---- */
@@ -74,6 +78,10 @@ struct outcome {
 };
 
 extern int in_command;
+
+/* The depth of evaluations at which a command's text runs: that of `bash -c`. `eval` and `source` add to it. */
+enum { OWN_LEVEL = 1 };
+
 struct outcome run_command(char *text, uint32_t length, uint32_t flags);
 
 /* ---- ends.c ---- */
@@ -91,7 +99,13 @@ uint32_t leave(enum end end, int with_trap);
 
 /* ---- unwind.c ---- */
 
+/* Remembers what a command is to be unwound to. */
 void mark_base(void);
+
+/* Puts a mark at the bottom of bash's list, which tells whether bash itself has run all of it before a jump. */
+void mark_bottom(void);
+void forget_bottom(void);
+int is_all_unwound(void);
 
 /* Brings bash back to where the command began. Returns 1 when bash had dropped frames without unwinding them. */
 int unwind(void);

@@ -50,7 +50,7 @@ static int run_exit_trap_once(void) {
 /* ---- `exit` ---- */
 
 static int would_drop_frames(void) {
-  return parse_and_execute_level > 0 && variable_context > 0 && running_trap != EXIT_TRAP + 1 &&
+  return parse_and_execute_level > OWN_LEVEL && variable_context > 0 && running_trap != EXIT_TRAP + 1 &&
          signal_is_trapped(EXIT_TRAP);
 }
 
@@ -88,6 +88,7 @@ uint32_t leave(enum end end, int with_trap) {
     return flags;
   }
   flags |= status_of_signal();
+  restore_notices();
   if (with_trap && !exit_trap_ran && signal_is_trapped(EXIT_TRAP)) {
     volatile int signal = caught_signal, status = last_command_exit_value;
     caught_signal = 0;

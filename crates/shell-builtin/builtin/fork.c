@@ -99,7 +99,6 @@ static struct passed passed_descriptors(const struct message *message) {
 static void begin_child(const struct passed *passed, uint32_t flags) {
   if (passed->group >= 0) close(passed->group);
   close_channel();
-  own_pid = getpid();
   if (flags & CHECKPOINT) write_checkpoint(passed->file);
   adopt_channel(passed->channel);
   if (flags & BACKGROUND) {
@@ -109,17 +108,29 @@ static void begin_child(const struct passed *passed, uint32_t flags) {
   }
 }
 
+/* Signals wait until the child knows itself: before, its handler would take it for one of bash's own forks. */
+static void block_signals(sigset_t *former) {
+  sigset_t all;
+  sigfillset(&all);
+  sigprocmask(SIG_BLOCK, &all, former);
+}
+
 void fork_request(struct message *message) {
   const uint32_t flags = message->request->flags;
   struct passed passed = passed_descriptors(message);
   struct reply forked = {.kind = FORKED, .id = message->request->id};
   int placed = 0;
+  sigset_t signals;
+  block_signals(&signals);
   pid_t pid = passed.channel < 0 ? -1 : clone_sibling(passed.group, &placed);
+  int reason = pid >= 0 ? 0 : passed.channel < 0 ? EMFILE : errno;
+  if (pid == 0) own_pid = getpid();
+  sigprocmask(SIG_SETMASK, &signals, NULL);
   if (pid == 0) {
     begin_child(&passed, flags);
     return;
   }
-  forked.status = pid < 0 ? (passed.channel < 0 ? EMFILE : errno) : 0;
+  forked.status = reason;
   forked.pid = pid < 0 ? 0 : pid;
   forked.flags = pid > 0 && placed ? PLACED : 0;
   for (int i = 0; i < message->count; i++) close(message->descriptors[i]);

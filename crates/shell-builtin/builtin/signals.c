@@ -21,6 +21,25 @@ static const int fatal[] = {SIGILL, SIGTRAP, SIGABRT, SIGFPE, SIGBUS, SIGSEGV, S
 
 enum { ENDING = sizeof ending / sizeof *ending, FATAL = sizeof fatal / sizeof *fatal };
 
+/* ---- Messages about jobs ---- */
+
+/* bash writes its messages to `stderr`, which is not where the commands that it runs write to. */
+static FILE *own_stderr, *nowhere;
+
+static void open_nowhere(void) {
+  static const cookie_io_functions_t discard;
+  own_stderr = stderr;
+  nowhere = fopencookie(NULL, "w", discard);
+}
+
+void silence_notices(void) {
+  if (nowhere) stderr = nowhere;
+}
+
+void restore_notices(void) {
+  if (own_stderr) stderr = own_stderr;
+}
+
 /* ---- The interrupt, without glibc ---- */
 
 struct kernel_action {
@@ -63,11 +82,13 @@ static void on_signal(int number) {
     return;
   }
   caught_signal = number;
+  if (number == INTERRUPT) silence_notices();
   interrupt_state = 1;
   if (wait_intr_flag) wait_signal_received = number;
 }
 
 void take_signals(void) {
+  if (!nowhere) open_nowhere();
   for (int i = 0; i < ENDING; i++) {
     if (!signal_is_trapped(ending[i])) set_original_signal(ending[i], on_signal);
   }
