@@ -64,6 +64,13 @@ extern volatile sig_atomic_t caught_signal;
 
 void take_signals(void);
 
+/* Forgets signals that arrived while no command could take them. */
+void drop_pending_signals(void);
+
+/* Blocks signals, the interrupt too. Returns the former mask. */
+uint64_t block_all_signals(void);
+void restore_signal_mask(uint64_t former);
+
 /* Drops bash's messages about killed jobs: when the engine killed them, or when they end between commands. */
 void silence_notices(void);
 void restore_notices(void);

@@ -117,13 +117,13 @@ static void end_of_channel(void) {
 
 /* A signal arrived between commands. Traps of the user's run, without streams. Nothing else can be interrupted. */
 static void serve_signals(void) {
+  if (is_standby) {
+    drop_pending_signals();
+    return;
+  }
   interrupt_state = 0;
   caught_signal = 0;
   restore_notices();
-  if (is_standby) {
-    if (clear_pending_traps) clear_pending_traps();
-    return;
-  }
   if (first_pending_trap() < 0) return;
   note_idle_trap();
   open_null_streams();

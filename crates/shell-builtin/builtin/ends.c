@@ -88,11 +88,12 @@ uint32_t leave(enum end end, int with_trap) {
     return flags;
   }
   flags |= status_of_signal();
-  restore_notices();
   if (with_trap && !exit_trap_ran && signal_is_trapped(EXIT_TRAP)) {
     volatile int signal = caught_signal, status = last_command_exit_value;
     caught_signal = 0;
+    restore_notices();
     if (sigsetjmp(top_level, 0) == 0) last_command_exit_value = run_exit_trap_once();
+    if (flags & INTERRUPTED) silence_notices();
     if (signal) {
       caught_signal = signal;
       last_command_exit_value = status;

@@ -108,24 +108,17 @@ static void begin_child(const struct passed *passed, uint32_t flags) {
   }
 }
 
-/* Signals wait until the child knows itself: before, its handler would take it for one of bash's own forks. */
-static void block_signals(sigset_t *former) {
-  sigset_t all;
-  sigfillset(&all);
-  sigprocmask(SIG_BLOCK, &all, former);
-}
-
 void fork_request(struct message *message) {
   const uint32_t flags = message->request->flags;
   struct passed passed = passed_descriptors(message);
   struct reply forked = {.kind = FORKED, .id = message->request->id};
   int placed = 0;
-  sigset_t signals;
-  block_signals(&signals);
+  /* Signals wait until the child knows itself: before, its handler would take it for one of bash's own forks. */
+  uint64_t signals = block_all_signals();
   pid_t pid = passed.channel < 0 ? -1 : clone_sibling(passed.group, &placed);
   int reason = pid >= 0 ? 0 : passed.channel < 0 ? EMFILE : errno;
   if (pid == 0) own_pid = getpid();
-  sigprocmask(SIG_SETMASK, &signals, NULL);
+  restore_signal_mask(signals);
   if (pid == 0) {
     begin_child(&passed, flags);
     return;

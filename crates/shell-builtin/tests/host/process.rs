@@ -41,7 +41,8 @@ pub fn memfd(content: &[u8]) -> OwnedFd {
 pub fn seqpacket_pair() -> (OwnedFd, OwnedFd) {
     let mut pair = [-1; 2];
     // SAFETY: `pair` has room for two descriptors.
-    let made = unsafe { libc::socketpair(libc::AF_UNIX, libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC, 0, pair.as_mut_ptr()) };
+    let made =
+        unsafe { libc::socketpair(libc::AF_UNIX, libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC, 0, pair.as_mut_ptr()) };
     assert_eq!(made, 0);
     (owned(pair[0]), owned(pair[1]))
 }
