@@ -306,7 +306,7 @@ WEAK void restore_sigmask(void);     /* since 5.1 */
 
 extern pid_t dollar_dollar_pid, shell_pgrp, original_pgrp, terminal_pgrp;
 
-void notify_and_cleanup(void);
+void notify_and_cleanup(int job); /* -1: all; without the argument before 5.3 */
 void unfreeze_jobs_list(void);
 void without_job_control(void);
 void clear_fifo_list(void);

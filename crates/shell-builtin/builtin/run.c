@@ -134,7 +134,7 @@ static enum end execute_words(const char *words, uint32_t length) {
 /* Messages about jobs that ended between commands belong to none of them. */
 static void discard_job_notices(void) {
   silence_notices();
-  notify_and_cleanup();
+  notify_and_cleanup(-1);
   restore_notices();
 }
 

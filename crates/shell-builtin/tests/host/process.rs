@@ -181,6 +181,7 @@ impl Process {
                 Ok(())
             });
         }
+        #[expect(clippy::zombie_processes, reason = "dropping the process waits for it")]
         let child = command.spawn().unwrap();
         Self::adopt(child.id().cast_signed(), ours)
     }
