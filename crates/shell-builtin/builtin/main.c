@@ -117,6 +117,7 @@ void announce_exit_trap(void) {
 
 /* The id is `$?` of the command that the shell before it died over. */
 static void promote(const struct request *request) {
+  drop_pending_signals();
   become_shell();
   last_command_exit_value = (int)request->id;
   struct reply promoted = {.kind = PROMOTED, .pid = own_pid};

@@ -23,7 +23,26 @@ static const int fatal[] = {SIGILL, SIGTRAP, SIGABRT, SIGFPE, SIGBUS, SIGSEGV, S
 
 enum { ENDING_SIGNALS = sizeof ending / sizeof *ending, FATAL_SIGNALS = sizeof fatal / sizeof *fatal };
 
-/* ---- The interrupt, without glibc ---- */
+/* ---- Messages about jobs ---- */
+
+/* bash writes its messages to `stderr`, which is not where the commands that it runs write to. */
+static FILE *own_stderr, *nowhere;
+
+static void open_nowhere(void) {
+  static const cookie_io_functions_t discard;
+  own_stderr = stderr;
+  nowhere = fopencookie(NULL, "w", discard);
+}
+
+void silence_notices(void) {
+  if (nowhere) stderr = nowhere;
+}
+
+void restore_notices(void) {
+  if (own_stderr) stderr = own_stderr;
+}
+
+/* ---- System calls without glibc, which leaves out the interrupt ---- */
 
 struct kernel_action {
   void (*handler)(int, siginfo_t *, void *);
@@ -47,15 +66,26 @@ static void set_raw_action(int signal, void (*handler)(int, siginfo_t *, void *)
   syscall(SYS_rt_sigaction, signal, &action, NULL, sizeof action.mask);
 }
 
+static uint64_t change_raw_mask(int how, uint64_t mask) {
+  uint64_t former = 0;
+  syscall(SYS_rt_sigprocmask, how, &mask, &former, sizeof mask);
+  return former;
+}
+
+uint64_t block_all_signals(void) {
+  return change_raw_mask(SIG_BLOCK, ~(uint64_t)0);
+}
+
+void restore_signal_mask(uint64_t former) {
+  change_raw_mask(SIG_SETMASK, former);
+}
+
 /* ---- The handler ---- */
 
 static void die_of(int number) {
   set_raw_action(number, NULL);
-  sigset_t only;
-  sigemptyset(&only);
-  sigaddset(&only, number);
   kill(getpid(), number);
-  sigprocmask(SIG_UNBLOCK, &only, NULL);
+  change_raw_mask(SIG_UNBLOCK, (uint64_t)1 << (number - 1));
 }
 
 static void on_signal(int number) {
@@ -72,7 +102,7 @@ static void on_signal(int number) {
 static volatile uint64_t cancelled_command;
 
 static void interrupt_command(void) {
-  mute_messages();
+  silence_notices();
   caught_signal = INTERRUPT;
   interrupt_state = 1;
   if (wait_intr_flag) wait_signal_received = INTERRUPT;
@@ -103,6 +133,7 @@ void interrupt_if_cancelled(void) {
 }
 
 void take_signals(void) {
+  if (!nowhere) open_nowhere();
   for (int i = 0; i < ENDING_SIGNALS; i++) {
     if (!signal_is_trapped(ending[i])) set_original_signal(ending[i], on_signal);
   }
@@ -118,6 +149,13 @@ void take_signals(void) {
   set_raw_action(INTERRUPT, on_interrupt);
 }
 
+void drop_pending_signals(void) {
+  interrupt_state = 0;
+  caught_signal = 0;
+  restore_notices();
+  if (clear_pending_traps) clear_pending_traps();
+}
+
 /* For a background process: bash's own handling, with the user's traps reset as in a subshell. */
 void release_signals(void) {
   reset_terminating_signals();
@@ -127,5 +165,5 @@ void release_signals(void) {
     if (sigaction(ending[i], NULL, &now) == 0 && now.sa_handler == on_signal) signal(ending[i], SIG_DFL);
   }
   set_raw_action(INTERRUPT, NULL);
-  if (clear_pending_traps) clear_pending_traps();
+  drop_pending_signals();
 }
