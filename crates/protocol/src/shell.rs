@@ -340,7 +340,8 @@ pub enum Reply {
         /// How it went.
         flags: ForkedFlags,
     },
-    /// A background process is about to evaluate its text. It closes its channel afterwards.
+    /// A text is about to be evaluated, by a background process, which closes its channel afterwards, or by a shell that
+    /// has entered the command's scope.
     Begun {
         /// The request's id.
         id: u64,

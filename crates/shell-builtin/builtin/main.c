@@ -61,11 +61,11 @@ static void report(uint64_t id, const struct outcome *outcome) {
   free(physical);
 }
 
-/* It needs no channel from here on, and its descendants see none. */
+/* A background process needs no channel from here on, and its descendants see none. */
 static void announce(uint64_t id) {
   struct reply begun = {.kind = BEGUN, .id = id, .pid = own_pid};
   send_reply(&begun, "");
-  close_channel();
+  if (is_background) close_channel();
 }
 
 /* bash calls a missing terminal type `dumb`. */
@@ -98,7 +98,7 @@ static void run(struct message *message) {
   char *text = command_text(message);
   release_payload(message);
   if (request.flags & TERMINAL_STREAMS) take_terminal();
-  if (is_background) announce(request.id);
+  if (is_background || request.cwd_length || request.env_length) announce(request.id);
   fork_count = 0;
   struct outcome outcome = {0, 0};
   if (request.flags & KEEP_SCOPE) keep_scope();

@@ -138,7 +138,9 @@ static enum end execute_words(const char *words, uint32_t length) {
 /* Messages about jobs that ended between commands belong to none of them. */
 static void discard_job_notices(void) {
   silence_notices();
+  startup_state = 2; /* as in `bash -c`: jobs that have ended are forgotten, where a script's stay listed */
   notify_and_cleanup(-1);
+  startup_state = 0;
   restore_notices();
 }
 

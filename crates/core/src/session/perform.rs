@@ -273,6 +273,7 @@ impl Session {
         let cwd = request.cwd.as_ref().map(|cwd| cwd.as_os_str().as_encoded_bytes().to_vec()).unwrap_or_default();
         let id = self.wait.next_id();
         self.wait.command = id;
+        let begun = Instant::now();
         let streams = Streams::open(&request.input);
         let wire = Request { text: &text, cwd: &cwd, env: &env, flags, ..Request::new(RequestKind::Run, id) };
         let sent = streams.and_then(|Streams { theirs, output, stdin }| {
@@ -293,22 +294,30 @@ impl Session {
                 return self.events.push_back(Event::Refused);
             }
         };
-        let mut command = Running::new(ticket, request, output, stdin);
+        let command = Running::new(ticket, request, begun, output, stdin);
         if let Some(timeout) = command.request.timeout {
             self.timers.set(Timer::Timeout(ticket), command.begun + timeout);
         }
         self.timers.set(Timer::Unread, command.begun + UNREAD);
         let is_live = command.request.live.is_some();
-        if std::mem::replace(&mut self.wait.announced, ticket) != ticket {
-            command.request.sink.started(self.link.shell_pid.map_or(0, Pid::raw));
-        }
-        let begun = command.begun;
+        let can_be_refused = !env.is_empty() || !cwd.is_empty();
         self.command = Some(command);
+        if !can_be_refused {
+            self.announce();
+        }
         if is_live {
             self.register_pipes();
         } else {
             self.timers.set(Timer::Register, begun + QUICK);
             self.look_for_answer();
+        }
+    }
+
+    /// The command has begun, or is sure to.
+    pub(super) fn announce(&mut self) {
+        let Some(command) = &mut self.command else { return };
+        if std::mem::replace(&mut self.wait.announced, command.ticket) != command.ticket {
+            command.request.sink.started(self.link.shell_pid.map_or(0, Pid::raw));
         }
     }
 
@@ -589,7 +598,7 @@ impl Session {
         self.processes.refuse_starting(|| Error::session_destroyed(&self.config.id));
         self.timers = super::timers::Timers::default();
         if self.link.supervisor.is_none() {
-            return self.events.push_back(Event::SupervisorGone);
+            return self.events.push_back(Event::SupervisorGone { unread: false });
         }
         self.ask(&Order::Shutdown { grace_ms: grace.as_millis() as u64 });
     }
