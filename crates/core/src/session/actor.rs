@@ -51,6 +51,8 @@ pub(super) struct Link {
     pub(super) supervisor: Option<Supervisor>,
     pub(super) shell: Option<Channel>,
     pub(super) shell_pid: Option<Pid>,
+    /// The shell said hello before the supervisor reported its start.
+    pub(super) said_hello: bool,
     /// The shell's channel was closed with a request unread.
     pub(super) unread: bool,
     pub(super) standby: Option<(Channel, Pid)>,
@@ -202,11 +204,11 @@ impl Session {
     pub(super) fn step_all(&mut self) {
         while let Some(event) = self.events.pop_front() {
             let before = self.state.shell;
-            tracing::trace!(session = %self.config.id, ?event, "event");
+            tracing::trace!(log = self.config.log.id(), session = %self.config.id, ?event, "event");
             let (state, actions) = step(std::mem::replace(&mut self.state, State::new(true)), event);
             self.state = state;
             if self.state.shell != before {
-                tracing::debug!(session = %self.config.id, from = ?before, to = ?self.state.shell, "shell");
+                tracing::debug!(log = self.config.log.id(), session = %self.config.id, from = ?before, to = ?self.state.shell, "shell");
             }
             for action in actions {
                 self.perform(action);
@@ -297,6 +299,8 @@ impl Session {
                 self.link.shell = None;
                 self.link.unread = unread;
             }
+            // The supervisor's report, with the pid and the group, may come later: both are needed.
+            Received::Reply(Reply::Hello { .. }) if self.link.shell_pid.is_none() => self.link.said_hello = true,
             Received::Reply(Reply::Hello { .. }) => self.events.push_back(Event::Hello),
             Received::Reply(Reply::Done(done)) => self.command_done(done),
             Received::Reply(Reply::Refused { reason, about, .. }) => {
@@ -325,7 +329,7 @@ impl Session {
             forked: done.forks > 0,
         };
         if done.flags.contains(DoneFlags::FRAMES_DISCARDED) {
-            tracing::debug!(session = %self.config.id, "bash has discarded frames without unwinding them");
+            tracing::debug!(log = self.config.log.id(), session = %self.config.id, "bash has discarded frames without unwinding them");
         }
         if !done.cwd.is_empty() {
             self.cwd = PathBuf::from(OsString::from_vec(done.cwd));
@@ -343,7 +347,7 @@ impl Session {
 
     fn lose_standby(&mut self) {
         if let Some((_, pid)) = self.link.standby.take() {
-            tracing::warn!(session = %self.config.id, %pid, "the standby died");
+            tracing::warn!(log = self.config.log.id(), session = %self.config.id, %pid, "the standby died");
             listener::forget(pid);
             self.events.push_back(Event::StandbyDied);
         }
@@ -357,6 +361,9 @@ impl Session {
                 self.link.shell_pid = Some(identity.pid);
                 self.link.foreground = group.map(PathBuf::from);
                 listener::expect(identity.pid, self.reconnects.clone());
+                if std::mem::take(&mut self.link.said_hello) {
+                    self.events.push_back(Event::Hello);
+                }
             }
             Report::StartFailed { key: None, step, errno } => self.start_failed(step, errno),
             Report::Started { key: Some(_), .. } | Report::StartFailed { key: Some(_), .. } => {}
@@ -381,7 +388,7 @@ impl Session {
             }
             Report::Killed { id, escalated } if id == self.wait.ladder => {
                 if escalated {
-                    tracing::warn!(session = %self.config.id, "a command needed SIGKILL");
+                    tracing::warn!(log = self.config.log.id(), session = %self.config.id, "a command needed SIGKILL");
                 }
                 self.events.push_back(Event::TreeGone { escalated });
             }
@@ -394,7 +401,7 @@ impl Session {
 
     fn shell_ended(&mut self, pid: Pid, code: Option<i32>, signal: Option<i32>) {
         listener::forget(pid);
-        tracing::debug!(session = %self.config.id, %pid, ?code, ?signal, "the shell ended");
+        tracing::debug!(log = self.config.log.id(), session = %self.config.id, %pid, ?code, ?signal, "the shell ended");
         self.link.shell = None;
         self.link.shell_pid = None;
         self.wait.setting_up = 0;
@@ -416,7 +423,7 @@ impl Session {
     }
 
     fn reconnected(&mut self, Reconnected { pid, socket }: Reconnected) {
-        tracing::debug!(session = %self.config.id, %pid, "reconnected");
+        tracing::debug!(log = self.config.log.id(), session = %self.config.id, %pid, "reconnected");
         if self.link.shell_pid == Some(pid)
             && let Ok(channel) = Channel::reconnected(socket)
         {

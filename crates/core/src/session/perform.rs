@@ -106,7 +106,7 @@ impl Session {
             Action::TrapRuns => self.order(&Order::TrapRuns),
             Action::KillShell => {
                 if self.state.running().is_some() {
-                    tracing::warn!(session = %self.config.id, "the shell did not answer an interrupt and is killed");
+                    tracing::warn!(log = self.config.log.id(), session = %self.config.id, "the shell did not answer an interrupt and is killed");
                 }
                 self.order(&Order::KillShell);
             }
@@ -144,7 +144,7 @@ impl Session {
         let group = self.config.group.as_ref().map(|(_, name)| format!("{name}-{}", self.wait.sessions));
         match Supervisor::start(&self.config, group.as_deref()) {
             Ok(supervisor) => {
-                tracing::debug!(session = %self.config.id, supervisor = %supervisor.pid(), "started a supervisor");
+                tracing::debug!(log = self.config.log.id(), session = %self.config.id, supervisor = %supervisor.pid(), "started a supervisor");
                 self.last_supervisor = Some(supervisor.pid());
                 self.link = super::actor::Link { supervisor: Some(supervisor), ..Default::default() };
                 self.start_shell();
@@ -224,7 +224,7 @@ impl Session {
         match checked {
             Err(message) => self.fail(Error::new(Code::SpawnFailed, message)),
             Ok(()) => {
-                tracing::warn!(session = %self.config.id, ?version, "the shell cannot load the builtin");
+                tracing::warn!(log = self.config.log.id(), session = %self.config.id, ?version, "the shell cannot load the builtin");
                 let message = format!("bash {} cannot load the builtin", version.unwrap_or_default());
                 self.fail(Error::new(Code::SpawnFailed, message));
             }
@@ -423,7 +423,7 @@ impl Session {
     }
 
     fn standby_failed(&mut self, reason: &str, group: Option<PathBuf>) {
-        tracing::warn!(session = %self.config.id, reason, "no standby can be forked");
+        tracing::warn!(log = self.config.log.id(), session = %self.config.id, reason, "no standby can be forked");
         if let Some(group) = group {
             let _ = std::fs::remove_dir(group);
         }
@@ -449,10 +449,7 @@ impl Session {
     }
 
     fn promote(&mut self) {
-        tracing::warn!(session = %self.config.id, "the shell died; its standby takes over");
-        self.config.log.write(crate::log::Level::Warn, || {
-            format!("the shell of session '{}' died; its standby takes over", self.config.id)
-        });
+        tracing::warn!(log = self.config.log.id(), session = %self.config.id, "the shell died; its standby takes over");
         let Some((channel, pid)) = self.link.standby.take() else {
             return self.events.push_back(Event::ShellDied { unread: false });
         };
@@ -510,7 +507,7 @@ impl Session {
 
     fn kill(&mut self, cause: Cause, signal: Option<i32>) {
         let Some(command) = &mut self.command else { return };
-        tracing::debug!(session = %self.config.id, ?cause, "killing a command");
+        tracing::debug!(log = self.config.log.id(), session = %self.config.id, ?cause, "killing a command");
         command.capture.hurry();
         let signal = signal.unwrap_or(command.request.kill.signal);
         let grace = if signal == libc::SIGKILL { Duration::ZERO } else { command.request.kill.grace };
@@ -532,7 +529,7 @@ impl Session {
         let Some(supervisor) = self.link.supervisor.as_ref().filter(|_| self.wait.report) else { return };
         let stat = Stat::read(supervisor.pid());
         if let Some(Stat { identity: Identity { .. }, state: b'T' | b't', .. }) = stat {
-            tracing::warn!(session = %self.config.id, "the supervisor was stopped and is continued");
+            tracing::warn!(log = self.config.log.id(), session = %self.config.id, "the supervisor was stopped and is continued");
             let _ = signal::send_to_child(supervisor.pid(), libc::SIGCONT);
         }
         self.timers.set(Timer::Supervisor, Instant::now() + SUPERVISOR_ANSWER);
@@ -582,10 +579,7 @@ impl Session {
 
     fn salvage(&mut self) {
         let id = &self.config.id;
-        tracing::error!(session = %id, "the supervisor died; the session is started again");
-        self.config
-            .log
-            .write(crate::log::Level::Error, || format!("the supervisor of session '{id}' died; it is started again"));
+        tracing::error!(log = self.config.log.id(), session = %id, "the supervisor died; the session is started again");
         self.processes.lose_all(id);
         self.link.shell_pid.into_iter().for_each(listener::forget);
         let link = std::mem::take(&mut self.link);
