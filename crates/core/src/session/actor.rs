@@ -53,6 +53,8 @@ pub(super) struct Link {
     pub(super) shell_pid: Option<Pid>,
     /// The shell said hello before the supervisor reported its start.
     pub(super) said_hello: bool,
+    /// The supervisor has left nothing.
+    pub(super) ended: bool,
     /// The shell's channel was closed with a request unread.
     pub(super) unread: bool,
     pub(super) standby: Option<(Channel, Pid)>,
@@ -279,8 +281,8 @@ impl Session {
             Arrival::Supervisor(None) => {
                 self.drain_shell();
                 self.link.supervisor = None;
-                let unread = self.takes_unread();
-                self.events.push_back(Event::SupervisorGone { unread });
+                let (unread, orderly) = (self.takes_unread(), std::mem::take(&mut self.link.ended));
+                self.events.push_back(Event::SupervisorGone { unread, orderly });
             }
         }
     }
@@ -371,7 +373,8 @@ impl Session {
                 self.drain_shell();
                 self.shell_ended(pid, code, signal);
             }
-            Report::ShellEnded { .. } | Report::Pong => {}
+            Report::ShellEnded { .. } => {}
+            Report::Ended => self.link.ended = true,
             Report::StandbyEnded { pid } => {
                 if self.link.standby.as_ref().is_some_and(|(_, standby)| *standby == pid) {
                     self.lose_standby();

@@ -110,7 +110,15 @@ impl Session {
                 }
                 self.order(&Order::KillShell);
             }
-            Action::Salvage => self.salvage(),
+            Action::Salvage => {
+                tracing::error!(log = self.config.log.id(), session = %self.config.id, "the supervisor died; the session is started again");
+                self.salvage();
+            }
+            Action::Sweep => {
+                tracing::warn!(log = self.config.log.id(), session = %self.config.id, "the supervisor was killed while it ended the session");
+                self.link.standby = None;
+                self.salvage();
+            }
             Action::Answer(ticket, answer) => self.answer(ticket, answer),
             Action::Shutdown => self.shutdown(),
             Action::Closed => {
@@ -578,9 +586,7 @@ impl Session {
     }
 
     fn salvage(&mut self) {
-        let id = &self.config.id;
-        tracing::error!(log = self.config.log.id(), session = %id, "the supervisor died; the session is started again");
-        self.processes.lose_all(id);
+        self.processes.lose_all(&self.config.id);
         self.link.shell_pid.into_iter().for_each(listener::forget);
         let link = std::mem::take(&mut self.link);
         let session = link.foreground.as_ref().and_then(|group| group.parent()).map(Group::at);
@@ -592,7 +598,7 @@ impl Session {
         self.processes.refuse_starting(|| Error::session_destroyed(&self.config.id));
         self.timers = super::timers::Timers::default();
         if self.link.supervisor.is_none() {
-            return self.events.push_back(Event::SupervisorGone { unread: false });
+            return self.events.push_back(Event::SupervisorGone { unread: false, orderly: true });
         }
         self.ask(&Order::Shutdown { grace_ms: grace.as_millis() as u64 });
     }

@@ -140,7 +140,7 @@ fn a_shell_that_dies_at_once_again_and_again_is_given_up() {
 
 #[test]
 fn the_state_is_salvaged_from_a_dead_supervisor() {
-    let (state, actions) = step(running(), Event::SupervisorGone { unread: false });
+    let (state, actions) = step(running(), Event::SupervisorGone { unread: false, orderly: true });
     assert_eq!(actions, [ended(End::SupervisorGone, None, false), Action::Salvage]);
     let (state, actions) = step(state, Event::Salvaged);
     assert_eq!((state.shell, actions), (Shell::Starting, vec![Action::StartSession]));
@@ -153,7 +153,16 @@ fn closing_answers_everything() {
     let (state, actions) = step(state, Event::Close);
     let refused = |ticket| Action::Answer(ticket, Answer::Refused(Refusal::Closed));
     assert_eq!(actions, [ended(End::Closed, None, false), Action::Shutdown, refused(3), refused(4)]);
-    let (state, actions) = step(state, Event::SupervisorGone { unread: false });
+    let (state, actions) = step(state, Event::SupervisorGone { unread: false, orderly: true });
+    assert_eq!((state.shell, actions), (Shell::Closed, vec![Action::Closed]));
+}
+
+#[test]
+fn what_a_supervisor_leaves_that_is_killed_at_the_end_is_removed() {
+    let (state, _) = step(idle(), Event::Close);
+    let (state, actions) = step(state, Event::SupervisorGone { unread: false, orderly: false });
+    assert_eq!((state.shell, actions), (Shell::Closing, vec![Action::Sweep]));
+    let (state, actions) = step(state, Event::Salvaged);
     assert_eq!((state.shell, actions), (Shell::Closed, vec![Action::Closed]));
 }
 
@@ -190,7 +199,7 @@ impl World {
             }
             Event::SupervisorGone { .. } => {
                 (self.shell_lives, self.supervisor_lives) = (false, false);
-                self.answers.clear();
+                self.answers.retain(|answer| *answer == Event::Salvaged);
             }
             _ => {}
         }
@@ -222,8 +231,8 @@ impl World {
             }
             Action::Kill { .. } => self.answers.push(Event::TreeGone { escalated: false }),
             Action::KillShell if self.shell_lives => self.answers.push(Event::ShellDied { unread: false }),
-            Action::Salvage => self.answers.push(Event::Salvaged),
-            Action::Shutdown => self.answers.push(Event::SupervisorGone { unread: false }),
+            Action::Salvage | Action::Sweep => self.answers.push(Event::Salvaged),
+            Action::Shutdown => self.answers.push(Event::SupervisorGone { unread: false, orderly: true }),
             Action::Answer(ticket, _) => *self.given.entry(ticket).or_default() += 1,
             Action::Insist | Action::Settled | Action::TrapRuns | Action::KillShell | Action::Closed => {}
         }
@@ -250,7 +259,7 @@ impl World {
             18 => self.happen(Event::ForkPauseOver),
             19 if self.shell_lives && !self.calm => self.happen(Event::ShellDied { unread: which % 2 == 0 }),
             20 if self.state.standby.ready && !self.calm => self.happen(Event::StandbyDied),
-            21 if self.supervisor_lives && !self.calm => self.happen(Event::SupervisorGone { unread: which % 2 == 0 }),
+            21 if self.supervisor_lives && !self.calm => self.happen(Event::SupervisorGone { unread: which % 2 == 0, orderly: false }),
             22 if self.answers.contains(&Event::StandbyForked) => {
                 self.answers.retain(|answer| *answer != Event::StandbyForked);
                 self.happen(Event::ForkFailed);
