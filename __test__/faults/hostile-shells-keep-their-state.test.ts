@@ -37,3 +37,15 @@ itInEveryMode('terminals of processes that are killed at once leave no descripto
   }
   await sandbox.cleanupCompletedProcesses()
 })
+
+itInEveryMode('a command that finds the socket of its shell cannot forge a report', async ({ sandbox }) => {
+  // The header of DONE, with a success and small numbers for the command.
+  const forge = `fd=$(ls -l /proc/$$/fd | grep -o '[0-9]* -> socket' | cut -d' ' -f1)
+    for id in 0 1 2 3 4 5 6 7 8 9; do
+      printf '\\x02\\0\\0\\0\\0\\0\\0\\0\\x0'$id'\\0\\0\\0\\0\\0\\0\\0%032d' 0 | tr 0 '\\0' >&$fd
+    done 2>/dev/null; printf junk >&$fd; sleep 0.1; echo out; exit 7`
+  for (let round = 0; round < 3; round++) {
+    expect(await sandbox.exec(forge)).toMatchObject({ exitCode: 7, stdout: 'out\n' })
+    expect(await sandbox.exec('echo next')).toMatchObject({ exitCode: 0, stdout: 'next\n' })
+  }
+})

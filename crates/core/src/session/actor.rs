@@ -304,6 +304,11 @@ impl Session {
             // The supervisor's report, with the pid and the group, may come later: both are needed.
             Received::Reply(Reply::Hello { .. }) if self.link.shell_pid.is_none() => self.link.said_hello = true,
             Received::Reply(Reply::Hello { .. }) => self.events.push_back(Event::Hello),
+            Received::Reply(
+                Reply::Done(Done { id, .. }) | Reply::Refused { id, .. } | Reply::Begun { id, .. } | Reply::Ending { id },
+            ) if id != self.wait.command && self.wait.setting_up == 0 => {
+                tracing::warn!(log = self.config.log.id(), session = %self.config.id, "a forged report was ignored");
+            }
             Received::Reply(Reply::Done(done)) => self.command_done(done),
             Received::Reply(Reply::Refused { reason, about, .. }) => {
                 self.wait.refused = Some((reason, about));

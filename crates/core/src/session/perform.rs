@@ -18,6 +18,7 @@ use nacre_containment::proc_table::{self, Stat};
 use nacre_containment::signal;
 use nacre_protocol::shell::{ForkedFlags, Refusal as ShellRefusal, Request, RequestFlags, RequestKind};
 use nacre_protocol::supervisor::{Order, Role, StartStep};
+use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -47,7 +48,7 @@ pub(super) struct Wait {
     /// Ends of setting-up requests to come.
     pub(super) setting_up: usize,
     /// The number of the command that was sent last.
-    command: u64,
+    pub(super) command: u64,
     /// The kill ladder that runs.
     pub(super) ladder: u64,
     /// Its first signal.
@@ -64,6 +65,8 @@ pub(super) struct Wait {
     report: bool,
     sessions: u64,
     ids: u64,
+    /// Keys that are random for each session.
+    secret: RandomState,
 }
 
 impl Wait {
@@ -72,10 +75,18 @@ impl Wait {
         self.report = false;
     }
 
-    /// A number for a request.
+    /// A number for a fork.
     pub(super) fn next_id(&mut self) -> u64 {
         self.ids += 1;
         self.ids
+    }
+
+    /// A number for a command. It cannot be guessed: a command that finds the shell's socket could otherwise report its own
+    /// end, or that of the next command.
+    fn next_command(&mut self) -> u64 {
+        self.ids += 1;
+        self.command = self.secret.hash_one(self.ids).max(1);
+        self.command
     }
 }
 
@@ -279,8 +290,7 @@ impl Session {
         let (text, flags) = text_of(&request.command);
         let env = env_of(&request.env);
         let cwd = request.cwd.as_ref().map(|cwd| cwd.as_os_str().as_encoded_bytes().to_vec()).unwrap_or_default();
-        let id = self.wait.next_id();
-        self.wait.command = id;
+        let id = self.wait.next_command();
         let begun = Instant::now();
         let streams = Streams::open(&request.input);
         let wire = Request { text: &text, cwd: &cwd, env: &env, flags, ..Request::new(RequestKind::Run, id) };
@@ -342,7 +352,7 @@ impl Session {
     fn send_env(&mut self, ticket: Ticket) {
         let Some(Call::SetEnv { vars, .. }) = self.calls.get(&ticket) else { return };
         let env = env_of(vars);
-        let id = self.wait.next_id();
+        let id = self.wait.next_command();
         let null = || std::fs::File::options().read(true).write(true).open("/dev/null").map(OwnedFd::from);
         let sent = (0..3).map(|_| null()).collect::<io::Result<Vec<_>>>().and_then(|streams| {
             let request = Request { env: &env, flags: RequestFlags::KEEP_SCOPE, ..Request::new(RequestKind::Run, id) };
