@@ -1,7 +1,7 @@
 //! The actor that owns a session: it turns whatever happens into events of the shell's state machine, and carries the
 //! machine's actions out.
 
-use super::command::Running;
+use super::command::{OutputPipes, Running};
 use super::perform::Wait;
 use super::processes::Processes;
 use super::spinning::{self, Pace};
@@ -113,6 +113,8 @@ pub(super) struct Session {
     pub(super) failure: Option<Error>,
     /// The pipes of the command that was answered last.
     pub(super) leftover: Option<Leftover>,
+    /// For the next command.
+    pub(super) spare_pipes: Option<OutputPipes>,
     pub(super) closing: Option<(Duration, Vec<oneshot::Sender<()>>)>,
     pub(super) pace: Pace,
     /// The last command took a fraction of a millisecond.
@@ -193,6 +195,7 @@ impl Session {
             checkpoint: None,
             failure: None,
             leftover: None,
+            spare_pipes: None,
             closing: None,
             pace: Pace::default(),
             quick: false,
@@ -329,6 +332,9 @@ impl Session {
             }
             return;
         }
+        if let Some(command) = &mut self.command {
+            command.forked = done.forks > 0;
+        }
         let event = Event::Done {
             status: done.status,
             exited: done.flags.contains(DoneFlags::EXITED),
@@ -354,7 +360,9 @@ impl Session {
 
     fn lose_standby(&mut self) {
         if let Some((_, pid)) = self.link.standby.take() {
-            tracing::warn!(log = self.config.log.id(), session = %self.config.id, %pid, "the standby died");
+            if self.state.shell != Shell::Closing {
+                tracing::warn!(log = self.config.log.id(), session = %self.config.id, %pid, "the standby died");
+            }
             listener::forget(pid);
             self.events.push_back(Event::StandbyDied);
         }
@@ -410,12 +418,12 @@ impl Session {
     fn shell_ended(&mut self, pid: Pid, code: Option<i32>, signal: Option<i32>) {
         listener::forget(pid);
         tracing::debug!(log = self.config.log.id(), session = %self.config.id, %pid, ?code, ?signal, "the shell ended");
-        self.link.shell = None;
         self.link.shell_pid = None;
         self.wait.setting_up = 0;
         self.drop_unforked_standby();
         self.processes.source_died(&self.config.id, true);
         if self.state.shell == Shell::Starting && self.config.uses_builtin {
+            self.link.shell = None;
             return self.ask_version();
         }
         if let Some(command) = &mut self.command {
@@ -426,8 +434,12 @@ impl Session {
     }
 
     /// The dead shell had not taken its command, and the next one can have it.
+    ///
+    /// The race: a fork that the shell made just before holds the channel until it gets its first turn. Then there is no
+    /// end of file yet, and the kernel is asked what was not read.
     fn takes_unread(&mut self) -> bool {
-        std::mem::take(&mut self.link.unread) && self.command.as_ref().is_none_or(Running::is_repeatable)
+        let unread = self.link.shell.take().is_some_and(|shell| shell.unread_bytes() > 0);
+        (std::mem::take(&mut self.link.unread) || unread) && self.command.as_ref().is_none_or(Running::is_repeatable)
     }
 
     fn reconnected(&mut self, Reconnected { pid, socket }: Reconnected) {
@@ -467,6 +479,7 @@ impl Session {
                 Timer::Timeout(ticket) => self.events.push_back(Event::TimeUp(ticket)),
                 Timer::Overdue(ticket) => self.events.push_back(Event::ShellOverdue(ticket)),
                 Timer::Register => self.register_pipes(),
+                Timer::SparePipes => self.spare_pipes = None,
                 Timer::Idle => self.events.push_back(Event::IdleForAWhile),
                 Timer::ForkPauseOver => self.events.push_back(Event::ForkPauseOver),
                 Timer::Leaving => self.isolate_again(),

@@ -8,10 +8,12 @@ use super::timers::Timer;
 use crate::capabilities;
 use crate::error::{Code, Error};
 use crate::exec::Outcome;
+use crate::outbox::Descriptor;
 use crate::shell::channel::Channel;
 use crate::shell::state::{Action, Answer, Cause, End, Event, Refusal, Shell, Source, Ticket};
 use crate::shell::{launch, listener};
 use crate::supervisor::{Supervisor, WITHHELD};
+use crate::sys;
 use nacre_containment::cgroup::Group;
 use nacre_containment::pid::{Identity, Pid};
 use nacre_containment::proc_table::{self, Stat};
@@ -22,6 +24,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -178,7 +181,7 @@ impl Session {
         if !self.config.uses_builtin {
             return self.events.push_back(Event::Hello);
         }
-        let opened = Channel::pair().and_then(|(channel, theirs)| Ok((channel, vec![theirs, launch::object()?])));
+        let opened = Channel::pair().and_then(|(channel, theirs)| Ok((channel, vec![theirs.into(), launch::object()?.into()])));
         let (channel, descriptors) = match opened {
             Ok(opened) => opened,
             Err(error) => return self.fail(spawn_failed("open the shell's channel", &error)),
@@ -267,9 +270,7 @@ impl Session {
         let sent = self.link.shell.as_ref().map_or(Ok(()), |shell| {
             shell.send(&Request { text: name, ..Request::new(RequestKind::Listener, 0) }, Vec::new())?;
             for (flags, text, env) in &requests {
-                let null: OwnedFd = std::fs::File::options().read(true).write(true).open("/dev/null")?.into();
-                let streams = vec![null.try_clone()?, null.try_clone()?, null];
-                shell.send(&Request { text, env, flags: *flags, ..Request::new(RequestKind::Run, 0) }, streams)?;
+                shell.send(&Request { text, env, flags: *flags, ..Request::new(RequestKind::Run, 0) }, null_streams()?)?;
             }
             Ok::<(), io::Error>(())
         });
@@ -292,7 +293,7 @@ impl Session {
         let cwd = request.cwd.as_ref().map(|cwd| cwd.as_os_str().as_encoded_bytes().to_vec()).unwrap_or_default();
         let id = self.wait.next_command();
         let begun = Instant::now();
-        let streams = Streams::open(&request.input);
+        let streams = Streams::open(&request.input, self.spare_pipes.take());
         let wire = Request { text: &text, cwd: &cwd, env: &env, flags, ..Request::new(RequestKind::Run, id) };
         let sent = streams.and_then(|Streams { theirs, output, stdin }| {
             let Some(shell) = &self.link.shell else {
@@ -353,8 +354,7 @@ impl Session {
         let Some(Call::SetEnv { vars, .. }) = self.calls.get(&ticket) else { return };
         let env = env_of(vars);
         let id = self.wait.next_command();
-        let null = || std::fs::File::options().read(true).write(true).open("/dev/null").map(OwnedFd::from);
-        let sent = (0..3).map(|_| null()).collect::<io::Result<Vec<_>>>().and_then(|streams| {
+        let sent = null_streams().and_then(|streams| {
             let request = Request { env: &env, flags: RequestFlags::KEEP_SCOPE, ..Request::new(RequestKind::Run, id) };
             self.link.shell.as_ref().map_or(Ok(()), |shell| shell.send(&request, streams))
         });
@@ -401,7 +401,7 @@ impl Session {
                 flags |= RequestFlags::GROUP;
             }
             let shell = self.link.shell.as_ref().ok_or(io::ErrorKind::NotConnected)?;
-            shell.send(&Request { flags, ..Request::new(RequestKind::Fork, id) }, [theirs].into_iter().chain(directory).collect())?;
+            shell.send(&Request { flags, ..Request::new(RequestKind::Fork, id) }, [theirs].into_iter().chain(directory).map(Descriptor::from).collect())?;
             Ok(channel)
         });
         match forked {
@@ -619,6 +619,12 @@ pub(super) fn open_directory(path: &Path) -> io::Result<OwnedFd> {
     use std::os::unix::fs::OpenOptionsExt;
     let flags = libc::O_PATH | libc::O_DIRECTORY;
     Ok(std::fs::File::options().read(true).custom_flags(flags).open(path)?.into())
+}
+
+/// The streams of what is not a user's command.
+fn null_streams() -> io::Result<Vec<Descriptor>> {
+    let null = sys::null()?;
+    Ok(vec![Arc::clone(&null).into(), Arc::clone(&null).into(), null.into()])
 }
 
 fn spawn_failed(doing: &str, error: &io::Error) -> Error {

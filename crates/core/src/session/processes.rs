@@ -10,6 +10,7 @@ use super::perform::open_directory;
 use super::stdin::{self, StdinEnd};
 use crate::error::{Code, Error};
 use crate::exec::{Input, KillPolicy};
+use crate::outbox::Descriptor;
 use crate::process::pump::Status;
 use crate::process::terminal::Terminal;
 use crate::process::{self, StartRequest};
@@ -118,7 +119,7 @@ impl Session {
             let standby = self.link.standby.as_ref().map(|(channel, _)| channel);
             let source = if from_shell { self.link.shell.as_ref() } else { standby };
             let source = source.ok_or(io::ErrorKind::NotConnected)?;
-            source.send(&Request { flags, ..Request::new(RequestKind::Fork, key) }, [theirs].into_iter().chain(directory).collect())?;
+            source.send(&Request { flags, ..Request::new(RequestKind::Fork, key) }, [theirs].into_iter().chain(directory).map(Descriptor::from).collect())?;
             Ok(channel)
         });
         match asked {
@@ -252,10 +253,11 @@ impl Session {
         });
     }
 
-    fn open_outlets(&self, request: &mut StartRequest) -> io::Result<(Vec<OwnedFd>, Outlets)> {
+    fn open_outlets(&self, request: &mut StartRequest) -> io::Result<(Vec<Descriptor>, Outlets)> {
         let input = std::mem::replace(&mut request.new.input, Input::None);
         let Some(size) = request.new.terminal else {
-            let Streams { theirs, output: (stdout, stderr), stdin } = Streams::open(&input)?;
+            let Streams { theirs, output, stdin } = Streams::open(&input, None)?;
+            let [stdout, stderr] = output.into_readers();
             if let Some(end) = stdin {
                 feed_until_end(end, input, &request.process);
             }
@@ -264,7 +266,8 @@ impl Session {
         let owner = self.config.user.as_ref().map(|user| (user.uid, user.gid));
         let terminal = Terminal::open(size, owner)?;
         let theirs = terminal.open_other_side()?;
-        let theirs = vec![theirs.try_clone()?, theirs.try_clone()?, theirs];
+        let theirs = Arc::new(theirs);
+        let theirs = vec![Arc::clone(&theirs).into(), Arc::clone(&theirs).into(), theirs.into()];
         let (output, typing) = (terminal.side()?, terminal.side()?);
         request.process.set_terminal(terminal);
         feed_until_end(StdinEnd::Terminal(typing), input, &request.process);

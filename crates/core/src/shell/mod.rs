@@ -14,4 +14,5 @@ mod transition_tests;
 pub fn open_shared() {
     let _ = listener::name();
     let _ = launch::object();
+    let _ = crate::sys::null();
 }
