@@ -4,6 +4,7 @@ pub mod channel;
 pub mod checkpoint;
 pub mod launch;
 pub mod listener;
+pub mod plain_script;
 pub mod state;
 pub mod transition;
 
