@@ -1,4 +1,4 @@
-/** Row 7: a session's shell, its snapshot or its supervisor is killed, while idle and while a command runs. */
+/** Row 7: a session's shell, its standby or its supervisor is killed, while idle and while a command runs. */
 import { expect } from 'vitest'
 import type { Workplace } from '../helpers/invariants'
 import { itInEveryMode } from '../helpers/modes'
@@ -10,17 +10,17 @@ const state = "x=1; a=(p 'q r'); f() { echo f; }; set -o pipefail; trap 'echo u'
 const look = 'echo $x "${a[1]}"; f; set -o | grep pipefail | cut -f2; kill -USR1 $$; pwd'
 const seen = '1 q r\nf\non\nu\n/usr\n'
 
-/** The number of read(2): the snapshot waits to be woken. */
-const READ = process.arch === 'arm64' ? 63 : 0
+/** The number of recvmsg(2), in which a standby waits for its first request. */
+const RECEIVE = process.arch === 'arm64' ? 212 : 47
 
 interface Pids {
   shell: number
   supervisor: number
-  snapshot: number
+  standby: number
 }
 
 /**
- * Prints the pids of everything below the shell, then of the supervisor's children. In this order: an older snapshot may
+ * Prints the pids of everything below the shell, then of the supervisor's children. In this order: an older standby may
  * just be on its way from the one to the other, as its parent ends.
  */
 const list = `
@@ -28,16 +28,16 @@ const list = `
   below $$; unset -f below; echo $(</proc/$PPID/task/$PPID/children)
 `
 
-/** Makes some state and waits until a snapshot stands by that was made after it. */
+/** Makes some state and waits until there is a standby that was forked after it. */
 async function prepare({ sandbox }: Workplace): Promise<Pids> {
   const { stdout } = await sandbox.exec(`${state}; echo $$ $PPID; ${list}`)
   const [shell = 0, supervisor = 0, ...older] = stdout.split(/\s+/).map(Number)
-  const standsBy = (pid: number) => !older.includes(pid) && proc.systemCall(pid) === READ
-  const snapshot = await until(
-    () => proc.children(supervisor).find(standsBy),
-    () => `no snapshot was made: ${proc.descendants(supervisor).map(proc.show)}`,
+  const isStandby = (pid: number) => !older.includes(pid) && proc.systemCall(pid) === RECEIVE
+  const standby = await until(
+    () => proc.children(supervisor).find(isStandby),
+    () => `no standby was forked: ${proc.descendants(supervisor).map(proc.show)}`,
   )
-  return { shell, supervisor, snapshot }
+  return { shell, supervisor, standby }
 }
 
 /**
@@ -132,10 +132,10 @@ itInEveryMode(
   },
 )
 
-itInEveryMode('a snapshot killed, and the shell after it: the session lives', async (place) => {
+itInEveryMode('a standby killed, and the shell after it: the session lives', async (place) => {
   const { sandbox } = place
-  const { shell, snapshot } = await prepare(place)
-  proc.kill(snapshot)
+  const { shell, standby } = await prepare(place)
+  proc.kill(standby)
   proc.kill(shell)
   await sandbox.exec('true')
   expect(await sandbox.exec('echo on')).toMatchObject({ stdout: 'on\n', sessionRestarted: false })

@@ -153,6 +153,12 @@ fn is_young(stat: &Stat) -> bool {
     ticks.saturating_sub(stat.identity.start_ticks) <= 20
 }
 
+/// The number of the system call that a process is in; `None` where it runs or cannot be asked.
+pub fn system_call(pid: Pid) -> Option<i64> {
+    let text = read_file(format!("/proc/{pid}/syscall")).ok()?;
+    std::str::from_utf8(&text).ok()?.split(' ').next()?.trim().parse().ok()
+}
+
 /// Every process that can be seen.
 pub fn scan() -> impl Iterator<Item = Stat> {
     fs::read_dir("/proc")

@@ -48,6 +48,37 @@ fn or_gone(outcome: io::Result<()>) -> io::Result<()> {
     }
 }
 
+/// Sends [`INTERRUPT`] with the number of the command that it is meant for (rt_sigqueueinfo(2)).
+///
+/// # Errors
+/// `EAGAIN` when too many signals wait already; the caller sends it again later anyway.
+pub fn interrupt_child(child: Pid, command: u64) -> io::Result<()> {
+    // SAFETY: all zeroes is a valid `siginfo_t`. The kernel reads the fields of a queued signal: number, code, and the
+    // value behind the sender's pid and uid, whose place `SigQueue` mirrors.
+    unsafe {
+        let mut info: libc::siginfo_t = std::mem::zeroed();
+        info.si_signo = INTERRUPT;
+        info.si_code = libc::SI_QUEUE;
+        let queued = (&raw mut info).cast::<SigQueue>();
+        (*queued).pid = libc::getpid();
+        (*queued).uid = libc::getuid();
+        (*queued).value = command;
+        if libc::syscall(libc::SYS_rt_sigqueueinfo, child.raw(), INTERRUPT, &raw const info) < 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(())
+}
+
+/// The part of `siginfo_t` that a queued signal uses (sigaction(2), the kernel's `_rt` member).
+#[repr(C)]
+struct SigQueue {
+    _head: [i32; 4],
+    pid: i32,
+    uid: u32,
+    value: u64,
+}
+
 /// Sends `signal` to a child that the caller has not reaped yet: its pid can not be reused before that.
 pub fn send_to_child(child: Pid, signal: i32) -> io::Result<()> {
     // SAFETY: no memory is involved; `Pid` can not be 0, 1 or negative.

@@ -4,6 +4,7 @@ use nacre_protocol::socket;
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::io::unix::AsyncFd;
 
@@ -15,6 +16,8 @@ struct Message {
 /// A socket and what it has not taken yet.
 pub struct Outbox {
     socket: AsyncFd<OwnedFd>,
+    /// A message was lost: the peer was gone.
+    has_lost: AtomicBool,
     /// A lock that is never contended: all users are on the engine's thread.
     waiting: Mutex<VecDeque<Message>>,
 }
@@ -23,7 +26,7 @@ impl Outbox {
     /// Takes a connected socket.
     pub fn new(socket: OwnedFd) -> io::Result<Self> {
         crate::sys::set_nonblocking(&socket)?;
-        Ok(Self { socket: crate::sys::watch(socket)?, waiting: Mutex::default() })
+        Ok(Self { socket: crate::sys::watch(socket)?, has_lost: AtomicBool::new(false), waiting: Mutex::default() })
     }
 
     /// The socket.
@@ -38,6 +41,11 @@ impl Outbox {
         if !waiting.is_empty() || self.is_full_for(&message) {
             waiting.push_back(message);
         }
+    }
+
+    /// The peer was gone before a message could be sent.
+    pub fn has_lost(&self) -> bool {
+        self.has_lost.load(Ordering::Relaxed)
     }
 
     /// Something waits for room.
@@ -68,9 +76,15 @@ impl Outbox {
             match socket::send(self.socket.get_ref().as_fd(), &message.bytes, &descriptors) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 // ETOOMANYREFS: too many descriptors are on their way; the peer takes them soon.
-                Err(error) => {
-                    return error.kind() == io::ErrorKind::WouldBlock
-                        || error.raw_os_error() == Some(libc::ETOOMANYREFS);
+                Err(error)
+                    if error.kind() == io::ErrorKind::WouldBlock
+                        || error.raw_os_error() == Some(libc::ETOOMANYREFS) =>
+                {
+                    return true;
+                }
+                Err(_) => {
+                    self.has_lost.store(true, Ordering::Relaxed);
+                    return false;
                 }
                 Ok(()) => return false,
             }

@@ -340,7 +340,8 @@ pub enum Reply {
         /// How it went.
         flags: ForkedFlags,
     },
-    /// A background process is about to evaluate its text. It closes its channel afterwards.
+    /// A text is about to be evaluated, by a background process, which closes its channel afterwards, or by a shell that
+    /// has entered the command's scope.
     Begun {
         /// The request's id.
         id: u64,
@@ -477,10 +478,7 @@ mod tests {
     fn decodes_every_kind_of_reply() {
         let done = Reply::decode(&reply(2, b"/tmp")).unwrap();
         let flags = DoneFlags::EXITED | DoneFlags::STATE_KEPT;
-        assert_eq!(
-            done,
-            Reply::Done(Done { id: 7, status: 143, signal: 15, flags, forks: 2, cwd: b"/tmp".to_vec() })
-        );
+        assert_eq!(done, Reply::Done(Done { id: 7, status: 143, signal: 15, flags, forks: 2, cwd: b"/tmp".to_vec() }));
         assert_eq!(Reply::decode(&reply(1, b"5.2")), Some(Reply::Hello { pid: 99, version: "5.2".into() }));
         assert_eq!(
             Reply::decode(&reply(3, b"UID")),

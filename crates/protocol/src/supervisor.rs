@@ -74,6 +74,8 @@ pub enum Order {
     KillForeground {
         /// Echoed in the answer.
         id: u64,
+        /// The number of the command in the conversation with the shell, which the interrupt carries.
+        command: u64,
         /// First signal.
         signal: i32,
         /// Milliseconds until SIGKILL.
@@ -253,7 +255,7 @@ mod tests {
     #[test]
     fn keeps_message_boundaries_and_reports_the_end() {
         let (a, b) = socket::pair().unwrap();
-        let order = Order::KillForeground { id: 7, signal: 15, grace_ms: 5, spare: vec![Pid::new(9).unwrap()] };
+        let order = Order::KillForeground { id: 7, command: 3, signal: 15, grace_ms: 5, spare: vec![Pid::new(9).unwrap()] };
         send(a.as_fd(), &order, &[]).unwrap();
         send(a.as_fd(), &Order::Rotate, &[b.as_fd()]).unwrap();
         drop(a);

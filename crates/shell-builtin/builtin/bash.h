@@ -257,8 +257,9 @@ int parser_expanding_alias(void);
 void with_input_from_string(char *text, const char *name);
 void reset_parser(void);
 void top_level_cleanup(void);
-void clear_unwind_protect_list(int flags);
-int have_unwind_protects(void);
+void clear_unwind_protect_list(int free_elements);
+void begin_unwind_frame(char *tag);
+void add_unwind_protect(void (*cleanup)(void *), void *argument);
 void jump_to_top_level(int code) __attribute__((noreturn));
 void pop_dollar_vars(void);
 void set_pipestatus_from_exit(int status);
@@ -305,7 +306,7 @@ WEAK void restore_sigmask(void);     /* since 5.1 */
 
 extern pid_t dollar_dollar_pid, shell_pgrp, original_pgrp, terminal_pgrp;
 
-void notify_and_cleanup(void);
+void notify_and_cleanup(int job); /* -1: all; without the argument before 5.3 */
 void unfreeze_jobs_list(void);
 void without_job_control(void);
 void clear_fifo_list(void);

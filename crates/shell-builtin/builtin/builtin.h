@@ -62,7 +62,20 @@ enum { INTERRUPT = 33 };
 /* The signal that ended the running command, or 0. */
 extern volatile sig_atomic_t caught_signal;
 
+int is_cancelled(uint64_t command);
+void interrupt_if_cancelled(void);
 void take_signals(void);
+
+/* Forgets signals that arrived while no command could take them. */
+void drop_pending_signals(void);
+
+/* Blocks signals, the interrupt too. Returns the former mask. */
+uint64_t block_all_signals(void);
+void restore_signal_mask(uint64_t former);
+
+/* Drops bash's messages about killed jobs: when the engine killed them, or when they end between commands. */
+void silence_notices(void);
+void restore_notices(void);
 void release_signals(void);
 
 /* ---- run.c ---- */
@@ -74,8 +87,10 @@ struct outcome {
 };
 
 extern int in_command;
-void mute_messages(void);
-void unmute_messages(void);
+
+/* The depth of evaluations at which a command's text runs: that of `bash -c`. `eval` and `source` add to it. */
+enum { OWN_LEVEL = 1 };
+
 struct outcome run_command(char *text, uint32_t length, uint32_t flags);
 
 /* ---- ends.c ---- */
@@ -93,12 +108,21 @@ uint32_t leave(enum end end, int with_trap);
 
 /* ---- unwind.c ---- */
 
+/* Remembers what a command is to be unwound to. */
 void mark_base(void);
+
+/* Puts a mark at the bottom of bash's list, which tells whether bash itself has run all of it before a jump. */
+void mark_bottom(void);
+void forget_bottom(void);
+int is_all_unwound(void);
 
 /* Brings bash back to where the command began. Returns 1 when bash had dropped frames without unwinding them. */
 int unwind(void);
 
 /* ---- main.c ---- */
+
+/* The command that was received last. */
+extern uint64_t command_id;
 
 /* Tells the host that the EXIT trap is about to run. */
 void announce_exit_trap(void);

@@ -117,12 +117,13 @@ static void end_of_channel(void) {
 
 /* A signal arrived between commands. Traps of the user's run, without streams. Nothing else can be interrupted. */
 static void serve_signals(void) {
-  interrupt_state = 0;
-  caught_signal = 0;
   if (is_standby) {
-    if (clear_pending_traps) clear_pending_traps();
+    drop_pending_signals();
     return;
   }
+  interrupt_state = 0;
+  caught_signal = 0;
+  restore_notices();
   if (first_pending_trap() < 0) return;
   note_idle_trap();
   open_null_streams();
@@ -179,13 +180,14 @@ void release_payload(struct message *message) {
   message->payload = NULL;
 }
 
+/* The channel has just been used, or traps have run since: only then it may be lost. */
 void receive(struct message *message) {
   for (;;) {
-    if (!channel_is_ours()) reconnect();
     ssize_t length = receive_once(message);
     if (length == 0 || (length < 0 && errno == ECONNRESET)) end_of_channel();
     if (length < 0) {
       if (errno == EINTR) serve_signals();
+      if (!channel_is_ours()) reconnect();
       continue;
     }
     if ((size_t)length < sizeof(struct request)) continue;

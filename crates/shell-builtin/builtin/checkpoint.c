@@ -54,10 +54,14 @@ void write_checkpoint(int fd) {
   dup2(fd, STDOUT_FILENO);
   int null = open("/dev/null", O_RDWR);
   if (null != STDERR_FILENO) dup2(null, STDERR_FILENO);
+  /* posix mode changes how most of it is printed. */
+  int posix_mode = posixly_correct;
+  posixly_correct = 0;
   section("trap", "-p");
+  posixly_correct = posix_mode;
   section("set", "+o");
   section("shopt", "-p");
-  posixly_correct = 0; /* it changes how the rest is printed */
+  posixly_correct = 0;
   const char *directory = get_string_value("PWD");
   text_section(directory ? directory : "");
   section("umask", "-p");

@@ -51,7 +51,7 @@ static int run_exit_trap_once(void) {
 /* ---- `exit` ---- */
 
 static int would_drop_frames(void) {
-  return parse_and_execute_level > 0 && variable_context > 0 && running_trap != EXIT_TRAP + 1 &&
+  return parse_and_execute_level > OWN_LEVEL && variable_context > 0 && running_trap != EXIT_TRAP + 1 &&
          signal_is_trapped(EXIT_TRAP);
 }
 
@@ -73,7 +73,6 @@ void catch_exit(void) {
 
 static uint32_t status_of_signal(void) {
   if (!caught_signal) return 0;
-  unmute_messages();
   interrupt_state = 0;
   last_command_exit_value = 128 + (caught_signal == INTERRUPT ? SIGTERM : caught_signal);
   return caught_signal == INTERRUPT ? INTERRUPTED : SIGNALED;
@@ -93,7 +92,9 @@ uint32_t leave(enum end end, int with_trap) {
   if (with_trap && !exit_trap_ran && signal_is_trapped(EXIT_TRAP)) {
     volatile int signal = caught_signal, status = last_command_exit_value;
     caught_signal = 0;
+    restore_notices();
     if (sigsetjmp(top_level, 0) == 0) last_command_exit_value = run_exit_trap_once();
+    if (flags & INTERRUPTED) silence_notices();
     if (signal) {
       caught_signal = signal;
       last_command_exit_value = status;

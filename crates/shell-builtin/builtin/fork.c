@@ -99,7 +99,6 @@ static struct passed passed_descriptors(const struct message *message) {
 static void begin_child(const struct passed *passed, uint32_t flags) {
   if (passed->group >= 0) close(passed->group);
   close_channel();
-  own_pid = getpid();
   if (flags & CHECKPOINT) write_checkpoint(passed->file);
   adopt_channel(passed->channel);
   if (flags & BACKGROUND) {
@@ -114,12 +113,17 @@ void fork_request(struct message *message) {
   struct passed passed = passed_descriptors(message);
   struct reply forked = {.kind = FORKED, .id = message->request->id};
   int placed = 0;
+  /* Signals wait until the child knows itself: before, its handler would take it for one of bash's own forks. */
+  uint64_t signals = block_all_signals();
   pid_t pid = passed.channel < 0 ? -1 : clone_sibling(passed.group, &placed);
+  int reason = pid >= 0 ? 0 : passed.channel < 0 ? EMFILE : errno;
+  if (pid == 0) own_pid = getpid();
+  restore_signal_mask(signals);
   if (pid == 0) {
     begin_child(&passed, flags);
     return;
   }
-  forked.status = pid < 0 ? (passed.channel < 0 ? EMFILE : errno) : 0;
+  forked.status = reason;
   forked.pid = pid < 0 ? 0 : pid;
   forked.flags = pid > 0 && placed ? PLACED : 0;
   for (int i = 0; i < message->count; i++) close(message->descriptors[i]);

@@ -14,8 +14,7 @@
 
 enum { REFUSED_STATUS = 126 };
 
-/* The command that runs. */
-static uint64_t command_id;
+uint64_t command_id;
 
 /* ---- Requests ---- */
 
@@ -62,11 +61,11 @@ static void report(uint64_t id, const struct outcome *outcome) {
   free(physical);
 }
 
-/* It needs no channel from here on, and its descendants see none. */
+/* A background process needs no channel from here on, and its descendants see none. */
 static void announce(uint64_t id) {
   struct reply begun = {.kind = BEGUN, .id = id, .pid = own_pid};
   send_reply(&begun, "");
-  close_channel();
+  if (is_background) close_channel();
 }
 
 /* bash calls a missing terminal type `dumb`. */
@@ -83,6 +82,14 @@ static void run(struct message *message) {
   const struct request request = *message->request;
   struct refusal_report refused = {REFUSED_CWD, 0, ""};
   place_streams(message);
+  command_id = request.id;
+  if (is_cancelled(request.id)) {
+    struct outcome never_begun = {EXITED | INTERRUPTED | STATE_KEPT, 0};
+    release_payload(message);
+    close_streams();
+    report(request.id, &never_begun);
+    return;
+  }
   if (!message->payload || !enter_scope(message, &refused)) {
     release_payload(message);
     refuse(request.id, &refused);
@@ -91,9 +98,8 @@ static void run(struct message *message) {
   char *text = command_text(message);
   release_payload(message);
   if (request.flags & TERMINAL_STREAMS) take_terminal();
-  if (is_background) announce(request.id);
+  if (is_background || request.cwd_length || request.env_length) announce(request.id);
   fork_count = 0;
-  command_id = request.id;
   struct outcome outcome = {0, 0};
   if (request.flags & KEEP_SCOPE) keep_scope();
   if (!(request.flags & KEEP_SCOPE) || *text) outcome = run_command(text, request.text_length, request.flags);
@@ -111,6 +117,7 @@ void announce_exit_trap(void) {
 
 /* The id is `$?` of the command that the shell before it died over. */
 static void promote(const struct request *request) {
+  drop_pending_signals();
   become_shell();
   last_command_exit_value = (int)request->id;
   struct reply promoted = {.kind = PROMOTED, .pid = own_pid};

@@ -2,8 +2,8 @@
  * Evaluates a command in the shell itself, as `bash -c` would.
  *
  * It is what bash's own loop over a script's commands is: read one from the text, execute it. bash's stacks are empty
- * when it starts, so DEBUG traps, `set -x`, `$_`, PIPESTATUS and FUNCNAME show nothing of the engine. An error that ends a
- * command, like a division by zero, goes on with the next line.
+ * when it starts, so DEBUG traps, `set -x`, `$_`, PIPESTATUS and FUNCNAME show nothing of the engine. As with `bash -c`, an
+ * expansion error ends only the line, and an error in an arithmetic assignment the whole text.
  */
 #include "builtin.h"
 
@@ -53,9 +53,10 @@ static int step(void) {
   return 1;
 }
 
-/* bash's own status of a syntax error is 2, and 1 after an unterminated quote. */
+/* bash's own status of a syntax error is 2, 1 after an unterminated quote, and 257 in bash 5.0. */
 static void note_syntax_error(void) {
   disprove();
+  last_command_exit_value &= 255;
   if (last_command_exit_value == 0) last_command_exit_value = 2;
 }
 
@@ -63,19 +64,28 @@ static int has_more(void) {
   return *bash_input.location.string || parser_expanding_alias();
 }
 
-/* Decides how to go on after a jump to the top level. Returns 1 when the command has ended the shell. */
-static int ends_shell(int code) {
+static void begin_level(void) {
+  parse_and_execute_level = OWN_LEVEL;
+  mark_bottom();
+}
+
+/* What to do after a jump to the top level. */
+enum next { GO_ON, STOP, LEAVE };
+
+static enum next after_jump(int code) {
   indirection_level = 1;
   if (code != EXITPROG && code != EXITBLTIN) disprove();
   if (code != DISCARD || caught_signal) {
     if (code == FORCE_EOF) last_command_exit_value = 127;
-    return 1;
+    return LEAVE;
   }
+  enum next next = is_all_unwound() ? STOP : GO_ON;
   last_command_exit_value = 1;
   set_pipestatus_from_exit(1);
   dispose_current();
   unwind();
-  return 0;
+  begin_level();
+  return next;
 }
 
 static enum end execute_text(void) {
@@ -83,7 +93,9 @@ static enum end execute_text(void) {
   do {
     int code = sigsetjmp(top_level, 0);
     if (code != NOT_JUMPED) {
-      if (ends_shell(code)) return LEFT;
+      enum next next = after_jump(code);
+      if (next == LEAVE) return LEFT;
+      if (next == STOP) break;
       continue;
     }
     if (!has_more()) break;
@@ -102,7 +114,7 @@ static enum end execute_text(void) {
 static enum end execute_words(const char *words, uint32_t length) {
   if (sigsetjmp(failed_exec, 0)) return EXEC_FAILED;
   int code = sigsetjmp(top_level, 0);
-  if (code != NOT_JUMPED) return ends_shell(code) ? LEFT : COMPLETE;
+  if (code != NOT_JUMPED) return after_jump(code) == LEAVE ? LEFT : COMPLETE;
   current = make_bare_simple_command(1);
   SIMPLE_COM *simple = current->value.Simple;
   current->flags |= CMD_INHIBIT_EXPANSION | CMD_NO_FUNCTIONS;
@@ -123,29 +135,13 @@ static enum end execute_words(const char *words, uint32_t length) {
   return COMPLETE;
 }
 
-/* ---- bash's own messages ---- */
-
-static FILE *nowhere, *own_stderr;
-
-/* Called by the handler of the interrupt: bash would report the program that the engine kills ("Terminated"). */
-void mute_messages(void) {
-  if (!nowhere || own_stderr) return;
-  own_stderr = stderr;
-  stderr = nowhere;
-}
-
-void unmute_messages(void) {
-  if (own_stderr) stderr = own_stderr;
-  own_stderr = NULL;
-}
-
 /* Messages about jobs that ended between commands belong to none of them. */
 static void discard_job_notices(void) {
-  static const cookie_io_functions_t discard;
-  if (!nowhere) nowhere = fopencookie(NULL, "w", discard);
-  mute_messages();
-  notify_and_cleanup();
-  unmute_messages();
+  silence_notices();
+  startup_state = 2; /* as in `bash -c`: jobs that have ended are forgotten, where a script's stay listed */
+  notify_and_cleanup(-1);
+  startup_state = 0;
+  restore_notices();
 }
 
 /* A closed pipe must not end the shell, whose command is over. */
@@ -163,7 +159,7 @@ static void flush_output(void) {
 static void reset_bash(char *text) {
   caught_signal = 0;
   interrupt_state = 0;
-  parse_and_execute_level = executing_builtin = line_number = EOF_Reached = startup_state = 0;
+  executing_builtin = line_number = EOF_Reached = startup_state = 0;
   indirection_level = 1;
   mark_base();
   reset_parser();
@@ -177,12 +173,16 @@ struct outcome run_command(char *text, uint32_t length, uint32_t flags) {
   reset_bash(flags & ARGV ? nothing : text);
   prepare_ends();
   begin_proof(flags);
+  begin_level();
   in_command = 1;
+  interrupt_if_cancelled();
   enum end end = flags & ARGV ? execute_words(text, length) : execute_text();
   if (end == COMPLETE && is_background) end = LEFT;
   if (end != COMPLETE) outcome.flags = leave(end, !(flags & ENGINE));
-  unmute_messages();
+  restore_notices();
   dispose_current();
+  forget_bottom();
+  parse_and_execute_level = 0;
   outcome.signal = outcome.flags & SIGNALED ? caught_signal : 0;
   caught_signal = 0;
   executing = startup_state = just_one_command = read_but_dont_execute = 0;

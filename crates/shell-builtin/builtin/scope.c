@@ -28,11 +28,12 @@ static int files_are_set, processes_are_set;
 
 /* ---- Limits ---- */
 
+/* A shell keeps its hard limit where that allows the value: without privileges it could not raise it again. */
 static int set_limit(int resource, uint64_t value, struct rlimit *saved, int *set) {
-  struct rlimit limit = {value, value};
   *set = 0;
   if (value == UNLIMITED) return 1;
   if (getrlimit(resource, saved) < 0) return 0;
+  struct rlimit limit = {value, is_background || value > saved->rlim_max ? value : saved->rlim_max};
   *set = setrlimit(resource, &limit) == 0;
   return *set;
 }

@@ -4,7 +4,9 @@
  * The handler is installed as the original action of these signals, so a trap of the user's replaces it and `trap - TERM`
  * brings it back. It sets what bash itself sets at SIGINT: bash then leaves the command at the next safe point.
  *
- * The engine's interrupt is signal 33. glibc keeps it from bash, so that `trap '' {1..64}` cannot stop it.
+ * The engine's interrupt is signal 33. glibc keeps it from bash, so that `trap '' {1..64}` cannot stop it. It carries the
+ * number of the command that it is meant for. One that arrives late never hits the next command, and one that arrives
+ * before its command keeps that from beginning.
  */
 #include "builtin.h"
 
@@ -21,10 +23,29 @@ static const int fatal[] = {SIGILL, SIGTRAP, SIGABRT, SIGFPE, SIGBUS, SIGSEGV, S
 
 enum { ENDING_SIGNALS = sizeof ending / sizeof *ending, FATAL_SIGNALS = sizeof fatal / sizeof *fatal };
 
-/* ---- The interrupt, without glibc ---- */
+/* ---- Messages about jobs ---- */
+
+/* bash writes its messages to `stderr`, which is not where the commands that it runs write to. */
+static FILE *own_stderr, *nowhere;
+
+static void open_nowhere(void) {
+  static const cookie_io_functions_t discard;
+  own_stderr = stderr;
+  nowhere = fopencookie(NULL, "w", discard);
+}
+
+void silence_notices(void) {
+  if (nowhere) stderr = nowhere;
+}
+
+void restore_notices(void) {
+  if (own_stderr) stderr = own_stderr;
+}
+
+/* ---- System calls without glibc, which leaves out the interrupt ---- */
 
 struct kernel_action {
-  void (*handler)(int);
+  void (*handler)(int, siginfo_t *, void *);
   unsigned long flags;
   void (*restorer)(void);
   uint64_t mask;
@@ -40,20 +61,31 @@ extern void nacre_restorer(void);
 #define RESTORER NULL
 #endif
 
-static void set_raw_action(int signal, void (*handler)(int)) {
-  struct kernel_action action = {handler, RESTORER_FLAG, RESTORER, 0};
+static void set_raw_action(int signal, void (*handler)(int, siginfo_t *, void *)) {
+  struct kernel_action action = {handler, RESTORER_FLAG | (handler ? SA_SIGINFO : 0), RESTORER, 0};
   syscall(SYS_rt_sigaction, signal, &action, NULL, sizeof action.mask);
+}
+
+static uint64_t change_raw_mask(int how, uint64_t mask) {
+  uint64_t former = 0;
+  syscall(SYS_rt_sigprocmask, how, &mask, &former, sizeof mask);
+  return former;
+}
+
+uint64_t block_all_signals(void) {
+  return change_raw_mask(SIG_BLOCK, ~(uint64_t)0);
+}
+
+void restore_signal_mask(uint64_t former) {
+  change_raw_mask(SIG_SETMASK, former);
 }
 
 /* ---- The handler ---- */
 
 static void die_of(int number) {
-  set_raw_action(number, SIG_DFL);
-  sigset_t only;
-  sigemptyset(&only);
-  sigaddset(&only, number);
+  set_raw_action(number, NULL);
   kill(getpid(), number);
-  sigprocmask(SIG_UNBLOCK, &only, NULL);
+  change_raw_mask(SIG_UNBLOCK, (uint64_t)1 << (number - 1));
 }
 
 static void on_signal(int number) {
@@ -62,13 +94,46 @@ static void on_signal(int number) {
     die_of(number);
     return;
   }
-  if (number == INTERRUPT && in_command) mute_messages();
   caught_signal = number;
   interrupt_state = 1;
   if (wait_intr_flag) wait_signal_received = number;
 }
 
+static volatile uint64_t cancelled_command;
+
+static void interrupt_command(void) {
+  silence_notices();
+  caught_signal = INTERRUPT;
+  interrupt_state = 1;
+  if (wait_intr_flag) wait_signal_received = INTERRUPT;
+}
+
+/* Without a number, from a tool of some other kind, it is meant for whatever runs. */
+static void on_interrupt(int number, siginfo_t *info, void *unused) {
+  (void)unused;
+  if (getpid() != own_pid || is_background) {
+    die_of(number);
+    return;
+  }
+  uint64_t command = info->si_code == SI_QUEUE ? (uintptr_t)info->si_value.sival_ptr : 0;
+  if (in_command && (command == 0 || command == command_id)) {
+    interrupt_command();
+  } else if (command != 0) {
+    cancelled_command = command;
+  }
+}
+
+int is_cancelled(uint64_t command) {
+  return command != 0 && cancelled_command == command;
+}
+
+/* After the command has begun: an interrupt may have arrived just before. */
+void interrupt_if_cancelled(void) {
+  if (is_cancelled(command_id)) interrupt_command();
+}
+
 void take_signals(void) {
+  if (!nowhere) open_nowhere();
   for (int i = 0; i < ENDING_SIGNALS; i++) {
     if (!signal_is_trapped(ending[i])) set_original_signal(ending[i], on_signal);
   }
@@ -81,7 +146,14 @@ void take_signals(void) {
   for (int i = 0; i < FATAL_SIGNALS; i++) {
     if (!signal_is_trapped(fatal[i])) sigaction(fatal[i], &deadly, NULL);
   }
-  set_raw_action(INTERRUPT, on_signal);
+  set_raw_action(INTERRUPT, on_interrupt);
+}
+
+void drop_pending_signals(void) {
+  interrupt_state = 0;
+  caught_signal = 0;
+  restore_notices();
+  if (clear_pending_traps) clear_pending_traps();
 }
 
 /* For a background process: bash's own handling, with the user's traps reset as in a subshell. */
@@ -92,6 +164,6 @@ void release_signals(void) {
     struct sigaction now;
     if (sigaction(ending[i], NULL, &now) == 0 && now.sa_handler == on_signal) signal(ending[i], SIG_DFL);
   }
-  set_raw_action(INTERRUPT, SIG_DFL);
-  if (clear_pending_traps) clear_pending_traps();
+  set_raw_action(INTERRUPT, NULL);
+  drop_pending_signals();
 }

@@ -15,10 +15,35 @@ static const int special_traps[] = {DEBUG_TRAP, ERROR_TRAP, RETURN_TRAP};
 enum { SPECIAL_TRAPS = sizeof special_traps / sizeof *special_traps };
 
 static int base_depth;
+
+/* Set when bash has unwound everything by itself, as it does before it gives up a whole text. */
+static int everything_unwound;
 static char *base_traps[SPECIAL_TRAPS];
 
 static char *copy_of(const char *text) {
   return strcpy(xmalloc(strlen(text) + 1), text);
+}
+
+static void note_unwound(void *unused) {
+  (void)unused;
+  everything_unwound = 1;
+  parse_and_execute_level = 0;
+}
+
+/* The frame has the name that bash gives to the frame of each evaluation, and looks for. */
+void mark_bottom(void) {
+  static char evaluation[] = "parse_and_execute top";
+  everything_unwound = 0;
+  begin_unwind_frame(evaluation);
+  add_unwind_protect(note_unwound, NULL);
+}
+
+void forget_bottom(void) {
+  clear_unwind_protect_list(1);
+}
+
+int is_all_unwound(void) {
+  return everything_unwound;
 }
 
 void mark_base(void) {

@@ -72,9 +72,15 @@ static void populate_heap(void) {
   }
 }
 
+/* By writing: below the stack there may be nothing yet. */
+static __attribute__((noinline)) void populate_stack(void) {
+  volatile char below[STACK_BELOW_BYTES];
+  for (int i = STACK_BELOW_BYTES - 1; i >= 0; i -= PAGE_BYTES) below[i] = 0;
+  populate((uintptr_t)&below[STACK_BELOW_BYTES], (uintptr_t)&below[STACK_BELOW_BYTES] + STACK_ABOVE_BYTES);
+}
+
 void warm_pages(void) {
-  char here;
   dl_iterate_phdr(populate_object, NULL);
-  populate((uintptr_t)&here - STACK_BELOW_BYTES, (uintptr_t)&here + STACK_ABOVE_BYTES);
+  populate_stack();
   populate_heap();
 }

@@ -103,10 +103,10 @@ fn execute(
             let (identity, group, problem) = table.adopt(key, pid, group.as_ref(), mark, &limits);
             setting.report(&Report::Adopted { key, identity, group, problem });
         }
-        Order::KillForeground { id, signal, grace_ms, spare } => {
+        Order::KillForeground { id, command, signal, grace_ms, spare } => {
             let grace = Duration::from_millis(grace_ms);
             ladders.retain(|ladder| !ladder.is_foreground());
-            ladders.push(Ladder::start(Plan { id, target: Target::Foreground { spare }, signal, grace }, table));
+            ladders.push(Ladder::start(Plan { id, target: Target::Foreground { command, spare }, signal, grace }, table));
         }
         Order::KillProcess { id, key, signal, grace_ms } => {
             let grace = Duration::from_millis(grace_ms);

@@ -7,8 +7,7 @@
 //! after the shell had settled: an interrupt that reaches the shell while it forks takes effect only after the fork.
 //!
 //! The race: an interrupt that arrives inside a DEBUG trap is lost, since bash restores its own flag after a trap. So it
-//! is sent again with every look until the shell has settled. An interrupt that arrives after that finds an idle shell,
-//! which ignores it; the next command is sent only after the ladder's end.
+//! is sent again with every look until the shell has settled. It carries the command's number, so it never hits another.
 
 use crate::process_table::ProcessTable;
 use crate::target::Target;
@@ -69,21 +68,11 @@ pub struct Outcome {
     pub escalated: bool,
 }
 
-/// Interrupts the shell's command, also in a stopped shell.
-fn interrupt(table: &ProcessTable) {
-    if let Some(shell) = table.shell() {
-        let _ = signal::send_to_child(shell, signal::INTERRUPT);
-        let _ = signal::send_to_child(shell, libc::SIGCONT);
-    }
-}
-
 impl Ladder {
     /// Takes the first look, after the shell has been interrupted when it is its command that is to end.
     pub fn start(plan: Plan, table: &mut ProcessTable) -> Self {
         let is_process = matches!(plan.target, Target::Process { .. });
-        if !is_process {
-            interrupt(table);
-        }
+        plan.target.interrupt(table);
         let deadline = Instant::now() + plan.grace;
         let mut ladder = Self {
             plan,
@@ -143,7 +132,7 @@ impl Ladder {
             self.killed_group = self.plan.target.kill_group(table);
         }
         if !self.settled {
-            interrupt(table);
+            self.plan.target.interrupt(table);
         }
         let shell = table.shell().map(Pid::raw);
         let spares_new = self.trap_runs && !self.settled && !self.killing;

@@ -4,11 +4,14 @@ use crate::process_table::ProcessTable;
 use nacre_containment::cgroup::Group;
 use nacre_containment::pid::Pid;
 use nacre_containment::proc_table::Stat;
+use nacre_containment::signal;
 
 /// See the module.
 pub enum Target {
     /// What the present command has started; the shell itself lives on.
     Foreground {
+        /// The number that the shell knows it by.
+        command: u64,
         /// Roots of older trees.
         spare: Vec<Pid>,
     },
@@ -23,7 +26,7 @@ impl Target {
     /// Its running processes.
     pub fn members(&self, table: &ProcessTable) -> Vec<Stat> {
         match self {
-            Self::Foreground { spare } => table.foreground(spare),
+            Self::Foreground { spare, .. } => table.foreground(spare),
             Self::Process { key } => table.processes.tree(*key).map(|tree| tree.members()).unwrap_or_default(),
         }
     }
@@ -33,6 +36,14 @@ impl Target {
         match self {
             Self::Foreground { .. } => table.shell(),
             Self::Process { key } => table.processes.tree(*key).map(|tree| tree.root.pid),
+        }
+    }
+
+    /// Interrupts the shell's command, also in a stopped shell. A background process has its signals only.
+    pub fn interrupt(&self, table: &ProcessTable) {
+        if let (Self::Foreground { command, .. }, Some(shell)) = (self, table.shell()) {
+            let _ = signal::interrupt_child(shell, *command);
+            let _ = signal::send_to_child(shell, libc::SIGCONT);
         }
     }
 

@@ -277,7 +277,8 @@ impl Session {
             Arrival::Supervisor(None) => {
                 self.drain_shell();
                 self.link.supervisor = None;
-                self.events.push_back(Event::SupervisorGone);
+                let unread = self.takes_unread();
+                self.events.push_back(Event::SupervisorGone { unread });
             }
         }
     }
@@ -305,7 +306,7 @@ impl Session {
             Received::Reply(Reply::Promoted { .. }) => self.events.push_back(Event::Promoted),
             Received::Reply(Reply::Ending { .. }) => self.events.push_back(Event::TrapRuns),
             Received::Reply(Reply::Forked { id, result, flags }) => self.forked(id, result, flags),
-            Received::Reply(Reply::Begun { .. }) => {}
+            Received::Reply(Reply::Begun { .. }) => self.announce(),
         }
     }
 
@@ -405,9 +406,13 @@ impl Session {
         if let Some(command) = &mut self.command {
             command.died = Some((code, signal));
         }
-        let repeatable = self.command.as_ref().is_none_or(Running::is_repeatable);
-        let unread = std::mem::take(&mut self.link.unread) && repeatable;
+        let unread = self.takes_unread();
         self.events.push_back(Event::ShellDied { unread });
+    }
+
+    /// The dead shell had not taken its command, and the next one can have it.
+    fn takes_unread(&mut self) -> bool {
+        std::mem::take(&mut self.link.unread) && self.command.as_ref().is_none_or(Running::is_repeatable)
     }
 
     fn reconnected(&mut self, Reconnected { pid, socket }: Reconnected) {

@@ -73,7 +73,13 @@ impl Streams {
 
 impl Running {
     /// A command whose streams are open and which is about to be sent.
-    pub(super) fn new(ticket: Ticket, mut request: Box<ExecRequest>, streams: (OwnedFd, OwnedFd), stdin: Option<StdinEnd>) -> Self {
+    pub(super) fn new(
+        ticket: Ticket,
+        mut request: Box<ExecRequest>,
+        begun: Instant,
+        streams: (OwnedFd, OwnedFd),
+        stdin: Option<StdinEnd>,
+    ) -> Self {
         let streams_input = matches!(request.input, Input::Stream(_));
         let input = match &request.input {
             // Kept: the command may have to be sent again.
@@ -86,7 +92,7 @@ impl Running {
             ticket,
             request,
             capture,
-            begun: Instant::now(),
+            begun,
             started_at: SystemTime::now(),
             died: None,
             feeder,

@@ -46,6 +46,8 @@ const HELLO: Duration = Duration::from_secs(20);
 pub(super) struct Wait {
     /// Ends of setting-up requests to come.
     pub(super) setting_up: usize,
+    /// The number of the command that was sent last.
+    command: u64,
     /// The kill ladder that runs.
     pub(super) ladder: u64,
     /// Its first signal.
@@ -270,10 +272,16 @@ impl Session {
         let env = env_of(&request.env);
         let cwd = request.cwd.as_ref().map(|cwd| cwd.as_os_str().as_encoded_bytes().to_vec()).unwrap_or_default();
         let id = self.wait.next_id();
+        self.wait.command = id;
+        let begun = Instant::now();
         let streams = Streams::open(&request.input);
         let wire = Request { text: &text, cwd: &cwd, env: &env, flags, ..Request::new(RequestKind::Run, id) };
         let sent = streams.and_then(|Streams { theirs, output, stdin }| {
-            let Some(shell) = &self.link.shell else { return Ok((output, stdin)) };
+            let Some(shell) = &self.link.shell else {
+                // It is dead, and the supervisor has not reported it yet.
+                self.link.unread = true;
+                return Ok((output, stdin));
+            };
             shell.send(&wire, theirs)?;
             Ok((output, stdin))
         });
@@ -286,22 +294,30 @@ impl Session {
                 return self.events.push_back(Event::Refused);
             }
         };
-        let mut command = Running::new(ticket, request, output, stdin);
+        let command = Running::new(ticket, request, begun, output, stdin);
         if let Some(timeout) = command.request.timeout {
             self.timers.set(Timer::Timeout(ticket), command.begun + timeout);
         }
         self.timers.set(Timer::Unread, command.begun + UNREAD);
         let is_live = command.request.live.is_some();
-        if std::mem::replace(&mut self.wait.announced, ticket) != ticket {
-            command.request.sink.started(self.link.shell_pid.map_or(0, Pid::raw));
-        }
-        let begun = command.begun;
+        let can_be_refused = !env.is_empty() || !cwd.is_empty();
         self.command = Some(command);
+        if !can_be_refused {
+            self.announce();
+        }
         if is_live {
             self.register_pipes();
         } else {
             self.timers.set(Timer::Register, begun + QUICK);
             self.look_for_answer();
+        }
+    }
+
+    /// The command has begun, or is sure to.
+    pub(super) fn announce(&mut self) {
+        let Some(command) = &mut self.command else { return };
+        if std::mem::replace(&mut self.wait.announced, command.ticket) != command.ticket {
+            command.request.sink.started(self.link.shell_pid.map_or(0, Pid::raw));
         }
     }
 
@@ -335,8 +351,13 @@ impl Session {
 
     /// Looks whether the shell has taken its request. A shell that was stopped is continued.
     pub(super) fn check_unread(&mut self) {
-        let Some(run) = self.state.running() else { return };
-        if run.end.is_some() || self.link.shell.as_ref().is_none_or(|shell| shell.unread_bytes() == 0) {
+        let has_unread = self.link.shell.as_ref().is_some_and(|shell| shell.unread_bytes() > 0);
+        // It may have been stopped with the request in its hands; no command calls recvmsg.
+        let is_stopped = || {
+            let pid = self.link.shell_pid.filter(|pid| Stat::read(*pid).is_some_and(|stat| stat.state == b'T'));
+            pid.is_some_and(|pid| proc_table::system_call(pid) == Some(libc::SYS_recvmsg))
+        };
+        if self.state.running().is_none_or(|run| run.end.is_some()) || !(has_unread || is_stopped()) {
             return;
         }
         self.order(&Order::Continue);
@@ -498,6 +519,7 @@ impl Session {
         self.wait.kill_signal = signal;
         let order = Order::KillForeground {
             id: self.wait.ladder,
+            command: self.wait.command,
             signal,
             grace_ms: grace.as_millis() as u64,
             spare: self.wait.spare.clone(),
@@ -576,7 +598,7 @@ impl Session {
         self.processes.refuse_starting(|| Error::session_destroyed(&self.config.id));
         self.timers = super::timers::Timers::default();
         if self.link.supervisor.is_none() {
-            return self.events.push_back(Event::SupervisorGone);
+            return self.events.push_back(Event::SupervisorGone { unread: false });
         }
         self.ask(&Order::Shutdown { grace_ms: grace.as_millis() as u64 });
     }

@@ -59,7 +59,7 @@ impl Channel {
         }
         BUFFER.with_borrow_mut(|buffer| loop {
             return match socket::receive(self.outbox.socket().get_ref().as_fd(), buffer) {
-                Ok(0) => Some(Received::Closed { unread: false }),
+                Ok(0) => Some(Received::Closed { unread: self.outbox.has_lost() }),
                 // A message that is not one of ours: the process has been taken over by something else.
                 Ok(length) => match Reply::decode(&buffer[..length]) {
                     Some(reply) => Some(Received::Reply(reply)),

@@ -61,6 +61,13 @@ pub struct Run {
     pub shell_died: bool,
 }
 
+impl Run {
+    /// Nothing of it has run, or running it twice does no harm: the next shell may get it.
+    pub fn can_repeat(&self, unread: bool) -> bool {
+        self.end.is_none() && self.kill.is_none() && (unread || self.work == Work::SetEnv)
+    }
+}
+
 /// The state of a kill ladder, as the session sees it. The steps are the supervisor's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kill {
@@ -205,8 +212,11 @@ pub enum Event {
         /// SIGKILL was needed.
         escalated: bool,
     },
-    /// The supervisor has ended.
-    SupervisorGone,
+    /// The supervisor has ended. `unread`: the shell had not taken the last request.
+    SupervisorGone {
+        /// See above.
+        unread: bool,
+    },
     /// What a dead supervisor left has been saved and removed.
     Salvaged,
     /// The session is to be closed.

@@ -81,7 +81,7 @@ impl Step {
                 self.fork_standby(false);
             }
             Event::TreeGone { escalated } => self.tree_gone(escalated),
-            Event::SupervisorGone => self.supervisor_gone(),
+            Event::SupervisorGone { unread } => self.supervisor_gone(unread),
             Event::Salvaged if self.state.shell == Shell::Salvaging => self.start(Action::StartSession),
             Event::Close => self.close(),
             Event::Hello | Event::SetUp | Event::IdleForAWhile | Event::Promoted | Event::Salvaged => {}
@@ -256,9 +256,7 @@ impl Step {
     fn shell_died(&mut self, unread: bool) {
         let survives = self.state.survives_exit;
         match &mut self.state.shell {
-            Shell::Running(run)
-                if survives && run.end.is_none() && run.kill.is_none() && (unread || run.work == Work::SetEnv) =>
-            {
+            Shell::Running(run) if survives && run.can_repeat(unread) => {
                 // Nothing of it has run, or running it twice does no harm: the next shell gets it.
                 let (ticket, work) = (run.ticket, run.work);
                 self.state.queue.push_front((ticket, work));
@@ -300,7 +298,7 @@ impl Step {
         self.state.standby.fresh &= self.state.standby.forking;
     }
 
-    fn supervisor_gone(&mut self) {
+    fn supervisor_gone(&mut self, unread: bool) {
         match self.state.shell {
             Shell::Closing => {
                 self.state.shell = Shell::Closed;
@@ -309,7 +307,7 @@ impl Step {
             }
             Shell::Absent | Shell::Terminated(_) | Shell::Closed | Shell::Salvaging => return,
             Shell::Starting if self.state.attempts > 0 && !self.state.restarted => return self.start_failed(),
-            Shell::Running(run) if run.work == Work::SetEnv => self.state.queue.push_front((run.ticket, run.work)),
+            Shell::Running(run) if run.can_repeat(unread) => self.state.queue.push_front((run.ticket, run.work)),
             Shell::Running(run) => {
                 let end = run.end.filter(|end| matches!(end, End::Done { .. })).unwrap_or(End::SupervisorGone);
                 let restarted = std::mem::take(&mut self.state.restarted);

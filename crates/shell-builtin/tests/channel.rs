@@ -1,0 +1,97 @@
+//! The channel survives what scripts do to descriptors and limits.
+
+mod host;
+
+use host::{Session, process};
+use nacre_protocol::shell::RequestFlags;
+use std::os::fd::AsFd;
+
+#[test]
+fn a_closed_channel_is_opened_anew() {
+    let mut session = Session::start();
+    assert_eq!(session.output("for ((i=3;i<1024;i++)); do eval \"exec $i>&-\"; done; echo a"), "a\n");
+    assert_eq!(session.reconnects, 1);
+    assert_eq!(session.output("echo ok"), "ok\n");
+    assert_eq!(session.run("exit 3").code, 3);
+    assert_eq!(session.reconnects, 1);
+}
+
+#[test]
+fn another_file_on_its_number_is_left_alone() {
+    let mut session = Session::start();
+    let ran = session.run("exec 240>f240; echo a; exit 3");
+    assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (3, "a\n", ""));
+    assert_eq!(session.output("echo ok; cat f240"), "ok\n");
+}
+
+#[test]
+fn another_socket_on_its_number_is_recognized() {
+    let mut session = Session::start();
+    assert_eq!(session.output("exec 240<>/dev/udp/127.0.0.1/9; echo a"), "a\n");
+    assert_eq!(session.output("echo ok"), "ok\n");
+}
+
+#[test]
+fn a_fork_works_after_a_reconnect() {
+    let mut session = Session::start();
+    session.run("exec {x}>&-; for ((i=3;i<256;i++)); do eval \"exec $i>&-\"; done; v=3");
+    session.renew_standby();
+    assert_eq!(session.run("kill -9 $$").code, 137);
+    assert_eq!(session.output("echo $v"), "3\n");
+}
+
+#[test]
+fn commands_run_with_few_descriptors() {
+    let mut session = Session::start();
+    session.run("ulimit -n 5");
+    assert_eq!(session.output("echo a; cat /dev/null; echo b"), "a\nb\n");
+    session.renew_standby();
+    assert_eq!(session.run("kill -9 $$").code, 137);
+    assert_eq!(session.output("ulimit -n"), "5\n");
+}
+
+#[test]
+fn subshells_do_not_show_it() {
+    let mut session = Session::start();
+    let seen = session.output("( exec 3</dev/null; echo /proc/$BASHPID/fd/* )");
+    assert!(!seen.contains("/240"), "{seen}");
+}
+
+#[test]
+fn the_shell_ends_with_its_channel() {
+    let session = Session::start();
+    let (ours, _theirs) = process::seqpacket_pair();
+    let shell = &session.shell;
+    // SAFETY: replaces one owned descriptor by another one, whose owner is dropped with the test.
+    unsafe { libc::dup2(std::os::fd::AsRawFd::as_raw_fd(&ours), std::os::fd::AsRawFd::as_raw_fd(&shell.channel)) };
+    assert_eq!(process::poll(&[shell.pidfd.as_fd()], host::LIMIT), [0]);
+}
+
+#[test]
+fn an_unknown_bash_refuses_the_builtin() {
+    let directory = tempfile::tempdir().unwrap();
+    let object = directory.path().join("object");
+    std::fs::write(&object, nacre_shell_builtin::OBJECT).unwrap();
+    // Not started with `-c`: its input is not as the builtin expects it.
+    let script = format!("enable -f {} nacre && nacre 3 4; echo $?", object.display());
+    let path = directory.path().join("script");
+    std::fs::write(&path, script).unwrap();
+    let output = std::process::Command::new(process::bash()).arg(&path).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "1\n");
+}
+
+#[test]
+fn fifty_thousand_variables_fit_into_a_request() {
+    let mut session = Session::start();
+    let env: String = (0..50_000).map(|number| format!("V{number}=1\0")).collect();
+    assert_eq!(session.run_in("", &env, "declare -p V0 V49999").out, "declare -x V0=\"1\"\ndeclare -x V49999=\"1\"\n");
+    assert_eq!(session.output("compgen -v V; echo none"), "none\n");
+}
+
+#[test]
+fn an_unusable_cgroup_does_not_prevent_a_fork() {
+    let mut session = Session::start();
+    let (_, group) = process::seqpacket_pair();
+    let standby = session.fork(false, RequestFlags::STANDBY | RequestFlags::GROUP, &[group.as_fd()]);
+    standby.end();
+}

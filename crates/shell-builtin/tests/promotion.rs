@@ -1,0 +1,108 @@
+//! A standby takes over when the shell dies, with the state of the moment in which it was forked.
+
+mod host;
+
+use host::Session;
+
+#[test]
+fn a_promoted_standby_is_the_shell() {
+    let mut session = Session::start();
+    session.always_standby = true;
+    session.run("v=1; f(){ echo F; }; trap 'echo U' USR1; exec 6>p6; alias x=y; set -- 1 2 3");
+    let died = session.run("kill -9 $$");
+    assert_eq!((died.code, died.promoted), (137, true));
+    let seen = session.run(
+        "[[ $$ == $BASHPID ]] && echo same; [[ $PPID == $(ps -o ppid= -p $$ | tr -d ' ') ]] && echo ppid; f; kill -USR1 $$
+         echo $v $# $BASH_SUBSHELL; echo z >&6; cat p6; sleep .05 & wait $!; echo w $?; jobs; exit 3",
+    );
+    assert_eq!((seen.code, seen.err.as_str()), (3, ""));
+    assert_eq!(seen.out, "same\nppid\nF\nU\n1 3 0\nz\nw 0\n");
+    assert_eq!(session.run("kill $$").code, 143);
+    assert_eq!(session.run("kill -9 $$").code, 137);
+    assert_eq!(session.output("echo $v"), "1\n");
+}
+
+#[test]
+fn job_control_goes_on_after_a_promotion() {
+    let mut session = Session::start();
+    session.run("set -m; v=1");
+    session.renew_standby();
+    session.run("kill -9 $$");
+    assert_eq!(
+        session.output("sleep .01 & wait $!; echo $? $v; jobs; (exit 4); echo $?; true | false; echo $?"),
+        "0 1\n4\n1\n"
+    );
+}
+
+#[test]
+fn exec_of_a_program_ends_the_shell_with_its_status() {
+    let mut session = Session::start();
+    session.run("v=1");
+    session.renew_standby();
+    let ran = session.run("v=2; exec sh -c 'echo ran; exit 5'");
+    assert_eq!((ran.code, ran.out.as_str(), ran.promoted), (5, "ran\n", true));
+    assert_eq!(session.output("echo $v"), "1\n");
+}
+
+#[test]
+fn a_standby_is_not_disturbed_by_signals() {
+    let mut session = Session::start();
+    session.run("v=1; trap 'v=trapped' USR1; trap 'v=ended; exit 9' TERM");
+    session.renew_standby();
+    let standby = session.standby.as_ref().unwrap();
+    for signal in [libc::SIGTERM, libc::SIGHUP, libc::SIGINT, libc::SIGUSR1, libc::SIGUSR2, libc::SIGALRM, 33] {
+        standby.signal(signal);
+    }
+    assert_eq!(session.run("kill -9 $$").code, 137);
+    // bash 5.0 cannot forget a trapped signal.
+    assert!(session.is_version("5.0") || session.output("echo $v") == "1\n");
+}
+
+#[test]
+fn a_stopped_shell_can_be_replaced() {
+    let mut session = Session::start();
+    session.renew_standby();
+    let running = session.begin(nacre_protocol::shell::Request::run(0, b"kill -STOP $$; echo on"));
+    let ran = session.finish(
+        running,
+        |shell| {
+            shell.signal(libc::SIGKILL);
+            host::LIMIT
+        },
+        std::time::Duration::from_millis(100),
+    );
+    assert_eq!((ran.code, ran.promoted), (137, true));
+    assert_eq!(session.output("echo on"), "on\n");
+}
+
+#[test]
+fn many_promotions_in_a_row_keep_state_and_descriptors() {
+    let mut session = Session::start();
+    session.run("v=0; f(){ echo F; }; set -- 1 2");
+    for round in 1..=60 {
+        session.run("((v++)); :");
+        session.renew_standby();
+        assert_eq!(session.run("kill -9 $$").code, 137);
+        assert_eq!(session.output("echo $v $# $BASH_SUBSHELL; f"), format!("{round} 2 0\nF\n"));
+        assert_eq!(session.shell.descriptors(), [240]);
+    }
+}
+
+#[test]
+fn a_standby_ends_with_its_channel() {
+    let mut session = Session::start();
+    session.renew_standby();
+    session.standby.take().unwrap().end();
+}
+
+#[test]
+fn a_standby_holds_no_end_of_a_pipe() {
+    let mut session = Session::start();
+    session.run("exec 7> >(cat >copy); exec 8>file");
+    session.renew_standby();
+    let begun = std::time::Instant::now();
+    while session.standby.as_ref().unwrap().descriptors() != [8, 240] {
+        assert!(begun.elapsed() < host::LIMIT);
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+}
