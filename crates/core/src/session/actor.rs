@@ -3,6 +3,7 @@
 
 use super::command::Running;
 use super::perform::Wait;
+use super::plain::Plain;
 use super::processes::Processes;
 use super::spinning::{self, Pace};
 use super::timers::{Timer, Timers};
@@ -99,6 +100,7 @@ pub(super) struct Session {
     pub(super) processes: Processes,
     pub(super) timers: Timers,
     pub(super) wait: Wait,
+    pub(super) plain: Plain,
     pub(super) internal: mpsc::UnboundedSender<Internal>,
     pub(super) reconnects: mpsc::UnboundedSender<Reconnected>,
     /// The session's directory after the last command.
@@ -184,6 +186,7 @@ impl Session {
             processes: Processes::default(),
             timers: Timers::default(),
             wait: Wait::default(),
+            plain: Plain::default(),
             internal,
             reconnects,
             checkpoint: None,
@@ -356,10 +359,15 @@ impl Session {
             Report::Started { identity, key: None, group } => {
                 self.link.shell_pid = Some(identity.pid);
                 self.link.foreground = group.map(PathBuf::from);
-                listener::expect(identity.pid, self.reconnects.clone());
+                if self.config.uses_builtin {
+                    listener::expect(identity.pid, self.reconnects.clone());
+                } else {
+                    self.announce();
+                }
             }
-            Report::StartFailed { key: None, step, errno } => self.start_failed(step, errno),
-            Report::Started { key: Some(_), .. } | Report::StartFailed { key: Some(_), .. } => {}
+            Report::StartFailed { key: None, step, errno } => self.plain_not_started(step, errno),
+            Report::Started { key: Some(key), identity, group } => self.plain_process_started(key, identity, group),
+            Report::StartFailed { key: Some(key), step, errno } => self.plain_process_failed(key, step, errno),
             Report::ShellEnded { pid, code, signal } if self.link.shell_pid == Some(pid) => {
                 self.drain_shell();
                 self.shell_ended(pid, code, signal);
@@ -400,7 +408,10 @@ impl Session {
         self.wait.setting_up = 0;
         self.drop_unforked_standby();
         self.processes.source_died(&self.config.id, true);
-        if self.state.shell == Shell::Starting && self.config.uses_builtin {
+        if !self.config.uses_builtin {
+            return self.plain_ended(code, signal);
+        }
+        if self.state.shell == Shell::Starting && signal != Some(libc::SIGKILL) {
             return self.ask_version();
         }
         if let Some(command) = &mut self.command {

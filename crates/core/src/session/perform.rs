@@ -25,7 +25,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// Until then a command's pipes are not watched: most have ended, and what they printed waits in the pipe.
-const QUICK: Duration = Duration::from_millis(1);
+pub(super) const QUICK: Duration = Duration::from_millis(1);
 /// A standby is forked when nothing has run for this long, so that a burst of commands never pays for warming it.
 const IDLE_BEFORE_STANDBY: Duration = Duration::from_millis(8);
 /// After a fork that failed no standby is tried for this long.
@@ -179,9 +179,14 @@ impl Session {
     }
 
     pub(super) fn start_failed(&mut self, step: StartStep, errno: i32) {
+        self.fail(self.start_error(step, errno));
+    }
+
+    /// Why a bash cannot be started.
+    pub(super) fn start_error(&self, step: StartStep, errno: i32) -> Error {
         let reason = io::Error::from_raw_os_error(errno);
         let shell = self.config.shell.display();
-        self.fail(match step {
+        match step {
             StartStep::Cwd => cwd_error(&self.config.cwd),
             StartStep::Limits => {
                 let message = "the sandbox's limits cannot be set: they are above what the host itself may use";
@@ -191,10 +196,10 @@ impl Session {
             StartStep::Group => Error::new(Code::SpawnFailed, format!("cannot join the control group: {reason}")),
             StartStep::Prepare => Error::new(Code::SpawnFailed, format!("cannot prepare the shell: {reason}")),
             StartStep::Exec => Error::new(Code::SpawnFailed, format!("cannot run the shell {shell}: {reason}")),
-        });
+        }
     }
 
-    fn fail(&mut self, error: Error) {
+    pub(super) fn fail(&mut self, error: Error) {
         self.failure = Some(error);
         self.link = super::actor::Link::default();
         self.timers.clear(Timer::Hello);
@@ -217,21 +222,34 @@ impl Session {
     }
 
     pub(super) fn version_known(&mut self, version: Option<String>) {
-        if self.state.shell != Shell::Starting {
+        if !matches!(self.state.shell, Shell::Starting | Shell::SettingUp) {
             return;
         }
         let checked = capabilities::check_version(&self.config.shell, &version.clone().unwrap_or_default());
         match checked {
             Err(message) => self.fail(Error::new(Code::SpawnFailed, message)),
+            Ok(()) if self.config.uses_builtin => {
+                let message = format!(
+                    "bash {} cannot load the builtin; each command of session '{}' runs in a bash of its own",
+                    version.unwrap_or_default(),
+                    self.config.id
+                );
+                tracing::warn!("{message}");
+                self.config.log.write(crate::log::Level::Warn, || message);
+                self.config.uses_builtin = false;
+                self.start_shell();
+            }
             Ok(()) => {
-                tracing::warn!(session = %self.config.id, ?version, "the shell cannot load the builtin");
-                let message = format!("bash {} cannot load the builtin", version.unwrap_or_default());
+                let message = format!("'{}' does not write its state down", self.config.shell.display());
                 self.fail(Error::new(Code::SpawnFailed, message));
             }
         }
     }
 
     fn set_up(&mut self) {
+        if !self.config.uses_builtin {
+            return self.plain_set_up();
+        }
         self.timers.clear(Timer::Hello);
         let mut requests = Vec::new();
         let mut env = Vec::new();
@@ -266,6 +284,9 @@ impl Session {
     // ---- commands ----
 
     fn run_command(&mut self, ticket: Ticket) {
+        if !self.config.uses_builtin {
+            return self.plain_run(ticket);
+        }
         let Some(Call::Exec(request)) = self.calls.remove(&ticket) else { return };
         self.timers.clear(Timer::Idle);
         let (text, flags) = text_of(&request.command);
@@ -332,6 +353,9 @@ impl Session {
     }
 
     fn send_env(&mut self, ticket: Ticket) {
+        if !self.config.uses_builtin {
+            return self.plain_set_env(ticket);
+        }
         let Some(Call::SetEnv { vars, .. }) = self.calls.get(&ticket) else { return };
         let env = env_of(vars);
         let id = self.wait.next_id();
@@ -449,6 +473,9 @@ impl Session {
     }
 
     fn promote(&mut self) {
+        if !self.config.uses_builtin {
+            return self.events.push_back(Event::ShellDied { unread: false });
+        }
         tracing::warn!(session = %self.config.id, "the shell died; its standby takes over");
         self.config.log.write(crate::log::Level::Warn, || {
             format!("the shell of session '{}' died; its standby takes over", self.config.id)
@@ -487,7 +514,7 @@ impl Session {
         }
     }
 
-    fn has_strangers(&mut self) -> bool {
+    pub(super) fn has_strangers(&mut self) -> bool {
         let Some(Ok(members)) = self.link.foreground.as_ref().map(|group| Group::at(group).members()) else {
             return false;
         };
@@ -499,7 +526,7 @@ impl Session {
     }
 
     /// Children of the shell and orphans, which earlier commands have left.
-    fn older_roots(&self) -> Vec<Pid> {
+    pub(super) fn older_roots(&self) -> Vec<Pid> {
         let standby = self.link.standby.as_ref().map(|(_, pid)| *pid);
         let parents = self.link.shell_pid.into_iter().chain(self.link.supervisor.as_ref().map(Supervisor::pid));
         let children = parents.flat_map(proc_table::children);

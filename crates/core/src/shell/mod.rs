@@ -5,6 +5,7 @@ pub mod checkpoint;
 pub mod launch;
 pub mod listener;
 pub mod plain_script;
+pub mod probe;
 pub mod state;
 pub mod transition;
 
