@@ -68,18 +68,19 @@ const EXIT: &str = "exit${FUNCNAME+ function}";
 
 /// Writes the state down. `flags` is the last section.
 ///
-/// In a function the visible variables are not all global: assigning to the global one shows which are.
+/// The DEBUG trap of the user's still fires for the first commands, whose output is that of the group around them. In a
+/// function the visible variables are not all global: assigning to the global one shows which are.
 fn dump(flags: &str) -> String {
     let end = "\\builtin printf '\\0'";
     let sections = [
-        "\\builtin trap -p",
-        "\\builtin trap - EXIT DEBUG ERR RETURN; \\builtin set +o",
-        "\\builtin set +eu; \\builtin shopt -p",
+        "",
+        "\\builtin set +o",
+        "\\builtin set +eu; [[ ${__nacre_shopt-} != *expand_aliases* ]] || \\builtin shopt -s expand_aliases; \\builtin shopt -p",
         "\\builtin pwd",
         "\\builtin set +fvxC +o posix; \\builtin umask -p",
         "\\builtin declare -p",
         "if [[ ${FUNCNAME-} ]]; then IFS=$' \\n'; for __nacre_name in $(\\builtin compgen -v); do \
-         case $__nacre_name in HIST*|BASH*|__nacre*) continue;; esac; \
+         case $__nacre_name in HIST*|BASH*|PATH|POSIXLY_CORRECT|__nacre*) continue;; esac; \
          \\builtin declare -g \"$__nacre_name=7\"; __nacre_seen=${!__nacre_name}; \\builtin declare -g \"$__nacre_name=8\"; \
          [[ $__nacre_seen${!__nacre_name} == 78 ]] || \\builtin printf '%s\\n' \"$__nacre_name\"; done; fi",
         "\\builtin declare -f",
@@ -91,8 +92,13 @@ fn dump(flags: &str) -> String {
         "\\builtin hash -l",
         "\\builtin enable -n",
     ];
-    let sections: Vec<String> = sections.iter().map(|section| format!("{section}; {end}")).collect();
-    format!("{{ {}; \\builtin printf '%s\\0END\\0' \"{flags}\"; }} >&{REPORT}", sections.join("; "))
+    let sections: Vec<String> =
+        sections.iter().map(|section| [section, end].join(if section.is_empty() { "" } else { "; " })).collect();
+    let sections = sections.join("; ");
+    format!(
+        "\\builtin trap -p >&{REPORT}; \\builtin trap - EXIT DEBUG ERR RETURN CHLD; \
+         {{ {sections}; \\builtin printf '%s\\0END\\0' \"{flags}\"; }} >&{REPORT}"
+    )
 }
 
 /// The script of a foreground command.
@@ -111,13 +117,25 @@ pub fn process(plan: &Plan<'_>, command: &Command) -> Vec<u8> {
     plan.script(setup, command)
 }
 
-/// The engine's EXIT trap: dumps the state in a fork, then runs the user's. A subshell that inherits it does neither.
+/// The engine's EXIT trap: dumps the state, in a fork when the user's trap runs afterwards. A subshell that inherits it does
+/// neither. Aliases may be called like any word of it, so they are off while it is read.
 fn exit_trap(user: Option<&[u8]>) -> Vec<u8> {
-    let dump = format!("{OWN_STATUS}; [[ ${{BASHPID-$$}} == $$ ]] || \\builtin exit; ( {} ) >/dev/null 2>&1\n", dump(EXIT));
-    let mut text = dump.into_bytes();
-    if let Some(user) = user {
-        text.extend(b"{ ( \\builtin exit \"$__nacre_status\" ) && :; }\n");
-        text.extend(user);
+    let dump = dump(EXIT);
+    let mut text = format!(
+        "{OWN_STATUS}; __nacre_shopt=$BASHOPTS; \\builtin shopt -u expand_aliases\n\
+         [[ ${{BASHPID-$$}} == $$ ]] || \\builtin exit\n"
+    )
+    .into_bytes();
+    match user {
+        None => text.extend(format!("{{ {dump}; }} >/dev/null 2>&1\n").as_bytes()),
+        Some(user) => {
+            let fork = format!(
+                "( {dump} ) >/dev/null 2>&1\n[[ $__nacre_shopt != *expand_aliases* ]] || \\builtin shopt -s expand_aliases\n\
+                 {{ ( \\builtin exit \"$__nacre_status\" ) && :; }}\n"
+            );
+            text.extend(fork.as_bytes());
+            text.extend(user);
+        }
     }
     [b"\\builtin trap -- ".as_slice(), &quote(&text), b" EXIT\n"].concat()
 }
@@ -178,7 +196,8 @@ impl Plan<'_> {
             if is_late { &mut late } else { &mut text }.extend(line);
         }
         for (trap, signal) in self.state.map(Snapshot::traps).unwrap_or_default() {
-            let is_late = signal == "DEBUG";
+            // An ERR trap that is set before fires a second time, for the engine's `eval`.
+            let is_late = signal == "DEBUG" || signal == "ERR";
             let line = [b"\\builtin trap -- ".as_slice(), &quote(trap), b" ", signal.as_bytes(), b"\n"].concat();
             if is_late { &mut late } else { &mut text }.extend(line);
         }

@@ -91,7 +91,17 @@ impl Snapshot {
                 keep(Section::Arguments);
             }
         }
-        let (exits, traps): (Vec<_>, Vec<_>) = report.traps.into_iter().partition(|(_, signal)| signal == "EXIT");
+        let (exits, mut traps): (Vec<_>, Vec<_>) = report.traps.into_iter().partition(|(_, signal)| signal == "EXIT");
+        if report.in_function {
+            // A function does not inherit these, and does not list them.
+            let hidden = |signal: &str| ["DEBUG", "ERR", "RETURN"].contains(&signal);
+            let before = previous.into_iter().flat_map(|previous| previous.traps.iter());
+            for trap in before.filter(|(_, signal)| hidden(signal)) {
+                if !traps.iter().any(|(_, signal)| *signal == trap.1) {
+                    traps.push(trap.clone());
+                }
+            }
+        }
         let own = |text: &[u8]| text.starts_with(OWN.as_bytes());
         let before = || previous.and_then(|previous| previous.exit_trap.clone());
         let exit_trap = match exits.into_iter().next() {
