@@ -69,7 +69,7 @@ const EXIT: &str = "exit${FUNCNAME+ function}";
 /// Writes the state down. `flags` is the last section.
 ///
 /// The DEBUG trap of the user's still fires for the first commands, whose output is that of the group around them. In a
-/// function the visible variables are not all global: assigning to the global one shows which are.
+/// function the visible variables are not all global: giving the global one an attribute shows which are.
 fn dump(flags: &str) -> String {
     let end = "\\builtin printf '\\0'";
     let sections = [
@@ -80,9 +80,8 @@ fn dump(flags: &str) -> String {
         "\\builtin set +fvxC +o posix; \\builtin umask -p",
         "\\builtin declare -p",
         "if [[ ${FUNCNAME-} ]]; then IFS=$' \\n'; for __nacre_name in $(\\builtin compgen -v); do \
-         case $__nacre_name in HIST*|BASH*|PATH|POSIXLY_CORRECT|__nacre*) continue;; esac; \
-         \\builtin declare -g \"$__nacre_name=7\"; __nacre_seen=${!__nacre_name}; \\builtin declare -g \"$__nacre_name=8\"; \
-         [[ $__nacre_seen${!__nacre_name} == 78 ]] || \\builtin printf '%s\\n' \"$__nacre_name\"; done; fi",
+         \\builtin declare -gt \"$__nacre_name\"; \\builtin eval \"__nacre_seen=\\${$__nacre_name@a}\\${$__nacre_name[*]@a}\"; \
+         [[ $__nacre_seen == *t* ]] || \\builtin printf '%s\\n' \"$__nacre_name\"; done; fi",
         "\\builtin declare -f",
         "\\builtin declare -F",
         "\\builtin alias -p",

@@ -71,8 +71,8 @@ impl Snapshot {
         if scope.cwd {
             kept.extend(["PWD", "OLDPWD"]);
         }
-        // A read-only variable or a reference cannot be tested for being local. It counts as global.
-        let testable = |name: &str| report.find(name).is_some_and(|one| !one.has(b'r') && !one.has(b'n'));
+        // A reference cannot be tested for being local. It counts as global.
+        let testable = |name: &str| report.find(name).is_some_and(|one| !one.has(b'n'));
         kept.extend(report.locals().filter(|name| testable(name)));
         let mut sections = report.sections.clone();
         sections[Section::Variables as usize] = report.variables_with(&kept, previous);
