@@ -423,7 +423,8 @@ impl Session {
 
     /// The dead shell had not taken its command, and the next one can have it.
     fn takes_unread(&mut self) -> bool {
-        std::mem::take(&mut self.link.unread) && self.command.as_ref().is_none_or(Running::is_repeatable)
+        let unread = std::mem::take(&mut self.link.unread) || !self.config.uses_builtin && self.plain_unread();
+        unread && self.command.as_ref().is_none_or(Running::is_repeatable)
     }
 
     fn reconnected(&mut self, Reconnected { pid, socket }: Reconnected) {

@@ -46,6 +46,7 @@ pub(super) struct Plain {
 }
 
 struct Shell {
+    script: OwnedFd,
     dump: OwnedFd,
     scope: Scope,
     /// It runs no command: its dump is the session's first state.
@@ -74,7 +75,7 @@ impl Session {
     fn start_plain(&mut self, script: &[u8], streams: Vec<OwnedFd>, scope: Scope, is_first: bool) -> io::Result<()> {
         let (text, dump) = (sys::memory_file()?, sys::memory_file()?);
         sys::replace_contents(&text, script)?;
-        let descriptors = streams.into_iter().chain([text, dump.try_clone()?]).collect();
+        let descriptors = streams.into_iter().chain([text.try_clone()?, dump.try_clone()?]).collect();
         let order = Order::Start {
             role: Role::Shell,
             arguments: plain_script::arguments(),
@@ -84,7 +85,7 @@ impl Session {
         if let Some(supervisor) = &self.link.supervisor {
             supervisor.order_with(&order, descriptors);
         }
-        self.plain.shell = Some(Shell { dump, scope, is_first });
+        self.plain.shell = Some(Shell { script: text, dump, scope, is_first });
         Ok(())
     }
 
@@ -174,7 +175,7 @@ impl Session {
 
     /// The shell of a command has ended, or the first one.
     pub(super) fn plain_ended(&mut self, code: Option<i32>, signal: Option<i32>) {
-        let Some(Shell { dump, scope, is_first }) = self.plain.shell.take() else { return };
+        let Some(Shell { dump, scope, is_first, .. }) = self.plain.shell.take() else { return };
         let bytes = read_dump(&dump);
         let status = code.or(signal.map(|signal| 128 + signal)).unwrap_or(0);
         if bytes == [plain_script::CANNOT_ENTER] {
@@ -204,6 +205,14 @@ impl Session {
         }
         self.plain.status = status;
         self.events.push_back(Event::Done { status, exited, state_kept: false, forked: true });
+    }
+
+    /// The supervisor is dead. True when the shell has read nothing of its script, of which nothing is left to read: the
+    /// command has not run and never will.
+    pub(super) fn plain_unread(&mut self) -> bool {
+        self.plain.shell.take().is_some_and(|shell| {
+            sys::replace_contents(&shell.script, b"").is_ok() && sys::position(&shell.script).is_ok_and(|at| at == 0)
+        })
     }
 
     /// The bash of a command could not be started. The session stays.
