@@ -9,7 +9,11 @@ const between: Record<string, Step> = {
   'a command': { run: 'echo between', out: 'between\n' },
   'an exit': { run: 'exit 3', code: 3 },
   'an exit in functions': { run: 'g() { exit 4; }; h() { local list=inner; g; }; h', code: 4 },
-  'an expansion that fails': { run: 'echo ${missing:?}', code: 127, err: /missing: parameter null or not set/ },
+  'an expansion that fails': {
+    run: 'echo ${missing:?}',
+    code: 127,
+    err: /missing: parameter null or not set/,
+  },
   'a syntax error': { run: 'fi', code: 2, err: /syntax error/ },
   'a signal that ends the shell': { run: 'kill $$', code: 143 },
   'an exec': { run: 'exec true', restarted: true },
@@ -18,7 +22,11 @@ const between: Record<string, Step> = {
 
 /** For each thing that `restored` names: how to set it, how to see it, and what is seen. */
 const restored: Record<string, [set: string, see: string, seen: string]> = {
-  variables: ["plain='it'\\''s'; lines=$'a\\nb'; empty=", 'echo "$plain$lines[${empty-unset}]"', "it'sa\nb[]\n"],
+  variables: [
+    "plain='it'\\''s'; lines=$'a\\nb'; empty=",
+    'echo "$plain$lines[${empty-unset}]"',
+    "it'sa\nb[]\n",
+  ],
   arrays: [
     "list=([2]=two [5]='f i v e'); declare -A map=(['a b']=c)",
     'declare -p list map',
@@ -57,11 +65,26 @@ conforms('the plain engine keeps state', keeping, plain.slice(0, 1))
 conforms(
   'the plain engine keeps the status',
   [
-    { name: 'status of a failed command', steps: [{ run: '(exit 7)', code: 7 }, { run: 'echo $?', out: '7\n' }] },
-    { name: 'status of an exit', steps: [{ run: 'exit 8', code: 8 }, { run: 'echo $?', out: '8\n' }] },
+    {
+      name: 'status of a failed command',
+      steps: [
+        { run: '(exit 7)', code: 7 },
+        { run: 'echo $?', out: '7\n' },
+      ],
+    },
+    {
+      name: 'status of an exit',
+      steps: [
+        { run: 'exit 8', code: 8 },
+        { run: 'echo $?', out: '8\n' },
+      ],
+    },
     {
       name: 'a status under errexit does not end the next command',
-      steps: [{ run: 'set -e; false', code: 1 }, { run: 'echo $?', out: '1\n' }],
+      steps: [
+        { run: 'set -e; false', code: 1 },
+        { run: 'echo $?', out: '1\n' },
+      ],
     },
   ],
   plain.slice(0, 1),
@@ -114,7 +137,12 @@ conforms(
       name: 'errexit and nounset',
       steps: [
         { run: 'set -e; x=1; false; echo no', code: 1 },
-        { run: 'set +e; set -u; echo $x; echo $nothing', code: 127, out: '1\n', err: /nothing: unbound variable/ },
+        {
+          run: 'set +e; set -u; echo $x; echo $nothing',
+          code: 127,
+          out: '1\n',
+          err: /nothing: unbound variable/,
+        },
         { run: 'set +u; echo "[$nothing]"', out: '[]\n' },
       ],
     },
@@ -131,7 +159,12 @@ conforms(
     {
       name: 'line numbers begin at 1',
       steps: [
-        { run: '\necho $LINENO; nope', out: '2\n', code: 127, err: 'bash: line 2: nope: command not found\n' },
+        {
+          run: '\necho $LINENO; nope',
+          out: '2\n',
+          code: 127,
+          err: 'bash: line 2: nope: command not found\n',
+        },
         { run: 'echo a\nfi', out: 'a\n', code: 2, err: /line 2: syntax error/ },
       ],
     },

@@ -24,7 +24,10 @@ const faults: Record<string, (place: Workplace) => Promise<void>> = {
     expect((await sandbox.exec(look)).stdout).toBe(seen)
   },
   'a command that ignores signals is killed at the end of the grace time': async ({ sandbox }) => {
-    const run = sandbox.exec("trap '' INT TERM; while :; do :; done", { timeout: 200, forceKillAfterDelay: 100 })
+    const run = sandbox.exec("trap '' INT TERM; while :; do :; done", {
+      timeout: 200,
+      forceKillAfterDelay: 100,
+    })
     expect(await rejectionOf(run)).toMatchObject({ code: 'COMMAND_TIMEOUT' })
     const nap = proc.uniqueSleep()
     const stubborn = sandbox.exec(`(trap '' INT TERM; while :; do ${nap}; done)`, {
@@ -90,7 +93,10 @@ const faults: Record<string, (place: Workplace) => Promise<void>> = {
   },
   'a process starts from the state after the last command': async ({ sandbox }) => {
     await sandbox.exec(`${state}; shopt -s expand_aliases; alias hey='echo hey'`)
-    const process = await sandbox.startProcess('f; hey $x "${a[1]}" $V; pwd; exit 4', { env: { V: 'v' }, cwd: '/' })
+    const process = await sandbox.startProcess('f; hey $x "${a[1]}" $V; pwd; exit 4', {
+      env: { V: 'v' },
+      cwd: '/',
+    })
     await process.wait()
     expect(process).toMatchObject({ exitCode: 4, reason: 'exit' })
     expect((await process.getLogs()).stdout).toBe('f\nhey 1 q r v\n/\n')
@@ -124,7 +130,9 @@ const faults: Record<string, (place: Workplace) => Promise<void>> = {
     const one = async () => {
       const session = await sandbox.createSession()
       await session.exec('n=0')
-      const results = await Promise.all(Array.from({ length: 10 }, () => session.exec('n=$((n + 1)); echo $n')))
+      const results = await Promise.all(
+        Array.from({ length: 10 }, () => session.exec('n=$((n + 1)); echo $n')),
+      )
       expect(results.map(({ stdout }) => Number(stdout))).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
       await sandbox.deleteSession(session.id)
     }
@@ -197,7 +205,10 @@ describe('a bash that cannot load builtins', () => {
 
   const statically = '/bin/bash-static'
   it.skipIf(!existsSync(statically))('is used plainly when it is static', async () => {
-    await withSandbox(({ sandbox }) => worksPlainly(sandbox), { options: { shell: statically }, mayStall: true })
+    await withSandbox(({ sandbox }) => worksPlainly(sandbox), {
+      options: { shell: statically },
+      mayStall: true,
+    })
   })
 
   it('is refused when it is no bash at all', async () => {
