@@ -107,9 +107,7 @@ pub enum Order {
         /// Milliseconds until SIGKILL.
         grace_ms: u64,
     },
-    /// Answered by [`Report::Pong`].
-    Ping,
-    /// SIGTERM to everything, SIGKILL after `grace_ms`, remove the control groups, exit.
+    /// SIGTERM to everything, SIGKILL after `grace_ms`, remove the control groups, exit. Answered by [`Report::Ended`].
     Shutdown {
         /// Milliseconds until SIGKILL.
         grace_ms: u64,
@@ -224,8 +222,8 @@ pub enum Report {
         /// True when SIGKILL was needed.
         escalated: bool,
     },
-    /// Answer to [`Order::Ping`].
-    Pong,
+    /// Everything is gone, and the supervisor ends. Nothing follows.
+    Ended,
 }
 
 /// Sends one message with its descriptors.

@@ -308,6 +308,8 @@ extern pid_t dollar_dollar_pid, shell_pgrp, original_pgrp, terminal_pgrp;
 
 void notify_and_cleanup(int job); /* -1: all; without the argument before 5.3 */
 void unfreeze_jobs_list(void);
+void cleanup_the_pipeline(void);
+void stop_making_children(void);
 void without_job_control(void);
 void clear_fifo_list(void);
 void set_ppid(void);

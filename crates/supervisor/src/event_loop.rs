@@ -125,7 +125,6 @@ fn execute(
             table.rotate();
             setting.report(&Report::Rotated { group: table.group_directory() });
         }
-        Order::Ping => setting.report(&Report::Pong),
         Order::Shutdown { .. } => {}
     }
 }

@@ -69,6 +69,7 @@ static SANDBOXES: AtomicU64 = AtomicU64::new(0);
 impl Sandbox {
     /// Does nothing yet.
     pub fn new(config: Config) -> Self {
+        config.log.install();
         let id = SANDBOXES.fetch_add(1, Ordering::Relaxed);
         Self {
             inner: Arc::new(Inner {

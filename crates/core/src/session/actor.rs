@@ -52,6 +52,10 @@ pub(super) struct Link {
     pub(super) supervisor: Option<Supervisor>,
     pub(super) shell: Option<Channel>,
     pub(super) shell_pid: Option<Pid>,
+    /// The shell said hello before the supervisor reported its start.
+    pub(super) said_hello: bool,
+    /// The supervisor has left nothing.
+    pub(super) ended: bool,
     /// The shell's channel was closed with a request unread.
     pub(super) unread: bool,
     pub(super) standby: Option<(Channel, Pid)>,
@@ -205,11 +209,11 @@ impl Session {
     pub(super) fn step_all(&mut self) {
         while let Some(event) = self.events.pop_front() {
             let before = self.state.shell;
-            tracing::trace!(session = %self.config.id, ?event, "event");
+            tracing::trace!(log = self.config.log.id(), session = %self.config.id, ?event, "event");
             let (state, actions) = step(std::mem::replace(&mut self.state, State::new(true)), event);
             self.state = state;
             if self.state.shell != before {
-                tracing::debug!(session = %self.config.id, from = ?before, to = ?self.state.shell, "shell");
+                tracing::debug!(log = self.config.log.id(), session = %self.config.id, from = ?before, to = ?self.state.shell, "shell");
             }
             for action in actions {
                 self.perform(action);
@@ -280,8 +284,8 @@ impl Session {
             Arrival::Supervisor(None) => {
                 self.drain_shell();
                 self.link.supervisor = None;
-                let unread = self.takes_unread();
-                self.events.push_back(Event::SupervisorGone { unread });
+                let (unread, orderly) = (self.takes_unread(), std::mem::take(&mut self.link.ended));
+                self.events.push_back(Event::SupervisorGone { unread, orderly });
             }
         }
     }
@@ -300,7 +304,14 @@ impl Session {
                 self.link.shell = None;
                 self.link.unread = unread;
             }
+            // The supervisor's report, with the pid and the group, may come later: both are needed.
+            Received::Reply(Reply::Hello { .. }) if self.link.shell_pid.is_none() => self.link.said_hello = true,
             Received::Reply(Reply::Hello { .. }) => self.events.push_back(Event::Hello),
+            Received::Reply(
+                Reply::Done(Done { id, .. }) | Reply::Refused { id, .. } | Reply::Begun { id, .. } | Reply::Ending { id },
+            ) if id != self.wait.command && self.wait.setting_up == 0 => {
+                tracing::warn!(log = self.config.log.id(), session = %self.config.id, "a forged report was ignored");
+            }
             Received::Reply(Reply::Done(done)) => self.command_done(done),
             Received::Reply(Reply::Refused { reason, about, .. }) => {
                 self.wait.refused = Some((reason, about));
@@ -328,7 +339,7 @@ impl Session {
             forked: done.forks > 0,
         };
         if done.flags.contains(DoneFlags::FRAMES_DISCARDED) {
-            tracing::debug!(session = %self.config.id, "bash has discarded frames without unwinding them");
+            tracing::debug!(log = self.config.log.id(), session = %self.config.id, "bash has discarded frames without unwinding them");
         }
         if !done.cwd.is_empty() {
             self.cwd = PathBuf::from(OsString::from_vec(done.cwd));
@@ -346,7 +357,7 @@ impl Session {
 
     fn lose_standby(&mut self) {
         if let Some((_, pid)) = self.link.standby.take() {
-            tracing::warn!(session = %self.config.id, %pid, "the standby died");
+            tracing::warn!(log = self.config.log.id(), session = %self.config.id, %pid, "the standby died");
             listener::forget(pid);
             self.events.push_back(Event::StandbyDied);
         }
@@ -359,10 +370,12 @@ impl Session {
             Report::Started { identity, key: None, group } => {
                 self.link.shell_pid = Some(identity.pid);
                 self.link.foreground = group.map(PathBuf::from);
-                if self.config.uses_builtin {
-                    listener::expect(identity.pid, self.reconnects.clone());
-                } else {
-                    self.announce();
+                if !self.config.uses_builtin {
+                    return self.plain_started();
+                }
+                listener::expect(identity.pid, self.reconnects.clone());
+                if std::mem::take(&mut self.link.said_hello) {
+                    self.events.push_back(Event::Hello);
                 }
             }
             Report::StartFailed { key: None, step, errno } => self.plain_not_started(step, errno),
@@ -372,7 +385,8 @@ impl Session {
                 self.drain_shell();
                 self.shell_ended(pid, code, signal);
             }
-            Report::ShellEnded { .. } | Report::Pong => {}
+            Report::ShellEnded { .. } => {}
+            Report::Ended => self.link.ended = true,
             Report::StandbyEnded { pid } => {
                 if self.link.standby.as_ref().is_some_and(|(_, standby)| *standby == pid) {
                     self.lose_standby();
@@ -389,7 +403,7 @@ impl Session {
             }
             Report::Killed { id, escalated } if id == self.wait.ladder => {
                 if escalated {
-                    tracing::warn!(session = %self.config.id, "a command needed SIGKILL");
+                    tracing::warn!(log = self.config.log.id(), session = %self.config.id, "a command needed SIGKILL");
                 }
                 self.events.push_back(Event::TreeGone { escalated });
             }
@@ -402,7 +416,7 @@ impl Session {
 
     fn shell_ended(&mut self, pid: Pid, code: Option<i32>, signal: Option<i32>) {
         listener::forget(pid);
-        tracing::debug!(session = %self.config.id, %pid, ?code, ?signal, "the shell ended");
+        tracing::debug!(log = self.config.log.id(), session = %self.config.id, %pid, ?code, ?signal, "the shell ended");
         self.link.shell = None;
         self.link.shell_pid = None;
         self.wait.setting_up = 0;
@@ -428,7 +442,7 @@ impl Session {
     }
 
     fn reconnected(&mut self, Reconnected { pid, socket }: Reconnected) {
-        tracing::debug!(session = %self.config.id, %pid, "reconnected");
+        tracing::debug!(log = self.config.log.id(), session = %self.config.id, %pid, "reconnected");
         if self.link.shell_pid == Some(pid)
             && let Ok(channel) = Channel::reconnected(socket)
         {

@@ -32,6 +32,14 @@ impl Session {
                 (outcome.exit_code, outcome.signal) = (None, Some(signal));
             }
         }
+        tracing::debug!(
+            log = self.config.log.id(),
+            session = %self.config.id,
+            duration_us = outcome.duration.as_micros() as u64,
+            exit_code = ?outcome.exit_code,
+            signal = ?outcome.signal,
+            "command ended"
+        );
         if end == End::Refused {
             let refused = self.wait.refused.take();
             let error = self.refused(refused, request.cwd.as_deref(), "command");

@@ -18,6 +18,7 @@ use nacre_containment::proc_table::{self, Stat};
 use nacre_containment::signal;
 use nacre_protocol::shell::{ForkedFlags, Refusal as ShellRefusal, Request, RequestFlags, RequestKind};
 use nacre_protocol::supervisor::{Order, Role, StartStep};
+use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -47,7 +48,7 @@ pub(super) struct Wait {
     /// Ends of setting-up requests to come.
     pub(super) setting_up: usize,
     /// The number of the command that was sent last.
-    command: u64,
+    pub(super) command: u64,
     /// The kill ladder that runs.
     pub(super) ladder: u64,
     /// Its first signal.
@@ -64,6 +65,8 @@ pub(super) struct Wait {
     report: bool,
     sessions: u64,
     ids: u64,
+    /// Keys that are random for each session.
+    secret: RandomState,
 }
 
 impl Wait {
@@ -72,10 +75,18 @@ impl Wait {
         self.report = false;
     }
 
-    /// A number for a request.
+    /// A number for a fork.
     pub(super) fn next_id(&mut self) -> u64 {
         self.ids += 1;
         self.ids
+    }
+
+    /// A number for a command. It cannot be guessed: a command that finds the shell's socket could otherwise report its own
+    /// end, or that of the next command.
+    fn next_command(&mut self) -> u64 {
+        self.ids += 1;
+        self.command = self.secret.hash_one(self.ids).max(1);
+        self.command
     }
 }
 
@@ -106,11 +117,19 @@ impl Session {
             Action::TrapRuns => self.order(&Order::TrapRuns),
             Action::KillShell => {
                 if self.state.running().is_some() {
-                    tracing::warn!(session = %self.config.id, "the shell did not answer an interrupt and is killed");
+                    tracing::warn!(log = self.config.log.id(), session = %self.config.id, "the shell did not answer an interrupt and is killed");
                 }
                 self.order(&Order::KillShell);
             }
-            Action::Salvage => self.salvage(),
+            Action::Salvage => {
+                tracing::error!(log = self.config.log.id(), session = %self.config.id, "the supervisor died; the session is started again");
+                self.salvage();
+            }
+            Action::Sweep => {
+                tracing::warn!(log = self.config.log.id(), session = %self.config.id, "the supervisor was killed while it ended the session");
+                self.link.standby = None;
+                self.salvage();
+            }
             Action::Answer(ticket, answer) => self.answer(ticket, answer),
             Action::Shutdown => self.shutdown(),
             Action::Closed => {
@@ -144,7 +163,7 @@ impl Session {
         let group = self.config.group.as_ref().map(|(_, name)| format!("{name}-{}", self.wait.sessions));
         match Supervisor::start(&self.config, group.as_deref()) {
             Ok(supervisor) => {
-                tracing::debug!(session = %self.config.id, supervisor = %supervisor.pid(), "started a supervisor");
+                tracing::debug!(log = self.config.log.id(), session = %self.config.id, supervisor = %supervisor.pid(), "started a supervisor");
                 self.last_supervisor = Some(supervisor.pid());
                 self.link = super::actor::Link { supervisor: Some(supervisor), ..Default::default() };
                 self.start_shell();
@@ -229,13 +248,12 @@ impl Session {
         match checked {
             Err(message) => self.fail(Error::new(Code::SpawnFailed, message)),
             Ok(()) if self.config.uses_builtin => {
-                let message = format!(
-                    "bash {} cannot load the builtin; each command of session '{}' runs in a bash of its own",
-                    version.unwrap_or_default(),
-                    self.config.id
+                let version = version.unwrap_or_default();
+                tracing::warn!(
+                    log = self.config.log.id(),
+                    session = %self.config.id,
+                    "bash {version} cannot load the builtin; each command runs in a bash of its own"
                 );
-                tracing::warn!("{message}");
-                self.config.log.write(crate::log::Level::Warn, || message);
                 self.config.uses_builtin = false;
                 self.start_shell();
             }
@@ -292,8 +310,7 @@ impl Session {
         let (text, flags) = text_of(&request.command);
         let env = env_of(&request.env);
         let cwd = request.cwd.as_ref().map(|cwd| cwd.as_os_str().as_encoded_bytes().to_vec()).unwrap_or_default();
-        let id = self.wait.next_id();
-        self.wait.command = id;
+        let id = self.wait.next_command();
         let begun = Instant::now();
         let streams = Streams::open(&request.input);
         let wire = Request { text: &text, cwd: &cwd, env: &env, flags, ..Request::new(RequestKind::Run, id) };
@@ -358,7 +375,7 @@ impl Session {
         }
         let Some(Call::SetEnv { vars, .. }) = self.calls.get(&ticket) else { return };
         let env = env_of(vars);
-        let id = self.wait.next_id();
+        let id = self.wait.next_command();
         let null = || std::fs::File::options().read(true).write(true).open("/dev/null").map(OwnedFd::from);
         let sent = (0..3).map(|_| null()).collect::<io::Result<Vec<_>>>().and_then(|streams| {
             let request = Request { env: &env, flags: RequestFlags::KEEP_SCOPE, ..Request::new(RequestKind::Run, id) };
@@ -447,7 +464,7 @@ impl Session {
     }
 
     fn standby_failed(&mut self, reason: &str, group: Option<PathBuf>) {
-        tracing::warn!(session = %self.config.id, reason, "no standby can be forked");
+        tracing::warn!(log = self.config.log.id(), session = %self.config.id, reason, "no standby can be forked");
         if let Some(group) = group {
             let _ = std::fs::remove_dir(group);
         }
@@ -476,10 +493,7 @@ impl Session {
         if !self.config.uses_builtin {
             return self.events.push_back(Event::ShellDied { unread: false });
         }
-        tracing::warn!(session = %self.config.id, "the shell died; its standby takes over");
-        self.config.log.write(crate::log::Level::Warn, || {
-            format!("the shell of session '{}' died; its standby takes over", self.config.id)
-        });
+        tracing::warn!(log = self.config.log.id(), session = %self.config.id, "the shell died; its standby takes over");
         let Some((channel, pid)) = self.link.standby.take() else {
             return self.events.push_back(Event::ShellDied { unread: false });
         };
@@ -537,7 +551,7 @@ impl Session {
 
     fn kill(&mut self, cause: Cause, signal: Option<i32>) {
         let Some(command) = &mut self.command else { return };
-        tracing::debug!(session = %self.config.id, ?cause, "killing a command");
+        tracing::debug!(log = self.config.log.id(), session = %self.config.id, ?cause, "killing a command");
         command.capture.hurry();
         let signal = signal.unwrap_or(command.request.kill.signal);
         let grace = if signal == libc::SIGKILL { Duration::ZERO } else { command.request.kill.grace };
@@ -559,7 +573,7 @@ impl Session {
         let Some(supervisor) = self.link.supervisor.as_ref().filter(|_| self.wait.report) else { return };
         let stat = Stat::read(supervisor.pid());
         if let Some(Stat { identity: Identity { .. }, state: b'T' | b't', .. }) = stat {
-            tracing::warn!(session = %self.config.id, "the supervisor was stopped and is continued");
+            tracing::warn!(log = self.config.log.id(), session = %self.config.id, "the supervisor was stopped and is continued");
             let _ = signal::send_to_child(supervisor.pid(), libc::SIGCONT);
         }
         self.timers.set(Timer::Supervisor, Instant::now() + SUPERVISOR_ANSWER);
@@ -608,12 +622,7 @@ impl Session {
     }
 
     fn salvage(&mut self) {
-        let id = &self.config.id;
-        tracing::error!(session = %id, "the supervisor died; the session is started again");
-        self.config
-            .log
-            .write(crate::log::Level::Error, || format!("the supervisor of session '{id}' died; it is started again"));
-        self.processes.lose_all(id);
+        self.processes.lose_all(&self.config.id);
         self.link.shell_pid.into_iter().for_each(listener::forget);
         let link = std::mem::take(&mut self.link);
         let session = link.foreground.as_ref().and_then(|group| group.parent()).map(Group::at);
@@ -625,7 +634,7 @@ impl Session {
         self.processes.refuse_starting(|| Error::session_destroyed(&self.config.id));
         self.timers = super::timers::Timers::default();
         if self.link.supervisor.is_none() {
-            return self.events.push_back(Event::SupervisorGone { unread: false });
+            return self.events.push_back(Event::SupervisorGone { unread: false, orderly: true });
         }
         self.ask(&Order::Shutdown { grace_ms: grace.as_millis() as u64 });
     }

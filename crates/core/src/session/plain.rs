@@ -94,10 +94,8 @@ impl Session {
         let Some(Call::Exec(request)) = self.calls.remove(&ticket) else { return };
         self.timers.clear(Timer::Idle);
         let begun = Instant::now();
-        let scope = Scope {
-            names: request.env.iter().map(|(name, _)| name.clone()).collect(),
-            cwd: request.cwd.is_some(),
-        };
+        let scope =
+            Scope { names: request.env.iter().map(|(name, _)| name.clone()).collect(), cwd: request.cwd.is_some() };
         let script = self.plain_script(&request.env, request.cwd.as_deref(), [None, None], |plan| {
             plain_script::command(plan, &request.command)
         });
@@ -120,12 +118,17 @@ impl Session {
         if let Some(timeout) = command.request.timeout {
             self.timers.set(Timer::Timeout(ticket), begun + timeout);
         }
-        let is_live = command.request.live.is_some();
-        self.command = Some(command);
-        if is_live {
-            self.register_pipes();
-        } else {
+        if command.request.live.is_none() {
             self.timers.set(Timer::Register, begun + QUICK);
+        }
+        self.command = Some(command);
+    }
+
+    /// The bash of a command runs. Its start is reported before any output.
+    pub(super) fn plain_started(&mut self) {
+        self.announce();
+        if self.command.as_ref().is_some_and(|command| command.request.live.is_some()) {
+            self.register_pipes();
         }
     }
 
@@ -218,7 +221,9 @@ impl Session {
     /// The bash of a command could not be started. The session stays.
     pub(super) fn plain_not_started(&mut self, step: StartStep, errno: i32) {
         self.plain.shell = None;
-        let Some(command) = self.command.take_if(|_| !self.config.uses_builtin) else { return self.start_failed(step, errno) };
+        let Some(command) = self.command.take_if(|_| !self.config.uses_builtin) else {
+            return self.start_failed(step, errno);
+        };
         let request = command.into_request();
         self.forget_request(request.id);
         request.sink.finished(Err(self.start_error(step, errno)));
@@ -230,18 +235,16 @@ impl Session {
         let key = self.next_key();
         let new = &request.new;
         let limits = [new.limits.inherited.open_files, new.limits.inherited.processes];
-        let script = self
-            .plain_script(&new.env, new.cwd.as_deref(), limits, |plan| plain_script::process(plan, &new.command));
+        let has_terminal = new.terminal.is_some();
+        let script = self.plain_script(&new.env, new.cwd.as_deref(), limits, |plan| {
+            plain_script::process(plan, &new.command, has_terminal)
+        });
         let script = match script {
             Ok(script) => script,
             Err(error) => return request.refuse(error),
         };
-        let role = Role::Process {
-            key,
-            mark: self.mark(key),
-            limits: new.limits.group.clone(),
-            terminal: new.terminal.is_some(),
-        };
+        let role =
+            Role::Process { key, mark: self.mark(key), limits: new.limits.group.clone(), terminal: has_terminal };
         let order = Order::Start {
             role,
             arguments: plain_script::process_arguments(),
@@ -259,7 +262,9 @@ impl Session {
             Ok((ready, outlets))
         });
         match started {
-            Ok((ready, outlets)) => self.processes.add_plain(key, Starting { request, stage: Stage::Plain { ready, outlets } }),
+            Ok((ready, outlets)) => {
+                self.processes.add_plain(key, Starting { request, stage: Stage::Plain { ready, outlets } })
+            }
             Err(error) => {
                 let message = format!("process '{}' cannot be started: {error}", request.process.id);
                 request.refuse(Error::new(Code::SpawnFailed, message));
@@ -316,7 +321,8 @@ async fn first_letter(ready: OwnedFd) -> Received {
             }
         }
     }
-    let refused = |reason, about: &str| Received::Reply(Reply::Refused { id: 0, reason, errno: 0, about: about.into() });
+    let refused =
+        |reason, about: &str| Received::Reply(Reply::Refused { id: 0, reason, errno: 0, about: about.into() });
     match letter.first() {
         Some(&plain_script::BEGINS) => Received::Reply(Reply::Begun { id: 0, pid: 0 }),
         Some(&plain_script::CANNOT_ENTER) => refused(Refusal::Cwd, ""),

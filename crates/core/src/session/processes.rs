@@ -320,7 +320,7 @@ impl Session {
     fn settle(&mut self, key: u64, request: StartRequest, outlets: Outlets, tree: Tree) {
         let (ended, end) = oneshot::channel();
         self.processes.living.insert(key, ended);
-        tracing::debug!(session = %self.config.id, process = %request.process.id, pid = %tree.root.pid, "process started");
+        tracing::debug!(log = self.config.log.id(), session = %self.config.id, process = %request.process.id, pid = %tree.root.pid, "process started");
         process::pump(Arc::clone(&request.process), outlets, end);
         request.process.born(key, process::Birth { pid: tree.root.pid, at: SystemTime::now(), tree });
         if request.process.is_doomed() {

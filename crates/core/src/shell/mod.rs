@@ -9,6 +9,9 @@ pub mod probe;
 pub mod state;
 pub mod transition;
 
+#[cfg(test)]
+mod transition_tests;
+
 /// Opens what all shells of the process share. What fails here is tried again when a shell needs it.
 pub fn open_shared() {
     let _ = listener::name();

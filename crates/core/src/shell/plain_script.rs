@@ -109,8 +109,12 @@ pub fn command(plan: &Plan<'_>, command: &Command) -> Vec<u8> {
 }
 
 /// The script of a background process. The user's EXIT trap is the session's and does not run in it.
-pub fn process(plan: &Plan<'_>, command: &Command) -> Vec<u8> {
+pub fn process(plan: &Plan<'_>, command: &Command, has_terminal: bool) -> Vec<u8> {
     let mut setup = plan.setup();
+    if has_terminal {
+        // Bash calls a missing terminal type `dumb`.
+        setup.extend(b"[[ ${TERM:-dumb} != dumb ]] || \\builtin export TERM=xterm-256color\n");
+    }
     setup.extend(format!("\\builtin printf {} >&{REPORT}\n", BEGINS as char).as_bytes());
     setup.extend(plan.last_words());
     plan.script(setup, command)
@@ -170,7 +174,8 @@ impl Plan<'_> {
         text.extend(b"\0\\builtin unset -v __nacre_first __nacre_state __nacre_setup\n");
         let refuse = |text: &mut Vec<u8>, what: &[u8], letter: u8| {
             text.extend(what);
-            let report = format!(" 2>/dev/null || {{ \\builtin printf {} >&{REPORT}; \\builtin exit 126; }}\n", letter as char);
+            let report =
+                format!(" 2>/dev/null || {{ \\builtin printf {} >&{REPORT}; \\builtin exit 126; }}\n", letter as char);
             text.extend(report.as_bytes());
         };
         let letters = [("-n", CANNOT_LIMIT_FILES), ("-u", CANNOT_LIMIT_PROCESSES)];

@@ -51,7 +51,11 @@ fn state_outlives_a_normal_end_and_an_exit() {
         let mut session = Session::default();
         session.run("x=\"it's\"; list=(1 '2 3'); umask 027; set -- a 'b c'; shopt -s extglob; trap 'echo t' USR1");
         session.run(&format!("y=1; {end}"));
-        assert_eq!(session.prints("set +e; echo \"$x $y ${list[1]} $# $(umask)\"; kill -USR1 $$"), "it's 1 2 3 2 0027\nt\n", "{end}");
+        assert_eq!(
+            session.prints("set +e; echo \"$x $y ${list[1]} $# $(umask)\"; kill -USR1 $$"),
+            "it's 1 2 3 2 0027\nt\n",
+            "{end}"
+        );
     }
 }
 

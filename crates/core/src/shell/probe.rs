@@ -21,10 +21,7 @@ pub fn loads_builtin(shell: &Path) -> bool {
 fn try_to_load(shell: &Path) -> io::Result<bool> {
     let (ours, theirs) = socket::pair()?;
     let (channel, object) = (nacre_shell_builtin::CHANNEL_FD, nacre_shell_builtin::OBJECT_FD);
-    let text = format!(
-        "exec {channel}<&0 {object}<&1 </dev/null >/dev/null; {}",
-        nacre_shell_builtin::LOAD
-    );
+    let text = format!("exec {channel}<&0 {object}<&1 </dev/null >/dev/null; {}", nacre_shell_builtin::LOAD);
     let mut command = Command::new(shell);
     command.args(["--norc", "--noprofile", "-c", &text, "bash"]).env_clear();
     command.stdin(theirs).stdout(launch::object()?).stderr(Stdio::null());

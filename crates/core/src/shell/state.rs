@@ -212,10 +212,12 @@ pub enum Event {
         /// SIGKILL was needed.
         escalated: bool,
     },
-    /// The supervisor has ended. `unread`: the shell had not taken the last request.
+    /// The supervisor has ended.
     SupervisorGone {
-        /// See above.
+        /// The shell had not taken the last request.
         unread: bool,
+        /// It was told to end and has left nothing.
+        orderly: bool,
     },
     /// What a dead supervisor left has been saved and removed.
     Salvaged,
@@ -308,6 +310,8 @@ pub enum Action {
     KillShell,
     /// Save the standby's state, kill what is left. Answered by [`Event::Salvaged`].
     Salvage,
+    /// Kill what is left of a session whose supervisor was killed. Answered by [`Event::Salvaged`].
+    Sweep,
     /// Answer a call.
     Answer(Ticket, Answer),
     /// End the supervisor and everything below it. Answered by [`Event::SupervisorGone`].

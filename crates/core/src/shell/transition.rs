@@ -81,8 +81,9 @@ impl Step {
                 self.fork_standby(false);
             }
             Event::TreeGone { escalated } => self.tree_gone(escalated),
-            Event::SupervisorGone { unread } => self.supervisor_gone(unread),
+            Event::SupervisorGone { unread, orderly } => self.supervisor_gone(unread, orderly),
             Event::Salvaged if self.state.shell == Shell::Salvaging => self.start(Action::StartSession),
+            Event::Salvaged if self.state.shell == Shell::Closing => self.closed(),
             Event::Close => self.close(),
             Event::Hello | Event::SetUp | Event::IdleForAWhile | Event::Promoted | Event::Salvaged => {}
         }
@@ -298,13 +299,10 @@ impl Step {
         self.state.standby.fresh &= self.state.standby.forking;
     }
 
-    fn supervisor_gone(&mut self, unread: bool) {
+    fn supervisor_gone(&mut self, unread: bool, orderly: bool) {
         match self.state.shell {
-            Shell::Closing => {
-                self.state.shell = Shell::Closed;
-                self.act(Action::Closed);
-                return;
-            }
+            Shell::Closing if orderly => return self.closed(),
+            Shell::Closing => return self.act(Action::Sweep),
             Shell::Absent | Shell::Terminated(_) | Shell::Closed | Shell::Salvaging => return,
             Shell::Starting if self.state.attempts > 0 && !self.state.restarted => return self.start_failed(),
             Shell::Running(run) if run.can_repeat(unread) => self.state.queue.push_front((run.ticket, run.work)),
@@ -323,9 +321,10 @@ impl Step {
     fn close(&mut self) {
         match self.state.shell {
             Shell::Closing | Shell::Closed => return,
-            Shell::Absent => {
-                self.state.shell = Shell::Closed;
-                self.act(Action::Closed);
+            Shell::Absent => return self.closed(),
+            // What is left is being removed already.
+            Shell::Salvaging => {
+                self.state.shell = Shell::Closing;
                 return;
             }
             Shell::Running(run) => {
@@ -337,5 +336,10 @@ impl Step {
         }
         self.state.shell = Shell::Closing;
         self.act(Action::Shutdown);
+    }
+
+    fn closed(&mut self) {
+        self.state.shell = Shell::Closed;
+        self.act(Action::Closed);
     }
 }
