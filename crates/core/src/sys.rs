@@ -88,6 +88,16 @@ pub fn replace_contents(fd: &OwnedFd, bytes: &[u8]) -> io::Result<()> {
     file.set_len(bytes.len() as u64)
 }
 
+/// The length of a file.
+pub fn length(fd: &OwnedFd) -> io::Result<u64> {
+    Ok(borrowed(fd).metadata()?.len())
+}
+
+/// The position in an open file, which all copies of its descriptor share.
+pub fn position(fd: &OwnedFd) -> io::Result<u64> {
+    io::Seek::stream_position(&mut &*borrowed(fd))
+}
+
 /// The contents of a file. Needs no further descriptor.
 pub fn contents(fd: &OwnedFd) -> io::Result<Vec<u8>> {
     let file = borrowed(fd);

@@ -3,6 +3,7 @@
 
 use super::command::{OutputPipes, Running};
 use super::perform::Wait;
+use super::plain::Plain;
 use super::processes::Processes;
 use super::spinning::{self, Pace};
 use super::timers::{Timer, Timers};
@@ -103,6 +104,7 @@ pub(super) struct Session {
     pub(super) processes: Processes,
     pub(super) timers: Timers,
     pub(super) wait: Wait,
+    pub(super) plain: Plain,
     pub(super) internal: mpsc::UnboundedSender<Internal>,
     pub(super) reconnects: mpsc::UnboundedSender<Reconnected>,
     /// The session's directory after the last command.
@@ -190,6 +192,7 @@ impl Session {
             processes: Processes::default(),
             timers: Timers::default(),
             wait: Wait::default(),
+            plain: Plain::default(),
             internal,
             reconnects,
             checkpoint: None,
@@ -375,13 +378,17 @@ impl Session {
             Report::Started { identity, key: None, group } => {
                 self.link.shell_pid = Some(identity.pid);
                 self.link.foreground = group.map(PathBuf::from);
+                if !self.config.uses_builtin {
+                    return self.plain_started();
+                }
                 listener::expect(identity.pid, self.reconnects.clone());
                 if std::mem::take(&mut self.link.said_hello) {
                     self.events.push_back(Event::Hello);
                 }
             }
-            Report::StartFailed { key: None, step, errno } => self.start_failed(step, errno),
-            Report::Started { key: Some(_), .. } | Report::StartFailed { key: Some(_), .. } => {}
+            Report::StartFailed { key: None, step, errno } => self.plain_not_started(step, errno),
+            Report::Started { key: Some(key), identity, group } => self.plain_process_started(key, identity, group),
+            Report::StartFailed { key: Some(key), step, errno } => self.plain_process_failed(key, step, errno),
             Report::ShellEnded { pid, code, signal } if self.link.shell_pid == Some(pid) => {
                 self.drain_shell();
                 self.shell_ended(pid, code, signal);
@@ -422,7 +429,10 @@ impl Session {
         self.wait.setting_up = 0;
         self.drop_unforked_standby();
         self.processes.source_died(&self.config.id, true);
-        if self.state.shell == Shell::Starting && self.config.uses_builtin {
+        if !self.config.uses_builtin {
+            return self.plain_ended(code, signal);
+        }
+        if self.state.shell == Shell::Starting && signal != Some(libc::SIGKILL) {
             self.link.shell = None;
             return self.ask_version();
         }
@@ -439,7 +449,9 @@ impl Session {
     /// end of file yet, and the kernel is asked what was not read.
     fn takes_unread(&mut self) -> bool {
         let unread = self.link.shell.take().is_some_and(|shell| shell.unread_bytes() > 0);
-        (std::mem::take(&mut self.link.unread) || unread) && self.command.as_ref().is_none_or(Running::is_repeatable)
+        let unread = std::mem::take(&mut self.link.unread) || unread;
+        let unread = unread || !self.config.uses_builtin && self.plain_unread();
+        unread && self.command.as_ref().is_none_or(Running::is_repeatable)
     }
 
     fn reconnected(&mut self, Reconnected { pid, socket }: Reconnected) {

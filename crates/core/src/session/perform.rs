@@ -29,7 +29,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// Until then a command's pipes are not watched: most have ended, and what they printed waits in the pipe.
-const QUICK: Duration = Duration::from_millis(1);
+pub(super) const QUICK: Duration = Duration::from_millis(1);
 /// A standby is forked when nothing has run for this long, so that a burst of commands never pays for warming it.
 const IDLE_BEFORE_STANDBY: Duration = Duration::from_millis(8);
 /// After a fork that failed no standby is tried for this long.
@@ -201,9 +201,14 @@ impl Session {
     }
 
     pub(super) fn start_failed(&mut self, step: StartStep, errno: i32) {
+        self.fail(self.start_error(step, errno));
+    }
+
+    /// Why a bash cannot be started.
+    pub(super) fn start_error(&self, step: StartStep, errno: i32) -> Error {
         let reason = io::Error::from_raw_os_error(errno);
         let shell = self.config.shell.display();
-        self.fail(match step {
+        match step {
             StartStep::Cwd => cwd_error(&self.config.cwd),
             StartStep::Limits => {
                 let message = "the sandbox's limits cannot be set: they are above what the host itself may use";
@@ -213,10 +218,10 @@ impl Session {
             StartStep::Group => Error::new(Code::SpawnFailed, format!("cannot join the control group: {reason}")),
             StartStep::Prepare => Error::new(Code::SpawnFailed, format!("cannot prepare the shell: {reason}")),
             StartStep::Exec => Error::new(Code::SpawnFailed, format!("cannot run the shell {shell}: {reason}")),
-        });
+        }
     }
 
-    fn fail(&mut self, error: Error) {
+    pub(super) fn fail(&mut self, error: Error) {
         self.failure = Some(error);
         self.link = super::actor::Link::default();
         self.timers.clear(Timer::Hello);
@@ -239,21 +244,33 @@ impl Session {
     }
 
     pub(super) fn version_known(&mut self, version: Option<String>) {
-        if self.state.shell != Shell::Starting {
+        if !matches!(self.state.shell, Shell::Starting | Shell::SettingUp) {
             return;
         }
         let checked = capabilities::check_version(&self.config.shell, &version.clone().unwrap_or_default());
         match checked {
             Err(message) => self.fail(Error::new(Code::SpawnFailed, message)),
+            Ok(()) if self.config.uses_builtin => {
+                let version = version.unwrap_or_default();
+                tracing::warn!(
+                    log = self.config.log.id(),
+                    session = %self.config.id,
+                    "bash {version} cannot load the builtin; each command runs in a bash of its own"
+                );
+                self.config.uses_builtin = false;
+                self.start_shell();
+            }
             Ok(()) => {
-                tracing::warn!(log = self.config.log.id(), session = %self.config.id, ?version, "the shell cannot load the builtin");
-                let message = format!("bash {} cannot load the builtin", version.unwrap_or_default());
+                let message = format!("'{}' does not write its state down", self.config.shell.display());
                 self.fail(Error::new(Code::SpawnFailed, message));
             }
         }
     }
 
     fn set_up(&mut self) {
+        if !self.config.uses_builtin {
+            return self.plain_set_up();
+        }
         self.timers.clear(Timer::Hello);
         let mut requests = Vec::new();
         let mut env = Vec::new();
@@ -286,6 +303,9 @@ impl Session {
     // ---- commands ----
 
     fn run_command(&mut self, ticket: Ticket) {
+        if !self.config.uses_builtin {
+            return self.plain_run(ticket);
+        }
         let Some(Call::Exec(request)) = self.calls.remove(&ticket) else { return };
         self.timers.clear(Timer::Idle);
         let (text, flags) = text_of(&request.command);
@@ -351,6 +371,9 @@ impl Session {
     }
 
     fn send_env(&mut self, ticket: Ticket) {
+        if !self.config.uses_builtin {
+            return self.plain_set_env(ticket);
+        }
         let Some(Call::SetEnv { vars, .. }) = self.calls.get(&ticket) else { return };
         let env = env_of(vars);
         let id = self.wait.next_command();
@@ -467,6 +490,9 @@ impl Session {
     }
 
     fn promote(&mut self) {
+        if !self.config.uses_builtin {
+            return self.events.push_back(Event::ShellDied { unread: false });
+        }
         tracing::warn!(log = self.config.log.id(), session = %self.config.id, "the shell died; its standby takes over");
         let Some((channel, pid)) = self.link.standby.take() else {
             return self.events.push_back(Event::ShellDied { unread: false });
@@ -502,7 +528,7 @@ impl Session {
         }
     }
 
-    fn has_strangers(&mut self) -> bool {
+    pub(super) fn has_strangers(&mut self) -> bool {
         let Some(Ok(members)) = self.link.foreground.as_ref().map(|group| Group::at(group).members()) else {
             return false;
         };
@@ -514,7 +540,7 @@ impl Session {
     }
 
     /// Children of the shell and orphans, which earlier commands have left.
-    fn older_roots(&self) -> Vec<Pid> {
+    pub(super) fn older_roots(&self) -> Vec<Pid> {
         let standby = self.link.standby.as_ref().map(|(_, pid)| *pid);
         let parents = self.link.shell_pid.into_iter().chain(self.link.supervisor.as_ref().map(Supervisor::pid));
         let children = parents.flat_map(proc_table::children);
@@ -622,7 +648,7 @@ pub(super) fn open_directory(path: &Path) -> io::Result<OwnedFd> {
 }
 
 /// The streams of what is not a user's command.
-fn null_streams() -> io::Result<Vec<Descriptor>> {
+pub(super) fn null_streams() -> io::Result<Vec<Descriptor>> {
     let null = sys::null()?;
     Ok(vec![Arc::clone(&null).into(), Arc::clone(&null).into(), null.into()])
 }

@@ -7,6 +7,7 @@ use super::actor::{Internal, Session};
 use super::command::{Streams, env_of, text_of};
 use super::outcome::no_fork;
 use super::perform::open_directory;
+use super::plain::Pending;
 use super::stdin::{self, StdinEnd};
 use crate::error::{Code, Error};
 use crate::exec::{Input, KillPolicy};
@@ -30,21 +31,23 @@ use std::time::SystemTime;
 use tokio::sync::oneshot;
 
 /// Where a process's output arrives: two pipes, or the terminal's master alone.
-type Outlets = [Option<OwnedFd>; 2];
+pub(super) type Outlets = [Option<OwnedFd>; 2];
 
 /// How far a process is.
-enum Stage {
+pub(super) enum Stage {
     /// It is being forked.
     Forking { channel: Channel, group: Option<PathBuf>, from_shell: bool },
     /// The supervisor is asked to adopt it.
     Adopting { channel: Channel },
+    /// Plain engine: its bash is being started.
+    Plain { ready: OwnedFd, outlets: Outlets },
     /// It sets up its directory, variables and limits, which can fail.
     SettingUp { tree: Tree, outlets: Outlets, ended: Option<Status> },
 }
 
-struct Starting {
-    request: StartRequest,
-    stage: Stage,
+pub(super) struct Starting {
+    pub(super) request: StartRequest,
+    pub(super) stage: Stage,
 }
 
 /// See the module.
@@ -64,6 +67,24 @@ impl Processes {
         self.kills.insert(self.orders, reply);
         let grace_ms = if policy.signal == libc::SIGKILL { 0 } else { policy.grace.as_millis() as u64 };
         supervisor.order(&Order::KillProcess { id: self.orders, key, signal: policy.signal, grace_ms });
+    }
+
+    /// Plain engine: a process whose bash is being started.
+    pub(super) fn add_plain(&mut self, key: u64, starting: Starting) {
+        self.starting.insert(key, starting);
+    }
+
+    /// Takes such a process back.
+    pub(super) fn take_plain(&mut self, key: u64) -> Option<Pending> {
+        match self.starting.remove(&key)? {
+            Starting { request, stage: Stage::Plain { ready, outlets } } => Some((request, ready, outlets)),
+            Starting { .. } => None,
+        }
+    }
+
+    /// The process sets itself up.
+    pub(super) fn set_up(&mut self, key: u64, request: StartRequest, tree: Tree, outlets: Outlets) {
+        self.starting.insert(key, Starting { request, stage: Stage::SettingUp { tree, outlets, ended: None } });
     }
 
     /// Refuses everything that does not run yet.
@@ -105,6 +126,9 @@ impl Session {
             let message = format!("the session ended before process '{}' had begun", request.process.id);
             return request.refuse(Error::new(Code::SessionDestroyed, message));
         }
+        if !self.config.uses_builtin {
+            return self.plain_process(request);
+        }
         let key = self.next_key();
         let group = self.make_group(&format!("b-{key}"));
         let mut flags = RequestFlags::BACKGROUND;
@@ -136,7 +160,7 @@ impl Session {
     }
 
     /// Keys of processes and numbers of requests are one sequence: a fork is known by its number.
-    fn next_key(&mut self) -> u64 {
+    pub(super) fn next_key(&mut self) -> u64 {
         self.processes.keys = self.wait.next_id();
         self.processes.keys
     }
@@ -159,7 +183,7 @@ impl Session {
     }
 
     /// Distinguishes the process from all others below any supervisor.
-    fn mark(&self, key: u64) -> String {
+    pub(super) fn mark(&self, key: u64) -> String {
         format!("{}-{key}", self.last_supervisor.map_or(0, Pid::raw))
     }
 
@@ -253,7 +277,7 @@ impl Session {
         });
     }
 
-    fn open_outlets(&self, request: &mut StartRequest) -> io::Result<(Vec<Descriptor>, Outlets)> {
+    pub(super) fn open_outlets(&self, request: &mut StartRequest) -> io::Result<(Vec<Descriptor>, Outlets)> {
         let input = std::mem::replace(&mut request.new.input, Input::None);
         let Some(size) = request.new.terminal else {
             let Streams { theirs, output, stdin } = Streams::open(&input, None)?;
@@ -312,7 +336,7 @@ impl Session {
     }
 
     /// Kills a process that nothing waits for.
-    fn drop_process(&self, key: u64) {
+    pub(super) fn drop_process(&self, key: u64) {
         if let Some(supervisor) = &self.link.supervisor {
             supervisor.order(&Order::KillProcess { id: 0, key, signal: libc::SIGKILL, grace_ms: 0 });
         }

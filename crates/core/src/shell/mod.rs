@@ -4,6 +4,8 @@ pub mod channel;
 pub mod checkpoint;
 pub mod launch;
 pub mod listener;
+pub mod plain_script;
+pub mod probe;
 pub mod state;
 pub mod transition;
 
