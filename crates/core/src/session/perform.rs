@@ -40,7 +40,7 @@ const UNREAD: Duration = Duration::from_millis(100);
 /// A supervisor that has not answered after this long may have been stopped.
 const SUPERVISOR_ANSWER: Duration = Duration::from_millis(500);
 /// A shell that says nothing for this long never will.
-const HELLO: Duration = Duration::from_secs(20);
+pub(super) const HELLO: Duration = Duration::from_secs(20);
 
 /// What is awaited from others.
 #[derive(Default)]
@@ -226,7 +226,7 @@ impl Session {
     }
 
     pub(super) fn hello_overdue(&mut self) {
-        if self.state.shell == Shell::Starting {
+        if matches!(self.state.shell, Shell::Starting | Shell::SettingUp) {
             let message = format!("'{}' did not become ready", self.config.shell.display());
             self.fail(Error::new(Code::SpawnFailed, message));
         }

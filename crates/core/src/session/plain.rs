@@ -1,6 +1,6 @@
 //! The plain engine, for a bash that cannot load the builtin: each command gets a bash of its own, which restores the
-//! session's state first and dumps it at its end ([`plain_script`]). Jobs, open descriptors and the hash table of programs
-//! are not part of that state, and a command that is killed leaves the state as it was before it.
+//! session's state first and dumps it at its end ([`plain_script`]). Jobs and open descriptors are not part of that state,
+//! and a command that is killed leaves the state as it was before it.
 //!
 //! The shell's state machine stays the same. Starting a shell succeeds at once, and a command's bash is the shell for as
 //! long as the command runs. It has no standby.
@@ -8,7 +8,7 @@
 use super::actor::{Call, Internal, Session};
 use super::command::{Running, Streams};
 use super::outcome::{cwd_error, read_only};
-use super::perform::QUICK;
+use super::perform::{HELLO, QUICK};
 use super::processes::{Outlets, Stage, Starting};
 use super::timers::Timer;
 use crate::error::{Code, Error};
@@ -67,6 +67,7 @@ impl Session {
         let null = || std::fs::File::options().read(true).write(true).open("/dev/null").map(OwnedFd::from);
         let streams = (0..3).map(|_| null()).collect::<io::Result<Vec<_>>>();
         let started = streams.and_then(|streams| self.start_plain(&script, streams, Scope::default(), true));
+        self.timers.set(Timer::Hello, Instant::now() + HELLO);
         if let Err(error) = started {
             self.fail(Error::new(Code::SpawnFailed, format!("cannot set the shell up: {error}")));
         }
@@ -204,6 +205,7 @@ impl Session {
         // The state is here, not in the session's first directory.
         self.checkpoint = Some(Vec::new());
         if is_first {
+            self.timers.clear(Timer::Hello);
             return self.events.push_back(Event::SetUp);
         }
         self.plain.status = status;
