@@ -50,6 +50,8 @@ const restored: Record<string, [set: string, see: string, seen: string]> = {
   cwd: ['mkdir sub; cd sub', 'pwd; cd - >/dev/null; pwd', '<dir>/sub\n<dir>\n'],
   directoryStack: ['pushd / >/dev/null; pushd /usr >/dev/null', 'dirs -l -p', '/usr\n/\n<dir>\n'],
   umask: ['umask 027', 'umask', '0027\n'],
+  hashes: ['hash -p /bin/echo remembered', 'remembered yes; hash -t remembered', 'yes\n/bin/echo\n'],
+  completions: ["complete -W 'a b' mine", 'complete -p mine', "complete -W 'a b' mine\n"],
   arguments: ["set -- one 'two three'", 'printf "<%s>" "$#" "$@"', '<2><one><two three>'],
 }
 
@@ -131,6 +133,17 @@ conforms(
       steps: [
         { run: "x=2; trap 'echo bye' EXIT; exit 4", code: 4, out: 'bye\n', restarted: true },
         { run: 'echo [$x]', out: '[]\n' },
+      ],
+    },
+    {
+      name: 'local variables of functions that exit are not kept',
+      steps: [
+        { run: 'v=1; a=(x y)' },
+        {
+          run: 'f() { local v=2 PATH=/none only=3; new=4; g; }; g() { local -r a=inner; exit 5; }; f',
+          code: 5,
+        },
+        { run: 'echo $v ${a[1]} [$only] $new; ls', out: '1 y [] 4\n' },
       ],
     },
     {

@@ -84,7 +84,7 @@ impl Engine {
     /// What one command leaves to the next.
     pub fn restored(self) -> Vec<String> {
         let kept: &[&str] = match self {
-            Self::Builtin => &["jobs", "descriptors", "hashes"],
+            Self::Builtin => &["jobs", "descriptors"],
             Self::Plain => &[],
         };
         RESTORED.iter().chain(kept).map(ToString::to_string).collect()
@@ -92,7 +92,7 @@ impl Engine {
 }
 
 /// What both engines keep.
-const RESTORED: [&str; 14] = [
+const RESTORED: [&str; 16] = [
     "variables",
     "arrays",
     "attributes",
@@ -106,6 +106,8 @@ const RESTORED: [&str; 14] = [
     "directoryStack",
     "umask",
     "arguments",
+    "hashes",
+    "completions",
     "status",
 ];
 

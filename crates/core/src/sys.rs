@@ -230,3 +230,10 @@ pub fn reap(child: Pid) {
     // SAFETY: no status is asked for, so no memory is involved.
     unsafe { libc::waitpid(child.raw(), std::ptr::null_mut(), libc::WNOHANG) };
 }
+
+/// A directory to be passed on.
+pub fn open_directory(path: &Path) -> io::Result<OwnedFd> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let flags = libc::O_PATH | libc::O_DIRECTORY;
+    Ok(std::fs::File::options().read(true).custom_flags(flags).open(path)?.into())
+}

@@ -190,3 +190,9 @@ pub(super) fn env_of(vars: &[(String, Option<String>)]) -> Vec<u8> {
     }
     env
 }
+
+/// The streams of what is not a user's command.
+pub(super) fn null_streams() -> io::Result<Vec<Descriptor>> {
+    let null = sys::null()?;
+    Ok(vec![Arc::clone(&null).into(), Arc::clone(&null).into(), null.into()])
+}

@@ -43,7 +43,7 @@ const UNREAD: Duration = Duration::from_millis(100);
 /// A supervisor that has not answered after this long may have been stopped.
 const SUPERVISOR_ANSWER: Duration = Duration::from_millis(500);
 /// A shell that says nothing for this long never will.
-const HELLO: Duration = Duration::from_secs(20);
+pub(super) const HELLO: Duration = Duration::from_secs(20);
 
 /// What is awaited from others.
 #[derive(Default)]
@@ -110,12 +110,7 @@ impl Session {
             Action::SetEnv(ticket) => self.send_env(ticket),
             Action::Promote => self.promote(),
             Action::Kill { cause, signal } => self.kill(cause, signal),
-            Action::Insist => {
-                self.order(&Order::Insist);
-                if let Some(ticket) = self.state.running().map(|run| run.ticket) {
-                    self.timers.set(Timer::Overdue(ticket), Instant::now() + SHELL_EXTRA);
-                }
-            }
+            Action::Insist => self.insist(),
             Action::Settled => self.order(&Order::Settled),
             Action::TrapRuns => self.order(&Order::TrapRuns),
             Action::KillShell => {
@@ -229,7 +224,7 @@ impl Session {
     }
 
     pub(super) fn hello_overdue(&mut self) {
-        if self.state.shell == Shell::Starting {
+        if matches!(self.state.shell, Shell::Starting | Shell::SettingUp) {
             let message = format!("'{}' did not become ready", self.config.shell.display());
             self.fail(Error::new(Code::SpawnFailed, message));
         }
@@ -568,6 +563,14 @@ impl Session {
         self.ask(&order);
     }
 
+    /// The grace time is over before its time.
+    fn insist(&mut self) {
+        self.order(&Order::Insist);
+        if let Some(ticket) = self.state.running().map(|run| run.ticket) {
+            self.timers.set(Timer::Overdue(ticket), Instant::now() + SHELL_EXTRA);
+        }
+    }
+
     /// The supervisor owes an answer: one that was stopped is continued.
     pub(super) fn check_supervisor(&mut self) {
         let Some(supervisor) = self.link.supervisor.as_ref().filter(|_| self.wait.report) else { return };
@@ -640,18 +643,7 @@ impl Session {
     }
 }
 
-/// A directory to be passed on.
-pub(super) fn open_directory(path: &Path) -> io::Result<OwnedFd> {
-    use std::os::unix::fs::OpenOptionsExt;
-    let flags = libc::O_PATH | libc::O_DIRECTORY;
-    Ok(std::fs::File::options().read(true).custom_flags(flags).open(path)?.into())
-}
 
-/// The streams of what is not a user's command.
-pub(super) fn null_streams() -> io::Result<Vec<Descriptor>> {
-    let null = sys::null()?;
-    Ok(vec![Arc::clone(&null).into(), Arc::clone(&null).into(), null.into()])
-}
 
 fn spawn_failed(doing: &str, error: &io::Error) -> Error {
     Error::new(Code::SpawnFailed, format!("cannot {doing}: {error}"))

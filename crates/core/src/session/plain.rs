@@ -1,6 +1,6 @@
 //! The plain engine, for a bash that cannot load the builtin: each command gets a bash of its own, which restores the
-//! session's state first and dumps it at its end ([`plain_script`]). Jobs, open descriptors and the hash table of programs
-//! are not part of that state, and a command that is killed leaves the state as it was before it.
+//! session's state first and dumps it at its end ([`plain_script`]). Jobs and open descriptors are not part of that state,
+//! and a command that is killed leaves the state as it was before it.
 //!
 //! The shell's state machine stays the same. Starting a shell succeeds at once, and a command's bash is the shell for as
 //! long as the command runs. It has no standby.
@@ -8,7 +8,7 @@
 use super::actor::{Call, Internal, Session};
 use super::command::{Running, Streams};
 use super::outcome::{cwd_error, read_only};
-use super::perform::{QUICK, null_streams};
+use super::perform::{HELLO, QUICK, null_streams};
 use super::processes::{Outlets, Stage, Starting};
 use super::timers::Timer;
 use crate::error::{Code, Error};
@@ -66,6 +66,7 @@ impl Session {
         let text = value.map(|value| format!("export {WITHHELD}={}", quoted(&value))).unwrap_or_default();
         let script = plain_script::command(&Plan::default(), &Command::Text(text.into_bytes()));
         let started = null_streams().and_then(|streams| self.start_plain(&script, streams, Scope::default(), true));
+        self.timers.set(Timer::Hello, Instant::now() + HELLO);
         if let Err(error) = started {
             self.fail(Error::new(Code::SpawnFailed, format!("cannot set the shell up: {error}")));
         }
@@ -203,6 +204,7 @@ impl Session {
         // The state is here, not in the session's first directory.
         self.checkpoint = Some(Vec::new());
         if is_first {
+            self.timers.clear(Timer::Hello);
             return self.events.push_back(Event::SetUp);
         }
         self.plain.status = status;

@@ -69,7 +69,8 @@ const EXIT: &str = "exit${FUNCNAME+ function}";
 /// Writes the state down. `flags` is the last section.
 ///
 /// The DEBUG trap of the user's still fires for the first commands, whose output is that of the group around them. In a
-/// function the visible variables are not all global: giving the global one an attribute shows which are.
+/// function the visible variables are not all global: giving the global one an attribute
+/// shows which are. In a fork: touching PATH empties the hash table.
 fn dump(flags: &str) -> String {
     let end = "\\builtin printf '\\0'";
     let sections = [
@@ -79,9 +80,9 @@ fn dump(flags: &str) -> String {
         "\\builtin pwd",
         "\\builtin set +fvxC +o posix; \\builtin umask -p",
         "\\builtin declare -p",
-        "if [[ ${FUNCNAME-} ]]; then IFS=$' \\n'; for __nacre_name in $(\\builtin compgen -v); do \
+        "if [[ ${FUNCNAME-} ]]; then ( IFS=$' \\n'; for __nacre_name in $(\\builtin compgen -v); do \
          \\builtin declare -gt \"$__nacre_name\"; \\builtin eval \"__nacre_seen=\\${$__nacre_name@a}\\${$__nacre_name[*]@a}\"; \
-         [[ $__nacre_seen == *t* ]] || \\builtin printf '%s\\n' \"$__nacre_name\"; done; fi",
+         [[ $__nacre_seen == *t* ]] || \\builtin printf '%s\\n' \"$__nacre_name\"; done ) fi",
         "\\builtin declare -f",
         "\\builtin declare -F",
         "\\builtin alias -p",
