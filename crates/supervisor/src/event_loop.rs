@@ -106,7 +106,8 @@ fn execute(
         Order::KillForeground { id, command, signal, grace_ms, spare } => {
             let grace = Duration::from_millis(grace_ms);
             ladders.retain(|ladder| !ladder.is_foreground());
-            ladders.push(Ladder::start(Plan { id, target: Target::Foreground { command, spare }, signal, grace }, table));
+            ladders
+                .push(Ladder::start(Plan { id, target: Target::Foreground { command, spare }, signal, grace }, table));
         }
         Order::KillProcess { id, key, signal, grace_ms } => {
             let grace = Duration::from_millis(grace_ms);

@@ -99,7 +99,8 @@ impl Plan<'_> {
         let (report_read, report_write) = pipe().map_err(prepare)?;
         let report = aside(&report_write).map_err(prepare)?;
         drop(report_write);
-        let descriptors: Vec<OwnedFd> = self.descriptors.iter().map(aside).collect::<io::Result<_>>().map_err(prepare)?;
+        let descriptors: Vec<OwnedFd> =
+            self.descriptors.iter().map(aside).collect::<io::Result<_>>().map_err(prepare)?;
         let (child, joined) = fork_into(group.as_ref().map(AsRawFd::as_raw_fd));
         if child == 0 {
             let group = group.as_ref().filter(|_| !joined).map(AsRawFd::as_raw_fd);

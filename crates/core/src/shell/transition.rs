@@ -106,7 +106,8 @@ impl Step {
     fn use_idle_shell(&mut self) {
         while let Some(ticket) = self.state.starts.pop_front() {
             let standby = self.state.standby;
-            let source = if standby.ready && standby.fresh && !standby.forking { Source::Standby } else { Source::Shell };
+            let source =
+                if standby.ready && standby.fresh && !standby.forking { Source::Standby } else { Source::Shell };
             self.act(Action::ForkProcess(ticket, source));
         }
         if self.state.isolation == Isolation::Unknown {
@@ -206,7 +207,8 @@ impl Step {
 
     fn shell_overdue(&mut self, ticket: Ticket) {
         let Shell::Running(run) = &mut self.state.shell else { return };
-        if let Some(kill) = run.kill.as_mut().filter(|kill| run.ticket == ticket && run.end.is_none() && !kill.shell_killed)
+        if let Some(kill) =
+            run.kill.as_mut().filter(|kill| run.ticket == ticket && run.end.is_none() && !kill.shell_killed)
         {
             kill.shell_killed = true;
             self.act(Action::KillShell);

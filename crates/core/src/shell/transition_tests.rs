@@ -259,7 +259,9 @@ impl World {
             18 => self.happen(Event::ForkPauseOver),
             19 if self.shell_lives && !self.calm => self.happen(Event::ShellDied { unread: which % 2 == 0 }),
             20 if self.state.standby.ready && !self.calm => self.happen(Event::StandbyDied),
-            21 if self.supervisor_lives && !self.calm => self.happen(Event::SupervisorGone { unread: which % 2 == 0, orderly: false }),
+            21 if self.supervisor_lives && !self.calm => {
+                self.happen(Event::SupervisorGone { unread: which % 2 == 0, orderly: false })
+            }
             22 if self.answers.contains(&Event::StandbyForked) => {
                 self.answers.retain(|answer| *answer != Event::StandbyForked);
                 self.happen(Event::ForkFailed);
