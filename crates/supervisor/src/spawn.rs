@@ -1,6 +1,5 @@
 //! Starting a program: fork from this small process, put everything in order, exec.
 
-use crate::arguments::child_pid;
 use nacre_containment::{cgroup::Group, pid::Pid};
 use nacre_protocol::supervisor::StartStep;
 use std::ffi::{CString, OsString};
@@ -252,4 +251,9 @@ pub fn c_string(bytes: &[u8]) -> CString {
 /// A pipe; both ends close on exec.
 pub fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC)?)
+}
+
+/// A child as `waitpid` reports it.
+pub fn child_pid(raw: i32) -> Pid {
+    Pid::new(raw).expect("waitpid gives pids of children, and no child of ours is init")
 }

@@ -2,7 +2,7 @@
 
 use super::context::Session;
 use super::timers::Timer;
-use crate::shell::state::Event;
+use crate::shell::event::Event;
 use crate::supervisor::Supervisor;
 use nacre_containment::cgroup::Group;
 use nacre_containment::pid::Pid;

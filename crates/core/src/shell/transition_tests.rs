@@ -1,8 +1,10 @@
 //! Table tests of single transitions, and property tests against a world that answers actions in any order and in which
 //! anything may die at any time.
 
+use super::event::*;
 use super::state::*;
-use super::transition::{MAX_ATTEMPTS, step};
+use super::step::MAX_ATTEMPTS;
+use super::transition::step;
 use proptest::prelude::*;
 use std::collections::HashMap;
 
