@@ -10,6 +10,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
 
 /// Reads both pipes into bounded buffers, and hands pieces on while the consumer keeps up.
 pub struct Capture {
@@ -149,24 +150,24 @@ impl Leftover {
 
     /// Reads and forgets what background processes still print. To be called when this process has let go of its copies of
     /// the write ends. Were the pipe closed instead, the next line would kill them (SIGPIPE); were it left alone, they
-    /// would block when it is full.
-    pub fn let_go(self) {
-        self.0.into_iter().filter_map(Pipe::into_open).for_each(drain_late);
+    /// would block when it is full. Dropping the set closes the pipes.
+    pub fn let_go(self, drains: &mut JoinSet<()>) {
+        for pipe in self.0.into_iter().filter_map(Pipe::into_open) {
+            drains.spawn(drain_late(pipe));
+        }
     }
 }
 
-fn drain_late(fd: OwnedFd) {
-    tokio::spawn(async move {
-        let Ok(fd) = sys::watch(fd) else { return };
-        let mut waste = Vec::with_capacity(64 * 1024);
-        loop {
-            let Ok(mut guard) = fd.readable().await else { return };
-            waste.clear();
-            match guard.try_io(|fd| sys::read_spare(fd, &mut waste, usize::MAX)) {
-                Ok(Ok(0)) => return,
-                Ok(Err(error)) if error.kind() != io::ErrorKind::Interrupted => return,
-                _ => {}
-            }
+async fn drain_late(fd: OwnedFd) {
+    let Ok(fd) = sys::watch(fd) else { return };
+    let mut waste = Vec::with_capacity(64 * 1024);
+    loop {
+        let Ok(mut guard) = fd.readable().await else { return };
+        waste.clear();
+        match guard.try_io(|fd| sys::read_spare(fd, &mut waste, usize::MAX)) {
+            Ok(Ok(0)) => return,
+            Ok(Err(error)) if error.kind() != io::ErrorKind::Interrupted => return,
+            _ => {}
         }
-    });
+    }
 }

@@ -13,6 +13,10 @@ use nacre_protocol::supervisor::Report;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
+use std::time::Duration;
+
+/// The supervisor reports the death of a shell at once, unless it was stopped.
+const SHELL_DEATH: Duration = Duration::from_millis(100);
 
 impl Session {
     pub(super) fn arrived(&mut self, arrival: Arrival) {
@@ -42,6 +46,7 @@ impl Session {
                 // Dead, or its end was closed by a command: the supervisor or a new connection will say.
                 self.link.shell = None;
                 self.link.unread = unread;
+                self.await_report(SHELL_DEATH);
             }
             // The supervisor's report, with the pid and the group, may come later: both are needed.
             Received::Reply(Reply::Hello { .. }) if self.link.shell_pid.is_none() => self.link.said_hello = true,
@@ -199,6 +204,7 @@ impl Session {
             && let Ok(channel) = Channel::reconnected(socket)
         {
             self.drain_shell();
+            self.wait.answered();
             self.link.shell = Some(channel);
             self.link.unread = false;
         }
