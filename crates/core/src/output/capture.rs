@@ -140,11 +140,11 @@ pub struct Leftover([Pipe; 2]);
 impl Leftover {
     /// The read ends, when they were never watched and can serve the next command. Only for a command that has left no
     /// process: nothing else may write to them.
-    pub fn reclaim(self) -> Result<[OwnedFd; 2], Self> {
+    pub fn reclaim(self) -> Result<[OwnedFd; 2], Box<Self>> {
         let [stdout, stderr] = self.0;
         match (stdout.into_unwatched(), stderr.into_unwatched()) {
             (Ok(stdout), Ok(stderr)) => Ok([stdout, stderr]),
-            (stdout, stderr) => Err(Self([stdout, stderr].map(|pipe| pipe.map_or_else(|pipe| pipe, Pipe::new)))),
+            (stdout, stderr) => Err(Box::new(Self([stdout, stderr].map(|pipe| pipe.map_or_else(|pipe| pipe, Pipe::new))))),
         }
     }
 
