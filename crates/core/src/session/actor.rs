@@ -1,8 +1,9 @@
 //! The actor that owns a session: it turns whatever happens into events of the shell's state machine, and carries the
 //! machine's actions out.
 
-use super::command::Running;
+use super::command::{OutputPipes, Running};
 use super::perform::Wait;
+use super::plain::Plain;
 use super::processes::Processes;
 use super::spinning::{self, Pace};
 use super::timers::{Timer, Timers};
@@ -103,6 +104,7 @@ pub(super) struct Session {
     pub(super) processes: Processes,
     pub(super) timers: Timers,
     pub(super) wait: Wait,
+    pub(super) plain: Plain,
     pub(super) internal: mpsc::UnboundedSender<Internal>,
     pub(super) reconnects: mpsc::UnboundedSender<Reconnected>,
     /// The session's directory after the last command.
@@ -113,6 +115,8 @@ pub(super) struct Session {
     pub(super) failure: Option<Error>,
     /// The pipes of the command that was answered last.
     pub(super) leftover: Option<Leftover>,
+    /// For the next command.
+    pub(super) spare_pipes: Option<OutputPipes>,
     pub(super) closing: Option<(Duration, Vec<oneshot::Sender<()>>)>,
     pub(super) pace: Pace,
     /// The last command took a fraction of a millisecond.
@@ -188,11 +192,13 @@ impl Session {
             processes: Processes::default(),
             timers: Timers::default(),
             wait: Wait::default(),
+            plain: Plain::default(),
             internal,
             reconnects,
             checkpoint: None,
             failure: None,
             leftover: None,
+            spare_pipes: None,
             closing: None,
             pace: Pace::default(),
             quick: false,
@@ -329,6 +335,9 @@ impl Session {
             }
             return;
         }
+        if let Some(command) = &mut self.command {
+            command.forked = done.forks > 0;
+        }
         let event = Event::Done {
             status: done.status,
             exited: done.flags.contains(DoneFlags::EXITED),
@@ -354,7 +363,9 @@ impl Session {
 
     fn lose_standby(&mut self) {
         if let Some((_, pid)) = self.link.standby.take() {
-            tracing::warn!(log = self.config.log.id(), session = %self.config.id, %pid, "the standby died");
+            if self.state.shell != Shell::Closing {
+                tracing::warn!(log = self.config.log.id(), session = %self.config.id, %pid, "the standby died");
+            }
             listener::forget(pid);
             self.events.push_back(Event::StandbyDied);
         }
@@ -367,13 +378,17 @@ impl Session {
             Report::Started { identity, key: None, group } => {
                 self.link.shell_pid = Some(identity.pid);
                 self.link.foreground = group.map(PathBuf::from);
+                if !self.config.uses_builtin {
+                    return self.plain_started();
+                }
                 listener::expect(identity.pid, self.reconnects.clone());
                 if std::mem::take(&mut self.link.said_hello) {
                     self.events.push_back(Event::Hello);
                 }
             }
-            Report::StartFailed { key: None, step, errno } => self.start_failed(step, errno),
-            Report::Started { key: Some(_), .. } | Report::StartFailed { key: Some(_), .. } => {}
+            Report::StartFailed { key: None, step, errno } => self.plain_not_started(step, errno),
+            Report::Started { key: Some(key), identity, group } => self.plain_process_started(key, identity, group),
+            Report::StartFailed { key: Some(key), step, errno } => self.plain_process_failed(key, step, errno),
             Report::ShellEnded { pid, code, signal } if self.link.shell_pid == Some(pid) => {
                 self.drain_shell();
                 self.shell_ended(pid, code, signal);
@@ -410,12 +425,15 @@ impl Session {
     fn shell_ended(&mut self, pid: Pid, code: Option<i32>, signal: Option<i32>) {
         listener::forget(pid);
         tracing::debug!(log = self.config.log.id(), session = %self.config.id, %pid, ?code, ?signal, "the shell ended");
-        self.link.shell = None;
         self.link.shell_pid = None;
         self.wait.setting_up = 0;
         self.drop_unforked_standby();
         self.processes.source_died(&self.config.id, true);
-        if self.state.shell == Shell::Starting && self.config.uses_builtin {
+        if !self.config.uses_builtin {
+            return self.plain_ended(code, signal);
+        }
+        if self.state.shell == Shell::Starting && signal != Some(libc::SIGKILL) {
+            self.link.shell = None;
             return self.ask_version();
         }
         if let Some(command) = &mut self.command {
@@ -426,8 +444,14 @@ impl Session {
     }
 
     /// The dead shell had not taken its command, and the next one can have it.
+    ///
+    /// The race: a fork that the shell made just before holds the channel until it gets its first turn. Then there is no
+    /// end of file yet, and the kernel is asked what was not read.
     fn takes_unread(&mut self) -> bool {
-        std::mem::take(&mut self.link.unread) && self.command.as_ref().is_none_or(Running::is_repeatable)
+        let unread = self.link.shell.take().is_some_and(|shell| shell.unread_bytes() > 0);
+        let unread = std::mem::take(&mut self.link.unread) || unread;
+        let unread = unread || !self.config.uses_builtin && self.plain_unread();
+        unread && self.command.as_ref().is_none_or(Running::is_repeatable)
     }
 
     fn reconnected(&mut self, Reconnected { pid, socket }: Reconnected) {
@@ -467,6 +491,7 @@ impl Session {
                 Timer::Timeout(ticket) => self.events.push_back(Event::TimeUp(ticket)),
                 Timer::Overdue(ticket) => self.events.push_back(Event::ShellOverdue(ticket)),
                 Timer::Register => self.register_pipes(),
+                Timer::SparePipes => self.spare_pipes = None,
                 Timer::Idle => self.events.push_back(Event::IdleForAWhile),
                 Timer::ForkPauseOver => self.events.push_back(Event::ForkPauseOver),
                 Timer::Leaving => self.isolate_again(),

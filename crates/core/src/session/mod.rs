@@ -6,6 +6,7 @@ mod actor;
 mod command;
 mod outcome;
 mod perform;
+mod plain;
 mod processes;
 mod salvage;
 mod spinning;

@@ -1,22 +1,36 @@
 //! From the end of a command to its result or error.
 
 use super::actor::Session;
-use super::command::Running;
+use super::command::{Running, keep_pipes};
+use super::timers::Timer;
 use crate::error::{Code, Error};
 use crate::exec::Outcome;
 use crate::shell::state::{Cause, End, Kill, Refusal};
 use nacre_protocol::shell::Refusal as ShellRefusal;
 use std::path::Path;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Pipes wait this long for the next command. An idle session has none.
+const SPARE_PIPES: Duration = Duration::from_millis(20);
 
 impl Session {
     /// The result of a command that has ended.
     pub(super) fn conclude(&mut self, mut command: Running, end: End, kill: Option<Kill>, restarted: bool) {
         command.stop_input();
-        let Running { mut request, mut capture, begun, started_at, died, .. } = command;
+        let Running { mut request, mut capture, writers, forked, begun, started_at, died, .. } = command;
         self.forget_request(request.id);
         let mut outcome = Outcome { started_at: Some(started_at), restarted, cwd: self.cwd.clone(), ..Outcome::default() };
         capture.drain(request.sink.as_mut());
-        self.leftover = Some(capture.finish(&mut outcome, request.sink.as_mut()));
+        let leftover = capture.finish(&mut outcome, request.sink.as_mut());
+        let may_hold = forked || kill.is_some() || !matches!(end, End::Done { .. });
+        match keep_pipes(leftover, writers, may_hold) {
+            Ok(pipes) => {
+                self.spare_pipes = Some(pipes);
+                self.timers.set(Timer::SparePipes, Instant::now() + SPARE_PIPES);
+            }
+            Err(leftover) => self.leftover = Some(leftover),
+        }
         outcome.duration = begun.elapsed();
         (outcome.exit_code, outcome.signal) = match (end, died) {
             (End::Done { status, .. }, _) => (Some(status), None),

@@ -8,10 +8,12 @@ use super::timers::Timer;
 use crate::capabilities;
 use crate::error::{Code, Error};
 use crate::exec::Outcome;
+use crate::outbox::Descriptor;
 use crate::shell::channel::Channel;
 use crate::shell::state::{Action, Answer, Cause, End, Event, Refusal, Shell, Source, Ticket};
 use crate::shell::{launch, listener};
 use crate::supervisor::{Supervisor, WITHHELD};
+use crate::sys;
 use nacre_containment::cgroup::Group;
 use nacre_containment::pid::{Identity, Pid};
 use nacre_containment::proc_table::{self, Stat};
@@ -22,11 +24,12 @@ use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
 /// Until then a command's pipes are not watched: most have ended, and what they printed waits in the pipe.
-const QUICK: Duration = Duration::from_millis(1);
+pub(super) const QUICK: Duration = Duration::from_millis(1);
 /// A standby is forked when nothing has run for this long, so that a burst of commands never pays for warming it.
 const IDLE_BEFORE_STANDBY: Duration = Duration::from_millis(8);
 /// After a fork that failed no standby is tried for this long.
@@ -40,7 +43,7 @@ const UNREAD: Duration = Duration::from_millis(100);
 /// A supervisor that has not answered after this long may have been stopped.
 const SUPERVISOR_ANSWER: Duration = Duration::from_millis(500);
 /// A shell that says nothing for this long never will.
-const HELLO: Duration = Duration::from_secs(20);
+pub(super) const HELLO: Duration = Duration::from_secs(20);
 
 /// What is awaited from others.
 #[derive(Default)]
@@ -107,12 +110,7 @@ impl Session {
             Action::SetEnv(ticket) => self.send_env(ticket),
             Action::Promote => self.promote(),
             Action::Kill { cause, signal } => self.kill(cause, signal),
-            Action::Insist => {
-                self.order(&Order::Insist);
-                if let Some(ticket) = self.state.running().map(|run| run.ticket) {
-                    self.timers.set(Timer::Overdue(ticket), Instant::now() + SHELL_EXTRA);
-                }
-            }
+            Action::Insist => self.insist(),
             Action::Settled => self.order(&Order::Settled),
             Action::TrapRuns => self.order(&Order::TrapRuns),
             Action::KillShell => {
@@ -178,7 +176,7 @@ impl Session {
         if !self.config.uses_builtin {
             return self.events.push_back(Event::Hello);
         }
-        let opened = Channel::pair().and_then(|(channel, theirs)| Ok((channel, vec![theirs, launch::object()?])));
+        let opened = Channel::pair().and_then(|(channel, theirs)| Ok((channel, vec![theirs.into(), launch::object()?.into()])));
         let (channel, descriptors) = match opened {
             Ok(opened) => opened,
             Err(error) => return self.fail(spawn_failed("open the shell's channel", &error)),
@@ -198,9 +196,14 @@ impl Session {
     }
 
     pub(super) fn start_failed(&mut self, step: StartStep, errno: i32) {
+        self.fail(self.start_error(step, errno));
+    }
+
+    /// Why a bash cannot be started.
+    pub(super) fn start_error(&self, step: StartStep, errno: i32) -> Error {
         let reason = io::Error::from_raw_os_error(errno);
         let shell = self.config.shell.display();
-        self.fail(match step {
+        match step {
             StartStep::Cwd => cwd_error(&self.config.cwd),
             StartStep::Limits => {
                 let message = "the sandbox's limits cannot be set: they are above what the host itself may use";
@@ -210,10 +213,10 @@ impl Session {
             StartStep::Group => Error::new(Code::SpawnFailed, format!("cannot join the control group: {reason}")),
             StartStep::Prepare => Error::new(Code::SpawnFailed, format!("cannot prepare the shell: {reason}")),
             StartStep::Exec => Error::new(Code::SpawnFailed, format!("cannot run the shell {shell}: {reason}")),
-        });
+        }
     }
 
-    fn fail(&mut self, error: Error) {
+    pub(super) fn fail(&mut self, error: Error) {
         self.failure = Some(error);
         self.link = super::actor::Link::default();
         self.timers.clear(Timer::Hello);
@@ -221,7 +224,7 @@ impl Session {
     }
 
     pub(super) fn hello_overdue(&mut self) {
-        if self.state.shell == Shell::Starting {
+        if matches!(self.state.shell, Shell::Starting | Shell::SettingUp) {
             let message = format!("'{}' did not become ready", self.config.shell.display());
             self.fail(Error::new(Code::SpawnFailed, message));
         }
@@ -236,21 +239,33 @@ impl Session {
     }
 
     pub(super) fn version_known(&mut self, version: Option<String>) {
-        if self.state.shell != Shell::Starting {
+        if !matches!(self.state.shell, Shell::Starting | Shell::SettingUp) {
             return;
         }
         let checked = capabilities::check_version(&self.config.shell, &version.clone().unwrap_or_default());
         match checked {
             Err(message) => self.fail(Error::new(Code::SpawnFailed, message)),
+            Ok(()) if self.config.uses_builtin => {
+                let version = version.unwrap_or_default();
+                tracing::warn!(
+                    log = self.config.log.id(),
+                    session = %self.config.id,
+                    "bash {version} cannot load the builtin; each command runs in a bash of its own"
+                );
+                self.config.uses_builtin = false;
+                self.start_shell();
+            }
             Ok(()) => {
-                tracing::warn!(log = self.config.log.id(), session = %self.config.id, ?version, "the shell cannot load the builtin");
-                let message = format!("bash {} cannot load the builtin", version.unwrap_or_default());
+                let message = format!("'{}' does not write its state down", self.config.shell.display());
                 self.fail(Error::new(Code::SpawnFailed, message));
             }
         }
     }
 
     fn set_up(&mut self) {
+        if !self.config.uses_builtin {
+            return self.plain_set_up();
+        }
         self.timers.clear(Timer::Hello);
         let mut requests = Vec::new();
         let mut env = Vec::new();
@@ -267,9 +282,7 @@ impl Session {
         let sent = self.link.shell.as_ref().map_or(Ok(()), |shell| {
             shell.send(&Request { text: name, ..Request::new(RequestKind::Listener, 0) }, Vec::new())?;
             for (flags, text, env) in &requests {
-                let null: OwnedFd = std::fs::File::options().read(true).write(true).open("/dev/null")?.into();
-                let streams = vec![null.try_clone()?, null.try_clone()?, null];
-                shell.send(&Request { text, env, flags: *flags, ..Request::new(RequestKind::Run, 0) }, streams)?;
+                shell.send(&Request { text, env, flags: *flags, ..Request::new(RequestKind::Run, 0) }, null_streams()?)?;
             }
             Ok::<(), io::Error>(())
         });
@@ -285,6 +298,9 @@ impl Session {
     // ---- commands ----
 
     fn run_command(&mut self, ticket: Ticket) {
+        if !self.config.uses_builtin {
+            return self.plain_run(ticket);
+        }
         let Some(Call::Exec(request)) = self.calls.remove(&ticket) else { return };
         self.timers.clear(Timer::Idle);
         let (text, flags) = text_of(&request.command);
@@ -292,7 +308,7 @@ impl Session {
         let cwd = request.cwd.as_ref().map(|cwd| cwd.as_os_str().as_encoded_bytes().to_vec()).unwrap_or_default();
         let id = self.wait.next_command();
         let begun = Instant::now();
-        let streams = Streams::open(&request.input);
+        let streams = Streams::open(&request.input, self.spare_pipes.take());
         let wire = Request { text: &text, cwd: &cwd, env: &env, flags, ..Request::new(RequestKind::Run, id) };
         let sent = streams.and_then(|Streams { theirs, output, stdin }| {
             let Some(shell) = &self.link.shell else {
@@ -350,11 +366,13 @@ impl Session {
     }
 
     fn send_env(&mut self, ticket: Ticket) {
+        if !self.config.uses_builtin {
+            return self.plain_set_env(ticket);
+        }
         let Some(Call::SetEnv { vars, .. }) = self.calls.get(&ticket) else { return };
         let env = env_of(vars);
         let id = self.wait.next_command();
-        let null = || std::fs::File::options().read(true).write(true).open("/dev/null").map(OwnedFd::from);
-        let sent = (0..3).map(|_| null()).collect::<io::Result<Vec<_>>>().and_then(|streams| {
+        let sent = null_streams().and_then(|streams| {
             let request = Request { env: &env, flags: RequestFlags::KEEP_SCOPE, ..Request::new(RequestKind::Run, id) };
             self.link.shell.as_ref().map_or(Ok(()), |shell| shell.send(&request, streams))
         });
@@ -401,7 +419,7 @@ impl Session {
                 flags |= RequestFlags::GROUP;
             }
             let shell = self.link.shell.as_ref().ok_or(io::ErrorKind::NotConnected)?;
-            shell.send(&Request { flags, ..Request::new(RequestKind::Fork, id) }, [theirs].into_iter().chain(directory).collect())?;
+            shell.send(&Request { flags, ..Request::new(RequestKind::Fork, id) }, [theirs].into_iter().chain(directory).map(Descriptor::from).collect())?;
             Ok(channel)
         });
         match forked {
@@ -467,6 +485,9 @@ impl Session {
     }
 
     fn promote(&mut self) {
+        if !self.config.uses_builtin {
+            return self.events.push_back(Event::ShellDied { unread: false });
+        }
         tracing::warn!(log = self.config.log.id(), session = %self.config.id, "the shell died; its standby takes over");
         let Some((channel, pid)) = self.link.standby.take() else {
             return self.events.push_back(Event::ShellDied { unread: false });
@@ -502,7 +523,7 @@ impl Session {
         }
     }
 
-    fn has_strangers(&mut self) -> bool {
+    pub(super) fn has_strangers(&mut self) -> bool {
         let Some(Ok(members)) = self.link.foreground.as_ref().map(|group| Group::at(group).members()) else {
             return false;
         };
@@ -514,7 +535,7 @@ impl Session {
     }
 
     /// Children of the shell and orphans, which earlier commands have left.
-    fn older_roots(&self) -> Vec<Pid> {
+    pub(super) fn older_roots(&self) -> Vec<Pid> {
         let standby = self.link.standby.as_ref().map(|(_, pid)| *pid);
         let parents = self.link.shell_pid.into_iter().chain(self.link.supervisor.as_ref().map(Supervisor::pid));
         let children = parents.flat_map(proc_table::children);
@@ -540,6 +561,14 @@ impl Session {
             spare: self.wait.spare.clone(),
         };
         self.ask(&order);
+    }
+
+    /// The grace time is over before its time.
+    fn insist(&mut self) {
+        self.order(&Order::Insist);
+        if let Some(ticket) = self.state.running().map(|run| run.ticket) {
+            self.timers.set(Timer::Overdue(ticket), Instant::now() + SHELL_EXTRA);
+        }
     }
 
     /// The supervisor owes an answer: one that was stopped is continued.
@@ -614,12 +643,7 @@ impl Session {
     }
 }
 
-/// A directory to be passed on.
-pub(super) fn open_directory(path: &Path) -> io::Result<OwnedFd> {
-    use std::os::unix::fs::OpenOptionsExt;
-    let flags = libc::O_PATH | libc::O_DIRECTORY;
-    Ok(std::fs::File::options().read(true).custom_flags(flags).open(path)?.into())
-}
+
 
 fn spawn_failed(doing: &str, error: &io::Error) -> Error {
     Error::new(Code::SpawnFailed, format!("cannot {doing}: {error}"))

@@ -7,9 +7,11 @@ use super::actor::{Internal, Session};
 use super::command::{Streams, env_of, text_of};
 use super::outcome::no_fork;
 use super::perform::open_directory;
+use super::plain::Pending;
 use super::stdin::{self, StdinEnd};
 use crate::error::{Code, Error};
 use crate::exec::{Input, KillPolicy};
+use crate::outbox::Descriptor;
 use crate::process::pump::Status;
 use crate::process::terminal::Terminal;
 use crate::process::{self, StartRequest};
@@ -29,21 +31,23 @@ use std::time::SystemTime;
 use tokio::sync::oneshot;
 
 /// Where a process's output arrives: two pipes, or the terminal's master alone.
-type Outlets = [Option<OwnedFd>; 2];
+pub(super) type Outlets = [Option<OwnedFd>; 2];
 
 /// How far a process is.
-enum Stage {
+pub(super) enum Stage {
     /// It is being forked.
     Forking { channel: Channel, group: Option<PathBuf>, from_shell: bool },
     /// The supervisor is asked to adopt it.
     Adopting { channel: Channel },
+    /// Plain engine: its bash is being started.
+    Plain { ready: OwnedFd, outlets: Outlets },
     /// It sets up its directory, variables and limits, which can fail.
     SettingUp { tree: Tree, outlets: Outlets, ended: Option<Status> },
 }
 
-struct Starting {
-    request: StartRequest,
-    stage: Stage,
+pub(super) struct Starting {
+    pub(super) request: StartRequest,
+    pub(super) stage: Stage,
 }
 
 /// See the module.
@@ -63,6 +67,24 @@ impl Processes {
         self.kills.insert(self.orders, reply);
         let grace_ms = if policy.signal == libc::SIGKILL { 0 } else { policy.grace.as_millis() as u64 };
         supervisor.order(&Order::KillProcess { id: self.orders, key, signal: policy.signal, grace_ms });
+    }
+
+    /// Plain engine: a process whose bash is being started.
+    pub(super) fn add_plain(&mut self, key: u64, starting: Starting) {
+        self.starting.insert(key, starting);
+    }
+
+    /// Takes such a process back.
+    pub(super) fn take_plain(&mut self, key: u64) -> Option<Pending> {
+        match self.starting.remove(&key)? {
+            Starting { request, stage: Stage::Plain { ready, outlets } } => Some((request, ready, outlets)),
+            Starting { .. } => None,
+        }
+    }
+
+    /// The process sets itself up.
+    pub(super) fn set_up(&mut self, key: u64, request: StartRequest, tree: Tree, outlets: Outlets) {
+        self.starting.insert(key, Starting { request, stage: Stage::SettingUp { tree, outlets, ended: None } });
     }
 
     /// Refuses everything that does not run yet.
@@ -104,6 +126,9 @@ impl Session {
             let message = format!("the session ended before process '{}' had begun", request.process.id);
             return request.refuse(Error::new(Code::SessionDestroyed, message));
         }
+        if !self.config.uses_builtin {
+            return self.plain_process(request);
+        }
         let key = self.next_key();
         let group = self.make_group(&format!("b-{key}"));
         let mut flags = RequestFlags::BACKGROUND;
@@ -118,7 +143,7 @@ impl Session {
             let standby = self.link.standby.as_ref().map(|(channel, _)| channel);
             let source = if from_shell { self.link.shell.as_ref() } else { standby };
             let source = source.ok_or(io::ErrorKind::NotConnected)?;
-            source.send(&Request { flags, ..Request::new(RequestKind::Fork, key) }, [theirs].into_iter().chain(directory).collect())?;
+            source.send(&Request { flags, ..Request::new(RequestKind::Fork, key) }, [theirs].into_iter().chain(directory).map(Descriptor::from).collect())?;
             Ok(channel)
         });
         match asked {
@@ -135,7 +160,7 @@ impl Session {
     }
 
     /// Keys of processes and numbers of requests are one sequence: a fork is known by its number.
-    fn next_key(&mut self) -> u64 {
+    pub(super) fn next_key(&mut self) -> u64 {
         self.processes.keys = self.wait.next_id();
         self.processes.keys
     }
@@ -158,7 +183,7 @@ impl Session {
     }
 
     /// Distinguishes the process from all others below any supervisor.
-    fn mark(&self, key: u64) -> String {
+    pub(super) fn mark(&self, key: u64) -> String {
         format!("{}-{key}", self.last_supervisor.map_or(0, Pid::raw))
     }
 
@@ -252,10 +277,11 @@ impl Session {
         });
     }
 
-    fn open_outlets(&self, request: &mut StartRequest) -> io::Result<(Vec<OwnedFd>, Outlets)> {
+    pub(super) fn open_outlets(&self, request: &mut StartRequest) -> io::Result<(Vec<Descriptor>, Outlets)> {
         let input = std::mem::replace(&mut request.new.input, Input::None);
         let Some(size) = request.new.terminal else {
-            let Streams { theirs, output: (stdout, stderr), stdin } = Streams::open(&input)?;
+            let Streams { theirs, output, stdin } = Streams::open(&input, None)?;
+            let [stdout, stderr] = output.into_readers();
             if let Some(end) = stdin {
                 feed_until_end(end, input, &request.process);
             }
@@ -264,7 +290,8 @@ impl Session {
         let owner = self.config.user.as_ref().map(|user| (user.uid, user.gid));
         let terminal = Terminal::open(size, owner)?;
         let theirs = terminal.open_other_side()?;
-        let theirs = vec![theirs.try_clone()?, theirs.try_clone()?, theirs];
+        let theirs = Arc::new(theirs);
+        let theirs = vec![Arc::clone(&theirs).into(), Arc::clone(&theirs).into(), theirs.into()];
         let (output, typing) = (terminal.side()?, terminal.side()?);
         request.process.set_terminal(terminal);
         feed_until_end(StdinEnd::Terminal(typing), input, &request.process);
@@ -309,7 +336,7 @@ impl Session {
     }
 
     /// Kills a process that nothing waits for.
-    fn drop_process(&self, key: u64) {
+    pub(super) fn drop_process(&self, key: u64) {
         if let Some(supervisor) = &self.link.supervisor {
             supervisor.order(&Order::KillProcess { id: 0, key, signal: libc::SIGKILL, grace_ms: 0 });
         }

@@ -13,7 +13,6 @@ use nacre_containment::pid::{Identity, Pid};
 use nacre_containment::proc_table::{self, Stat};
 use nacre_containment::signal;
 use nacre_protocol::shell::{Reply, Request, RequestFlags, RequestKind};
-use std::os::fd::OwnedFd;
 use std::time::Duration;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::{Instant, sleep, timeout};
@@ -52,8 +51,7 @@ pub(super) async fn save(channel: &Channel) -> Option<Vec<u8>> {
     let file = sys::memory_file().ok()?;
     let (child, theirs) = Channel::pair().ok()?;
     let request = Request { flags: RequestFlags::CHECKPOINT | RequestFlags::NO_WARM, ..Request::new(RequestKind::Fork, u64::MAX) };
-    let descriptors: Vec<OwnedFd> = vec![theirs, file.try_clone().ok()?];
-    channel.send(&request, descriptors).ok()?;
+    channel.send(&request, vec![theirs.into(), file.try_clone().ok()?.into()]).ok()?;
     loop {
         match channel.receive().await {
             Received::Reply(Reply::Forked { id: u64::MAX, result: Ok(_), .. }) => break,

@@ -4,6 +4,8 @@ pub mod channel;
 pub mod checkpoint;
 pub mod launch;
 pub mod listener;
+pub mod plain_script;
+pub mod probe;
 pub mod state;
 pub mod transition;
 
@@ -14,4 +16,5 @@ mod transition_tests;
 pub fn open_shared() {
     let _ = listener::name();
     let _ = launch::object();
+    let _ = crate::sys::null();
 }
