@@ -144,7 +144,9 @@ impl Leftover {
         let [stdout, stderr] = self.0;
         match (stdout.into_unwatched(), stderr.into_unwatched()) {
             (Ok(stdout), Ok(stderr)) => Ok([stdout, stderr]),
-            (stdout, stderr) => Err(Box::new(Self([stdout, stderr].map(|pipe| pipe.map_or_else(|pipe| pipe, Pipe::new))))),
+            (stdout, stderr) => {
+                Err(Box::new(Self([stdout, stderr].map(|pipe| pipe.map_or_else(|pipe| pipe, Pipe::new)))))
+            }
         }
     }
 
