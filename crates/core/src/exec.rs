@@ -1,4 +1,4 @@
-//! What a foreground command is asked to do, and what comes of it.
+//! A foreground command: the request and its result.
 
 use crate::error::Error;
 use std::path::PathBuf;
@@ -19,21 +19,21 @@ pub enum Command {
 pub struct Chunk {
     /// The bytes.
     pub bytes: Vec<u8>,
-    /// Called once when the pipe has taken them, or when nobody can take them any more.
+    /// Called once, when the pipe has taken the bytes or can no longer take them.
     pub taken: Box<dyn FnOnce() + Send>,
 }
 
 /// Standard input of a command.
 pub enum Input {
-    /// End of file at once.
+    /// Immediate end of file.
     None,
     /// These bytes, then end of file.
     Bytes(Arc<Vec<u8>>),
-    /// Pieces as they come; end of file when the sender is dropped.
+    /// Pieces as they arrive; end of file when the sender is dropped.
     Stream(mpsc::UnboundedReceiver<Chunk>),
 }
 
-/// How a command is ended before its time.
+/// How a command is killed.
 #[derive(Clone, Copy, Debug)]
 pub struct KillPolicy {
     /// First signal to the command's processes.
@@ -42,7 +42,7 @@ pub struct KillPolicy {
     pub grace: Duration,
 }
 
-/// Which of the two output streams.
+/// One of the two output streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutputStream {
     /// Standard output.
@@ -51,7 +51,7 @@ pub enum OutputStream {
     Stderr,
 }
 
-/// Who wants to know. All calls come from the engine's thread and must not block.
+/// Receives the events of a command. All calls come from the engine's thread and must not block.
 pub trait Sink: Send + Sync {
     /// The command runs, in the shell with this pid.
     fn started(&mut self, pid: i32);
@@ -65,7 +65,7 @@ pub trait Sink: Send + Sync {
 
 /// One foreground command.
 pub struct ExecRequest {
-    /// Chosen by the caller; names the request in [`crate::session::Handle::interrupt`].
+    /// Chosen by the caller; identifies the request in [`crate::session::Handle::interrupt`].
     pub id: u64,
     /// What to run.
     pub command: Command,
@@ -73,27 +73,27 @@ pub struct ExecRequest {
     pub cwd: Option<PathBuf>,
     /// Variables for this command only; `None` unsets.
     pub env: Vec<(String, Option<String>)>,
-    /// From the start of the run, not of the wait in the queue.
+    /// Time limit, from the start of the run and not of the wait in the queue.
     pub timeout: Option<Duration>,
-    /// For timeouts, interrupts and the end of the session.
+    /// For timeouts, cancels and the end of the session.
     pub kill: KillPolicy,
     /// Bytes kept of each stream.
     pub max_buffer: usize,
     /// Standard input.
     pub input: Input,
-    /// Output is also wanted as it arrives. A permit is taken for each piece and given back by the consumer; without one
-    /// the pipe is not read and in the end the command waits. One that is being killed does not wait for long.
+    /// Output is also sent as it arrives. Each piece takes a permit, which the consumer returns. Without permits the
+    /// pipe is not read, and finally the command waits. A command that is being killed does not wait for long.
     pub live: Option<Arc<Semaphore>>,
-    /// Who gets the result.
+    /// Receives the result.
     pub sink: Box<dyn Sink>,
 }
 
-/// What a finished command has given.
+/// The result of a command.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
     /// `$?`; `None` when the command was killed or its status was lost.
     pub exit_code: Option<i32>,
-    /// The signal that ended it, when one of ours or the shell's own death did.
+    /// The signal that ended it, if the engine sent it or the shell died of it.
     pub signal: Option<i32>,
     /// Kept bytes.
     pub stdout: Vec<u8>,
@@ -105,14 +105,14 @@ pub struct Outcome {
     pub dropped: (u64, u64),
     /// The session's directory after the command.
     pub cwd: PathBuf,
-    /// Monotonic.
+    /// By a monotonic clock.
     pub duration: Duration,
     /// Wall clock.
     pub started_at: Option<SystemTime>,
-    /// The timeout ended it.
+    /// The timeout killed it.
     pub timed_out: bool,
-    /// An interrupt ended it, or kept it from starting.
+    /// The caller cancelled it, before or while it ran.
     pub canceled: bool,
-    /// The shell had died and was brought back.
+    /// The shell died and was replaced.
     pub restarted: bool,
 }
