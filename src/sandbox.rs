@@ -4,6 +4,7 @@ use crate::emitter::Emitter;
 use crate::pending::{Call, CallSink, Calls, WINDOW, Waits};
 use crate::process;
 use crate::types::{NativeCapabilities, NativeConfig, NativeEvent, NativeExec, NativeSession};
+use crate::variables::zip;
 use nacre_core::capabilities::{Engine, version_of};
 use nacre_core::exec::{Chunk, Command, ExecRequest, Input, KillPolicy};
 use nacre_core::jobs::Store;
@@ -280,8 +281,4 @@ fn log_to(emitter: Arc<Emitter>) -> Log {
 /// Ends the sandbox's processes without waiting: no call can reach the sandbox any more.
 fn abandon(sandbox: Sandbox) {
     let _ = runtime::spawn(sandbox.destroy(Duration::ZERO));
-}
-
-pub(crate) fn zip(names: Option<Vec<String>>, values: Option<Vec<Option<String>>>) -> Vec<(String, Option<String>)> {
-    names.unwrap_or_default().into_iter().zip(values.unwrap_or_default()).collect()
 }

@@ -18,3 +18,4 @@ mod shell;
 mod supervisor;
 mod sys;
 pub mod user;
+pub mod variables;

@@ -84,10 +84,11 @@ impl Log {
             return;
         }
         INSTALLED.call_once(|| {
-            let filter = wanted.as_ref().map_or(Ok(EnvFilter::new("warn")), EnvFilter::try_new).unwrap_or_else(|error| {
-                eprintln!("nacre: NACRE_LOG is not a valid filter and 'warn' is used instead: {error}");
-                EnvFilter::new("warn")
-            });
+            let filter =
+                wanted.as_ref().map_or(Ok(EnvFilter::new("warn")), EnvFilter::try_new).unwrap_or_else(|error| {
+                    eprintln!("nacre: NACRE_LOG is not a valid filter and 'warn' is used instead: {error}");
+                    EnvFilter::new("warn")
+                });
             let print = wanted.map(|_| tracing_subscriber::fmt::layer().with_writer(std::io::stderr));
             let registry = tracing_subscriber::registry().with(filter).with(Forward).with(print);
             // Fails only when the process has a subscriber already, which then receives the events.

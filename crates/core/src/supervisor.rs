@@ -46,7 +46,9 @@ impl Supervisor {
         if let Some(count) = config.limits.processes {
             option("--processes", count.to_string().into());
         }
-        command.env_clear().envs(config.env.iter().filter(|(name, _)| name != WITHHELD).map(|(name, value)| (name, value)));
+        command
+            .env_clear()
+            .envs(config.env.iter().filter(|(name, _)| name != WITHHELD).map(|(name, value)| (name, value)));
         command.stdin(theirs).stdout(Stdio::null()).stderr(Stdio::null());
         let child = command.spawn()?;
         drop(command);

@@ -253,7 +253,8 @@ mod tests {
     #[test]
     fn keeps_message_boundaries_and_reports_the_end() {
         let (a, b) = socket::pair().unwrap();
-        let order = Order::KillForeground { id: 7, command: 3, signal: 15, grace_ms: 5, spare: vec![Pid::new(9).unwrap()] };
+        let order =
+            Order::KillForeground { id: 7, command: 3, signal: 15, grace_ms: 5, spare: vec![Pid::new(9).unwrap()] };
         send(a.as_fd(), &order, &[]).unwrap();
         send(a.as_fd(), &Order::Rotate, &[b.as_fd()]).unwrap();
         drop(a);

@@ -1,8 +1,8 @@
 //! The end of a session: everything below this process is killed, then the control groups are removed.
 
-use crate::reap::reap;
-use crate::process_table::ProcessTable;
 use crate::process_setup::Setting;
+use crate::process_table::ProcessTable;
+use crate::reap::reap;
 use nacre_containment::watch::Watch;
 use nacre_protocol::supervisor::Report;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};

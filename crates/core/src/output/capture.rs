@@ -10,6 +10,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
 
 /// Reads both pipes into bounded buffers, and passes pieces on at the consumer's pace.
 pub struct Capture {
@@ -139,34 +140,36 @@ pub struct Leftover([Pipe; 2]);
 impl Leftover {
     /// The read ends, when they were never watched and can serve the next command. Only for a command that has left no
     /// process: nothing else may write to them.
-    pub fn reclaim(self) -> Result<[OwnedFd; 2], Self> {
+    pub fn reclaim(self) -> Result<[OwnedFd; 2], Box<Self>> {
         let [stdout, stderr] = self.0;
         match (stdout.into_unwatched(), stderr.into_unwatched()) {
             (Ok(stdout), Ok(stderr)) => Ok([stdout, stderr]),
-            (stdout, stderr) => Err(Self([stdout, stderr].map(|pipe| pipe.map_or_else(|pipe| pipe, Pipe::new)))),
+            (stdout, stderr) => {
+                Err(Box::new(Self([stdout, stderr].map(|pipe| pipe.map_or_else(|pipe| pipe, Pipe::new)))))
+            }
         }
     }
 
     /// Reads and drops what background processes still print. Call it when this process has closed its copies of the
     /// write ends. Closing the pipe instead would kill the writers (SIGPIPE); leaving it alone would block them once it
-    /// is full.
-    pub fn let_go(self) {
-        self.0.into_iter().filter_map(Pipe::into_open).for_each(drain_late);
+    /// is full. Dropping the set closes the pipes.
+    pub fn let_go(self, drains: &mut JoinSet<()>) {
+        for pipe in self.0.into_iter().filter_map(Pipe::into_open) {
+            drains.spawn(drain_late(pipe));
+        }
     }
 }
 
-fn drain_late(fd: OwnedFd) {
-    tokio::spawn(async move {
-        let Ok(fd) = sys::watch(fd) else { return };
-        let mut waste = Vec::with_capacity(64 * 1024);
-        loop {
-            let Ok(mut guard) = fd.readable().await else { return };
-            waste.clear();
-            match guard.try_io(|fd| sys::read_spare(fd, &mut waste, usize::MAX)) {
-                Ok(Ok(0)) => return,
-                Ok(Err(error)) if error.kind() != io::ErrorKind::Interrupted => return,
-                _ => {}
-            }
+async fn drain_late(fd: OwnedFd) {
+    let Ok(fd) = sys::watch(fd) else { return };
+    let mut waste = Vec::with_capacity(64 * 1024);
+    loop {
+        let Ok(mut guard) = fd.readable().await else { return };
+        waste.clear();
+        match guard.try_io(|fd| sys::read_spare(fd, &mut waste, usize::MAX)) {
+            Ok(Ok(0)) => return,
+            Ok(Err(error)) if error.kind() != io::ErrorKind::Interrupted => return,
+            _ => {}
         }
-    });
+    }
 }

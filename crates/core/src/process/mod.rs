@@ -14,10 +14,10 @@ use crate::error::Error;
 use crate::exec::{Chunk, Command, Input, KillPolicy};
 use crate::limits::{Enforcement, Limits};
 use crate::process_log::ProcessLog;
-use crate::session::WeakHandle;
 use nacre_containment::pid::Pid;
 use nacre_containment::tree::Tree;
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 use terminal::Terminal;
@@ -152,12 +152,21 @@ impl Drop for Starter {
     }
 }
 
+/// The session that a process belongs to.
+pub trait Owner: Send + Sync {
+    /// The session's id.
+    fn id(&self) -> &str;
+
+    /// Ends a process with its whole tree; false when there was nothing to end.
+    fn kill_process(&self, key: u64, policy: KillPolicy) -> Pin<Box<dyn Future<Output = bool> + Send>>;
+}
+
 /// See the module.
 pub struct Process {
     /// Unique in the sandbox.
     pub id: String,
     /// The session it was started from.
-    pub session: WeakHandle,
+    pub session: Box<dyn Owner>,
     /// As displayed.
     pub command: String,
     /// Its output.
@@ -179,7 +188,7 @@ struct Fate {
 
 impl Process {
     /// Creates a process that has not started.
-    pub fn new(new: &mut NewProcess, session: WeakHandle, log: ProcessLog) -> Self {
+    pub fn new(new: &mut NewProcess, session: Box<dyn Owner>, log: ProcessLog) -> Self {
         Self {
             id: new.id.clone(),
             session,

@@ -2,8 +2,8 @@
 
 use crate::limits::Limits;
 use crate::log::Log;
-use crate::session::EnvChange;
 use crate::user::UserSpec;
+use crate::variables::EnvChange;
 use std::ffi::OsString;
 use std::path::PathBuf;
 

@@ -8,9 +8,10 @@ use crate::error::{Code, Error};
 use crate::exec::ExecRequest;
 use crate::process::{NewProcess, Process, Registry, StartRequest, Starter};
 use crate::process_log::ProcessLog;
-use crate::session::{Config as SessionConfig, EnvChange, Handle};
+use crate::session::{Config as SessionConfig, Handle};
 use crate::shell::probe;
 use crate::user::User;
+use crate::variables::{self, EnvChange};
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;
@@ -20,7 +21,6 @@ use std::time::Duration;
 use surroundings::Enforced;
 
 pub use config::{Config, NewSession};
-pub(crate) use surroundings::changed;
 
 /// The session that always exists.
 pub const DEFAULT_SESSION: &str = "default";
@@ -167,7 +167,7 @@ impl Sandbox {
         let log = ProcessLog::new(&self.inner.config.state_dir, new.log_limit);
         let filed = self.check_state_dir().and_then(|()| self.session(session)).and_then(|handle| {
             new.limits = self.process_limits(&new.wanted_limits)?;
-            let process = Arc::new(Process::new(&mut new, handle.downgrade(), log));
+            let process = Arc::new(Process::new(&mut new, Box::new(handle.downgrade()), log));
             self.inner.processes.add(Arc::clone(&process))?;
             Ok((handle, process))
         });
@@ -282,7 +282,7 @@ impl Sandbox {
         let session = SessionConfig {
             id: new.id.clone(),
             cwd: new.cwd.unwrap_or_else(|| config.cwd.clone()),
-            env: changed(&self.env(user.as_ref()), new.env),
+            env: variables::changed(&self.env(user.as_ref()), new.env),
             user,
             shell,
             supervisor: config.supervisor.clone(),

@@ -5,8 +5,8 @@ use crate::error::{Code, Error};
 use crate::jobs::Launch;
 use crate::limits::{self, Enforcement, Limits};
 use crate::private_directory;
-use crate::session::EnvChange;
 use crate::user::User;
+use crate::variables::EnvChange;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -101,13 +101,4 @@ impl Sandbox {
         }
         env
     }
-}
-
-pub(crate) fn changed(env: &[(OsString, OsString)], changes: EnvChange) -> Vec<(OsString, OsString)> {
-    let mut env = env.to_vec();
-    for (name, value) in changes {
-        env.retain(|(existing, _)| *existing != *name);
-        env.extend(value.map(|value| (OsString::from(name), OsString::from(value))));
-    }
-    env
 }

@@ -160,9 +160,13 @@ impl Running {
 }
 
 /// Keeps the pipes of an ended command for the next one, or lets go of them.
-pub(super) fn keep_pipes(leftover: Leftover, writers: [Arc<OwnedFd>; 2], forked: bool) -> Result<OutputPipes, Leftover> {
+pub(super) fn keep_pipes(
+    leftover: Leftover,
+    writers: [Arc<OwnedFd>; 2],
+    forked: bool,
+) -> Result<OutputPipes, Box<Leftover>> {
     if forked {
-        return Err(leftover);
+        return Err(Box::new(leftover));
     }
     leftover.reclaim().map(|readers| OutputPipes { readers, writers })
 }

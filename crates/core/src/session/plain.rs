@@ -5,25 +5,23 @@
 //! The shell's state machine stays the same. Starting a shell succeeds at once, and a command's bash is the shell for as
 //! long as the command runs. It has no standby.
 
-use super::actor::{Call, Internal, Session};
-use super::command::{Running, Streams};
+use super::command::{Running, Streams, null_streams};
+use super::context::{Call, Session};
 use super::outcome::{cwd_error, read_only};
-use super::perform::{HELLO, QUICK, null_streams};
-use super::processes::{Outlets, Stage, Starting};
+use super::plain_state::Shell;
+use super::run::QUICK;
+use super::startup::HELLO;
 use super::timers::Timer;
 use crate::error::{Code, Error};
 use crate::exec::Command;
 use crate::outbox::Descriptor;
-use crate::process::StartRequest;
 use crate::shell::channel::Received;
 use crate::shell::checkpoint::{Report as Dump, Scope, Snapshot};
+use crate::shell::event::Event;
 use crate::shell::plain_script::{self, Plan};
-use crate::shell::state::{Event, Ticket};
+use crate::shell::state::Ticket;
 use crate::supervisor::WITHHELD;
 use crate::sys;
-use nacre_containment::cgroup::Group;
-use nacre_containment::pid::Identity;
-use nacre_containment::tree::Tree;
 use nacre_protocol::shell::{Refusal, Reply};
 use nacre_protocol::supervisor::{Order, Role, StartStep};
 use std::ffi::OsString;
@@ -34,25 +32,7 @@ use std::path::{Path, PathBuf};
 use tokio::time::Instant;
 
 /// A larger dump is not read, and its command's changes are lost.
-const LONGEST_DUMP: u64 = 64 << 20;
-
-/// What the engine keeps between two shells.
-#[derive(Default)]
-pub(super) struct Plain {
-    state: Option<Snapshot>,
-    /// `$?`.
-    status: i32,
-    /// The shell that runs.
-    shell: Option<Shell>,
-}
-
-struct Shell {
-    script: OwnedFd,
-    dump: OwnedFd,
-    scope: Scope,
-    /// It runs no command: its dump is the session's first state.
-    is_first: bool,
-}
+pub(super) const LONGEST_DUMP: u64 = 64 << 20;
 
 impl Session {
     /// The first state comes from a bash that runs nothing, which also shows that there is one.
@@ -72,10 +52,17 @@ impl Session {
         }
     }
 
-    fn start_plain(&mut self, script: &[u8], streams: Vec<Descriptor>, scope: Scope, is_first: bool) -> io::Result<()> {
+    pub(super) fn start_plain(
+        &mut self,
+        script: &[u8],
+        streams: Vec<Descriptor>,
+        scope: Scope,
+        is_first: bool,
+    ) -> io::Result<()> {
         let (text, dump) = (sys::memory_file()?, sys::memory_file()?);
         sys::replace_contents(&text, script)?;
-        let descriptors = streams.into_iter().chain([text.try_clone()?, dump.try_clone()?].map(Descriptor::from)).collect();
+        let descriptors =
+            streams.into_iter().chain([text.try_clone()?, dump.try_clone()?].map(Descriptor::from)).collect();
         let order = Order::Start {
             role: Role::Shell,
             arguments: plain_script::arguments(),
@@ -132,7 +119,7 @@ impl Session {
         }
     }
 
-    fn isolate_plain(&mut self) {
+    pub(super) fn isolate_plain(&mut self) {
         if self.link.foreground.is_none() {
             self.wait.spare = self.older_roots();
         } else if self.has_strangers() {
@@ -140,7 +127,7 @@ impl Session {
         }
     }
 
-    fn plain_script(
+    pub(super) fn plain_script(
         &self,
         env: &[(String, Option<String>)],
         cwd: Option<&Path>,
@@ -230,88 +217,24 @@ impl Session {
         request.sink.finished(Err(self.start_error(step, errno)));
         self.events.push_back(Event::Refused);
     }
-
-    /// Starts a background process from the state after the last finished command.
-    pub(super) fn plain_process(&mut self, mut request: StartRequest) {
-        let key = self.next_key();
-        let new = &request.new;
-        let limits = [new.limits.inherited.open_files, new.limits.inherited.processes];
-        let has_terminal = new.terminal.is_some();
-        let script = self.plain_script(&new.env, new.cwd.as_deref(), limits, |plan| {
-            plain_script::process(plan, &new.command, has_terminal)
-        });
-        let script = match script {
-            Ok(script) => script,
-            Err(error) => return request.refuse(error),
-        };
-        let role =
-            Role::Process { key, mark: self.mark(key), limits: new.limits.group.clone(), terminal: has_terminal };
-        let order = Order::Start {
-            role,
-            arguments: plain_script::process_arguments(),
-            first_descriptor: 0,
-            cwd: (!self.config.cwd.is_dir()).then(|| "/".to_string()),
-        };
-        let started = sys::memory_file().and_then(|text| {
-            sys::replace_contents(&text, &script)?;
-            let (ready, theirs) = sys::pipe()?;
-            sys::set_nonblocking(&ready)?;
-            let (streams, outlets) = self.open_outlets(&mut request)?;
-            if let Some(supervisor) = &self.link.supervisor {
-                supervisor.order_with(&order, streams.into_iter().chain([text, theirs].map(Descriptor::from)).collect());
-            }
-            Ok((ready, outlets))
-        });
-        match started {
-            Ok((ready, outlets)) => {
-                self.processes.add_plain(key, Starting { request, stage: Stage::Plain { ready, outlets } })
-            }
-            Err(error) => {
-                let message = format!("process '{}' cannot be started: {error}", request.process.id);
-                request.refuse(Error::new(Code::SpawnFailed, message));
-            }
-        }
-    }
-
-    /// The bash of a process runs: it says when its command begins.
-    pub(super) fn plain_process_started(&mut self, key: u64, root: Identity, group: Option<String>) {
-        let Some((request, ready, outlets)) = self.processes.take_plain(key) else { return self.drop_process(key) };
-        let guardian = self.last_supervisor.unwrap_or(root.pid);
-        let tree = Tree { root, group: group.map(Group::at), mark: self.mark(key), guardian };
-        self.processes.set_up(key, request, tree, outlets);
-        let internal = self.internal.clone();
-        tokio::spawn(async move {
-            let received = first_letter(ready).await;
-            let _ = internal.send(Internal::Process(key, received));
-        });
-    }
-
-    /// The bash of a process could not be started.
-    pub(super) fn plain_process_failed(&mut self, key: u64, step: StartStep, errno: i32) {
-        let Some((request, ..)) = self.processes.take_plain(key) else { return };
-        request.refuse(self.start_error(step, errno));
-    }
 }
 
-/// The parts of a starting process that are its own.
-pub(super) type Pending = (StartRequest, OwnedFd, Outlets);
-
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     String::from_utf8_lossy(&crate::shell::checkpoint::quote(text.as_bytes())).into_owned()
 }
 
-fn not_started(error: io::Error) -> Error {
+pub(super) fn not_started(error: io::Error) -> Error {
     Error::new(Code::EngineError, format!("the command cannot be started: {error}"))
 }
 
 /// Empty when it is too long or cannot be read.
-fn read_dump(dump: &OwnedFd) -> Vec<u8> {
+pub(super) fn read_dump(dump: &OwnedFd) -> Vec<u8> {
     let length = sys::length(dump).unwrap_or(u64::MAX);
     if length > LONGEST_DUMP { Vec::new() } else { sys::contents(dump).unwrap_or_default() }
 }
 
 /// What a starting process reports, in the words of the builtin.
-async fn first_letter(ready: OwnedFd) -> Received {
+pub(super) async fn first_letter(ready: OwnedFd) -> Received {
     let mut letter = Vec::with_capacity(1);
     if let Ok(ready) = sys::watch(ready) {
         while let Ok(mut guard) = ready.readable().await {

@@ -4,7 +4,7 @@
 //! writes the state down. Then everything that belongs to the session is killed, waited for and, where no other process
 //! will do it, reaped.
 
-use super::actor::Internal;
+use super::context::Internal;
 use crate::shell::channel::{Channel, Received};
 use crate::shell::checkpoint;
 use crate::sys;
@@ -50,7 +50,10 @@ pub(super) fn start(
 pub(super) async fn save(channel: &Channel) -> Option<Vec<u8>> {
     let file = sys::memory_file().ok()?;
     let (child, theirs) = Channel::pair().ok()?;
-    let request = Request { flags: RequestFlags::CHECKPOINT | RequestFlags::NO_WARM, ..Request::new(RequestKind::Fork, u64::MAX) };
+    let request = Request {
+        flags: RequestFlags::CHECKPOINT | RequestFlags::NO_WARM,
+        ..Request::new(RequestKind::Fork, u64::MAX)
+    };
     channel.send(&request, vec![theirs.into(), file.try_clone().ok()?.into()]).ok()?;
     loop {
         match channel.receive().await {

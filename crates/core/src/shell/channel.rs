@@ -57,18 +57,20 @@ impl Channel {
         thread_local! {
             static BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; REPLY_BUFFER]);
         }
-        BUFFER.with_borrow_mut(|buffer| loop {
-            return match socket::receive(self.outbox.socket().get_ref().as_fd(), buffer) {
-                Ok(0) => Some(Received::Closed { unread: self.outbox.has_lost() }),
-                // A message that is not one of ours: the process has been taken over by something else.
-                Ok(length) => match Reply::decode(&buffer[..length]) {
-                    Some(reply) => Some(Received::Reply(reply)),
-                    None => continue,
-                },
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => Some(Received::Closed { unread: error.raw_os_error() == Some(libc::ECONNRESET) }),
-            };
+        BUFFER.with_borrow_mut(|buffer| {
+            loop {
+                return match socket::receive(self.outbox.socket().get_ref().as_fd(), buffer) {
+                    Ok(0) => Some(Received::Closed { unread: self.outbox.has_lost() }),
+                    // A message that is not one of ours: the process has been taken over by something else.
+                    Ok(length) => match Reply::decode(&buffer[..length]) {
+                        Some(reply) => Some(Received::Reply(reply)),
+                        None => continue,
+                    },
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                    Err(error) => Some(Received::Closed { unread: error.raw_os_error() == Some(libc::ECONNRESET) }),
+                };
+            }
         })
     }
 

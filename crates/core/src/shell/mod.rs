@@ -2,11 +2,15 @@
 
 pub mod channel;
 pub mod checkpoint;
+mod commands;
+mod deaths;
+pub mod event;
 pub mod launch;
 pub mod listener;
 pub mod plain_script;
 pub mod probe;
 pub mod state;
+mod step;
 pub mod transition;
 
 #[cfg(test)]
