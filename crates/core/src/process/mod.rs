@@ -3,20 +3,19 @@
 pub mod ports;
 pub mod pump;
 mod registry;
+mod request;
 mod stats;
 pub mod terminal;
 
 pub use pump::pump;
 pub use registry::Registry;
+pub use request::{NewProcess, StartRequest, Starter};
 pub use stats::Stats;
 
-use crate::error::Error;
-use crate::exec::{Chunk, Command, Input, KillPolicy};
-use crate::limits::{Enforcement, Limits};
+use crate::exec::{Chunk, KillPolicy};
 use crate::process_log::ProcessLog;
 use nacre_containment::pid::Pid;
 use nacre_containment::tree::Tree;
-use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -69,87 +68,6 @@ pub struct Life {
     pub birth: Option<Birth>,
     /// The end and its time (wall clock).
     pub end: Option<(Exit, SystemTime)>,
-}
-
-/// A process to be started.
-pub struct NewProcess {
-    /// Unique in the sandbox.
-    pub id: String,
-    /// As displayed.
-    pub shown: String,
-    /// The command itself.
-    pub command: Command,
-    /// Replaces the session's directory; may be relative to it.
-    pub cwd: Option<PathBuf>,
-    /// Changes to the session's variables; `None` unsets.
-    pub env: Vec<(String, Option<String>)>,
-    /// Time limit, from the start.
-    pub timeout: Option<Duration>,
-    /// How the timeout kills it.
-    pub kill: KillPolicy,
-    /// Standard input.
-    pub input: Input,
-    /// The other end of a streamed input.
-    pub writer: Option<mpsc::UnboundedSender<Chunk>>,
-    /// Size of a terminal that replaces the three streams.
-    pub terminal: Option<terminal::Size>,
-    /// Bytes of log kept.
-    pub log_limit: u64,
-    /// The limits that were asked for.
-    pub wanted_limits: Limits,
-    /// How the limits are enforced. Filled in by the sandbox.
-    pub limits: Enforcement,
-    /// Forgotten some time after its end.
-    pub auto_cleanup: bool,
-}
-
-/// A request on its way through the session.
-pub struct StartRequest {
-    /// What to start.
-    pub new: NewProcess,
-    /// The process that records its progress.
-    pub process: std::sync::Arc<Process>,
-    /// Receives the outcome of the start.
-    pub starter: Starter,
-}
-
-impl StartRequest {
-    /// Reports that the process cannot be started.
-    pub fn refuse(self, error: Error) {
-        self.starter.tell(Err(error));
-    }
-}
-
-/// Receives the outcome of a start exactly once, on the thread that determines it.
-///
-/// Dropping it reports that the session has ended.
-pub struct Starter {
-    session: String,
-    tell: Option<Tell>,
-}
-
-type Tell = Box<dyn FnOnce(Result<(), Error>) + Send>;
-
-impl Starter {
-    /// `tell` must not block.
-    pub fn new(session: &str, tell: impl FnOnce(Result<(), Error>) + Send + 'static) -> Self {
-        Self { session: session.into(), tell: Some(Box::new(tell)) }
-    }
-
-    /// Reports the outcome.
-    pub fn tell(mut self, result: Result<(), Error>) {
-        if let Some(tell) = self.tell.take() {
-            tell(result);
-        }
-    }
-}
-
-impl Drop for Starter {
-    fn drop(&mut self) {
-        if let Some(tell) = self.tell.take() {
-            tell(Err(Error::session_destroyed(&self.session)));
-        }
-    }
 }
 
 /// The session that a process belongs to.

@@ -3,13 +3,12 @@
 mod config;
 mod surroundings;
 
-use crate::capabilities::{self, Capabilities, Engine};
+use crate::capabilities::{Capabilities, Engine};
 use crate::error::{Code, Error};
 use crate::exec::ExecRequest;
 use crate::process::{NewProcess, Process, Registry, StartRequest, Starter};
 use crate::process_log::ProcessLog;
 use crate::session::{Config as SessionConfig, Handle};
-use crate::shell::probe;
 use crate::user::User;
 use crate::variables::{self, EnvChange};
 use std::collections::HashMap;
@@ -89,40 +88,6 @@ impl Sandbox {
     /// A weak handle.
     pub fn downgrade(&self) -> WeakSandbox {
         WeakSandbox(Arc::downgrade(&self.inner))
-    }
-
-    /// The capabilities of this system. Probed once.
-    pub fn capabilities(&self) -> &Capabilities {
-        self.inner.capabilities.get_or_init(|| {
-            let mut found = Capabilities::probe();
-            if self.inner.config.force_subreaper && found.group_parent.take().is_some() {
-                found.controllers.clear();
-                found.notes.push("control groups are switched off; trees are killed by the subreaper".into());
-            }
-            if self.inner.config.force_plain {
-                found.notes.push("the builtin is switched off; each command runs in a bash of its own".into());
-            }
-            found
-        })
-    }
-
-    /// The bash to use, or why there is none. Determined once.
-    pub fn shell(&self) -> &Result<PathBuf, String> {
-        self.inner.shell.get_or_init(|| {
-            let config = &self.inner.config;
-            let path =
-                config.env.iter().rfind(|(name, _)| name == "PATH").map(|(_, value)| value.clone()).unwrap_or_default();
-            capabilities::find_bash(config.shell.as_deref(), &path)
-        })
-    }
-
-    /// The engine of this sandbox's sessions. Found out once, by loading the builtin into the shell.
-    pub fn engine(&self) -> Engine {
-        *self.inner.engine.get_or_init(|| match self.shell() {
-            Ok(shell) if !self.inner.config.force_plain && !probe::loads_builtin(shell) => Engine::Plain,
-            _ if self.inner.config.force_plain => Engine::Plain,
-            _ => Engine::Builtin,
-        })
     }
 
     /// Creates a session and starts its shell. This and the following calls take effect immediately, not when their

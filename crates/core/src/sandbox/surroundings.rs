@@ -1,10 +1,12 @@
 //! The limits, user and environment that everything in a sandbox runs under.
 
 use super::Sandbox;
+use crate::capabilities::{self, Capabilities, Engine};
 use crate::error::{Code, Error};
 use crate::jobs::Launch;
 use crate::limits::{self, Enforcement, Limits};
 use crate::private_directory;
+use crate::shell::probe;
 use crate::user::User;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -18,6 +20,40 @@ pub(super) struct Enforced {
 }
 
 impl Sandbox {
+    /// The capabilities of this system. Probed once.
+    pub fn capabilities(&self) -> &Capabilities {
+        self.inner.capabilities.get_or_init(|| {
+            let mut found = Capabilities::probe();
+            if self.inner.config.force_subreaper && found.group_parent.take().is_some() {
+                found.controllers.clear();
+                found.notes.push("control groups are switched off; trees are killed by the subreaper".into());
+            }
+            if self.inner.config.force_plain {
+                found.notes.push("the builtin is switched off; each command runs in a bash of its own".into());
+            }
+            found
+        })
+    }
+
+    /// The bash to use, or why there is none. Determined once.
+    pub fn shell(&self) -> &Result<PathBuf, String> {
+        self.inner.shell.get_or_init(|| {
+            let config = &self.inner.config;
+            let path =
+                config.env.iter().rfind(|(name, _)| name == "PATH").map(|(_, value)| value.clone()).unwrap_or_default();
+            capabilities::find_bash(config.shell.as_deref(), &path)
+        })
+    }
+
+    /// The engine of this sandbox's sessions. Found out once, by loading the builtin into the shell.
+    pub fn engine(&self) -> Engine {
+        *self.inner.engine.get_or_init(|| match self.shell() {
+            Ok(shell) if !self.inner.config.force_plain && !probe::loads_builtin(shell) => Engine::Plain,
+            _ if self.inner.config.force_plain => Engine::Plain,
+            _ => Engine::Builtin,
+        })
+    }
+
     /// What a durable job of this sandbox starts with. The sandbox's limits apply to each job separately, since jobs
     /// outlive the sandbox and the group that its sessions share.
     ///

@@ -17,11 +17,6 @@ pub fn quote(text: &[u8]) -> Vec<u8> {
     out
 }
 
-/// [`quote`] for text that is UTF-8.
-pub fn quote_str(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "'\\''"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -33,7 +28,6 @@ mod tests {
             let script = String::from_utf8(script).unwrap();
             let output = std::process::Command::new("bash").args(["-c", &script]).output().unwrap();
             assert_eq!(output.stdout, text.as_bytes());
-            assert_eq!(quote_str(text).as_bytes(), quote(text.as_bytes()));
         }
     }
 }
