@@ -6,7 +6,6 @@ use crate::jobs::Launch;
 use crate::limits::{self, Enforcement, Limits};
 use crate::private_directory;
 use crate::user::User;
-use crate::variables::EnvChange;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
