@@ -51,6 +51,29 @@ itInEveryMode('a process starts from the state after the last command', async ({
   }
 })
 
+itInEveryMode('processes started while standbys replace one another all start', async ({ sandbox }) => {
+  for (let round = 0; round < 60; round++) {
+    const commands = [
+      sandbox.exec(`sleep 0.00${round % 10}; x=$RANDOM`),
+      sandbox.exec('x=$RANDOM; sleep 0.001'),
+      sandbox.exec('y=$x'),
+    ]
+    await sleep(Math.random() * 6)
+    const started = await Promise.all(Array.from({ length: 4 }, () => sandbox.startProcess('true')))
+    await Promise.all([...commands, ...started.map((process) => process.wait())])
+  }
+})
+
+itInEveryMode('the last command of a process is the process', async ({ sandbox }) => {
+  const process = await sandbox.startProcess(
+    `:; exec 2>&1 && bash -c 'trap "exit 5" TERM; echo $$; while :; do sleep 0.01; done'`,
+  )
+  const { line } = await process.waitForLog(/^[0-9]+/)
+  expect(Number(line)).toBe(process.pid)
+  await process.kill()
+  expect(process).toMatchObject({ exitCode: 5, signal: null })
+})
+
 /** Standard input that stays open for a while. */
 async function* endsAfter(milliseconds: number): AsyncGenerator<string> {
   await sleep(milliseconds)

@@ -144,6 +144,7 @@ int scope_keeps_state(void);
 /* ---- directory.c ---- */
 
 /* Changes directory as `cd` does, without its variables. Returns 0 with errno. */
+void repair_directory_names(void);
 int change_directory(const char *path);
 
 /* Remembers the directory and bash's idea of it, to return there whatever happens to its name. Returns 0 with errno. */

@@ -63,6 +63,23 @@ static int use_physical_name(void) {
   return 1;
 }
 
+/* An interrupted `cd` may have changed the directory and not its names. */
+void repair_directory_names(void) {
+  struct stat here, named;
+  const char *name = get_string_value("PWD");
+  if (stat(".", &here) < 0) return;
+  if (name && stat(name, &named) == 0 && here.st_dev == named.st_dev && here.st_ino == named.st_ino &&
+      the_current_working_directory && strcmp(name, the_current_working_directory) == 0) {
+    return;
+  }
+  char *physical = getcwd(NULL, 0);
+  if (!physical) return;
+  set_working_directory(physical);
+  SHELL_VAR *variable = global_variable("PWD");
+  if (!variable || !(variable->attributes & att_readonly)) bind_variable("PWD", physical, 0);
+  free(physical);
+}
+
 /* By its logical name where that leads there, like `cd`. */
 int change_directory(const char *path) {
   char *base = the_current_working_directory ? copy_of(the_current_working_directory) : getcwd(NULL, 0);

@@ -75,6 +75,7 @@ static void begin_background(int with_session) {
   } else {
     setpgid(0, 0);
   }
+  close_pipes_and_sockets();
   become_shell();
   is_background = 1;
   release_signals();
@@ -113,16 +114,16 @@ void fork_request(struct message *message) {
   struct passed passed = passed_descriptors(message);
   struct reply forked = {.kind = FORKED, .id = message->request->id};
   int placed = 0;
-  /* Signals wait until the child knows itself: before, its handler would take it for one of bash's own forks. */
+  /* Signals wait until the child has set up its own handling: one that arrives before would be swallowed by the shell's. */
   uint64_t signals = block_all_signals();
   pid_t pid = passed.channel < 0 ? -1 : clone_sibling(passed.group, &placed);
   int reason = pid >= 0 ? 0 : passed.channel < 0 ? EMFILE : errno;
-  if (pid == 0) own_pid = getpid();
-  restore_signal_mask(signals);
   if (pid == 0) {
+    own_pid = getpid();
     begin_child(&passed, flags);
-    return;
   }
+  restore_signal_mask(signals);
+  if (pid == 0) return;
   forked.status = reason;
   forked.pid = pid < 0 ? 0 : pid;
   forked.flags = pid > 0 && placed ? PLACED : 0;

@@ -46,6 +46,27 @@ static void resume_errexit(void) {
   suspended_errexit = 0;
 }
 
+static int has_more(void) {
+  return *bash_input.location.string || parser_expanding_alias();
+}
+
+/* The last command of a background process takes the process over, as with `bash -c`: the program is the process, and its
+   exit code and signals are the process's. */
+static void run_in_place(COMMAND *command) {
+  const int exempt = CMD_TIME_PIPELINE | CMD_INVERT_RETURN;
+  if (job_control || running_trap || any_signals_trapped() >= 0 || signal_is_trapped(EXIT_TRAP) ||
+      signal_is_trapped(ERROR_TRAP)) {
+    return;
+  }
+  while (command->type == cm_connection && command->value.Connection->connector != '|' &&
+         command->value.Connection->connector != '&' && !command->redirects && !(command->flags & exempt)) {
+    command = command->value.Connection->second;
+  }
+  if (command->type != cm_simple || command->redirects || command->flags & exempt) return;
+  command->flags |= CMD_NO_FORK;
+  command->value.Simple->flags |= CMD_NO_FORK;
+}
+
 /* Reads one command from the text and executes it. Returns 0 at a syntax error. */
 static int step(void) {
   executing = 0;
@@ -64,6 +85,7 @@ static int step(void) {
   if (read_but_dont_execute) {
     dispose_current();
   } else {
+    if (is_background && !has_more()) run_in_place(current);
     execute_current();
   }
   return 1;
@@ -76,9 +98,6 @@ static void note_syntax_error(void) {
   if (last_command_exit_value == 0) last_command_exit_value = 2;
 }
 
-static int has_more(void) {
-  return *bash_input.location.string || parser_expanding_alias();
-}
 
 static void begin_level(void) {
   parse_and_execute_level = OWN_LEVEL;
@@ -145,6 +164,7 @@ static enum end execute_words(const char *words, uint32_t length) {
   if (read_but_dont_execute || !simple->words) {
     dispose_current();
   } else {
+    if (is_background) run_in_place(current);
     execute_current();
   }
   check_signals_and_traps();
@@ -196,6 +216,7 @@ struct outcome run_command(char *text, uint32_t length, uint32_t flags) {
   enum end end = flags & ARGV ? execute_words(text, length) : execute_text();
   if (end == COMPLETE && is_background) end = LEFT;
   if (end != COMPLETE) outcome.flags = leave(end, !(flags & ENGINE));
+  if (outcome.flags & (INTERRUPTED | SIGNALED)) repair_directory_names();
   restore_notices();
   dispose_current();
   forget_bottom();

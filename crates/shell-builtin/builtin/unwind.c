@@ -51,7 +51,9 @@ void mark_base(void) {
   for (int i = 0; i < SPECIAL_TRAPS; i++) {
     int trap = special_traps[i];
     xfree(base_traps[i]);
-    base_traps[i] = signal_is_trapped(trap) && trap_list[trap] ? copy_of(trap_list[trap]) : NULL;
+    /* An ignored one has no text. */
+    int has_text = signal_is_trapped(trap) && !signal_is_ignored(trap) && trap_list[trap];
+    base_traps[i] = has_text ? copy_of(trap_list[trap]) : NULL;
   }
 }
 

@@ -188,7 +188,7 @@ impl Session {
     }
 
     /// What the dead shell or standby was asked to fork is forked by another.
-    fn submit_again(&mut self, was_shell: bool) {
+    pub(super) fn submit_again(&mut self, was_shell: bool) {
         for request in self.processes.source_died(was_shell) {
             self.submit(Call::Start(Box::new(request)), Work::Start);
         }

@@ -90,6 +90,15 @@ impl Processes {
         self.kills.clear();
     }
 
+    /// What the standby is still to fork comes from the shell, which it is now.
+    pub(super) fn standby_promoted(&mut self) {
+        for starting in self.starting.values_mut() {
+            if let Stage::Forking { from_shell, .. } = &mut starting.stage {
+                *from_shell = true;
+            }
+        }
+    }
+
     /// The shell or the standby died: gives back what it was asked to fork and did not.
     pub(super) fn source_died(&mut self, was_shell: bool) -> Vec<StartRequest> {
         let unborn = |starting: &Starting| matches!(starting.stage, Stage::Forking { from_shell, .. } if from_shell == was_shell);

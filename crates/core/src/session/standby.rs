@@ -3,13 +3,13 @@
 use super::context::Session;
 use super::timers::Timer;
 use crate::outbox::Descriptor;
-use crate::shell::channel::Channel;
+use crate::shell::channel::{Channel, Received};
 use crate::shell::event::Event;
 use crate::shell::listener;
 use crate::shell::state::Shell;
 use nacre_containment::cgroup::Group;
 use nacre_containment::pid::Pid;
-use nacre_protocol::shell::{ForkedFlags, Request, RequestFlags, RequestKind};
+use nacre_protocol::shell::{ForkedFlags, Reply, Request, RequestFlags, RequestKind};
 use nacre_protocol::supervisor::Order;
 use std::io;
 use std::path::PathBuf;
@@ -79,11 +79,23 @@ impl Session {
         let group = group.filter(|path| placed || std::fs::remove_dir(path).is_err());
         let group = group.filter(|_| placed).map(|path| path.display().to_string());
         self.order(&Order::Standby { pid, group });
-        if let Some((_, old)) = self.link.standby.replace((channel, pid)) {
+        self.retire_standby();
+        self.link.standby = Some((channel, pid));
+        self.events.push_back(Event::StandbyForked);
+    }
+
+    /// Lets go of the standby that is being replaced: what it has forked is taken, what it has not is asked of the next.
+    fn retire_standby(&mut self) {
+        while let Some(Received::Reply(Reply::Forked { id, result, flags })) =
+            self.link.standby.as_ref().and_then(|(channel, _)| channel.poll())
+        {
+            self.forked(id, result, flags);
+        }
+        if let Some((_, old)) = self.link.standby.take() {
             listener::forget(old);
             self.link.retired.push(old);
         }
-        self.events.push_back(Event::StandbyForked);
+        self.submit_again(false);
     }
 
     pub(super) fn standby_failed(&mut self, reason: &str, group: Option<PathBuf>) {
@@ -122,6 +134,7 @@ impl Session {
         };
         self.ask(&Order::Promote);
         let sent = channel.send(&Request { ..Request::new(RequestKind::Promote, self.wait.status) }, Vec::new());
+        self.processes.standby_promoted();
         self.link.shell = Some(channel);
         self.link.shell_pid = Some(pid);
         if sent.is_err() {

@@ -187,6 +187,7 @@ impl Session {
                     Some(Reply::Refused { id, reason, about, .. }) if id == running.id => {
                         break Some(Err((reason, about)));
                     }
+                    Some(Reply::Begun { .. } | Reply::Ending { .. }) => {}
                     Some(other) => panic!("unexpected {other:?}"),
                     None if self.reconnect() => continue,
                     None => break None,
