@@ -15,7 +15,7 @@ export function barTable(byRuntime) {
   )
 }
 
-/** Medians in ms of all peers, many commands in a row. */
+/** Medians in ms of all peers: many commands in a row, and single ones after a rest. */
 function shortTable(byRuntime) {
   const measured = Object.entries(byRuntime).filter(([, results]) => results.latency !== undefined)
   const peers = [...new Set(measured.flatMap(([, { latency }]) => Object.keys(latency.small.true.inARow)))]
@@ -27,7 +27,14 @@ function shortTable(byRuntime) {
       ]),
     ),
   )
-  return table(['median in ms', ...peers], lines)
+  const paced = Object.entries(byRuntime).filter(([, results]) => results.paced !== undefined)
+  const rested = paced.flatMap(([runtime, { paced }]) =>
+    Object.entries(paced).map(([rest, results]) => [
+      `${runtime}, \`true\` after ${rest}`,
+      ...peers.map((peer) => digits(results[peer]?.median)),
+    ]),
+  )
+  return table(['median in ms', ...peers], [...lines, ...rested])
 }
 
 /** The whole page. `quick` says so in it. */

@@ -3,6 +3,7 @@ import { digits, megabytes, table } from './text.mjs'
 
 export const tables = {
   latency,
+  paced,
   capture,
   stream,
   'first-byte': byName,
@@ -42,6 +43,19 @@ function latency(results) {
     ],
     lines,
   )
+}
+
+function paced(results) {
+  const lines = Object.entries(results).flatMap(([rest, peers]) =>
+    Object.entries(peers).map(([name, { median, p90 }]) => [
+      rest,
+      name,
+      digits(median),
+      digits(p90),
+      `${digits(median / peers['bare bash behind a pipe'].median)} x`,
+    ]),
+  )
+  return table(['rest', 'by', 'median ms', 'p90 ms', 'to the bare bash'], lines)
 }
 
 /** Median, p99, minimum, and the ratio of the medians to that of `base`. */
@@ -87,13 +101,21 @@ function idle({ '': { processes, bytes } }) {
 
 function exit(results) {
   return table(
-    ['state', 'bytes of state', 'exit code known, median ms', 'next answer, median ms', 'p99 ms'],
-    Object.entries(results).map(([name, { bytes, answer, next }]) => [
+    [
+      'state',
+      'bytes of state',
+      'exit code known, median ms',
+      'next answer, median ms',
+      'p99 ms',
+      'two `true`, median ms',
+    ],
+    Object.entries(results).map(([name, { bytes, answer, next, plain }]) => [
       name,
       digits(bytes),
       digits(answer.median),
       digits(next.median),
       digits(next.p99),
+      digits(plain.median),
     ]),
   )
 }

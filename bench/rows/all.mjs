@@ -11,6 +11,7 @@ import * as jobs from './jobs.mjs'
 import * as kill from './kill.mjs'
 import * as latency from './latency.mjs'
 import * as lines from './lines.mjs'
+import * as paced from './paced.mjs'
 import * as parallel from './parallel.mjs'
 import * as sessions from './sessions.mjs'
 import * as stall from './stall.mjs'
@@ -19,6 +20,7 @@ import * as stream from './stream.mjs'
 
 export const rows = {
   latency,
+  paced,
   capture,
   stream,
   'first-byte': firstByte,

@@ -1,7 +1,4 @@
-/**
- * `exit 3` and the command after it: the shell's process image is replaced and its state restored in between, so the
- * size of the state counts.
- */
+/** `exit 3` and the command after it, beside two commands that end nothing; with a small state and with a large one. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Sandbox } from 'nacre'
 import { summarize } from '../stats.mjs'
@@ -19,7 +16,7 @@ export async function measure(variant, { quick }) {
   const sandbox = new Sandbox()
   if (variant === 'large state') await sandbox.exec(LARGE_STATE, { check: true })
   const { stdout: size } = await sandbox.exec('{ declare -p; declare -f; } | wc -c')
-  const [answers, nexts] = [[], []]
+  const [answers, nexts, plain] = [[], [], []]
   for (let round = 0; round < (quick ? 10 : 60); round++) {
     await sleep(40)
     const begun = performance.now()
@@ -27,8 +24,13 @@ export async function measure(variant, { quick }) {
     answers.push(performance.now() - begun)
     await sandbox.exec('true')
     nexts.push(performance.now() - begun)
+    await sleep(40)
+    const start = performance.now()
+    await sandbox.exec('true')
+    await sandbox.exec('true')
+    plain.push(performance.now() - start)
     if (exitCode !== 3) throw new Error(`exit 3 gave ${exitCode}`)
   }
   await sandbox.destroy()
-  return { bytes: Number(size), answer: summarize(answers), next: summarize(nexts) }
+  return { bytes: Number(size), answer: summarize(answers), next: summarize(nexts), plain: summarize(plain) }
 }
