@@ -127,7 +127,8 @@ impl NativeSandbox {
             let life = found.life();
             match life.birth.filter(|_| life.end.is_none()) {
                 Some(birth) => {
-                    Ok(NativeEvent { stats: Some(process::stats(Stats::of(&birth.tree))), ..NativeEvent::default() })
+                    let stats = Stats::of(birth.tree).await?;
+                    Ok(NativeEvent { stats: Some(process::stats(stats)), ..NativeEvent::default() })
                 }
                 None => Err(Error::new(Code::ProcessNotFound, format!("process '{}' has ended", found.id))),
             }
@@ -139,7 +140,10 @@ impl NativeSandbox {
     pub fn process_listens(&self, id: u32, process_id: String, port: u32) -> Result<()> {
         self.with(id, &process_id, move |found| async move {
             let birth = found.life().birth;
-            let listens = birth.is_some_and(|birth| ports::listens(&birth.tree, port as u16));
+            let listens = match birth {
+                Some(birth) => ports::listens(birth.tree, port as u16).await?,
+                None => false,
+            };
             Ok(NativeEvent { listens: Some(listens), ..NativeEvent::default() })
         })
     }

@@ -1,5 +1,6 @@
 //! Sessions, commands and their output: everything of nacre that does not know about JavaScript.
 
+pub mod blocking;
 pub mod capabilities;
 pub mod error;
 pub mod exec;

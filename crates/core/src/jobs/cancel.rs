@@ -3,9 +3,10 @@
 //! The signal carries the grace time (sigqueue(3)), so nothing has to be written, and a disk that is full or a directory
 //! that is read-only does not keep a job alive. The supervisor ends when nothing is left and the control group is gone.
 
+use super::foreign;
 use super::status::status;
 use super::store::Job;
-use super::{blocking, foreign};
+use crate::blocking::blocking;
 use crate::error::{Code, Error};
 use nacre_containment::cgroup::Group;
 use nacre_containment::job::CANCEL;

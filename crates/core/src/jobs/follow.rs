@@ -4,9 +4,10 @@
 //! the first look, so that nothing falls between look and wait. A look once a second makes up for file systems that do
 //! not tell of what other machines do.
 
+use super::reader;
 use super::status::status;
 use super::store::Job;
-use super::{blocking, reader};
+use crate::blocking::blocking;
 use crate::error::Error;
 use crate::sys::{self, OwnsDescriptor};
 use nacre_containment::pidfd;

@@ -4,8 +4,8 @@
 //! job's output open, or it is the group's leader and older than the directory's own date says it must be. When in
 //! doubt it is not the job's: a job may then be called crashed, but nobody else is ever signalled.
 
-use super::blocking;
 use super::store::Job;
+use crate::blocking::blocking;
 use crate::error::Error;
 use nacre_containment::job::clock;
 use nacre_containment::job::file;

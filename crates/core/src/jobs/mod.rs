@@ -6,7 +6,6 @@
 //! Functions that are not `async` work on files at once, so they belong on a thread that may block: see [`blocking`].
 //! Those that are `async` put that part of their work there themselves.
 
-mod blocking;
 pub mod cancel;
 pub mod follow;
 mod foreign;
@@ -18,6 +17,5 @@ mod start;
 pub mod status;
 mod store;
 
-pub use blocking::blocking;
 pub use start::{Launch, NewJob};
 pub use store::{Job, Store};

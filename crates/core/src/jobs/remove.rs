@@ -1,8 +1,9 @@
 //! Removing a job's directory.
 
+use super::cancel;
 use super::status::{Record, State, Status, status};
 use super::store::{Job, Store};
-use super::{blocking, cancel};
+use crate::blocking::blocking;
 use crate::error::{Code, Error};
 use nacre_containment::job::record::Reason;
 use nacre_containment::job::{layout, leftover, lock};

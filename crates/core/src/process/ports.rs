@@ -1,5 +1,7 @@
 //! Detects whether a process's tree listens on a TCP port, from the kernel's socket table and the processes' sockets.
 
+use crate::blocking::blocking;
+use crate::error::Error;
 use nacre_containment::pid::Pid;
 use nacre_containment::tree::Tree;
 use std::collections::HashSet;
@@ -9,7 +11,14 @@ use std::fs;
 const LISTEN: &str = "0A";
 
 /// Checks now, in the network namespace of each process.
-pub fn listens(tree: &Tree, port: u16) -> bool {
+///
+/// # Errors
+/// `ENGINE_ERROR`.
+pub async fn listens(tree: Tree, port: u16) -> Result<bool, Error> {
+    blocking(move || Ok(look(&tree, port))).await
+}
+
+fn look(tree: &Tree, port: u16) -> bool {
     tree.members().iter().any(|stat| {
         let wanted = listening_sockets(stat.identity.pid, port);
         !wanted.is_empty() && holds_one(stat.identity.pid, &wanted)

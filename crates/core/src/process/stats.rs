@@ -1,5 +1,7 @@
 //! Resource usage of a process and its tree: from its control group where controllers exist, else from `/proc`.
 
+use crate::blocking::blocking;
+use crate::error::Error;
 use nacre_containment::cgroup::Group;
 use nacre_containment::pid::Pid;
 use nacre_containment::tree::Tree;
@@ -25,8 +27,15 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// Measures now.
-    pub fn of(tree: &Tree) -> Self {
+    /// Looks now.
+    ///
+    /// # Errors
+    /// `ENGINE_ERROR`.
+    pub async fn of(tree: Tree) -> Result<Self, Error> {
+        blocking(move || Ok(Self::look(&tree))).await
+    }
+
+    fn look(tree: &Tree) -> Self {
         let members: Vec<Pid> = tree.members().iter().map(|stat| stat.identity.pid).collect();
         let mut stats = members.iter().fold(Self::default(), |sum, pid| sum.plus(&Self::of_one(*pid)));
         stats.pids = members.len() as u64;

@@ -1,6 +1,6 @@
-//! Work on files, away from the engine's thread.
+//! Work on files and on /proc, away from the engine's thread.
 //!
-//! That thread serves every session of the process, and a disk can take its time over anything.
+//! That thread serves every session of the process, and a disk or a long process table can take its time.
 
 use crate::error::{Code, Error};
 
@@ -9,6 +9,7 @@ use crate::error::{Code, Error};
 /// # Errors
 /// Those of `work`, and `ENGINE_ERROR` when it panics.
 pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, Error> + Send + 'static) -> Result<T, Error> {
-    let failed = |error: tokio::task::JoinError| Error::new(Code::EngineError, format!("a job's files: {error}"));
+    let failed =
+        |error: tokio::task::JoinError| Error::new(Code::EngineError, format!("work on files failed: {error}"));
     tokio::task::spawn_blocking(work).await.map_err(failed)?
 }
