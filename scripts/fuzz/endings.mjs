@@ -86,6 +86,9 @@ export const ENDINGS = [
   '\\',
 ]
 
+/** Endings that are not complete: the next line is a part of them. */
+export const OPEN = /unclosed|unterminated|then$|in$|^case$|^\( :$|^g\(\) \{$|^\\$/
+
 /** Endings with an effect on the state, as the fragment that does the same. */
 export const EFFECTS = {
   'set -- 1; shift; (( 0 ))': { kind: 'words', words: [] },

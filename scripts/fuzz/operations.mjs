@@ -1,5 +1,5 @@
 /** Random operations on sessions, as plain data: a list of them can be repeated and shortened. */
-import { ENDINGS, ENDLESS, FATAL, SCRIPTS } from './endings.mjs'
+import { ENDINGS, ENDLESS, FATAL, OPEN, SCRIPTS } from './endings.mjs'
 import { fragment } from './fragments.mjs'
 import { NAMES } from './state.mjs'
 
@@ -72,7 +72,12 @@ const pause = (random) => (random.chance(0.5) ? random.below(20) : 400)
 const generators = {
   probe: () => ({}),
   command: (random) => command(random),
-  end: (random) => ({ ...command(random), ending: random.pick(ENDINGS), after: fragments(random, 0, 2) }),
+  end: (random) => {
+    const ending = random.pick(ENDINGS)
+    // What follows an open quote would be a part of it.
+    const after = OPEN.test(ending) ? [] : fragments(random, 0, 2)
+    return { ...command(random), ending, after }
+  },
   signal: (random) => ({ ...command(random), signal: random.pick(['TERM', 'HUP']) }),
   fatal: (random) => ({ ...command(random), fatal: random.pick(FATAL) }),
   timeout: (random) => ({

@@ -297,6 +297,7 @@ const performers = {
       const left = before.map((state) => evaluate(state, during, root).state)
       model.become(left.map((state) => ({ ...state, status: 0 })))
     }
+    if (child === undefined) return
     if (end === 'kill') await within(child.kill(), 'killing a process')
     const exit = await within(child.wait(), 'the end of a process')
     const { stdout } = await within(child.getLogs(), 'the log of a process')

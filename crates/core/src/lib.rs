@@ -3,6 +3,8 @@
 pub mod capabilities;
 pub mod error;
 pub mod exec;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 pub mod jobs;
 pub mod limits;
 pub mod log;
