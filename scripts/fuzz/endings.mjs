@@ -16,7 +16,7 @@ export const ENDINGS = [
   'g() { local a=1; (exit 3); return 7; }; g',
   '\\builtin eval "exit 6"',
   '\\builtin eval "\\\\builtin eval \\"exit 6\\""',
-  '{ exit 8; } 2>&1',
+  '{ exit 8; } 2>/dev/null',
   'for i in 1 2; do while :; do exit 11; done; done',
   'if exit 12; then :; fi',
   'case x in x) exit 13;; esac',
