@@ -3,8 +3,9 @@
 use crate::emitter::Emitter;
 use crate::piece::Piece;
 use crate::process;
-use crate::sandbox::{NativeSandbox, zip};
+use crate::sandbox::NativeSandbox;
 use crate::types::{NativeEvent, NativeJob, NativeJobStart, NativeJobStatus};
+use crate::variables::zip;
 use nacre_containment::job::meta::Meta;
 use nacre_containment::job::request::Program;
 use nacre_core::error::{Code, Error};

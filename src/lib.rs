@@ -21,3 +21,5 @@ mod processes;
 mod sandbox;
 #[cfg(not(test))]
 mod types;
+#[cfg(not(test))]
+mod variables;

@@ -1,7 +1,7 @@
 //! Background processes in JavaScript's terms, and the other way round.
 
-use crate::sandbox::zip;
 use crate::types::{NativeLimits, NativeLog, NativeLogPiece, NativeProcess, NativeProcessStart, NativeStats};
+use crate::variables::zip;
 use nacre_core::exec::{Chunk, Command, Input, KillPolicy, OutputStream};
 use nacre_core::limits::{Enforcement, Limits};
 use nacre_core::process::terminal::Size;

@@ -4,7 +4,8 @@ use crate::emitter::Emitter;
 use crate::pending::{Call, CallSink, Calls, WINDOW, Waits};
 use crate::process;
 use crate::types::{NativeCapabilities, NativeConfig, NativeEvent, NativeExec, NativeSession};
-use nacre_core::capabilities::version_of;
+use crate::variables::zip;
+use nacre_core::capabilities::{Engine, version_of};
 use nacre_core::exec::{Chunk, Command, ExecRequest, Input, KillPolicy};
 use nacre_core::jobs::Store;
 use nacre_core::log::Log;
@@ -223,6 +224,13 @@ impl NativeSandbox {
         let mut notes = found.all_notes();
         notes.extend(shell.as_ref().err().cloned());
         let shell = shell.as_ref().ok();
+        let shell_version = shell.and_then(|path| version_of(path));
+        let engine = self.sandbox.engine();
+        let is_forced = notes.iter().any(|note| note.starts_with("the builtin is switched off"));
+        if engine == Engine::Plain && !is_forced {
+            let version = shell_version.as_deref().unwrap_or_default();
+            notes.push(format!("bash {version} cannot load the builtin; each command runs in a bash of its own"));
+        }
         NativeCapabilities {
             cgroup: if found.group_parent.is_some() { "v2" } else { "none" }.into(),
             cgroup_kill: found.group_parent.is_some(),
@@ -230,7 +238,9 @@ impl NativeSandbox {
             pidfd: found.pidfd,
             proc_fd: found.proc_fd,
             shell: shell.map(|path| path.display().to_string()),
-            shell_version: shell.and_then(|path| version_of(path)),
+            shell_version,
+            engine: engine.name().into(),
+            restored: engine.restored(),
             notes,
         }
     }
@@ -271,8 +281,4 @@ fn log_to(emitter: Arc<Emitter>) -> Log {
 /// Nobody can call the sandbox any more: its processes go, and nobody waits for it.
 fn abandon(sandbox: Sandbox) {
     let _ = runtime::spawn(sandbox.destroy(Duration::ZERO));
-}
-
-pub(crate) fn zip(names: Option<Vec<String>>, values: Option<Vec<Option<String>>>) -> Vec<(String, Option<String>)> {
-    names.unwrap_or_default().into_iter().zip(values.unwrap_or_default()).collect()
 }

@@ -97,6 +97,14 @@ export interface Capabilities {
   shell: string | null
   /** Its version, like '5.2.15'. */
   shellVersion: string | null
+  /**
+   * How commands reach bash. `builtin`: a builtin drives one persistent bash. `plain`, for a bash that cannot load it
+   * (static, another C library, older than 5.0): each command gets a bash of its own, which restores the state of the
+   * one before.
+   */
+  engine: 'builtin' | 'plain'
+  /** What one command leaves to the next, like 'variables' and 'cwd'; 'jobs' and 'descriptors' only with `builtin`. */
+  restored: string[]
   /** Sentences about what is missing and what is used instead. */
   notes: string[]
 }

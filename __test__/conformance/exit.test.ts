@@ -221,3 +221,44 @@ conforms('dying again and again', [
     ],
   },
 ])
+
+/** Errors for which bash itself calls exit() under errexit. */
+const errors: [string, number][] = [
+  ['echo "unclosed', 2],
+  ['echo $(unclosed', 2],
+  ['fi', 2],
+  ['if :', 2],
+  [': ${nope:?}', 1],
+  ['g() { : ${nope:?}; }; g', 1],
+  ['set -u; : $nope', 1],
+  [': $((1/0))', 1],
+  ['exec /no/such/program', 127],
+]
+
+conforms(
+  'errors under errexit end the command',
+  errors.map(([run, code]) => ({
+    name: `row 24: ${run}`,
+    steps: [
+      { run: 'x=1' },
+      { run: `x=2; set -e\n${run}`, code, err: /./ },
+      { run: 'set +eu; echo $x', out: '2\n' },
+    ],
+  })),
+)
+
+conforms('an EXIT trap under exit', [
+  {
+    name: 'row 24: that is ignored',
+    steps: [{ run: "trap '' EXIT" }, { run: 'exit 3', code: 3 }, { run: 'trap -p EXIT', out: "trap -- '' EXIT\n" }],
+  },
+  {
+    name: 'row 24: that an expansion error runs',
+    steps: [
+      { run: "trap 'echo bye' EXIT" },
+      { run: 'set -e; : ${nope:?}', code: 1, out: 'bye\n', err: /nope/ },
+      { run: 'set +e; trap -p EXIT', out: "trap -- 'echo bye' EXIT\n" },
+      { run: 'exit 3', code: 3, out: 'bye\n' },
+    ],
+  },
+])

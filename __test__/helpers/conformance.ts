@@ -47,13 +47,17 @@ export const environment = {
   LANG: 'C.UTF-8',
 }
 
-/** Declares the tests of a table, in every mode of the engine. */
-export function conforms(subject: string, cases: Case[]): void {
-  inEveryMode(subject, (stage) => {
-    for (const one of cases) {
-      it(one.name, () => stage(one.session, (where) => check(where, one.steps)))
-    }
-  })
+/** Declares the tests of a table, in every mode of the engine or in those given. */
+export function conforms(subject: string, cases: Case[], among?: Mode[]): void {
+  inEveryMode(
+    subject,
+    (stage) => {
+      for (const one of cases) {
+        it(one.name, () => stage(one.session, (where) => check(where, one.steps)))
+      }
+    },
+    among,
+  )
 }
 
 /** A case that is known to differ from bash, and why nothing can be done about it. */
@@ -81,8 +85,9 @@ const shown = process.versions.bun === undefined ? modes : modes.slice(0, 1)
 export function inEveryMode(
   subject: string,
   declare: (stage: ReturnType<typeof theatre>, mode: Mode) => void,
+  among: Mode[] = shown,
 ): void {
-  for (const mode of shown) {
+  for (const mode of among) {
     describe(`${subject}, ${mode.name}`, () => declare(theatre(mode), mode))
   }
 }

@@ -13,6 +13,12 @@ const all: Mode[] = [
   { name: 'without control groups', env: { NACRE_CONTAINMENT: 'subreaper' } },
 ]
 
+/** Each command in a bash of its own, as where bash cannot load the builtin. */
+export const plain: Mode[] = [
+  { name: 'plain', env: { NACRE_ENGINE: 'plain' } },
+  { name: 'plain without control groups', env: { NACRE_ENGINE: 'plain', NACRE_CONTAINMENT: 'subreaper' } },
+]
+
 /** The switch for pidfds is read once per process: tests without them run in a process of their own. */
 export const withoutPidfds = process.env.NACRE_PIDFD === 'off'
 

@@ -110,5 +110,7 @@ export interface NativeCapabilities {
   procFd: boolean
   shell: string | null
   shellVersion: string | null
+  engine: 'builtin' | 'plain'
+  restored: string[]
   notes: string[]
 }

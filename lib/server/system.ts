@@ -13,6 +13,8 @@ const capabilitiesSchema = z.object({
   procFd: z.boolean(),
   shell: z.string().nullable(),
   shellVersion: z.string().nullable(),
+  engine: z.enum(['builtin', 'plain']),
+  restored: z.array(z.string()),
   notes: z.array(z.string()),
 })
 

@@ -79,6 +79,10 @@ pub struct NativeCapabilities {
     pub shell: Option<String>,
     /// Its version.
     pub shell_version: Option<String>,
+    /// `builtin` or `plain`.
+    pub engine: String,
+    /// What one command leaves to the next.
+    pub restored: Vec<String>,
     /// What is missing, and what is used instead.
     pub notes: Vec<String>,
 }

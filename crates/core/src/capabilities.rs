@@ -63,6 +63,54 @@ impl Capabilities {
 /// Those that limits are enforced by.
 const CONTROLLERS: [&str; 3] = ["memory", "pids", "cpu"];
 
+/// How a session's commands reach bash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Engine {
+    /// A builtin drives one persistent bash.
+    Builtin,
+    /// Each command gets a bash of its own, which restores the state of the one before.
+    Plain,
+}
+
+impl Engine {
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Builtin => "builtin",
+            Self::Plain => "plain",
+        }
+    }
+
+    /// What one command leaves to the next.
+    pub fn restored(self) -> Vec<String> {
+        let kept: &[&str] = match self {
+            Self::Builtin => &["jobs", "descriptors"],
+            Self::Plain => &[],
+        };
+        RESTORED.iter().chain(kept).map(ToString::to_string).collect()
+    }
+}
+
+/// What both engines keep.
+const RESTORED: [&str; 16] = [
+    "variables",
+    "arrays",
+    "attributes",
+    "environment",
+    "functions",
+    "aliases",
+    "options",
+    "shopt",
+    "traps",
+    "cwd",
+    "directoryStack",
+    "umask",
+    "arguments",
+    "hashes",
+    "completions",
+    "status",
+];
+
 /// What to do about a missing or unsuitable shell.
 const ADVICE: &str = "install bash 4.4 or newer, or name one with the option 'shell'";
 

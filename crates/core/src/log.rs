@@ -1,14 +1,27 @@
-//! What the engine has to say besides results: to the host's logger, when it has one.
+//! Diagnostics: events and durations of sessions, commands, processes, supervisors and state transitions.
+//!
+//! They are `tracing` events. Without a subscriber they cost one comparison. A subscriber is installed by the first sandbox
+//! when the variable `NACRE_LOG` is set, an env-filter string such as `debug` or `nacre_core::session=trace`, or when a
+//! sandbox has a logger. `NACRE_LOG` decides what is printed to standard error and what reaches the loggers; without it the
+//! loggers receive warnings and errors.
 
-use std::fmt;
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::fmt::{self, Write as _};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
+use tracing::field::{Field, Visit};
+use tracing::{Event, Subscriber};
+use tracing_subscriber::filter::EnvFilter;
+use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 
-/// How much it matters.
+/// How much an event matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// For whoever looks for a fault.
+    /// Diagnostics.
     Debug,
-    /// Something went wrong and was put right.
+    /// Ordinary events.
+    Info,
+    /// Something went wrong and was repaired.
     Warn,
     /// Something was lost.
     Error,
@@ -19,6 +32,7 @@ impl Level {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Debug => "debug",
+            Self::Info => "info",
             Self::Warn => "warn",
             Self::Error => "error",
         }
@@ -27,26 +41,125 @@ impl Level {
 
 type Write = dyn Fn(Level, String) + Send + Sync;
 
-/// Silent by default. Cheap to clone.
-#[derive(Clone, Default)]
-pub struct Log(Option<Arc<Write>>);
+static LOGGERS: Mutex<Option<HashMap<u64, Arc<Write>>>> = Mutex::new(None);
 
-impl Log {
-    /// A log that is written to from the engine's thread.
-    pub fn new(write: impl Fn(Level, String) + Send + Sync + 'static) -> Self {
-        Self(Some(Arc::new(write)))
-    }
+fn loggers() -> MutexGuard<'static, Option<HashMap<u64, Arc<Write>>>> {
+    LOGGERS.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
-    /// Writes a line; it is made only when somebody wants it.
-    pub fn write(&self, level: Level, line: impl FnOnce() -> String) {
-        if let Some(write) = &self.0 {
-            write(level, line());
+/// A sandbox's logger. Cheap to clone; the default one receives nothing.
+#[derive(Clone, Debug, Default)]
+pub struct Log(Option<Arc<Registration>>);
+
+#[derive(Debug)]
+struct Registration(u64);
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        if let Some(loggers) = loggers().as_mut() {
+            loggers.remove(&self.0);
         }
     }
 }
 
-impl fmt::Debug for Log {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() { "Log" } else { "no log" })
+impl Log {
+    /// A logger, which is called on the engine's thread.
+    pub fn new(write: impl Fn(Level, String) + Send + Sync + 'static) -> Self {
+        static IDS: AtomicU64 = AtomicU64::new(1);
+        let id = IDS.fetch_add(1, Ordering::Relaxed);
+        loggers().get_or_insert_default().insert(id, Arc::new(write));
+        Self(Some(Arc::new(Registration(id))))
+    }
+
+    /// The value of the field `log` of the events that this logger receives; 0 for none.
+    pub fn id(&self) -> u64 {
+        self.0.as_ref().map_or(0, |registration| registration.0)
+    }
+
+    /// Installs the subscriber if something is going to receive its events. Called for each sandbox.
+    pub fn install(&self) {
+        static INSTALLED: Once = Once::new();
+        let wanted = std::env::var("NACRE_LOG").ok().filter(|filter| !filter.is_empty());
+        if wanted.is_none() && self.0.is_none() {
+            return;
+        }
+        INSTALLED.call_once(|| {
+            let filter =
+                wanted.as_ref().map_or(Ok(EnvFilter::new("warn")), EnvFilter::try_new).unwrap_or_else(|error| {
+                    eprintln!("nacre: NACRE_LOG is not a valid filter and 'warn' is used instead: {error}");
+                    EnvFilter::new("warn")
+                });
+            let print = wanted.map(|_| tracing_subscriber::fmt::layer().with_writer(std::io::stderr));
+            let registry = tracing_subscriber::registry().with(filter).with(Forward).with(print);
+            // Fails only when the process has a subscriber already, which then receives the events.
+            let _ = tracing::subscriber::set_global_default(registry);
+        });
+    }
+}
+
+/// Passes events on to the logger that their field `log` names.
+struct Forward;
+
+impl<S: Subscriber> Layer<S> for Forward {
+    fn on_event(&self, event: &Event<'_>, _context: Context<'_, S>) {
+        let mut line = Line::default();
+        event.record(&mut line);
+        let write = loggers().as_ref().and_then(|loggers| loggers.get(&line.log).cloned());
+        if let Some(write) = write {
+            let level = match *event.metadata().level() {
+                tracing::Level::ERROR => Level::Error,
+                tracing::Level::WARN => Level::Warn,
+                tracing::Level::INFO => Level::Info,
+                _ => Level::Debug,
+            };
+            write(level, line.message + &line.fields);
+        }
+    }
+}
+
+#[derive(Default)]
+struct Line {
+    log: u64,
+    message: String,
+    fields: String,
+}
+
+impl Visit for Line {
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        if field.name() == "log" {
+            self.log = value;
+        } else {
+            self.record_debug(field, &value);
+        }
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        if field.name() == "message" {
+            let _ = write!(self.message, "{value:?}");
+        } else {
+            let _ = write!(self.fields, " {}={value:?}", field.name());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_reaches_the_logger_that_it_names_and_no_other() {
+        let (sender, lines) = std::sync::mpsc::channel();
+        let log = Log::new(move |level, line| drop(sender.send((level, line))));
+        let other = Log::new(|_, line| panic!("not meant for this one: {line}"));
+        assert_ne!(log.id(), other.id());
+        let subscriber = tracing_subscriber::registry().with(Forward);
+        tracing::subscriber::with_default(subscriber, || {
+            tracing::warn!(log = log.id(), session = %"s1", "the shell died");
+            tracing::warn!(log = 0, "of no sandbox");
+        });
+        assert_eq!(lines.try_iter().collect::<Vec<_>>(), [(Level::Warn, "the shell died session=s1".to_string())]);
+        let id = log.id();
+        drop(log);
+        assert!(!loggers().as_ref().unwrap().contains_key(&id));
     }
 }

@@ -3,14 +3,44 @@
 use nacre_protocol::socket;
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::io::unix::AsyncFd;
 
 struct Message {
     bytes: Vec<u8>,
-    descriptors: Vec<OwnedFd>,
+    descriptors: Vec<Descriptor>,
+}
+
+/// A descriptor that travels with a message.
+#[derive(Debug)]
+pub enum Descriptor {
+    /// Closed here when it has been sent.
+    Owned(OwnedFd),
+    /// Still used here.
+    Shared(Arc<OwnedFd>),
+}
+
+impl AsFd for Descriptor {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Owned(fd) => fd.as_fd(),
+            Self::Shared(fd) => fd.as_fd(),
+        }
+    }
+}
+
+impl From<OwnedFd> for Descriptor {
+    fn from(fd: OwnedFd) -> Self {
+        Self::Owned(fd)
+    }
+}
+
+impl From<Arc<OwnedFd>> for Descriptor {
+    fn from(fd: Arc<OwnedFd>) -> Self {
+        Self::Shared(fd)
+    }
 }
 
 /// A socket and what it has not taken yet.
@@ -35,7 +65,7 @@ impl Outbox {
     }
 
     /// Sends a message now, or as soon as the socket has room. A peer that is gone is noticed by the reader.
-    pub fn send(&self, bytes: Vec<u8>, descriptors: Vec<OwnedFd>) {
+    pub fn send(&self, bytes: Vec<u8>, descriptors: Vec<Descriptor>) {
         let mut waiting = self.waiting();
         let message = Message { bytes, descriptors };
         if !waiting.is_empty() || self.is_full_for(&message) {

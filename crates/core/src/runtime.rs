@@ -21,14 +21,12 @@ pub fn handle() -> io::Result<Handle> {
     }
     let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
     let handle = runtime.handle().clone();
-    std::thread::Builder::new()
-        .name("nacre-engine".into())
-        .spawn(move || {
-            runtime.block_on(async {
-                crate::shell::open_shared();
-                std::future::pending::<()>().await
-            })
-        })?;
+    std::thread::Builder::new().name("nacre-engine".into()).spawn(move || {
+        runtime.block_on(async {
+            crate::shell::open_shared();
+            std::future::pending::<()>().await
+        })
+    })?;
     *engine = Some(handle.clone());
     Ok(handle)
 }

@@ -1,6 +1,6 @@
 //! The host's side of a session's supervisor: starting it, sending orders, reaping it.
 
-use crate::outbox::Outbox;
+use crate::outbox::{Descriptor, Outbox};
 use crate::session::Config;
 use nacre_containment::pid::Pid;
 use nacre_containment::pidfd;
@@ -8,7 +8,7 @@ use nacre_protocol::socket;
 use nacre_protocol::supervisor::{self, Order, Report};
 use std::ffi::OsString;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::process::{Child, Command, Stdio};
 
 /// A running supervisor. Dropping it closes the socket, which makes the supervisor end everything it guards; a task of
@@ -46,7 +46,9 @@ impl Supervisor {
         if let Some(count) = config.limits.processes {
             option("--processes", count.to_string().into());
         }
-        command.env_clear().envs(config.env.iter().filter(|(name, _)| name != WITHHELD).map(|(name, value)| (name, value)));
+        command
+            .env_clear()
+            .envs(config.env.iter().filter(|(name, _)| name != WITHHELD).map(|(name, value)| (name, value)));
         command.stdin(theirs).stdout(Stdio::null()).stderr(Stdio::null());
         let child = command.spawn()?;
         drop(command);
@@ -67,7 +69,7 @@ impl Supervisor {
     }
 
     /// Sends an order with descriptors.
-    pub fn order_with(&self, order: &Order, descriptors: Vec<OwnedFd>) {
+    pub fn order_with(&self, order: &Order, descriptors: Vec<Descriptor>) {
         tracing::trace!(?order, supervisor = %self.pid, "order");
         self.outbox.send(serde_json::to_vec(order).unwrap_or_default(), descriptors);
     }

@@ -7,6 +7,7 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::io::unix::AsyncFd;
 
@@ -31,6 +32,24 @@ fn pipe_with(flags: libc::c_int) -> io::Result<(OwnedFd, OwnedFd)> {
         check(libc::pipe2(fds.as_mut_ptr(), flags))?;
         Ok((OwnedFd::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1])))
     }
+}
+
+/// A pipe whose read end does not block.
+pub fn output_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    let (reader, writer) = pipe()?;
+    // SAFETY: a plain fcntl call on an open descriptor, which has no other status flags.
+    unsafe { check(libc::fcntl(reader.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK))? };
+    Ok((reader, writer))
+}
+
+/// `/dev/null`, opened once for the process.
+pub fn null() -> io::Result<Arc<OwnedFd>> {
+    static NULL: Mutex<Option<Arc<OwnedFd>>> = Mutex::new(None);
+    let mut null = NULL.lock().unwrap_or_else(PoisonError::into_inner);
+    if null.is_none() {
+        *null = Some(Arc::new(File::options().read(true).write(true).open("/dev/null")?.into()));
+    }
+    null.clone().ok_or_else(|| io::ErrorKind::NotFound.into())
 }
 
 /// A file that exists in memory only (memfd_create(2)).
@@ -67,6 +86,16 @@ pub fn replace_contents(fd: &OwnedFd, bytes: &[u8]) -> io::Result<()> {
     let file = borrowed(fd);
     file.write_all_at(bytes, 0)?;
     file.set_len(bytes.len() as u64)
+}
+
+/// The length of a file.
+pub fn length(fd: &OwnedFd) -> io::Result<u64> {
+    Ok(borrowed(fd).metadata()?.len())
+}
+
+/// The position in an open file, which all copies of its descriptor share.
+pub fn position(fd: &OwnedFd) -> io::Result<u64> {
+    io::Seek::stream_position(&mut &*borrowed(fd))
 }
 
 /// The contents of a file. Needs no further descriptor.
@@ -200,4 +229,11 @@ impl OwnsDescriptor for std::sync::Arc<OwnedFd> {}
 pub fn reap(child: Pid) {
     // SAFETY: no status is asked for, so no memory is involved.
     unsafe { libc::waitpid(child.raw(), std::ptr::null_mut(), libc::WNOHANG) };
+}
+
+/// A directory to be passed on.
+pub fn open_directory(path: &Path) -> io::Result<OwnedFd> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let flags = libc::O_PATH | libc::O_DIRECTORY;
+    Ok(std::fs::File::options().read(true).custom_flags(flags).open(path)?.into())
 }

@@ -107,9 +107,7 @@ pub enum Order {
         /// Milliseconds until SIGKILL.
         grace_ms: u64,
     },
-    /// Answered by [`Report::Pong`].
-    Ping,
-    /// SIGTERM to everything, SIGKILL after `grace_ms`, remove the control groups, exit.
+    /// SIGTERM to everything, SIGKILL after `grace_ms`, remove the control groups, exit. Answered by [`Report::Ended`].
     Shutdown {
         /// Milliseconds until SIGKILL.
         grace_ms: u64,
@@ -224,8 +222,8 @@ pub enum Report {
         /// True when SIGKILL was needed.
         escalated: bool,
     },
-    /// Answer to [`Order::Ping`].
-    Pong,
+    /// Everything is gone, and the supervisor ends. Nothing follows.
+    Ended,
 }
 
 /// Sends one message with its descriptors.
@@ -255,7 +253,8 @@ mod tests {
     #[test]
     fn keeps_message_boundaries_and_reports_the_end() {
         let (a, b) = socket::pair().unwrap();
-        let order = Order::KillForeground { id: 7, command: 3, signal: 15, grace_ms: 5, spare: vec![Pid::new(9).unwrap()] };
+        let order =
+            Order::KillForeground { id: 7, command: 3, signal: 15, grace_ms: 5, spare: vec![Pid::new(9).unwrap()] };
         send(a.as_fd(), &order, &[]).unwrap();
         send(a.as_fd(), &Order::Rotate, &[b.as_fd()]).unwrap();
         drop(a);

@@ -267,6 +267,7 @@ void set_pipestatus_from_exit(int status);
 /* ---- Options ---- */
 
 extern int read_but_dont_execute;       /* set -n */
+extern int exit_immediately_on_error; /* set -e */
 extern int just_one_command;            /* set -t */
 extern int echo_command_at_execute;     /* set -x */
 extern int job_control;                 /* set -m */
@@ -285,6 +286,7 @@ extern int wait_intr_flag; /* `wait` is to return when a signal arrives */
 extern char *trap_list[];
 
 int signal_is_trapped(int signal);
+int signal_is_ignored(int signal);
 int any_signals_trapped(void); /* the first of them, or -1 */
 int first_pending_trap(void);  /* or -1 */
 int run_exit_trap(void);
@@ -308,6 +310,8 @@ extern pid_t dollar_dollar_pid, shell_pgrp, original_pgrp, terminal_pgrp;
 
 void notify_and_cleanup(int job); /* -1: all; without the argument before 5.3 */
 void unfreeze_jobs_list(void);
+void cleanup_the_pipeline(void);
+void stop_making_children(void);
 void without_job_control(void);
 void clear_fifo_list(void);
 void set_ppid(void);

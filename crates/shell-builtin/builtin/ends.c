@@ -13,7 +13,7 @@
 
 sigjmp_buf failed_exec;
 
-static int exit_trap_ran;
+static int exit_trap_ran, exit_was_trapped;
 
 void prepare_ends(void) {
   exit_trap_ran = 0;
@@ -21,9 +21,16 @@ void prepare_ends(void) {
 
 /* ---- A failing `exec` ---- */
 
+/* Under errexit bash calls exit() for an error in an expansion, after it has run the EXIT trap. */
+static int is_expansion_error;
+
+/* Other calls of exit() are bash's fatal ends: the shell dies, and the standby takes its place. */
 static void on_process_exit(int status, void *unused) {
   (void)unused;
-  if (getpid() != own_pid || is_background || !in_command || this_shell_builtin != exec_builtin) return;
+  if (getpid() != own_pid || is_background || !in_command) return;
+  if (this_shell_builtin != exec_builtin && !exit_immediately_on_error) return;
+  is_expansion_error = this_shell_builtin != exec_builtin;
+  exit_was_trapped = trap_list[EXIT_TRAP] && !signal_is_trapped(EXIT_TRAP);
   last_command_exit_value = status;
   siglongjmp(failed_exec, 1);
 }
@@ -34,15 +41,24 @@ static void register_process_exit(void) {
 
 /* ---- The EXIT trap ---- */
 
+/* bash marks the trap as run and keeps its text, unless the trap has removed itself. */
+static void set_exit_trap_again(const char *text) {
+  if (text && !signal_is_trapped(EXIT_TRAP) && trap_list[EXIT_TRAP]) set_signal(EXIT_TRAP, (char *)text);
+}
+
+static char *exit_trap_text(void) {
+  char *text = signal_is_ignored(EXIT_TRAP) ? NULL : trap_list[EXIT_TRAP];
+  return text ? strcpy(xmalloc(strlen(text) + 1), text) : NULL;
+}
+
 /* Runs the trap, which stays set unless it removes itself. */
 static int run_exit_trap_once(void) {
   announce_exit_trap();
-  char *text = trap_list[EXIT_TRAP];
-  char *saved = text ? strcpy(xmalloc(strlen(text) + 1), text) : NULL;
+  char *saved = exit_trap_text();
   run_trap_cleanup(EXIT_TRAP);
   int status = run_exit_trap();
   run_trap_cleanup(EXIT_TRAP);
-  if (saved && !signal_is_trapped(EXIT_TRAP) && trap_list[EXIT_TRAP]) set_signal(EXIT_TRAP, saved);
+  set_exit_trap_again(saved);
   xfree(saved);
   exit_trap_ran = 1;
   return status;
@@ -80,7 +96,14 @@ static uint32_t status_of_signal(void) {
 
 uint32_t leave(enum end end, int with_trap) {
   volatile uint32_t flags = EXITED;
-  if (end == EXEC_FAILED) {
+  if (end == EXEC_FAILED && is_expansion_error) {
+    register_process_exit();
+    char *text = exit_was_trapped ? exit_trap_text() : NULL;
+    run_trap_cleanup(EXIT_TRAP);
+    set_exit_trap_again(text);
+    xfree(text);
+    exit_trap_ran = 1;
+  } else if (end == EXEC_FAILED) {
     register_process_exit();
     if (unwind()) flags |= FRAMES_DISCARDED;
     initialize_signals(1);

@@ -33,6 +33,19 @@ static void execute_current(void) {
   dispose_current();
 }
 
+/* Under errexit the parser would call exit() for a syntax error. It may also jump. */
+static int suspended_errexit;
+
+static void suspend_errexit(void) {
+  suspended_errexit = exit_immediately_on_error;
+  exit_immediately_on_error = 0;
+}
+
+static void resume_errexit(void) {
+  if (suspended_errexit) exit_immediately_on_error = suspended_errexit;
+  suspended_errexit = 0;
+}
+
 /* Reads one command from the text and executes it. Returns 0 at a syntax error. */
 static int step(void) {
   executing = 0;
@@ -40,7 +53,10 @@ static int step(void) {
   /* The parser sets a status for some errors and leaves it alone for others. */
   int former = last_command_exit_value;
   last_command_exit_value = 0;
-  if (read_command() != 0) return 0;
+  suspend_errexit();
+  int failed = read_command() != 0;
+  resume_errexit();
+  if (failed) return 0;
   last_command_exit_value = former;
   current = global_command;
   global_command = NULL;
@@ -74,6 +90,7 @@ enum next { GO_ON, STOP, LEAVE };
 
 static enum next after_jump(int code) {
   indirection_level = 1;
+  resume_errexit();
   if (code != EXITPROG && code != EXITBLTIN) disprove();
   if (code != DISCARD || caught_signal) {
     if (code == FORCE_EOF) last_command_exit_value = 127;

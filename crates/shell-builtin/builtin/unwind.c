@@ -94,6 +94,9 @@ int unwind(void) {
   top_level_cleanup();
   end_traps();
   unfreeze_jobs_list();
+  /* An interrupt between a fork and the wait for it: the next command would wait for that child. */
+  cleanup_the_pipeline();
+  stop_making_children();
   int functions = array_length("FUNCNAME") - base_depth;
   int dropped = functions > 0 || shell_variables != global_variables;
   if (dropped) repair_dropped_frames(functions > 0 ? functions : 0);

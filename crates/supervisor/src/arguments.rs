@@ -1,7 +1,6 @@
 //! The command line that the host starts the supervisor with.
 
 use crate::spawn::{ResourceLimits, RunAs};
-use nacre_containment::pid::Pid;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -55,11 +54,6 @@ fn parse_user(text: &str) -> Option<RunAs> {
     let (uid, gid) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
     let groups = parts.next()?.split(',').map(str::parse).collect::<Result<_, _>>().ok()?;
     Some((uid, gid, groups))
-}
-
-/// A child as `waitpid` reports it.
-pub fn child_pid(raw: i32) -> Pid {
-    Pid::new(raw).expect("waitpid gives pids of children, and no child of ours is init")
 }
 
 #[cfg(test)]

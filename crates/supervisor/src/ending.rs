@@ -1,9 +1,10 @@
 //! The end of a session: everything below this process is killed, then the control groups are removed.
 
-use crate::reap::reap;
-use crate::process_table::ProcessTable;
 use crate::process_setup::Setting;
+use crate::process_table::ProcessTable;
+use crate::reap::reap;
 use nacre_containment::watch::Watch;
+use nacre_protocol::supervisor::Report;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -24,7 +25,11 @@ pub fn end(table: &mut ProcessTable, setting: &Setting, grace: Duration) -> ! {
     loop {
         table.kill_all();
         let childless = reap(table, setting);
-        if childless && table.remove_groups() || Instant::now() > give_up {
+        if childless && table.remove_groups() {
+            setting.report(&Report::Ended);
+            break;
+        }
+        if Instant::now() > give_up {
             break;
         }
         wait_for_change(setting, &[], Duration::from_millis(1));

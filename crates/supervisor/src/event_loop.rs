@@ -4,7 +4,8 @@ use crate::arguments::Arguments;
 use crate::ending;
 use crate::ladder::{Ladder, Plan};
 use crate::process_setup::Setting;
-use crate::process_table::{ProcessTable, Program};
+use crate::process_table::ProcessTable;
+use crate::program::Program;
 use crate::reap::reap;
 use crate::target::Target;
 use nacre_protocol::supervisor::{self, Order, Report, Role};
@@ -106,7 +107,8 @@ fn execute(
         Order::KillForeground { id, command, signal, grace_ms, spare } => {
             let grace = Duration::from_millis(grace_ms);
             ladders.retain(|ladder| !ladder.is_foreground());
-            ladders.push(Ladder::start(Plan { id, target: Target::Foreground { command, spare }, signal, grace }, table));
+            ladders
+                .push(Ladder::start(Plan { id, target: Target::Foreground { command, spare }, signal, grace }, table));
         }
         Order::KillProcess { id, key, signal, grace_ms } => {
             let grace = Duration::from_millis(grace_ms);
@@ -125,7 +127,6 @@ fn execute(
             table.rotate();
             setting.report(&Report::Rotated { group: table.group_directory() });
         }
-        Order::Ping => setting.report(&Report::Pong),
         Order::Shutdown { .. } => {}
     }
 }

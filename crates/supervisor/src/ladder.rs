@@ -14,7 +14,6 @@ use crate::target::Target;
 use nacre_containment::cgroup::Group;
 use nacre_containment::pid::{Identity, Pid};
 use nacre_containment::proc_table::{self, Stat};
-use nacre_containment::signal;
 use nacre_containment::watch::Watch;
 use std::collections::HashSet;
 use std::os::fd::OwnedFd;

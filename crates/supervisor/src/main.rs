@@ -19,6 +19,7 @@ mod ladder;
 mod process_setup;
 mod process_table;
 mod processes;
+mod program;
 mod reap;
 mod spawn;
 mod target;

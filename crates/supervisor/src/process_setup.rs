@@ -36,11 +36,7 @@ pub fn prepare(host: i32) -> io::Result<Setting> {
     let children = block_signals(&[libc::SIGCHLD])?;
     let null = File::options().read(true).write(true).open("/dev/null")?;
     let control = take(0, &null)?;
-    close_inherited(&[
-        control.as_raw_fd(),
-        null.as_raw_fd(),
-        children.as_raw_fd(),
-    ]);
+    close_inherited(&[control.as_raw_fd(), null.as_raw_fd(), children.as_raw_fd()]);
     std::env::set_current_dir("/")?;
     let host_fd = pidfd::open_to_watch(host).ok();
     // The host may have died before the pidfd was opened; then we have been given another parent already.

@@ -4,6 +4,7 @@ use crate::arguments::Arguments;
 use crate::groups::Groups;
 use crate::process_setup::Setting;
 use crate::processes::Processes;
+use crate::program::Program;
 use crate::spawn::{Failure, Plan, Tie, c_string};
 use nacre_containment::cgroup::Group;
 use nacre_containment::limits::Limits;
@@ -13,7 +14,6 @@ use nacre_containment::signal;
 use nacre_containment::tree::MARK;
 use nacre_protocol::supervisor::{LimitProblem, Role, StartStep};
 use std::collections::HashSet;
-use std::os::fd::OwnedFd;
 use std::path::Path;
 
 /// The role of a reaped child.
@@ -33,20 +33,6 @@ struct Standby {
     pid: Pid,
     /// Its own group. A standby without one lives in the shell's.
     group: Option<Group>,
-}
-
-/// A program to be started.
-pub struct Program {
-    /// What it is.
-    pub role: Role,
-    /// Arguments after argv\[0\].
-    pub arguments: Vec<String>,
-    /// Its descriptors.
-    pub descriptors: Vec<OwnedFd>,
-    /// The number of the first of them.
-    pub first_descriptor: i32,
-    /// Where it starts; the session's first directory otherwise.
-    pub cwd: Option<String>,
 }
 
 /// See the module.

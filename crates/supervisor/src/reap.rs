@@ -1,8 +1,8 @@
 //! The supervisor's only reap loop.
 
-use crate::arguments::child_pid;
 use crate::process_setup::Setting;
 use crate::process_table::{ProcessTable, Reaped};
+use crate::spawn::child_pid;
 use nacre_containment::pid::Pid;
 use nacre_protocol::supervisor::Report;
 

@@ -1,6 +1,5 @@
 //! Starting a program: fork from this small process, put everything in order, exec.
 
-use crate::arguments::child_pid;
 use nacre_containment::{cgroup::Group, pid::Pid};
 use nacre_protocol::supervisor::StartStep;
 use std::ffi::{CString, OsString};
@@ -99,7 +98,8 @@ impl Plan<'_> {
         let (report_read, report_write) = pipe().map_err(prepare)?;
         let report = aside(&report_write).map_err(prepare)?;
         drop(report_write);
-        let descriptors: Vec<OwnedFd> = self.descriptors.iter().map(aside).collect::<io::Result<_>>().map_err(prepare)?;
+        let descriptors: Vec<OwnedFd> =
+            self.descriptors.iter().map(aside).collect::<io::Result<_>>().map_err(prepare)?;
         let (child, joined) = fork_into(group.as_ref().map(AsRawFd::as_raw_fd));
         if child == 0 {
             let group = group.as_ref().filter(|_| !joined).map(AsRawFd::as_raw_fd);
@@ -251,4 +251,9 @@ pub fn c_string(bytes: &[u8]) -> CString {
 /// A pipe; both ends close on exec.
 pub fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC)?)
+}
+
+/// A child as `waitpid` reports it.
+pub fn child_pid(raw: i32) -> Pid {
+    Pid::new(raw).expect("waitpid gives pids of children, and no child of ours is init")
 }

@@ -137,6 +137,16 @@ async fn due(live: Option<&Live>) {
 pub struct Leftover([Pipe; 2]);
 
 impl Leftover {
+    /// The read ends, when they were never watched and can serve the next command. Only for a command that has left no
+    /// process: nothing else may write to them.
+    pub fn reclaim(self) -> Result<[OwnedFd; 2], Self> {
+        let [stdout, stderr] = self.0;
+        match (stdout.into_unwatched(), stderr.into_unwatched()) {
+            (Ok(stdout), Ok(stderr)) => Ok([stdout, stderr]),
+            (stdout, stderr) => Err(Self([stdout, stderr].map(|pipe| pipe.map_or_else(|pipe| pipe, Pipe::new)))),
+        }
+    }
+
     /// Reads and forgets what background processes still print. To be called when this process has let go of its copies of
     /// the write ends. Were the pipe closed instead, the next line would kill them (SIGPIPE); were it left alone, they
     /// would block when it is full.

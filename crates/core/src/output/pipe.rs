@@ -109,6 +109,14 @@ impl Pipe {
         0
     }
 
+    /// The descriptor, if it was never watched.
+    pub fn into_unwatched(self) -> Result<OwnedFd, Self> {
+        match self.state {
+            State::Unwatched(fd) => Ok(fd),
+            state => Err(Self { state, ..self }),
+        }
+    }
+
     /// The descriptor, if somebody may still write.
     pub fn into_open(self) -> Option<OwnedFd> {
         let fd = match self.state {

@@ -3,12 +3,13 @@
 mod config;
 mod surroundings;
 
-use crate::capabilities::{self, Capabilities};
+use crate::capabilities::{self, Capabilities, Engine};
 use crate::error::{Code, Error};
 use crate::exec::ExecRequest;
 use crate::process::{NewProcess, Process, Registry, StartRequest, Starter};
 use crate::process_log::ProcessLog;
 use crate::session::{Config as SessionConfig, EnvChange, Handle};
+use crate::shell::probe;
 use crate::user::User;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -45,6 +46,7 @@ struct Inner {
     id: u64,
     capabilities: OnceLock<Capabilities>,
     shell: OnceLock<Result<PathBuf, String>>,
+    engine: OnceLock<Engine>,
     user: OnceLock<Result<Option<User>, String>>,
     enforced: OnceLock<Result<Enforced, (Code, String)>>,
     sessions: Mutex<Sessions>,
@@ -67,6 +69,7 @@ static SANDBOXES: AtomicU64 = AtomicU64::new(0);
 impl Sandbox {
     /// Does nothing yet.
     pub fn new(config: Config) -> Self {
+        config.log.install();
         let id = SANDBOXES.fetch_add(1, Ordering::Relaxed);
         Self {
             inner: Arc::new(Inner {
@@ -74,6 +77,7 @@ impl Sandbox {
                 id,
                 capabilities: OnceLock::new(),
                 shell: OnceLock::new(),
+                engine: OnceLock::new(),
                 user: OnceLock::new(),
                 enforced: OnceLock::new(),
                 sessions: Mutex::default(),
@@ -109,6 +113,15 @@ impl Sandbox {
             let path =
                 config.env.iter().rfind(|(name, _)| name == "PATH").map(|(_, value)| value.clone()).unwrap_or_default();
             capabilities::find_bash(config.shell.as_deref(), &path)
+        })
+    }
+
+    /// The engine of this sandbox's sessions. Found out once, by loading the builtin into the shell.
+    pub fn engine(&self) -> Engine {
+        *self.inner.engine.get_or_init(|| match self.shell() {
+            Ok(shell) if !self.inner.config.force_plain && !probe::loads_builtin(shell) => Engine::Plain,
+            _ if self.inner.config.force_plain => Engine::Plain,
+            _ => Engine::Builtin,
         })
     }
 
@@ -275,7 +288,7 @@ impl Sandbox {
             supervisor: config.supervisor.clone(),
             log: config.log.clone(),
             survive_exit: new.survive_exit.unwrap_or(config.survive_exit),
-            uses_builtin: !config.force_plain,
+            uses_builtin: !config.force_plain && self.inner.engine.get() != Some(&Engine::Plain),
             limits: enforced.by.inherited,
             group: enforced.group.or_else(|| capabilities.group_parent.clone()).map(|parent| (parent, unique)),
         };

@@ -1,123 +1,15 @@
-//! The actor that owns a session: it turns whatever happens into events of the shell's state machine, and carries the
-//! machine's actions out.
+//! The actor that owns a session: it takes messages, lets the shell's state machine decide, and waits for what happens next.
 
 use super::command::Running;
-use super::perform::Wait;
-use super::processes::Processes;
-use super::spinning::{self, Pace};
-use super::timers::{Timer, Timers};
-use super::{Config, EnvChange, Message};
-use crate::error::Error;
-use crate::exec::ExecRequest;
-use crate::output::capture::Leftover;
-use crate::process::StartRequest;
-use crate::shell::channel::{Channel, Received};
-use crate::shell::listener::{self, Reconnected};
-use crate::shell::state::{Event, Shell, State, Ticket, Work};
+use super::context::{Call, Internal, Session};
+use super::timers::Timer;
+use super::{Config, Message};
+use crate::shell::event::Event;
+use crate::shell::state::{Shell, State, Ticket, Work};
 use crate::shell::transition::step;
-use crate::supervisor::Supervisor;
-use nacre_containment::pid::Pid;
-use nacre_protocol::shell::{Done, DoneFlags, Reply};
-use nacre_protocol::supervisor::Report;
-use std::collections::{HashMap, VecDeque};
-use std::ffi::OsString;
-use std::os::unix::ffi::OsStringExt;
-use std::path::PathBuf;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::sleep_until;
-
-/// A call that has not been answered.
-pub(super) enum Call {
-    Open(oneshot::Sender<Result<(), Error>>),
-    Exec(Box<ExecRequest>),
-    SetEnv { vars: EnvChange, reply: oneshot::Sender<Result<(), Error>> },
-    Start(Box<StartRequest>),
-}
-
-/// What tasks of the session's own report.
-pub(super) enum Internal {
-    /// From the channel of a background process that is starting.
-    Process(u64, Received),
-    /// What could be saved after the supervisor's death.
-    Salvaged(Option<Vec<u8>>),
-    /// The version of a shell that never said hello; nothing when it is no bash.
-    Version(Option<String>),
-}
-
-/// The session's processes, as far as they can be talked to.
-#[derive(Default)]
-pub(super) struct Link {
-    pub(super) supervisor: Option<Supervisor>,
-    pub(super) shell: Option<Channel>,
-    pub(super) shell_pid: Option<Pid>,
-    /// The shell's channel was closed with a request unread.
-    pub(super) unread: bool,
-    pub(super) standby: Option<(Channel, Pid)>,
-    /// The standby that is being forked, and its group.
-    pub(super) next_standby: Option<(u64, Channel, Option<PathBuf>)>,
-    /// Directory of the foreground group.
-    pub(super) foreground: Option<PathBuf>,
-    /// Standbys that were replaced and live in the foreground group.
-    pub(super) retired: Vec<Pid>,
-}
-
-enum Arrival {
-    Shell(Received),
-    Standby(Received),
-    Supervisor(Option<Report>),
-}
-
-impl Link {
-    /// The next thing that arrives. Cancel-safe.
-    async fn next(&self) -> Arrival {
-        let channel = async |channel: Option<&Channel>| match channel {
-            Some(channel) => channel.receive().await,
-            None => std::future::pending().await,
-        };
-        let report = async || match &self.supervisor {
-            Some(supervisor) => supervisor.report().await,
-            None => std::future::pending().await,
-        };
-        tokio::select! {
-            biased;
-            received = channel(self.shell.as_ref()) => Arrival::Shell(received),
-            received = channel(self.standby.as_ref().map(|(channel, _)| channel)) => Arrival::Standby(received),
-            report = report() => Arrival::Supervisor(report),
-        }
-    }
-}
-
-/// See the module.
-pub(super) struct Session {
-    pub(super) config: Config,
-    pub(super) state: State,
-    pub(super) events: VecDeque<Event>,
-    pub(super) calls: HashMap<Ticket, Call>,
-    pub(super) link: Link,
-    pub(super) command: Option<Running>,
-    pub(super) processes: Processes,
-    pub(super) timers: Timers,
-    pub(super) wait: Wait,
-    pub(super) internal: mpsc::UnboundedSender<Internal>,
-    pub(super) reconnects: mpsc::UnboundedSender<Reconnected>,
-    /// The session's directory after the last command.
-    pub(super) cwd: PathBuf,
-    /// The state that a new shell starts with, as text.
-    pub(super) checkpoint: Option<Vec<u8>>,
-    /// Why there is no shell.
-    pub(super) failure: Option<Error>,
-    /// The pipes of the command that was answered last.
-    pub(super) leftover: Option<Leftover>,
-    pub(super) closing: Option<(Duration, Vec<oneshot::Sender<()>>)>,
-    pub(super) pace: Pace,
-    /// The last command took a fraction of a millisecond.
-    pub(super) quick: bool,
-    /// The supervisor that was started last.
-    pub(super) last_supervisor: Option<Pid>,
-    tickets: Ticket,
-    requests: HashMap<u64, Ticket>,
-}
 
 /// Runs a session until it is closed or every handle is gone.
 pub(super) async fn run(config: Config, mut mailbox: mpsc::UnboundedReceiver<Message>) {
@@ -168,45 +60,15 @@ async fn step_capture(command: &mut Option<Running>) {
 }
 
 impl Session {
-    fn new(
-        config: Config,
-        internal: mpsc::UnboundedSender<Internal>,
-        reconnects: mpsc::UnboundedSender<Reconnected>,
-    ) -> Self {
-        Self {
-            state: State::new(config.survive_exit),
-            cwd: config.cwd.clone(),
-            config,
-            events: VecDeque::new(),
-            calls: HashMap::new(),
-            link: Link::default(),
-            command: None,
-            processes: Processes::default(),
-            timers: Timers::default(),
-            wait: Wait::default(),
-            internal,
-            reconnects,
-            checkpoint: None,
-            failure: None,
-            leftover: None,
-            closing: None,
-            pace: Pace::default(),
-            quick: false,
-            last_supervisor: None,
-            tickets: 0,
-            requests: HashMap::new(),
-        }
-    }
-
     /// Lets the machine take every event there is.
     pub(super) fn step_all(&mut self) {
         while let Some(event) = self.events.pop_front() {
             let before = self.state.shell;
-            tracing::trace!(session = %self.config.id, ?event, "event");
+            tracing::trace!(log = self.config.log.id(), session = %self.config.id, ?event, "event");
             let (state, actions) = step(std::mem::replace(&mut self.state, State::new(true)), event);
             self.state = state;
             if self.state.shell != before {
-                tracing::debug!(session = %self.config.id, from = ?before, to = ?self.state.shell, "shell");
+                tracing::debug!(log = self.config.log.id(), session = %self.config.id, from = ?before, to = ?self.state.shell, "shell");
             }
             for action in actions {
                 self.perform(action);
@@ -220,14 +82,14 @@ impl Session {
     }
 
     /// A command that the dead shell had not taken waits in the queue again.
-    fn take_back_command(&mut self) {
+    pub(super) fn take_back_command(&mut self) {
         let queued = self.state.queue.front().map(|(ticket, _)| *ticket);
         if let Some(command) = self.command.take_if(|command| queued == Some(command.ticket)) {
             self.calls.insert(command.ticket, Call::Exec(command.into_request()));
         }
     }
 
-    fn submit(&mut self, call: Call, work: Work) -> Ticket {
+    pub(super) fn submit(&mut self, call: Call, work: Work) -> Ticket {
         self.tickets += 1;
         self.calls.insert(self.tickets, call);
         self.events.push_back(Event::Submit(self.tickets, work));
@@ -239,7 +101,7 @@ impl Session {
         self.requests.remove(&id);
     }
 
-    fn take(&mut self, message: Message) {
+    pub(super) fn take(&mut self, message: Message) {
         match message {
             Message::Open(reply) => drop(self.submit(Call::Open(reply), Work::Open)),
             Message::Exec(request) => {
@@ -263,170 +125,13 @@ impl Session {
         }
     }
 
-    fn close(&mut self, grace: Duration, reply: Option<oneshot::Sender<()>>) {
+    pub(super) fn close(&mut self, grace: Duration, reply: Option<oneshot::Sender<()>>) {
         let (_, replies) = self.closing.get_or_insert((grace, Vec::new()));
         replies.extend(reply);
         self.events.push_back(Event::Close);
     }
 
-    fn arrived(&mut self, arrival: Arrival) {
-        match arrival {
-            Arrival::Shell(received) => self.shell_said(received),
-            Arrival::Standby(received) => self.standby_said(received),
-            Arrival::Supervisor(Some(report)) => self.supervisor_said(report),
-            Arrival::Supervisor(None) => {
-                self.drain_shell();
-                self.link.supervisor = None;
-                let unread = self.takes_unread();
-                self.events.push_back(Event::SupervisorGone { unread });
-            }
-        }
-    }
-
-    /// Takes what the shell has said until now. Before its death is believed: what it said before comes first.
-    pub(super) fn drain_shell(&mut self) {
-        while let Some(received) = self.link.shell.as_ref().and_then(Channel::poll) {
-            self.shell_said(received);
-        }
-    }
-
-    fn shell_said(&mut self, received: Received) {
-        match received {
-            Received::Closed { unread } => {
-                // Dead, or its end was closed by a command: the supervisor or a new connection will say.
-                self.link.shell = None;
-                self.link.unread = unread;
-            }
-            Received::Reply(Reply::Hello { .. }) => self.events.push_back(Event::Hello),
-            Received::Reply(Reply::Done(done)) => self.command_done(done),
-            Received::Reply(Reply::Refused { reason, about, .. }) => {
-                self.wait.refused = Some((reason, about));
-                self.events.push_back(Event::Refused);
-            }
-            Received::Reply(Reply::Promoted { .. }) => self.events.push_back(Event::Promoted),
-            Received::Reply(Reply::Ending { .. }) => self.events.push_back(Event::TrapRuns),
-            Received::Reply(Reply::Forked { id, result, flags }) => self.forked(id, result, flags),
-            Received::Reply(Reply::Begun { .. }) => self.announce(),
-        }
-    }
-
-    fn command_done(&mut self, done: Done) {
-        if self.wait.setting_up > 0 {
-            self.wait.setting_up -= 1;
-            if self.wait.setting_up == 0 {
-                self.events.push_back(Event::SetUp);
-            }
-            return;
-        }
-        let event = Event::Done {
-            status: done.status,
-            exited: done.flags.contains(DoneFlags::EXITED),
-            state_kept: done.flags.contains(DoneFlags::STATE_KEPT),
-            forked: done.forks > 0,
-        };
-        if done.flags.contains(DoneFlags::FRAMES_DISCARDED) {
-            tracing::debug!(session = %self.config.id, "bash has discarded frames without unwinding them");
-        }
-        if !done.cwd.is_empty() {
-            self.cwd = PathBuf::from(OsString::from_vec(done.cwd));
-        }
-        self.events.push_back(event);
-    }
-
-    fn standby_said(&mut self, received: Received) {
-        match received {
-            Received::Closed { .. } => self.lose_standby(),
-            Received::Reply(Reply::Forked { id, result, flags }) => self.forked(id, result, flags),
-            Received::Reply(_) => {}
-        }
-    }
-
-    fn lose_standby(&mut self) {
-        if let Some((_, pid)) = self.link.standby.take() {
-            tracing::warn!(session = %self.config.id, %pid, "the standby died");
-            listener::forget(pid);
-            self.events.push_back(Event::StandbyDied);
-        }
-        self.processes.source_died(&self.config.id, false);
-    }
-
-    fn supervisor_said(&mut self, report: Report) {
-        self.wait.answered();
-        match report {
-            Report::Started { identity, key: None, group } => {
-                self.link.shell_pid = Some(identity.pid);
-                self.link.foreground = group.map(PathBuf::from);
-                listener::expect(identity.pid, self.reconnects.clone());
-            }
-            Report::StartFailed { key: None, step, errno } => self.start_failed(step, errno),
-            Report::Started { key: Some(_), .. } | Report::StartFailed { key: Some(_), .. } => {}
-            Report::ShellEnded { pid, code, signal } if self.link.shell_pid == Some(pid) => {
-                self.drain_shell();
-                self.shell_ended(pid, code, signal);
-            }
-            Report::ShellEnded { .. } | Report::Pong => {}
-            Report::StandbyEnded { pid } => {
-                if self.link.standby.as_ref().is_some_and(|(_, standby)| *standby == pid) {
-                    self.lose_standby();
-                }
-            }
-            Report::Promoted { shell: Some(_), group } => self.link.foreground = group.map(PathBuf::from),
-            Report::Promoted { shell: None, .. } => {
-                self.link.shell = None;
-                self.events.push_back(Event::ShellDied { unread: false });
-            }
-            Report::Rotated { group } => {
-                self.link.foreground = group.map(PathBuf::from);
-                self.events.push_back(Event::Isolated);
-            }
-            Report::Killed { id, escalated } if id == self.wait.ladder => {
-                if escalated {
-                    tracing::warn!(session = %self.config.id, "a command needed SIGKILL");
-                }
-                self.events.push_back(Event::TreeGone { escalated });
-            }
-            Report::Killed { .. } => {}
-            Report::Adopted { .. } | Report::ProcessEnded { .. } | Report::ProcessKilled { .. } => {
-                self.process_report(report);
-            }
-        }
-    }
-
-    fn shell_ended(&mut self, pid: Pid, code: Option<i32>, signal: Option<i32>) {
-        listener::forget(pid);
-        tracing::debug!(session = %self.config.id, %pid, ?code, ?signal, "the shell ended");
-        self.link.shell = None;
-        self.link.shell_pid = None;
-        self.wait.setting_up = 0;
-        self.drop_unforked_standby();
-        self.processes.source_died(&self.config.id, true);
-        if self.state.shell == Shell::Starting && self.config.uses_builtin {
-            return self.ask_version();
-        }
-        if let Some(command) = &mut self.command {
-            command.died = Some((code, signal));
-        }
-        let unread = self.takes_unread();
-        self.events.push_back(Event::ShellDied { unread });
-    }
-
-    /// The dead shell had not taken its command, and the next one can have it.
-    fn takes_unread(&mut self) -> bool {
-        std::mem::take(&mut self.link.unread) && self.command.as_ref().is_none_or(Running::is_repeatable)
-    }
-
-    fn reconnected(&mut self, Reconnected { pid, socket }: Reconnected) {
-        tracing::debug!(session = %self.config.id, %pid, "reconnected");
-        if self.link.shell_pid == Some(pid)
-            && let Ok(channel) = Channel::reconnected(socket)
-        {
-            self.drain_shell();
-            self.link.shell = Some(channel);
-            self.link.unread = false;
-        }
-    }
-
-    fn reported(&mut self, message: Internal) {
+    pub(super) fn reported(&mut self, message: Internal) {
         match message {
             Internal::Process(key, received) => self.process_said(key, received),
             Internal::Salvaged(checkpoint) => {
@@ -437,21 +142,14 @@ impl Session {
         }
     }
 
-    /// After a quick command: looks for the answer without going to sleep.
-    pub(super) fn look_for_answer(&mut self) {
-        let Some(shell) = &self.link.shell else { return };
-        if let Some(received) = spinning::look(shell, self.quick) {
-            self.shell_said(received);
-        }
-    }
-
-    fn time_passed(&mut self) {
+    pub(super) fn time_passed(&mut self) {
         let now = tokio::time::Instant::now();
         for timer in self.timers.due(now) {
             match timer {
                 Timer::Timeout(ticket) => self.events.push_back(Event::TimeUp(ticket)),
                 Timer::Overdue(ticket) => self.events.push_back(Event::ShellOverdue(ticket)),
                 Timer::Register => self.register_pipes(),
+                Timer::SparePipes => self.spare_pipes = None,
                 Timer::Idle => self.events.push_back(Event::IdleForAWhile),
                 Timer::ForkPauseOver => self.events.push_back(Event::ForkPauseOver),
                 Timer::Leaving => self.isolate_again(),

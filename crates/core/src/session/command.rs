@@ -3,11 +3,11 @@
 use super::spinning;
 use super::stdin::{self, StdinEnd};
 use crate::exec::{Command, ExecRequest, Input};
-use crate::output::capture::Capture;
+use crate::outbox::Descriptor;
+use crate::output::capture::{Capture, Leftover};
 use crate::shell::state::Ticket;
 use crate::sys;
 use nacre_protocol::shell::RequestFlags;
-use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -20,6 +20,10 @@ pub(super) struct Running {
     pub(super) ticket: Ticket,
     pub(super) request: Box<ExecRequest>,
     pub(super) capture: Capture,
+    /// This process's copies of the write ends.
+    pub(super) writers: [Arc<OwnedFd>; 2],
+    /// Processes of the command may hold the pipes. Known at its end.
+    pub(super) forked: bool,
     pub(super) begun: Instant,
     pub(super) started_at: SystemTime,
     /// How the shell's process ended over it: exit code, signal.
@@ -30,12 +34,30 @@ pub(super) struct Running {
     _counted: spinning::Running,
 }
 
+/// Pipes for output and error. They serve one command after another as long as no command leaves a process.
+pub(super) struct OutputPipes {
+    readers: [OwnedFd; 2],
+    writers: [Arc<OwnedFd>; 2],
+}
+
+impl OutputPipes {
+    fn open() -> io::Result<Self> {
+        let ((stdout, to_stdout), (stderr, to_stderr)) = (sys::output_pipe()?, sys::output_pipe()?);
+        Ok(Self { readers: [stdout, stderr], writers: [Arc::new(to_stdout), Arc::new(to_stderr)] })
+    }
+
+    /// The read ends, when this process is not going to keep the others.
+    pub(super) fn into_readers(self) -> [OwnedFd; 2] {
+        self.readers
+    }
+}
+
 /// The process's ends of the three streams, and the host's.
 pub(super) struct Streams {
     /// For the process: standard input, output, error.
-    pub(super) theirs: Vec<OwnedFd>,
-    /// The host's read ends of output and error.
-    pub(super) output: (OwnedFd, OwnedFd),
+    pub(super) theirs: Vec<Descriptor>,
+    /// The pipes of output and error.
+    pub(super) output: OutputPipes,
     /// The host's write end of standard input.
     pub(super) stdin: Option<StdinEnd>,
 }
@@ -44,15 +66,13 @@ pub(super) struct Streams {
 const PIPE_BYTES: usize = 64 * 1024;
 
 impl Streams {
-    /// Pipes for output and error, and what `input` needs.
-    pub(super) fn open(input: &Input) -> io::Result<Self> {
-        let (stdout, their_stdout) = sys::pipe()?;
-        let (stderr, their_stderr) = sys::pipe()?;
-        sys::set_nonblocking(&stdout)?;
-        sys::set_nonblocking(&stderr)?;
+    /// Pipes for output and error, `spare` ones if there are any, and what `input` needs.
+    pub(super) fn open(input: &Input, spare: Option<OutputPipes>) -> io::Result<Self> {
+        let output = spare.map_or_else(OutputPipes::open, Ok)?;
+        let [their_stdout, their_stderr] = output.writers.clone();
         let (their_stdin, stdin) = match input {
-            Input::None => (File::open("/dev/null")?.into(), None),
-            Input::Bytes(bytes) if bytes.is_empty() => (File::open("/dev/null")?.into(), None),
+            Input::None => (sys::null()?.into(), None),
+            Input::Bytes(bytes) if bytes.is_empty() => (sys::null()?.into(), None),
             Input::Bytes(_) | Input::Stream(_) => {
                 let (theirs, ours) = sys::pipe()?;
                 sys::set_nonblocking(&ours)?;
@@ -61,13 +81,13 @@ impl Streams {
                     _ => None,
                 };
                 match whole {
-                    Some(bytes) if sys::write(&ours, bytes)? == bytes.len() => (theirs, None),
+                    Some(bytes) if sys::write(&ours, bytes)? == bytes.len() => (theirs.into(), None),
                     Some(_) => return Err(io::ErrorKind::WriteZero.into()),
-                    None => (theirs, Some(StdinEnd::Pipe(ours))),
+                    None => (theirs.into(), Some(StdinEnd::Pipe(ours))),
                 }
             }
         };
-        Ok(Self { theirs: vec![their_stdin, their_stdout, their_stderr], output: (stdout, stderr), stdin })
+        Ok(Self { theirs: vec![their_stdin, their_stdout.into(), their_stderr.into()], output, stdin })
     }
 }
 
@@ -77,7 +97,7 @@ impl Running {
         ticket: Ticket,
         mut request: Box<ExecRequest>,
         begun: Instant,
-        streams: (OwnedFd, OwnedFd),
+        output: OutputPipes,
         stdin: Option<StdinEnd>,
     ) -> Self {
         let streams_input = matches!(request.input, Input::Stream(_));
@@ -87,11 +107,14 @@ impl Running {
             _ => std::mem::replace(&mut request.input, Input::None),
         };
         let feeder = stdin.map(|end| stdin::feed(end, input));
-        let capture = Capture::new(streams.0, streams.1, request.max_buffer, request.live.clone());
+        let OutputPipes { readers: [stdout, stderr], writers } = output;
+        let capture = Capture::new(stdout, stderr, request.max_buffer, request.live.clone());
         Self {
             ticket,
             request,
             capture,
+            writers,
+            forked: true,
             begun,
             started_at: SystemTime::now(),
             died: None,
@@ -136,6 +159,18 @@ impl Running {
     }
 }
 
+/// Keeps the pipes of an ended command for the next one, or lets go of them.
+pub(super) fn keep_pipes(
+    leftover: Leftover,
+    writers: [Arc<OwnedFd>; 2],
+    forked: bool,
+) -> Result<OutputPipes, Leftover> {
+    if forked {
+        return Err(leftover);
+    }
+    leftover.reclaim().map(|readers| OutputPipes { readers, writers })
+}
+
 /// The text of a command and the flag that says how to take it.
 pub(super) fn text_of(command: &Command) -> (Vec<u8>, RequestFlags) {
     match command {
@@ -158,4 +193,10 @@ pub(super) fn env_of(vars: &[(String, Option<String>)]) -> Vec<u8> {
         env.push(0);
     }
     env
+}
+
+/// The streams of what is not a user's command.
+pub(super) fn null_streams() -> io::Result<Vec<Descriptor>> {
+    let null = sys::null()?;
+    Ok(vec![Arc::clone(&null).into(), Arc::clone(&null).into(), null.into()])
 }

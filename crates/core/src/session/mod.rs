@@ -3,12 +3,23 @@
 //! Nothing of a session is shared. Its actor owns everything and receives messages; a [`Handle`] sends them.
 
 mod actor;
+mod arrivals;
 mod command;
+mod context;
+mod isolation;
 mod outcome;
 mod perform;
+mod plain;
+mod plain_process;
+mod plain_state;
+mod process_reports;
+mod process_start;
 mod processes;
+mod run;
 mod salvage;
 mod spinning;
+mod standby;
+mod startup;
 mod stdin;
 mod timers;
 

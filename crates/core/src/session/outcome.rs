@@ -1,22 +1,39 @@
-//! From the end of a command to its result or error.
+//! From the end of a call to its result or error.
 
-use super::actor::Session;
-use super::command::Running;
+use super::command::{Running, keep_pipes};
+use super::context::{Call, Session};
+use super::spinning;
+use super::timers::Timer;
 use crate::error::{Code, Error};
 use crate::exec::Outcome;
-use crate::shell::state::{Cause, End, Kill, Refusal};
+use crate::shell::event::{Answer, Refusal};
+use crate::shell::state::{Cause, End, Kill, Ticket};
 use nacre_protocol::shell::Refusal as ShellRefusal;
 use std::path::Path;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Pipes wait this long for the next command. An idle session has none.
+pub(super) const SPARE_PIPES: Duration = Duration::from_millis(20);
 
 impl Session {
     /// The result of a command that has ended.
     pub(super) fn conclude(&mut self, mut command: Running, end: End, kill: Option<Kill>, restarted: bool) {
         command.stop_input();
-        let Running { mut request, mut capture, begun, started_at, died, .. } = command;
+        let Running { mut request, mut capture, writers, forked, begun, started_at, died, .. } = command;
         self.forget_request(request.id);
-        let mut outcome = Outcome { started_at: Some(started_at), restarted, cwd: self.cwd.clone(), ..Outcome::default() };
+        let mut outcome =
+            Outcome { started_at: Some(started_at), restarted, cwd: self.cwd.clone(), ..Outcome::default() };
         capture.drain(request.sink.as_mut());
-        self.leftover = Some(capture.finish(&mut outcome, request.sink.as_mut()));
+        let leftover = capture.finish(&mut outcome, request.sink.as_mut());
+        let may_hold = forked || kill.is_some() || !matches!(end, End::Done { .. });
+        match keep_pipes(leftover, writers, may_hold) {
+            Ok(pipes) => {
+                self.spare_pipes = Some(pipes);
+                self.timers.set(Timer::SparePipes, Instant::now() + SPARE_PIPES);
+            }
+            Err(leftover) => self.leftover = Some(leftover),
+        }
         outcome.duration = begun.elapsed();
         (outcome.exit_code, outcome.signal) = match (end, died) {
             (End::Done { status, .. }, _) => (Some(status), None),
@@ -32,6 +49,14 @@ impl Session {
                 (outcome.exit_code, outcome.signal) = (None, Some(signal));
             }
         }
+        tracing::debug!(
+            log = self.config.log.id(),
+            session = %self.config.id,
+            duration_us = outcome.duration.as_micros() as u64,
+            exit_code = ?outcome.exit_code,
+            signal = ?outcome.signal,
+            "command ended"
+        );
         if end == End::Refused {
             let refused = self.wait.refused.take();
             let error = self.refused(refused, request.cwd.as_deref(), "command");
@@ -51,7 +76,7 @@ impl Session {
         self.pace.result_given();
     }
 
-    fn ends_session(&self, end: End, kill: Option<Kill>) -> bool {
+    pub(super) fn ends_session(&self, end: End, kill: Option<Kill>) -> bool {
         !self.config.survive_exit && kill.is_none() && matches!(end, End::Died | End::Done { exited: true, .. })
     }
 
@@ -61,7 +86,9 @@ impl Session {
             Some((ShellRefusal::Cwd, _)) => cwd_error(&self.cwd.join(cwd.unwrap_or(Path::new("")))),
             Some((ShellRefusal::ReadOnly, name)) => read_only(&name),
             Some((ShellRefusal::Limit, name)) => limit_error(&name),
-            Some((ShellRefusal::Unknown(_), _)) | None => Error::new(Code::EngineError, format!("the {what} cannot be started: its streams cannot be opened")),
+            Some((ShellRefusal::Unknown(_), _)) | None => {
+                Error::new(Code::EngineError, format!("the {what} cannot be started: its streams cannot be opened"))
+            }
         }
     }
 
@@ -80,10 +107,50 @@ impl Session {
             }
         }
     }
+
+    pub(super) fn answer(&mut self, ticket: Ticket, answer: Answer) {
+        for timer in [Timer::Timeout(ticket), Timer::Overdue(ticket), Timer::Register, Timer::Unread] {
+            self.timers.clear(timer);
+        }
+        if let Some(command) = self.command.take_if(|command| command.ticket == ticket) {
+            self.quick = spinning::is_quick(command.begun.elapsed());
+            if let Answer::Ended { end, kill, restarted } = answer {
+                if let (End::Died, Some((code, signal))) = (end, command.died) {
+                    self.wait.status = code.or(signal.map(|signal| 128 + signal)).unwrap_or(0) as u64;
+                }
+                return self.conclude(command, end, kill, restarted);
+            }
+        }
+        let Some(call) = self.calls.remove(&ticket) else { return };
+        let error = match answer {
+            Answer::Refused(why) => Some(self.refusal(why)),
+            Answer::Ended { end: End::Refused, .. } => {
+                let refused = self.wait.refused.take();
+                Some(self.refused(refused, None, "change of variables"))
+            }
+            Answer::Ended { end: End::Closed, .. } => Some(Error::session_destroyed(&self.config.id)),
+            _ => None,
+        };
+        match call {
+            Call::Open(reply) | Call::SetEnv { reply, .. } => drop(reply.send(error.map_or(Ok(()), Err))),
+            Call::Exec(request) => {
+                self.forget_request(request.id);
+                request.sink.finished(match (answer, error) {
+                    (Answer::Refused(Refusal::Cancelled), _) => {
+                        Ok(Outcome { canceled: true, cwd: self.cwd.clone(), ..Outcome::default() })
+                    }
+                    (_, error) => Err(error.unwrap_or_else(|| Error::session_destroyed(&self.config.id))),
+                });
+            }
+            Call::Start(request) => {
+                request.refuse(error.unwrap_or_else(|| Error::session_destroyed(&self.config.id)));
+            }
+        }
+    }
 }
 
 /// The error of calls on a session whose shell has ended for good.
-fn terminated(id: &str, code: Option<i32>) -> Error {
+pub(super) fn terminated(id: &str, code: Option<i32>) -> Error {
     let how = code.map_or("was killed".to_string(), |code| format!("exited with code {code}"));
     Error::new(Code::SessionTerminated, format!("the shell of session '{id}' {how}"))
 }
@@ -100,7 +167,7 @@ pub(super) fn read_only(name: &str) -> Error {
 }
 
 /// The error for a limit above the host's own.
-fn limit_error(limit: &str) -> Error {
+pub(super) fn limit_error(limit: &str) -> Error {
     let message = format!("the limit {limit} cannot be set: it is above what the host itself may use");
     Error::new(Code::LimitUnsupported, message)
 }

@@ -4,7 +4,7 @@
 //! writes the state down. Then everything that belongs to the session is killed, waited for and, where no other process
 //! will do it, reaped.
 
-use super::actor::Internal;
+use super::context::Internal;
 use crate::shell::channel::{Channel, Received};
 use crate::shell::checkpoint;
 use crate::sys;
@@ -13,7 +13,6 @@ use nacre_containment::pid::{Identity, Pid};
 use nacre_containment::proc_table::{self, Stat};
 use nacre_containment::signal;
 use nacre_protocol::shell::{Reply, Request, RequestFlags, RequestKind};
-use std::os::fd::OwnedFd;
 use std::time::Duration;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::{Instant, sleep, timeout};
@@ -51,9 +50,11 @@ pub(super) fn start(
 pub(super) async fn save(channel: &Channel) -> Option<Vec<u8>> {
     let file = sys::memory_file().ok()?;
     let (child, theirs) = Channel::pair().ok()?;
-    let request = Request { flags: RequestFlags::CHECKPOINT | RequestFlags::NO_WARM, ..Request::new(RequestKind::Fork, u64::MAX) };
-    let descriptors: Vec<OwnedFd> = vec![theirs, file.try_clone().ok()?];
-    channel.send(&request, descriptors).ok()?;
+    let request = Request {
+        flags: RequestFlags::CHECKPOINT | RequestFlags::NO_WARM,
+        ..Request::new(RequestKind::Fork, u64::MAX)
+    };
+    channel.send(&request, vec![theirs.into(), file.try_clone().ok()?.into()]).ok()?;
     loop {
         match channel.receive().await {
             Received::Reply(Reply::Forked { id: u64::MAX, result: Ok(_), .. }) => break,

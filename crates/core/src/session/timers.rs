@@ -13,6 +13,8 @@ pub(super) enum Timer {
     Overdue(Ticket),
     /// The running command is no quick one: its pipes are watched from now on.
     Register,
+    /// No command has used the spare pipes for a while.
+    SparePipes,
     /// The session has been idle for a while.
     Idle,
     /// Forking may be tried again.

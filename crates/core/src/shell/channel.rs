@@ -1,6 +1,6 @@
 //! The host's end of the socket of one bash process.
 
-use crate::outbox::Outbox;
+use crate::outbox::{Descriptor, Outbox};
 use nacre_protocol::shell::{Encoded, REPLY_BUFFER, Reply, Request};
 use nacre_protocol::socket;
 use std::cell::RefCell;
@@ -41,12 +41,12 @@ impl Channel {
     ///
     /// # Errors
     /// No file in memory can be had for a long payload, or it is longer than 4 GiB.
-    pub fn send(&self, request: &Request<'_>, mut descriptors: Vec<OwnedFd>) -> io::Result<()> {
+    pub fn send(&self, request: &Request<'_>, mut descriptors: Vec<Descriptor>) -> io::Result<()> {
         let Encoded { message, file } = request.encode().ok_or(io::ErrorKind::FileTooLarge)?;
         if let Some(payload) = file {
             let file = crate::sys::memory_file()?;
             crate::sys::replace_contents(&file, &payload)?;
-            descriptors.push(file);
+            descriptors.push(file.into());
         }
         self.outbox.send(message, descriptors);
         Ok(())
@@ -57,18 +57,20 @@ impl Channel {
         thread_local! {
             static BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; REPLY_BUFFER]);
         }
-        BUFFER.with_borrow_mut(|buffer| loop {
-            return match socket::receive(self.outbox.socket().get_ref().as_fd(), buffer) {
-                Ok(0) => Some(Received::Closed { unread: self.outbox.has_lost() }),
-                // A message that is not one of ours: the process has been taken over by something else.
-                Ok(length) => match Reply::decode(&buffer[..length]) {
-                    Some(reply) => Some(Received::Reply(reply)),
-                    None => continue,
-                },
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => Some(Received::Closed { unread: error.raw_os_error() == Some(libc::ECONNRESET) }),
-            };
+        BUFFER.with_borrow_mut(|buffer| {
+            loop {
+                return match socket::receive(self.outbox.socket().get_ref().as_fd(), buffer) {
+                    Ok(0) => Some(Received::Closed { unread: self.outbox.has_lost() }),
+                    // A message that is not one of ours: the process has been taken over by something else.
+                    Ok(length) => match Reply::decode(&buffer[..length]) {
+                        Some(reply) => Some(Received::Reply(reply)),
+                        None => continue,
+                    },
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                    Err(error) => Some(Received::Closed { unread: error.raw_os_error() == Some(libc::ECONNRESET) }),
+                };
+            }
         })
     }
 

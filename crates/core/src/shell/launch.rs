@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 /// The number of the channel in a new shell; the builtin's object follows.
 pub const FIRST_DESCRIPTOR: i32 = nacre_shell_builtin::CHANNEL_FD;
@@ -13,14 +13,14 @@ pub fn arguments() -> Vec<String> {
 }
 
 /// The builtin's object. One sealed file serves all shells of the process: they share its pages, and none can change it.
-pub fn object() -> io::Result<OwnedFd> {
-    static OBJECT: Mutex<Option<OwnedFd>> = Mutex::new(None);
+pub fn object() -> io::Result<Arc<OwnedFd>> {
+    static OBJECT: Mutex<Option<Arc<OwnedFd>>> = Mutex::new(None);
     let mut object = OBJECT.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     if object.is_none() {
         let file = crate::sys::sealable_file()?;
         crate::sys::replace_contents(&file, nacre_shell_builtin::OBJECT)?;
         crate::sys::seal(&file)?;
-        *object = Some(file);
+        *object = Some(Arc::new(file));
     }
-    object.as_ref().map_or_else(|| Err(io::ErrorKind::NotFound.into()), OwnedFd::try_clone)
+    object.clone().ok_or_else(|| io::ErrorKind::NotFound.into())
 }

@@ -2,13 +2,23 @@
 
 pub mod channel;
 pub mod checkpoint;
+mod commands;
+mod deaths;
+pub mod event;
 pub mod launch;
 pub mod listener;
+pub mod plain_script;
+pub mod probe;
 pub mod state;
+mod step;
 pub mod transition;
+
+#[cfg(test)]
+mod transition_tests;
 
 /// Opens what all shells of the process share. What fails here is tried again when a shell needs it.
 pub fn open_shared() {
     let _ = listener::name();
     let _ = launch::object();
+    let _ = crate::sys::null();
 }

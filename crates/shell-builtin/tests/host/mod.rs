@@ -50,6 +50,8 @@ pub struct Session {
     pub reconnects: usize,
     listener: OwnedFd,
     next_id: u64,
+    /// Process groups of shells that have died, whose jobs may live on.
+    former_groups: Vec<i32>,
 }
 
 impl Session {
@@ -67,8 +69,18 @@ impl Session {
         assert_eq!(pid.cast_signed(), shell.pid);
         let hello = Request { text: name.as_bytes(), ..Request::new(RequestKind::Listener, 0) };
         shell.send(&hello, &[]);
-        let (reconnects, next_id) = (0, 1);
-        Self { shell, standby: None, version, directory, always_standby: false, reconnects, listener, next_id }
+        let (reconnects, next_id, former_groups) = (0, 1, Vec::new());
+        Self {
+            shell,
+            standby: None,
+            version,
+            directory,
+            always_standby: false,
+            reconnects,
+            listener,
+            next_id,
+            former_groups,
+        }
     }
 
     pub fn path(&self) -> &Path {
@@ -244,6 +256,7 @@ impl Session {
     pub fn promote(&mut self) -> i32 {
         let standby = self.standby.take().expect("there is a standby");
         let dead = std::mem::replace(&mut self.shell, standby);
+        self.former_groups.push(dead.pid);
         let code = dead.wait();
         self.shell.send(&Request::new(RequestKind::Promote, 0), &[]);
         assert!(matches!(self.shell.receive(), Some(Reply::Promoted { pid }) if pid.cast_signed() == self.shell.pid));
@@ -269,6 +282,7 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
+        self.former_groups.iter().for_each(|group| process::kill_group(*group));
         self.shell.kill_group();
         if let Some(standby) = self.standby.take() {
             standby.kill_group();

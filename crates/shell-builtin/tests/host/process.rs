@@ -254,8 +254,7 @@ impl Process {
 
     /// Kills it with the jobs that share its process group.
     pub fn kill_group(&self) {
-        // SAFETY: plain system call on a child that has not been reaped.
-        unsafe { libc::kill(-self.pid, libc::SIGKILL) };
+        kill_group(self.pid);
     }
 
     /// Its open descriptors.
@@ -280,6 +279,11 @@ impl Drop for Process {
             self.wait_status();
         }
     }
+}
+
+pub fn kill_group(group: i32) {
+    // SAFETY: plain system call.
+    unsafe { libc::kill(-group, libc::SIGKILL) };
 }
 
 pub fn children(pid: i32) -> Vec<i32> {

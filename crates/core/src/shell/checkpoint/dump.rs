@@ -11,11 +11,11 @@ use super::quote::quote;
 use super::statements::{parse_traps, split_word, statements};
 
 /// How many sections there are, each ended by NUL, before `END` and NUL.
-const SECTIONS: usize = 16;
+pub(super) const SECTIONS: usize = 16;
 
 /// The sections of a dump, in the order in which the C side writes them.
 #[derive(Clone, Copy)]
-enum Section {
+pub(super) enum Section {
     /// `trap -p`
     Traps,
     /// `set +o`
@@ -104,23 +104,24 @@ const DEFAULTS: [&str; 13] = [
 ];
 
 /// A saved state that is complete.
-struct Dump<'a> {
-    sections: Vec<&'a [u8]>,
+pub(super) struct Dump<'a> {
+    pub(super) sections: Vec<&'a [u8]>,
 }
 
 impl<'a> Dump<'a> {
     /// `None` when the shell died while it was saving.
-    fn parse(bytes: &'a [u8]) -> Option<Self> {
+    pub(super) fn parse(bytes: &'a [u8]) -> Option<Self> {
         let sections: Vec<&[u8]> = bytes.split(|&byte| byte == 0).collect();
         let complete = sections.len() == SECTIONS + 2 && sections[SECTIONS] == b"END";
         complete.then_some(Self { sections })
     }
 
-    fn section(&self, section: Section) -> &'a [u8] {
+    pub(super) fn section(&self, section: Section) -> &'a [u8] {
         self.sections[section as usize]
     }
 
-    fn restore(&self) -> Vec<u8> {
+    /// Everything but options and traps.
+    pub(super) fn restore(&self) -> Vec<u8> {
         let mut out = Script::default();
         let variables = self.variables();
         out.line(&[b"\\builtin cd -- ".as_slice(), &quote(self.section(Section::Cwd))].concat());
@@ -154,7 +155,7 @@ impl<'a> Dump<'a> {
 
     /// `set` lines and disabled builtins. `onecmd` would end the shell after the next line, and under `noexec` nothing
     /// would run any more.
-    fn options(&self) -> Vec<u8> {
+    pub(super) fn options(&self) -> Vec<u8> {
         let mut out = Script::default();
         let harmless = |line: &&[u8]| !line.ends_with(b" onecmd") && !line.ends_with(b" noexec");
         statements(self.section(Section::Options)).into_iter().filter(harmless).for_each(|line| out.builtin(line));

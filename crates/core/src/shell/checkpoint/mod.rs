@@ -5,6 +5,9 @@
 mod declaration;
 mod dump;
 mod quote;
+mod snapshot;
 mod statements;
 
 pub use dump::restore_text;
+pub use quote::quote;
+pub use snapshot::{Report, Scope, Snapshot};

@@ -1,9 +1,13 @@
 //! What a foreground command is asked to do, and what comes of it.
 
+pub mod outcome;
+
+pub use outcome::Outcome;
+
 use crate::error::Error;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc};
 
 /// The command itself.
@@ -86,33 +90,4 @@ pub struct ExecRequest {
     pub live: Option<Arc<Semaphore>>,
     /// Who gets the result.
     pub sink: Box<dyn Sink>,
-}
-
-/// What a finished command has given.
-#[derive(Clone, Debug, Default)]
-pub struct Outcome {
-    /// `$?`; `None` when the command was killed or its status was lost.
-    pub exit_code: Option<i32>,
-    /// The signal that ended it, when one of ours or the shell's own death did.
-    pub signal: Option<i32>,
-    /// Kept bytes.
-    pub stdout: Vec<u8>,
-    /// Kept bytes.
-    pub stderr: Vec<u8>,
-    /// Lengths of the alternating runs of kept bytes (stdout first) in order of arrival, when both streams have some.
-    pub order: Option<Vec<u32>>,
-    /// Bytes not kept.
-    pub dropped: (u64, u64),
-    /// The session's directory after the command.
-    pub cwd: PathBuf,
-    /// Monotonic.
-    pub duration: Duration,
-    /// Wall clock.
-    pub started_at: Option<SystemTime>,
-    /// The timeout ended it.
-    pub timed_out: bool,
-    /// An interrupt ended it, or kept it from starting.
-    pub canceled: bool,
-    /// The shell had died and was brought back.
-    pub restarted: bool,
 }

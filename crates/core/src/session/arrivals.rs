@@ -1,0 +1,214 @@
+//! What arrives from the shell, the standby and the supervisor, turned into events of the state machine.
+
+use super::command::Running;
+use super::context::{Arrival, Session};
+use super::spinning;
+use crate::shell::channel::{Channel, Received};
+use crate::shell::event::Event;
+use crate::shell::listener::{self, Reconnected};
+use crate::shell::state::Shell;
+use nacre_containment::pid::Pid;
+use nacre_protocol::shell::{Done, DoneFlags, Reply};
+use nacre_protocol::supervisor::Report;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+
+impl Session {
+    pub(super) fn arrived(&mut self, arrival: Arrival) {
+        match arrival {
+            Arrival::Shell(received) => self.shell_said(received),
+            Arrival::Standby(received) => self.standby_said(received),
+            Arrival::Supervisor(Some(report)) => self.supervisor_said(report),
+            Arrival::Supervisor(None) => {
+                self.drain_shell();
+                self.link.supervisor = None;
+                let (unread, orderly) = (self.takes_unread(), std::mem::take(&mut self.link.ended));
+                self.events.push_back(Event::SupervisorGone { unread, orderly });
+            }
+        }
+    }
+
+    /// Takes what the shell has said until now. Before its death is believed: what it said before comes first.
+    pub(super) fn drain_shell(&mut self) {
+        while let Some(received) = self.link.shell.as_ref().and_then(Channel::poll) {
+            self.shell_said(received);
+        }
+    }
+
+    pub(super) fn shell_said(&mut self, received: Received) {
+        match received {
+            Received::Closed { unread } => {
+                // Dead, or its end was closed by a command: the supervisor or a new connection will say.
+                self.link.shell = None;
+                self.link.unread = unread;
+            }
+            // The supervisor's report, with the pid and the group, may come later: both are needed.
+            Received::Reply(Reply::Hello { .. }) if self.link.shell_pid.is_none() => self.link.said_hello = true,
+            Received::Reply(Reply::Hello { .. }) => self.events.push_back(Event::Hello),
+            Received::Reply(
+                Reply::Done(Done { id, .. })
+                | Reply::Refused { id, .. }
+                | Reply::Begun { id, .. }
+                | Reply::Ending { id },
+            ) if id != self.wait.command && self.wait.setting_up == 0 => {
+                tracing::warn!(log = self.config.log.id(), session = %self.config.id, "a forged report was ignored");
+            }
+            Received::Reply(Reply::Done(done)) => self.command_done(done),
+            Received::Reply(Reply::Refused { reason, about, .. }) => {
+                self.wait.refused = Some((reason, about));
+                self.events.push_back(Event::Refused);
+            }
+            Received::Reply(Reply::Promoted { .. }) => self.events.push_back(Event::Promoted),
+            Received::Reply(Reply::Ending { .. }) => self.events.push_back(Event::TrapRuns),
+            Received::Reply(Reply::Forked { id, result, flags }) => self.forked(id, result, flags),
+            Received::Reply(Reply::Begun { .. }) => self.announce(),
+        }
+    }
+
+    pub(super) fn command_done(&mut self, done: Done) {
+        if self.wait.setting_up > 0 {
+            self.wait.setting_up -= 1;
+            if self.wait.setting_up == 0 {
+                self.events.push_back(Event::SetUp);
+            }
+            return;
+        }
+        if let Some(command) = &mut self.command {
+            command.forked = done.forks > 0;
+        }
+        let event = Event::Done {
+            status: done.status,
+            exited: done.flags.contains(DoneFlags::EXITED),
+            state_kept: done.flags.contains(DoneFlags::STATE_KEPT),
+            forked: done.forks > 0,
+        };
+        if done.flags.contains(DoneFlags::FRAMES_DISCARDED) {
+            tracing::debug!(log = self.config.log.id(), session = %self.config.id, "bash has discarded frames without unwinding them");
+        }
+        if !done.cwd.is_empty() {
+            self.cwd = PathBuf::from(OsString::from_vec(done.cwd));
+        }
+        self.events.push_back(event);
+    }
+
+    pub(super) fn standby_said(&mut self, received: Received) {
+        match received {
+            Received::Closed { .. } => self.lose_standby(),
+            Received::Reply(Reply::Forked { id, result, flags }) => self.forked(id, result, flags),
+            Received::Reply(_) => {}
+        }
+    }
+
+    pub(super) fn lose_standby(&mut self) {
+        if let Some((_, pid)) = self.link.standby.take() {
+            if self.state.shell != Shell::Closing {
+                tracing::warn!(log = self.config.log.id(), session = %self.config.id, %pid, "the standby died");
+            }
+            listener::forget(pid);
+            self.events.push_back(Event::StandbyDied);
+        }
+        self.processes.source_died(&self.config.id, false);
+    }
+
+    pub(super) fn supervisor_said(&mut self, report: Report) {
+        self.wait.answered();
+        match report {
+            Report::Started { identity, key: None, group } => {
+                self.link.shell_pid = Some(identity.pid);
+                self.link.foreground = group.map(PathBuf::from);
+                if !self.config.uses_builtin {
+                    return self.plain_started();
+                }
+                listener::expect(identity.pid, self.reconnects.clone());
+                if std::mem::take(&mut self.link.said_hello) {
+                    self.events.push_back(Event::Hello);
+                }
+            }
+            Report::StartFailed { key: None, step, errno } => self.plain_not_started(step, errno),
+            Report::Started { key: Some(key), identity, group } => self.plain_process_started(key, identity, group),
+            Report::StartFailed { key: Some(key), step, errno } => self.plain_process_failed(key, step, errno),
+            Report::ShellEnded { pid, code, signal } if self.link.shell_pid == Some(pid) => {
+                self.drain_shell();
+                self.shell_ended(pid, code, signal);
+            }
+            Report::ShellEnded { .. } => {}
+            Report::Ended => self.link.ended = true,
+            Report::StandbyEnded { pid } => {
+                if self.link.standby.as_ref().is_some_and(|(_, standby)| *standby == pid) {
+                    self.lose_standby();
+                }
+            }
+            Report::Promoted { shell: Some(_), group } => self.link.foreground = group.map(PathBuf::from),
+            Report::Promoted { shell: None, .. } => {
+                self.link.shell = None;
+                self.events.push_back(Event::ShellDied { unread: false });
+            }
+            Report::Rotated { group } => {
+                self.link.foreground = group.map(PathBuf::from);
+                self.events.push_back(Event::Isolated);
+            }
+            Report::Killed { id, escalated } if id == self.wait.ladder => {
+                if escalated {
+                    tracing::warn!(log = self.config.log.id(), session = %self.config.id, "a command needed SIGKILL");
+                }
+                self.events.push_back(Event::TreeGone { escalated });
+            }
+            Report::Killed { .. } => {}
+            Report::Adopted { .. } | Report::ProcessEnded { .. } | Report::ProcessKilled { .. } => {
+                self.process_report(report);
+            }
+        }
+    }
+
+    pub(super) fn shell_ended(&mut self, pid: Pid, code: Option<i32>, signal: Option<i32>) {
+        listener::forget(pid);
+        tracing::debug!(log = self.config.log.id(), session = %self.config.id, %pid, ?code, ?signal, "the shell ended");
+        self.link.shell_pid = None;
+        self.wait.setting_up = 0;
+        self.drop_unforked_standby();
+        self.processes.source_died(&self.config.id, true);
+        if !self.config.uses_builtin {
+            return self.plain_ended(code, signal);
+        }
+        if self.state.shell == Shell::Starting && signal != Some(libc::SIGKILL) {
+            self.link.shell = None;
+            return self.ask_version();
+        }
+        if let Some(command) = &mut self.command {
+            command.died = Some((code, signal));
+        }
+        let unread = self.takes_unread();
+        self.events.push_back(Event::ShellDied { unread });
+    }
+
+    /// The dead shell had not taken its command, and the next one can have it.
+    ///
+    /// The race: a fork that the shell made just before holds the channel until it gets its first turn. Then there is no
+    /// end of file yet, and the kernel is asked what was not read.
+    pub(super) fn takes_unread(&mut self) -> bool {
+        let unread = self.link.shell.take().is_some_and(|shell| shell.unread_bytes() > 0);
+        let unread = std::mem::take(&mut self.link.unread) || unread;
+        let unread = unread || !self.config.uses_builtin && self.plain_unread();
+        unread && self.command.as_ref().is_none_or(Running::is_repeatable)
+    }
+
+    pub(super) fn reconnected(&mut self, Reconnected { pid, socket }: Reconnected) {
+        tracing::debug!(log = self.config.log.id(), session = %self.config.id, %pid, "reconnected");
+        if self.link.shell_pid == Some(pid)
+            && let Ok(channel) = Channel::reconnected(socket)
+        {
+            self.drain_shell();
+            self.link.shell = Some(channel);
+            self.link.unread = false;
+        }
+    }
+
+    /// After a quick command: looks for the answer without going to sleep.
+    pub(super) fn look_for_answer(&mut self) {
+        let Some(shell) = &self.link.shell else { return };
+        if let Some(received) = spinning::look(shell, self.quick) {
+            self.shell_said(received);
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! What a session owns. Its behaviour is in the modules beside this one, each with its part of `impl Session`.
+
+use super::command::{OutputPipes, Running};
+use super::plain_state::Plain;
+use super::processes::Processes;
+use super::spinning::Pace;
+use super::timers::Timers;
+use super::{Config, EnvChange};
+use crate::error::Error;
+use crate::exec::ExecRequest;
+use crate::output::capture::Leftover;
+use crate::process::StartRequest;
+use crate::shell::channel::{Channel, Received};
+use crate::shell::event::Event;
+use crate::shell::listener::Reconnected;
+use crate::shell::state::{State, Ticket};
+use crate::supervisor::Supervisor;
+use nacre_containment::pid::Pid;
+use nacre_protocol::shell::Refusal as ShellRefusal;
+use nacre_protocol::supervisor::Report;
+use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasher, RandomState};
+use std::path::PathBuf;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+
+/// A call that has not been answered.
+pub(super) enum Call {
+    Open(oneshot::Sender<Result<(), Error>>),
+    Exec(Box<ExecRequest>),
+    SetEnv { vars: EnvChange, reply: oneshot::Sender<Result<(), Error>> },
+    Start(Box<StartRequest>),
+}
+
+/// What tasks of the session's own report.
+pub(super) enum Internal {
+    /// From the channel of a background process that is starting.
+    Process(u64, Received),
+    /// What could be saved after the supervisor's death.
+    Salvaged(Option<Vec<u8>>),
+    /// The version of a shell that never said hello; nothing when it is no bash.
+    Version(Option<String>),
+}
+
+/// The session's processes, as far as they can be talked to.
+#[derive(Default)]
+pub(super) struct Link {
+    pub(super) supervisor: Option<Supervisor>,
+    pub(super) shell: Option<Channel>,
+    pub(super) shell_pid: Option<Pid>,
+    /// The shell said hello before the supervisor reported its start.
+    pub(super) said_hello: bool,
+    /// The supervisor has left nothing.
+    pub(super) ended: bool,
+    /// The shell's channel was closed with a request unread.
+    pub(super) unread: bool,
+    pub(super) standby: Option<(Channel, Pid)>,
+    /// The standby that is being forked, and its group.
+    pub(super) next_standby: Option<(u64, Channel, Option<PathBuf>)>,
+    /// Directory of the foreground group.
+    pub(super) foreground: Option<PathBuf>,
+    /// Standbys that were replaced and live in the foreground group.
+    pub(super) retired: Vec<Pid>,
+}
+
+/// Something that has arrived.
+pub(super) enum Arrival {
+    Shell(Received),
+    Standby(Received),
+    Supervisor(Option<Report>),
+}
+
+impl Link {
+    /// The next thing that arrives. Cancel-safe.
+    pub(super) async fn next(&self) -> Arrival {
+        let channel = async |channel: Option<&Channel>| match channel {
+            Some(channel) => channel.receive().await,
+            None => std::future::pending().await,
+        };
+        let report = async || match &self.supervisor {
+            Some(supervisor) => supervisor.report().await,
+            None => std::future::pending().await,
+        };
+        tokio::select! {
+            biased;
+            received = channel(self.shell.as_ref()) => Arrival::Shell(received),
+            received = channel(self.standby.as_ref().map(|(channel, _)| channel)) => Arrival::Standby(received),
+            report = report() => Arrival::Supervisor(report),
+        }
+    }
+}
+
+/// What is awaited from others.
+#[derive(Default)]
+pub(super) struct Wait {
+    /// Ends of setting-up requests to come.
+    pub(super) setting_up: usize,
+    /// The number of the command that was sent last.
+    pub(super) command: u64,
+    /// The kill ladder that runs.
+    pub(super) ladder: u64,
+    /// Its first signal.
+    pub(super) kill_signal: i32,
+    /// Roots of older processes, which the ladder spares. Used without control groups.
+    pub(super) spare: Vec<Pid>,
+    /// Why the shell refused the last request.
+    pub(super) refused: Option<(ShellRefusal, String)>,
+    /// `$?` of the command that the shell died over, for the standby that takes over.
+    pub(super) status: u64,
+    /// The command whose start was announced last.
+    pub(super) announced: Ticket,
+    /// A report of the supervisor is awaited.
+    pub(super) report: bool,
+    pub(super) sessions: u64,
+    pub(super) ids: u64,
+    /// Keys that are random for each session.
+    pub(super) secret: RandomState,
+}
+
+impl Wait {
+    /// The supervisor has reported something: it lives and runs.
+    pub(super) fn answered(&mut self) {
+        self.report = false;
+    }
+
+    /// A number for a fork.
+    pub(super) fn next_id(&mut self) -> u64 {
+        self.ids += 1;
+        self.ids
+    }
+
+    /// A number for a command. It cannot be guessed: a command that finds the shell's socket could otherwise report its own
+    /// end, or that of the next command.
+    pub(super) fn next_command(&mut self) -> u64 {
+        self.ids += 1;
+        self.command = self.secret.hash_one(self.ids).max(1);
+        self.command
+    }
+}
+
+/// See the module.
+pub(super) struct Session {
+    pub(super) config: Config,
+    pub(super) state: State,
+    pub(super) events: VecDeque<Event>,
+    pub(super) calls: HashMap<Ticket, Call>,
+    pub(super) link: Link,
+    pub(super) command: Option<Running>,
+    pub(super) processes: Processes,
+    pub(super) timers: Timers,
+    pub(super) wait: Wait,
+    pub(super) plain: Plain,
+    pub(super) internal: mpsc::UnboundedSender<Internal>,
+    pub(super) reconnects: mpsc::UnboundedSender<Reconnected>,
+    /// The session's directory after the last command.
+    pub(super) cwd: PathBuf,
+    /// The state that a new shell starts with, as text.
+    pub(super) checkpoint: Option<Vec<u8>>,
+    /// Why there is no shell.
+    pub(super) failure: Option<Error>,
+    /// The pipes of the command that was answered last.
+    pub(super) leftover: Option<Leftover>,
+    /// For the next command.
+    pub(super) spare_pipes: Option<OutputPipes>,
+    pub(super) closing: Option<(Duration, Vec<oneshot::Sender<()>>)>,
+    pub(super) pace: Pace,
+    /// The last command took a fraction of a millisecond.
+    pub(super) quick: bool,
+    /// The supervisor that was started last.
+    pub(super) last_supervisor: Option<Pid>,
+    pub(super) tickets: Ticket,
+    pub(super) requests: HashMap<u64, Ticket>,
+}
+
+impl Session {
+    pub(super) fn new(
+        config: Config,
+        internal: mpsc::UnboundedSender<Internal>,
+        reconnects: mpsc::UnboundedSender<Reconnected>,
+    ) -> Self {
+        Self {
+            state: State::new(config.survive_exit),
+            cwd: config.cwd.clone(),
+            config,
+            events: VecDeque::new(),
+            calls: HashMap::new(),
+            link: Link::default(),
+            command: None,
+            processes: Processes::default(),
+            timers: Timers::default(),
+            wait: Wait::default(),
+            plain: Plain::default(),
+            internal,
+            reconnects,
+            checkpoint: None,
+            failure: None,
+            leftover: None,
+            spare_pipes: None,
+            closing: None,
+            pace: Pace::default(),
+            quick: false,
+            last_supervisor: None,
+            tickets: 0,
+            requests: HashMap::new(),
+        }
+    }
+}

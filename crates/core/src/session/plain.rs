@@ -1,0 +1,257 @@
+//! The plain engine, for a bash that cannot load the builtin: each command gets a bash of its own, which restores the
+//! session's state first and dumps it at its end ([`plain_script`]). Jobs and open descriptors are not part of that state,
+//! and a command that is killed leaves the state as it was before it.
+//!
+//! The shell's state machine stays the same. Starting a shell succeeds at once, and a command's bash is the shell for as
+//! long as the command runs. It has no standby.
+
+use super::command::{Running, Streams, null_streams};
+use super::context::{Call, Session};
+use super::outcome::{cwd_error, read_only};
+use super::plain_state::Shell;
+use super::run::QUICK;
+use super::startup::HELLO;
+use super::timers::Timer;
+use crate::error::{Code, Error};
+use crate::exec::Command;
+use crate::outbox::Descriptor;
+use crate::shell::channel::Received;
+use crate::shell::checkpoint::{Report as Dump, Scope, Snapshot};
+use crate::shell::event::Event;
+use crate::shell::plain_script::{self, Plan};
+use crate::shell::state::Ticket;
+use crate::supervisor::WITHHELD;
+use crate::sys;
+use nacre_protocol::shell::{Refusal, Reply};
+use nacre_protocol::supervisor::{Order, Role, StartStep};
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+use tokio::time::Instant;
+
+/// A larger dump is not read, and its command's changes are lost.
+pub(super) const LONGEST_DUMP: u64 = 64 << 20;
+
+impl Session {
+    /// The first state comes from a bash that runs nothing, which also shows that there is one.
+    pub(super) fn plain_set_up(&mut self) {
+        self.timers.clear(Timer::Hello);
+        if self.plain.state.is_some() {
+            return self.events.push_back(Event::SetUp);
+        }
+        let withheld = self.config.env.iter().rfind(|(name, _)| name == WITHHELD);
+        let value = withheld.map(|(_, value)| value.to_string_lossy().into_owned());
+        let text = value.map(|value| format!("export {WITHHELD}={}", quoted(&value))).unwrap_or_default();
+        let script = plain_script::command(&Plan::default(), &Command::Text(text.into_bytes()));
+        let started = null_streams().and_then(|streams| self.start_plain(&script, streams, Scope::default(), true));
+        self.timers.set(Timer::Hello, Instant::now() + HELLO);
+        if let Err(error) = started {
+            self.fail(Error::new(Code::SpawnFailed, format!("cannot set the shell up: {error}")));
+        }
+    }
+
+    pub(super) fn start_plain(
+        &mut self,
+        script: &[u8],
+        streams: Vec<Descriptor>,
+        scope: Scope,
+        is_first: bool,
+    ) -> io::Result<()> {
+        let (text, dump) = (sys::memory_file()?, sys::memory_file()?);
+        sys::replace_contents(&text, script)?;
+        let descriptors =
+            streams.into_iter().chain([text.try_clone()?, dump.try_clone()?].map(Descriptor::from)).collect();
+        let order = Order::Start {
+            role: Role::Shell,
+            arguments: plain_script::arguments(),
+            first_descriptor: 0,
+            cwd: (!self.config.cwd.is_dir()).then(|| "/".to_string()),
+        };
+        if let Some(supervisor) = &self.link.supervisor {
+            supervisor.order_with(&order, descriptors);
+        }
+        self.plain.shell = Some(Shell { script: text, dump, scope, is_first });
+        Ok(())
+    }
+
+    /// Runs a command in a bash of its own.
+    pub(super) fn plain_run(&mut self, ticket: Ticket) {
+        let Some(Call::Exec(request)) = self.calls.remove(&ticket) else { return };
+        self.timers.clear(Timer::Idle);
+        let begun = Instant::now();
+        let scope =
+            Scope { names: request.env.iter().map(|(name, _)| name.clone()).collect(), cwd: request.cwd.is_some() };
+        let script = self.plain_script(&request.env, request.cwd.as_deref(), [None, None], |plan| {
+            plain_script::command(plan, &request.command)
+        });
+        // Jobs of earlier commands stay behind in their group.
+        self.isolate_plain();
+        let opened = script.and_then(|script| {
+            let Streams { theirs, output, stdin } = Streams::open(&request.input, None).map_err(not_started)?;
+            self.start_plain(&script, theirs, scope, false).map_err(not_started)?;
+            Ok((output, stdin))
+        });
+        let (output, stdin) = match opened {
+            Ok(opened) => opened,
+            Err(error) => {
+                self.forget_request(request.id);
+                request.sink.finished(Err(error));
+                return self.events.push_back(Event::Refused);
+            }
+        };
+        let command = Running::new(ticket, request, begun, output, stdin);
+        if let Some(timeout) = command.request.timeout {
+            self.timers.set(Timer::Timeout(ticket), begun + timeout);
+        }
+        if command.request.live.is_none() {
+            self.timers.set(Timer::Register, begun + QUICK);
+        }
+        self.command = Some(command);
+    }
+
+    /// The bash of a command runs. Its start is reported before any output.
+    pub(super) fn plain_started(&mut self) {
+        self.announce();
+        if self.command.as_ref().is_some_and(|command| command.request.live.is_some()) {
+            self.register_pipes();
+        }
+    }
+
+    pub(super) fn isolate_plain(&mut self) {
+        if self.link.foreground.is_none() {
+            self.wait.spare = self.older_roots();
+        } else if self.has_strangers() {
+            self.ask(&Order::Rotate);
+        }
+    }
+
+    pub(super) fn plain_script(
+        &self,
+        env: &[(String, Option<String>)],
+        cwd: Option<&Path>,
+        limits: [Option<u64>; 2],
+        make: impl FnOnce(&Plan<'_>) -> Vec<u8>,
+    ) -> Result<Vec<u8>, Error> {
+        if let Some(directory) = cwd.map(|cwd| self.cwd.join(cwd)).filter(|directory| !directory.is_dir()) {
+            return Err(cwd_error(&directory));
+        }
+        let state = self.plain.state.as_ref().map(|state| state.with_env(env)).transpose();
+        let state = state.map_err(|name| read_only(&name))?;
+        let inherited = self.config.env.iter().filter_map(|(name, _)| name.to_str()).collect();
+        Ok(make(&Plan { state: state.as_ref(), inherited, cwd, status: self.plain.status, limits }))
+    }
+
+    /// Sets variables in the state; no process is needed.
+    pub(super) fn plain_set_env(&mut self, ticket: Ticket) {
+        let Some(Call::SetEnv { vars, .. }) = self.calls.get(&ticket) else { return };
+        match self.plain.state.as_ref().map(|state| state.with_env(vars)) {
+            Some(Err(name)) => {
+                self.wait.refused = Some((Refusal::ReadOnly, name));
+                self.events.push_back(Event::Refused);
+            }
+            changed => {
+                self.plain.state = changed.and_then(Result::ok).or(self.plain.state.take());
+                self.events.push_back(Event::Done {
+                    status: self.plain.status,
+                    exited: false,
+                    state_kept: false,
+                    forked: false,
+                });
+            }
+        }
+    }
+
+    /// The shell of a command has ended, or the first one.
+    pub(super) fn plain_ended(&mut self, code: Option<i32>, signal: Option<i32>) {
+        let Some(Shell { dump, scope, is_first, .. }) = self.plain.shell.take() else { return };
+        let bytes = read_dump(&dump);
+        let status = code.or(signal.map(|signal| 128 + signal)).unwrap_or(0);
+        if bytes == [plain_script::CANNOT_ENTER] {
+            self.wait.refused = Some((Refusal::Cwd, String::new()));
+            return self.events.push_back(Event::Refused);
+        }
+        let Some(dump) = Dump::parse(&bytes) else {
+            if is_first {
+                return self.ask_version();
+            }
+            if let Some(command) = &mut self.command {
+                self.plain.status = status;
+                command.died = Some((code, signal));
+            }
+            return self.events.push_back(Event::ShellDied { unread: false });
+        };
+        let exited = dump.exited;
+        if !dump.unparsed {
+            let state = Snapshot::after(dump, self.plain.state.as_ref(), &scope);
+            self.cwd = PathBuf::from(OsString::from_vec(state.cwd().to_vec()));
+            self.plain.state = Some(state);
+        }
+        // The state is here, not in the session's first directory.
+        self.checkpoint = Some(Vec::new());
+        if is_first {
+            self.timers.clear(Timer::Hello);
+            return self.events.push_back(Event::SetUp);
+        }
+        self.plain.status = status;
+        self.events.push_back(Event::Done { status, exited, state_kept: false, forked: true });
+    }
+
+    /// The supervisor is dead. True when the shell has read nothing of its script, of which nothing is left to read: the
+    /// command has not run and never will.
+    pub(super) fn plain_unread(&mut self) -> bool {
+        self.plain.shell.take().is_some_and(|shell| {
+            sys::replace_contents(&shell.script, b"").is_ok() && sys::position(&shell.script).is_ok_and(|at| at == 0)
+        })
+    }
+
+    /// The bash of a command could not be started. The session stays.
+    pub(super) fn plain_not_started(&mut self, step: StartStep, errno: i32) {
+        self.plain.shell = None;
+        let Some(command) = self.command.take_if(|_| !self.config.uses_builtin) else {
+            return self.start_failed(step, errno);
+        };
+        let request = command.into_request();
+        self.forget_request(request.id);
+        request.sink.finished(Err(self.start_error(step, errno)));
+        self.events.push_back(Event::Refused);
+    }
+}
+
+pub(super) fn quoted(text: &str) -> String {
+    String::from_utf8_lossy(&crate::shell::checkpoint::quote(text.as_bytes())).into_owned()
+}
+
+pub(super) fn not_started(error: io::Error) -> Error {
+    Error::new(Code::EngineError, format!("the command cannot be started: {error}"))
+}
+
+/// Empty when it is too long or cannot be read.
+pub(super) fn read_dump(dump: &OwnedFd) -> Vec<u8> {
+    let length = sys::length(dump).unwrap_or(u64::MAX);
+    if length > LONGEST_DUMP { Vec::new() } else { sys::contents(dump).unwrap_or_default() }
+}
+
+/// What a starting process reports, in the words of the builtin.
+pub(super) async fn first_letter(ready: OwnedFd) -> Received {
+    let mut letter = Vec::with_capacity(1);
+    if let Ok(ready) = sys::watch(ready) {
+        while let Ok(mut guard) = ready.readable().await {
+            match guard.try_io(|ready| sys::read_spare(ready.get_ref(), &mut letter, 1)) {
+                Ok(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
+                Ok(_) => break,
+                Err(_would_block) => {}
+            }
+        }
+    }
+    let refused =
+        |reason, about: &str| Received::Reply(Reply::Refused { id: 0, reason, errno: 0, about: about.into() });
+    match letter.first() {
+        Some(&plain_script::BEGINS) => Received::Reply(Reply::Begun { id: 0, pid: 0 }),
+        Some(&plain_script::CANNOT_ENTER) => refused(Refusal::Cwd, ""),
+        Some(&plain_script::CANNOT_LIMIT_FILES) => refused(Refusal::Limit, "openFiles"),
+        Some(&plain_script::CANNOT_LIMIT_PROCESSES) => refused(Refusal::Limit, "pids"),
+        _ => Received::Closed { unread: false },
+    }
+}

@@ -1,0 +1,22 @@
+//! What the plain engine keeps between two shells.
+
+use crate::shell::checkpoint::{Scope, Snapshot};
+use std::os::fd::OwnedFd;
+
+/// What the engine keeps between two shells.
+#[derive(Default)]
+pub(super) struct Plain {
+    pub(super) state: Option<Snapshot>,
+    /// `$?`.
+    pub(super) status: i32,
+    /// The shell that runs.
+    pub(super) shell: Option<Shell>,
+}
+
+pub(super) struct Shell {
+    pub(super) script: OwnedFd,
+    pub(super) dump: OwnedFd,
+    pub(super) scope: Scope,
+    /// It runs no command: its dump is the session's first state.
+    pub(super) is_first: bool,
+}

@@ -1,0 +1,103 @@
+//! What a background process and the supervisor report about it.
+
+use super::context::Session;
+use super::processes::{Outlets, Stage, Starting, refuse_killed};
+use crate::error::{Code, Error};
+use crate::process::pump::Status;
+use crate::process::{self, StartRequest};
+use crate::shell::channel::Received;
+use nacre_containment::cgroup::Group;
+use nacre_containment::tree::Tree;
+use nacre_protocol::shell::Reply;
+use nacre_protocol::supervisor::{Order, Report};
+use std::sync::Arc;
+use std::time::SystemTime;
+use tokio::sync::oneshot;
+
+impl Session {
+    /// A report of the supervisor about a process.
+    pub(super) fn process_report(&mut self, report: Report) {
+        match report {
+            Report::Adopted { key, identity, group, problem } => {
+                let Some(Starting { request, stage }) = self.processes.starting.remove(&key) else {
+                    return self.drop_process(key);
+                };
+                let Stage::Adopting { channel } = stage else { return };
+                match (identity, problem) {
+                    (None, _) => refuse_killed(request),
+                    (Some(_), Some(problem)) => {
+                        self.drop_process(key);
+                        let message = format!("process '{}' cannot be limited: {}", request.process.id, problem.0);
+                        request.refuse(Error::new(Code::LimitUnsupported, message));
+                    }
+                    (Some(root), None) => {
+                        let guardian = self.last_supervisor.unwrap_or(root.pid);
+                        let tree = Tree { root, group: group.map(Group::at), mark: self.mark(key), guardian };
+                        self.begin(key, request, channel, tree);
+                    }
+                }
+            }
+            Report::ProcessEnded { key, code, signal, out_of_memory, alone } => {
+                let status = Status { code, signal, out_of_memory, alone };
+                if let Some(Starting { stage: Stage::SettingUp { ended, .. }, .. }) =
+                    self.processes.starting.get_mut(&key)
+                {
+                    // It may have said before that it began: its channel has the last word.
+                    *ended = Some(status);
+                } else if let Some(ended) = self.processes.living.remove(&key) {
+                    let _ = ended.send(status);
+                }
+            }
+            Report::ProcessKilled { id, found, .. } => {
+                if let Some(reply) = self.processes.kills.remove(&id) {
+                    let _ = reply.send(found);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// What a starting process has said.
+    pub(super) fn process_said(&mut self, key: u64, received: Received) {
+        let Some(Starting { request, stage }) = self.processes.starting.remove(&key) else { return };
+        let Stage::SettingUp { tree, outlets, ended } = stage else { return };
+        match received {
+            Received::Reply(Reply::Refused { reason, about, .. }) => {
+                let error = self.refused(Some((reason, about)), request.new.cwd.as_deref(), "process");
+                request.refuse(error);
+            }
+            Received::Reply(_) => {
+                self.settle(key, request, outlets, tree);
+                if let Some(status) = ended
+                    && let Some(ended) = self.processes.living.remove(&key)
+                {
+                    let _ = ended.send(status);
+                }
+            }
+            Received::Closed { .. } => refuse_killed(request),
+        }
+    }
+
+    /// It is a process from now on.
+    pub(super) fn settle(&mut self, key: u64, request: StartRequest, outlets: Outlets, tree: Tree) {
+        let (ended, end) = oneshot::channel();
+        self.processes.living.insert(key, ended);
+        tracing::debug!(log = self.config.log.id(), session = %self.config.id, process = %request.process.id, pid = %tree.root.pid, "process started");
+        process::pump(Arc::clone(&request.process), outlets, end);
+        request.process.born(key, process::Birth { pid: tree.root.pid, at: SystemTime::now(), tree });
+        if request.process.is_doomed() {
+            self.drop_process(key);
+        }
+        if let Some(timeout) = request.new.timeout {
+            process::end_after(Arc::clone(&request.process), timeout, request.new.kill);
+        }
+        request.starter.tell(Ok(()));
+    }
+
+    /// Kills a process that nothing waits for.
+    pub(super) fn drop_process(&self, key: u64) {
+        if let Some(supervisor) = &self.link.supervisor {
+            supervisor.order(&Order::KillProcess { id: 0, key, signal: libc::SIGKILL, grace_ms: 0 });
+        }
+    }
+}

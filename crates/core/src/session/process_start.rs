@@ -1,0 +1,177 @@
+//! Starting a background process.
+//!
+//! A process is a fork of the standby or of the idle shell. It is adopted by the supervisor, put under its limits, and
+//! then sent its command over a channel of its own, which closes when the command begins.
+
+use super::command::{Streams, env_of, text_of};
+use super::context::{Internal, Session};
+use super::outcome::no_fork;
+use super::processes::{Outlets, Stage, Starting};
+use super::stdin::{self, StdinEnd};
+use crate::error::{Code, Error};
+use crate::exec::Input;
+use crate::outbox::Descriptor;
+use crate::process::terminal::Terminal;
+use crate::process::{self, StartRequest};
+use crate::shell::channel::Channel;
+use nacre_containment::pid::Pid;
+use nacre_containment::tree::{MARK, Tree};
+use nacre_protocol::shell::{Request, RequestFlags, RequestKind};
+use nacre_protocol::supervisor::Order;
+use std::io;
+use std::sync::Arc;
+
+impl Session {
+    /// Forks a process from the shell or from the standby.
+    pub(super) fn fork_process(&mut self, request: StartRequest, from_shell: bool) {
+        if request.process.is_doomed() {
+            let message = format!("the session ended before process '{}' had begun", request.process.id);
+            return request.refuse(Error::new(Code::SessionDestroyed, message));
+        }
+        if !self.config.uses_builtin {
+            return self.plain_process(request);
+        }
+        let key = self.next_key();
+        let group = self.make_group(&format!("b-{key}"));
+        let mut flags = RequestFlags::BACKGROUND;
+        if request.new.terminal.is_some() {
+            flags |= RequestFlags::TERMINAL;
+        }
+        let asked = Channel::pair().and_then(|(channel, theirs)| {
+            let directory = group.as_deref().map(crate::sys::open_directory).transpose()?;
+            if directory.is_some() {
+                flags |= RequestFlags::GROUP;
+            }
+            let standby = self.link.standby.as_ref().map(|(channel, _)| channel);
+            let source = if from_shell { self.link.shell.as_ref() } else { standby };
+            let source = source.ok_or(io::ErrorKind::NotConnected)?;
+            source.send(
+                &Request { flags, ..Request::new(RequestKind::Fork, key) },
+                [theirs].into_iter().chain(directory).map(Descriptor::from).collect(),
+            )?;
+            Ok(channel)
+        });
+        match asked {
+            Ok(channel) => {
+                let stage = Stage::Forking { channel, group, from_shell };
+                self.processes.starting.insert(key, Starting { request, stage });
+            }
+            Err(error) => {
+                group.into_iter().for_each(|group| drop(std::fs::remove_dir(group)));
+                let message = format!("process '{}' cannot be started: {error}", request.process.id);
+                request.refuse(Error::new(Code::SpawnFailed, message));
+            }
+        }
+    }
+
+    /// Keys of processes and numbers of requests are one sequence: a fork is known by its number.
+    pub(super) fn next_key(&mut self) -> u64 {
+        self.processes.keys = self.wait.next_id();
+        self.processes.keys
+    }
+
+    /// The shell or standby has forked it, or cannot.
+    pub(super) fn process_forked(&mut self, key: u64, child: Result<Option<Pid>, i32>, placed: bool) {
+        let Some(starting) = self.processes.starting.remove(&key) else { return };
+        let Starting { request, stage: Stage::Forking { channel, group, .. } } = starting else { return };
+        let Some(pid) = child.ok().flatten() else {
+            group.into_iter().for_each(|group| drop(std::fs::remove_dir(group)));
+            return request.refuse(no_fork());
+        };
+        if !placed && let Some(group) = &group {
+            let _ = std::fs::remove_dir(group);
+        }
+        let group = group.filter(|_| placed).map(|group| group.display().to_string());
+        let limits = request.new.limits.group.clone();
+        self.ask(&Order::Adopt { key, pid, group, mark: self.mark(key), limits });
+        self.processes.starting.insert(key, Starting { request, stage: Stage::Adopting { channel } });
+    }
+
+    /// Distinguishes the process from all others below any supervisor.
+    pub(super) fn mark(&self, key: u64) -> String {
+        format!("{}-{key}", self.last_supervisor.map_or(0, Pid::raw))
+    }
+
+    /// Sends the process its command.
+    pub(super) fn begin(&mut self, key: u64, mut request: StartRequest, channel: Channel, tree: Tree) {
+        let new = &mut request.new;
+        let inherited = new.limits.inherited;
+        let is_limited = inherited.open_files.or(inherited.processes).is_some();
+        let can_fail = new.cwd.is_some() || !new.env.is_empty() || is_limited;
+        let (text, mut flags) = text_of(&new.command);
+        let mut env = env_of(&new.env);
+        if tree.group.is_none() {
+            env.extend(format!("{MARK}={}\0", tree.mark).as_bytes());
+        }
+        if new.terminal.is_some() {
+            flags |= RequestFlags::TERMINAL_STREAMS;
+        }
+        let cwd = new.cwd.as_ref().map(|cwd| cwd.as_os_str().as_encoded_bytes().to_vec()).unwrap_or_default();
+        let opened = self.open_outlets(&mut request).and_then(|(theirs, outlets)| {
+            let wire = Request {
+                text: &text,
+                cwd: &cwd,
+                env: &env,
+                open_files: inherited.open_files,
+                processes: inherited.processes,
+                flags,
+                ..Request::new(RequestKind::Run, key)
+            };
+            // The caller is answered before the process begins: on a busy machine it would have to wait for the process's
+            // first turn on the processor as well.
+            channel.send(&wire, theirs)?;
+            Ok(outlets)
+        });
+        match opened {
+            Err(error) => {
+                self.drop_process(key);
+                let message = format!("process '{}' cannot be started: {error}", request.process.id);
+                return request.refuse(Error::new(Code::SpawnFailed, message));
+            }
+            Ok(outlets) if can_fail => {
+                let stage = Stage::SettingUp { tree, outlets, ended: None };
+                self.processes.starting.insert(key, Starting { request, stage });
+            }
+            Ok(outlets) => self.settle(key, request, outlets, tree),
+        }
+        let internal = self.internal.clone();
+        tokio::spawn(async move {
+            let received = channel.receive().await;
+            let _ = internal.send(Internal::Process(key, received));
+        });
+    }
+
+    pub(super) fn open_outlets(&self, request: &mut StartRequest) -> io::Result<(Vec<Descriptor>, Outlets)> {
+        let input = std::mem::replace(&mut request.new.input, Input::None);
+        let Some(size) = request.new.terminal else {
+            let Streams { theirs, output, stdin } = Streams::open(&input, None)?;
+            let [stdout, stderr] = output.into_readers();
+            if let Some(end) = stdin {
+                feed_until_end(end, input, &request.process);
+            }
+            return Ok((theirs, [Some(stdout), Some(stderr)]));
+        };
+        let owner = self.config.user.as_ref().map(|user| (user.uid, user.gid));
+        let terminal = Terminal::open(size, owner)?;
+        let theirs = terminal.open_other_side()?;
+        let theirs = Arc::new(theirs);
+        let theirs = vec![Arc::clone(&theirs).into(), Arc::clone(&theirs).into(), theirs.into()];
+        let (output, typing) = (terminal.side()?, terminal.side()?);
+        request.process.set_terminal(terminal);
+        feed_until_end(StdinEnd::Terminal(typing), input, &request.process);
+        Ok((theirs, [Some(output), None]))
+    }
+}
+
+/// Writes standard input until the process ends: nothing else closes a terminal's side when the process is killed.
+pub(super) fn feed_until_end(end: StdinEnd, input: Input, process: &Arc<process::Process>) {
+    let feeder = stdin::feed(end, input);
+    let process = Arc::clone(process);
+    tokio::spawn(async move {
+        let abort = feeder.abort_handle();
+        tokio::select! {
+            _ = feeder => {}
+            () = process.wait() => abort.abort(),
+        }
+    });
+}

@@ -1,0 +1,155 @@
+//! Sending commands and variables to the shell, and ending a command before its time.
+
+use super::command::{Running, Streams, env_of, null_streams, text_of};
+use super::context::{Call, Session};
+use super::timers::Timer;
+use crate::error::{Code, Error};
+use crate::shell::event::Event;
+use crate::shell::state::{Cause, Ticket};
+use nacre_containment::pid::Pid;
+use nacre_containment::proc_table::{self, Stat};
+use nacre_protocol::shell::{Request, RequestFlags, RequestKind};
+use nacre_protocol::supervisor::Order;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Until then a command's pipes are not watched: most have ended, and what they printed waits in the pipe.
+pub(super) const QUICK: Duration = Duration::from_millis(1);
+
+/// What the shell gets beyond the grace time, since its own children are killed only at the end of that.
+pub(super) const SHELL_EXTRA: Duration = Duration::from_millis(50);
+
+/// A shell that has not taken its request after this long may have been stopped (SIGSTOP).
+pub(super) const UNREAD: Duration = Duration::from_millis(100);
+
+impl Session {
+    pub(super) fn run_command(&mut self, ticket: Ticket) {
+        if !self.config.uses_builtin {
+            return self.plain_run(ticket);
+        }
+        let Some(Call::Exec(request)) = self.calls.remove(&ticket) else { return };
+        self.timers.clear(Timer::Idle);
+        let (text, flags) = text_of(&request.command);
+        let env = env_of(&request.env);
+        let cwd = request.cwd.as_ref().map(|cwd| cwd.as_os_str().as_encoded_bytes().to_vec()).unwrap_or_default();
+        let id = self.wait.next_command();
+        let begun = Instant::now();
+        let streams = Streams::open(&request.input, self.spare_pipes.take());
+        let wire = Request { text: &text, cwd: &cwd, env: &env, flags, ..Request::new(RequestKind::Run, id) };
+        let sent = streams.and_then(|Streams { theirs, output, stdin }| {
+            let Some(shell) = &self.link.shell else {
+                // It is dead, and the supervisor has not reported it yet.
+                self.link.unread = true;
+                return Ok((output, stdin));
+            };
+            shell.send(&wire, theirs)?;
+            Ok((output, stdin))
+        });
+        let (output, stdin) = match sent {
+            Ok(opened) => opened,
+            Err(error) => {
+                self.forget_request(request.id);
+                let message = format!("the command cannot be started: {error}");
+                request.sink.finished(Err(Error::new(Code::EngineError, message)));
+                return self.events.push_back(Event::Refused);
+            }
+        };
+        let command = Running::new(ticket, request, begun, output, stdin);
+        if let Some(timeout) = command.request.timeout {
+            self.timers.set(Timer::Timeout(ticket), command.begun + timeout);
+        }
+        self.timers.set(Timer::Unread, command.begun + UNREAD);
+        let is_live = command.request.live.is_some();
+        let can_be_refused = !env.is_empty() || !cwd.is_empty();
+        self.command = Some(command);
+        if !can_be_refused {
+            self.announce();
+        }
+        if is_live {
+            self.register_pipes();
+        } else {
+            self.timers.set(Timer::Register, begun + QUICK);
+            self.look_for_answer();
+        }
+    }
+
+    /// The command has begun, or is sure to.
+    pub(super) fn announce(&mut self) {
+        let Some(command) = &mut self.command else { return };
+        if std::mem::replace(&mut self.wait.announced, command.ticket) != command.ticket {
+            command.request.sink.started(self.link.shell_pid.map_or(0, Pid::raw));
+        }
+    }
+
+    pub(super) fn register_pipes(&mut self) {
+        let Some(command) = &mut self.command else { return };
+        if let Err(error) = command.register() {
+            // No epoll watch can be had. The command cannot be read from, so it cannot go on.
+            let text = format!("nacre: the output cannot be read: {error}\n");
+            command.capture.push(1, text.as_bytes(), command.request.sink.as_mut());
+            self.events.push_back(Event::Cancel(command.ticket, None));
+        }
+    }
+
+    pub(super) fn send_env(&mut self, ticket: Ticket) {
+        if !self.config.uses_builtin {
+            return self.plain_set_env(ticket);
+        }
+        let Some(Call::SetEnv { vars, .. }) = self.calls.get(&ticket) else { return };
+        let env = env_of(vars);
+        let id = self.wait.next_command();
+        let sent = null_streams().and_then(|streams| {
+            let request = Request { env: &env, flags: RequestFlags::KEEP_SCOPE, ..Request::new(RequestKind::Run, id) };
+            self.link.shell.as_ref().map_or(Ok(()), |shell| shell.send(&request, streams))
+        });
+        if let Err(error) = sent {
+            if let Some(Call::SetEnv { reply, .. }) = self.calls.remove(&ticket) {
+                let message = format!("the variables cannot be set: {error}");
+                let _ = reply.send(Err(Error::new(Code::EngineError, message)));
+            }
+            self.events.push_back(Event::Refused);
+        }
+    }
+
+    /// Looks whether the shell has taken its request. A shell that was stopped is continued.
+    pub(super) fn check_unread(&mut self) {
+        let has_unread = self.link.shell.as_ref().is_some_and(|shell| shell.unread_bytes() > 0);
+        // It may have been stopped with the request in its hands; no command calls recvmsg.
+        let is_stopped = || {
+            let pid = self.link.shell_pid.filter(|pid| Stat::read(*pid).is_some_and(|stat| stat.state == b'T'));
+            pid.is_some_and(|pid| proc_table::system_call(pid) == Some(libc::SYS_recvmsg))
+        };
+        if self.state.running().is_none_or(|run| run.end.is_some()) || !(has_unread || is_stopped()) {
+            return;
+        }
+        self.order(&Order::Continue);
+        self.timers.set(Timer::Unread, Instant::now() + UNREAD);
+    }
+
+    pub(super) fn kill(&mut self, cause: Cause, signal: Option<i32>) {
+        let Some(command) = &mut self.command else { return };
+        tracing::debug!(log = self.config.log.id(), session = %self.config.id, ?cause, "killing a command");
+        command.capture.hurry();
+        let signal = signal.unwrap_or(command.request.kill.signal);
+        let grace = if signal == libc::SIGKILL { Duration::ZERO } else { command.request.kill.grace };
+        self.timers.set(Timer::Overdue(command.ticket), Instant::now() + grace + SHELL_EXTRA);
+        self.wait.ladder = self.wait.next_id();
+        self.wait.kill_signal = signal;
+        let order = Order::KillForeground {
+            id: self.wait.ladder,
+            command: self.wait.command,
+            signal,
+            grace_ms: grace.as_millis() as u64,
+            spare: self.wait.spare.clone(),
+        };
+        self.ask(&order);
+    }
+
+    /// The grace time is over before its time.
+    pub(super) fn insist(&mut self) {
+        self.order(&Order::Insist);
+        if let Some(ticket) = self.state.running().map(|run| run.ticket) {
+            self.timers.set(Timer::Overdue(ticket), Instant::now() + SHELL_EXTRA);
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! The standby: when it is forked, and how it takes the shell's place.
+
+use super::context::Session;
+use super::timers::Timer;
+use crate::outbox::Descriptor;
+use crate::shell::channel::Channel;
+use crate::shell::event::Event;
+use crate::shell::listener;
+use crate::shell::state::Shell;
+use nacre_containment::cgroup::Group;
+use nacre_containment::pid::Pid;
+use nacre_protocol::shell::{ForkedFlags, Request, RequestFlags, RequestKind};
+use nacre_protocol::supervisor::Order;
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// A standby is forked when nothing has run for this long, so that a burst of commands never pays for warming it.
+pub(super) const IDLE_BEFORE_STANDBY: Duration = Duration::from_millis(8);
+
+/// After a fork that failed no standby is tried for this long.
+pub(super) const FORK_PAUSE: Duration = Duration::from_secs(10);
+
+impl Session {
+    pub(super) fn fork_standby(&mut self, command_follows: bool) {
+        self.timers.clear(Timer::Idle);
+        if !self.config.uses_builtin {
+            return self.events.push_back(Event::StandbyForked);
+        }
+        let id = self.wait.next_id();
+        let mut flags = RequestFlags::STANDBY;
+        if command_follows {
+            flags |= RequestFlags::NO_WARM;
+        }
+        let group = self.make_group(&format!("s-{id}"));
+        let forked = Channel::pair().and_then(|(channel, theirs)| {
+            let directory = group.as_deref().map(crate::sys::open_directory).transpose()?;
+            if directory.is_some() {
+                flags |= RequestFlags::GROUP;
+            }
+            let shell = self.link.shell.as_ref().ok_or(io::ErrorKind::NotConnected)?;
+            shell.send(
+                &Request { flags, ..Request::new(RequestKind::Fork, id) },
+                [theirs].into_iter().chain(directory).map(Descriptor::from).collect(),
+            )?;
+            Ok(channel)
+        });
+        match forked {
+            Ok(channel) => self.link.next_standby = Some((id, channel, group)),
+            Err(error) => self.standby_failed(&error.to_string(), group),
+        }
+    }
+
+    /// A group inside the session's for a fork to be born in.
+    pub(super) fn make_group(&self, name: &str) -> Option<PathBuf> {
+        // A shell of another user may not choose its children's groups: the supervisor moves them.
+        let session = self.link.foreground.as_ref().filter(|_| self.config.user.is_none())?.parent()?;
+        Group::create(session, name).ok().map(|group| group.path().to_path_buf())
+    }
+
+    /// A fork has been made, or has failed: the standby's or a process's.
+    pub(super) fn forked(&mut self, id: u64, result: Result<u32, i32>, flags: ForkedFlags) {
+        let placed = flags.contains(ForkedFlags::PLACED);
+        let child = result.map(|pid| Pid::new(pid.cast_signed()));
+        let Some((_, channel, group)) = self.link.next_standby.take_if(|(standby, ..)| *standby == id) else {
+            return self.process_forked(id, child, placed);
+        };
+        let pid = match child {
+            Ok(Some(pid)) => pid,
+            Ok(None) => return self.standby_failed("an impossible pid", group),
+            Err(errno) => return self.standby_failed(&io::Error::from_raw_os_error(errno).to_string(), group),
+        };
+        listener::expect(pid, self.reconnects.clone());
+        let group = group.filter(|path| placed || std::fs::remove_dir(path).is_err());
+        let group = group.filter(|_| placed).map(|path| path.display().to_string());
+        self.order(&Order::Standby { pid, group });
+        if let Some((_, old)) = self.link.standby.replace((channel, pid)) {
+            listener::forget(old);
+            self.link.retired.push(old);
+        }
+        self.events.push_back(Event::StandbyForked);
+    }
+
+    pub(super) fn standby_failed(&mut self, reason: &str, group: Option<PathBuf>) {
+        tracing::warn!(log = self.config.log.id(), session = %self.config.id, reason, "no standby can be forked");
+        if let Some(group) = group {
+            let _ = std::fs::remove_dir(group);
+        }
+        self.timers.set(Timer::ForkPauseOver, Instant::now() + FORK_PAUSE);
+        self.events.push_back(Event::ForkFailed);
+    }
+
+    /// The shell is dead: the standby it was asked for never comes.
+    pub(super) fn drop_unforked_standby(&mut self) {
+        if let Some((_, _, Some(group))) = self.link.next_standby.take() {
+            let _ = std::fs::remove_dir(group);
+        }
+    }
+
+    /// After an event: a standby is due when the session stays idle.
+    pub(super) fn schedule_standby(&mut self) {
+        let due = self.state.shell == Shell::Idle && !self.state.standby.fresh && !self.state.standby.paused;
+        if !due {
+            self.timers.clear(Timer::Idle);
+        } else if !self.timers.is_set(Timer::Idle) {
+            self.timers.set(Timer::Idle, Instant::now() + IDLE_BEFORE_STANDBY);
+        }
+    }
+
+    pub(super) fn promote(&mut self) {
+        if !self.config.uses_builtin {
+            return self.events.push_back(Event::ShellDied { unread: false });
+        }
+        tracing::warn!(log = self.config.log.id(), session = %self.config.id, "the shell died; its standby takes over");
+        let Some((channel, pid)) = self.link.standby.take() else {
+            return self.events.push_back(Event::ShellDied { unread: false });
+        };
+        self.ask(&Order::Promote);
+        let sent = channel.send(&Request { ..Request::new(RequestKind::Promote, self.wait.status) }, Vec::new());
+        self.link.shell = Some(channel);
+        self.link.shell_pid = Some(pid);
+        if sent.is_err() {
+            self.order(&Order::KillShell);
+        }
+    }
+}

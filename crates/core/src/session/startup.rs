@@ -1,0 +1,174 @@
+//! Getting a shell that works: supervisor, shell, hello, and what the shell needs to know.
+
+use super::command::null_streams;
+use super::context::{Internal, Link, Session};
+use super::outcome::cwd_error;
+use super::timers::Timer;
+use crate::capabilities;
+use crate::error::{Code, Error};
+use crate::shell::channel::Channel;
+use crate::shell::event::Event;
+use crate::shell::state::Shell;
+use crate::shell::{launch, listener};
+use crate::supervisor::{Supervisor, WITHHELD};
+use nacre_protocol::shell::{Request, RequestFlags, RequestKind};
+use nacre_protocol::supervisor::{Order, Role, StartStep};
+use std::io;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// A shell that says nothing for this long never will.
+pub(super) const HELLO: Duration = Duration::from_secs(20);
+
+impl Session {
+    pub(super) fn start_session(&mut self) {
+        self.failure = None;
+        if self.checkpoint.is_none() && !self.config.cwd.is_dir() {
+            return self.fail(cwd_error(&self.config.cwd));
+        }
+        self.wait.sessions += 1;
+        let group = self.config.group.as_ref().map(|(_, name)| format!("{name}-{}", self.wait.sessions));
+        match Supervisor::start(&self.config, group.as_deref()) {
+            Ok(supervisor) => {
+                tracing::debug!(log = self.config.log.id(), session = %self.config.id, supervisor = %supervisor.pid(), "started a supervisor");
+                self.last_supervisor = Some(supervisor.pid());
+                self.link = Link { supervisor: Some(supervisor), ..Default::default() };
+                self.start_shell();
+            }
+            Err(error) => {
+                self.fail(spawn_failed(&format!("run {}", self.config.supervisor.display()), &error));
+            }
+        }
+    }
+
+    pub(super) fn start_shell(&mut self) {
+        if !self.config.uses_builtin {
+            return self.events.push_back(Event::Hello);
+        }
+        let opened =
+            Channel::pair().and_then(|(channel, theirs)| Ok((channel, vec![theirs.into(), launch::object()?.into()])));
+        let (channel, descriptors) = match opened {
+            Ok(opened) => opened,
+            Err(error) => return self.fail(spawn_failed("open the shell's channel", &error)),
+        };
+        self.link.shell = Some(channel);
+        let cwd = (!self.config.cwd.is_dir()).then(|| "/".to_string());
+        let order = Order::Start {
+            role: Role::Shell,
+            arguments: launch::arguments(),
+            first_descriptor: launch::FIRST_DESCRIPTOR,
+            cwd,
+        };
+        if let Some(supervisor) = &self.link.supervisor {
+            supervisor.order_with(&order, descriptors);
+        }
+        self.timers.set(Timer::Hello, Instant::now() + HELLO);
+    }
+
+    pub(super) fn start_failed(&mut self, step: StartStep, errno: i32) {
+        self.fail(self.start_error(step, errno));
+    }
+
+    /// Why a bash cannot be started.
+    pub(super) fn start_error(&self, step: StartStep, errno: i32) -> Error {
+        let reason = io::Error::from_raw_os_error(errno);
+        let shell = self.config.shell.display();
+        match step {
+            StartStep::Cwd => cwd_error(&self.config.cwd),
+            StartStep::Limits => {
+                let message = "the sandbox's limits cannot be set: they are above what the host itself may use";
+                Error::new(Code::LimitUnsupported, message)
+            }
+            StartStep::User => Error::new(Code::SpawnFailed, format!("cannot become the user of {shell}: {reason}")),
+            StartStep::Group => Error::new(Code::SpawnFailed, format!("cannot join the control group: {reason}")),
+            StartStep::Prepare => Error::new(Code::SpawnFailed, format!("cannot prepare the shell: {reason}")),
+            StartStep::Exec => Error::new(Code::SpawnFailed, format!("cannot run the shell {shell}: {reason}")),
+        }
+    }
+
+    pub(super) fn fail(&mut self, error: Error) {
+        self.failure = Some(error);
+        self.link = Link::default();
+        self.timers.clear(Timer::Hello);
+        self.events.push_back(Event::StartFailed);
+    }
+
+    pub(super) fn hello_overdue(&mut self) {
+        if matches!(self.state.shell, Shell::Starting | Shell::SettingUp) {
+            let message = format!("'{}' did not become ready", self.config.shell.display());
+            self.fail(Error::new(Code::SpawnFailed, message));
+        }
+    }
+
+    /// The shell ended before it said hello: it is no bash, too old, or one that loads no builtins.
+    pub(super) fn ask_version(&mut self) {
+        let (shell, internal) = (self.config.shell.clone(), self.internal.clone());
+        tokio::task::spawn_blocking(move || {
+            let _ = internal.send(Internal::Version(capabilities::version_of(&shell)));
+        });
+    }
+
+    pub(super) fn version_known(&mut self, version: Option<String>) {
+        if !matches!(self.state.shell, Shell::Starting | Shell::SettingUp) {
+            return;
+        }
+        let checked = capabilities::check_version(&self.config.shell, &version.clone().unwrap_or_default());
+        match checked {
+            Err(message) => self.fail(Error::new(Code::SpawnFailed, message)),
+            Ok(()) if self.config.uses_builtin => {
+                let version = version.unwrap_or_default();
+                tracing::warn!(
+                    log = self.config.log.id(),
+                    session = %self.config.id,
+                    "bash {version} cannot load the builtin; each command runs in a bash of its own"
+                );
+                self.config.uses_builtin = false;
+                self.start_shell();
+            }
+            Ok(()) => {
+                let message = format!("'{}' does not write its state down", self.config.shell.display());
+                self.fail(Error::new(Code::SpawnFailed, message));
+            }
+        }
+    }
+
+    pub(super) fn set_up(&mut self) {
+        if !self.config.uses_builtin {
+            return self.plain_set_up();
+        }
+        self.timers.clear(Timer::Hello);
+        let mut requests = Vec::new();
+        let mut env = Vec::new();
+        if let Some((name, value)) = self.config.env.iter().rfind(|(name, _)| name == WITHHELD) {
+            env = [name.as_encoded_bytes(), b"=", value.as_encoded_bytes(), b"\0"].concat();
+        }
+        if !env.is_empty() {
+            requests.push((RequestFlags::KEEP_SCOPE | RequestFlags::ENGINE, Vec::new(), env));
+        }
+        if let Some(checkpoint) = &self.checkpoint {
+            requests.push((RequestFlags::ENGINE, checkpoint.clone(), Vec::new()));
+        }
+        let name = listener::name().unwrap_or_default().as_bytes();
+        let sent = self.link.shell.as_ref().map_or(Ok(()), |shell| {
+            shell.send(&Request { text: name, ..Request::new(RequestKind::Listener, 0) }, Vec::new())?;
+            for (flags, text, env) in &requests {
+                shell.send(
+                    &Request { text, env, flags: *flags, ..Request::new(RequestKind::Run, 0) },
+                    null_streams()?,
+                )?;
+            }
+            Ok::<(), io::Error>(())
+        });
+        if let Err(error) = sent {
+            return self.fail(spawn_failed("set the shell up", &error));
+        }
+        self.wait.setting_up = requests.len();
+        if requests.is_empty() {
+            self.events.push_back(Event::SetUp);
+        }
+    }
+}
+
+pub(super) fn spawn_failed(doing: &str, error: &io::Error) -> Error {
+    Error::new(Code::SpawnFailed, format!("cannot {doing}: {error}"))
+}

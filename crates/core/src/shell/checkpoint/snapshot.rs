@@ -1,0 +1,268 @@
+//! A session's state between two commands, where no shell holds it: what the shell of the last command wrote down, less
+//! what was for that command only.
+
+use super::declaration::Declaration;
+use super::dump::{Dump, SECTIONS, Section};
+use super::quote::quote;
+use super::statements::{parse_traps, statements};
+
+/// Changes of variables; `None` unsets.
+pub type EnvChanges = [(String, Option<String>)];
+
+/// The first letters of every variable of the engine's own, and of its EXIT trap.
+pub const OWN: &str = "__nacre_";
+
+/// What was in force for one command only.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Scope {
+    /// Variables that the command had values of its own for.
+    pub names: Vec<String>,
+    /// It had a directory of its own.
+    pub cwd: bool,
+}
+
+/// What a shell wrote down after its command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    sections: Vec<Vec<u8>>,
+    traps: Vec<(Vec<u8>, String)>,
+    /// The command ended the shell.
+    pub exited: bool,
+    in_function: bool,
+    /// The text was no command: nothing of it ran.
+    pub unparsed: bool,
+}
+
+/// See the module.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    sections: Vec<Vec<u8>>,
+    /// Text and signal, without EXIT.
+    traps: Vec<(Vec<u8>, String)>,
+    exit_trap: Option<Vec<u8>>,
+}
+
+impl Report {
+    /// `None` when the shell died before the end of the dump.
+    pub fn parse(bytes: &[u8]) -> Option<Self> {
+        let dump = Dump::parse(bytes)?;
+        let flags = dump.section(Section::InFunction);
+        let has = |flag: &[u8]| flags.split(|byte| *byte == b' ').any(|word| word == flag);
+        Some(Self {
+            traps: parse_traps(dump.section(Section::Traps)),
+            exited: has(b"exit"),
+            in_function: has(b"function"),
+            unparsed: has(b"unparsed"),
+            sections: dump.sections[..SECTIONS].iter().map(|section| section.to_vec()).collect(),
+        })
+    }
+
+    /// The variables that belong to a function which was running.
+    fn locals(&self) -> impl Iterator<Item = &str> {
+        let names = self.sections[Section::Locals as usize].split(|byte| *byte == b'\n');
+        names.filter_map(|name| std::str::from_utf8(name).ok()).filter(|name| !name.is_empty())
+    }
+}
+
+impl Snapshot {
+    /// The state after a command; `previous` is the state before it.
+    pub fn after(report: Report, previous: Option<&Self>, scope: &Scope) -> Self {
+        let mut kept: Vec<&str> = scope.names.iter().map(String::as_str).collect();
+        if scope.cwd {
+            kept.extend(["PWD", "OLDPWD"]);
+        }
+        // A reference cannot be tested for being local. It counts as global.
+        let testable = |name: &str| report.find(name).is_some_and(|one| !one.has(b'n'));
+        kept.extend(report.locals().filter(|name| testable(name)));
+        let mut sections = report.sections.clone();
+        sections[Section::Variables as usize] = report.variables_with(&kept, previous);
+        sections[Section::Locals as usize].clear();
+        sections[Section::InFunction as usize].clear();
+        let cwd = &mut sections[Section::Cwd as usize];
+        if cwd.ends_with(b"\n") {
+            cwd.pop();
+        }
+        if let Some(previous) = previous {
+            let mut keep = |section| sections[section as usize].clone_from(&previous.sections[section as usize]);
+            if scope.cwd {
+                keep(Section::Cwd);
+            }
+            if report.in_function {
+                keep(Section::Arguments);
+            }
+        }
+        let (exits, mut traps): (Vec<_>, Vec<_>) = report.traps.into_iter().partition(|(_, signal)| signal == "EXIT");
+        if report.in_function {
+            // A function does not inherit these, and does not list them.
+            let hidden = |signal: &str| ["DEBUG", "ERR", "RETURN"].contains(&signal);
+            let before = previous.into_iter().flat_map(|previous| previous.traps.iter());
+            for trap in before.filter(|(_, signal)| hidden(signal)) {
+                if !traps.iter().any(|(_, signal)| *signal == trap.1) {
+                    traps.push(trap.clone());
+                }
+            }
+        }
+        let own = |text: &[u8]| text.starts_with(OWN.as_bytes());
+        let before = || previous.and_then(|previous| previous.exit_trap.clone());
+        let exit_trap = match exits.into_iter().next() {
+            // While the EXIT trap runs, it is not listed.
+            None if report.exited => before(),
+            None => None,
+            Some((text, _)) if own(&text) => before(),
+            Some((text, _)) => Some(text),
+        };
+        Self { sections, traps, exit_trap }
+    }
+
+    /// The state with changed exported variables.
+    ///
+    /// # Errors
+    /// Returns the name of the first one that is read-only.
+    pub fn with_env(&self, changes: &EnvChanges) -> Result<Self, String> {
+        let read_only = |name: &str| find(self.variables(), name).is_some_and(|variable| variable.has(b'r'));
+        if let Some((name, _)) = changes.iter().find(|(name, _)| read_only(name)) {
+            return Err(name.clone());
+        }
+        let names: Vec<&str> = changes.iter().map(|(name, _)| name.as_str()).collect();
+        let mut text = without(self.variables(), &names);
+        for (at, (name, value)) in changes.iter().enumerate() {
+            let is_last = changes[at + 1..].iter().all(|(later, _)| later != name);
+            if let Some(value) = value.as_ref().filter(|_| is_last) {
+                text.extend([b"declare -x ", name.as_bytes(), b"=", &quote(value.as_bytes()), b"\n"].concat());
+            }
+        }
+        let mut changed = self.clone();
+        changed.sections[Section::Variables as usize] = text;
+        Ok(changed)
+    }
+
+    /// The session's directory.
+    pub fn cwd(&self) -> &[u8] {
+        &self.sections[Section::Cwd as usize]
+    }
+
+    /// The user's EXIT trap.
+    pub fn exit_trap(&self) -> Option<&[u8]> {
+        self.exit_trap.as_deref()
+    }
+
+    /// The other traps: text and signal.
+    pub fn traps(&self) -> &[(Vec<u8>, String)] {
+        &self.traps
+    }
+
+    /// Text that restores everything but options and traps.
+    pub fn restore(&self) -> Vec<u8> {
+        self.dump().restore()
+    }
+
+    /// Lines that restore the options of `set`, and the builtins that are disabled.
+    pub fn options(&self) -> Vec<Vec<u8>> {
+        self.dump().options().split_inclusive(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect()
+    }
+
+    fn dump(&self) -> Dump<'_> {
+        Dump { sections: self.sections.iter().map(Vec::as_slice).collect() }
+    }
+
+    fn variables(&self) -> &[u8] {
+        &self.sections[Section::Variables as usize]
+    }
+}
+
+impl Report {
+    fn find(&self, name: &str) -> Option<Declaration<'_>> {
+        find(&self.sections[Section::Variables as usize], name)
+    }
+
+    /// The variables, with those of `kept` as they were before.
+    fn variables_with(&self, kept: &[&str], previous: Option<&Snapshot>) -> Vec<u8> {
+        let mut text = without(&self.sections[Section::Variables as usize], kept);
+        let before = previous.map(Snapshot::variables).unwrap_or_default();
+        for statement in statements(before) {
+            if name_of(statement).is_some_and(|name| kept.contains(&name)) {
+                text.extend([statement, b"\n"].concat());
+            }
+        }
+        text
+    }
+}
+
+fn name_of(statement: &[u8]) -> Option<&str> {
+    std::str::from_utf8(Declaration::parse(statement)?.name).ok()
+}
+
+fn find<'a>(variables: &'a [u8], name: &str) -> Option<Declaration<'a>> {
+    let mut declared = statements(variables).into_iter().filter_map(Declaration::parse);
+    declared.find(|variable| variable.name == name.as_bytes())
+}
+
+/// Declarations without those of `names` and of the engine's own variables.
+fn without(variables: &[u8], names: &[&str]) -> Vec<u8> {
+    let mut text = Vec::with_capacity(variables.len());
+    for statement in statements(variables) {
+        if name_of(statement).is_none_or(|name| !names.contains(&name) && !name.starts_with(OWN)) {
+            text.extend_from_slice(statement);
+            text.push(b'\n');
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(variables: &str, traps: &str, locals: &str, flags: &str) -> Report {
+        let mut sections = [""; SECTIONS];
+        sections[Section::Variables as usize] = variables;
+        sections[Section::Traps as usize] = traps;
+        sections[Section::Locals as usize] = locals;
+        sections[Section::InFunction as usize] = flags;
+        sections[Section::Cwd as usize] = "/tmp\n";
+        Report::parse(format!("{}\0END\0", sections.join("\0")).as_bytes()).unwrap()
+    }
+
+    fn variables(snapshot: &Snapshot) -> &str {
+        std::str::from_utf8(snapshot.variables()).unwrap()
+    }
+
+    #[test]
+    fn a_scope_ends_with_its_command() {
+        let before = Snapshot::after(report("declare -- a=\"1\"\n", "", "", ""), None, &Scope::default());
+        let scope = Scope { names: vec!["a".into(), "new".into()], cwd: false };
+        let text = "declare -x a=\"2\"\ndeclare -x new=\"3\"\ndeclare -- b=\"4\"\ndeclare -- __nacre_status=\"0\"\n";
+        let after = Snapshot::after(report(text, "", "", ""), Some(&before), &scope);
+        assert_eq!(variables(&after), "declare -- b=\"4\"\ndeclare -- a=\"1\"\n");
+        assert_eq!(after.cwd(), b"/tmp");
+    }
+
+    #[test]
+    fn local_variables_of_a_function_that_exits_are_dropped() {
+        let before = Snapshot::after(report("declare -- a=\"1\"\n", "", "", ""), None, &Scope::default());
+        let text = "declare -- a=\"local\"\ndeclare -- l=\"local\"\ndeclare -- g=\"global\"\n";
+        let after = Snapshot::after(report(text, "", "a\nl\n", "exit function"), Some(&before), &Scope::default());
+        assert_eq!(variables(&after), "declare -- g=\"global\"\ndeclare -- a=\"1\"\n");
+    }
+
+    #[test]
+    fn the_engines_exit_trap_stands_for_the_users() {
+        let scope = Scope::default();
+        let set = Snapshot::after(report("", "trap -- 'echo bye' EXIT\ntrap -- 'x' SIGHUP\n", "", ""), None, &scope);
+        assert_eq!((set.exit_trap(), set.traps().len()), (Some(&b"echo bye"[..]), 1));
+        let own = "trap -- '__nacre_status=$?' EXIT\n";
+        for (traps, flags, kept) in [(own, "", true), ("", "exit", true), ("", "", false)] {
+            let after = Snapshot::after(report("", traps, "", flags), Some(&set), &scope);
+            assert_eq!(after.exit_trap().is_some(), kept, "{traps} {flags}");
+        }
+    }
+
+    #[test]
+    fn environment_changes_replace_whatever_was_there() {
+        let text = "declare -ai a=([0]=\"1\")\ndeclare -r fixed=\"1\"\ndeclare -- gone=\"1\"\n";
+        let state = Snapshot::after(report(text, "", "", ""), None, &Scope::default());
+        let changed = state.with_env(&[("a".into(), Some("it's".into())), ("gone".into(), None)]).unwrap();
+        assert_eq!(variables(&changed), "declare -r fixed=\"1\"\ndeclare -x a='it'\\''s'\n");
+        assert_eq!(state.with_env(&[("fixed".into(), None)]), Err("fixed".into()));
+    }
+}

@@ -1,0 +1,82 @@
+//! Transitions of the running command: its end, its kill ladder, its answer.
+
+use super::event::{Action, Answer, Refusal};
+use super::state::{Cause, End, Kill, Run, Shell, Ticket, Work};
+use super::step::Step;
+
+impl Step {
+    pub(super) fn cancel(&mut self, ticket: Ticket, signal: Option<i32>) {
+        if let Some(at) = self.state.queue.iter().position(|(queued, _)| *queued == ticket) {
+            self.state.queue.remove(at);
+            return self.refuse(ticket, Refusal::Cancelled);
+        }
+        self.kill(ticket, Cause::Cancel, signal);
+    }
+
+    pub(super) fn kill(&mut self, ticket: Ticket, cause: Cause, signal: Option<i32>) {
+        let Shell::Running(run) = &mut self.state.shell else { return };
+        if run.ticket != ticket || run.end.is_some() || run.work != Work::Command {
+            return;
+        }
+        let action = match run.kill {
+            None => {
+                run.kill = Some(Kill { cause, tree_gone: false, escalated: false, shell_killed: false });
+                Action::Kill { cause, signal }
+            }
+            Some(_) if signal == Some(libc::SIGKILL) => Action::Insist,
+            Some(_) => return,
+        };
+        self.act(action);
+    }
+
+    pub(super) fn shell_overdue(&mut self, ticket: Ticket) {
+        let Shell::Running(run) = &mut self.state.shell else { return };
+        if let Some(kill) =
+            run.kill.as_mut().filter(|kill| run.ticket == ticket && run.end.is_none() && !kill.shell_killed)
+        {
+            kill.shell_killed = true;
+            self.act(Action::KillShell);
+        }
+    }
+
+    pub(super) fn tree_gone(&mut self, escalated: bool) {
+        if let Shell::Running(Run { kill: Some(kill), .. }) = &mut self.state.shell {
+            kill.tree_gone = true;
+            kill.escalated |= escalated;
+        }
+        self.conclude();
+    }
+
+    pub(super) fn ended(&mut self, end: End) {
+        let Shell::Running(run) = &mut self.state.shell else { return };
+        if run.end.is_some() {
+            return;
+        }
+        run.end = Some(end);
+        if run.kill.is_some() {
+            self.act(Action::Settled);
+        }
+        self.conclude();
+    }
+
+    /// Answers the command once nothing more is awaited, and goes on with whatever shell there is.
+    pub(super) fn conclude(&mut self) {
+        let Shell::Running(run) = self.state.shell else { return };
+        let Some(end) = run.end.filter(|_| run.kill.is_none_or(|kill| kill.tree_gone)) else { return };
+        let ends_session = !self.state.survives_exit
+            && run.kill.is_none()
+            && matches!(end, End::Died | End::Done { exited: true, .. });
+        let died = run.shell_died && !ends_session;
+        let restarted = std::mem::take(&mut self.state.restarted) || died;
+        self.act(Action::Answer(run.ticket, Answer::Ended { end, kill: run.kill, restarted }));
+        if ends_session {
+            let code = if let End::Done { status, .. } = end { Some(status) } else { None };
+            self.state.shell = Shell::Terminated(code);
+            self.act(Action::KillShell);
+        } else if run.shell_died {
+            self.bring_back();
+        } else {
+            self.state.shell = Shell::Idle;
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Transitions when shell, standby or supervisor die, and when the session is closed.
+
+use super::event::{Action, Answer};
+use super::state::{End, Shell};
+use super::step::Step;
+
+impl Step {
+    pub(super) fn shell_died(&mut self, unread: bool) {
+        let survives = self.state.survives_exit;
+        match &mut self.state.shell {
+            Shell::Running(run) if survives && run.can_repeat(unread) => {
+                // Nothing of it has run, or running it twice does no harm: the next shell gets it.
+                let (ticket, work) = (run.ticket, run.work);
+                self.state.queue.push_front((ticket, work));
+                self.state.restarted = true;
+                self.bring_back();
+            }
+            Shell::Running(run) => {
+                run.shell_died = true;
+                if run.end.is_none() {
+                    self.ended(End::Died);
+                }
+            }
+            Shell::Idle if !self.state.survives_exit => self.state.shell = Shell::Terminated(None),
+            Shell::Idle => {
+                self.state.restarted = true;
+                self.bring_back();
+            }
+            Shell::Starting => self.start_failed(),
+            Shell::SettingUp | Shell::Promoting => self.bring_back(),
+            _ => {}
+        }
+    }
+
+    /// The shell is dead: in order of how much is kept, the standby or a new shell with the last checkpoint.
+    pub(super) fn bring_back(&mut self) {
+        self.state.standby.forking = false;
+        self.state.standby.fresh = false;
+        if self.state.standby.ready {
+            self.state.standby.ready = false;
+            self.state.shell = Shell::Promoting;
+            self.act(Action::Promote);
+        } else {
+            self.start(Action::StartShell);
+        }
+    }
+
+    pub(super) fn standby_died(&mut self) {
+        self.state.standby.ready = false;
+        self.state.standby.fresh &= self.state.standby.forking;
+    }
+
+    pub(super) fn supervisor_gone(&mut self, unread: bool, orderly: bool) {
+        match self.state.shell {
+            Shell::Closing if orderly => return self.closed(),
+            Shell::Closing => return self.act(Action::Sweep),
+            Shell::Absent | Shell::Terminated(_) | Shell::Closed | Shell::Salvaging => return,
+            Shell::Starting if self.state.attempts > 0 && !self.state.restarted => return self.start_failed(),
+            Shell::Running(run) if run.can_repeat(unread) => self.state.queue.push_front((run.ticket, run.work)),
+            Shell::Running(run) => {
+                let end = run.end.filter(|end| matches!(end, End::Done { .. })).unwrap_or(End::SupervisorGone);
+                let restarted = std::mem::take(&mut self.state.restarted);
+                self.act(Action::Answer(run.ticket, Answer::Ended { end, kill: run.kill, restarted }));
+            }
+            _ => {}
+        }
+        self.state.restarted = true;
+        self.state.shell = Shell::Salvaging;
+        self.act(Action::Salvage);
+    }
+
+    pub(super) fn close(&mut self) {
+        match self.state.shell {
+            Shell::Closing | Shell::Closed => return,
+            Shell::Absent => return self.closed(),
+            // What is left is being removed already.
+            Shell::Salvaging => {
+                self.state.shell = Shell::Closing;
+                return;
+            }
+            Shell::Running(run) => {
+                let restarted = std::mem::take(&mut self.state.restarted);
+                let answer = Answer::Ended { end: End::Closed, kill: run.kill, restarted };
+                self.act(Action::Answer(run.ticket, answer));
+            }
+            _ => {}
+        }
+        self.state.shell = Shell::Closing;
+        self.act(Action::Shutdown);
+    }
+
+    pub(super) fn closed(&mut self) {
+        self.state.shell = Shell::Closed;
+        self.act(Action::Closed);
+    }
+}

@@ -1,0 +1,167 @@
+//! What can happen to a session's shell, and what is done about it.
+
+use super::state::{Cause, End, Kill, Ticket, Work};
+
+/// What happens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A call.
+    Submit(Ticket, Work),
+    /// The caller does not want it any more; with a signal of its own for a command that runs.
+    Cancel(Ticket, Option<i32>),
+    /// The timeout of the running command.
+    TimeUp(Ticket),
+    /// The running command did not give the shell back in time.
+    ShellOverdue(Ticket),
+    /// The shell says hello.
+    Hello,
+    /// The shell has taken over what it needed.
+    SetUp,
+    /// The shell could not be started.
+    StartFailed,
+    /// The foreground group holds nothing of earlier commands.
+    Isolated,
+    /// A command has ended.
+    Done {
+        /// `$?`.
+        status: i32,
+        /// It would have ended an ordinary shell.
+        exited: bool,
+        /// The state is proven to be as before.
+        state_kept: bool,
+        /// It made processes.
+        forked: bool,
+    },
+    /// The shell refused a command.
+    Refused,
+    /// The user's EXIT trap is about to run.
+    TrapRuns,
+    /// A standby is there.
+    StandbyForked,
+    /// The standby could not be forked.
+    ForkFailed,
+    /// Forking may be tried again.
+    ForkPauseOver,
+    /// The session has been idle for a while.
+    IdleForAWhile,
+    /// The shell's process has ended. `unread`: it had not taken the last request.
+    ShellDied {
+        /// See above.
+        unread: bool,
+    },
+    /// The standby has ended.
+    StandbyDied,
+    /// The standby is the shell.
+    Promoted,
+    /// No process of the command that is being killed is left.
+    TreeGone {
+        /// SIGKILL was needed.
+        escalated: bool,
+    },
+    /// The supervisor has ended.
+    SupervisorGone {
+        /// The shell had not taken the last request.
+        unread: bool,
+        /// It was told to end and has left nothing.
+        orderly: bool,
+    },
+    /// What a dead supervisor left has been saved and removed.
+    Salvaged,
+    /// The session is to be closed.
+    Close,
+}
+
+/// Which process a background process is forked from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// The idle shell.
+    Shell,
+    /// The standby.
+    Standby,
+}
+
+/// Why a call is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The session is being closed.
+    Closed,
+    /// The shell has ended for good.
+    Terminated(Option<i32>),
+    /// No shell can be started; the actor knows the reason.
+    NoShell,
+    /// The shell cannot be forked.
+    NoFork,
+    /// The standby died.
+    StandbyDied,
+    /// It was cancelled before it began.
+    Cancelled,
+}
+
+/// The answer to a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// The shell runs, or the variables are set.
+    Ready,
+    /// The end of a command.
+    Ended {
+        /// How.
+        end: End,
+        /// The kill ladder, when there was one.
+        kill: Option<Kill>,
+        /// The shell was brought back before it, or is brought back after it.
+        restarted: bool,
+    },
+    /// Nothing ran.
+    Refused(Refusal),
+}
+
+/// What has to be done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Start a supervisor and a shell.
+    StartSession,
+    /// Start a shell under the present supervisor.
+    StartShell,
+    /// Give the shell what it needs to know. Answered by [`Event::SetUp`].
+    SetUp,
+    /// Make sure that the foreground group holds nothing of earlier commands. Answered by [`Event::Isolated`].
+    Isolate,
+    /// Fork a standby from the shell. Answered by [`Event::StandbyForked`] or [`Event::ForkFailed`].
+    ForkStandby {
+        /// A command follows at once, so no time is spent on warming up.
+        command_follows: bool,
+    },
+    /// Fork a background process. The process table takes it from here.
+    ForkProcess(Ticket, Source),
+    /// Send a command. Answered by [`Event::Done`] or [`Event::Refused`].
+    Run(Ticket),
+    /// Send variables. Answered by [`Event::Done`] or [`Event::Refused`].
+    SetEnv(Ticket),
+    /// Make the standby the shell. Answered by [`Event::Promoted`].
+    Promote,
+    /// Start the kill ladder. Answered by [`Event::TreeGone`].
+    Kill {
+        /// Why.
+        cause: Cause,
+        /// Instead of the command's own signal.
+        signal: Option<i32>,
+    },
+    /// The grace time of the ladder is over.
+    Insist,
+    /// Tell the ladder that the shell starts nothing more.
+    Settled,
+    /// Tell the ladder that the user's EXIT trap runs.
+    TrapRuns,
+    /// Kill the shell.
+    KillShell,
+    /// Save the standby's state, kill what is left. Answered by [`Event::Salvaged`].
+    Salvage,
+    /// Kill what is left of a session whose supervisor was killed. Answered by [`Event::Salvaged`].
+    Sweep,
+    /// Answer a call.
+    Answer(Ticket, Answer),
+    /// End the supervisor and everything below it. Answered by [`Event::SupervisorGone`].
+    Shutdown,
+    /// The session is closed.
+    Closed,
+}

@@ -1,0 +1,232 @@
+//! The texts of the plain engine: one bash runs one command, between the state before it and a dump of the state after.
+//!
+//! A script is a file of four parts, each ended by NUL: the session's directory, the rest of its state, the setup of the
+//! command, and the command itself with a short prefix on its first line, so that line numbers are the command's own.
+//! [`arguments`] make bash read and evaluate them. What would act on the engine's own words (tracing, the DEBUG trap) is
+//! set by the prefix, after all of them.
+
+use super::checkpoint::{Snapshot, quote};
+use crate::exec::Command;
+use std::path::Path;
+
+/// The descriptor that the dump is written to while the command runs. Commands inherit it.
+const REPORT: i32 = 62;
+
+/// What a shell writes in place of a dump when it cannot enter the command's directory.
+pub const CANNOT_ENTER: u8 = b'C';
+/// What it writes when the limit of open files cannot be set.
+pub const CANNOT_LIMIT_FILES: u8 = b'F';
+/// What it writes when the limit of processes cannot be set.
+pub const CANNOT_LIMIT_PROCESSES: u8 = b'P';
+/// What a background process writes right before its command begins.
+pub const BEGINS: u8 = b'B';
+
+/// What a script is made from.
+#[derive(Default)]
+pub struct Plan<'a> {
+    /// The state; nothing for the first shell of a session.
+    pub state: Option<&'a Snapshot>,
+    /// The names in the environment. The state replaces them.
+    pub inherited: Vec<&'a str>,
+    /// The command's own directory, relative to the session's.
+    pub cwd: Option<&'a Path>,
+    /// `$?` of the command before.
+    pub status: i32,
+    /// Limits of open files and processes.
+    pub limits: [Option<u64>; 2],
+}
+
+/// Arguments of the shell of a foreground command.
+pub fn arguments() -> Vec<String> {
+    let end = format!("{{ {OWN_STATUS}; {}; \\builtin exit \"$__nacre_status\"; }} >/dev/null 2>&1", dump(NORMAL_END));
+    with_text(&format!("{} {end}", load()))
+}
+
+/// Arguments of the shell of a background process.
+pub fn process_arguments() -> Vec<String> {
+    with_text(&load())
+}
+
+fn with_text(text: &str) -> Vec<String> {
+    ["--norc", "--noprofile", "-c", text, "bash"].map(str::to_string).to_vec()
+}
+
+fn load() -> String {
+    let parts = ["first", "state", "setup", "text"];
+    let read: String = parts.map(|part| format!("IFS= \\builtin read -r -d '' -u 3 __nacre_{part}; ")).concat();
+    // `builtin exec` would not keep the redirections.
+    format!(
+        "{read}\\exec {REPORT}>&4 3<&- 4>&-; \\builtin eval \"$__nacre_first\"; \\builtin eval \"$__nacre_state\" 2>/dev/null; \
+         \\builtin eval \"$__nacre_setup\"; \\builtin eval \"$__nacre_text\";"
+    )
+}
+
+const OWN_STATUS: &str = "__nacre_status=$?";
+/// The text could not be parsed when its first line, which removes it, has not run.
+const NORMAL_END: &str = "${__nacre_text+unparsed}";
+const EXIT: &str = "exit${FUNCNAME+ function}";
+
+/// Writes the state down. `flags` is the last section.
+///
+/// The DEBUG trap of the user's still fires for the first commands, whose output is that of the group around them. In a
+/// function the visible variables are not all global: giving the global one an attribute
+/// shows which are. In a fork: touching PATH empties the hash table.
+fn dump(flags: &str) -> String {
+    let end = "\\builtin printf '\\0'";
+    let sections = [
+        "",
+        "\\builtin set +o",
+        "\\builtin set +eu; [[ ${__nacre_shopt-} != *expand_aliases* ]] || \\builtin shopt -s expand_aliases; \\builtin shopt -p",
+        "\\builtin pwd",
+        "\\builtin set +fvxC +o posix; \\builtin umask -p",
+        "\\builtin declare -p",
+        "if [[ ${FUNCNAME-} ]]; then ( IFS=$' \\n'; for __nacre_name in $(\\builtin compgen -v); do \
+         \\builtin declare -gt \"$__nacre_name\"; \\builtin eval \"__nacre_seen=\\${$__nacre_name@a}\\${$__nacre_name[*]@a}\"; \
+         [[ $__nacre_seen == *t* ]] || \\builtin printf '%s\\n' \"$__nacre_name\"; done ) fi",
+        "\\builtin declare -f",
+        "\\builtin declare -F",
+        "\\builtin alias -p",
+        "\\builtin printf '%q ' \"$0\" \"$#\" \"$@\"",
+        "\\builtin printf '%q ' \"${DIRSTACK[@]}\"",
+        "\\builtin complete -p",
+        "\\builtin hash -l",
+        "\\builtin enable -n",
+    ];
+    let sections: Vec<String> =
+        sections.iter().map(|section| [section, end].join(if section.is_empty() { "" } else { "; " })).collect();
+    let sections = sections.join("; ");
+    format!(
+        "\\builtin trap -p >&{REPORT}; \\builtin trap - EXIT DEBUG ERR RETURN CHLD; \
+         {{ {sections}; \\builtin printf '%s\\0END\\0' \"{flags}\"; }} >&{REPORT}"
+    )
+}
+
+/// The script of a foreground command.
+pub fn command(plan: &Plan<'_>, command: &Command) -> Vec<u8> {
+    let mut setup = plan.setup();
+    setup.extend(exit_trap(plan.state.and_then(Snapshot::exit_trap)));
+    setup.extend(plan.last_words());
+    plan.script(setup, command)
+}
+
+/// The script of a background process. The user's EXIT trap is the session's and does not run in it.
+pub fn process(plan: &Plan<'_>, command: &Command, has_terminal: bool) -> Vec<u8> {
+    let mut setup = plan.setup();
+    if has_terminal {
+        // Bash calls a missing terminal type `dumb`.
+        setup.extend(b"[[ ${TERM:-dumb} != dumb ]] || \\builtin export TERM=xterm-256color\n");
+    }
+    setup.extend(format!("\\builtin printf {} >&{REPORT}\n", BEGINS as char).as_bytes());
+    setup.extend(plan.last_words());
+    plan.script(setup, command)
+}
+
+/// The engine's EXIT trap: dumps the state, in a fork when the user's trap runs afterwards. A subshell that inherits it does
+/// neither. Aliases may be called like any word of it, so they are off while it is read.
+fn exit_trap(user: Option<&[u8]>) -> Vec<u8> {
+    let dump = dump(EXIT);
+    let mut text = format!(
+        "{OWN_STATUS}; __nacre_shopt=$BASHOPTS; \\builtin shopt -u expand_aliases\n\
+         [[ ${{BASHPID-$$}} == $$ ]] || \\builtin exit\n"
+    )
+    .into_bytes();
+    match user {
+        None => text.extend(format!("{{ {dump}; }} >/dev/null 2>&1\n").as_bytes()),
+        Some(user) => {
+            let fork = format!(
+                "( {dump} ) >/dev/null 2>&1\n[[ $__nacre_shopt != *expand_aliases* ]] || \\builtin shopt -s expand_aliases\n\
+                 {{ ( \\builtin exit \"$__nacre_status\" ) && :; }}\n"
+            );
+            text.extend(fork.as_bytes());
+            text.extend(user);
+        }
+    }
+    [b"\\builtin trap -- ".as_slice(), &quote(&text), b" EXIT\n"].concat()
+}
+
+/// The exported functions and the variables of an environment that a shell can unset.
+fn inherited_names<'a>(names: &[&'a str]) -> (Vec<&'a str>, Vec<&'a str>) {
+    let is_word = |name: &&str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    let function = |name: &&'a str| name.strip_prefix("BASH_FUNC_")?.strip_suffix("%%");
+    let starts_well = |name: &&str| !name.is_empty() && !name.as_bytes()[0].is_ascii_digit();
+    let fixed = ["BASHOPTS", "SHELLOPTS", "BASH_VERSINFO", "EUID", "PPID", "UID"];
+    let variables = names.iter().filter(|name| is_word(name) && starts_well(name) && !fixed.contains(name)).copied();
+    (names.iter().filter_map(function).filter(is_word).collect(), variables.collect())
+}
+
+impl Plan<'_> {
+    /// The first three parts, up to the options that act on the rest. Only the message that the session's directory cannot
+    /// be entered is shown.
+    fn setup(&self) -> Vec<u8> {
+        let mut text = Vec::new();
+        if let Some(state) = self.state {
+            text.extend([b"\\builtin cd -- ".as_slice(), &quote(state.cwd()), b"\n"].concat());
+        }
+        text.push(0);
+        if let Some(state) = self.state {
+            let (functions, variables) = inherited_names(&self.inherited);
+            for (option, names) in [("-f", functions), ("-v", variables)] {
+                if !names.is_empty() {
+                    text.extend(format!("\\builtin unset {option} {}\n", names.join(" ")).as_bytes());
+                }
+            }
+            text.extend(state.restore());
+        }
+        text.extend(b"\0\\builtin unset -v __nacre_first __nacre_state __nacre_setup\n");
+        let refuse = |text: &mut Vec<u8>, what: &[u8], letter: u8| {
+            text.extend(what);
+            let report =
+                format!(" 2>/dev/null || {{ \\builtin printf {} >&{REPORT}; \\builtin exit 126; }}\n", letter as char);
+            text.extend(report.as_bytes());
+        };
+        let letters = [("-n", CANNOT_LIMIT_FILES), ("-u", CANNOT_LIMIT_PROCESSES)];
+        for (limit, (option, letter)) in self.limits.iter().zip(letters) {
+            if let Some(limit) = limit {
+                refuse(&mut text, format!("\\builtin ulimit {option} {limit}").as_bytes(), letter);
+            }
+        }
+        if let Some(cwd) = self.cwd {
+            let path = [b"./".as_slice(), cwd.as_os_str().as_encoded_bytes()].concat();
+            let path = if cwd.is_absolute() { &path[2..] } else { &path };
+            refuse(&mut text, &[b"\\builtin cd -- ".as_slice(), &quote(path)].concat(), CANNOT_ENTER);
+        }
+        text
+    }
+
+    /// Options, traps and the function that the command's first line calls.
+    fn last_words(&self) -> Vec<u8> {
+        let (mut text, mut late) = (Vec::new(), Vec::new());
+        for line in self.state.map(Snapshot::options).unwrap_or_default() {
+            let is_late = line.ends_with(b" xtrace\n") || line.ends_with(b" verbose\n");
+            if is_late { &mut late } else { &mut text }.extend(line);
+        }
+        for (trap, signal) in self.state.map(Snapshot::traps).unwrap_or_default() {
+            // An ERR trap that is set before fires a second time, for the engine's `eval`.
+            let is_late = signal == "DEBUG" || signal == "ERR";
+            let line = [b"\\builtin trap -- ".as_slice(), &quote(trap), b" ", signal.as_bytes(), b"\n"].concat();
+            if is_late { &mut late } else { &mut text }.extend(line);
+        }
+        text.extend(b"__nacre_go() {\n\\builtin unset -v __nacre_text\n\\builtin unset -f __nacre_go\n");
+        text.extend(late);
+        text.extend(format!("\\builtin return {}\n}}\n", self.status).as_bytes());
+        text
+    }
+
+    fn script(&self, setup: Vec<u8>, command: &Command) -> Vec<u8> {
+        // A failing list of `&&` neither ends a shell with errexit nor fires the ERR trap.
+        let mut script = [setup.as_slice(), b"\0{ __nacre_go&&:;}>/dev/null 2>&1; "].concat();
+        match command {
+            Command::Text(text) => script.extend(text),
+            Command::Argv(words) => {
+                script.extend(b"\\builtin command --");
+                words.iter().for_each(|word| script.extend([b" ".as_slice(), &quote(word)].concat()));
+            }
+        }
+        script.extend(b"\n\0");
+        script
+    }
+}
+
+#[cfg(test)]
+#[path = "plain_script_tests.rs"]
+mod tests;

@@ -1,0 +1,58 @@
+//! A transition under way: the state and the actions so far, and what all transitions share.
+
+use super::event::{Action, Answer, Refusal};
+use super::state::{Isolation, Shell, Standby, State, Ticket};
+
+/// A shell that dies at once is started this often.
+pub const MAX_ATTEMPTS: u32 = 3;
+
+/// See the module.
+pub(super) struct Step {
+    pub(super) state: State,
+    pub(super) actions: Vec<Action>,
+}
+
+impl Step {
+    pub(super) fn act(&mut self, action: Action) {
+        self.actions.push(action);
+    }
+
+    pub(super) fn refuse(&mut self, ticket: Ticket, why: Refusal) {
+        self.act(Action::Answer(ticket, Answer::Refused(why)));
+    }
+
+    /// Forks a standby, unless there is one with the present state or forking has just failed.
+    pub(super) fn fork_standby(&mut self, command_follows: bool) {
+        let standby = &mut self.state.standby;
+        if standby.fresh || standby.paused {
+            return;
+        }
+        (standby.forking, standby.fresh) = (true, true);
+        self.act(Action::ForkStandby { command_follows });
+    }
+
+    pub(super) fn start(&mut self, action: Action) {
+        self.state.attempts += 1;
+        if self.state.attempts > MAX_ATTEMPTS {
+            return self.start_failed();
+        }
+        self.state.shell = Shell::Starting;
+        self.state.standby = Standby { paused: self.state.standby.paused, ..State::new(true).standby };
+        self.state.isolation = Isolation::Isolated;
+        self.act(action);
+    }
+
+    pub(super) fn start_failed(&mut self) {
+        self.state.attempts = 0;
+        self.state.shell = Shell::Absent;
+        self.refuse_all(Refusal::NoShell);
+    }
+
+    pub(super) fn refuse_all(&mut self, why: Refusal) {
+        let queue = std::mem::take(&mut self.state.queue);
+        let starts = std::mem::take(&mut self.state.starts);
+        for ticket in queue.into_iter().map(|(ticket, _)| ticket).chain(starts) {
+            self.refuse(ticket, why);
+        }
+    }
+}

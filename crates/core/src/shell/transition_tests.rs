@@ -1,0 +1,331 @@
+//! Table tests of single transitions, and property tests against a world that answers actions in any order and in which
+//! anything may die at any time.
+
+use super::event::*;
+use super::state::*;
+use super::step::MAX_ATTEMPTS;
+use super::transition::step;
+use proptest::prelude::*;
+use std::collections::HashMap;
+
+fn run_all(mut state: State, events: impl IntoIterator<Item = Event>) -> (State, Vec<Action>) {
+    let mut actions = Vec::new();
+    for event in events {
+        let (next, done) = step(state, event);
+        (state, actions) = (next, done);
+    }
+    (state, actions)
+}
+
+fn idle() -> State {
+    use Event::*;
+    run_all(State::new(true), [Submit(1, Work::Open), Hello, SetUp]).0
+}
+
+fn running() -> State {
+    run_all(idle(), [Event::Submit(2, Work::Command)]).0
+}
+
+const DONE: Event = Event::Done { status: 3, exited: true, state_kept: false, forked: false };
+
+fn ended(end: End, kill: Option<Kill>, restarted: bool) -> Action {
+    Action::Answer(2, Answer::Ended { end, kill, restarted })
+}
+
+#[test]
+fn the_first_call_starts_a_session() {
+    let (state, actions) = step(State::new(true), Event::Submit(1, Work::Open));
+    assert_eq!((state.shell, actions), (Shell::Starting, vec![Action::StartSession]));
+    let (state, actions) = run_all(state, [Event::Hello, Event::SetUp]);
+    assert_eq!((state.shell, actions), (Shell::Idle, vec![Action::Answer(1, Answer::Ready)]));
+}
+
+#[test]
+fn a_command_runs_behind_a_fork_of_the_state_before_it() {
+    let (state, actions) = step(idle(), Event::Submit(2, Work::Command));
+    assert_eq!(actions, [Action::ForkStandby { command_follows: true }, Action::Run(2)]);
+    let (state, actions) = run_all(state, [Event::StandbyForked, DONE]);
+    assert_eq!(actions, [ended(End::Done { status: 3, exited: true }, None, false)]);
+    assert!(!state.standby.fresh && state.standby.ready);
+}
+
+#[test]
+fn a_command_that_kept_the_state_needs_no_new_standby() {
+    let kept = Event::Done { status: 0, exited: false, state_kept: true, forked: false };
+    let (state, _) = run_all(running(), [Event::StandbyForked, kept]);
+    let (_, actions) = step(state, Event::Submit(3, Work::Command));
+    assert_eq!(actions, [Action::Run(3)]);
+}
+
+#[test]
+fn processes_start_from_the_shell_when_it_is_idle_and_from_the_standby_beside_a_command() {
+    let (_, actions) = step(idle(), Event::Submit(5, Work::Start));
+    assert_eq!(actions, [Action::ForkProcess(5, Source::Shell)]);
+    let (state, actions) = step(running(), Event::Submit(5, Work::Start));
+    assert_eq!(actions, [], "the standby is still being forked");
+    let (state, actions) = step(state, Event::StandbyForked);
+    assert_eq!(actions, [Action::ForkProcess(5, Source::Standby)]);
+    let (_, actions) = run_all(state, [Event::StandbyDied, Event::Submit(6, Work::Start)]);
+    assert_eq!(actions, [Action::Answer(6, Answer::Refused(Refusal::StandbyDied))]);
+}
+
+#[test]
+fn a_process_never_starts_from_a_state_that_is_out_of_date() {
+    let (state, _) = run_all(running(), [Event::StandbyForked, DONE]);
+    let (_, actions) = step(state.clone(), Event::Submit(5, Work::Start));
+    assert_eq!(actions, [Action::ForkProcess(5, Source::Shell)]);
+    let (state, _) = run_all(state, [Event::Submit(3, Work::Command), Event::ForkFailed]);
+    let (_, actions) = step(state, Event::Submit(5, Work::Start));
+    assert_eq!(actions, [Action::Answer(5, Answer::Refused(Refusal::NoFork))]);
+}
+
+#[test]
+fn the_standby_takes_over_from_a_dead_shell() {
+    let (state, actions) = run_all(running(), [Event::StandbyForked, Event::ShellDied { unread: false }]);
+    assert_eq!(actions, [ended(End::Died, None, true), Action::Promote]);
+    let (state, actions) = step(state, Event::Promoted);
+    assert_eq!(state.shell, Shell::Idle);
+    assert_eq!(actions, [Action::ForkStandby { command_follows: false }, Action::Isolate]);
+}
+
+#[test]
+fn a_command_that_the_dead_shell_never_took_is_sent_again() {
+    let (state, actions) = run_all(running(), [Event::StandbyForked, Event::ShellDied { unread: true }]);
+    assert_eq!(actions, [Action::Promote]);
+    let (_, actions) = run_all(state, [Event::Promoted, Event::Isolated]);
+    assert!(actions.contains(&Action::Run(2)));
+}
+
+#[test]
+fn a_killed_command_is_answered_when_shell_and_tree_are_done() {
+    let (state, actions) = step(running(), Event::TimeUp(2));
+    assert_eq!(actions, [Action::Kill { cause: Cause::Timeout, signal: None }]);
+    let (state, actions) = step(state, Event::Cancel(2, Some(libc::SIGKILL)));
+    assert_eq!(actions, [Action::Insist], "the first cause stays");
+    let (state, actions) = step(state, DONE);
+    assert_eq!(actions, [Action::Settled]);
+    let (state, actions) = step(state, Event::TreeGone { escalated: true });
+    let kill = Kill { cause: Cause::Timeout, tree_gone: true, escalated: true, shell_killed: false };
+    assert_eq!(actions, [ended(End::Done { status: 3, exited: true }, Some(kill), false)]);
+    assert_eq!(state.shell, Shell::Idle);
+}
+
+#[test]
+fn a_shell_that_does_not_answer_an_interrupt_is_killed_once() {
+    let (state, _) = step(running(), Event::TimeUp(2));
+    let (state, actions) = step(state, Event::ShellOverdue(2));
+    assert_eq!(actions, [Action::KillShell]);
+    let (state, actions) = step(state, Event::ShellOverdue(2));
+    assert_eq!(actions, []);
+    let (_, actions) = run_all(state, [Event::ShellDied { unread: false }, Event::TreeGone { escalated: true }]);
+    assert!(matches!(actions[0], Action::Answer(2, Answer::Ended { end: End::Died, restarted: true, .. })));
+}
+
+#[test]
+fn exit_ends_the_session_when_it_is_asked_to() {
+    let start = run_all(State::new(false), [Event::Submit(1, Work::Open), Event::Hello, Event::SetUp]).0;
+    let (state, actions) = run_all(start, [Event::Submit(2, Work::Command), DONE]);
+    assert_eq!(actions, [ended(End::Done { status: 3, exited: true }, None, false), Action::KillShell]);
+    let (_, actions) = step(state, Event::Submit(3, Work::Command));
+    assert_eq!(actions, [Action::Answer(3, Answer::Refused(Refusal::Terminated(Some(3))))]);
+}
+
+#[test]
+fn a_shell_that_dies_at_once_again_and_again_is_given_up() {
+    let (mut state, mut actions) = step(State::new(true), Event::Submit(1, Work::Open));
+    for _ in 0..MAX_ATTEMPTS {
+        (state, actions) = run_all(state, [Event::Hello, Event::ShellDied { unread: false }]);
+    }
+    assert_eq!(state.shell, Shell::Absent);
+    assert_eq!(actions, [Action::Answer(1, Answer::Refused(Refusal::NoShell))]);
+}
+
+#[test]
+fn the_state_is_salvaged_from_a_dead_supervisor() {
+    let (state, actions) = step(running(), Event::SupervisorGone { unread: false, orderly: true });
+    assert_eq!(actions, [ended(End::SupervisorGone, None, false), Action::Salvage]);
+    let (state, actions) = step(state, Event::Salvaged);
+    assert_eq!((state.shell, actions), (Shell::Starting, vec![Action::StartSession]));
+    assert!(state.restarted);
+}
+
+#[test]
+fn closing_answers_everything() {
+    let (state, _) = run_all(running(), [Event::Submit(3, Work::Command), Event::Submit(4, Work::SetEnv)]);
+    let (state, actions) = step(state, Event::Close);
+    let refused = |ticket| Action::Answer(ticket, Answer::Refused(Refusal::Closed));
+    assert_eq!(actions, [ended(End::Closed, None, false), Action::Shutdown, refused(3), refused(4)]);
+    let (state, actions) = step(state, Event::SupervisorGone { unread: false, orderly: true });
+    assert_eq!((state.shell, actions), (Shell::Closed, vec![Action::Closed]));
+}
+
+#[test]
+fn what_a_supervisor_leaves_that_is_killed_at_the_end_is_removed() {
+    let (state, _) = step(idle(), Event::Close);
+    let (state, actions) = step(state, Event::SupervisorGone { unread: false, orderly: false });
+    assert_eq!((state.shell, actions), (Shell::Closing, vec![Action::Sweep]));
+    let (state, actions) = step(state, Event::Salvaged);
+    assert_eq!((state.shell, actions), (Shell::Closed, vec![Action::Closed]));
+}
+
+/// Carries actions out as processes would: late, in any order, or not at all because they died.
+struct World {
+    state: State,
+    /// What shell and supervisor will answer, as long as they live.
+    answers: Vec<Event>,
+    given: HashMap<Ticket, u32>,
+    tickets: Ticket,
+    shell_lives: bool,
+    supervisor_lives: bool,
+    calm: bool,
+}
+
+impl World {
+    fn new(survives_exit: bool) -> Self {
+        Self {
+            state: State::new(survives_exit),
+            answers: Vec::new(),
+            given: HashMap::new(),
+            tickets: 0,
+            shell_lives: false,
+            supervisor_lives: false,
+            calm: false,
+        }
+    }
+
+    fn happen(&mut self, event: Event) {
+        match &event {
+            Event::ShellDied { .. } => {
+                self.shell_lives = false;
+                self.answers.retain(|answer| matches!(answer, Event::TreeGone { .. } | Event::SupervisorGone { .. }));
+            }
+            Event::SupervisorGone { .. } => {
+                (self.shell_lives, self.supervisor_lives) = (false, false);
+                self.answers.retain(|answer| *answer == Event::Salvaged);
+            }
+            _ => {}
+        }
+        let (state, actions) = step(std::mem::replace(&mut self.state, State::new(true)), event);
+        self.state = state;
+        actions.into_iter().for_each(|action| self.act(action));
+    }
+
+    fn act(&mut self, action: Action) {
+        match action {
+            Action::StartSession => {
+                (self.supervisor_lives, self.shell_lives) = (true, true);
+                self.answers.push(Event::Hello);
+            }
+            Action::StartShell => {
+                self.shell_lives = true;
+                self.answers.push(Event::Hello);
+            }
+            Action::SetUp => self.answers.push(Event::SetUp),
+            Action::Isolate => self.answers.push(Event::Isolated),
+            Action::ForkStandby { .. } => self.answers.push(Event::StandbyForked),
+            Action::ForkProcess(ticket, _) => *self.given.entry(ticket).or_default() += 1,
+            Action::Run(_) | Action::SetEnv(_) => {
+                self.answers.push(Event::Done { status: 0, exited: false, state_kept: false, forked: true });
+            }
+            Action::Promote => {
+                self.shell_lives = true;
+                self.answers.push(Event::Promoted);
+            }
+            Action::Kill { .. } => self.answers.push(Event::TreeGone { escalated: false }),
+            Action::KillShell if self.shell_lives => self.answers.push(Event::ShellDied { unread: false }),
+            Action::Salvage | Action::Sweep => self.answers.push(Event::Salvaged),
+            Action::Shutdown => self.answers.push(Event::SupervisorGone { unread: false, orderly: true }),
+            Action::Answer(ticket, _) => *self.given.entry(ticket).or_default() += 1,
+            Action::Insist | Action::Settled | Action::TrapRuns | Action::KillShell | Action::Closed => {}
+        }
+    }
+
+    fn submit(&mut self, work: Work) {
+        self.tickets += 1;
+        self.happen(Event::Submit(self.tickets, work));
+    }
+
+    /// One thing happens: an answer comes, the caller does something, or something dies.
+    fn turn(&mut self, choice: u8, which: usize) {
+        let ticket = 1 + which as Ticket % self.tickets.max(1);
+        match choice {
+            0..=9 if !self.answers.is_empty() => {
+                let answer = self.answers.remove(which % self.answers.len());
+                self.happen(answer);
+            }
+            10..=13 => self.submit([Work::Open, Work::Command, Work::SetEnv, Work::Start][which % 4]),
+            14 => self.happen(Event::Cancel(ticket, (which % 2 == 0).then_some(libc::SIGKILL))),
+            15 => self.happen(Event::TimeUp(ticket)),
+            16 => self.happen(Event::ShellOverdue(ticket)),
+            17 => self.happen(Event::IdleForAWhile),
+            18 => self.happen(Event::ForkPauseOver),
+            19 if self.shell_lives && !self.calm => self.happen(Event::ShellDied { unread: which % 2 == 0 }),
+            20 if self.state.standby.ready && !self.calm => self.happen(Event::StandbyDied),
+            21 if self.supervisor_lives && !self.calm => {
+                self.happen(Event::SupervisorGone { unread: which % 2 == 0, orderly: false })
+            }
+            22 if self.answers.contains(&Event::StandbyForked) => {
+                self.answers.retain(|answer| *answer != Event::StandbyForked);
+                self.happen(Event::ForkFailed);
+            }
+            23 if self.state.shell == Shell::Starting => {
+                self.answers.clear();
+                self.happen(Event::StartFailed);
+            }
+            24 if self.state.running().is_some_and(|run| run.end.is_none()) => self.happen(Event::TrapRuns),
+            _ => {}
+        }
+    }
+
+    fn settle(&mut self) {
+        self.calm = true;
+        for _ in 0..10_000 {
+            let Some(answer) = self.answers.pop() else { return };
+            self.happen(answer);
+        }
+        panic!("it never comes to rest: {:?}", self.state);
+    }
+
+    fn answered_once(&self) -> Result<(), TestCaseError> {
+        for ticket in 1..=self.tickets {
+            prop_assert_eq!(self.given.get(&ticket).copied().unwrap_or(0), 1, "ticket {} in {:?}", ticket, self.state);
+        }
+        Ok(())
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// No call is lost, none is answered twice, and nothing stays pending once the processes have answered.
+    #[test]
+    fn every_call_is_answered_exactly_once(turns in prop::collection::vec((0u8..25, any::<u16>()), 0..120), survives: bool) {
+        let mut world = World::new(survives);
+        for (choice, which) in turns {
+            world.turn(choice, usize::from(which));
+            for (ticket, count) in &world.given {
+                prop_assert!(*count <= 1, "ticket {} was answered twice", ticket);
+            }
+        }
+        world.settle();
+        world.answered_once()?;
+        prop_assert!(matches!(world.state.shell, Shell::Absent | Shell::Idle | Shell::Terminated(_)), "{:?}", world.state);
+    }
+
+    /// The same, with the session closed in the middle.
+    #[test]
+    fn closing_leaves_nothing_unanswered(turns in prop::collection::vec((0u8..25, any::<u16>()), 0..120), at: prop::sample::Index) {
+        let mut world = World::new(true);
+        let close_at = at.index(turns.len() + 1);
+        for (number, (choice, which)) in turns.into_iter().enumerate() {
+            if number == close_at {
+                world.happen(Event::Close);
+            }
+            world.turn(choice, usize::from(which));
+        }
+        world.happen(Event::Close);
+        world.settle();
+        world.answered_once()?;
+        prop_assert_eq!(world.state.shell, Shell::Closed);
+    }
+}

@@ -1,0 +1,207 @@
+//! Replies of a bash process.
+
+use super::flags::flags;
+use std::ops::{BitOr, BitOrAssign};
+
+/// Maximum bytes of a reply's text.
+pub const LONGEST_REPLY_TEXT: usize = 16 * 1024;
+
+/// Bytes of a buffer that holds every reply.
+pub const REPLY_BUFFER: usize = size_of::<ReplyHeader>() + LONGEST_REPLY_TEXT;
+
+/// The header of a reply, as it is sent.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReplyHeader {
+    /// A [`ReplyKind`].
+    pub kind: u32,
+    /// [`DoneFlags`] or [`ForkedFlags`].
+    pub flags: u32,
+    /// The request's.
+    pub id: u64,
+    /// `$?` for DONE, an errno for REFUSED and FORKED.
+    pub status: i32,
+    /// The terminating signal that ended the command, or 0.
+    pub signal: i32,
+    /// Forks that the shell itself made during the command.
+    pub forks: u32,
+    /// The sender's process id, or the new process's for FORKED.
+    pub pid: u32,
+    /// A [`Refusal`], for REFUSED.
+    pub reason: u32,
+    /// Bytes of the text after the header.
+    pub text_length: u32,
+    /// Zero.
+    pub reserved: u64,
+}
+
+flags! {
+    /// How a command ended.
+    DoneFlags {
+        /// It ended the shell: `exit`, errexit, nounset, `${x:?}`, a failed `exec`, a terminating signal.
+        EXITED = 1;
+        /// A terminating signal ended it.
+        SIGNALED = 2;
+        /// [`INTERRUPT_SIGNAL`] ended it.
+        INTERRUPTED = 4;
+        /// bash dropped functions without unwinding them: their descriptors may be left open.
+        FRAMES_DISCARDED = 8;
+        /// Nothing changed but `$?`, `$_`, PIPESTATUS and the hash table of programs.
+        STATE_KEPT = 16;
+    }
+}
+
+flags! {
+    /// How a fork went.
+    ForkedFlags {
+        /// The child was born in the cgroup.
+        PLACED = 1;
+    }
+}
+
+/// Why a command did not run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// Its directory cannot be entered.
+    Cwd,
+    /// It would set a read-only variable, which the text names.
+    ReadOnly,
+    /// A limit cannot be set: the text is `openFiles` or `pids`.
+    Limit,
+    /// A reason of a newer builtin.
+    Unknown(u32),
+}
+
+impl From<u32> for Refusal {
+    fn from(number: u32) -> Self {
+        match number {
+            1 => Self::Cwd,
+            2 => Self::ReadOnly,
+            3 => Self::Limit,
+            other => Self::Unknown(other),
+        }
+    }
+}
+
+/// A message from a shell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// The shell is ready, at its start and after it has opened its channel anew.
+    Hello {
+        /// Its process id. Compare it with the channel's credentials.
+        pid: u32,
+        /// `$BASH_VERSION`, empty after a lost channel.
+        version: String,
+    },
+    /// A command is over.
+    Done(Done),
+    /// A command was refused: nothing ran, and everything is as before.
+    Refused {
+        /// The request's id.
+        id: u64,
+        /// Why.
+        reason: Refusal,
+        /// The system's reason.
+        errno: i32,
+        /// The variable or the limit in question.
+        about: String,
+    },
+    /// A fork was made, or not.
+    Forked {
+        /// The request's id.
+        id: u64,
+        /// The child's process id, or the errno.
+        result: Result<u32, i32>,
+        /// How it went.
+        flags: ForkedFlags,
+    },
+    /// A text is about to be evaluated, by a background process, which closes its channel afterwards, or by a shell that
+    /// has entered the command's scope.
+    Begun {
+        /// The request's id.
+        id: u64,
+        /// Its process id.
+        pid: u32,
+    },
+    /// A standby has become the shell.
+    Promoted {
+        /// Its process id.
+        pid: u32,
+    },
+    /// The user's EXIT trap is about to run.
+    Ending {
+        /// The request's id.
+        id: u64,
+    },
+}
+
+/// The result of a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Done {
+    /// The request's id.
+    pub id: u64,
+    /// `$?`.
+    pub status: i32,
+    /// The terminating signal that ended it, or 0.
+    pub signal: i32,
+    /// How it ended.
+    pub flags: DoneFlags,
+    /// Forks that the shell itself made.
+    pub forks: u32,
+    /// The shell's directory afterwards, which need not be UTF-8. Empty when it has no name.
+    pub cwd: Vec<u8>,
+}
+
+impl Reply {
+    /// Decodes a message. `None` when it is cut short or of an unknown kind.
+    pub fn decode(message: &[u8]) -> Option<Self> {
+        let (header, rest) = ReplyHeader::read(message)?;
+        let text = rest.get(..usize::try_from(header.text_length).ok()?)?;
+        let string = || String::from_utf8_lossy(text).into_owned();
+        let ReplyHeader { id, pid, status, .. } = header;
+        Some(match header.kind {
+            1 => Self::Hello { pid, version: string() },
+            2 => Self::Done(Done {
+                id,
+                status,
+                signal: header.signal,
+                flags: DoneFlags(header.flags),
+                forks: header.forks,
+                cwd: text.to_vec(),
+            }),
+            3 => Self::Refused { id, reason: header.reason.into(), errno: status, about: string() },
+            4 => Self::Forked {
+                id,
+                result: if status == 0 { Ok(pid) } else { Err(status) },
+                flags: ForkedFlags(header.flags),
+            },
+            5 => Self::Begun { id, pid },
+            6 => Self::Promoted { pid },
+            7 => Self::Ending { id },
+            _ => return None,
+        })
+    }
+}
+
+impl ReplyHeader {
+    fn read(message: &[u8]) -> Option<(Self, &[u8])> {
+        let (bytes, rest) = message.split_at_checked(size_of::<Self>())?;
+        let four = |at: usize| bytes.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).map(u32::from_ne_bytes);
+        let eight = |at: usize| bytes.get(at..at + 8).and_then(|bytes| bytes.try_into().ok()).map(u64::from_ne_bytes);
+        let header = Self {
+            kind: four(0)?,
+            flags: four(4)?,
+            id: eight(8)?,
+            status: four(16)?.cast_signed(),
+            signal: four(20)?.cast_signed(),
+            forks: four(24)?,
+            pid: four(28)?,
+            reason: four(32)?,
+            text_length: four(36)?,
+            reserved: eight(40)?,
+        };
+        Some((header, rest))
+    }
+}
+
+const _: () = assert!(size_of::<ReplyHeader>() == 48);

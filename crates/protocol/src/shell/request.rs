@@ -1,0 +1,187 @@
+//! Requests of the host.
+
+use super::flags::flags;
+use std::ops::{BitOr, BitOrAssign};
+
+/// Maximum bytes of a payload inside a message.
+pub const LONGEST_PAYLOAD: usize = 64 * 1024;
+
+/// The header of a request, as it is sent.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RequestHeader {
+    /// A [`RequestKind`].
+    pub kind: u32,
+    /// [`RequestFlags`].
+    pub flags: u32,
+    /// Chosen by the host. The reply repeats it.
+    pub id: u64,
+    /// Bytes of the payload's first part.
+    pub text_length: u32,
+    /// Bytes of the payload's second part.
+    pub cwd_length: u32,
+    /// Bytes of the payload's third part.
+    pub env_length: u32,
+    /// Zero.
+    pub reserved: u32,
+    /// RLIMIT_NOFILE, soft and hard. `u64::MAX` leaves it as it is.
+    pub open_files: u64,
+    /// RLIMIT_NPROC, soft and hard. `u64::MAX` leaves it as it is.
+    pub processes: u64,
+    /// Unused.
+    pub token: [u8; 16],
+}
+
+/// What the host asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum RequestKind {
+    /// Run a command. Descriptors: its three streams, and a payload file if there is one.
+    Run = 1,
+    /// Fork a standby, a background process or a checkpoint. Descriptors: the child's channel, then a cgroup with
+    /// [`RequestFlags::GROUP`], then a file with [`RequestFlags::CHECKPOINT`].
+    Fork = 2,
+    /// Make a standby the session's shell. The request's id becomes `$?`.
+    Promote = 3,
+    /// The abstract address, as the text, at which a shell opens a lost channel anew.
+    Listener = 4,
+}
+
+flags! {
+    /// Options of a request.
+    RequestFlags {
+        /// The payload is in a file, the last descriptor. Set by [`Request::encode`].
+        PAYLOAD_IN_FILE = 1;
+        /// RUN: the text is words, each ended by NUL: a program or a builtin, nothing expanded.
+        ARGV = 1 << 1;
+        /// RUN: the engine's own text. No EXIT trap runs, and `$?` is 0 afterwards.
+        ENGINE = 1 << 2;
+        /// RUN: the streams are a terminal, which becomes the controlling terminal.
+        TERMINAL_STREAMS = 1 << 4;
+        /// RUN: directory and variables stay. Without a text nothing runs.
+        KEEP_SCOPE = 1 << 5;
+        /// FORK: a copy that waits to be promoted or forked again.
+        STANDBY = 1 << 8;
+        /// FORK: a shell of its own that runs one command and exits with its status.
+        BACKGROUND = 2 << 8;
+        /// FORK: with BACKGROUND, in a session of its own.
+        TERMINAL = 4 << 8;
+        /// FORK: write the state to a file and exit.
+        CHECKPOINT = 8 << 8;
+        /// FORK: do not copy the parent's pages in advance afterwards.
+        NO_WARM = 16 << 8;
+        /// FORK: place the child in a cgroup at birth.
+        GROUP = 32 << 8;
+    }
+}
+
+/// A request before it is encoded.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// What to do.
+    pub kind: RequestKind,
+    /// How.
+    pub flags: RequestFlags,
+    /// Repeated by the reply.
+    pub id: u64,
+    /// The command's text, or its words with [`RequestFlags::ARGV`].
+    pub text: &'a [u8],
+    /// The command's directory, absolute or relative to the session's. Empty: the session's.
+    pub cwd: &'a [u8],
+    /// `NAME=value` sets a variable and `NAME` unsets it, each ended by NUL. See [`environment`].
+    pub env: &'a [u8],
+    /// RLIMIT_NOFILE, soft and hard.
+    pub open_files: Option<u64>,
+    /// RLIMIT_NPROC, soft and hard.
+    pub processes: Option<u64>,
+}
+
+/// A request as it is sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Encoded {
+    /// The message.
+    pub message: Vec<u8>,
+    /// The content of the payload's file, when it does not fit into the message.
+    pub file: Option<Vec<u8>>,
+}
+
+impl<'a> Request<'a> {
+    /// Creates a request without text, scope and limits.
+    pub const fn new(kind: RequestKind, id: u64) -> Self {
+        Self { kind, flags: RequestFlags(0), id, text: b"", cwd: b"", env: b"", open_files: None, processes: None }
+    }
+
+    /// Creates a request to run a text.
+    pub const fn run(id: u64, text: &'a [u8]) -> Self {
+        Self { text, ..Self::new(RequestKind::Run, id) }
+    }
+
+    /// Encodes the request. `None` when a part is longer than 4 GiB.
+    pub fn encode(&self) -> Option<Encoded> {
+        let parts = [self.text, self.cwd, self.env];
+        let length: usize = parts.iter().map(|part| part.len()).sum();
+        let in_file = length > LONGEST_PAYLOAD;
+        let header = RequestHeader {
+            kind: self.kind as u32,
+            flags: self.flags.with(RequestFlags::PAYLOAD_IN_FILE, in_file).0,
+            id: self.id,
+            text_length: self.text.len().try_into().ok()?,
+            cwd_length: self.cwd.len().try_into().ok()?,
+            env_length: self.env.len().try_into().ok()?,
+            reserved: 0,
+            open_files: self.open_files.unwrap_or(u64::MAX),
+            processes: self.processes.unwrap_or(u64::MAX),
+            token: [0; 16],
+        };
+        let mut message = Vec::with_capacity(size_of::<RequestHeader>() + if in_file { 0 } else { length });
+        header.write(&mut message);
+        let file = in_file.then(|| parts.concat());
+        if !in_file {
+            parts.iter().for_each(|part| message.extend_from_slice(part));
+        }
+        Some(Encoded { message, file })
+    }
+}
+
+impl RequestHeader {
+    fn write(&self, into: &mut Vec<u8>) {
+        let numbers = [self.text_length, self.cwd_length, self.env_length, self.reserved];
+        into.extend_from_slice(&self.kind.to_ne_bytes());
+        into.extend_from_slice(&self.flags.to_ne_bytes());
+        into.extend_from_slice(&self.id.to_ne_bytes());
+        numbers.iter().for_each(|number| into.extend_from_slice(&number.to_ne_bytes()));
+        into.extend_from_slice(&self.open_files.to_ne_bytes());
+        into.extend_from_slice(&self.processes.to_ne_bytes());
+        into.extend_from_slice(&self.token);
+    }
+}
+
+/// Encodes variables for [`Request::env`]. `None` unsets one. Names and values are cut at their first NUL.
+pub fn environment<'e>(variables: impl IntoIterator<Item = (&'e [u8], Option<&'e [u8]>)>) -> Vec<u8> {
+    let before_nul = |bytes: &'e [u8]| bytes.split(|byte| *byte == 0).next().unwrap_or_default();
+    let mut entries = Vec::new();
+    for (name, value) in variables {
+        entries.extend_from_slice(before_nul(name));
+        if let Some(value) = value {
+            entries.push(b'=');
+            entries.extend_from_slice(before_nul(value));
+        }
+        entries.push(0);
+    }
+    entries
+}
+
+/// Encodes words for a request with [`RequestFlags::ARGV`]. `None` when a word holds NUL.
+pub fn words<'w>(words: impl IntoIterator<Item = &'w [u8]>) -> Option<Vec<u8>> {
+    let mut text = Vec::new();
+    for word in words {
+        if word.contains(&0) {
+            return None;
+        }
+        text.extend_from_slice(word);
+        text.push(0);
+    }
+    Some(text)
+}
+
+const _: () = assert!(size_of::<RequestHeader>() == 64);

@@ -1,0 +1,150 @@
+/**
+ * Checks the shape of the Rust code: no file above 300 lines, no cycle between modules.
+ *
+ *   node scripts/check-structure.mjs
+ *
+ * A module is a file. It depends on the files that its `use` declarations and its paths beginning with `crate::` or
+ * `super::` name. A `mod.rs` that only declares and re-exports is looked through. Unit tests do not count.
+ */
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import path from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
+const MAX_LINES = 300
+const problems = []
+
+const crates = ['.', ...readdirSync(path.join(root, 'crates')).map((name) => `crates/${name}`)]
+for (const crate of crates) checkCrate(path.join(root, crate))
+for (const problem of problems) console.error(problem)
+if (problems.length > 0) process.exit(1)
+console.log(`${crates.length} crates: no file above ${MAX_LINES} lines, no cycle between modules`)
+
+function checkCrate(directory) {
+  const source = path.join(directory, 'src')
+  if (!existsSync(source)) return
+  const files = readdirSync(source, { recursive: true }).filter((name) => name.endsWith('.rs'))
+  const cFiles = existsSync(path.join(directory, 'builtin')) ? readdirSync(path.join(directory, 'builtin')) : []
+  for (const name of files) checkLength(path.join(source, name))
+  for (const name of cFiles.filter((name) => name !== 'bash.h')) checkLength(path.join(directory, 'builtin', name))
+  const graph = new Map(files.map((name) => [name, dependencies(source, name)]))
+  const cycle = findCycle(graph)
+  if (cycle) problems.push(`${path.relative(root, source)}: a cycle of modules: ${cycle.join(' -> ')}`)
+}
+
+function checkLength(file) {
+  const lines = readFileSync(file, 'utf8').split('\n').length - 1
+  const isTest = file.endsWith('_tests.rs')
+  if (lines > MAX_LINES && !isTest) problems.push(`${path.relative(root, file)}: ${lines} lines`)
+}
+
+function dependencies(source, name) {
+  const text = readFileSync(path.join(source, name), 'utf8').split(/\n#\[cfg\(test\)\]\n(?:mod|use)/)[0]
+  const code = text.replace(/\/\/.*$/gm, '')
+  const own = modulePath(name)
+  const found = new Set()
+  for (const [, tree] of code.matchAll(/^\s*(?:pub(?:\([^)]*\))? )?use ([^;]+);/gm)) {
+    // A re-export of a child is the child's.
+    for (const used of expand(tree.replace(/\s+/g, ''))) add(used)
+  }
+  for (const [used] of code.matchAll(/\b(?:crate|super)(?:::\w+)+/g)) add(used)
+  found.delete(name)
+  return [...found]
+
+  function add(used) {
+    const parts = used.split('::')
+    let base
+    if (parts[0] === 'crate') base = []
+    else if (parts[0] === 'super') base = own.slice(0, -1)
+    else if (parts[0] === 'self') base = own
+    else return
+    let rest = parts.slice(1)
+    while (rest[0] === 'super') {
+      base = base.slice(0, -1)
+      rest = rest.slice(1)
+    }
+    const target = resolve(source, [...base, ...rest], base.length)
+    // Children of a module may use what it declares, and it may re-export theirs.
+    if (target && !isParent(target, name) && !isParent(name, target)) found.add(target)
+  }
+}
+
+/** The file of the longest prefix that is a module; what a `mod.rs` re-exports is looked up there. */
+function resolve(source, parts, least) {
+  for (let length = parts.length; length >= Math.max(1, least); length--) {
+    const file = moduleFile(source, parts.slice(0, length))
+    if (!file) continue
+    const next = parts[length]
+    if (path.basename(file) === 'mod.rs' && next) {
+      const exported = reExport(source, file, parts.slice(0, length), next)
+      if (exported) return exported
+    }
+    return file
+  }
+}
+
+function reExport(source, file, base, item) {
+  const text = readFileSync(path.join(source, file), 'utf8')
+  for (const [, tree] of text.matchAll(/^pub(?:\([^)]*\))? use ([^;]+);/gm)) {
+    for (const used of expand(tree.replace(/\s+/g, ''))) {
+      const parts = used.split('::')
+      if (parts.at(-1) === item) return resolve(source, [...base, ...parts.slice(0, -1)], base.length)
+    }
+  }
+}
+
+function moduleFile(source, parts) {
+  const stem = parts.join('/')
+  return [`${stem}.rs`, `${stem}/mod.rs`].find((name) => existsSync(path.join(source, name)))
+}
+
+function modulePath(name) {
+  const parts = name.replace(/\.rs$/, '').split('/')
+  return ['mod', 'lib', 'main'].includes(parts.at(-1)) ? parts.slice(0, -1) : parts
+}
+
+function isParent(parent, child) {
+  const [above, below] = [modulePath(parent), modulePath(child)]
+  return above.length < below.length && above.every((part, index) => part === below[index])
+}
+
+/** `a::{b, c::d}` as `a::b` and `a::c::d`; a renamed item by its first name. */
+function expand(tree) {
+  const open = tree.indexOf('{')
+  if (open < 0) return [tree.replace(/as\w+$/, '')]
+  const [prefix, inner] = [tree.slice(0, open), tree.slice(open + 1, tree.lastIndexOf('}'))]
+  const parts = []
+  let depth = 0
+  let start = 0
+  for (let at = 0; at <= inner.length; at++) {
+    if (inner[at] === '{') depth++
+    if (inner[at] === '}') depth--
+    if ((inner[at] === ',' && depth === 0) || at === inner.length) {
+      if (at > start) parts.push(inner.slice(start, at))
+      start = at + 1
+    }
+  }
+  return parts.flatMap(expand).map((part) => (part === 'self' ? prefix.replace(/::$/, '') : prefix + part))
+}
+
+function findCycle(graph) {
+  const state = new Map()
+  const stack = []
+  for (const name of graph.keys()) {
+    const cycle = visit(name)
+    if (cycle) return cycle
+  }
+
+  function visit(name) {
+    if (state.get(name) === 'done') return
+    if (state.get(name) === 'open') return [...stack.slice(stack.indexOf(name)), name]
+    state.set(name, 'open')
+    stack.push(name)
+    for (const next of graph.get(name) ?? []) {
+      const cycle = visit(next)
+      if (cycle) return cycle
+    }
+    stack.pop()
+    state.set(name, 'done')
+  }
+}
