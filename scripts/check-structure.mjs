@@ -24,9 +24,12 @@ function checkCrate(directory) {
   const source = path.join(directory, 'src')
   if (!existsSync(source)) return
   const files = readdirSync(source, { recursive: true }).filter((name) => name.endsWith('.rs'))
-  const cFiles = existsSync(path.join(directory, 'builtin')) ? readdirSync(path.join(directory, 'builtin')) : []
+  const cFiles = existsSync(path.join(directory, 'builtin'))
+    ? readdirSync(path.join(directory, 'builtin'))
+    : []
   for (const name of files) checkLength(path.join(source, name))
-  for (const name of cFiles.filter((name) => name !== 'bash.h')) checkLength(path.join(directory, 'builtin', name))
+  for (const name of cFiles.filter((name) => name !== 'bash.h'))
+    checkLength(path.join(directory, 'builtin', name))
   const graph = new Map(files.map((name) => [name, dependencies(source, name)]))
   const cycle = findCycle(graph)
   if (cycle) problems.push(`${path.relative(root, source)}: a cycle of modules: ${cycle.join(' -> ')}`)

@@ -74,7 +74,10 @@ export class Model {
       return lines
     })
     const [nearest] = differences.sort((one, other) => one.length - other.length)
-    return `\n${nearest.slice(0, 12).join('\n').slice(0, 3000)}`
+    return `\n${nearest
+      .slice(0, 12)
+      .join('\n')
+      .replaceAll(/v{100,}/g, 'vv...vv')}`
   }
 }
 

@@ -102,6 +102,16 @@ async function undisturbed(subject, operation) {
   model.become(fits.map(({ state }) => state))
 }
 
+/** Starts a process; undefined when the standby that it would be forked from has just been killed. */
+async function startProcess({ session, model }, command, options) {
+  try {
+    return await within(session.startProcess(command, options), 'startProcess')
+  } catch (error) {
+    if (model.unguarded && error.code === 'SPAWN_FAILED') return undefined
+    throw error instanceof Deviation ? error : new Deviation(`startProcess: ${error.code} ${error.message}`)
+  }
+}
+
 const performers = {
   probe,
   command: undisturbed,
@@ -257,10 +267,7 @@ const performers = {
 
   async leave(subject, { how }) {
     if (how === 'process' || how === 'service') {
-      await within(
-        subject.session.startProcess(how === 'process' ? 'sleep 300' : 'while :; do sleep 0.05; done'),
-        how,
-      )
+      await startProcess(subject, how === 'process' ? 'sleep 300' : 'while :; do sleep 0.05; done')
       return
     }
     const text = {
@@ -274,7 +281,7 @@ const performers = {
   },
 
   async process(subject, { during, after, terminal, end }) {
-    const { model, root, session } = subject
+    const { model, root } = subject
     const first = during && run(subject, `${commandText(during, root)}\nsleep 0.1`, scoped(during, root))
     if (during !== undefined) await sleep(after / 1000)
     const options = terminal ? { pty: { cols: 80, rows: 24 } } : {}
@@ -283,12 +290,7 @@ const performers = {
       over = true
       return found
     })
-    const child = await within(
-      session.startProcess(probeText({ traps: false }), options),
-      'startProcess',
-    ).catch((error) => {
-      throw error instanceof Deviation ? error : new Deviation(`startProcess: ${error.code} ${error.message}`)
-    })
+    const child = await startProcess(subject, probeText({ traps: false }), options)
     const beside = during !== undefined && !over
     const before = model.possible
     if (ended !== undefined) {
@@ -297,6 +299,7 @@ const performers = {
       const left = before.map((state) => evaluate(state, during, root).state)
       model.become(left.map((state) => ({ ...state, status: 0 })))
     }
+    if (child === undefined) return
     if (child === undefined) return
     if (end === 'kill') await within(child.kill(), 'killing a process')
     const exit = await within(child.wait(), 'the end of a process')

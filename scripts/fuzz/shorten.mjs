@@ -64,7 +64,8 @@ export function show({ round, deviation, reproduced }) {
   const head = reproduced
     ? `shortest list of operations (${round.mode}):`
     : 'did not happen again; operations of its session:'
-  return [head, ...lines.slice(-40), `then: ${deviation.message}`].join('\n')
+  const text = [head, ...lines.slice(-40), `then: ${deviation.message}`].join('\n')
+  return text.replaceAll(/v{100,}/g, 'vv...vv')
 }
 
 function clean(operation) {
