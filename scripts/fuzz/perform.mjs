@@ -250,7 +250,7 @@ const performers = {
           throw new Deviation(`${error.code ?? error.message} for ${JSON.stringify(script)}`)
         },
       )
-      const plain = (text) => text.toString('latin1').replace(/\b\d{3,8} (?=Killed|Terminated)/g, 'PID ')
+      const plain = (text) => text.toString('latin1').replace(/ +\d+ (?=Killed|Terminated)/g, ' PID ')
       const found = [plain(result.stdout), plain(result.stderr), result.exitCode]
       const wanted = [stdout, plain(stderr), status]
       for (const [at, name] of ['stdout', 'stderr', 'code'].entries()) {
