@@ -1,4 +1,4 @@
-//! Events on their way to JavaScript: one threadsafe function for a sandbox.
+//! Events for JavaScript: one threadsafe function per sandbox.
 
 use crate::types::{NativeEvent, NativeResult};
 use nacre_core::error::Error;
@@ -10,16 +10,16 @@ use std::time::UNIX_EPOCH;
 
 type Callback = ThreadsafeFunction<NativeEvent, (), NativeEvent, Status, false, true>;
 
-/// Longer text crosses as bytes and is decoded in slices there: one large string would stall the event loop.
+/// Longer text is sent as bytes and decoded in slices: one large string would stall the event loop.
 const LONGEST_STRING: usize = 1 << 20;
 
-/// See the module. Calls from any thread; after the end of the environment they do nothing.
+/// See the module. Can be called from any thread. Does nothing after the end of the environment.
 pub struct Emitter {
     callback: Callback,
 }
 
 impl Emitter {
-    /// The queue is unbounded: what may be in it is bounded by the credit window of each command.
+    /// The queue is unbounded, but the window of each command bounds its content.
     pub fn new(callback: Function<'_, NativeEvent, ()>) -> Result<Self> {
         let callback =
             callback.build_threadsafe_function::<NativeEvent>().callee_handled::<false>().weak::<true>().build()?;
@@ -31,12 +31,12 @@ impl Emitter {
         self.callback.call(event, ThreadsafeFunctionCallMode::NonBlocking);
     }
 
-    /// Sends the last event of a call that gives nothing.
+    /// Sends the last event of a call without a result.
     pub fn settle(&self, id: u32, result: std::result::Result<(), Error>) {
         self.answer(id, result.map(|()| NativeEvent::default()));
     }
 
-    /// Sends the last event of a call, which gives what stands in the event.
+    /// Sends the last event of a call, with its result.
     pub fn answer(&self, id: u32, result: std::result::Result<NativeEvent, Error>) {
         self.emit(match result {
             Ok(event) => NativeEvent { id, kind: "done".into(), ..event },
@@ -46,8 +46,8 @@ impl Emitter {
 
     /// Makes pending events keep the event loop alive, or not. On the JavaScript thread only.
     pub fn keep_alive(&self, env: &Env, on: bool) {
-        // SAFETY: both calls want the thread of the environment, where this is called, and a function that has not been
-        // released, which it is not as long as `self` lives.
+        // SAFETY: both calls require the environment's thread, on which this is called, and a function that has not
+        // been released, which holds as long as `self` lives.
         unsafe {
             if on {
                 sys::napi_ref_threadsafe_function(env.raw(), self.callback.raw());
@@ -70,7 +70,7 @@ pub fn failed(id: u32, error: Error, as_text: bool) -> NativeEvent {
     }
 }
 
-/// The result in JavaScript's terms.
+/// Converts the result to JavaScript's types.
 pub fn result(outcome: Outcome, as_text: bool) -> NativeResult {
     let since_epoch = outcome.started_at.and_then(|at| at.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
     NativeResult {
@@ -94,6 +94,6 @@ fn output(bytes: Vec<u8>, as_text: bool) -> Either<String, Buffer> {
     if !as_text || bytes.len() > LONGEST_STRING {
         return Either::B(Buffer::from(bytes));
     }
-    // Bytes that are no text are decoded there too: only there is it known where one stream's bytes meet the other's.
+    // Invalid UTF-8 is decoded in JavaScript too: only there the borders between the streams are known.
     String::from_utf8(bytes).map_or_else(|error| Either::B(Buffer::from(error.into_bytes())), Either::A)
 }

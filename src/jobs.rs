@@ -1,4 +1,4 @@
-//! The methods for durable jobs of the class that JavaScript holds.
+//! The native class's methods for durable jobs.
 
 use crate::emitter::Emitter;
 use crate::piece::Piece;
@@ -33,7 +33,7 @@ impl NativeSandbox {
         })
     }
 
-    /// What state it is in.
+    /// Reads the state of a job.
     #[napi(catch_unwind)]
     pub fn job_status(&self, id: u32, job_id: String) -> Result<()> {
         self.on_disk(id, move |store| {
@@ -42,7 +42,7 @@ impl NativeSandbox {
         })
     }
 
-    /// A part of its output.
+    /// Reads a part of a job's output.
     #[napi(catch_unwind)]
     pub fn read_job(&self, id: u32, job_id: String, cursor: f64, max_bytes: u32) -> Result<()> {
         self.on_disk(id, move |store| {
@@ -68,7 +68,7 @@ impl NativeSandbox {
         })
     }
 
-    /// Ends it.
+    /// Cancels a job.
     #[napi(catch_unwind)]
     pub fn cancel_job(&self, id: u32, job_id: String, grace_ms: Option<u32>) -> Result<()> {
         let grace = grace_ms.map(|ms| Duration::from_millis(u64::from(ms)));
@@ -77,7 +77,7 @@ impl NativeSandbox {
         })
     }
 
-    /// Its handle; nothing when there is none.
+    /// Finds a job; `None` if there is none.
     #[napi(catch_unwind)]
     pub fn attach_job(&self, id: u32, job_id: String) -> Result<()> {
         self.on_disk(id, move |store| {
@@ -90,7 +90,7 @@ impl NativeSandbox {
         })
     }
 
-    /// All of them.
+    /// Lists all jobs.
     #[napi(catch_unwind)]
     pub fn list_jobs(&self, id: u32) -> Result<()> {
         self.on_disk(id, move |store| {
@@ -100,7 +100,7 @@ impl NativeSandbox {
         })
     }
 
-    /// Removes its directory.
+    /// Removes a job's directory.
     #[napi(catch_unwind)]
     pub fn remove_job(&self, id: u32, job_id: String) -> Result<()> {
         self.on_job(id, job_id, move |store, job| async move {
@@ -110,14 +110,14 @@ impl NativeSandbox {
 }
 
 impl NativeSandbox {
-    /// Does something with files, on a thread that may block.
+    /// Works with files, on a thread that may block.
     fn on_disk(&self, id: u32, act: impl FnOnce(Store) -> Answer + Send + 'static) -> Result<()> {
         let (store, settle) = (self.jobs.clone(), Settle::new(id, &self.emitter));
         runtime::handle()?.spawn_blocking(move || settle.answer(act(store)));
         Ok(())
     }
 
-    /// Does something with a job that waits, on the engine's thread; it does its work on files elsewhere itself.
+    /// Waits for a job on the engine's thread. The job's own code moves its file access to other threads.
     fn on_job<R>(&self, id: u32, job_id: String, act: impl FnOnce(Store, Job) -> R + Send + 'static) -> Result<()>
     where
         R: Future<Output = Answer> + Send + 'static,
@@ -134,7 +134,7 @@ impl NativeSandbox {
     }
 }
 
-/// A call that is answered in any case: also when the work behind it panics.
+/// A call that is answered in any case, also when its work panics.
 struct Settle {
     id: u32,
     emitter: Arc<Emitter>,

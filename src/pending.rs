@@ -1,4 +1,4 @@
-//! Commands that have not ended: what JavaScript can still do to them.
+//! Pending commands and what JavaScript can still do to them.
 
 use crate::emitter::{self, Emitter};
 use crate::piece::Piece;
@@ -11,13 +11,13 @@ use tokio::sync::Semaphore;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
 
-/// Output events that may be under way without having been consumed. Each has at most 256 KiB (`output/live.rs`), and
-/// small output is put together, so a larger window would only hold more memory.
+/// Maximum unconsumed output events. Each has at most 256 KiB (`output/live.rs`), and small output is collected, so a
+/// larger window would only use more memory.
 pub const WINDOW: usize = 16;
 
-/// The ways to a command while it lasts.
+/// The controls of a pending command.
 pub struct Call {
-    /// Where it runs.
+    /// Its session.
     pub session: String,
     /// Permits for output events.
     pub credit: Option<Arc<Semaphore>>,
@@ -25,7 +25,7 @@ pub struct Call {
     pub input: Option<UnboundedSender<Chunk>>,
 }
 
-/// All commands of a sandbox that have not ended, by request id.
+/// All pending commands of a sandbox, by request id.
 #[derive(Default)]
 pub struct Calls(Mutex<HashMap<u32, Call>>);
 
@@ -36,19 +36,19 @@ impl Calls {
     }
 }
 
-/// Calls that only wait, and can be given up.
+/// Calls that only wait and can be abandoned.
 #[derive(Default)]
 pub struct Waits(Mutex<HashMap<u32, oneshot::Sender<()>>>);
 
 impl Waits {
-    /// Makes a call known. In the call itself: it can be given up as soon as that has returned.
+    /// Registers a call, before the call returns: it can be abandoned from then on.
     pub fn open(self: &Arc<Self>, id: u32) -> Wait {
         let (give_up, given_up) = oneshot::channel();
         self.lock().insert(id, give_up);
         Wait { waits: Arc::clone(self), id, given_up }
     }
 
-    /// Gives a call up.
+    /// Abandons a call.
     pub fn abandon(&self, id: u32) {
         self.lock().remove(&id);
     }
@@ -58,7 +58,7 @@ impl Waits {
     }
 }
 
-/// One of them.
+/// A registered call.
 pub struct Wait {
     waits: Arc<Waits>,
     id: u32,
@@ -66,7 +66,7 @@ pub struct Wait {
 }
 
 impl Wait {
-    /// Waits for a future, unless the call is given up first.
+    /// Waits for a future, unless the call is abandoned first.
     pub async fn run<T>(self, future: impl Future<Output = T>) -> Option<T> {
         let result = tokio::select! {
             biased;
@@ -78,17 +78,17 @@ impl Wait {
     }
 }
 
-/// Turns what the core tells about a command into events.
+/// Turns the core's reports about a command into events.
 pub struct CallSink {
-    /// Of the call.
+    /// The id of the call.
     pub id: u32,
-    /// Where the events go.
+    /// Sends the events.
     pub emitter: Arc<Emitter>,
-    /// The table to leave at the end.
+    /// The table that the command is removed from at its end.
     pub calls: Arc<Calls>,
-    /// The result is wanted as text.
+    /// Deliver the result as text.
     pub as_text: bool,
-    /// `start` and `output` are wanted.
+    /// Send `start` and `output` events.
     pub events: bool,
 }
 

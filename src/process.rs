@@ -1,4 +1,4 @@
-//! Background processes in JavaScript's terms, and the other way round.
+//! Conversions of background processes between the core's types and JavaScript's.
 
 use crate::types::{NativeLimits, NativeLog, NativeLogPiece, NativeProcess, NativeProcessStart, NativeStats};
 use crate::variables::zip;
@@ -11,7 +11,7 @@ use napi::bindgen_prelude::Buffer;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::mpsc;
 
-/// What the core is asked to start.
+/// The core's request for a process.
 pub fn new_process(request: NativeProcessStart) -> NewProcess {
     let (sender, receiver) = mpsc::unbounded_channel::<Chunk>();
     let (input, writer) = match request.input.as_str() {
@@ -41,7 +41,7 @@ pub fn new_process(request: NativeProcessStart) -> NewProcess {
     }
 }
 
-/// What may be used.
+/// The core's limits.
 pub fn limits(limits: NativeLimits) -> Limits {
     Limits {
         memory: limits.memory.map(|bytes| bytes as u64),
@@ -51,17 +51,17 @@ pub fn limits(limits: NativeLimits) -> Limits {
     }
 }
 
-/// The size of a terminal; the numbers have been checked.
+/// The size of a terminal. The TypeScript layer has checked the numbers.
 pub fn size(cols: u32, rows: u32) -> Size {
     Size { cols: cols as u16, rows: rows as u16 }
 }
 
-/// How to end a process.
+/// How to kill a process.
 pub fn policy(signal: i32, force_kill_after_delay: u32) -> KillPolicy {
     KillPolicy { signal, grace: Duration::from_millis(u64::from(force_kill_after_delay)) }
 }
 
-/// A process that has begun; nothing for one that is still being started.
+/// A process that has started; `None` while it is being started.
 pub fn shown(process: &Process) -> Option<NativeProcess> {
     let life = process.life();
     let birth = life.birth?;
@@ -112,7 +112,7 @@ pub fn log(slice: LogSlice) -> NativeLog {
     }
 }
 
-/// What a process uses.
+/// Resource usage of a process.
 pub fn stats(stats: Stats) -> NativeStats {
     NativeStats {
         cpu_time: stats.cpu_time.as_secs_f64() * 1000.0,

@@ -1,4 +1,4 @@
-//! The methods for background processes of the class that JavaScript holds.
+//! The native class's methods for background processes.
 
 use crate::process;
 use crate::sandbox::{NativeSandbox, Taken};
@@ -25,26 +25,26 @@ impl NativeSandbox {
         Ok(())
     }
 
-    /// All of them.
+    /// Lists all processes.
     #[napi(catch_unwind)]
     pub fn processes(&self) -> Vec<NativeProcess> {
         self.sandbox.processes().all().iter().filter_map(|known| process::shown(known)).collect()
     }
 
-    /// One of them.
+    /// Finds a process.
     #[napi(catch_unwind)]
     pub fn process(&self, process_id: String) -> Option<NativeProcess> {
         process::shown(self.sandbox.processes().find(&process_id).ok()?.as_ref())
     }
 
-    /// Ends a process with its tree.
+    /// Kills a process with its tree.
     #[napi(catch_unwind)]
     pub fn kill_process(&self, id: u32, process_id: String, signal: i32, force_kill_after_delay: u32) -> Result<()> {
         let policy = process::policy(signal, force_kill_after_delay);
         self.with(id, &process_id, move |found| async move {
             let killed = found.kill(Reason::Killed, policy).await;
             if killed {
-                // Its end is known a moment after its tree is gone.
+                // The end is published a moment after the tree has ended.
                 found.wait().await;
             }
             Ok(NativeEvent { killed: Some(killed), ..NativeEvent::default() })
@@ -79,7 +79,7 @@ impl NativeSandbox {
         })
     }
 
-    /// Gives up a call that waits.
+    /// Abandons a waiting call.
     #[napi(catch_unwind)]
     pub fn abandon(&self, id: u32) {
         self.waits.abandon(id);
@@ -105,7 +105,7 @@ impl NativeSandbox {
         Ok(())
     }
 
-    /// Ends standard input.
+    /// Closes standard input.
     #[napi(catch_unwind)]
     pub fn close_process_input(&self, process_id: String) {
         if let Ok(found) = self.sandbox.processes().find(&process_id) {
@@ -120,7 +120,7 @@ impl NativeSandbox {
         found.is_ok_and(|found| found.resize(process::size(cols, rows)))
     }
 
-    /// What a process and its tree use.
+    /// Measures a process and its tree.
     #[napi(catch_unwind)]
     pub fn process_stats(&self, id: u32, process_id: String) -> Result<()> {
         self.with(id, &process_id, |found| async move {
@@ -134,7 +134,7 @@ impl NativeSandbox {
         })
     }
 
-    /// Whether the tree listens on a port.
+    /// Checks whether the tree listens on a port.
     #[napi(catch_unwind)]
     pub fn process_listens(&self, id: u32, process_id: String, port: u32) -> Result<()> {
         self.with(id, &process_id, move |found| async move {
@@ -152,7 +152,7 @@ impl NativeSandbox {
 }
 
 impl NativeSandbox {
-    /// Does something with a process on the engine's thread and sends what comes of it.
+    /// Works with a process on the engine's thread and sends the result.
     fn with<F, R>(&self, id: u32, process_id: &str, act: F) -> Result<()>
     where
         F: FnOnce(Arc<Process>) -> R,

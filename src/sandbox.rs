@@ -1,4 +1,4 @@
-//! The class that JavaScript holds.
+//! The native class behind `Sandbox`.
 
 use crate::emitter::Emitter;
 use crate::pending::{Call, CallSink, Calls, WINDOW, Waits};
@@ -18,10 +18,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc};
 
-/// What processes get between SIGTERM and SIGKILL when their session or sandbox is ended.
+/// Time between SIGTERM and SIGKILL when a session or sandbox ends.
 const FAREWELL: Duration = Duration::from_millis(500);
 
-/// One sandbox. Ends everything it started when it is collected or its thread ends.
+/// A sandbox. Ends everything it started when it is garbage-collected or its thread ends.
 #[napi]
 pub struct NativeSandbox {
     pub(crate) sandbox: Sandbox,
@@ -33,7 +33,7 @@ pub struct NativeSandbox {
 
 #[napi]
 impl NativeSandbox {
-    /// Starts nothing.
+    /// Creates a sandbox. Starts nothing.
     #[napi(constructor, catch_unwind)]
     pub fn new(env: Env, config: NativeConfig, on_event: Function<'_, NativeEvent, ()>) -> Result<Self> {
         let emitter = Arc::new(Emitter::new(on_event)?);
@@ -118,7 +118,7 @@ impl NativeSandbox {
         Ok(())
     }
 
-    /// Ends a command.
+    /// Cancels a command.
     #[napi(catch_unwind)]
     pub fn interrupt(&self, id: u32, signal: Option<i32>) {
         let session = self.calls.lock().get(&id).map(|call| call.session.clone());
@@ -127,7 +127,7 @@ impl NativeSandbox {
         }
     }
 
-    /// Gives back permits.
+    /// Returns permits for output events.
     #[napi(catch_unwind)]
     pub fn credit(&self, id: u32, count: u32) {
         if let Some(credit) = self.calls.lock().get(&id).and_then(|call| call.credit.as_ref()) {
@@ -142,11 +142,11 @@ impl NativeSandbox {
         let taken = Taken(Some(Box::new(move || emitter.settle(write_id, Ok(())))));
         let chunk = Chunk { bytes: data.to_vec(), taken: Box::new(move || drop(taken)) };
         let input = self.calls.lock().get(&id).and_then(|call| call.input.clone());
-        // Where nobody takes it, dropping it settles the write.
+        // If nothing takes the chunk, dropping it settles the write.
         let _ = input.map(|input| input.send(chunk));
     }
 
-    /// Ends standard input.
+    /// Closes standard input.
     #[napi(catch_unwind)]
     pub fn close_input(&self, id: u32) {
         if let Some(call) = self.calls.lock().get_mut(&id) {
@@ -164,7 +164,7 @@ impl NativeSandbox {
         Ok(runtime::spawn(async move { emitter.settle(id, setting.await) })?)
     }
 
-    /// Makes a session.
+    /// Creates a session.
     #[napi(catch_unwind)]
     pub fn create_session(&self, id: u32, session: NativeSession) -> Result<()> {
         let (sandbox, emitter) = self.parts();
@@ -187,7 +187,7 @@ impl NativeSandbox {
         Ok(runtime::spawn(async move { emitter.settle(id, deleting.await) })?)
     }
 
-    /// Ids of the sessions.
+    /// Lists the ids of the sessions.
     #[napi(catch_unwind)]
     pub fn sessions(&self) -> Vec<String> {
         self.sandbox.sessions()
@@ -204,13 +204,13 @@ impl NativeSandbox {
         })?)
     }
 
-    /// Pending events keep the event loop alive from now on.
+    /// Makes pending events keep the event loop alive.
     #[napi(js_name = "ref", catch_unwind)]
     pub fn keep_alive(&self, env: Env) {
         self.emitter.keep_alive(&env, true);
     }
 
-    /// They do not.
+    /// Lets the event loop end despite pending events.
     #[napi(js_name = "unref", catch_unwind)]
     pub fn let_end(&self, env: Env) {
         self.emitter.keep_alive(&env, false);
@@ -256,7 +256,7 @@ impl Drop for NativeSandbox {
     }
 }
 
-/// Runs its function exactly once, at the latest when it is dropped: a chunk that was never written is settled too.
+/// Calls its function exactly once, at the latest when it is dropped: a chunk that was never written is settled too.
 pub(crate) struct Taken(pub(crate) Option<Box<dyn FnOnce() + Send>>);
 
 impl Drop for Taken {
@@ -278,7 +278,7 @@ fn log_to(emitter: Arc<Emitter>) -> Log {
     })
 }
 
-/// Nobody can call the sandbox any more: its processes go, and nobody waits for it.
+/// Ends the sandbox's processes without waiting: no call can reach the sandbox any more.
 fn abandon(sandbox: Sandbox) {
     let _ = runtime::spawn(sandbox.destroy(Duration::ZERO));
 }

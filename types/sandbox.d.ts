@@ -91,7 +91,7 @@ export interface Capabilities {
   controllers: string[]
   /** Whether processes can be held by file descriptor instead of by number. */
   pidfd: boolean
-  /** Whether output can be opened through /proc/<pid>/fd; named pipes are used otherwise. */
+  /** Whether /proc/self/fd can be opened. bash loads the builtin from there, and each command gets a bash of its own otherwise. */
   procFd: boolean
   /** The shell that will be used, null when none was found. */
   shell: string | null

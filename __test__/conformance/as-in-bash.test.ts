@@ -98,6 +98,17 @@ conforms('nothing of the engine in between', [
     ],
   },
   {
+    name: 'row 26: a DEBUG trap that fails, with extdebug',
+    steps: [{ run: "shopt -s extdebug; trap 'false' DEBUG" }, { run: 'echo skipped' }],
+  },
+  {
+    name: 'row 26: a DEBUG trap in a trace',
+    steps: [
+      { run: "trap 'echo D' DEBUG; set -x", out: 'D\n' },
+      { run: ':', out: 'D\n', err: '++ echo D\n+ :\n' },
+    ],
+  },
+  {
     name: 'row 26: $? brought back while input is echoed',
     steps: [
       { run: 'set -v' },

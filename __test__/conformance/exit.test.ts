@@ -250,7 +250,11 @@ conforms(
 conforms('an EXIT trap under exit', [
   {
     name: 'row 24: that is ignored',
-    steps: [{ run: "trap '' EXIT" }, { run: 'exit 3', code: 3 }, { run: 'trap -p EXIT', out: "trap -- '' EXIT\n" }],
+    steps: [
+      { run: "trap '' EXIT" },
+      { run: 'exit 3', code: 3 },
+      { run: 'trap -p EXIT', out: "trap -- '' EXIT\n" },
+    ],
   },
   {
     name: 'row 24: that an expansion error runs',

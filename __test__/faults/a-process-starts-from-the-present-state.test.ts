@@ -16,7 +16,10 @@ const ways: [string, (value: string) => string][] = [
   ['a DEBUG trap', (value) => `next=${value}; trap 'version=$next' DEBUG; true; trap - DEBUG`],
   ['a trap of a signal', (value) => `trap 'version=${value}' USR1; kill -USR1 $$`],
   ['a function with the name of a program', (value) => `ls ${value}`],
-  ['a last pipeline element in the shell', (value) => `set +m; shopt -s lastpipe; echo ${value} | read version`],
+  [
+    'a last pipeline element in the shell',
+    (value) => `set +m; shopt -s lastpipe; echo ${value} | read version`,
+  ],
   ['exit in a function', (value) => `leave ${value}`],
 ]
 

@@ -13,15 +13,21 @@ itInEveryMode('a restricted shell keeps its state over exit', async ({ sandbox }
 itInEveryMode('names of an engine are ordinary names', async ({ sandbox }) => {
   await sandbox.exec('readonly __nacre_status=7 nacre=1; nacre_loop() { echo mine; }; declare -n NACRE=nacre')
   expect((await sandbox.exec('exit 3')).exitCode).toBe(3)
-  expect((await sandbox.exec('echo $__nacre_status $NACRE; nacre_loop; nacre 3 4')).stdout).toBe('7 1\nmine\n')
+  expect((await sandbox.exec('echo $__nacre_status $NACRE; nacre_loop; nacre 3 4')).stdout).toBe(
+    '7 1\nmine\n',
+  )
   expect((await sandbox.exec('(exit 5)')).exitCode).toBe(5)
 })
 
-itInEveryMode('fifty thousand variables for one command', async ({ sandbox }) => {
-  const env = Object.fromEntries(Array.from({ length: 50_000 }, (_, index) => [`V${index}`, `${index}`]))
-  expect((await sandbox.exec('echo $V0 $V49999', { env })).stdout).toBe('0 49999\n')
-  expect((await sandbox.exec('echo "[$V0$V49999]"')).stdout).toBe('[]\n')
-}, { mayStall: true })
+itInEveryMode(
+  'fifty thousand variables for one command',
+  async ({ sandbox }) => {
+    const env = Object.fromEntries(Array.from({ length: 50_000 }, (_, index) => [`V${index}`, `${index}`]))
+    expect((await sandbox.exec('echo $V0 $V49999', { env })).stdout).toBe('0 49999\n')
+    expect((await sandbox.exec('echo "[$V0$V49999]"')).stdout).toBe('[]\n')
+  },
+  { mayStall: true },
+)
 
 itInEveryMode('a command that may write no file', async ({ sandbox }) => {
   await sandbox.exec('ulimit -f 0; x=1')

@@ -14,7 +14,9 @@ itInEveryMode(
     const begun = performance.now()
     await sandbox.exec('x=1')
     await sandbox.exec('kill -STOP $PPID')
-    expect(await rejectionOf(sandbox.exec('sleep 60', { timeout: 100 }))).toMatchObject({ code: 'COMMAND_TIMEOUT' })
+    expect(await rejectionOf(sandbox.exec('sleep 60', { timeout: 100 }))).toMatchObject({
+      code: 'COMMAND_TIMEOUT',
+    })
     await sandbox.exec('kill -STOP $PPID')
     const process = await sandbox.startProcess('sleep 60')
     await sandbox.exec('kill -STOP $PPID')

@@ -1,4 +1,4 @@
-//! What the engine tells.
+//! Events from the engine.
 
 use super::exec::NativeResult;
 use super::job::{NativeJob, NativeJobStatus};
@@ -6,25 +6,25 @@ use super::process::{NativeLog, NativeProcess, NativeStats};
 use crate::piece::Piece;
 use napi_derive::napi;
 
-/// Something that has happened.
+/// An event.
 #[napi(object, object_from_js = false)]
 #[derive(Default)]
 pub struct NativeEvent {
-    /// Of the call.
+    /// The id of the call.
     pub id: u32,
     /// `start`, `output`, `result`, `done`, `error` or `log`.
     pub kind: String,
-    /// Of `start`.
+    /// Of `start`: the pid of the shell.
     pub pid: Option<i32>,
-    /// Of `output`: 1 or 2.
+    /// Of `output`: the stream, 1 or 2.
     pub stream: Option<u32>,
-    /// Of `output`.
+    /// Of `output`: the bytes.
     pub data: Option<Piece>,
     /// Of `result`, and of `error` when there is one.
     pub result: Option<NativeResult>,
-    /// Of `error`; of `log` the level.
+    /// Of `error`: its code. Of `log`: the level.
     pub code: Option<String>,
-    /// Of `error`.
+    /// Of `error` and `log`: the message.
     pub message: Option<String>,
     /// Of `done`: a process that was started or has ended.
     pub process: Option<NativeProcess>,
@@ -32,7 +32,7 @@ pub struct NativeEvent {
     pub killed: Option<bool>,
     /// Of `done`: a part of a log.
     pub log: Option<NativeLog>,
-    /// Of `done`: what a process uses.
+    /// Of `done`: the resource usage of a process.
     pub stats: Option<NativeStats>,
     /// Of `done`: the tree listens on the port.
     pub listens: Option<bool>,
@@ -42,6 +42,6 @@ pub struct NativeEvent {
     pub jobs: Option<Vec<NativeJob>>,
     /// Of `done`: the state of a job.
     pub job_status: Option<NativeJobStatus>,
-    /// Of `done` with `data`: there was nothing after it.
+    /// Of `done` with `data`: nothing followed it.
     pub at_end: Option<bool>,
 }

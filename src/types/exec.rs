@@ -6,11 +6,11 @@ use napi_derive::napi;
 /// A foreground command.
 #[napi(object)]
 pub struct NativeExec {
-    /// Where it runs.
+    /// The session.
     pub session_id: String,
     /// Shell text.
     pub text: Option<String>,
-    /// Or words.
+    /// Words, instead of shell text.
     pub argv: Option<Vec<String>>,
     /// For this command only.
     pub cwd: Option<String>,
@@ -30,20 +30,20 @@ pub struct NativeExec {
     pub encoding: String,
     /// `none`, `bytes` or `stream`.
     pub input: String,
-    /// For `bytes`.
+    /// The bytes, for `bytes`.
     pub input_bytes: Option<Uint8Array>,
     /// Also send `start` and `output`.
     pub events: bool,
-    /// Output events that may be under way; `WINDOW` by default.
+    /// Maximum unconsumed output events; `WINDOW` by default.
     pub window: Option<u32>,
 }
 
-/// What a command has given. What is seldom so is there only when it is: each property costs.
+/// The result of a command. Rare properties are present only when they are set: each property costs time.
 #[napi(object, object_from_js = false)]
 pub struct NativeResult {
     /// `$?`.
     pub exit_code: Option<i32>,
-    /// What ended it.
+    /// The signal that ended it.
     pub signal: Option<i32>,
     /// Text up to 1 MiB, else bytes.
     pub stdout: Either<String, Buffer>,
@@ -51,20 +51,20 @@ pub struct NativeResult {
     pub stderr: Either<String, Buffer>,
     /// Runs in order of arrival.
     pub order: Option<Uint32Array>,
-    /// Afterwards.
+    /// The session's directory afterwards.
     pub cwd: String,
     /// Milliseconds.
     pub duration: f64,
     /// Milliseconds since the epoch.
     pub started_at: f64,
-    /// The timeout ended it.
+    /// The timeout killed it.
     pub timed_out: Option<bool>,
-    /// An interrupt ended it.
+    /// The caller cancelled it.
     pub is_canceled: Option<bool>,
     /// Bytes not kept.
     pub dropped_stdout: Option<f64>,
     /// Bytes not kept.
     pub dropped_stderr: Option<f64>,
-    /// The shell was brought back.
+    /// The shell died and was replaced.
     pub session_restarted: Option<bool>,
 }

@@ -11,11 +11,11 @@ pub struct NativeJobStart {
     pub job_id: String,
     /// Shell text.
     pub text: Option<String>,
-    /// Or words.
+    /// Words, instead of shell text.
     pub argv: Option<Vec<String>>,
-    /// As shown.
+    /// The command as displayed.
     pub command: String,
-    /// Absolute, instead of the sandbox's.
+    /// Replaces the sandbox's directory; absolute.
     pub cwd: Option<String>,
     /// Changes to the sandbox's environment.
     pub env_names: Option<Vec<String>>,
@@ -27,9 +27,9 @@ pub struct NativeJobStart {
     pub timeout: f64,
     /// Milliseconds between SIGTERM and SIGKILL.
     pub grace_ms: u32,
-    /// Instead of the sandbox's.
+    /// Replaces the sandbox's limits.
     pub limits: Option<NativeLimits>,
-    /// What the command reads.
+    /// Standard input.
     pub stdin: Option<Uint8Array>,
 }
 
@@ -44,7 +44,7 @@ pub struct NativeJob {
     pub output_file: String,
     /// Absolute.
     pub exit_file: String,
-    /// The process group that takes signals.
+    /// The process group that receives signals.
     pub pgid: i32,
     /// Directory of its control group.
     pub cgroup: Option<String>,
@@ -52,9 +52,9 @@ pub struct NativeJob {
     pub process_name: Option<String>,
     /// ISO 8601.
     pub created_at: String,
-    /// As shown; only of jobs of ours.
+    /// As displayed; only for jobs of nacre.
     pub command: Option<String>,
-    /// In a list.
+    /// The state, in lists.
     pub status: Option<NativeJobStatus>,
 }
 
@@ -64,13 +64,13 @@ pub struct NativeJob {
 pub struct NativeJobStatus {
     /// `running`, `exited` or `crashed`.
     pub state: String,
-    /// When it exited.
+    /// Exit code, when it exited.
     pub exit_code: Option<i32>,
-    /// When one ended it.
+    /// Signal, when a signal ended it.
     pub signal: Option<i32>,
-    /// `exit`, `signal`, `timeout`, `cancelled`, `oom`; of a crash `killed` or `reboot`.
+    /// `exit`, `signal`, `timeout`, `cancelled`, `oom`; for a crash `killed` or `reboot`.
     pub reason: Option<String>,
-    /// Something of it runs.
+    /// A process of the job is running.
     pub alive: bool,
     /// ISO 8601.
     pub ended_at: Option<String>,

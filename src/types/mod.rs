@@ -1,4 +1,4 @@
-//! Every object that JavaScript sees. The same shapes stand in `lib/boundary`, with their meaning.
+//! The types of the boundary to JavaScript. `lib/boundary` has the same shapes and documents them.
 
 mod event;
 mod exec;

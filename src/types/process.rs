@@ -1,4 +1,4 @@
-//! A background process: its start, its state, its log, its use of the system.
+//! A background process: its start, state, log and resource usage.
 
 use napi::bindgen_prelude::{Buffer, Uint8Array};
 use napi_derive::napi;
@@ -8,15 +8,15 @@ use napi_derive::napi;
 pub struct NativeProcessStart {
     /// Unique in the sandbox.
     pub process_id: String,
-    /// Whose state it starts from.
+    /// The session whose state it starts from.
     pub session_id: String,
     /// Shell text.
     pub text: Option<String>,
-    /// Or words.
+    /// Words, instead of shell text.
     pub argv: Option<Vec<String>>,
-    /// As shown.
+    /// The command as displayed.
     pub command: String,
-    /// Instead of the session's.
+    /// Replaces the session's directory.
     pub cwd: Option<String>,
     /// Changes to the session's variables.
     pub env_names: Option<Vec<String>>,
@@ -30,13 +30,13 @@ pub struct NativeProcessStart {
     pub force_kill_after_delay: u32,
     /// `none`, `bytes` or `open`.
     pub input: String,
-    /// For `bytes`.
+    /// The bytes, for `bytes`.
     pub input_bytes: Option<Uint8Array>,
     /// Bytes of log kept.
     pub log_limit: f64,
-    /// A terminal of this size.
+    /// The size of its terminal, if it gets one.
     pub pty: Option<NativePty>,
-    /// What it may use.
+    /// Its limits.
     pub limits: Option<NativeLimits>,
     /// Forgotten some time after its end.
     pub auto_cleanup: bool,
@@ -51,7 +51,7 @@ pub struct NativePty {
     pub rows: u32,
 }
 
-/// What a process may use.
+/// Limits of a process.
 #[napi(object)]
 pub struct NativeLimits {
     /// Bytes.
@@ -64,16 +64,16 @@ pub struct NativeLimits {
     pub open_files: Option<u32>,
 }
 
-/// A background process as it is now.
+/// The current state of a background process.
 #[napi(object, object_from_js = false)]
 pub struct NativeProcess {
     /// Unique in the sandbox.
     pub process_id: String,
-    /// Whose state it started from.
+    /// The session whose state it started from.
     pub session_id: String,
-    /// Its number.
+    /// Its pid.
     pub pid: i32,
-    /// As shown.
+    /// The command as displayed.
     pub command: String,
     /// `running`, `completed`, `failed`, `killed` or `error`.
     pub status: String,
@@ -81,9 +81,9 @@ pub struct NativeProcess {
     pub started_at: f64,
     /// Milliseconds since the epoch.
     pub ended_at: Option<f64>,
-    /// When it exited.
+    /// Exit code, when it exited.
     pub exit_code: Option<i32>,
-    /// When one ended it.
+    /// Signal, when a signal ended it.
     pub signal: Option<i32>,
     /// `exit`, `signal`, `timeout`, `oom` or `killed`.
     pub reason: Option<String>,
@@ -94,13 +94,13 @@ pub struct NativeProcess {
 pub struct NativeLog {
     /// In order.
     pub pieces: Vec<NativeLogPiece>,
-    /// Where to go on.
+    /// The cursor for the next read.
     pub next: f64,
-    /// Bytes that are not there any more.
+    /// Bytes that the limit has dropped.
     pub dropped: f64,
-    /// Bytes for which there was no room on the disk.
+    /// Bytes lost for lack of disk space.
     pub lost: f64,
-    /// Nothing will come behind `next`.
+    /// Nothing will follow `next`.
     pub ended: bool,
 }
 
@@ -117,7 +117,7 @@ pub struct NativeLogPiece {
     pub time: f64,
 }
 
-/// What a process and its tree use.
+/// Resource usage of a process and its tree.
 #[napi(object, object_from_js = false)]
 pub struct NativeStats {
     /// Milliseconds.

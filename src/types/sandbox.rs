@@ -8,9 +8,9 @@ use napi_derive::napi;
 pub struct NativeConfig {
     /// Absolute.
     pub cwd: String,
-    /// The complete environment, two lists of one length.
+    /// The names of the complete environment; as many as values.
     pub env_names: Vec<String>,
-    /// See `env_names`.
+    /// The values of the environment.
     pub env_values: Vec<String>,
     /// Path of bash.
     pub shell: Option<String>,
@@ -22,11 +22,11 @@ pub struct NativeConfig {
     pub state_dir: String,
     /// Directory of the durable jobs.
     pub jobs_root: String,
-    /// What all of it together may use.
+    /// Limits for the whole sandbox.
     pub limits: Option<NativeLimits>,
-    /// Whom everything runs as.
+    /// The user to run as.
     pub user: Option<NativeUser>,
-    /// Variables that the user's own do not replace.
+    /// Variables that those of the user do not replace.
     pub own_variables: Option<Vec<String>>,
     /// `plain` forces the fallback.
     pub engine: Option<String>,
@@ -39,7 +39,7 @@ pub struct NativeConfig {
 /// A user: a name, or both numbers.
 #[napi(object)]
 pub struct NativeUser {
-    /// In the user database.
+    /// A name in the user database.
     pub name: Option<String>,
     /// User.
     pub uid: Option<u32>,
@@ -47,27 +47,27 @@ pub struct NativeUser {
     pub gid: Option<u32>,
 }
 
-/// A session to be made.
+/// A session to be created.
 #[napi(object)]
 pub struct NativeSession {
     /// Its id.
     pub session_id: String,
-    /// Absolute.
+    /// Replaces the sandbox's directory; absolute.
     pub cwd: Option<String>,
     /// Changes to the sandbox's environment.
     pub env_names: Option<Vec<String>>,
     /// Null unsets.
     pub env_values: Option<Vec<Option<String>>>,
-    /// Instead of the sandbox's.
+    /// Replaces the sandbox's setting.
     pub survive_exit: Option<bool>,
 }
 
-/// What this system offers.
+/// The capabilities of this system.
 #[napi(object, object_from_js = false)]
 pub struct NativeCapabilities {
     /// `v2` or `none`.
     pub cgroup: String,
-    /// Whole trees die by one write.
+    /// The kernel can kill a whole group by one write.
     pub cgroup_kill: bool,
     /// Enabled controllers.
     pub controllers: Vec<String>,
@@ -83,6 +83,6 @@ pub struct NativeCapabilities {
     pub engine: String,
     /// What one command leaves to the next.
     pub restored: Vec<String>,
-    /// What is missing, and what is used instead.
+    /// Missing features and their replacements.
     pub notes: Vec<String>,
 }

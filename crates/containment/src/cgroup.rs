@@ -1,7 +1,7 @@
-//! Control groups, version 2: a set of processes that no process can leave unnoticed and that dies by one write.
+//! Control groups, version 2: sets of processes that no process can leave, killed by one write.
 //!
-//! Only the core files are used here (`cgroup.procs`, `cgroup.kill`, Linux 5.14); no controller has to be enabled, so it
-//! works in the `unified` part of a hybrid layout too. Rules: Documentation/admin-guide/cgroup-v2.rst.
+//! Only the core files are used here (`cgroup.procs`, `cgroup.kill`, Linux 5.14); no controller has to be enabled, so
+//! it works in the `unified` part of a hybrid layout too. Rules: Documentation/admin-guide/cgroup-v2.rst.
 
 use crate::pid::Pid;
 use crate::proc_table::read_pids;
@@ -20,34 +20,34 @@ pub struct Group {
 }
 
 impl Group {
-    /// A group that exists already.
+    /// Wraps an existing group.
     pub fn at(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into() }
     }
 
-    /// Makes the group `name` inside `parent`.
+    /// Creates the group `name` inside `parent`.
     pub fn create(parent: &Path, name: &str) -> io::Result<Self> {
         let path = parent.join(name);
         fs::create_dir(&path)?;
         Ok(Self { path })
     }
 
-    /// Its directory.
+    /// The group's directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Moves a process here. Its children from now on are born here; those it has already stay where they are.
+    /// Moves a process into this group. Its future children start here; its present children stay where they are.
     pub fn add(&self, pid: Pid) -> io::Result<()> {
         fs::write(self.path.join("cgroup.procs"), pid.to_string())
     }
 
-    /// The processes in this group itself, zombies not included.
+    /// Lists the processes in this group itself, without zombies.
     pub fn members(&self) -> io::Result<Vec<Pid>> {
         read_pids(self.path.join("cgroup.procs"))
     }
 
-    /// The processes in this group and in those below it.
+    /// Lists the processes in this group and in the groups below it.
     pub fn members_below(&self) -> Vec<Pid> {
         let mut found = self.members().unwrap_or_default();
         for entry in fs::read_dir(&self.path).into_iter().flatten().flatten() {
@@ -58,12 +58,12 @@ impl Group {
         found
     }
 
-    /// SIGKILL to every process in this group and below, atomically against forks.
+    /// Sends SIGKILL to every process in this group and below, atomically against forks.
     pub fn kill(&self) -> io::Result<()> {
         fs::write(self.path.join("cgroup.kill"), "1")
     }
 
-    /// Removes this group, when it is empty and has none below it.
+    /// Removes this group if it is empty and has no groups below it.
     pub fn remove_alone(&self) -> io::Result<()> {
         match fs::remove_dir(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -84,18 +84,19 @@ impl Group {
     }
 }
 
-/// What the group of a whole sandbox is called: the sessions' groups are in it. There is one only for limits that the
-/// sessions share.
+/// The name of a sandbox's group, which contains the groups of its sessions.
+///
+/// Such a group exists only for limits that the sessions share.
 pub fn name_of_sandbox(unique: &str) -> String {
     format!("nacre-sandbox-{unique}")
 }
 
-/// Whether a directory is such a group.
+/// True when a directory is the group of a sandbox.
 pub fn is_of_sandbox(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"nacre-sandbox-"))
 }
 
-/// The directory of this process's own group, where its sub-groups may be made, when version 2 is mounted.
+/// The directory of this process's own group, in which it may create groups, when version 2 is mounted.
 pub fn own_directory() -> Option<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
     let own = fs::read_to_string("/proc/self/cgroup").ok()?;
@@ -104,10 +105,10 @@ pub fn own_directory() -> Option<PathBuf> {
     is_cgroup2(&directory).then_some(directory)
 }
 
-/// Why sub-groups can not be used here, or the directory to make them in. Tries it for real with an empty group.
+/// Finds the directory in which groups can be created, or the reason why there is none. Tries it with an empty group.
 ///
-/// Beside this process's own group is better than below it when controllers are handed down there: below a group that
-/// has processes, as ours has this one, the kernel hands none down.
+/// Groups are created beside this process's own group when controllers are enabled there. Below a group that holds
+/// processes, as this one does, the kernel enables none.
 pub fn probe() -> Result<PathBuf, String> {
     let own = own_directory().ok_or("no cgroup v2 hierarchy is mounted")?;
     let beside = own.parent().filter(|directory| is_cgroup2(directory) && hands_down_limits(directory));
@@ -125,23 +126,23 @@ fn hands_down_limits(directory: &Path) -> bool {
 fn try_directory(directory: &Path) -> Result<PathBuf, String> {
     static TRIES: AtomicU64 = AtomicU64::new(0);
     clear_old_probes(directory);
-    // Nobody else's, also not that of a process which had this number before.
+    // Unique: also not used by an earlier process with this pid.
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
     let name = format!("{PROBE}{}-{now}-{}", std::process::id(), TRIES.fetch_add(1, Ordering::Relaxed));
     let group = Group::create(directory, &name)
         .map_err(|error| format!("no group can be made in {}: {error}", directory.display()))?;
     let kill = group.path().join("cgroup.kill").exists();
-    group.remove().map_err(|error| format!("a group can not be removed again: {error}"))?;
+    group.remove().map_err(|error| format!("a group cannot be removed again: {error}"))?;
     if kill { Ok(directory.to_path_buf()) } else { Err("cgroup.kill is missing (Linux before 5.14)".into()) }
 }
 
-/// What the empty groups of [`probe`] are called.
+/// Prefix of the empty groups that [`probe`] creates.
 const PROBE: &str = "nacre-probe-";
 
-/// A try takes microseconds.
+/// Probing takes microseconds; older groups are leftovers.
 const OLD: Duration = Duration::from_secs(10);
 
-/// Removes the groups of processes that were killed in the middle of a try.
+/// Removes the groups of processes that were killed while they probed.
 fn clear_old_probes(directory: &Path) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         if !entry.file_name().as_encoded_bytes().starts_with(PROBE.as_bytes()) {
@@ -167,7 +168,7 @@ fn directory_under_mount(line: &str, path: &str) -> Option<PathBuf> {
     Some(Path::new(&mountpoint).join(below))
 }
 
-/// Undoes the octal escapes of mountinfo (`\040` for a blank).
+/// Decodes the octal escapes of mountinfo (`\040` for a blank).
 fn unescape(field: &str) -> String {
     let mut out = Vec::with_capacity(field.len());
     let mut rest = field.as_bytes();
@@ -232,7 +233,7 @@ mod tests {
         group.kill().unwrap();
         child.wait().unwrap();
         assert!(group.members().unwrap().is_empty());
-        // The kernel may need a moment to see that it is empty.
+        // The kernel may take a moment to notice that the group is empty.
         let give_up = Instant::now() + Duration::from_secs(1);
         while let Err(error) = group.remove() {
             assert!(Instant::now() < give_up, "{error}");

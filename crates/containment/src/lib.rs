@@ -1,7 +1,6 @@
 //! Finding, grouping and killing whole process trees on Linux.
 //!
-//! Used on both sides of the control socket: by the host, which decides, and by the supervisor, which acts. Nothing
-//! here knows about shells, sessions or JavaScript.
+//! Both the host and the supervisor use it. It does not depend on shells, sessions or JavaScript.
 
 pub mod cgroup;
 pub mod job;

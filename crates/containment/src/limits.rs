@@ -1,7 +1,7 @@
-//! What a set of processes may use, enforced by the controllers of a version 2 control group.
+//! Resource limits for a set of processes, enforced by the controllers of a version 2 control group.
 //!
-//! A controller is there in a group when every group above has handed it down (`cgroup.subtree_control`), which the
-//! kernel allows only to groups that hold no process themselves, the root excepted ("no internal processes", cgroup-v2).
+//! A group has a controller when every group above enables it (`cgroup.subtree_control`). The kernel lets only groups
+//! without processes enable controllers, the root excepted ("no internal processes", cgroup-v2).
 
 use crate::cgroup::Group;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-/// See the module. `None` is no limit of ours.
+/// See the module. `None` sets no limit.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
     /// Bytes, swap included.
@@ -24,22 +24,22 @@ pub struct Limits {
 const CPU_PERIOD: u64 = 100_000;
 
 impl Limits {
-    /// Nothing is limited.
+    /// True when no limit is set.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// The controllers that enforce it.
+    /// The controllers that enforce these limits.
     pub fn controllers(&self) -> Vec<&'static str> {
         let wanted =
             [(self.memory.is_some(), "memory"), (self.millicpus.is_some(), "cpu"), (self.pids.is_some(), "pids")];
         wanted.into_iter().filter(|(wanted, _)| *wanted).map(|(_, name)| name).collect()
     }
 
-    /// Hands the needed controllers down to the groups inside `parent`.
+    /// Enables the required controllers for the groups inside `parent`.
     ///
     /// # Errors
-    /// The system's, with the controller that can not be had in front.
+    /// The controller that cannot be enabled, and the system's reason.
     pub fn enable_below(&self, parent: &Path) -> Result<(), String> {
         for controller in self.controllers() {
             let enabled = fs::read_to_string(parent.join("cgroup.subtree_control")).unwrap_or_default();
@@ -56,17 +56,17 @@ impl Limits {
                 } else {
                     ""
                 };
-                format!("the controller '{controller}' can not be handed down from {}: {error}{hint}", parent.display())
+                format!("the controller '{controller}' cannot be handed down from {}: {error}{hint}", parent.display())
             })?;
         }
         Ok(())
     }
 
-    /// Sets the limits of a group. When memory runs out all of its processes are killed together: what would be left of
-    /// them is not a program any more.
+    /// Sets the limits of a group. When memory runs out, all of its processes are killed together: a program that lost
+    /// some of its processes would not work.
     ///
     /// # Errors
-    /// The system's.
+    /// The system's reason.
     pub fn apply(&self, group: &Group) -> io::Result<()> {
         let write = |name: &str, value: String| fs::write(group.path().join(name), value);
         if let Some(bytes) = self.memory {
@@ -85,7 +85,7 @@ impl Limits {
     }
 }
 
-/// True when a process of the group has been killed because its memory limit was reached.
+/// True when a process of the group was killed because the memory limit was reached.
 pub fn ran_out_of_memory(group: &Group) -> bool {
     let events = fs::read_to_string(group.path().join("memory.events")).unwrap_or_default();
     events.lines().filter_map(|line| line.strip_prefix("oom_kill ")).any(|count| count.trim() != "0")

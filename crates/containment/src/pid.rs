@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A process id greater than 1, so that no signal can ever reach init, a process group or everybody: the kernel gives
-/// 0, 1, -1 and other negatives special meanings in `kill(2)`.
+/// A process id greater than 1: no signal can ever reach init, a process group or all processes.
+///
+/// The kernel gives 0, 1 and negative numbers special meanings in `kill(2)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "i32", into = "i32")]
 pub struct Pid(i32);
@@ -40,8 +41,9 @@ impl std::fmt::Display for Pid {
     }
 }
 
-/// A pid together with the start time the kernel recorded for it: the pair is unique until the next boot, the pid alone
-/// is not.
+/// A pid and the start time that the kernel recorded for it.
+///
+/// The pair is unique until the next boot; the pid alone is not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Identity {
     /// The process id.

@@ -1,10 +1,10 @@
-//! File descriptors that stand for one process and can not come to mean another.
+//! File descriptors that refer to one process, even after its pid has been reused.
 
 use crate::pid::Pid;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-/// Opens a pidfd (pidfd_open(2), Linux 5.3). It polls readable when the process has ended.
+/// Opens a pidfd (pidfd_open(2), Linux 5.3). It becomes readable when the process ends.
 ///
 /// # Errors
 /// `ESRCH` when there is no such process, `ENOSYS` or `EPERM` where the call is missing or filtered.
@@ -12,13 +12,12 @@ pub fn open(pid: Pid) -> io::Result<OwnedFd> {
     open_to_watch(pid.raw())
 }
 
-/// As [`open`], for any process: init, which must not be signalled, can still be watched. A host in a container of its
-/// own is init there.
+/// Like [`open`], for any process. Init must not be signalled but can be watched: a host in a container may be init.
 pub fn open_to_watch(pid: i32) -> io::Result<OwnedFd> {
     if forced_off() {
         return Err(io::Error::from_raw_os_error(libc::ENOSYS));
     }
-    // SAFETY: a plain system call without pointers; a non-negative result is a new descriptor that nobody else owns.
+    // SAFETY: a plain system call without pointers; a non-negative result is a new descriptor without an owner.
     unsafe {
         let fd = libc::syscall(libc::SYS_pidfd_open, pid, 0);
         if fd < 0 { Err(io::Error::last_os_error()) } else { Ok(OwnedFd::from_raw_fd(fd as i32)) }
@@ -37,7 +36,7 @@ pub fn send_signal(fd: BorrowedFd<'_>, signal: i32) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// True when this system lets us use pidfds at all.
+/// True when this system supports pidfds.
 pub fn available() -> bool {
     open_to_watch(std::process::id() as i32).is_ok()
 }

@@ -1,4 +1,4 @@
-//! Reading the kernel's process table: who is alive, who descends from whom.
+//! The kernel's process table: which processes are alive, and their descent.
 
 use crate::pid::{Identity, Pid};
 use std::collections::HashSet;
@@ -6,10 +6,10 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
 
-/// The fields of `/proc/<pid>/stat` that decisions are made on (proc(5)).
+/// The fields of `/proc/<pid>/stat` that are needed (proc(5)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stat {
-    /// Who it is.
+    /// Pid and start time.
     pub identity: Identity,
     /// One letter: R, S, D, Z (zombie), T (stopped) ...
     pub state: u8,
@@ -21,15 +21,15 @@ pub struct Stat {
     pub session: i32,
     /// Processor time used, in user and kernel mode, in clock ticks.
     pub cpu_ticks: u64,
-    /// Of the signals 1 to 31 those that it ignores: signal n is bit n-1.
+    /// The ignored signals between 1 and 31: signal n is bit n-1.
     pub ignored: u32,
-    /// Those that it catches.
+    /// The caught signals, in the same form.
     pub caught: u32,
-    /// The first letters of its program's name; a fork has its parent's.
+    /// The first letters of the program's name. A fork has its parent's.
     pub name: [u8; LONGEST_NAME],
 }
 
-/// TASK_COMM_LEN without the zero at its end.
+/// TASK_COMM_LEN without the final NUL.
 const LONGEST_NAME: usize = 15;
 
 /// A stat file is a name of at most 64 bytes and some 50 numbers of at most 20 digits.
@@ -38,7 +38,7 @@ const LONGEST_STAT: usize = 2048;
 impl Stat {
     /// Reads one process; `None` when it does not exist.
     ///
-    /// By one read: files of /proc say that they are empty, so that `fs::read` would begin with 32 bytes and need six.
+    /// Takes one read. Files of /proc report a length of 0, so `fs::read` would start with 32 bytes and need six.
     pub fn read(pid: Pid) -> Option<Self> {
         let mut text = [0; LONGEST_STAT];
         let length = File::open(format!("/proc/{pid}/stat")).ok()?.read(&mut text).ok()?;
@@ -60,24 +60,24 @@ impl Stat {
             group: fields.get(2)?.parse().ok()?,
             session: fields.get(3)?.parse().ok()?,
             cpu_ticks: fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?,
-            // Not every system that has a /proc gives these.
+            // Not every /proc has these fields.
             ignored: fields.get(30).and_then(|mask| mask.parse().ok()).unwrap_or(0),
             caught: fields.get(31).and_then(|mask| mask.parse().ok()).unwrap_or(0),
             name,
         })
     }
 
-    /// True when it ignores a signal between 1 and 31.
+    /// True when the process ignores a signal between 1 and 31.
     pub fn ignores(&self, signal: i32) -> bool {
         holds(self.ignored, signal)
     }
 
-    /// True when it catches a signal between 1 and 31.
+    /// True when the process catches a signal between 1 and 31.
     pub fn catches(&self, signal: i32) -> bool {
         holds(self.caught, signal)
     }
 
-    /// False for zombies: they have ended and only wait to be reaped.
+    /// False for zombies, which have ended and wait to be reaped.
     pub fn is_running(&self) -> bool {
         !matches!(self.state, b'Z' | b'X')
     }
@@ -87,12 +87,12 @@ fn holds(mask: u32, signal: i32) -> bool {
     mask.checked_shr(signal as u32 - 1).is_some_and(|mask| mask & 1 == 1)
 }
 
-/// True while the process with this identity runs; zombies and recycled pids are not it.
+/// True while the process with this identity runs. False for zombies and reused pids.
 pub fn is_alive(identity: Identity) -> bool {
     Stat::read(identity.pid).is_some_and(|stat| stat.identity == identity && stat.is_running())
 }
 
-/// The direct children of a process, from the kernel's own list where it keeps one, else by scanning `/proc`.
+/// Lists the direct children of a process, from the kernel's own list if there is one, else by scanning `/proc`.
 pub fn children(parent: Pid) -> Vec<Pid> {
     let Ok(tasks) = fs::read_dir(format!("/proc/{parent}/task")) else { return Vec::new() };
     let mut found = Vec::new();
@@ -108,10 +108,10 @@ pub fn children(parent: Pid) -> Vec<Pid> {
     found
 }
 
-/// Every process under `roots` (the roots themselves not included), without descending into `spare`.
+/// Lists every process below `roots`, without the roots themselves and without descending into `spare`.
 ///
-/// The walk is not atomic: a process may fork or be orphaned meanwhile. Callers repeat it until it stays empty; orphans
-/// turn up under the subreaper, which is one of the roots.
+/// The walk is not atomic: a process may fork or be orphaned meanwhile. Callers repeat it until it stays empty. Orphans
+/// appear below the subreaper, which is one of the roots.
 pub fn descendants(roots: &[Pid], spare: &HashSet<Pid>) -> Vec<Stat> {
     let mut seen: HashSet<Pid> = roots.iter().copied().collect();
     let mut open: Vec<Pid> = roots.to_vec();
@@ -130,36 +130,38 @@ pub fn descendants(roots: &[Pid], spare: &HashSet<Pid>) -> Vec<Stat> {
     found
 }
 
-/// True for a copy of a process's image that has not become a program of its own: their command lines are the same. (The
-/// name alone is not enough: a script may well run another bash.)
+/// True for a fork of a process that has not executed another program: their command lines are the same.
+///
+/// The name alone is not enough: a script may run another bash.
 pub fn is_fork_of(stat: &Stat, original: &Stat) -> bool {
     let command_line =
         |stat: &Stat| read_file(format!("/proc/{}/cmdline", stat.identity.pid)).ok().filter(|line| !line.is_empty());
     stat.name == original.name && command_line(original).is_some_and(|line| command_line(stat) == Some(line))
 }
 
-/// True for another copy of a shell's process image that may still have the shell's signal handlers, which swallow a
-/// signal. After a fork bash gives them up one by one: until all are gone it has the shell's own set, and then, for as
-/// long as it is young, one that still has the signal in it. An older one that catches it has a trap of the user's.
+/// True for a fork of a shell that may still have the shell's signal handlers, which swallow a signal.
+///
+/// After a fork bash resets its handlers one by one. At first the fork catches exactly what the shell catches. Then,
+/// while it is young, it may still catch the signal. An older process that catches it has a trap set by the user.
 pub fn is_unsettled_fork_of(stat: &Stat, shell: &Stat, signal: i32) -> bool {
     let may_swallow = stat.caught == shell.caught || (stat.catches(signal) && is_young(stat));
     may_swallow && stat.identity.pid != shell.identity.pid && is_fork_of(stat, shell)
 }
 
-/// True for what has been started in the last fifth of a second; the kernel counts in hundredths.
+/// True for a process that started in the last 0.2 s. The kernel counts in hundredths of a second.
 fn is_young(stat: &Stat) -> bool {
     let Ok(now) = nix::time::clock_gettime(nix::time::ClockId::CLOCK_BOOTTIME) else { return true };
     let ticks = now.tv_sec() as u64 * 100 + now.tv_nsec() as u64 / 10_000_000;
     ticks.saturating_sub(stat.identity.start_ticks) <= 20
 }
 
-/// The number of the system call that a process is in; `None` where it runs or cannot be asked.
+/// The number of the system call that a process is in; `None` if it is running or this is unknown.
 pub fn system_call(pid: Pid) -> Option<i64> {
     let text = read_file(format!("/proc/{pid}/syscall")).ok()?;
     std::str::from_utf8(&text).ok()?.split(' ').next()?.trim().parse().ok()
 }
 
-/// Every process that can be seen.
+/// Reads every visible process.
 pub fn scan() -> impl Iterator<Item = Stat> {
     fs::read_dir("/proc")
         .into_iter()
@@ -169,15 +171,16 @@ pub fn scan() -> impl Iterator<Item = Stat> {
         .filter_map(Stat::read)
 }
 
-/// The numbers in a list of processes, as /proc and control groups have them.
+/// Parses a list of pids as /proc and control groups print it.
 pub fn read_pids(path: impl AsRef<Path>) -> io::Result<Vec<Pid>> {
     let list = read_file(path)?;
     let list = String::from_utf8_lossy(&list);
     Ok(list.split_ascii_whitespace().filter_map(|raw| Pid::new(raw.parse().ok()?)).collect())
 }
 
-/// Reads a file of /proc or of a control group. Such files say that they are empty, so that `fs::read` would begin with
-/// 32 bytes and double them.
+/// Reads a file of /proc or of a control group.
+///
+/// Such files report a length of 0, so `fs::read` would start with 32 bytes and double them.
 pub fn read_file(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
     let mut file = File::open(path)?;
     let mut text = Vec::with_capacity(FILE_LENGTH);
@@ -195,7 +198,7 @@ pub fn read_file(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
     }
 }
 
-/// What most of them fit into.
+/// Most of these files are smaller.
 const FILE_LENGTH: usize = 4096;
 
 #[cfg(test)]
@@ -216,14 +219,14 @@ mod tests {
         assert!(stat.catches(libc::SIGTERM) && !stat.catches(libc::SIGINT) && !stat.catches(64));
     }
 
-    /// proc(5) gives the sets in two files; the one that is read anyway is the shorter.
+    /// The kernel prints the signal sets in two files. `stat`, which is read anyway, must agree with `status`.
     #[test]
     fn the_sets_of_signals_are_those_of_the_status_file() {
         let script = "trap '' INT; trap : TERM USR1; echo; while :; do sleep 60; done";
         let mut child = Command::new("bash").args(["-c", script]).stdout(std::process::Stdio::piped()).spawn().unwrap();
         std::io::Read::read(child.stdout.as_mut().unwrap(), &mut [0]).unwrap();
         let pid = Pid::new(child.id() as i32).unwrap();
-        // Bash changes what it does with SIGINT while it waits for a program: what did not change in between counts.
+        // bash changes its handling of SIGINT while it waits for a program: only an unchanged state is compared.
         let (stat, status) = loop {
             let stat = Stat::read(pid).unwrap();
             let status = String::from_utf8(read_file(format!("/proc/{pid}/status")).unwrap()).unwrap();

@@ -1,4 +1,4 @@
-//! Sending signals to one process, without ever reaching another one that took its number.
+//! Signals to one process that never reach another process with a reused pid.
 
 use crate::pid::{Identity, Pid};
 use crate::{pidfd, proc_table};
@@ -7,19 +7,18 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 /// The signal that interrupts the shell's current command from outside.
 ///
-/// It is one of the two that the C library keeps for itself: bash can neither trap nor ignore it, and no program uses it.
+/// It is one of the two that the C library reserves: bash can neither trap nor ignore it, and no program uses it.
 pub const INTERRUPT: i32 = 33;
 
-/// Sends `signal` to the process with exactly this identity. A process that is gone, or whose pid now belongs to
-/// another one, counts as done.
+/// Sends `signal` to the process with exactly this identity. Succeeds if that process has ended.
 pub fn send_to(target: Identity, signal: i32) -> io::Result<()> {
     send_each(target, &[signal])
 }
 
-/// Sends several, one after the other.
+/// Sends several signals, one after the other.
 ///
 /// The race: between reading the start time and sending, the process may end and its pid be reused. The pidfd is opened
-/// first and the identity checked after, so the descriptor can only stand for the process that was checked. Without
+/// first and the identity checked after, so the descriptor can only refer to the process that was checked. Without
 /// pidfds the window is a few microseconds in which the pid would have to be reaped and handed out again, which takes
 /// the kernel a full turn through the pid space.
 pub fn send_each(target: Identity, signals: &[i32]) -> io::Result<()> {
@@ -33,7 +32,7 @@ pub fn send_each(target: Identity, signals: &[i32]) -> io::Result<()> {
     }
 }
 
-/// The same by a pidfd that was opened for `target.pid`.
+/// Sends several signals through a pidfd that was opened for `target.pid`.
 pub fn send_through(fd: BorrowedFd<'_>, target: Identity, signals: &[i32]) -> io::Result<()> {
     if !proc_table::is_alive(target) {
         return Ok(());
@@ -51,7 +50,7 @@ fn or_gone(outcome: io::Result<()>) -> io::Result<()> {
 /// Sends [`INTERRUPT`] with the number of the command that it is meant for (rt_sigqueueinfo(2)).
 ///
 /// # Errors
-/// `EAGAIN` when too many signals wait already; the caller sends it again later anyway.
+/// `EAGAIN` when too many signals are queued already. The caller resends interrupts anyway.
 pub fn interrupt_child(child: Pid, command: u64) -> io::Result<()> {
     // SAFETY: all zeroes is a valid `siginfo_t`. The kernel reads the fields of a queued signal: number, code, and the
     // value behind the sender's pid and uid, whose place `SigQueue` mirrors.
@@ -79,8 +78,8 @@ struct SigQueue {
     value: u64,
 }
 
-/// Sends `signal` to a child that the caller has not reaped yet: its pid can not be reused before that.
+/// Sends `signal` to a child that the caller has not reaped yet: its pid cannot be reused before that.
 pub fn send_to_child(child: Pid, signal: i32) -> io::Result<()> {
-    // SAFETY: no memory is involved; `Pid` can not be 0, 1 or negative.
+    // SAFETY: no memory is involved; `Pid` cannot be 0, 1 or negative.
     if unsafe { libc::kill(child.raw(), signal) } < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

@@ -1,9 +1,9 @@
 //! The tree of a background process: the process, its children, and theirs.
 //!
-//! With a control group the kernel keeps the list. Without one it is put together from three signs, each of which
-//! survives what the others do not: descent (lost when a parent ends), the process group (lost by `setsid`), and a
-//! variable in the environment (not there in a fork that has not executed anything, and lost by `env -i`). Orphans are
-//! looked for below the guardian, the subreaper that adopts them.
+//! With a control group the kernel keeps the list. Without a group the tree is found by three signs, each of which can
+//! be lost separately: descent (when a parent ends), the process group (by `setsid`), and a variable in the environment
+//! (by `env -i`; a fork that has not executed a program does not show it). Orphans are found below the guardian, the
+//! subreaper that adopts them.
 
 use crate::cgroup::Group;
 use crate::pid::{Identity, Pid};
@@ -18,7 +18,7 @@ pub const MARK: &str = "NACRE_PROCESS";
 pub struct Tree {
     /// The process itself.
     pub root: Identity,
-    /// Its control group, when it has one of its own.
+    /// The process's own control group, if it has one.
     pub group: Option<Group>,
     /// The value of [`MARK`] in its environment.
     pub mark: String,
@@ -27,7 +27,7 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// Its running processes; zombies are left out.
+    /// Lists the running processes of the tree, without zombies.
     pub fn members(&self) -> Vec<Stat> {
         let listed: Vec<Stat> = match self.group.as_ref().map(Group::members) {
             Some(Ok(members)) => members.into_iter().filter_map(Stat::read).collect(),
@@ -47,7 +47,7 @@ impl Tree {
         below.into_iter().filter(|stat| members.contains(&stat.identity.pid)).collect()
     }
 
-    /// True for the process itself and for whatever carries one of its signs.
+    /// True for the process itself and for processes that show one of its signs.
     pub fn shows_mark(&self, stat: &Stat) -> bool {
         stat.identity == self.root || stat.group == self.root.pid.raw() || carries(stat.identity.pid, &self.mark)
     }

@@ -1,10 +1,10 @@
-//! Asking processes to end and waiting for their ends: one pidfd does both.
+//! Signals to a set of processes and waiting for their ends, through one pidfd each.
 
 use crate::pid::Identity;
 use crate::{pidfd, signal};
 use std::os::fd::{AsFd, OwnedFd};
 
-/// The processes that one look at a tree has found.
+/// The processes found by one look at a tree.
 #[derive(Default)]
 pub struct Watch {
     descriptors: Vec<OwnedFd>,
@@ -12,7 +12,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// One more. It is sent these signals, of which there may be none.
+    /// Adds a process and sends it these signals, if any.
     pub fn add(&mut self, target: Identity, signals: &[i32]) {
         let fd = pidfd::open(target.pid);
         if !signals.is_empty() {
@@ -27,12 +27,12 @@ impl Watch {
         }
     }
 
-    /// Descriptors that become readable when one of them has ended.
+    /// Descriptors that become readable when one of the processes has ended.
     pub fn descriptors(&self) -> &[OwnedFd] {
         &self.descriptors
     }
 
-    /// The end of one of them will not be seen.
+    /// True when the end of some process cannot be observed.
     pub fn is_blind(&self) -> bool {
         self.is_blind
     }

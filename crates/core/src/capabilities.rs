@@ -1,4 +1,4 @@
-//! What this system offers, found out by trying.
+//! The capabilities of this system, determined by probing.
 
 use nacre_containment::{cgroup, pidfd};
 use std::ffi::OsStr;
@@ -6,26 +6,26 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The oldest bash that the engine's texts run on.
+/// The oldest supported bash.
 const OLDEST_BASH: (u32, u32) = (4, 4);
 
 /// See the module.
 #[derive(Clone, Debug, Default)]
 pub struct Capabilities {
-    /// Where control groups can be made, when they can.
+    /// Where control groups can be created, if anywhere.
     pub group_parent: Option<PathBuf>,
-    /// Those of the controllers for memory, processors and processes that are there.
+    /// The available controllers among those for memory, processors and processes.
     pub controllers: Vec<String>,
     /// pidfd_open works.
     pub pidfd: bool,
     /// `/proc/self/fd` can be opened, as loading the builtin needs.
     pub proc_fd: bool,
-    /// One sentence for each thing that is missing, and what is used instead.
+    /// One sentence for each missing feature and its replacement.
     pub notes: Vec<String>,
 }
 
 impl Capabilities {
-    /// Tries everything; starts no process.
+    /// Probes everything. Starts no process.
     pub fn probe() -> Self {
         let mut notes = Vec::new();
         let group_parent = match cgroup::probe() {
@@ -47,7 +47,7 @@ impl Capabilities {
         Self { group_parent, controllers, pidfd, proc_fd: std::fs::read_dir("/proc/self/fd").is_ok(), notes }
     }
 
-    /// [`Capabilities::notes`], and one for each limit that can not be enforced as it should be.
+    /// [`Capabilities::notes`], and a note for each limit that cannot be enforced by a controller.
     pub fn all_notes(&self) -> Vec<String> {
         let lacks = |controller: &str| !self.controllers.iter().any(|name| name == controller);
         let refused = [("memory", "memory"), ("cpu", "cpus")].into_iter().filter(|(controller, _)| lacks(controller));
@@ -60,7 +60,7 @@ impl Capabilities {
     }
 }
 
-/// Those that limits are enforced by.
+/// The controllers that enforce limits.
 const CONTROLLERS: [&str; 3] = ["memory", "pids", "cpu"];
 
 /// How a session's commands reach bash.
@@ -111,10 +111,10 @@ const RESTORED: [&str; 16] = [
     "status",
 ];
 
-/// What to do about a missing or unsuitable shell.
+/// Advice about a missing or unsuitable shell.
 const ADVICE: &str = "install bash 4.4 or newer, or name one with the option 'shell'";
 
-/// The bash to use: `shell`, or the first `bash` on `path`. The error is one sentence that says what to do.
+/// Finds the bash to use: `shell`, or the first `bash` on `path`. The error is one sentence with advice.
 pub fn find_bash(shell: Option<&Path>, path: &OsStr) -> Result<PathBuf, String> {
     match shell {
         Some(shell) if is_executable(shell) => Ok(shell.to_path_buf()),
@@ -127,7 +127,7 @@ pub fn find_bash(shell: Option<&Path>, path: &OsStr) -> Result<PathBuf, String> 
     }
 }
 
-/// Whether a shell that calls itself `version` (`$BASH_VERSION`, empty when it is no bash) will do.
+/// Checks that a shell with this `$BASH_VERSION` (empty for other shells) is supported.
 pub fn check_version(shell: &Path, version: &str) -> Result<(), String> {
     let mut numbers = version.split('.').map_while(|part| part.parse::<u32>().ok());
     match (numbers.next(), numbers.next()) {
@@ -137,7 +137,7 @@ pub fn check_version(shell: &Path, version: &str) -> Result<(), String> {
     }
 }
 
-/// Asks a shell for its version, by running it.
+/// Runs a shell to get its version.
 pub fn version_of(shell: &Path) -> Option<String> {
     let text = "printf %s \"$BASH_VERSION\"";
     let output = Command::new(shell).args(["-c", text]).env_clear().output().ok()?;

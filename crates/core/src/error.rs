@@ -1,13 +1,13 @@
-//! Every way a call can fail, in one table.
+//! The errors of all calls, in one table.
 
 use crate::exec::Outcome;
 
 /// The codes that JavaScript sees as `error.code`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
-    /// A working directory does not exist, is no directory or can not be entered.
+    /// A working directory does not exist, is not a directory or cannot be entered.
     CwdNotFound,
-    /// A variable's name is not one, or the variable is read-only in the session.
+    /// A variable's name is invalid, or the variable is read-only in the session.
     InvalidEnvName,
     /// No session has this id.
     SessionNotFound,
@@ -17,23 +17,23 @@ pub enum Code {
     SessionDestroyed,
     /// The session's shell has ended and `surviveExit` is off.
     SessionTerminated,
-    /// The shell or its supervisor can not be started.
+    /// The shell or its supervisor cannot be started.
     SpawnFailed,
-    /// The state directory can not be made or written.
+    /// The state directory cannot be made or written.
     StateDirUnavailable,
     /// No process has this id.
     ProcessNotFound,
     /// A process with this id exists.
     ProcessAlreadyExists,
-    /// The process has ended, or reads its input no more.
+    /// The process has ended, or its input is closed.
     InputClosed,
-    /// A limit can not be enforced on this system.
+    /// A limit cannot be enforced on this system.
     LimitUnsupported,
     /// No job has this id.
     JobNotFound,
     /// A job with this id exists.
     JobAlreadyExists,
-    /// The job still runs.
+    /// The job is still running.
     JobRunning,
     /// The sandbox has been destroyed.
     SandboxDestroyed,
@@ -42,7 +42,7 @@ pub enum Code {
 }
 
 impl Code {
-    /// As in `error.code`.
+    /// The value of `error.code`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::CwdNotFound => "CWD_NOT_FOUND",
@@ -66,30 +66,30 @@ impl Code {
     }
 }
 
-/// A failed call: a code, one sentence that says what and why, and the run so far when there was one.
+/// A failed call: a code, one sentence about what and why, and the result so far, if any.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct Error {
-    /// Which kind.
+    /// The kind of failure.
     pub code: Code,
     /// One sentence.
     pub message: String,
-    /// What the command had given until then.
+    /// The result until then, if a command ran.
     pub outcome: Option<Box<Outcome>>,
 }
 
 impl Error {
-    /// An error without a run.
+    /// Creates an error without a result.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), outcome: None }
     }
 
-    /// The session whose id is not known.
+    /// The error for an unknown session id.
     pub fn session_not_found(id: &str) -> Self {
         Self::new(Code::SessionNotFound, format!("there is no session '{id}'"))
     }
 
-    /// The session that went away under the call.
+    /// The error for a session that was deleted during the call.
     pub fn session_destroyed(id: &str) -> Self {
         Self::new(Code::SessionDestroyed, format!("session '{id}' was deleted"))
     }

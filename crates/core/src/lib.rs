@@ -20,3 +20,4 @@ mod shell;
 mod supervisor;
 mod sys;
 pub mod user;
+pub mod variables;

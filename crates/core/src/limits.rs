@@ -1,8 +1,8 @@
-//! What a sandbox and its processes may use, and by what that is enforced here.
+//! Limits of a sandbox and its processes, and how this system enforces them.
 //!
-//! Memory, processors and the number of processes are limited by control groups; descriptors by the limit that a process
-//! hands to its children (setrlimit(2)). Where there is no controller for the number of processes it is limited by
-//! that too, which counts all processes of the user and does not bind root.
+//! Control groups limit memory, processors and the number of processes. A resource limit, which children inherit
+//! (setrlimit(2)), limits descriptors. Without a controller for the number of processes, a resource limit replaces it;
+//! that counts all processes of the user and does not bind root.
 
 use crate::capabilities::Capabilities;
 use crate::error::{Code, Error};
@@ -10,7 +10,7 @@ use nacre_containment::cgroup::{self, Group};
 use nacre_containment::limits::Limits as GroupLimits;
 use std::path::PathBuf;
 
-/// As it is asked for; `None` is no limit.
+/// The requested limits; `None` sets no limit.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Limits {
     /// Bytes.
@@ -42,10 +42,10 @@ pub struct Inherited {
 }
 
 impl Limits {
-    /// Finds out what can enforce the limits below `parent`, and turns the controllers on there.
+    /// Determines how the limits can be enforced below `parent`, and enables the controllers there.
     ///
     /// # Errors
-    /// `LIMIT_UNSUPPORTED`, with the limit and the reason.
+    /// `LIMIT_UNSUPPORTED`, with the limits and the reason.
     pub fn enforcement(&self, parent: Option<&PathBuf>, binds_user: bool) -> Result<Enforcement, Error> {
         let mut group = GroupLimits {
             memory: self.memory,
@@ -65,7 +65,7 @@ impl Limits {
                     .into_iter()
                     .filter_map(|(asked, name)| asked.then_some(name))
                     .collect();
-            let message = format!("the limits ({}) can not be enforced here: {reason}", names.join(", "));
+            let message = format!("the limits ({}) cannot be enforced here: {reason}", names.join(", "));
             Error::new(Code::LimitUnsupported, message)
         })?;
         Ok(Enforcement { group, inherited: Inherited { open_files: self.open_files, processes } })
@@ -80,7 +80,7 @@ fn enable(limits: &GroupLimits, parent: Option<&PathBuf>) -> Result<(), String> 
     }
 }
 
-/// Makes the group that all sessions of a sandbox share, with the sandbox's limits.
+/// Creates the group that all sessions of a sandbox share, with the sandbox's limits.
 ///
 /// # Errors
 /// `LIMIT_UNSUPPORTED`.
@@ -91,7 +91,7 @@ pub fn sandbox_group(
 ) -> Result<Option<PathBuf>, Error> {
     let Some(parent) = capabilities.group_parent.as_ref().filter(|_| !limits.is_empty()) else { return Ok(None) };
     let refused = |error: std::io::Error| {
-        Error::new(Code::LimitUnsupported, format!("the sandbox's limits can not be enforced here: {error}"))
+        Error::new(Code::LimitUnsupported, format!("the sandbox's limits cannot be enforced here: {error}"))
     };
     let group = Group::create(parent, &cgroup::name_of_sandbox(unique)).map_err(refused)?;
     limits.apply(&group).map_err(refused)?;

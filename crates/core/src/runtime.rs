@@ -1,7 +1,7 @@
 //! The engine's thread: one for the process, whatever the number of sandboxes, sessions and worker threads.
 //!
-//! Everything it does is short or asynchronous, so one thread is enough, and session state needs no locks. It is started
-//! by the first sandbox and never ends; it keeps nothing alive (the host may exit at any time).
+//! Its work is short or asynchronous, so one thread is enough, and session state needs no locks. The first sandbox
+//! starts it, and it never ends. It does not keep the host alive.
 
 use std::future::Future;
 use std::io;
@@ -10,10 +10,10 @@ use tokio::runtime::{Builder, Handle};
 
 static ENGINE: Mutex<Option<Handle>> = Mutex::new(None);
 
-/// Starts the thread if it is not there.
+/// Returns the thread's handle, and starts the thread if needed.
 ///
 /// # Errors
-/// No thread or no epoll descriptor can be had; a later call tries again.
+/// A thread or an epoll descriptor cannot be created. A later call tries again.
 pub fn handle() -> io::Result<Handle> {
     let mut engine = ENGINE.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(handle) = engine.as_ref() {

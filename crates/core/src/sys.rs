@@ -1,11 +1,10 @@
-//! Thin safe wrappers over the system calls that neither the standard library nor nix offers in the form needed.
+//! Thin safe wrappers for system calls that neither the standard library nor nix offers in the required form.
 
-use crate::private_directory;
 use nacre_containment::pid::Pid;
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -17,19 +16,10 @@ fn check(result: i32) -> io::Result<i32> {
 
 /// A pipe: read end, write end. Both close on exec, both block.
 pub fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
-    pipe_with(libc::O_CLOEXEC)
-}
-
-/// The same, with ends that do not block. Who opens one of them by path gets a description of his own, which does.
-pub fn nonblocking_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
-    pipe_with(libc::O_CLOEXEC | libc::O_NONBLOCK)
-}
-
-fn pipe_with(flags: libc::c_int) -> io::Result<(OwnedFd, OwnedFd)> {
     let mut fds = [0; 2];
-    // SAFETY: pipe2 fills in two descriptors that nobody else owns.
+    // SAFETY: pipe2 fills in two new descriptors without an owner.
     unsafe {
-        check(libc::pipe2(fds.as_mut_ptr(), flags))?;
+        check(libc::pipe2(fds.as_mut_ptr(), libc::O_CLOEXEC))?;
         Ok((OwnedFd::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1])))
     }
 }
@@ -52,20 +42,20 @@ pub fn null() -> io::Result<Arc<OwnedFd>> {
     null.clone().ok_or_else(|| io::ErrorKind::NotFound.into())
 }
 
-/// A file that exists in memory only (memfd_create(2)).
+/// Creates a file in memory (memfd_create(2)).
 pub fn memory_file() -> io::Result<OwnedFd> {
     // SAFETY: the name is a C string; the result is a new descriptor.
     unsafe { Ok(OwnedFd::from_raw_fd(check(libc::memfd_create(c"nacre".as_ptr(), libc::MFD_CLOEXEC))?)) }
 }
 
-/// The same, to be sealed.
+/// Creates a file in memory that can be sealed.
 pub fn sealable_file() -> io::Result<OwnedFd> {
     let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
     // SAFETY: the name is a C string; the result is a new descriptor.
     unsafe { Ok(OwnedFd::from_raw_fd(check(libc::memfd_create(c"nacre".as_ptr(), flags))?)) }
 }
 
-/// From now on nothing can change the file.
+/// Seals a file: nothing can change it from now on.
 pub fn seal(file: &OwnedFd) -> io::Result<()> {
     let seals = libc::F_SEAL_SEAL | libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_WRITE;
     // SAFETY: a plain fcntl call on an open descriptor.
@@ -73,7 +63,7 @@ pub fn seal(file: &OwnedFd) -> io::Result<()> {
     Ok(())
 }
 
-/// How many bytes a socket's peer has not read (unix(7), SIOCOUTQ).
+/// The number of bytes that a socket's peer has not read (unix(7), SIOCOUTQ).
 pub fn unsent_bytes(socket: &impl AsRawFd) -> io::Result<usize> {
     let mut count: libc::c_int = 0;
     // SAFETY: TIOCOUTQ, the same number as SIOCOUTQ, stores an int through the pointer.
@@ -81,7 +71,7 @@ pub fn unsent_bytes(socket: &impl AsRawFd) -> io::Result<usize> {
     Ok(count.max(0) as usize)
 }
 
-/// Replaces the contents of a file. Needs no further descriptor, of which there may be none.
+/// Replaces the contents of a file. Opens no descriptor: none may be available.
 pub fn replace_contents(fd: &OwnedFd, bytes: &[u8]) -> io::Result<()> {
     let file = borrowed(fd);
     file.write_all_at(bytes, 0)?;
@@ -98,7 +88,7 @@ pub fn position(fd: &OwnedFd) -> io::Result<u64> {
     io::Seek::stream_position(&mut &*borrowed(fd))
 }
 
-/// The contents of a file. Needs no further descriptor.
+/// Reads the contents of a file. Opens no descriptor.
 pub fn contents(fd: &OwnedFd) -> io::Result<Vec<u8>> {
     let file = borrowed(fd);
     let mut bytes = vec![0; file.metadata()?.len() as usize];
@@ -121,19 +111,12 @@ pub fn set_nonblocking(fd: &impl AsRawFd) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes the number of `target` refer to what `source` refers to, closing what it referred to before.
-pub fn replace_descriptor(source: &OwnedFd, target: &OwnedFd) -> io::Result<()> {
-    // SAFETY: both descriptors are open and owned; `target` stays a valid descriptor throughout (dup3 is atomic).
-    unsafe { check(libc::dup3(source.as_raw_fd(), target.as_raw_fd(), libc::O_CLOEXEC))? };
-    Ok(())
-}
-
-/// Reads into a buffer's spare room; `Ok(0)` is the end of file.
+/// Reads into a buffer's spare capacity. `Ok(0)` is end of file.
 pub fn read_spare(fd: &impl AsRawFd, buffer: &mut Vec<u8>, most: usize) -> io::Result<usize> {
     let spare = buffer.spare_capacity_mut();
     let room = spare.len().min(most);
-    // SAFETY: the kernel writes at most `room` bytes into memory that belongs to the vector; only what it says it has
-    // written becomes part of the vector.
+    // SAFETY: the kernel writes at most `room` bytes into memory that belongs to the vector, and only the bytes written
+    // become part of the vector.
     unsafe {
         let count = libc::read(fd.as_raw_fd(), spare.as_mut_ptr().cast(), room);
         if count < 0 {
@@ -151,7 +134,7 @@ pub fn write(fd: &impl AsRawFd, bytes: &[u8]) -> io::Result<usize> {
     if count < 0 { Err(io::Error::last_os_error()) } else { Ok(count as usize) }
 }
 
-/// How many bytes a pipe holds.
+/// The number of bytes that a pipe holds.
 pub fn bytes_in_pipe(fd: &impl AsRawFd) -> io::Result<usize> {
     let mut count: libc::c_int = 0;
     // SAFETY: FIONREAD stores an int through the pointer.
@@ -159,20 +142,20 @@ pub fn bytes_in_pipe(fd: &impl AsRawFd) -> io::Result<usize> {
     Ok(count.max(0) as usize)
 }
 
-/// Asks for a larger pipe. The kernel may refuse: its per-user budget is limited (pipe(7)); then it stays as it is.
+/// Enlarges a pipe. The kernel may refuse, since the budget of a user is limited (pipe(7)); then nothing changes.
 pub fn grow_pipe(fd: &impl AsRawFd, bytes: i32) -> bool {
     // SAFETY: a plain fcntl call on an open descriptor.
     unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETPIPE_SZ, bytes) >= bytes }
 }
 
-/// A timer that is readable when its time has come. The runtime's own timers count in whole milliseconds.
+/// Creates a timer that becomes readable when it expires. The runtime's own timers count in whole milliseconds.
 pub fn timer() -> io::Result<OwnedFd> {
     let flags = libc::TFD_CLOEXEC | libc::TFD_NONBLOCK;
     // SAFETY: the result is a new descriptor.
     unsafe { Ok(OwnedFd::from_raw_fd(check(libc::timerfd_create(libc::CLOCK_MONOTONIC, flags))?)) }
 }
 
-/// Sets a timer of less than a second, once; it is not readable any more until then.
+/// Sets a one-shot timer of less than a second. It is not readable until it expires.
 pub fn set_timer(timer: &impl AsRawFd, after: Duration) -> io::Result<()> {
     let never = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     let value = libc::timespec { tv_sec: 0, tv_nsec: after.subsec_nanos().into() };
@@ -182,41 +165,10 @@ pub fn set_timer(timer: &impl AsRawFd, after: Duration) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes a FIFO that only its owner can open.
-pub fn make_fifo(path: &Path) -> io::Result<()> {
-    Ok(nix::unistd::mkfifo(path, nix::sys::stat::Mode::S_IRUSR | nix::sys::stat::Mode::S_IWUSR)?)
-}
-
-/// Options to open a FIFO without waiting for the other side.
-pub fn nonblocking_options(read: bool, write: bool) -> OpenOptions {
-    let mut options = File::options();
-    options.read(read).write(write).custom_flags(libc::O_NONBLOCK);
-    options
-}
-
-/// Makes a directory that only its owner can enter, in a private one. That it is there already is an error.
-pub fn create_private_directory(path: &Path) -> io::Result<()> {
-    if let Some(parent) = path.parent() {
-        private_directory::create(parent)?;
-    }
-    DirBuilder::new().mode(0o700).create(path)
-}
-
-/// Lets others go through a directory of ours, without seeing what is in it. A symlink is not followed, and what others
-/// may do already stays as it is.
-pub fn let_others_pass(path: &Path) -> io::Result<()> {
-    let directory = File::options().read(true).custom_flags(libc::O_DIRECTORY | libc::O_NOFOLLOW).open(path)?;
-    let mode = directory.metadata()?.permissions().mode();
-    if mode & 0o001 == 0 {
-        directory.set_permissions(std::fs::Permissions::from_mode(mode & 0o7777 | 0o011))?;
-    }
-    Ok(())
-}
-
 /// Registers a descriptor with the reactor.
 pub fn watch<T: AsRawFd + OwnsDescriptor>(fd: T) -> io::Result<AsyncFd<T>> {
-    // SAFETY: the descriptor is owned by the value that is registered: it stays open and means the same until that value
-    // is given back or dropped, which deregisters it first.
+    // SAFETY: the descriptor is owned by the value that is registered: it stays open and refers to the same file until
+    // that value is given back or dropped, which deregisters it first.
     unsafe { AsyncFd::register(fd) }.map_err(|error| error.into_parts().1)
 }
 
@@ -225,7 +177,7 @@ pub trait OwnsDescriptor {}
 impl OwnsDescriptor for OwnedFd {}
 impl OwnsDescriptor for std::sync::Arc<OwnedFd> {}
 
-/// Reaps a child that has ended. Only that one: the others are the runtime's.
+/// Reaps one child that has ended. The other children belong to the runtime.
 pub fn reap(child: Pid) {
     // SAFETY: no status is asked for, so no memory is involved.
     unsafe { libc::waitpid(child.raw(), std::ptr::null_mut(), libc::WNOHANG) };

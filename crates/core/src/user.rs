@@ -4,12 +4,12 @@ use nix::unistd::{Gid, Uid, getgrouplist};
 use std::ffi::{CString, OsString};
 use std::path::PathBuf;
 
-/// As it is asked for.
+/// The requested user.
 #[derive(Clone, Debug)]
 pub enum UserSpec {
     /// From the system's user database.
     Name(String),
-    /// Numbers, with or without an entry in it.
+    /// Numbers, with or without an entry in the database.
     Ids {
         /// User.
         uid: u32,
@@ -18,16 +18,16 @@ pub enum UserSpec {
     },
 }
 
-/// As it is used.
+/// The resolved user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
     /// User.
     pub uid: u32,
     /// Primary group.
     pub gid: u32,
-    /// All groups, the primary one among them.
+    /// All groups, including the primary group.
     pub groups: Vec<u32>,
-    /// Name, home directory and login shell, when there is an entry.
+    /// Name, home directory and login shell, if the database has them.
     pub entry: Option<(String, PathBuf, PathBuf)>,
 }
 
@@ -35,7 +35,7 @@ impl User {
     /// Looks the user up.
     ///
     /// # Errors
-    /// There is no such user, or this process may not become somebody else. One sentence.
+    /// One sentence: there is no such user, or this process may not change its user.
     pub fn resolve(spec: &UserSpec) -> Result<Self, String> {
         if !nix::unistd::geteuid().is_root() {
             return Err("the option 'user' needs a host that runs as root".into());
@@ -43,7 +43,7 @@ impl User {
         let (entry, ids) = match spec {
             UserSpec::Name(name) => {
                 let found = nix::unistd::User::from_name(name)
-                    .map_err(|error| format!("user '{name}' can not be looked up: {error}"))?
+                    .map_err(|error| format!("user '{name}' cannot be looked up: {error}"))?
                     .ok_or_else(|| format!("there is no user '{name}'"))?;
                 let ids = (found.uid.as_raw(), found.gid.as_raw());
                 (Some(found), ids)
@@ -61,7 +61,7 @@ impl User {
         Ok(Self { uid: ids.0, gid: ids.1, groups, entry })
     }
 
-    /// What a login would set in the environment.
+    /// The variables that a login would set.
     pub fn variables(&self) -> Vec<(&'static str, OsString)> {
         let Some((name, home, shell)) = &self.entry else { return vec![("HOME", "/".into())] };
         vec![("HOME", home.into()), ("USER", name.into()), ("LOGNAME", name.into()), ("SHELL", shell.into())]

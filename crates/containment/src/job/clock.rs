@@ -1,13 +1,13 @@
-//! Times as the format writes them: ISO 8601 in UTC, with milliseconds.
+//! Timestamps of the job format: ISO 8601 in UTC, with milliseconds.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The present moment.
+/// The current time.
 pub fn now() -> String {
     iso(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64)
 }
 
-/// Milliseconds since the epoch as text. Days to dates: the year begins in March, so that leap days come last.
+/// Formats milliseconds since the epoch. The year is counted from March, so that leap days come last.
 pub fn iso(since_epoch_ms: u64) -> String {
     let (days, of_day) = (since_epoch_ms / 86_400_000, since_epoch_ms % 86_400_000);
     let shifted = days + 719_468;
@@ -23,7 +23,7 @@ pub fn iso(since_epoch_ms: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z")
 }
 
-/// The inverse of [`iso`], for times in UTC; `None` for anything else.
+/// Parses what [`iso`] formats, in UTC; `None` for anything else.
 pub fn parse(text: &str) -> Option<u64> {
     let number = |from: usize, to: usize| text.get(from..to)?.parse::<u64>().ok();
     let (year, month, day) = (number(0, 4)?, number(5, 7)?, number(8, 10)?);

@@ -1,9 +1,9 @@
-//! Job files, opened for reading. Every reader of a job goes through here.
+//! Reading the files of a job safely. Every reader of a job uses this module.
 //!
-//! The directory belongs to the caller or to root, but a command of the same user can put anything into it: a FIFO would
-//! block the reader, a symlink would lead it elsewhere, a sparse file would fill its memory. So a file is looked at before
-//! it is opened, opened without following or waiting, and looked at again. The second look is the one that counts. The
-//! first keeps a device from being opened at all, since opening some devices has an effect.
+//! The directory belongs to the caller or to root, but a command of the same user can put anything into it: a FIFO
+//! would block the reader, a symlink would lead it elsewhere, a sparse file would fill its memory. So a file is checked
+//! before it is opened, opened without following links or waiting, and checked again. The second check decides. The
+//! first keeps devices from being opened, since opening some devices has an effect.
 
 use super::layout;
 use nix::errno::Errno;
@@ -15,9 +15,9 @@ use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-/// The longest `meta.json`. The supervisor shortens what it shows of a command so that its own is shorter.
+/// Maximum length of `meta.json`. The supervisor shortens the displayed command so that its own files are shorter.
 pub const MOST_META_BYTES: u64 = 8 * 1024 * 1024;
-/// The longest `exit` or `end.json`. Those that nacre writes have less than 512 bytes.
+/// Maximum length of `exit` or `end.json`. nacre writes less than 512 bytes.
 pub const MOST_RECORD_BYTES: u64 = 4096;
 
 /// Why a file of a job is not read.
@@ -25,9 +25,9 @@ pub const MOST_RECORD_BYTES: u64 = 4096;
 pub enum Unreadable {
     /// A FIFO, a device, a symlink, a socket or a directory.
     NotRegular,
-    /// It belongs to neither this user nor root. The uid.
+    /// It belongs to neither this user nor root. Holds the uid.
     Owner(u32),
-    /// It is longer than what is read of such a file. Its length and the limit, in bytes.
+    /// It is longer than the limit for such a file. Holds its length and the limit, in bytes.
     TooLong(u64, u64),
     /// A system call failed.
     Io(io::Error),
@@ -81,7 +81,7 @@ pub fn read(directory: &Path, name: &str, most: u64) -> Result<Option<Vec<u8>>, 
         return Err(Unreadable::TooLong(length, most));
     }
     let mut bytes = Vec::with_capacity(length as usize);
-    // It may grow meanwhile.
+    // The file may grow meanwhile.
     file.take(most).read_to_end(&mut bytes).map_err(Unreadable::Io)?;
     Ok(Some(bytes))
 }
@@ -91,7 +91,7 @@ pub fn size(directory: &Path, name: &str) -> u64 {
     stat(directory, name).map_or(0, |found| u64::try_from(found.st_size).unwrap_or_default())
 }
 
-/// What [`open`] would open, without opening it.
+/// Checks a file as [`open`] does, without opening it.
 pub fn stat(directory: &Path, name: &str) -> Option<FileStat> {
     let directory = open_directory(directory).ok()??;
     look(&directory, name).ok()?.filter(|found| check(found, name).is_ok())
@@ -112,8 +112,8 @@ fn look(directory: &OwnedFd, name: &str) -> Result<Option<FileStat>, Unreadable>
     }
 }
 
-/// The output and the input belong to the user that the command runs as, so their owner says nothing. That they are in
-/// the directory does: only its owner can put a file there.
+/// The output and the input belong to the user that the command runs as, so their owner is not checked. Being in the
+/// directory is proof enough: only the directory's owner can put a file there.
 fn check(found: &FileStat, name: &str) -> Result<(), Unreadable> {
     if SFlag::from_bits_truncate(found.st_mode) & SFlag::S_IFMT != SFlag::S_IFREG {
         return Err(Unreadable::NotRegular);

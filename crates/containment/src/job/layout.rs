@@ -1,23 +1,23 @@
-//! Where everything of a job lies. One job is one directory, whose name is the job's id.
+//! The files of a job. One job is one directory, whose name is the job's id.
 
 use std::path::{Path, PathBuf};
 
-/// Who the job is; written before the command starts, never changed.
+/// Describes the job. Written before the command starts and never changed.
 pub const META: &str = "meta.json";
 /// Standard output and standard error together.
 pub const OUTPUT: &str = "output.log";
-/// The exit code as a decimal number, there once the command has ended.
+/// The exit code as a decimal number. Exists once the command has ended.
 pub const EXIT: &str = "exit";
-/// How it ended, in more words; there before [`EXIT`] is.
+/// Details of the end. Exists before [`EXIT`] does.
 pub const END: &str = "end.json";
-/// The room for [`EXIT`] and [`END`], taken at the start so that a full disk can not keep them from being written.
+/// Space reserved at the start for [`EXIT`] and [`END`], so that they can be written to a full disk.
 pub const EXIT_ROOM: &str = "exit.tmp";
 /// See [`EXIT_ROOM`].
 pub const END_ROOM: &str = "end.json.tmp";
-/// What the command reads as its standard input, when it was given something.
+/// The command's standard input, if it was given any.
 pub const STDIN: &str = "stdin";
 
-/// The character that the name of an unfinished directory begins with; ids can not have it.
+/// The character that the name of an unfinished directory begins with; ids cannot have it.
 const UNFINISHED: char = '~';
 
 /// 1 to 128 characters of `A-Z a-z 0-9 . _ -`, but neither `.` nor `..`: an id never leads out of the root.
@@ -28,12 +28,12 @@ pub fn is_id(text: &str) -> bool {
         && text != ".."
 }
 
-/// Where a job's directory is put together, before it gets its name.
+/// The directory in which a job is prepared before it gets its final name.
 pub fn unfinished(root: &Path, id: &str) -> PathBuf {
     root.join(format!("{UNFINISHED}{id}"))
 }
 
-/// True for the name of such a directory.
+/// True for the name of an unfinished directory.
 pub fn is_unfinished(name: &str) -> bool {
     name.strip_prefix(UNFINISHED).is_some_and(is_id)
 }

@@ -1,11 +1,11 @@
 //! Unfinished directories (`~<id>`), and the proof that one of them is a leftover of nacre.
 //!
-//! A directory is unfinished while a supervisor puts it together and while it is being removed. Whatever is killed in
-//! between leaves it behind. The name alone proves nothing: a person can call a directory `~backup`. So an unfinished
+//! A directory is unfinished while a supervisor prepares it and while it is being removed. A process that is killed in
+//! between leaves it behind. The name alone proves nothing: a user can name a directory `~backup`. So an unfinished
 //! directory holds a mark, an empty file that is named after the inode of the directory itself. A copy of the directory
 //! has another inode, and so has a directory that was made by hand.
 //!
-//! The mark is the last thing that is removed, so a removal that is cut short can be taken up again.
+//! The mark is removed last, so an interrupted removal can be resumed.
 
 use super::lock;
 use std::fs::{self, File, Metadata};
@@ -25,7 +25,7 @@ pub fn mark(directory: &Path) -> io::Result<()> {
     }
 }
 
-/// Takes the mark off a directory that is complete. One that stays does no harm under the directory's final name.
+/// Removes the mark of a complete directory. A mark that stays does no harm under the directory's final name.
 pub fn unmark(directory: &Path) {
     if let Ok(info) = fs::symlink_metadata(directory) {
         let _ = fs::remove_file(mark_of(directory, &info));
@@ -39,12 +39,12 @@ pub fn is_marked(directory: &Path) -> bool {
     is_ours && fs::symlink_metadata(mark_of(directory, &info)).is_ok_and(|mark| mark.is_file() && mark.len() == 0)
 }
 
-/// Removes a leftover that no process is at work on. False for anything else, which stays as it is.
+/// Removes a leftover that no process is using. Returns false for anything else, which is left unchanged.
 ///
 /// # Errors
 /// Those of the file system.
 pub fn sweep(directory: &Path) -> io::Result<bool> {
-    // Before the lock: a start that has made its directory and not yet marked it must not find the lock taken.
+    // Before the lock: a start that has created its directory and not yet marked it must not find the lock taken.
     if !is_marked(directory) {
         return Ok(false);
     }
@@ -56,7 +56,7 @@ pub fn sweep(directory: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Removes a directory with everything in it, the mark last. What another process removes meanwhile is no error.
+/// Removes a directory with everything in it, the mark last. Files that another process removes meanwhile are no error.
 ///
 /// # Errors
 /// Those of the file system.

@@ -1,8 +1,8 @@
 //! The lock on a job's directory (flock(2)): held by the job's supervisor for as long as it lives.
 //!
-//! The kernel drops it with the process, however that ends. So it tells a directory that somebody is still putting
-//! together from one that was left behind, and a live job from a dead one where `meta.json` can not be used: because it
-//! was damaged, or because it comes from another pid namespace.
+//! The kernel releases it when the process ends, in whatever way. So the lock distinguishes a directory in preparation
+//! from a leftover, and a live job from a dead one where `meta.json` cannot be used: because it was damaged, or because
+//! it comes from another pid namespace.
 
 use std::fs::File;
 use std::io;
@@ -10,18 +10,18 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// Takes the lock of a directory for oneself; `None` when somebody has it.
+/// Takes the exclusive lock of a directory; `None` when another process holds it.
 pub fn take(directory: &Path) -> io::Result<Option<File>> {
     let file = open(directory)?;
     Ok(flock(&file, libc::LOCK_EX)?.then_some(file))
 }
 
-/// True when a supervisor holds it. Those who ask share the lock for that moment, and so never take each other for one.
+/// True when a supervisor holds the lock. Callers take a shared lock for a moment, so they never see each other as one.
 pub fn is_held(directory: &Path) -> bool {
     open(directory).is_ok_and(|file| matches!(flock(&file, libc::LOCK_SH), Ok(false)))
 }
 
-/// Anything but a directory is refused without being opened: a FIFO would block.
+/// Refuses anything but a directory without opening it: a FIFO would block.
 fn open(directory: &Path) -> io::Result<File> {
     File::options().read(true).custom_flags(libc::O_DIRECTORY | libc::O_NOFOLLOW | libc::O_NONBLOCK).open(directory)
 }

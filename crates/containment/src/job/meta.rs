@@ -1,6 +1,6 @@
-//! `meta.json`: who a job is.
+//! `meta.json`: the description of a job.
 //!
-//! The first eight fields are shared with an existing package; the others are ours and may be missing in what is read.
+//! The first eight fields are shared with an existing package. The others are nacre's and may be missing when read.
 
 use super::{file, layout};
 use crate::limits::Limits;
@@ -18,9 +18,9 @@ pub const VERSION: u32 = 1;
 pub struct Meta {
     /// The name of the directory.
     pub job_id: String,
-    /// The process group that gets signals: that of our supervisor, which passes SIGTERM on to the whole tree.
+    /// The process group that receives signals: the supervisor's, which passes SIGTERM on to the whole tree.
     pub pgid: Pid,
-    /// As given at the start; for people.
+    /// As given at the start, for display.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process_name: Option<String>,
     /// Absolute.
@@ -32,15 +32,15 @@ pub struct Meta {
     /// ISO 8601.
     #[serde(default)]
     pub created_at: String,
-    /// A number of ours; whatever others write.
+    /// A number in files of nacre; other writers may use other types.
     #[serde(default)]
     pub version: serde_json::Value,
-    /// The fields that are ours.
+    /// The fields of nacre.
     #[serde(flatten)]
     pub own: Option<Own>,
 }
 
-/// What only nacre writes.
+/// The fields that only nacre writes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Own {
@@ -50,7 +50,7 @@ pub struct Own {
     pub start_time: u64,
     /// Which boot.
     pub boot_id: String,
-    /// In which pid namespace the numbers mean something.
+    /// The pid namespace of the pids.
     pub pid_namespace: String,
     /// The command itself, a child of the supervisor.
     pub command_pid: Pid,
@@ -64,21 +64,21 @@ pub struct Own {
     pub timeout_ms: Option<u64>,
     /// Milliseconds between SIGTERM and SIGKILL, unless a cancel says otherwise.
     pub grace_ms: u64,
-    /// What it may use.
+    /// Limits of the control group.
     pub limits: Limits,
     /// Descriptors of each process.
     pub open_files: Option<u64>,
 }
 
 impl Meta {
-    /// Reads the file's text. One that is cut off, or belongs to another directory, is none: whoever wrote it renamed it
-    /// into place as a whole.
+    /// Parses the file's text. `None` for a truncated file, or that of another directory: the file is written as a
+    /// whole and renamed into place.
     pub fn parse(text: &[u8], id: &str) -> Option<Self> {
         let meta: Self = serde_json::from_slice(text).ok()?;
         (meta.job_id == id).then_some(meta)
     }
 
-    /// Reads it from a job's directory. `None` when it is missing or damaged.
+    /// Reads the file from a job's directory. `None` when it is missing or damaged.
     ///
     /// # Errors
     /// See [`file::Unreadable`].
@@ -90,23 +90,23 @@ impl Meta {
 }
 
 impl Own {
-    /// The supervisor, for ever.
+    /// The identity of the supervisor.
     pub fn identity(&self) -> Identity {
         Identity { pid: self.pid, start_ticks: self.start_time }
     }
 
-    /// True when the pids in it were given out by this system since it was started.
+    /// True when the pids were assigned since this system booted.
     pub fn is_of_this_boot(&self) -> bool {
         self.boot_id == boot_id()
     }
 
-    /// True when the pids in it mean what they mean to this process.
+    /// True when the pids are valid in this process's pid namespace.
     pub fn is_of_this_namespace(&self) -> bool {
         self.pid_namespace == pid_namespace()
     }
 }
 
-/// Names this boot of the system (random(4)); empty where it can not be read.
+/// Identifies this boot of the system (random(4)); empty if it cannot be read.
 pub fn boot_id() -> &'static str {
     static ID: OnceLock<String> = OnceLock::new();
     ID.get_or_init(|| {
@@ -115,7 +115,7 @@ pub fn boot_id() -> &'static str {
     })
 }
 
-/// Names the pid namespace of this process (namespaces(7)), like `pid:[4026531836]`.
+/// Identifies the pid namespace of this process (namespaces(7)), for example `pid:[4026531836]`.
 pub fn pid_namespace() -> &'static str {
     static ID: OnceLock<String> = OnceLock::new();
     ID.get_or_init(|| {

@@ -11,8 +11,8 @@ pub mod meta;
 pub mod record;
 pub mod request;
 
-/// Tells a supervisor to end its job, with the grace time in milliseconds as its value (sigqueue(3)).
+/// The signal that makes a supervisor end its job. Its value is the grace time in milliseconds (sigqueue(3)).
 ///
-/// A real-time signal, because those queue: of two SIGTERMs that come before the first is read, the second is lost, and
-/// with it a shorter grace time. The number is above those that the C library keeps to itself.
+/// It is a real-time signal, because those queue: if two SIGTERMs arrive before the first is read, the second is lost,
+/// and with it a shorter grace time. The number is above those that the C library reserves.
 pub const CANCEL: i32 = 36;

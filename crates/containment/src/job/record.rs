@@ -1,4 +1,4 @@
-//! How a job ended: `exit`, a number that anybody can read, and `end.json` beside it, with what a number can not say.
+//! The end of a job: `exit` is a plain number, `end.json` has the details.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,15 +6,15 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reason {
-    /// By itself.
+    /// It exited.
     Exit,
-    /// By a signal of somebody else.
+    /// A signal that nacre did not send.
     Signal,
-    /// By its timeout.
+    /// Its timeout.
     Timeout,
-    /// By a cancel.
+    /// A cancel.
     Cancelled,
-    /// By its memory limit.
+    /// Its memory limit.
     Oom,
 }
 
@@ -35,9 +35,9 @@ impl Reason {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct End {
-    /// When it ended by exit.
+    /// Exit code, when it exited.
     pub exit_code: Option<i32>,
-    /// When it ended by a signal.
+    /// Signal, when a signal ended it.
     pub signal: Option<i32>,
     /// Why.
     pub reason: Reason,
@@ -45,23 +45,23 @@ pub struct End {
     pub ended_at: String,
     /// Milliseconds that it ran, by a monotonic clock.
     pub duration_ms: u64,
-    /// Processes that it had started went on when it had ended.
+    /// Processes that it had started outlived it.
     pub left_behind: bool,
-    /// The disk was full while it ran: what it printed then is lost.
+    /// The disk was full while it ran: some of its output is lost.
     pub output_lost: bool,
 }
 
 impl End {
-    /// What stands in `exit`: the code, or 128 and the signal, as shells tell it.
+    /// The content of `exit`: the code, or 128 plus the signal, as shells report it.
     pub fn exit_text(&self) -> String {
         format!("{}\n", self.exit_code.unwrap_or_else(|| 128 + self.signal.unwrap_or_default()))
     }
 }
 
-/// Bytes of room for a record. The longest is shorter by far.
+/// Bytes reserved for a record. Every record is much shorter.
 pub const ROOM_BYTES: u64 = 512;
 
-/// Reads `exit`; `None` for anything but a number.
+/// Parses `exit`; `None` for anything but a number.
 pub fn parse_exit(text: &[u8]) -> Option<i32> {
     std::str::from_utf8(text).ok()?.trim().parse().ok()
 }

@@ -1,9 +1,8 @@
-//! What the starter tells the supervisor of a job, and what that answers.
+//! The request to the supervisor of a job, and its answer.
 //!
-//! The request is a file in memory on descriptor 0, complete before the supervisor exists: a starter that dies can not
-//! leave half of one. What the command is to read from its standard input is a file on descriptor 2. The answer comes
-//! over descriptor 1, as one line of JSON. End of file without an answer means that the supervisor was killed, and that
-//! nothing of it runs any more.
+//! The request is a file in memory on descriptor 0. It is complete before the supervisor exists, so a starter that dies
+//! cannot leave half a request. The command's standard input is a file on descriptor 2. The answer is one line of JSON
+//! on descriptor 1. End of file without an answer means that the supervisor was killed and that nothing runs.
 
 use crate::limits::Limits;
 use crate::pid::Pid;
@@ -19,7 +18,7 @@ pub enum Program {
     Argv(Vec<String>),
 }
 
-/// Whom the command runs as.
+/// The user that the command runs as.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunAs {
     /// User.
@@ -35,27 +34,27 @@ pub struct RunAs {
 pub struct Request {
     /// The directory of all jobs; exists.
     pub root: PathBuf,
-    /// Names the job.
+    /// The job's id.
     pub id: String,
-    /// What.
+    /// What to run.
     pub program: Program,
-    /// As shown.
+    /// The command as displayed.
     pub command: String,
     /// Absolute path of bash.
     pub shell: PathBuf,
     /// Absolute.
     pub cwd: PathBuf,
-    /// For people.
+    /// A name for display.
     pub process_name: Option<String>,
     /// Milliseconds until it is ended.
     pub timeout_ms: Option<u64>,
     /// Milliseconds between SIGTERM and SIGKILL.
     pub grace_ms: u64,
-    /// Whom it runs as, when that is somebody else.
+    /// The user it runs as, if not the caller's.
     pub user: Option<RunAs>,
-    /// Where its control group is to be made.
+    /// The parent directory for its control group.
     pub group_parent: Option<PathBuf>,
-    /// What it may use.
+    /// Limits of its control group.
     pub limits: Limits,
     /// RLIMIT_NOFILE.
     pub open_files: Option<u64>,
@@ -68,33 +67,33 @@ pub struct Request {
 /// Why a job could not be started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Refusal {
-    /// There is a job of that id.
+    /// A job with that id exists.
     Exists,
-    /// The directory of the command can not be entered.
+    /// The directory of the command cannot be entered.
     Cwd,
-    /// A limit can not be enforced.
+    /// A limit cannot be enforced.
     Limit,
-    /// The job's directory can not be written.
+    /// The job's directory cannot be written.
     Directory,
-    /// No process, or not as that user.
+    /// The process cannot be started, or not as that user.
     Spawn,
 }
 
 /// The answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Answer {
-    /// It runs: everything stands in its `meta.json`.
+    /// The job runs. Its `meta.json` has the details.
     Started {
         /// The supervisor, and its process group.
         pid: Pid,
-        /// The process above it, which an init or a subreaper that has started the job has to reap.
+        /// Its parent process, which a caller that is init or a subreaper has to reap.
         guard: i32,
         /// Directory of the control group.
         cgroup: Option<PathBuf>,
     },
     /// Nothing runs and no directory is left.
     Refused {
-        /// Which kind.
+        /// The kind of failure.
         kind: Refusal,
         /// One sentence.
         message: String,

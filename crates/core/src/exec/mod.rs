@@ -1,4 +1,4 @@
-//! What a foreground command is asked to do, and what comes of it.
+//! A foreground command: the request and its result.
 
 pub mod outcome;
 
@@ -23,21 +23,21 @@ pub enum Command {
 pub struct Chunk {
     /// The bytes.
     pub bytes: Vec<u8>,
-    /// Called once when the pipe has taken them, or when nobody can take them any more.
+    /// Called once, when the pipe has taken the bytes or can no longer take them.
     pub taken: Box<dyn FnOnce() + Send>,
 }
 
 /// Standard input of a command.
 pub enum Input {
-    /// End of file at once.
+    /// Immediate end of file.
     None,
     /// These bytes, then end of file.
     Bytes(Arc<Vec<u8>>),
-    /// Pieces as they come; end of file when the sender is dropped.
+    /// Pieces as they arrive; end of file when the sender is dropped.
     Stream(mpsc::UnboundedReceiver<Chunk>),
 }
 
-/// How a command is ended before its time.
+/// How a command is killed.
 #[derive(Clone, Copy, Debug)]
 pub struct KillPolicy {
     /// First signal to the command's processes.
@@ -46,7 +46,7 @@ pub struct KillPolicy {
     pub grace: Duration,
 }
 
-/// Which of the two output streams.
+/// One of the two output streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutputStream {
     /// Standard output.
@@ -55,7 +55,7 @@ pub enum OutputStream {
     Stderr,
 }
 
-/// Who wants to know. All calls come from the engine's thread and must not block.
+/// Receives the events of a command. All calls come from the engine's thread and must not block.
 pub trait Sink: Send + Sync {
     /// The command runs, in the shell with this pid.
     fn started(&mut self, pid: i32);
@@ -69,7 +69,7 @@ pub trait Sink: Send + Sync {
 
 /// One foreground command.
 pub struct ExecRequest {
-    /// Chosen by the caller; names the request in [`crate::session::Handle::interrupt`].
+    /// Chosen by the caller; identifies the request in [`crate::session::Handle::interrupt`].
     pub id: u64,
     /// What to run.
     pub command: Command,
@@ -77,17 +77,17 @@ pub struct ExecRequest {
     pub cwd: Option<PathBuf>,
     /// Variables for this command only; `None` unsets.
     pub env: Vec<(String, Option<String>)>,
-    /// From the start of the run, not of the wait in the queue.
+    /// Time limit, from the start of the run and not of the wait in the queue.
     pub timeout: Option<Duration>,
-    /// For timeouts, interrupts and the end of the session.
+    /// For timeouts, cancels and the end of the session.
     pub kill: KillPolicy,
     /// Bytes kept of each stream.
     pub max_buffer: usize,
     /// Standard input.
     pub input: Input,
-    /// Output is also wanted as it arrives. A permit is taken for each piece and given back by the consumer; without one
-    /// the pipe is not read and in the end the command waits. One that is being killed does not wait for long.
+    /// Output is also sent as it arrives. Each piece takes a permit, which the consumer returns. Without permits the
+    /// pipe is not read, and finally the command waits. A command that is being killed does not wait for long.
     pub live: Option<Arc<Semaphore>>,
-    /// Who gets the result.
+    /// Receives the result.
     pub sink: Box<dyn Sink>,
 }

@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-/// What a finished command has given.
+/// The result of a command.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
     /// `$?`; `None` when the command was killed or its status was lost.
     pub exit_code: Option<i32>,
-    /// The signal that ended it, when one of ours or the shell's own death did.
+    /// The signal that ended it, if the engine sent it or the shell died of it.
     pub signal: Option<i32>,
     /// Kept bytes.
     pub stdout: Vec<u8>,
@@ -20,14 +20,14 @@ pub struct Outcome {
     pub dropped: (u64, u64),
     /// The session's directory after the command.
     pub cwd: PathBuf,
-    /// Monotonic.
+    /// By a monotonic clock.
     pub duration: Duration,
     /// Wall clock.
     pub started_at: Option<SystemTime>,
-    /// The timeout ended it.
+    /// The timeout killed it.
     pub timed_out: bool,
-    /// An interrupt ended it, or kept it from starting.
+    /// The caller cancelled it, before or while it ran.
     pub canceled: bool,
-    /// The shell had died and was brought back.
+    /// The shell died and was replaced.
     pub restarted: bool,
 }

@@ -1,8 +1,8 @@
-//! In which order the bytes of two streams arrived: the lengths of the runs of one and the other.
+//! The order in which the bytes of two streams arrived: the lengths of alternating runs.
 
 use std::ops::Range;
 
-/// Alternating runs, stdout first. Bounded: beyond a quarter of a million changes the rest is one run for each stream.
+/// Alternating runs, stdout first. Bounded: after a quarter of a million changes the rest is one run per stream.
 #[derive(Debug, Default)]
 pub struct Arrival {
     runs: Vec<u64>,
@@ -12,7 +12,7 @@ pub struct Arrival {
 const MOST_RUNS: usize = 1 << 18;
 
 impl Arrival {
-    /// `count` bytes of stream 0 or 1 have arrived.
+    /// Records that `count` bytes of stream 0 or 1 have arrived.
     pub fn note(&mut self, stream: usize, count: usize) {
         if count == 0 {
             return;
@@ -30,7 +30,7 @@ impl Arrival {
         }
     }
 
-    /// The runs of the bytes that are kept, `None` when at most one stream has any.
+    /// The runs of the kept bytes; `None` when at most one stream has any.
     pub fn kept(&self, kept: [[Range<u64>; 2]; 2]) -> Option<Vec<u32>> {
         let mut position = [0u64; 2];
         let mut out = Arrival::default();
@@ -42,7 +42,7 @@ impl Arrival {
                 kept[stream].iter().map(|part| run.end.min(part.end).saturating_sub(run.start.max(part.start))).sum();
             out.note(stream, overlap as usize);
         }
-        // One run: only stdout. Two with an empty first: only stderr.
+        // One run: only stdout. Two runs, the first empty: only stderr.
         let both = out.runs.len() > 2 || (out.runs.len() == 2 && out.runs[0] > 0);
         both.then(|| {
             out.runs.into_iter().chain(out.rest).map(|length| u32::try_from(length).unwrap_or(u32::MAX)).collect()
@@ -61,7 +61,7 @@ mod tests {
             arrival.note(stream, count);
         }
         assert_eq!(arrival.kept([[0..4, 4..4], [0..6, 6..6]]), Some(vec![0, 5, 4, 1, 0, 0]));
-        // Of stderr only the first two and the last byte are kept.
+        // Only the first two bytes and the last byte of stderr are kept.
         assert_eq!(arrival.kept([[0..4, 4..4], [0..2, 5..6]]), Some(vec![0, 2, 4, 1, 0, 0]));
         assert_eq!(arrival.kept([[0..0, 4..4], [0..2, 5..6]]), None);
     }

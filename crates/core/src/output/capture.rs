@@ -10,8 +10,9 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
 
-/// Reads both pipes into bounded buffers, and hands pieces on while the consumer keeps up.
+/// Reads both pipes into bounded buffers, and passes pieces on at the consumer's pace.
 pub struct Capture {
     pipes: [Pipe; 2],
     buffers: [HeadTail; 2],
@@ -32,12 +33,12 @@ impl Capture {
         }
     }
 
-    /// Starts to listen to the pipes. Until then [`Capture::step`] never completes.
+    /// Starts watching the pipes. Until then [`Capture::step`] never completes.
     pub fn register(&mut self) -> io::Result<()> {
         self.pipes.iter_mut().try_for_each(Pipe::watch)
     }
 
-    /// Waits until a pipe has something and reads it once. Cancel-safe: a cancelled step has read nothing.
+    /// Waits until a pipe is readable and reads it once. Cancel-safe: a cancelled step has read nothing.
     pub async fn step(&mut self, sink: &mut dyn Sink) {
         let stream = {
             let [stdout, stderr] = &self.pipes;
@@ -55,15 +56,15 @@ impl Capture {
         }
     }
 
-    /// The command is being killed: it is not held back by a consumer that does not read any more.
+    /// Stops backpressure from blocking a command that is being killed.
     pub fn hurry(&mut self) {
         if let Some(live) = &mut self.live {
             live.hurry();
         }
     }
 
-    /// Reads what is in the pipes right now and not more, so that a background process which goes on printing can not
-    /// keep the result from being given.
+    /// Reads what the pipes hold now and not more, so that a background process that keeps printing cannot delay the
+    /// result.
     pub fn drain(&mut self, sink: &mut dyn Sink) {
         if let Some(live) = &mut self.live {
             live.end();
@@ -79,7 +80,7 @@ impl Capture {
         }
     }
 
-    /// Output that came another way than through the pipes.
+    /// Adds output that did not come through the pipes.
     pub fn push(&mut self, stream: usize, bytes: &[u8], sink: &mut dyn Sink) {
         if bytes.is_empty() {
             return;
@@ -92,7 +93,7 @@ impl Capture {
         }
     }
 
-    /// Fills in the output of the result.
+    /// Fills in the output of the outcome.
     pub fn finish(mut self, outcome: &mut Outcome, sink: &mut dyn Sink) -> Leftover {
         if let Some(live) = &mut self.live {
             live.end();
@@ -133,40 +134,42 @@ async fn due(live: Option<&Live>) {
     }
 }
 
-/// The pipes of a command whose result has been given.
+/// The pipes of a command whose result has been delivered.
 pub struct Leftover([Pipe; 2]);
 
 impl Leftover {
     /// The read ends, when they were never watched and can serve the next command. Only for a command that has left no
     /// process: nothing else may write to them.
-    pub fn reclaim(self) -> Result<[OwnedFd; 2], Self> {
+    pub fn reclaim(self) -> Result<[OwnedFd; 2], Box<Self>> {
         let [stdout, stderr] = self.0;
         match (stdout.into_unwatched(), stderr.into_unwatched()) {
             (Ok(stdout), Ok(stderr)) => Ok([stdout, stderr]),
-            (stdout, stderr) => Err(Self([stdout, stderr].map(|pipe| pipe.map_or_else(|pipe| pipe, Pipe::new)))),
+            (stdout, stderr) => {
+                Err(Box::new(Self([stdout, stderr].map(|pipe| pipe.map_or_else(|pipe| pipe, Pipe::new)))))
+            }
         }
     }
 
-    /// Reads and forgets what background processes still print. To be called when this process has let go of its copies of
-    /// the write ends. Were the pipe closed instead, the next line would kill them (SIGPIPE); were it left alone, they
-    /// would block when it is full.
-    pub fn let_go(self) {
-        self.0.into_iter().filter_map(Pipe::into_open).for_each(drain_late);
+    /// Reads and drops what background processes still print. Call it when this process has closed its copies of the
+    /// write ends. Closing the pipe instead would kill the writers (SIGPIPE); leaving it alone would block them once it
+    /// is full. Dropping the set closes the pipes.
+    pub fn let_go(self, drains: &mut JoinSet<()>) {
+        for pipe in self.0.into_iter().filter_map(Pipe::into_open) {
+            drains.spawn(drain_late(pipe));
+        }
     }
 }
 
-fn drain_late(fd: OwnedFd) {
-    tokio::spawn(async move {
-        let Ok(fd) = sys::watch(fd) else { return };
-        let mut waste = Vec::with_capacity(64 * 1024);
-        loop {
-            let Ok(mut guard) = fd.readable().await else { return };
-            waste.clear();
-            match guard.try_io(|fd| sys::read_spare(fd, &mut waste, usize::MAX)) {
-                Ok(Ok(0)) => return,
-                Ok(Err(error)) if error.kind() != io::ErrorKind::Interrupted => return,
-                _ => {}
-            }
+async fn drain_late(fd: OwnedFd) {
+    let Ok(fd) = sys::watch(fd) else { return };
+    let mut waste = Vec::with_capacity(64 * 1024);
+    loop {
+        let Ok(mut guard) = fd.readable().await else { return };
+        waste.clear();
+        match guard.try_io(|fd| sys::read_spare(fd, &mut waste, usize::MAX)) {
+            Ok(Ok(0)) => return,
+            Ok(Err(error)) if error.kind() != io::ErrorKind::Interrupted => return,
+            _ => {}
         }
-    });
+    }
 }

@@ -1,11 +1,11 @@
-//! A byte buffer with a limit: beyond it the first and the last bytes are kept and the number of lost ones is exact.
+//! A bounded byte buffer: beyond the limit it keeps the first and the last bytes, and counts the dropped ones exactly.
 
 use crate::sys;
 use std::io;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
 
-/// Keeps everything up to `limit` bytes; of more, the first half and the last half of the limit.
+/// Keeps up to `limit` bytes; beyond that, the first and the last half of the limit.
 #[derive(Debug)]
 pub struct HeadTail {
     limit: usize,
@@ -16,13 +16,13 @@ pub struct HeadTail {
     total: u64,
 }
 
-/// Most bytes read by one call.
+/// Maximum bytes per read.
 const LARGEST_READ: usize = 256 * 1024;
-/// Room made for the first read.
+/// Capacity for the first read.
 const SMALLEST_READ: usize = 16 * 1024;
 
 impl HeadTail {
-    /// An empty buffer; allocates nothing.
+    /// Creates an empty buffer. Allocates nothing.
     pub fn new(limit: usize) -> Self {
         Self { limit, head: Vec::new(), tail: None, total: 0 }
     }
@@ -37,8 +37,8 @@ impl HeadTail {
         }
     }
 
-    /// Reads once from `fd`, at most `most` bytes, straight into place as long as there is room below the limit.
-    /// `Ok(0)` is the end of file.
+    /// Reads once from `fd`, at most `most` bytes, directly into the buffer while it is below the limit. `Ok(0)` is end
+    /// of file.
     pub fn read_from(&mut self, fd: &impl AsRawFd, most: usize, scratch: &mut Vec<u8>) -> io::Result<usize> {
         let room = if self.tail.is_some() { 0 } else { self.limit - self.head.len() };
         let most = most.min(LARGEST_READ);
@@ -55,8 +55,8 @@ impl HeadTail {
         Ok(count)
     }
 
-    /// Makes room for one read: little for a command that has printed little, since most print little. Growing doubles,
-    /// which for large blocks moves pages and not bytes (mremap), and never beyond the limit.
+    /// Reserves room for one read. The capacity starts small, since most commands print little, and doubles up to the
+    /// limit. For large blocks that moves pages and not bytes (mremap).
     fn reserve(&mut self, most: usize) {
         let spare = self.head.capacity() - self.head.len();
         let wanted = self.head.len().clamp(SMALLEST_READ, LARGEST_READ).min(most);
@@ -66,13 +66,13 @@ impl HeadTail {
         }
     }
 
-    /// The parts of the stream that are kept, as positions in it.
+    /// The kept parts of the stream, as positions in it.
     pub fn kept(&self) -> [Range<u64>; 2] {
         let tail = self.tail.as_ref().map_or(0, |ring| ring.len() as u64);
         [0..self.head.len() as u64, self.total - tail..self.total]
     }
 
-    /// The bytes kept, and how many were not.
+    /// Returns the kept bytes and the number of dropped bytes.
     pub fn finish(mut self) -> (Vec<u8>, u64) {
         if let Some(ring) = &self.tail {
             let (older, newer) = ring.slices();
@@ -85,7 +85,7 @@ impl HeadTail {
         (self.head, dropped)
     }
 
-    /// The ring, made of the second half of what has been kept so far when it is first needed.
+    /// The ring. When first needed it is made of the second half of the kept bytes.
     fn ring(&mut self) -> &mut Ring {
         let half = self.limit / 2;
         let head = &mut self.head;
@@ -131,7 +131,7 @@ impl Ring {
 mod tests {
     use super::*;
 
-    /// The rule, written the slow way.
+    /// A slow model of the rule.
     fn expected(stream: &[u8], limit: usize) -> (Vec<u8>, u64) {
         if stream.len() <= limit {
             return (stream.to_vec(), 0);

@@ -1,11 +1,11 @@
-//! Output on its way to a consumer while the command runs: in pieces, at the consumer's pace.
+//! Live output: pieces sent to a consumer while the command runs, at the consumer's pace.
 //!
-//! The pace is kept by permits. Each piece takes one, the consumer gives it back when it has taken the piece. With no
-//! permit left nothing is sent, then nothing is read, and in the end the command waits for room in its pipe.
+//! Permits provide backpressure. Each piece takes a permit, and the consumer returns it when it has taken the piece.
+//! Without permits nothing is sent, then nothing is read, and finally the command waits for room in its pipe.
 //!
-//! A piece costs the consumer far more than its bytes do, so what arrives in small bits is put together: a piece that is
-//! not full waits until the consumer has nothing else to do, and is sent at most once a millisecond. The first one is
-//! sent at once, so a command that prints now and then is not delayed at all.
+//! A piece costs the consumer far more than its bytes do, so small output is collected: a piece that is not full waits
+//! until the consumer is idle, and is sent at most once per millisecond. The first piece is sent immediately, so a
+//! command that prints now and then is not delayed.
 
 use crate::exec::{OutputStream, Sink};
 use std::future::pending;
@@ -14,9 +14,9 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-/// Most bytes of a piece. Larger ones are not faster.
+/// Maximum bytes of a piece. Larger pieces are not faster.
 pub const LARGEST_PIECE: usize = 256 * 1024;
-/// Time from a piece to the next one that is not full.
+/// Minimum time between a piece and the next piece that is not full.
 const INTERVAL: Duration = Duration::from_millis(1);
 /// How long a command that is being killed waits for its consumer to take a piece.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -26,9 +26,9 @@ const STREAMS: [OutputStream; 2] = [OutputStream::Stdout, OutputStream::Stderr];
 /// See the module.
 pub struct Live {
     permits: Arc<Semaphore>,
-    /// How many permits there are when the consumer has taken everything.
+    /// The number of permits when the consumer has taken everything.
     window: u32,
-    /// What comes next, all of it of one stream.
+    /// The next piece, all of one stream.
     piece: Vec<u8>,
     stream: usize,
     last: Option<Instant>,
@@ -36,25 +36,25 @@ pub struct Live {
 }
 
 enum Pace {
-    /// A permit for each piece.
+    /// Each piece takes a permit.
     Consumer,
-    /// The command is being killed. A consumer that does not read must not hold it back any more: with its pipe full it
-    /// could not end in an orderly way. There is a permit until then, or nothing more is sent.
+    /// The command is being killed. A consumer that does not read must not block it: with a full pipe its handlers
+    /// could not run. If no permit is returned by then, nothing more is sent.
     Hurried { until: Instant },
     /// The command has ended. What is still in its pipes is bounded, and is sent without permits.
     Ended,
-    /// After something that was not sent: a gap would be worse than an end.
+    /// Some output was not sent, so nothing more is: a gap would be worse than an early end.
     Cut,
 }
 
 impl Live {
-    /// All permits are there.
+    /// Starts with all permits available.
     pub fn new(permits: Arc<Semaphore>) -> Self {
         let window = u32::try_from(permits.available_permits()).unwrap_or(u32::MAX);
         Self { permits, window, piece: Vec::new(), stream: 0, last: None, pace: Pace::Consumer }
     }
 
-    /// The command is being killed.
+    /// Limits the wait for the consumer, because the command is being killed.
     pub fn hurry(&mut self) {
         if matches!(self.pace, Pace::Consumer) {
             self.pace = Pace::Hurried { until: Instant::now() + PATIENCE };
@@ -68,12 +68,12 @@ impl Live {
         }
     }
 
-    /// Nothing is sent any more.
+    /// True when nothing more is sent.
     pub fn is_cut(&self) -> bool {
         matches!(self.pace, Pace::Cut)
     }
 
-    /// Whether something of this stream can be taken in.
+    /// True when bytes of this stream can be added.
     pub fn has_room(&self, stream: usize) -> bool {
         match self.pace {
             Pace::Cut | Pace::Ended => true,
@@ -83,7 +83,7 @@ impl Live {
         }
     }
 
-    /// Room for bytes of this stream, which are to be put in its spare capacity.
+    /// The buffer for bytes of this stream, which go into its spare capacity.
     pub fn room(&mut self, stream: usize, sink: &mut dyn Sink) -> &mut Vec<u8> {
         if stream != self.stream || self.piece.len() >= LARGEST_PIECE {
             self.send(sink);
@@ -93,7 +93,7 @@ impl Live {
         &mut self.piece
     }
 
-    /// Something has been added: sends it, if its time has come.
+    /// Sends the piece after bytes were added, if it is due.
     pub fn added(&mut self, sink: &mut dyn Sink) {
         let permits = self.permits.available_permits();
         let is_due = if self.piece.len() >= LARGEST_PIECE {
@@ -106,7 +106,7 @@ impl Live {
         }
     }
 
-    /// Waits until the piece is to be sent, or given up.
+    /// Waits until the piece is due or dropped.
     pub async fn due(&self) {
         match self.pace {
             Pace::Consumer if !self.piece.is_empty() => self.turn().await,
@@ -117,7 +117,7 @@ impl Live {
 
     async fn turn(&self) {
         let is_full = self.piece.len() >= LARGEST_PIECE;
-        // The permits are only looked at; `send` takes one.
+        // Only checks the permits; `send` takes one.
         match self.permits.acquire_many(if is_full { 1 } else { self.window }).await {
             Ok(permits) => drop(permits),
             Err(_) => pending().await,
@@ -127,7 +127,7 @@ impl Live {
         }
     }
 
-    /// Sends what there is.
+    /// Sends the current piece.
     pub fn send(&mut self, sink: &mut dyn Sink) {
         if self.piece.is_empty() || self.is_cut() {
             return;
@@ -142,7 +142,7 @@ impl Live {
             *until = Instant::now() + PATIENCE;
         }
         self.last = Some(Instant::now());
-        // The consumer may keep it for long: not with room that it does not need.
+        // The consumer may keep the piece for long, so spare capacity is released.
         let piece =
             if self.piece.len() < LARGEST_PIECE / 2 { self.piece.clone() } else { std::mem::take(&mut self.piece) };
         self.piece.clear();
@@ -157,7 +157,7 @@ mod tests {
     use crate::exec::Outcome;
     use tokio::time::timeout;
 
-    /// Remembers what it was sent.
+    /// Records what it receives.
     #[derive(Default)]
     struct Pieces(Vec<(OutputStream, Vec<u8>)>);
 
@@ -257,7 +257,7 @@ mod tests {
         live.send(&mut pieces);
         assert_eq!(pieces.take().len(), 2);
         add(&mut live, 1, b"more", &mut pieces);
-        assert!(!is_due(&live, PATIENCE / 2).await, "who takes a piece is waited for again");
+        assert!(!is_due(&live, PATIENCE / 2).await, "a consumer that takes a piece is waited for again");
         assert!(is_due(&live, PATIENCE).await);
         live.send(&mut pieces);
         assert!(live.is_cut() && pieces.take().is_empty());

@@ -1,4 +1,4 @@
-//! The reading end of one output pipe, and how it becomes known that there is something to read.
+//! The read end of one output pipe, and how its readiness is detected.
 
 use crate::sys;
 use std::io;
@@ -10,46 +10,47 @@ use tokio::io::unix::AsyncFd;
 /// See the module.
 pub struct Pipe {
     state: State,
-    /// The kernel was asked for a larger one.
+    /// The kernel was asked for a larger pipe.
     grown: bool,
     is_large: bool,
     total: u64,
-    /// Bytes read since then.
+    /// A moment, and the bytes read since then.
     recent: (Instant, u64),
 }
 
 enum State {
-    /// Nobody tells. So it is in the first moment of a command: most have ended by then, and what they printed waits.
+    /// Not watched, as in the first moment of a command: most commands end within it, and their output waits in the
+    /// pipe.
     Unwatched(OwnedFd),
-    /// The reactor tells.
+    /// Watched by the reactor.
     Watched(AsyncFd<OwnedFd>),
-    /// A torrent, read whenever the timer says so. A watched pipe wakes this thread up at each write of the command, and
-    /// programs write a few KiB at a time; the waking then costs more, on both sides, than everything that is done with
-    /// the bytes. Meanwhile they wait in the pipe, which has to be a large one.
+    /// High throughput, read by a timer. A watched pipe wakes this thread at each write of the command, and programs
+    /// write a few KiB at a time. Waking then costs more, on both sides, than processing the bytes. Meanwhile the bytes
+    /// wait in the pipe, which must be a large one.
     Timed { fd: OwnedFd, timer: AsyncFd<OwnedFd>, resting: bool, found: usize },
     /// Read to its end, or broken.
     Ended,
 }
 
-/// Pipes that gave more than this are made larger.
+/// Pipes that delivered more than this are enlarged.
 const LARGE_OUTPUT: u64 = 256 * 1024;
 const LARGE_PIPE: i32 = 1 << 20;
 
-/// LARGE_OUTPUT within this time is a torrent: 25 MB/s.
+/// LARGE_OUTPUT within this time counts as high throughput: 25 MB/s.
 const TORRENT: Duration = Duration::from_millis(10);
-/// How long a torrent is left alone. At 3 GB/s the pipe would be full by then.
+/// Interval between timed reads. At 3 GB/s the pipe would be full by then.
 const REST: Duration = Duration::from_micros(250);
-/// With less than this after a rest, it is none any more.
+/// With less than this after an interval, the pipe is watched again.
 const TRICKLE: usize = 16 * 1024;
 
 impl Pipe {
-    /// `fd` does not block.
+    /// Takes a non-blocking read end.
     pub fn new(fd: OwnedFd) -> Self {
         let recent = (Instant::now(), 0);
         Self { state: State::Unwatched(fd), grown: false, is_large: false, total: 0, recent }
     }
 
-    /// From now on [`Pipe::ready`] tells.
+    /// Starts watching: from now on [`Pipe::ready`] completes.
     pub fn watch(&mut self) -> io::Result<()> {
         match std::mem::replace(&mut self.state, State::Ended) {
             State::Unwatched(fd) | State::Timed { fd, .. } => self.state = State::Watched(sys::watch(fd)?),
@@ -58,7 +59,7 @@ impl Pipe {
         Ok(())
     }
 
-    /// Waits until there may be something to read. Cancel-safe.
+    /// Waits until the pipe may be readable. Cancel-safe.
     pub async fn ready(&self) {
         let watched = match &self.state {
             State::Watched(fd) => fd,
@@ -72,7 +73,7 @@ impl Pipe {
         }
     }
 
-    /// How many bytes it holds right now.
+    /// The number of bytes it holds now.
     pub fn waiting(&self) -> usize {
         match &self.state {
             State::Unwatched(fd) | State::Timed { fd, .. } => sys::bytes_in_pipe(fd),
@@ -82,8 +83,8 @@ impl Pipe {
         .unwrap_or(0)
     }
 
-    /// Reads once. 0 when there was nothing or nothing can come any more. The read itself never waits for readiness: bytes
-    /// that the reactor has not noticed yet must be found as well.
+    /// Reads once. Returns 0 when the pipe was empty or has ended. The read never waits for readiness: bytes that the
+    /// reactor has not noticed yet must be found too.
     pub fn read(&mut self, read: impl FnOnce(&OwnedFd) -> io::Result<usize>) -> usize {
         let result = match &mut self.state {
             State::Unwatched(fd) => read(fd),
@@ -117,14 +118,14 @@ impl Pipe {
         }
     }
 
-    /// The descriptor, if somebody may still write.
+    /// The descriptor, if a process may still write.
     pub fn into_open(self) -> Option<OwnedFd> {
         let fd = match self.state {
             State::Unwatched(fd) | State::Timed { fd, .. } => fd,
             State::Watched(fd) => fd.into_inner(),
             State::Ended => return None,
         };
-        // One more look: with all writers gone, a read gives the end of file and there is nothing to look after.
+        // With all writers gone, a read gives end of file, and nothing is left to drain.
         let mut nothing = Vec::with_capacity(1);
         match sys::read_spare(&fd, &mut nothing, 1) {
             Ok(0) => None,
@@ -161,7 +162,7 @@ impl Pipe {
                 if std::mem::take(found) >= TRICKLE && sys::set_timer(timer, REST).is_ok() {
                     *resting = true;
                 } else {
-                    // Without a watch nothing could be read any more; the result then has what came until here.
+                    // Without a watch nothing more can be read; the result then has the output until here.
                     let _ = self.watch();
                 }
             }
@@ -169,7 +170,7 @@ impl Pipe {
         }
     }
 
-    /// Leaves the reactor for a timer, if there is one to be had.
+    /// Switches from the reactor to a timer, if one is available.
     fn time(&mut self) {
         let Ok(timer) = sys::timer().and_then(sys::watch) else { return };
         match std::mem::replace(&mut self.state, State::Ended) {
@@ -181,7 +182,7 @@ impl Pipe {
     }
 }
 
-/// Tells the reactor that there is nothing any more.
+/// Clears the reactor's readiness.
 fn clear(fd: &AsyncFd<OwnedFd>) {
     let _ = fd.try_io(Interest::READABLE, |_| Err::<(), _>(io::ErrorKind::WouldBlock.into()));
 }
@@ -192,7 +193,7 @@ mod tests {
     use std::fs::File;
     use std::io::Write;
 
-    /// Reads until the end; gives the bytes and whether they came as a torrent for some time.
+    /// Reads to the end. Returns the bytes and whether the pipe was read by timer at some time.
     async fn read_all(pipe: &mut Pipe) -> (Vec<u8>, bool) {
         let (mut bytes, mut was_timed) = (Vec::new(), false);
         while !matches!(pipe.state, State::Ended) {

@@ -1,4 +1,4 @@
-//! A background process as the host knows it: from the request to its end, and for as long as somebody asks after it.
+//! A background process as the host sees it: from the request to its end, and until it is forgotten.
 
 pub mod ports;
 pub mod pump;
@@ -14,10 +14,10 @@ use crate::error::Error;
 use crate::exec::{Chunk, Command, Input, KillPolicy};
 use crate::limits::{Enforcement, Limits};
 use crate::process_log::ProcessLog;
-use crate::session::WeakHandle;
 use nacre_containment::pid::Pid;
 use nacre_containment::tree::Tree;
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 use terminal::Terminal;
@@ -28,15 +28,15 @@ use tokio::sync::{mpsc, watch};
 pub enum Reason {
     /// It exited.
     Exit,
-    /// A signal that was not ours.
+    /// A signal that nacre did not send.
     Signal,
-    /// Its time was up.
+    /// Its timeout.
     Timeout,
-    /// The memory limit.
+    /// Its memory limit.
     OutOfMemory,
-    /// Somebody asked for it, or its session was ended.
+    /// The caller killed it, or its session was ended.
     Killed,
-    /// Its supervisor was killed, and it with it.
+    /// Its supervisor was killed, and the process with it.
     Lost,
 }
 
@@ -51,53 +51,53 @@ pub struct Exit {
     pub reason: Reason,
 }
 
-/// When and as what a process has started.
+/// The start of a process.
 #[derive(Clone, Debug)]
 pub struct Birth {
-    /// Its number.
+    /// Its pid.
     pub pid: Pid,
     /// Wall clock.
     pub at: SystemTime,
-    /// Who belongs to it.
+    /// The process and its descendants.
     pub tree: Tree,
 }
 
-/// What has become of a process so far.
+/// The progress of a process.
 #[derive(Clone, Debug, Default)]
 pub struct Life {
-    /// Nothing while it is being started.
+    /// `None` while it is being started.
     pub birth: Option<Birth>,
-    /// How it has ended, and when (wall clock).
+    /// The end and its time (wall clock).
     pub end: Option<(Exit, SystemTime)>,
 }
 
-/// What a process is asked to do.
+/// A process to be started.
 pub struct NewProcess {
     /// Unique in the sandbox.
     pub id: String,
-    /// As it is shown.
+    /// As displayed.
     pub shown: String,
     /// The command itself.
     pub command: Command,
-    /// Instead of the session's directory; relative to that.
+    /// Replaces the session's directory; may be relative to it.
     pub cwd: Option<PathBuf>,
     /// Changes to the session's variables; `None` unsets.
     pub env: Vec<(String, Option<String>)>,
-    /// From the start.
+    /// Time limit, from the start.
     pub timeout: Option<Duration>,
-    /// For the timeout.
+    /// How the timeout kills it.
     pub kill: KillPolicy,
     /// Standard input.
     pub input: Input,
     /// The other end of a streamed input.
     pub writer: Option<mpsc::UnboundedSender<Chunk>>,
-    /// A terminal of this size in place of the three streams.
+    /// Size of a terminal that replaces the three streams.
     pub terminal: Option<terminal::Size>,
     /// Bytes of log kept.
     pub log_limit: u64,
-    /// What it may use.
+    /// The limits that were asked for.
     pub wanted_limits: Limits,
-    /// What that is put into force by; the sandbox fills it in.
+    /// How the limits are enforced. Filled in by the sandbox.
     pub limits: Enforcement,
     /// Forgotten some time after its end.
     pub auto_cleanup: bool,
@@ -105,23 +105,24 @@ pub struct NewProcess {
 
 /// A request on its way through the session.
 pub struct StartRequest {
-    /// What is to be started.
+    /// What to start.
     pub new: NewProcess,
-    /// Where its life is written down.
+    /// The process that records its progress.
     pub process: std::sync::Arc<Process>,
-    /// Told when it runs or can not be started.
+    /// Receives the outcome of the start.
     pub starter: Starter,
 }
 
 impl StartRequest {
-    /// It can not be started.
+    /// Reports that the process cannot be started.
     pub fn refuse(self, error: Error) {
         self.starter.tell(Err(error));
     }
 }
 
-/// Who waits for a process to start. Told once, at once and on the thread that knows; a request that is lost is one of a
-/// session that has ended.
+/// Receives the outcome of a start exactly once, on the thread that determines it.
+///
+/// Dropping it reports that the session has ended.
 pub struct Starter {
     session: String,
     tell: Option<Tell>,
@@ -130,12 +131,12 @@ pub struct Starter {
 type Tell = Box<dyn FnOnce(Result<(), Error>) + Send>;
 
 impl Starter {
-    /// `tell` must not wait for anything.
+    /// `tell` must not block.
     pub fn new(session: &str, tell: impl FnOnce(Result<(), Error>) + Send + 'static) -> Self {
         Self { session: session.into(), tell: Some(Box::new(tell)) }
     }
 
-    /// What has become of it.
+    /// Reports the outcome.
     pub fn tell(mut self, result: Result<(), Error>) {
         if let Some(tell) = self.tell.take() {
             tell(result);
@@ -151,20 +152,29 @@ impl Drop for Starter {
     }
 }
 
+/// The session that a process belongs to.
+pub trait Owner: Send + Sync {
+    /// The session's id.
+    fn id(&self) -> &str;
+
+    /// Ends a process with its whole tree; false when there was nothing to end.
+    fn kill_process(&self, key: u64, policy: KillPolicy) -> Pin<Box<dyn Future<Output = bool> + Send>>;
+}
+
 /// See the module.
 pub struct Process {
     /// Unique in the sandbox.
     pub id: String,
     /// The session it was started from.
-    pub session: WeakHandle,
-    /// As it is shown.
+    pub session: Box<dyn Owner>,
+    /// As displayed.
     pub command: String,
-    /// What it prints.
+    /// Its output.
     pub log: ProcessLog,
     /// Forgotten some time after its end.
     pub auto_cleanup: bool,
     life: watch::Sender<Life>,
-    /// Its key in the session, once it has one; and what it is to end by, when somebody wants it to.
+    /// Its key in the session, once it has one, and the pending termination request.
     fate: Mutex<Fate>,
     writer: Mutex<Option<mpsc::UnboundedSender<Chunk>>>,
     terminal: Mutex<Option<Terminal>>,
@@ -177,8 +187,8 @@ struct Fate {
 }
 
 impl Process {
-    /// Not started yet.
-    pub fn new(new: &mut NewProcess, session: WeakHandle, log: ProcessLog) -> Self {
+    /// Creates a process that has not started.
+    pub fn new(new: &mut NewProcess, session: Box<dyn Owner>, log: ProcessLog) -> Self {
         Self {
             id: new.id.clone(),
             session,
@@ -192,22 +202,22 @@ impl Process {
         }
     }
 
-    /// What has become of it.
+    /// A snapshot of its progress.
     pub fn life(&self) -> Life {
         self.life.borrow().clone()
     }
 
-    /// It runs.
+    /// Records that it runs.
     pub fn born(&self, key: u64, birth: Birth) {
         self.fate().key = Some(key);
         self.life.send_modify(|life| life.birth = Some(birth));
     }
 
-    /// It has ended, as the kernel tells it: `None` when nobody could see it.
+    /// Records its end as the kernel reports it; `None` when the end could not be observed.
     ///
-    /// A shell says 128+n for a child that was ended by signal n; when that is the signal we have sent, it is told as
-    /// what it is. A shell that was asked to end when it ran no program in front has no exit code to give but a 0 that
-    /// was there before.
+    /// A shell reports 128+n for a child that was ended by signal n. If nacre sent that signal, it is reported as a
+    /// signal. A shell that was signalled while it ran no foreground program has no exit code but that of the command
+    /// before: a 0 is then reported as the signal.
     pub fn ended(&self, status: Option<pump::Status>) {
         if status.is_some_and(|status| status.out_of_memory) {
             self.doom(Reason::OutOfMemory, libc::SIGKILL);
@@ -235,23 +245,23 @@ impl Process {
     /// Resolves when it has ended.
     pub async fn wait(&self) {
         let mut life = self.life.subscribe();
-        // The sender lives in `self`.
+        // Cannot fail: `self` owns the sender.
         let _ = life.wait_for(|life| life.end.is_some()).await;
     }
 
-    /// Says why it will have ended. The first one stays.
+    /// Records why it is being ended. The first reason stays.
     pub fn doom(&self, reason: Reason, signal: i32) {
         if self.life.borrow().end.is_none() {
             self.fate().doom.get_or_insert((reason, signal));
         }
     }
 
-    /// True when it is to end, whether or not it has begun.
+    /// True when it is being ended, whether or not it has begun.
     pub fn is_doomed(&self) -> bool {
         self.fate().doom.is_some()
     }
 
-    /// Ends it with its whole tree; resolves when nothing is left. False when there was nobody to end.
+    /// Ends it with its whole tree; resolves when nothing is left. False when there was nothing to end.
     pub async fn kill(&self, reason: Reason, policy: KillPolicy) -> bool {
         self.doom(reason, policy.signal);
         let key = self.fate().key;
@@ -266,14 +276,14 @@ impl Process {
         self.writer().as_ref().is_some_and(|writer| !writer.is_closed())
     }
 
-    /// Sends standard input. Where nobody takes it the chunk is given up.
+    /// Sends standard input. A chunk that cannot be delivered is dropped.
     pub fn write(&self, chunk: Chunk) {
         if let Some(writer) = self.writer().as_ref() {
             let _ = writer.send(chunk);
         }
     }
 
-    /// It has a terminal.
+    /// Gives it a terminal.
     pub fn set_terminal(&self, terminal: Terminal) {
         *self.terminal.lock().unwrap_or_else(PoisonError::into_inner) = Some(terminal);
     }
@@ -284,7 +294,7 @@ impl Process {
         self.life.borrow().end.is_none() && terminal.as_ref().is_some_and(|terminal| terminal.resize(size).is_ok())
     }
 
-    /// Ends standard input.
+    /// Closes standard input.
     pub fn close_input(&self) {
         self.writer().take();
     }
@@ -298,7 +308,7 @@ impl Process {
     }
 }
 
-/// Ends a process when its time is up.
+/// Kills a process after its timeout.
 pub fn end_after(process: std::sync::Arc<Process>, timeout: Duration, policy: KillPolicy) {
     tokio::spawn(async move {
         if tokio::time::timeout(timeout, process.wait()).await.is_err() {

@@ -1,4 +1,4 @@
-//! Whether a process's tree listens on a TCP port: by the kernel's socket table and the sockets the processes hold.
+//! Detects whether a process's tree listens on a TCP port, from the kernel's socket table and the processes' sockets.
 
 use nacre_containment::pid::Pid;
 use nacre_containment::tree::Tree;
@@ -8,7 +8,7 @@ use std::fs;
 /// The state column of a listening socket in `/proc/net/tcp` (proc(5)).
 const LISTEN: &str = "0A";
 
-/// Looks now, in the network namespace of each process.
+/// Checks now, in the network namespace of each process.
 pub fn listens(tree: &Tree, port: u16) -> bool {
     tree.members().iter().any(|stat| {
         let wanted = listening_sockets(stat.identity.pid, port);
@@ -16,7 +16,7 @@ pub fn listens(tree: &Tree, port: u16) -> bool {
     })
 }
 
-/// The inodes of sockets that listen on the port, whoever has them.
+/// The inodes of all sockets that listen on the port.
 fn listening_sockets(pid: Pid, port: u16) -> HashSet<u64> {
     let tables =
         ["tcp", "tcp6"].map(|table| fs::read_to_string(format!("/proc/{pid}/net/{table}")).unwrap_or_default());

@@ -1,4 +1,4 @@
-//! From a process's pipes to its log, for as long as anybody holds them.
+//! Copies a process's output to its log for as long as any process holds its pipes.
 
 use super::Process;
 use crate::exec::OutputStream;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::oneshot;
 
-/// How a process has ended, as the kernel tells it.
+/// The end of a process as the kernel reports it.
 #[derive(Clone, Copy, Debug)]
 pub struct Status {
     /// Exit code, when it exited.
@@ -18,17 +18,17 @@ pub struct Status {
     pub signal: Option<i32>,
     /// Its memory limit was reached.
     pub out_of_memory: bool,
-    /// It was asked to end while no program ran in front of it.
+    /// It was signalled while it ran no foreground program.
     pub alone: bool,
 }
 
-/// Most bytes read at once.
+/// Maximum bytes per read.
 const READ_BYTES: usize = 64 * 1024;
-/// After this many bytes a pipe is made larger.
+/// After this many bytes a pipe is enlarged.
 const LARGE_OUTPUT_BYTES: u64 = 256 * 1024;
 const LARGE_PIPE_BYTES: i32 = 1 << 20;
 
-/// So many reads of standard output in a row leave standard error its turn.
+/// After this many reads of standard output in a row, standard error has its turn.
 const MOST_IN_A_ROW: u32 = 16;
 
 const STREAMS: [OutputStream; 2] = [OutputStream::Stdout, OutputStream::Stderr];
@@ -41,12 +41,13 @@ struct Pump {
     buffer: Vec<u8>,
 }
 
-/// Reads until nobody can write any more. When the process itself has ended, what is in the pipes at that moment is
-/// read first, and only then is the end made known: who waits for it finds the log complete. What others of its tree
-/// print later is kept as well.
+/// Reads until no process can write any more.
 ///
-/// Which of two pipes was written to first can not be seen. When both have something, standard output is read first: so
-/// a program's result comes before what is said after it, as in most output there is.
+/// When the process itself has ended, the content of the pipes at that moment is read before the end is published: the
+/// log is then complete. Later output of its descendants is logged too.
+///
+/// The order of writes to two pipes is unknown. When both have data, standard output is read first, since most programs
+/// print their result before the message that follows it.
 pub fn pump(process: Arc<Process>, output: [Option<OwnedFd>; 2], mut ended: oneshot::Receiver<Status>) {
     tokio::spawn(async move {
         let pipes = output.map(|fd| sys::watch(fd?).ok());
@@ -76,10 +77,10 @@ pub fn pump(process: Arc<Process>, output: [Option<OwnedFd>; 2], mut ended: ones
 }
 
 impl Pump {
-    /// What is in the pipes right now and not more: a child that goes on printing can not hold the end up.
+    /// Reads what the pipes hold now and not more: a child that keeps printing cannot delay the end.
     fn drain(&mut self) {
         for stream in 0..2 {
-            // A terminal does not always say how much it holds.
+            // A terminal does not always report how much it holds.
             let waiting = self.pipes[stream].as_ref().and_then(|fd| sys::bytes_in_pipe(fd).ok());
             let mut left = waiting.unwrap_or(0).max(if self.is_terminal { READ_BYTES } else { 0 });
             while left > 0 {
@@ -91,7 +92,7 @@ impl Pump {
         }
     }
 
-    /// Reads once. The read itself does not wait for readiness: `drain` must see what the reactor has not noticed yet.
+    /// Reads once, without waiting for readiness: `drain` must find what the reactor has not noticed yet.
     fn read(&mut self, stream: usize, most: usize) -> usize {
         let Some(pipe) = &self.pipes[stream] else { return 0 };
         self.buffer.clear();

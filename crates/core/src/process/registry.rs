@@ -6,11 +6,11 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-/// How long an ended process with `auto_cleanup` can still be asked after.
+/// How long an ended process with `auto_cleanup` is kept.
 const KEPT: Duration = Duration::from_secs(60);
-/// So many of them are kept at most.
+/// Maximum number of such processes.
 const MOST_KEPT: usize = 1000;
-/// And so many bytes of their logs; but at least the logs of the newest few.
+/// Maximum bytes of their logs. The logs of the newest few are kept in any case.
 const MOST_KEPT_BYTES: u64 = 64 * 1024 * 1024;
 const ALWAYS_KEPT: usize = 100;
 
@@ -34,14 +34,14 @@ impl Registry {
         Ok(())
     }
 
-    /// All of them.
+    /// Lists all processes.
     pub fn all(&self) -> Vec<Arc<Process>> {
         let mut all = self.lock();
         tidy(&mut all, SystemTime::now());
         all.iter().cloned().collect()
     }
 
-    /// One of them.
+    /// Finds a process.
     ///
     /// # Errors
     /// `PROCESS_NOT_FOUND`.
@@ -50,19 +50,19 @@ impl Registry {
         found.ok_or_else(|| Error::new(Code::ProcessNotFound, format!("there is no process '{id}'")))
     }
 
-    /// Takes note that a session, or every one, is being ended: whatever its processes now end by, that is the reason.
+    /// Records that one session, or every session, is being ended. That is the reason for the end of its processes.
     pub fn end_with(&self, session: Option<&str>) {
         let all = self.lock();
         let with_it = |process: &&Arc<Process>| session.is_none_or(|id| process.session.id() == id);
         all.iter().filter(with_it).for_each(|process| process.doom(Reason::Killed, libc::SIGTERM));
     }
 
-    /// Forgets one, whatever has become of it.
+    /// Forgets a process in any state.
     pub fn remove(&self, process: &Arc<Process>) {
         self.lock().retain(|other| !Arc::ptr_eq(other, process));
     }
 
-    /// Forgets those that have ended, all or the one with this id. How many.
+    /// Forgets ended processes, all or the one with this id. Returns how many.
     pub fn clean_up(&self, id: Option<&str>) -> usize {
         let mut all = self.lock();
         let before = all.len();
@@ -70,7 +70,7 @@ impl Registry {
         before - all.len()
     }
 
-    /// Forgets all of them.
+    /// Forgets all processes.
     pub fn clear(&self) {
         self.lock().clear();
     }
@@ -80,10 +80,10 @@ impl Registry {
     }
 }
 
-/// Forgets ended processes that nobody promised to ask after again: the old, and those beyond the newest ones.
+/// Forgets ended processes with `auto_cleanup`: the old ones, and those beyond the newest.
 fn tidy(all: &mut VecDeque<Arc<Process>>, now: SystemTime) {
     let (mut count, mut bytes) = (0, 0);
-    // From the newest on; `retain` then goes from the oldest on, and takes the answers from the other end.
+    // From the newest to the oldest. `retain` goes the other way, and takes the answers from the end.
     let mut kept: Vec<bool> = all
         .iter()
         .rev()
@@ -91,7 +91,7 @@ fn tidy(all: &mut VecDeque<Arc<Process>>, now: SystemTime) {
             let Some((_, at)) = process.life().end.filter(|_| process.auto_cleanup) else { return true };
             count += 1;
             bytes += process.log.kept();
-            // One that has ended since `now` has no age yet.
+            // A process that ended after `now` has no age yet.
             let is_young = now.duration_since(at).map_or(true, |age| age < KEPT);
             is_young && count <= MOST_KEPT && (bytes <= MOST_KEPT_BYTES || count <= ALWAYS_KEPT)
         })

@@ -1,4 +1,4 @@
-//! What a process and its tree use: from its control group where the controllers are there, else from `/proc`.
+//! Resource usage of a process and its tree: from its control group where controllers exist, else from `/proc`.
 
 use nacre_containment::cgroup::Group;
 use nacre_containment::pid::Pid;
@@ -9,12 +9,12 @@ use std::time::Duration;
 /// See the module.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Processor time, user and system. Without a control group that of processes which have ended and been waited for
-    /// is in it, and that of orphans that have ended is not.
+    /// Processor time, user and system. Without a control group it includes ended processes that were waited for, but
+    /// not ended orphans.
     pub cpu_time: Duration,
-    /// Bytes now: the group's `memory.current` (page cache included), or the resident sets together.
+    /// Bytes now: the group's `memory.current` (page cache included), or the sum of the resident sets.
     pub memory: u64,
-    /// Bytes at most: the group's `memory.peak`, or the largest resident sets of those that live, together.
+    /// Peak bytes: the group's `memory.peak`, or the sum of the peak resident sets of the live processes.
     pub memory_peak: u64,
     /// Processes.
     pub pids: u64,
@@ -25,7 +25,7 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// Looks now.
+    /// Measures now.
     pub fn of(tree: &Tree) -> Self {
         let members: Vec<Pid> = tree.members().iter().map(|stat| stat.identity.pid).collect();
         let mut stats = members.iter().fold(Self::default(), |sum, pid| sum.plus(&Self::of_one(*pid)));
@@ -47,7 +47,7 @@ impl Stats {
         }
     }
 
-    /// `/proc/<pid>/stat`, `status` and `io` (proc(5)). What can not be read counts as nothing: the process has ended.
+    /// `/proc/<pid>/stat`, `status` and `io` (proc(5)). Unreadable files count as 0: the process has ended.
     fn of_one(pid: Pid) -> Self {
         let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
         let io = fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
@@ -61,7 +61,7 @@ impl Stats {
         }
     }
 
-    /// A group counts those who have ended too; each file is there only with its controller, `cpu.stat` always.
+    /// A group also counts ended processes. Each file exists only with its controller, `cpu.stat` always.
     fn prefer_group(&mut self, group: &Group) {
         let read = |name: &str| fs::read_to_string(group.path().join(name)).ok();
         let number = |name: &str| read(name)?.trim().parse::<u64>().ok();

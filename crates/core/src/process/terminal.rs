@@ -19,16 +19,16 @@ pub struct Size {
 #[derive(Debug)]
 pub struct Terminal {
     master: OwnedFd,
-    /// Where the process opens its side.
+    /// The path of the process's side.
     pub path: PathBuf,
 }
 
 impl Terminal {
-    /// A new one. `owner` is the user it is for, when that is somebody else.
+    /// Opens a new terminal. `owner` is its user, if not this process's.
     pub fn open(size: Size, owner: Option<(u32, u32)>) -> io::Result<Self> {
         let mut name = [0; 64];
-        // SAFETY: the first call gives a new descriptor or -1; the others work on it, and the name is written within the
-        // buffer, NUL at the end.
+        // SAFETY: the first call gives a new descriptor or -1; the others work on it, and the name is written within
+        // the buffer, NUL at the end.
         let (master, path) = unsafe {
             let raw = libc::posix_openpt(libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC | libc::O_NONBLOCK);
             if raw < 0 {
@@ -51,7 +51,7 @@ impl Terminal {
         Ok(terminal)
     }
 
-    /// Sets the size; the kernel tells the foreground of the terminal (SIGWINCH).
+    /// Sets the size. The kernel notifies the terminal's foreground processes (SIGWINCH).
     pub fn resize(&self, size: Size) -> io::Result<()> {
         let size = libc::winsize { ws_row: size.rows, ws_col: size.cols, ws_xpixel: 0, ws_ypixel: 0 };
         // SAFETY: the structure outlives the call.
@@ -68,7 +68,7 @@ impl Terminal {
         Ok(options.read(true).write(true).custom_flags(libc::O_NOCTTY).open(&self.path)?.into())
     }
 
-    /// Another descriptor of the master, to read or to write; it does not block.
+    /// Another non-blocking descriptor of the master, for reading or writing.
     pub fn side(&self) -> io::Result<OwnedFd> {
         let side = self.master.try_clone()?;
         sys::set_nonblocking(&side)?;

@@ -1,4 +1,4 @@
-//! A run of the log with the marks that say what it is: the unit that is kept in memory and written to the file.
+//! A block: a run of log bytes with the marks of its pieces. The unit kept in memory and written to the file.
 //!
 //! A mark costs 8 bytes, so output is joined to what came just before it on the same stream. Everything is bounded by
 //! the size of the block, marks included.
@@ -6,14 +6,14 @@
 use super::Piece;
 use crate::exec::OutputStream;
 
-/// `start`, the number of marks and the number of bytes.
+/// Size of a header: `start`, the number of marks and the number of bytes.
 pub const HEADER_BYTES: usize = 16;
 const MARK_BYTES: usize = 8;
 
-/// Output of one stream within this time is one piece, with the time of its beginning.
+/// Output of one stream within this time is one piece, with the time of its first byte.
 const JOINED_MS: u64 = 10;
 
-/// Room made for the first bytes of a block.
+/// Capacity for the first bytes of a block.
 const SMALLEST_ROOM: usize = 256;
 
 /// Where a piece begins: 46 bits of milliseconds since the epoch, 1 bit for the stream, 17 for the offset in the block.
@@ -38,7 +38,7 @@ impl Mark {
     }
 }
 
-/// Bytes without a gap between them, from `start` on. The first mark is at offset 0, unless there is nothing yet.
+/// Contiguous bytes from `start` on. The first mark is at offset 0, unless the block is empty.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Block {
     start: u64,
@@ -47,7 +47,7 @@ pub struct Block {
 }
 
 impl Block {
-    /// An empty block; allocates nothing.
+    /// Creates an empty block. Allocates nothing.
     pub fn new(start: u64) -> Self {
         Self { start, bytes: Vec::new(), marks: Vec::new() }
     }
@@ -57,12 +57,12 @@ impl Block {
         self.start
     }
 
-    /// Offset behind the last byte.
+    /// Offset after the last byte.
     pub fn end(&self) -> u64 {
         self.start + self.bytes.len() as u64
     }
 
-    /// Appends what fits into a block of `size` bytes, header and marks included, and says how much that was.
+    /// Appends what fits into a block of `size` bytes, header and marks included. Returns how much that was.
     pub fn push(&mut self, size: usize, stream: OutputStream, bytes: &[u8], time_ms: u64) -> usize {
         let joins = self
             .marks
@@ -80,7 +80,7 @@ impl Block {
         count
     }
 
-    /// Doubles, but never beyond what a block can hold.
+    /// Doubles the capacity, up to the size of a block.
     fn make_room(&mut self, count: usize, size: usize) {
         let length = self.bytes.len();
         if self.bytes.capacity() - length < count {
@@ -89,14 +89,14 @@ impl Block {
         }
     }
 
-    /// Gives back the room for marks that will not come any more.
+    /// Releases the capacity for marks that will not be needed.
     pub fn seal(&mut self) {
         self.marks.shrink_to_fit();
         self.bytes.shrink_to_fit();
     }
 
-    /// Copies at most `most` bytes from the offset `from` on, which lies in this block, in at most `pieces` pieces. Says
-    /// how many bytes that was.
+    /// Copies at most `most` bytes from the offset `from`, which lies in this block, in at most `pieces` pieces.
+    /// Returns the number of bytes.
     pub fn copy(&self, from: u64, most: usize, pieces: usize, into: &mut Vec<Piece>) -> usize {
         let begin = (from - self.start) as usize;
         let until = self.bytes.len().min(begin.saturating_add(most));
@@ -122,7 +122,7 @@ impl Block {
         HEADER_BYTES + self.marks.len() * MARK_BYTES + self.bytes.len()
     }
 
-    /// What goes before the bytes in the file: the header and the marks.
+    /// Encodes the header and the marks, which precede the bytes in the file.
     pub fn encode_head(&self) -> Vec<u8> {
         let mut head = Vec::with_capacity(self.encoded_len() - self.bytes.len());
         head.extend_from_slice(&self.start.to_le_bytes());
@@ -145,7 +145,7 @@ impl Block {
         size_of::<Self>() + self.bytes.capacity() + self.marks.capacity() * MARK_BYTES
     }
 
-    /// How many pieces there are.
+    /// The number of pieces.
     #[cfg(test)]
     pub fn pieces(&self) -> usize {
         self.marks.len()
@@ -162,13 +162,13 @@ pub struct Header {
 }
 
 impl Header {
-    /// The inverse of what [`Block::encode_head`] begins with.
+    /// Decodes the header that [`Block::encode_head`] writes.
     pub fn decode(head: [u8; HEADER_BYTES]) -> Self {
         let all = u128::from_le_bytes(head);
         Self { start: all as u64, marks: (all >> 64) as u32, bytes: (all >> 96) as u32 }
     }
 
-    /// Offset behind the last byte.
+    /// Offset after the last byte.
     pub fn end(&self) -> u64 {
         self.start + u64::from(self.bytes)
     }
@@ -178,7 +178,7 @@ impl Header {
         self.marks as usize * MARK_BYTES + self.bytes as usize
     }
 
-    /// The block of this header and the marks and bytes that follow it.
+    /// Decodes the block of this header from the marks and bytes that follow it.
     pub fn block(&self, mut body: Vec<u8>) -> Block {
         let bytes = body.split_off(self.marks as usize * MARK_BYTES);
         let marks = body.chunks_exact(MARK_BYTES).map(|mark| Mark(mark.iter().rev().fold(0, join))).collect();

@@ -1,9 +1,8 @@
-//! The log of a background process: what it has printed, on both streams, for any number of readers.
+//! The log of a background process: its output on both streams, for any number of readers.
 //!
-//! A reader holds nothing but a cursor, an offset in the whole log, so a slow one costs nothing and blocks nobody: what
-//! was there before it came and what comes while it reads are got in the same way, without a gap and without a
-//! duplicate. Memory is bounded by 1 MiB, the file beyond it by the limit of the log and a quarter, and for everything
-//! that is not there any more a slice says how much it was.
+//! A reader holds only a cursor, an offset in the whole log. So a slow reader costs nothing and blocks nothing, and
+//! reads past and live output in the same way, without gaps or duplicates. Memory is bounded by 1 MiB, the file by 1.25
+//! times the log's limit. A slice reports how much is no longer kept.
 
 mod block;
 #[cfg(test)]
@@ -22,7 +21,7 @@ use tokio::sync::watch;
 /// A piece of one stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// Where it came from.
+    /// The stream.
     pub stream: OutputStream,
     /// Offset of its first byte in the whole log, both streams together in order of arrival.
     pub cursor: u64,
@@ -35,19 +34,19 @@ pub struct Piece {
 /// A part of the log. `next` is the cursor it was read from, plus the pieces, plus `dropped`, plus `lost`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogSlice {
-    /// In order; a jump in their cursors is where something was lost.
+    /// In order. A jump in their cursors marks lost bytes.
     pub pieces: Vec<Piece>,
-    /// Where to go on. A cursor beyond the end is put back to the end.
+    /// The cursor for the next read. A cursor beyond the end is set to the end.
     pub next: u64,
-    /// Bytes before the first piece that are older than what the limit keeps.
+    /// Bytes before the first piece that the limit has dropped.
     pub dropped: u64,
-    /// Bytes between the cursor and `next` that could not be kept, for lack of disk space.
+    /// Bytes between the cursor and `next` that were lost for lack of disk space.
     pub lost: u64,
-    /// The process has ended and there is nothing behind `next`.
+    /// The process has ended and nothing follows `next`.
     pub ended: bool,
 }
 
-/// A handle; its clones share one log. The last one gives the file back.
+/// A handle; its clones share one log. The last one closes the file.
 #[derive(Clone, Debug)]
 pub struct ProcessLog {
     shared: Arc<Shared>,
@@ -56,7 +55,7 @@ pub struct ProcessLog {
 #[derive(Debug)]
 struct Shared {
     store: Mutex<Store>,
-    /// Changed after the store, so whoever sees a change finds it there.
+    /// Changed after the store: a reader that sees a change finds it in the store.
     progress: watch::Sender<Progress>,
 }
 
@@ -67,8 +66,8 @@ struct Progress {
 }
 
 impl ProcessLog {
-    /// An empty log that keeps the last `limit` bytes, in an unnamed file in `directory` if they are many. Allocates and
-    /// opens nothing.
+    /// Creates an empty log that keeps the last `limit` bytes; larger logs use an unnamed file in `directory`.
+    /// Allocates and opens nothing.
     pub fn new(directory: &Path, limit: u64) -> Self {
         Self::with_shape(directory, limit, SHAPE)
     }
@@ -78,7 +77,7 @@ impl ProcessLog {
         Self { shared: Arc::new(Shared { store, progress: watch::Sender::default() }) }
     }
 
-    /// Appends output that has just arrived. Never fails: what can not be kept is counted.
+    /// Appends output that has just arrived. Never fails: bytes that cannot be kept are counted.
     pub fn push(&self, stream: OutputStream, bytes: &[u8]) {
         if bytes.is_empty() {
             return;
@@ -91,19 +90,19 @@ impl ProcessLog {
         self.shared.progress.send_modify(|progress| progress.end = progress.end.max(end));
     }
 
-    /// The process has ended and what was in its pipes has been pushed.
+    /// Marks the end: the process has ended and the content of its pipes has been pushed.
     pub fn end(&self) {
         self.shared.progress.send_modify(|progress| progress.ended = true);
     }
 
-    /// Bytes that are kept.
+    /// The number of bytes kept.
     pub fn kept(&self) -> u64 {
         self.store().kept()
     }
 
-    /// At most `most` bytes (but at least one, if there is one) from `cursor` on, without waiting.
+    /// Reads at most `most` bytes (but at least one, if there is one) from `cursor` on, without waiting.
     pub fn read(&self, cursor: u64, most: usize) -> LogSlice {
-        // Asked before the store: when the log has ended by now, the store has all of it.
+        // Read before the store: if the log has ended by now, the store is complete.
         let ended = self.shared.progress.borrow().ended;
         let store = self.store();
         let mut slice = store.read(cursor, most);
@@ -111,14 +110,14 @@ impl ProcessLog {
         slice
     }
 
-    /// Waits until there is something at or after `cursor`, or the process has ended. Cancel-safe.
+    /// Waits until the log has bytes at or after `cursor`, or the process has ended. Cancel-safe.
     pub async fn wait(&self, cursor: u64) {
         let mut progress = self.shared.progress.subscribe();
-        // Looks at the present state first. The sender can not be gone: it is held by this handle.
+        // Checks the current state first. The sender exists: this handle holds it.
         let _ = progress.wait_for(|progress| progress.end > cursor || progress.ended).await;
     }
 
-    /// Like [`ProcessLog::read`], but waits while there is nothing to tell. Cancel-safe.
+    /// Like [`ProcessLog::read`], but waits for bytes or the end. Cancel-safe.
     pub async fn follow(&self, mut cursor: u64, most: usize) -> LogSlice {
         loop {
             let slice = self.read(cursor, most);

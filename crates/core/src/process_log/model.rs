@@ -1,4 +1,4 @@
-//! The log against a model that keeps everything: random output, limits, places and lengths; memory, disk and threads.
+//! Tests of the log against a model that keeps everything: random output, limits, cursors and lengths.
 
 use super::store::{SHAPE, Shape, Store};
 use super::{LogSlice, ProcessLog};
@@ -15,14 +15,14 @@ impl Random {
     }
 }
 
-/// Every byte with its stream and the time at which it came.
+/// Every byte with its stream and arrival time.
 #[derive(Default)]
 struct Model {
     bytes: Vec<(u8, OutputStream, u64)>,
 }
 
 impl Model {
-    /// Compares a slice with what should be there, but for what is missing; says how much is.
+    /// Compares a slice with the expected bytes, except for missing ones. Returns how many are missing.
     fn check(&self, slice: &LogSlice, cursor: u64, most: usize) -> u64 {
         let end = self.bytes.len() as u64;
         let length: usize = slice.pieces.iter().map(|piece| piece.bytes.len()).sum();
@@ -108,7 +108,7 @@ fn without_a_disk_the_newest_is_kept_and_the_rest_is_counted() {
     assert!(full.lost > 0 && full.dropped == 0);
     assert!(model.bytes.len() as u64 - full.lost >= 200);
 
-    // The disk is there again: the gap stays as it is, and nothing behind it is lost.
+    // The disk has room again: the gap stays, and nothing after it is lost.
     std::fs::remove_file(place.path().join("in the way")).unwrap();
     for _ in 0..100 {
         model.push(&mut store, &mut random, 60, 0);

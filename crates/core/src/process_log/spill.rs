@@ -1,10 +1,10 @@
 //! The blocks of a log that do not fit into memory: a ring of slots in one file without a name.
 //!
-//! Nothing about a block stays in memory. Blocks lie in the order of the log and every slot begins with where its block
-//! starts, so a place in the log is found by a binary search in the file. The file never has a name that outlives the
-//! call that opens it: whatever becomes of this process, nothing is left behind.
+//! No index is kept in memory. Blocks are in the order of the log, and every slot starts with the offset of its block,
+//! so an offset is found by binary search in the file. The file never has a name that outlives the call that opens it,
+//! so nothing is left behind however this process ends.
 //!
-//! A write that fails (a full disk, mostly) leaves the ring as it was, and the next one is tried anew.
+//! A write that fails (usually a full disk) leaves the ring unchanged, and the next write is tried again.
 
 use super::block::{Block, HEADER_BYTES, Header};
 use super::unnamed;
@@ -25,20 +25,20 @@ pub struct Spill {
 }
 
 impl Spill {
-    /// Room for `slots` blocks of `block_size` bytes. The file is made when it is first needed.
+    /// Room for `slots` blocks of `block_size` bytes. The file is created when it is first needed.
     pub fn new(directory: &Path, block_size: usize, slots: u64) -> Self {
         Self { directory: directory.to_owned(), file: None, block_size, slots, oldest: 0, next: 0 }
     }
 
-    /// Forgets blocks that end at or before `first`, and when there is no slot left the oldest block: then it says where
-    /// that ended.
+    /// Forgets blocks that end at or before `first` and, if no slot is free, the oldest block. Returns where that block
+    /// ended.
     pub fn make_room(&mut self, first: u64) -> Option<u64> {
         let forgotten = self.forget(first).unwrap_or_else(|_| {
             self.oldest = self.next;
             None
         });
         if self.oldest == self.next {
-            // From the beginning of the file: where the disk is full, its slots are the only room there is.
+            // From the beginning of the file: on a full disk its slots are the only space available.
             (self.oldest, self.next) = (0, 0);
         }
         forgotten
@@ -73,7 +73,7 @@ impl Spill {
         Ok(())
     }
 
-    /// The blocks from the first one on that ends behind `from`, oldest first. They end early when the file can not be
+    /// The blocks from the first that ends after `from`, oldest first. The iteration ends early if the file cannot be
     /// read.
     pub fn blocks(&self, from: u64) -> impl Iterator<Item = Block> {
         let first = self.find(from).unwrap_or(self.next);
@@ -159,9 +159,9 @@ mod tests {
         assert_eq!(std::fs::metadata(missing).unwrap().mode() & 0o777, 0o700);
     }
 
-    /// A file that holds two slots and can not grow: as on a disk that is full.
+    /// A file that holds two slots and cannot grow, as on a full disk.
     fn full_after_two() -> Spill {
-        // SAFETY: the name is a C string; the result is a new descriptor that nobody else owns.
+        // SAFETY: the name is a C string; the result is a new descriptor without an owner.
         let file = unsafe {
             let fd = libc::memfd_create(c"full".as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING);
             assert!(fd >= 0);

@@ -1,7 +1,8 @@
-//! What is kept of a log: the newest blocks in memory, older ones in a file, the oldest not at all.
+//! The kept part of a log: the newest blocks in memory, older ones in a file. The oldest are dropped.
 //!
-//! Offsets are of the whole log. Bytes below `first` have been dropped because of the limit. A gap between two blocks
-//! is what could not be written when it had to leave memory; it is found by the reader, and nobody keeps a list of it.
+//! Offsets count from the start of the whole log. Bytes below `first` have been dropped because of the limit. A gap
+//! between two blocks is a block that could not be written when it had to leave memory. Readers detect gaps; no list is
+//! kept.
 
 use super::block::Block;
 use super::spill::Spill;
@@ -10,20 +11,20 @@ use crate::exec::OutputStream;
 use std::collections::VecDeque;
 use std::path::Path;
 
-/// How much is where.
+/// Sizes of the parts.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
     /// Bytes of a block, its marks included.
     pub block_size: usize,
-    /// Full blocks in memory; there is one more that is being filled.
+    /// Full blocks in memory, beside the block that is being filled.
     pub memory_blocks: usize,
 }
 
-/// 64 KiB in the block that is filled, as much again in its marks at worst, and the same while one goes into the file:
-/// with 12 full blocks that is less than 1 MiB.
+/// The block being filled has 64 KiB, at worst as much again in marks, and so has a block that is being written: with
+/// 12 full blocks that is less than 1 MiB.
 pub const SHAPE: Shape = Shape { block_size: 64 * 1024, memory_blocks: 12 };
 
-/// One slice has no more pieces than this, whatever its length: each costs its reader an object.
+/// Maximum pieces of one slice: each costs its reader an object.
 const MOST_PIECES: usize = 1024;
 const _: () = assert!(MOST_PIECES * size_of::<Piece>() <= 64 * 1024);
 
@@ -39,18 +40,18 @@ pub struct Store {
 }
 
 impl Store {
-    /// An empty log that keeps the last `limit` bytes; allocates nothing.
+    /// Creates an empty log that keeps the last `limit` bytes. Allocates nothing.
     pub fn new(directory: &Path, limit: u64, shape: Shape) -> Self {
         let spill = Spill::new(directory, shape.block_size, slots(limit, shape.block_size));
         Self { shape, limit, first: 0, end: 0, recent: VecDeque::new(), spill }
     }
 
-    /// Offset behind the last byte.
+    /// Offset after the last byte.
     pub fn end(&self) -> u64 {
         self.end
     }
 
-    /// Bytes that are kept, in memory and in the file.
+    /// The number of bytes kept, in memory and in the file.
     pub fn kept(&self) -> u64 {
         self.end - self.first
     }
@@ -89,12 +90,12 @@ impl Store {
             self.first = forgotten;
         }
         if block.end() > self.first {
-            // When that fails the block is lost, and the log goes on behind the gap.
+            // If that fails the block is lost, and the log continues after the gap.
             let _ = self.spill.append(block);
         }
     }
 
-    /// At most `most` bytes, but at least one if there is one, from `cursor` on.
+    /// Reads at most `most` bytes, but at least one if there is one, from `cursor` on.
     pub fn read(&self, cursor: u64, most: usize) -> LogSlice {
         if cursor >= self.end {
             return LogSlice { next: self.end, ..LogSlice::default() };
@@ -118,12 +119,12 @@ impl Store {
                 return reading.slice;
             }
         }
-        // Everything to the end has been seen. With a limit of 0 that is nothing.
+        // The read has reached the end. With a limit of 0 nothing is kept.
         reading.slice.next = self.end;
         reading.slice
     }
 
-    /// Bytes of memory in use, without what the allocator adds.
+    /// Bytes of memory in use, without the allocator's overhead.
     #[cfg(test)]
     pub fn memory(&self) -> usize {
         self.recent.iter().map(Block::memory).sum::<usize>() + size_of::<Self>()
@@ -136,21 +137,23 @@ impl Store {
     }
 }
 
-/// Blocks that hold `limit` bytes, with a quarter more for marks: enough unless pieces have less than 32 bytes each.
-/// When they have, less than the limit is kept, so that the disk in use stays bounded.
+/// The number of blocks that hold `limit` bytes, plus a quarter for marks.
+///
+/// That is enough unless pieces have less than 32 bytes each. Then less than the limit is kept, so that disk usage
+/// stays bounded.
 fn slots(limit: u64, block_size: usize) -> u64 {
     let bytes = limit.saturating_add(limit / 4);
     bytes / block_size as u64 + 2
 }
 
-/// A slice while it is put together.
+/// A slice under construction.
 struct Reading {
     slice: LogSlice,
     left: usize,
 }
 
 impl Reading {
-    /// Takes what is in this block from `next` on. What is missing before it has been lost.
+    /// Takes the bytes of this block from `next` on. Missing bytes before it have been lost.
     fn take(&mut self, block: &Block) {
         let slice = &mut self.slice;
         if block.start() > slice.next {

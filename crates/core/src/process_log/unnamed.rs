@@ -1,8 +1,8 @@
 //! Files without a name, in the state directory.
 //!
-//! Such a file never has a name that outlives the call that opens it, so nothing is left of it however this process ends.
-//! Where the file system cannot make one (O_TMPFILE), it has a name for a moment, and files of processes that were killed
-//! in that moment are swept by the next one.
+//! Such a file never has a name that outlives the call that opens it, so nothing is left of it however this process
+//! ends. Where the file system does not support O_TMPFILE, the file has a name for a moment. The next call sweeps files
+//! of processes that were killed in that moment.
 
 use crate::private_directory;
 use std::fs::{File, OpenOptions};
@@ -11,10 +11,10 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// How the name of a file begins, where it has one for a moment.
+/// Prefix of a file's name, where it has one for a moment.
 const NAME: &str = "log-";
 
-/// A file of mode 0600 without a name, in a private directory that is made when it is missing.
+/// Creates a file of mode 0600 without a name, in a private directory that is created if missing.
 pub fn open(directory: &Path) -> io::Result<File> {
     private_directory::create(directory)?;
     open_unnamed(directory)
@@ -22,13 +22,13 @@ pub fn open(directory: &Path) -> io::Result<File> {
 
 fn open_unnamed(directory: &Path) -> io::Result<File> {
     match private().custom_flags(libc::O_TMPFILE).open(directory) {
-        // File systems that can not do it say EOPNOTSUPP, and kernels that can not EISDIR.
+        // EOPNOTSUPP: not supported by the file system. EISDIR: not by the kernel.
         Err(error) if matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EISDIR)) => open_unlinked(directory),
         result => result,
     }
 }
 
-/// The same where O_TMPFILE is missing: the name is there for a moment only.
+/// The same without O_TMPFILE: the file has a name for a moment.
 fn open_unlinked(directory: &Path) -> io::Result<File> {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     sweep(directory);
@@ -36,16 +36,16 @@ fn open_unlinked(directory: &Path) -> io::Result<File> {
     let path = directory.join(name);
     let file = private().create_new(true).open(&path)?;
     match std::fs::remove_file(&path) {
-        // Another process has swept it.
+        // Another process has swept the file.
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
         _ => Ok(file),
     }
 }
 
-/// Removes files of processes that died between making such a file and removing its name.
+/// Removes files of processes that died between creating a file and removing its name.
 ///
-/// Those files are empty, since nothing is written before the name is gone. One whose process lives is as well: that
-/// process keeps its descriptor and does not need the name. So no liveness has to be guessed from a pid.
+/// Nothing is written before the name is removed, so a live process loses nothing either: it keeps its descriptor and
+/// does not need the name. So liveness need not be guessed from a pid.
 fn sweep(directory: &Path) {
     for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
         let is_ours = entry.file_name().to_str().is_some_and(is_name);

@@ -1,13 +1,13 @@
-//! What a sandbox and its sessions are made from.
+//! Configuration of a sandbox and its sessions.
 
 use crate::limits::Limits;
 use crate::log::Log;
-use crate::session::EnvChange;
 use crate::user::UserSpec;
+use crate::variables::EnvChange;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// What all sessions of a sandbox start from.
+/// Configuration shared by all sessions of a sandbox.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Absolute.
@@ -26,25 +26,25 @@ pub struct Config {
     pub force_plain: bool,
     /// Use no control groups although they work.
     pub force_subreaper: bool,
-    /// What all of it together may use; descriptors: each process.
+    /// Limits for the whole sandbox; `open_files` applies to each process.
     pub limits: Limits,
-    /// Whom everything runs as, when it is somebody else.
+    /// The user to run as, if not this process's.
     pub user: Option<UserSpec>,
-    /// Variables that the user's own (`HOME`, `USER` ...) must not replace.
+    /// Variables that those of the user (`HOME`, `USER` ...) must not replace.
     pub own_variables: Vec<String>,
-    /// Where deaths and recoveries are told.
+    /// Receives engine diagnostics.
     pub log: Log,
 }
 
-/// A session to be made.
+/// A session to be created.
 #[derive(Clone, Debug, Default)]
 pub struct NewSession {
     /// Its id.
     pub id: String,
-    /// Instead of the sandbox's, absolute.
+    /// Replaces the sandbox's directory; absolute.
     pub cwd: Option<PathBuf>,
     /// Changes to the sandbox's environment.
     pub env: EnvChange,
-    /// Instead of the sandbox's.
+    /// Replaces the sandbox's setting.
     pub survive_exit: Option<bool>,
 }

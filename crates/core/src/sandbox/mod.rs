@@ -1,4 +1,4 @@
-//! The sessions of one sandbox: made, found and ended by id.
+//! A sandbox: its sessions, created, found and ended by id.
 
 mod config;
 mod surroundings;
@@ -8,9 +8,10 @@ use crate::error::{Code, Error};
 use crate::exec::ExecRequest;
 use crate::process::{NewProcess, Process, Registry, StartRequest, Starter};
 use crate::process_log::ProcessLog;
-use crate::session::{Config as SessionConfig, EnvChange, Handle};
+use crate::session::{Config as SessionConfig, Handle};
 use crate::shell::probe;
 use crate::user::User;
+use crate::variables::{self, EnvChange};
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;
@@ -20,9 +21,8 @@ use std::time::Duration;
 use surroundings::Enforced;
 
 pub use config::{Config, NewSession};
-pub(crate) use surroundings::changed;
 
-/// The session that exists by itself.
+/// The session that always exists.
 pub const DEFAULT_SESSION: &str = "default";
 
 /// See the module. Cheap to clone.
@@ -31,11 +31,11 @@ pub struct Sandbox {
     inner: Arc<Inner>,
 }
 
-/// A [`Sandbox`] that does not keep it from being forgotten.
+/// A weak [`Sandbox`].
 pub struct WeakSandbox(Weak<Inner>);
 
 impl WeakSandbox {
-    /// The sandbox, if anybody still has it.
+    /// The sandbox, if it still exists.
     pub fn upgrade(&self) -> Option<Sandbox> {
         self.0.upgrade().map(|inner| Sandbox { inner })
     }
@@ -56,8 +56,8 @@ struct Inner {
 #[derive(Default)]
 struct Sessions {
     open: HashMap<String, Handle>,
-    /// Sessions whose end is still under way, each by a number of its own. Their ids are not given out again before that,
-    /// but for that of the default session, which exists at any time.
+    /// Sessions that are being closed, by number. Their ids cannot be reused until then, except for the default
+    /// session's, which always exists.
     closing: HashMap<u64, (String, Handle)>,
     closings: u64,
     destroyed: bool,
@@ -67,7 +67,7 @@ struct Sessions {
 static SANDBOXES: AtomicU64 = AtomicU64::new(0);
 
 impl Sandbox {
-    /// Does nothing yet.
+    /// Creates a sandbox. Starts nothing.
     pub fn new(config: Config) -> Self {
         config.log.install();
         let id = SANDBOXES.fetch_add(1, Ordering::Relaxed);
@@ -86,12 +86,12 @@ impl Sandbox {
         }
     }
 
-    /// For those who must not keep it.
+    /// A weak handle.
     pub fn downgrade(&self) -> WeakSandbox {
         WeakSandbox(Arc::downgrade(&self.inner))
     }
 
-    /// What is used on this system. Probed once.
+    /// The capabilities of this system. Probed once.
     pub fn capabilities(&self) -> &Capabilities {
         self.inner.capabilities.get_or_init(|| {
             let mut found = Capabilities::probe();
@@ -106,7 +106,7 @@ impl Sandbox {
         })
     }
 
-    /// The bash that is used, or why there is none. Looked for once.
+    /// The bash to use, or why there is none. Determined once.
     pub fn shell(&self) -> &Result<PathBuf, String> {
         self.inner.shell.get_or_init(|| {
             let config = &self.inner.config;
@@ -125,8 +125,8 @@ impl Sandbox {
         })
     }
 
-    /// Makes a session and starts its shell. This and the following calls take effect at once, and not when their future
-    /// is first polled: they keep their order with [`Sandbox::exec`].
+    /// Creates a session and starts its shell. This and the following calls take effect immediately, not when their
+    /// future is first polled: they keep their order with [`Sandbox::exec`].
     pub fn create_session(&self, new: NewSession) -> impl Future<Output = Result<(), Error>> + Send + use<> {
         let id = new.id.clone();
         let added = self.add(new).map(|handle| (handle.open(), handle));
@@ -157,7 +157,7 @@ impl Sandbox {
         }
     }
 
-    /// Starts a background process from a session; tells when it has a pid.
+    /// Starts a background process from a session. `told` receives it once it has a pid.
     pub fn start_process(
         &self,
         session: &str,
@@ -167,7 +167,7 @@ impl Sandbox {
         let log = ProcessLog::new(&self.inner.config.state_dir, new.log_limit);
         let filed = self.check_state_dir().and_then(|()| self.session(session)).and_then(|handle| {
             new.limits = self.process_limits(&new.wanted_limits)?;
-            let process = Arc::new(Process::new(&mut new, handle.downgrade(), log));
+            let process = Arc::new(Process::new(&mut new, Box::new(handle.downgrade()), log));
             self.inner.processes.add(Arc::clone(&process))?;
             Ok((handle, process))
         });
@@ -196,14 +196,14 @@ impl Sandbox {
         async move { setting?.await }
     }
 
-    /// The ids of all sessions that have been made; the default session is among them once it has been used.
+    /// The ids of all sessions. The default session is listed once it has been used.
     pub fn sessions(&self) -> Vec<String> {
         let mut ids: Vec<String> = self.lock().open.keys().cloned().collect();
         ids.sort();
         ids
     }
 
-    /// Ends a session with everything it started.
+    /// Ends a session and everything it started.
     pub fn delete_session(&self, id: &str, grace: Duration) -> impl Future<Output = Result<(), Error>> + Send + use<> {
         let closing = self.start_closing(id).map(|(number, handle)| (number, handle.close(grace)));
         let sandbox = self.clone();
@@ -235,7 +235,7 @@ impl Sandbox {
             let open: Vec<Handle> = sessions.open.drain().map(|(_, handle)| handle).collect();
             open.into_iter().chain(sessions.closing.drain().map(|(_, (_, handle))| handle)).collect()
         };
-        // All are told at once; then each is waited for.
+        // All sessions close at the same time; then each is awaited.
         let closing: Vec<_> = handles.into_iter().map(|handle| handle.close(grace)).collect();
         let sandbox = self.clone();
         async move {
@@ -243,10 +243,10 @@ impl Sandbox {
                 closed.await;
             }
             if let Some(Ok(Enforced { group: Some(group), .. })) = sandbox.inner.enforced.get() {
-                // The last supervisor has removed it, unless there was none.
+                // The last supervisor has removed the group, unless none was started.
                 let _ = std::fs::remove_dir(group);
             }
-            // Their logs go with them, and the files of those.
+            // This also frees their logs and the logs' files.
             sandbox.inner.processes.clear();
         }
     }
@@ -282,7 +282,7 @@ impl Sandbox {
         let session = SessionConfig {
             id: new.id.clone(),
             cwd: new.cwd.unwrap_or_else(|| config.cwd.clone()),
-            env: changed(&self.env(user.as_ref()), new.env),
+            env: variables::changed(&self.env(user.as_ref()), new.env),
             user,
             shell,
             supervisor: config.supervisor.clone(),
@@ -293,7 +293,7 @@ impl Sandbox {
             group: enforced.group.or_else(|| capabilities.group_parent.clone()).map(|parent| (parent, unique)),
         };
         let handle = Handle::spawn(session)
-            .map_err(|error| Error::new(Code::SpawnFailed, format!("can not start the engine: {error}")))?;
+            .map_err(|error| Error::new(Code::SpawnFailed, format!("cannot start the engine: {error}")))?;
         sessions.open.insert(new.id, handle.clone());
         Ok(handle)
     }
@@ -314,9 +314,10 @@ impl Sessions {
     }
 }
 
-/// The pid of this process, and something that no other process with this pid has had: pids come again, above all that of
-/// a host which is init of a container. When such a host dies its whole pid namespace does, its supervisors too, and what
-/// they would have removed stays where the next one starts.
+/// The pid of this process and a random number: a name that no other process with this pid has used.
+///
+/// Pids are reused, above all that of a host that is init of a container. When such a host dies, its supervisors die
+/// with the pid namespace, and the groups they would have removed stay where the next host starts.
 fn self_name() -> &'static str {
     static NAME: OnceLock<String> = OnceLock::new();
     NAME.get_or_init(|| {

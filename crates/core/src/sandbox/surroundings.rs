@@ -1,29 +1,28 @@
-//! What everything in a sandbox runs under: its limits, its user, its environment.
+//! The limits, user and environment that everything in a sandbox runs under.
 
 use super::Sandbox;
 use crate::error::{Code, Error};
 use crate::jobs::Launch;
 use crate::limits::{self, Enforcement, Limits};
 use crate::private_directory;
-use crate::session::EnvChange;
 use crate::user::User;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// How the sandbox's limits are in force.
+/// How the sandbox's limits are enforced.
 #[derive(Clone, Default)]
 pub(super) struct Enforced {
     pub(super) by: Enforcement,
-    /// The group of all sessions, when it needs one.
+    /// The group of all sessions, if the limits need one.
     pub(super) group: Option<PathBuf>,
 }
 
 impl Sandbox {
-    /// What a durable job of this sandbox starts with. The sandbox's limits hold for each job by itself, since jobs
+    /// What a durable job of this sandbox starts with. The sandbox's limits apply to each job separately, since jobs
     /// outlive the sandbox and the group that its sessions share.
     ///
     /// # Errors
-    /// No shell, no such user, `LIMIT_UNSUPPORTED`.
+    /// `SPAWN_FAILED` without a shell or such a user; `LIMIT_UNSUPPORTED`.
     pub fn job_launch(&self, wanted: Option<&Limits>) -> Result<Launch, Error> {
         self.lock().check()?;
         let config = &self.inner.config;
@@ -43,7 +42,7 @@ impl Sandbox {
         })
     }
 
-    /// Makes sure that logs can lie in the state directory, which is made when the first of them needs it.
+    /// Checks that the state directory can hold logs. The first log that needs it creates it.
     ///
     /// # Errors
     /// `STATE_DIR_UNAVAILABLE` when other users can change it.
@@ -55,7 +54,7 @@ impl Sandbox {
         })
     }
 
-    /// Puts the sandbox's limits into force, once.
+    /// Enforces the sandbox's limits, once.
     pub(super) fn enforced(&self) -> Result<Enforced, Error> {
         let inner = &self.inner;
         let made = inner.enforced.get_or_init(|| {
@@ -77,7 +76,7 @@ impl Sandbox {
         wanted.enforcement(parent.as_ref(), self.binds_user()?)
     }
 
-    /// Whether limits that are counted by user bind those that run here.
+    /// True when limits that are counted per user apply to the processes of this sandbox.
     pub(super) fn binds_user(&self) -> Result<bool, Error> {
         let user = self.user()?;
         Ok(user.map_or_else(|| !nix::unistd::geteuid().is_root(), |user| user.uid != 0))
@@ -89,7 +88,7 @@ impl Sandbox {
         found.clone().map_err(|message| Error::new(Code::SpawnFailed, message))
     }
 
-    /// What sessions start with: the sandbox's environment, with what a login as the user would set.
+    /// The environment of sessions: the sandbox's, with the variables that a login as the user would set.
     pub(super) fn env(&self, user: Option<&User>) -> Vec<(OsString, OsString)> {
         let config = &self.inner.config;
         let mut env = config.env.clone();
@@ -101,13 +100,4 @@ impl Sandbox {
         }
         env
     }
-}
-
-pub(crate) fn changed(env: &[(OsString, OsString)], changes: EnvChange) -> Vec<(OsString, OsString)> {
-    let mut env = env.to_vec();
-    for (name, value) in changes {
-        env.retain(|(existing, _)| *existing != *name);
-        env.extend(value.map(|value| (OsString::from(name), OsString::from(value))));
-    }
-    env
 }

@@ -77,7 +77,8 @@ impl Session {
             self.schedule_standby();
         }
         if let Some(leftover) = self.leftover.take() {
-            leftover.let_go();
+            while self.drains.try_join_next().is_some() {}
+            leftover.let_go(&mut self.drains);
         }
     }
 

@@ -1,18 +1,22 @@
 //! What arrives from the shell, the standby and the supervisor, turned into events of the state machine.
 
 use super::command::Running;
-use super::context::{Arrival, Session};
+use super::context::{Arrival, Call, Session};
 use super::spinning;
 use crate::shell::channel::{Channel, Received};
 use crate::shell::event::Event;
 use crate::shell::listener::{self, Reconnected};
-use crate::shell::state::Shell;
+use crate::shell::state::{Shell, Work};
 use nacre_containment::pid::Pid;
 use nacre_protocol::shell::{Done, DoneFlags, Reply};
 use nacre_protocol::supervisor::Report;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
+use std::time::Duration;
+
+/// The supervisor reports the death of a shell at once, unless it was stopped.
+const SHELL_DEATH: Duration = Duration::from_millis(100);
 
 impl Session {
     pub(super) fn arrived(&mut self, arrival: Arrival) {
@@ -42,6 +46,7 @@ impl Session {
                 // Dead, or its end was closed by a command: the supervisor or a new connection will say.
                 self.link.shell = None;
                 self.link.unread = unread;
+                self.await_report(SHELL_DEATH);
             }
             // The supervisor's report, with the pid and the group, may come later: both are needed.
             Received::Reply(Reply::Hello { .. }) if self.link.shell_pid.is_none() => self.link.said_hello = true,
@@ -108,7 +113,7 @@ impl Session {
             listener::forget(pid);
             self.events.push_back(Event::StandbyDied);
         }
-        self.processes.source_died(&self.config.id, false);
+        self.submit_again(false);
     }
 
     pub(super) fn supervisor_said(&mut self, report: Report) {
@@ -167,7 +172,7 @@ impl Session {
         self.link.shell_pid = None;
         self.wait.setting_up = 0;
         self.drop_unforked_standby();
-        self.processes.source_died(&self.config.id, true);
+        self.submit_again(true);
         if !self.config.uses_builtin {
             return self.plain_ended(code, signal);
         }
@@ -180,6 +185,13 @@ impl Session {
         }
         let unread = self.takes_unread();
         self.events.push_back(Event::ShellDied { unread });
+    }
+
+    /// What the dead shell or standby was asked to fork is forked by another.
+    fn submit_again(&mut self, was_shell: bool) {
+        for request in self.processes.source_died(was_shell) {
+            self.submit(Call::Start(Box::new(request)), Work::Start);
+        }
     }
 
     /// The dead shell had not taken its command, and the next one can have it.
@@ -199,6 +211,7 @@ impl Session {
             && let Ok(channel) = Channel::reconnected(socket)
         {
             self.drain_shell();
+            self.wait.answered();
             self.link.shell = Some(channel);
             self.link.unread = false;
         }

@@ -164,9 +164,9 @@ pub(super) fn keep_pipes(
     leftover: Leftover,
     writers: [Arc<OwnedFd>; 2],
     forked: bool,
-) -> Result<OutputPipes, Leftover> {
+) -> Result<OutputPipes, Box<Leftover>> {
     if forked {
-        return Err(leftover);
+        return Err(Box::new(leftover));
     }
     leftover.reclaim().map(|readers| OutputPipes { readers, writers })
 }

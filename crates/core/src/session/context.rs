@@ -23,6 +23,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
 
 /// A call that has not been answered.
 pub(super) enum Call {
@@ -160,6 +161,8 @@ pub(super) struct Session {
     pub(super) failure: Option<Error>,
     /// The pipes of the command that was answered last.
     pub(super) leftover: Option<Leftover>,
+    /// Read what processes of earlier commands still print.
+    pub(super) drains: JoinSet<()>,
     /// For the next command.
     pub(super) spare_pipes: Option<OutputPipes>,
     pub(super) closing: Option<(Duration, Vec<oneshot::Sender<()>>)>,
@@ -195,6 +198,7 @@ impl Session {
             checkpoint: None,
             failure: None,
             leftover: None,
+            drains: JoinSet::new(),
             spare_pipes: None,
             closing: None,
             pace: Pace::default(),

@@ -27,11 +27,13 @@ use crate::error::{Code, Error};
 use crate::exec::{ExecRequest, KillPolicy};
 use crate::limits::Inherited;
 use crate::log::Log;
-use crate::process::StartRequest;
+use crate::process::{Owner, StartRequest};
 use crate::user::User;
+use crate::variables::EnvChange;
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
@@ -62,9 +64,6 @@ pub struct Config {
     pub log: Log,
 }
 
-/// A change of variables: `None` unsets.
-pub type EnvChange = Vec<(String, Option<String>)>;
-
 enum Message {
     Open(oneshot::Sender<Result<(), Error>>),
     Exec(Box<ExecRequest>),
@@ -89,18 +88,15 @@ pub struct WeakHandle {
     mailbox: mpsc::WeakUnboundedSender<Message>,
 }
 
-impl WeakHandle {
-    /// The session's id.
-    pub fn id(&self) -> &str {
+impl Owner for WeakHandle {
+    fn id(&self) -> &str {
         &self.id
     }
 
-    /// See [`Handle::kill_process`].
-    pub async fn kill_process(&self, key: u64, policy: KillPolicy) -> bool {
-        let handle = self.mailbox.upgrade().map(|mailbox| Handle { id: self.id.clone(), mailbox });
-        match handle {
-            Some(handle) => handle.kill_process(key, policy).await,
-            None => false,
+    fn kill_process(&self, key: u64, policy: KillPolicy) -> Pin<Box<dyn Future<Output = bool> + Send>> {
+        match self.mailbox.upgrade().map(|mailbox| Handle { id: self.id.clone(), mailbox }) {
+            Some(handle) => Box::pin(async move { handle.kill_process(key, policy).await }),
+            None => Box::pin(std::future::ready(false)),
         }
     }
 }

@@ -32,7 +32,7 @@ impl Session {
                 self.spare_pipes = Some(pipes);
                 self.timers.set(Timer::SparePipes, Instant::now() + SPARE_PIPES);
             }
-            Err(leftover) => self.leftover = Some(leftover),
+            Err(leftover) => self.leftover = Some(*leftover),
         }
         outcome.duration = begun.elapsed();
         (outcome.exit_code, outcome.signal) = match (end, died) {

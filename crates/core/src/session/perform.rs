@@ -57,6 +57,7 @@ impl Session {
             Action::Closed => {
                 self.link = Link::default();
                 self.processes.lose_all(&self.config.id);
+                self.drains.abort_all();
             }
         }
     }
@@ -70,8 +71,13 @@ impl Session {
     /// Sends an order that is answered, and checks on a supervisor that does not answer.
     pub(super) fn ask(&mut self, order: &Order) {
         self.order(order);
+        self.await_report(SUPERVISOR_ANSWER);
+    }
+
+    /// The supervisor owes a report: after this time it is looked at.
+    pub(super) fn await_report(&mut self, limit: Duration) {
         self.wait.report = true;
-        self.timers.set(Timer::Supervisor, Instant::now() + SUPERVISOR_ANSWER);
+        self.timers.set(Timer::Supervisor, Instant::now() + limit);
     }
 
     /// The supervisor owes an answer: one that was stopped is continued.

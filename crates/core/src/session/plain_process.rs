@@ -2,7 +2,7 @@
 
 use super::context::{Internal, Session};
 use super::plain::first_letter;
-use super::processes::{Outlets, Stage, Starting};
+use super::processes::{Stage, Starting};
 use crate::error::{Code, Error};
 use crate::outbox::Descriptor;
 use crate::process::StartRequest;
@@ -12,10 +12,6 @@ use nacre_containment::cgroup::Group;
 use nacre_containment::pid::Identity;
 use nacre_containment::tree::Tree;
 use nacre_protocol::supervisor::{Order, Role, StartStep};
-use std::os::fd::OwnedFd;
-
-/// The parts of a starting process that are its own.
-pub(super) type Pending = (StartRequest, OwnedFd, Outlets);
 
 impl Session {
     /// Starts a background process from the state after the last finished command.

@@ -1,6 +1,5 @@
 //! The background processes of a session, from the request to the end.
 
-use super::plain_process::Pending;
 use crate::error::{Code, Error};
 use crate::exec::KillPolicy;
 use crate::process::StartRequest;
@@ -16,6 +15,9 @@ use tokio::sync::oneshot;
 
 /// Where a process's output arrives: two pipes, or the terminal's master alone.
 pub(super) type Outlets = [Option<OwnedFd>; 2];
+
+/// The parts of a process of the plain engine that is starting.
+pub(super) type Pending = (StartRequest, OwnedFd, Outlets);
 
 /// How far a process is.
 pub(super) enum Stage {
@@ -88,19 +90,17 @@ impl Processes {
         self.kills.clear();
     }
 
-    /// The shell or the standby died: what it was asked to fork and did not is refused.
-    pub(super) fn source_died(&mut self, session: &str, was_shell: bool) {
+    /// The shell or the standby died: gives back what it was asked to fork and did not.
+    pub(super) fn source_died(&mut self, was_shell: bool) -> Vec<StartRequest> {
         let unborn = |starting: &Starting| matches!(starting.stage, Stage::Forking { from_shell, .. } if from_shell == was_shell);
-        let keys: Vec<u64> =
-            self.starting.iter().filter(|(_, starting)| unborn(starting)).map(|(key, _)| *key).collect();
-        for starting in keys.into_iter().filter_map(|key| self.starting.remove(&key)) {
+        let mut requests = Vec::new();
+        for (_, starting) in self.starting.extract_if(|_, starting| unborn(starting)) {
             if let Stage::Forking { group: Some(group), .. } = &starting.stage {
                 let _ = std::fs::remove_dir(group);
             }
-            let id = &starting.request.process.id;
-            let message = format!("process '{id}' cannot be started: the shell of session '{session}' died over it");
-            starting.request.refuse(Error::new(Code::SpawnFailed, message));
+            requests.push(starting.request);
         }
+        requests
     }
 }
 

@@ -20,13 +20,17 @@ use tokio::time::Instant;
 pub(super) const IDLE_BEFORE_STANDBY: Duration = Duration::from_millis(8);
 
 /// After a fork that failed no standby is tried for this long.
-pub(super) const FORK_PAUSE: Duration = Duration::from_secs(10);
+pub(super) const FORK_PAUSE: Duration = Duration::from_secs(1);
 
 impl Session {
     pub(super) fn fork_standby(&mut self, command_follows: bool) {
         self.timers.clear(Timer::Idle);
         if !self.config.uses_builtin {
             return self.events.push_back(Event::StandbyForked);
+        }
+        // It is dead, and the supervisor has not reported it yet: whichever shell comes next is asked.
+        if self.link.shell.is_none() {
+            return;
         }
         let id = self.wait.next_id();
         let mut flags = RequestFlags::STANDBY;

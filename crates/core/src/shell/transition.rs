@@ -62,6 +62,7 @@ impl Step {
                 self.state.attempts = 0;
                 self.state.shell = Shell::Idle;
                 self.state.isolation = Isolation::Unknown;
+                self.state.standby.paused = false;
                 self.fork_standby(false);
             }
             Event::TreeGone { escalated } => self.tree_gone(escalated),

@@ -254,15 +254,15 @@ impl World {
                 self.happen(answer);
             }
             10..=13 => self.submit([Work::Open, Work::Command, Work::SetEnv, Work::Start][which % 4]),
-            14 => self.happen(Event::Cancel(ticket, (which % 2 == 0).then_some(libc::SIGKILL))),
+            14 => self.happen(Event::Cancel(ticket, (which.is_multiple_of(2)).then_some(libc::SIGKILL))),
             15 => self.happen(Event::TimeUp(ticket)),
             16 => self.happen(Event::ShellOverdue(ticket)),
             17 => self.happen(Event::IdleForAWhile),
             18 => self.happen(Event::ForkPauseOver),
-            19 if self.shell_lives && !self.calm => self.happen(Event::ShellDied { unread: which % 2 == 0 }),
+            19 if self.shell_lives && !self.calm => self.happen(Event::ShellDied { unread: which.is_multiple_of(2) }),
             20 if self.state.standby.ready && !self.calm => self.happen(Event::StandbyDied),
             21 if self.supervisor_lives && !self.calm => {
-                self.happen(Event::SupervisorGone { unread: which % 2 == 0, orderly: false })
+                self.happen(Event::SupervisorGone { unread: which.is_multiple_of(2), orderly: false })
             }
             22 if self.answers.contains(&Event::StandbyForked) => {
                 self.answers.retain(|answer| *answer != Event::StandbyForked);
