@@ -213,11 +213,13 @@ const performers = {
         `command ${at} of a queue of ${count}: ${describe(one)}`,
       )
     }
-    const last = found.at(-1).error === undefined ? [count - 1] : [count - 1, count - 2]
     const { model, root } = subject
     const after = (at) => ({ before: [{ kind: 'set', name, value: `q${at}` }] })
-    model.become(model.possible.flatMap((state) => last.map((at) => evaluate(state, after(at), root).state)))
-    if (last.length > 1) model.forget()
+    for (const [at, { error }] of found.entries()) {
+      const ran = model.possible.map((state) => evaluate(state, after(at), root).state)
+      model.become(error === undefined ? ran : [...ran, ...model.possible])
+      if (error !== undefined) model.forget()
+    }
   },
 
   async stream(subject, { lines, how }) {
