@@ -47,6 +47,9 @@ export const environment = {
   LANG: 'C.UTF-8',
 }
 
+/** Another bash than the one on PATH: scripts/bash-matrix.mjs sets it. */
+const shell = process.env.NACRE_TEST_BASH === undefined ? {} : { shell: process.env.NACRE_TEST_BASH }
+
 /** Declares the tests of a table, in every mode of the engine or in those given. */
 export function conforms(subject: string, cases: Case[], among?: Mode[]): void {
   inEveryMode(
@@ -102,7 +105,7 @@ function theatre(mode: Mode) {
     () =>
       new Promise<void>((opened, failed) => {
         const leave = enter(mode)
-        const expectations = { options: { extendEnv: false, env: environment }, mayStall: true }
+        const expectations = { options: { extendEnv: false, env: environment, ...shell }, mayStall: true }
         ended = withSandbox(async ({ sandbox, directory: root }) => {
           leave()
           place = {

@@ -4,6 +4,8 @@ pub mod blocking;
 pub mod capabilities;
 pub mod error;
 pub mod exec;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 pub mod jobs;
 pub mod limits;
 pub mod log;

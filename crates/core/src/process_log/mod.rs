@@ -134,6 +134,12 @@ impl ProcessLog {
     }
 }
 
+/// A log with small blocks, which only memory holds: its directory cannot be made.
+#[cfg(feature = "fuzzing")]
+pub fn bounded_log(limit: u64, block_size: usize, memory_blocks: usize) -> ProcessLog {
+    ProcessLog::with_shape(Path::new("/dev/null/none"), limit, Shape { block_size, memory_blocks })
+}
+
 fn now_ms() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
 }

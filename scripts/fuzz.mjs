@@ -1,0 +1,72 @@
+/**
+ * Tests random operations on several sessions at once against a model of the state that must hold.
+ *
+ *   node scripts/fuzz.mjs [--seed N] [--seconds N] [--operations N] [--mode default|subreaper] [--keep-going]
+ *
+ * Needs a debug build (`node scripts/setup.mjs --debug`). A round is a sandbox with three sessions and some dozens of
+ * operations. Round N of seed S is the same in every run, but for the timing of the machine. On a deviation the seed
+ * and the shortest list of operations that still shows it are printed, and the exit code is 1.
+ */
+import { parseArgs } from 'node:util'
+
+process.env.NACRE_NATIVE ??= 'debug'
+const { createRandom } = await import('./fuzz/random.mjs')
+const { makeOperations } = await import('./fuzz/operations.mjs')
+const { MODES, runRound, warmUp } = await import('./fuzz/round.mjs')
+const { shorten, show } = await import('./fuzz/shorten.mjs')
+
+const SESSIONS = 3
+const PER_ROUND = 60
+
+const { values } = parseArgs({
+  options: {
+    seed: { type: 'string' },
+    seconds: { type: 'string', default: '60' },
+    operations: { type: 'string' },
+    mode: { type: 'string' },
+    'keep-going': { type: 'boolean', default: false },
+  },
+})
+const seed = toNumber('seed', values.seed ?? String(Date.now() % 1_000_000_000))
+const deadline = performance.now() + toNumber('seconds', values.seconds) * 1000
+const most =
+  values.operations === undefined ? Number.POSITIVE_INFINITY : toNumber('operations', values.operations)
+if (values.mode !== undefined && MODES[values.mode] === undefined) usage(`unknown mode: ${values.mode}`)
+const modes = values.mode === undefined ? Object.keys(MODES) : [values.mode]
+
+console.log(`seed ${seed}`)
+await warmUp()
+let done = 0
+let deviations = 0
+let rounds = 0
+while (performance.now() < deadline && done < most) {
+  const random = createRandom(seed + rounds)
+  const mode = modes[rounds % modes.length]
+  const round = {
+    mode,
+    sessions: SESSIONS,
+    operations: makeOperations(random, Math.min(PER_ROUND, most - done), SESSIONS, mode),
+  }
+  const deviation = await runRound(round)
+  rounds++
+  done += round.operations.length
+  if (deviation === undefined) continue
+  deviations++
+  console.log(`\nDEVIATION with --seed ${seed + rounds - 1} --mode ${round.mode}\n${deviation.message}`)
+  const shortest = await shorten(round, deviation)
+  console.log(show(shortest))
+  if (!values['keep-going']) break
+}
+console.log(`${done} operations in ${rounds} rounds, ${deviations} deviations`)
+process.exit(deviations > 0 ? 1 : 0)
+
+function toNumber(name, text) {
+  const number = Number(text)
+  if (!Number.isInteger(number) || number < 0) usage(`--${name} needs a number: ${text}`)
+  return number
+}
+
+function usage(message) {
+  console.error(message)
+  process.exit(2)
+}

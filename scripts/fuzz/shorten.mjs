@@ -1,0 +1,73 @@
+/** From a list of operations with a deviation to a short one with the same deviation. */
+import { commandText } from './model.mjs'
+import { runRound } from './round.mjs'
+
+const MOST_MS = 40_000
+const ATTEMPTS = 3
+
+/** Removes operations as long as the deviation stays. Timing can hide it, so each list is tried several times. */
+export async function shorten(round, deviation) {
+  const deadline = performance.now() + MOST_MS
+  let best = { ...round, operations: relevant(round, deviation) }
+  let found = deviation
+  let reproduced = false
+  const fails = async (operations) => {
+    for (let attempt = 0; attempt < ATTEMPTS && performance.now() < deadline; attempt++) {
+      const again = await runRound({ ...round, operations })
+      if (again !== undefined && kindOf(again) === kindOf(deviation)) return again
+    }
+    return undefined
+  }
+  const first = await fails(best.operations)
+  if (first === undefined) return { round: best, deviation: found, reproduced }
+  reproduced = true
+  for (let size = Math.ceil(best.operations.length / 2); size >= 1 && performance.now() < deadline; ) {
+    let removed = false
+    for (let at = 0; at < best.operations.length && performance.now() < deadline; ) {
+      const operations = best.operations.toSpliced(at, size)
+      const again = await fails(operations)
+      if (again === undefined) at += size
+      else {
+        best = { ...best, operations }
+        found = again
+        removed = true
+      }
+    }
+    if (size === 1 && !removed) break
+    size = size === 1 ? 1 : Math.ceil(size / 2)
+  }
+  return { round: best, deviation: found, reproduced }
+}
+
+/** Operations of the session that deviates, up to the deviation; all of them when it is not known which one it is. */
+function relevant({ operations }, { at, operation }) {
+  if (operation === undefined) return operations
+  if (at < 0) return operations
+  return operations.slice(0, at + 1).filter(({ session }) => session === operation.session)
+}
+
+/** Deviations with the same first words are taken for the same. */
+function kindOf({ message }) {
+  return message.replace(/\d+/g, 'N').slice(0, 24)
+}
+
+/** The operations as text. */
+export function show({ round, deviation, reproduced }) {
+  const lines = round.operations.map((operation, at) => {
+    const { session, kind, ...rest } = operation
+    const text = Array.isArray(rest.before) ? ` ${JSON.stringify(commandText(clean(rest), 'ROOT'))}` : ''
+    const during = rest.during?.before ? ` during ${JSON.stringify(commandText(rest.during, 'ROOT'))}` : ''
+    const { before: _, join: __, ending: ___, endless: ____, fatal: _____, ...others } = rest
+    if (others.during?.before) others.during = undefined
+    return `  ${at + 1}. session ${session}: ${kind}${text}${during} ${JSON.stringify(others, (_, value) => (value === undefined ? 'UNSET' : value))}`
+  })
+  const head = reproduced
+    ? `shortest list of operations (${round.mode}):`
+    : 'did not happen again; operations of its session:'
+  const text = [head, ...lines.slice(-40), `then: ${deviation.message}`].join('\n')
+  return text.replaceAll(/v{100,}/g, 'vv...vv')
+}
+
+function clean(operation) {
+  return Array.isArray(operation.after) ? operation : { ...operation, after: [] }
+}
