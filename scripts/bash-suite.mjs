@@ -16,7 +16,7 @@ import { fetchBash, fetchSource, firstLine } from './debian.mjs'
 process.env.NACRE_NATIVE ??= 'debug'
 const { Sandbox } = await import('nacre')
 
-const LIMIT_MS = 40_000
+const LIMIT_MS = 120_000
 /** Small programs that the tests call. */
 const PROGRAMS = ['recho', 'zecho', 'printenv', 'xcase']
 
@@ -121,6 +121,7 @@ async function compare(name) {
 /** Both shells find the same files. */
 function refresh() {
   rmSync(place, { recursive: true, force: true })
+  rmSync(env.TMPDIR, { recursive: true, force: true })
   cpSync(original, place, { recursive: true })
   mkdirSync(env.TMPDIR, { recursive: true })
   writeFileSync(path.join(base, 'config.h'), '')
