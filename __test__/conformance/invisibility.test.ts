@@ -43,7 +43,10 @@ const questions = [
 /** What bash answers when it reads the question from a script of its own. */
 function ask(question: string): string {
   const options = { env: { ...environment }, input: `${question}\n`, encoding: 'utf8' as const }
-  return spawnSync('bash', ['--norc', '--noprofile', '-s'], { ...options, cwd: '/' }).stdout
+  return spawnSync(process.env.NACRE_TEST_BASH ?? 'bash', ['--norc', '--noprofile', '-s'], {
+    ...options,
+    cwd: '/',
+  }).stdout
 }
 
 inEveryMode('a session looks like any bash', (stage) => {

@@ -286,7 +286,9 @@ const performers = {
     const { model, root } = subject
     const first = during && run(subject, `${commandText(during, root)}\nsleep 0.1`, scoped(during, root))
     if (during !== undefined) await sleep(after / 1000)
-    const options = terminal ? { pty: { cols: 80, rows: 24 } } : {}
+    // A trace would be in the same stream as the output.
+    const traced = model.possible.some(({ letters }) => letters.includes('x'))
+    const options = terminal && !traced ? { pty: { cols: 80, rows: 24 } } : {}
     let over = false
     const ended = first?.then((found) => {
       over = true
