@@ -4,7 +4,7 @@
 //! an order travel with it.
 
 use crate::socket;
-use nacre_containment::limits::Limits;
+use nacre_containment::limits::{EnableError, Limits};
 use nacre_containment::pid::{Identity, Pid};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::cell::RefCell;
@@ -132,8 +132,21 @@ pub enum StartStep {
 }
 
 /// Why limits are not in force.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LimitProblem(pub String);
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+pub enum LimitProblem {
+    /// The process shares its control group.
+    #[error("it has no control group of its own")]
+    NoGroup,
+    /// A controller is missing or cannot be enabled.
+    #[error(transparent)]
+    Controller(#[from] EnableError),
+    /// The kernel refuses to limit the control group.
+    #[error("its control group does not take them: {}", io::Error::from_raw_os_error(*errno))]
+    Refused {
+        /// The system's reason.
+        errno: i32,
+    },
+}
 
 /// A report from the supervisor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
