@@ -276,4 +276,24 @@ mod tests {
         assert_eq!((second, descriptors.len()), (Order::Rotate, 1));
         assert!(receive::<Order>(b.as_fd()).unwrap().is_none());
     }
+
+    #[test]
+    fn a_limit_problem_keeps_its_cause_and_sentence() {
+        let (controller, parent) = (String::from("memory"), "/g".into());
+        let busy = EnableError::Refused { controller, parent, errno: libc::EBUSY };
+        let sentence = "the controller 'memory' cannot be handed down from /g: Device or resource busy (os error 16) (the \
+                        group has processes of its own)";
+        for (problem, sentence) in [
+            (LimitProblem::NoGroup, "it has no control group of its own"),
+            (LimitProblem::Controller(busy), sentence),
+            (
+                LimitProblem::Refused { errno: libc::EINVAL },
+                "its control group does not take them: Invalid argument (os error 22)",
+            ),
+        ] {
+            assert_eq!(problem.to_string(), sentence);
+            let text = serde_json::to_string(&problem).unwrap();
+            assert_eq!(serde_json::from_str::<LimitProblem>(&text).unwrap(), problem);
+        }
+    }
 }

@@ -189,8 +189,7 @@ impl ProcessTable {
             return Err(LimitProblem::NoGroup);
         };
         limits.enable_below(groups.session().path())?;
-        let refused = |error: std::io::Error| error.raw_os_error().unwrap_or(libc::EIO);
-        limits.apply(group).map_err(|error| LimitProblem::Refused { errno: refused(error) })
+        limits.apply(group).map_err(|error| LimitProblem::Refused { errno: error.raw_os_error().unwrap_or(libc::EIO) })
     }
 
     /// A child of this process that has not been reaped: its pid cannot belong to another process.
