@@ -82,3 +82,7 @@ impl Groups {
         self.session.remove().is_ok() && leaves_parent()
     }
 }
+
+#[cfg(test)]
+#[path = "groups_tests.rs"]
+mod tests;

@@ -204,3 +204,7 @@ impl Ladder {
         true
     }
 }
+
+#[cfg(test)]
+#[path = "ladder_tests.rs"]
+mod tests;

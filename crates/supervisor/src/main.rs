@@ -44,3 +44,8 @@ fn main() {
         }
     }
 }
+
+#[cfg(test)]
+mod fixture;
+#[cfg(test)]
+mod own_process;

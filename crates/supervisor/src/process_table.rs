@@ -288,3 +288,7 @@ impl ProcessTable {
         self.groups.as_ref().is_none_or(Groups::remove_all)
     }
 }
+
+#[cfg(test)]
+#[path = "process_table_tests.rs"]
+mod tests;

@@ -93,3 +93,7 @@ impl Processes {
         });
     }
 }
+
+#[cfg(test)]
+#[path = "processes_tests.rs"]
+mod tests;

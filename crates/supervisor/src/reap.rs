@@ -65,3 +65,7 @@ fn next_ended() -> Wait {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "reap_tests.rs"]
+mod tests;

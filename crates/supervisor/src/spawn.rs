@@ -257,3 +257,7 @@ pub fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
 pub fn child_pid(raw: i32) -> Pid {
     Pid::new(raw).expect("waitpid gives pids of children, and no child of ours is init")
 }
+
+#[cfg(test)]
+#[path = "spawn_tests.rs"]
+mod tests;

@@ -1,0 +1,244 @@
+//! Shared by the unit tests: a session with a real shell and real processes, but without a host.
+
+use crate::arguments::Arguments;
+use crate::own_process::{PATIENCE, group_name, until};
+use crate::process_setup::Setting;
+use crate::process_table::ProcessTable;
+use crate::program::Program;
+use crate::reap::reap;
+use crate::spawn::{Failure, Plan, ResourceLimits, Tie, c_string, pipe};
+use nacre_containment::cgroup::{self, Group};
+use nacre_containment::limits::Limits;
+use nacre_containment::pid::{Identity, Pid};
+use nacre_containment::proc_table::Stat;
+use nacre_containment::signal;
+use nacre_protocol::supervisor::{self, Report, Role};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// The role of a background process with a pipe for its output.
+pub fn process(key: u64) -> Role {
+    Role::Process { key, mark: format!("test-{key}"), limits: Limits::default(), terminal: false }
+}
+
+/// A session without a host: its tables, and the reports that the host would receive.
+pub struct Session {
+    pub table: ProcessTable,
+    pub arguments: Arguments,
+    pub setting: Setting,
+    host: OwnedFd,
+}
+
+impl Session {
+    /// Sessions without control groups and, where the system supports them, with groups.
+    pub fn kinds() -> impl Iterator<Item = Self> {
+        std::iter::once(Self::without_groups as fn() -> Option<Self>)
+            .chain([Self::with_groups as fn() -> Option<Self>])
+            .filter_map(|make| make())
+    }
+
+    pub fn without_groups() -> Option<Self> {
+        Some(Self::new(None))
+    }
+
+    /// `None` where control groups cannot be used.
+    pub fn with_groups() -> Option<Self> {
+        let session = Self::new(Some((cgroup::probe().ok()?, group_name(std::process::id()))));
+        session.table.group_directory()?;
+        Some(session)
+    }
+
+    fn new(group: Option<(PathBuf, String)>) -> Self {
+        let arguments = Arguments {
+            host: 1,
+            cwd: "/".into(),
+            shell: OsString::from("/bin/bash"),
+            group,
+            user: None,
+            limits: ResourceLimits::default(),
+        };
+        let (control, host) = nacre_protocol::socket::pair().unwrap();
+        let set = SigSet::from_iter([Signal::SIGCHLD]);
+        let children = SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK).unwrap();
+        let setting = Setting { control, host: None, children, null: null() };
+        Self { table: ProcessTable::new(&arguments), arguments, setting, host }
+    }
+
+    /// Starts bash with a script, or with its input as the script. Its descriptors 0 and 1 are pipes.
+    pub fn try_start(&mut self, role: Role, script: Option<&str>) -> Result<Started, Failure> {
+        let ((input_end, input), (output, output_end)) = (pipe().unwrap(), pipe().unwrap());
+        let program = Program {
+            role,
+            arguments: script.into_iter().flat_map(|script| ["-c".into(), script.into()]).collect(),
+            descriptors: vec![input_end, output_end],
+            first_descriptor: 0,
+            cwd: None,
+        };
+        let (identity, group) = self.table.start(&program, &self.arguments, &self.setting)?;
+        Ok(Started { identity, group, input: input.into(), output: output.into() })
+    }
+
+    pub fn start(&mut self, role: Role, script: &str) -> Started {
+        self.try_start(role, Some(script)).unwrap()
+    }
+
+    /// Starts a shell that runs what is written to its input, and ignores the signal that interrupts a command: only the
+    /// shell's own builtins handle it.
+    pub fn start_shell(&mut self) -> Started {
+        ignore_interrupt(true);
+        let shell = self.try_start(Role::Shell, None).unwrap();
+        ignore_interrupt(false);
+        shell
+    }
+
+    /// The directory of the session's group.
+    pub fn directory(&self) -> PathBuf {
+        PathBuf::from(self.table.group_directory().unwrap()).parent().unwrap().to_path_buf()
+    }
+
+    /// The reports so far.
+    pub fn reports(&self) -> Vec<Report> {
+        let mut reports = Vec::new();
+        while is_readable(self.host.as_fd(), 0) {
+            reports.push(supervisor::receive(self.host.as_fd()).unwrap().unwrap().0);
+        }
+        reports
+    }
+
+    /// Reaps children until a report arrives.
+    pub fn next_reports(&mut self) -> Vec<Report> {
+        let mut reports = Vec::new();
+        until("a report arrives", || {
+            reap(&mut self.table, &self.setting);
+            reports.extend(self.reports());
+            !reports.is_empty()
+        });
+        reports
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        let give_up = Instant::now() + PATIENCE;
+        loop {
+            self.table.kill_all();
+            let childless = reap(&mut self.table, &self.setting);
+            let over = childless && self.table.remove_groups();
+            if over || Instant::now() > give_up {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+/// A started bash with its pipes.
+pub struct Started {
+    pub identity: Identity,
+    pub group: Option<String>,
+    input: File,
+    output: File,
+}
+
+impl Started {
+    pub fn pid(&self) -> Pid {
+        self.identity.pid
+    }
+
+    /// Writes a line to its input.
+    pub fn write(&mut self, line: &str) {
+        self.input.write_all(format!("{line}\n").as_bytes()).unwrap();
+    }
+
+    /// Reads a line of its output.
+    pub fn line(&self) -> String {
+        read_line(&self.output)
+    }
+
+    /// Reads a pid from its output.
+    pub fn pid_line(&self) -> Pid {
+        Pid::new(self.line().parse().unwrap()).unwrap()
+    }
+
+    /// Makes the shell start a program in the background, and waits until it is more than a fork.
+    pub fn background(&mut self) -> Pid {
+        self.write("sleep 600 & echo $!");
+        let pid = self.pid_line();
+        until("the program runs", || Stat::read(pid).is_some_and(|stat| stat.name.starts_with(b"sleep\0")));
+        pid
+    }
+
+    /// True when output waits to be read.
+    pub fn has_output(&self) -> bool {
+        is_readable(self.output.as_fd(), 0)
+    }
+}
+
+/// Reads one line, without its end; what was read so far at the end of the file.
+pub fn read_line(mut file: &File) -> String {
+    let mut line = Vec::new();
+    let mut byte = [0];
+    loop {
+        assert!(is_readable(file.as_fd(), PATIENCE.as_millis() as u16), "no line arrives");
+        match file.read(&mut byte) {
+            Ok(1) if byte != *b"\n" => line.push(byte[0]),
+            _ => return String::from_utf8(line).unwrap().trim_end().to_owned(),
+        }
+    }
+}
+
+fn is_readable(fd: std::os::fd::BorrowedFd<'_>, milliseconds: u16) -> bool {
+    let mut fds = [PollFd::new(fd, PollFlags::POLLIN)];
+    poll(&mut fds, PollTimeout::from(milliseconds)).is_ok() && fds[0].any().unwrap_or(false)
+}
+
+/// `/dev/null`.
+pub fn null() -> File {
+    File::options().read(true).write(true).open("/dev/null").unwrap()
+}
+
+/// A child of this process that is not in any table, in a group or in none.
+pub fn spawn_child(script: &str, group: Option<&Group>) -> Pid {
+    let plan = Plan {
+        program: &OsString::from("/bin/bash"),
+        argv: ["bash", "-c", script].map(|word| c_string(word.as_bytes())).to_vec(),
+        variable: None,
+        cwd: "/".as_ref(),
+        group,
+        user: None,
+        descriptors: &[],
+        first_descriptor: 3,
+        null: &null(),
+        tie: Tie::Process,
+        limits: ResourceLimits::default(),
+    };
+    plan.start().unwrap()
+}
+
+/// A child that sleeps until it is killed.
+pub fn spawn_sleeper(group: Option<&Group>) -> Pid {
+    spawn_child("exec sleep 600", group)
+}
+
+/// True while a process runs.
+pub fn is_running(pid: Pid) -> bool {
+    Stat::read(pid).is_some_and(|stat| stat.is_running())
+}
+
+/// The C library refuses to change this signal.
+fn ignore_interrupt(ignored: bool) {
+    // The kernel's struct sigaction: handler, flags, restorer, mask.
+    let action = [if ignored { libc::SIG_IGN } else { libc::SIG_DFL }, 0, 0, 0];
+    // SAFETY: the structure has the size and layout that the kernel reads; nothing is written back.
+    let outcome = unsafe {
+        libc::syscall(libc::SYS_rt_sigaction, signal::INTERRUPT, action.as_ptr(), std::ptr::null_mut::<usize>(), 8)
+    };
+    assert_eq!(outcome, 0);
+}

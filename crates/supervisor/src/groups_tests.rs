@@ -1,0 +1,105 @@
+use super::*;
+use crate::fixture::spawn_sleeper;
+use crate::own_process::{group_name, in_own_process, until};
+use nacre_containment::signal;
+use std::fs;
+
+/// Groups are directories, and one with a file in it cannot be removed, so most of this needs no kernel support.
+fn groups() -> (tempfile::TempDir, Groups) {
+    let parent = tempfile::tempdir().unwrap();
+    let groups = Groups::create(parent.path(), "session").unwrap();
+    (parent, groups)
+}
+
+fn occupy(group: &Group) {
+    fs::write(group.path().join("cgroup.procs"), "").unwrap();
+}
+
+fn vacate(group: &Group) {
+    fs::remove_file(group.path().join("cgroup.procs")).unwrap();
+}
+
+#[test]
+fn creates_no_groups_where_the_parent_is_missing_or_the_name_is_taken() {
+    let (parent, _groups) = groups();
+    assert!(Groups::create(parent.path(), "session").is_none());
+    assert!(Groups::create(&parent.path().join("missing"), "session").is_none());
+}
+
+#[test]
+fn gives_each_group_a_name_of_its_own() {
+    let (_parent, mut groups) = groups();
+    let made = [groups.make("p").unwrap(), groups.make("p").unwrap(), groups.make("fg").unwrap()];
+    let names = made.each_ref().map(|group| group.path().strip_prefix(groups.session().path()).unwrap());
+    assert_eq!(names.map(|name| name.to_str().unwrap()), ["p-1", "p-2", "fg-3"]);
+    fs::create_dir(groups.session().path().join("p-4")).unwrap();
+    assert!(groups.make("p").is_none(), "a group that exists is not taken over");
+}
+
+#[test]
+fn accepts_only_paths_directly_inside_the_session() {
+    let (parent, groups) = groups();
+    let session = groups.session().path().to_path_buf();
+    let named = |path: PathBuf| groups.named(Some(&path.display().to_string()));
+    assert_eq!(named(session.join("s-1")), Some(Group::at(session.join("s-1"))));
+    for foreign in [session.clone(), session.join("a/b"), parent.path().join("other"), "/".into(), "".into()] {
+        assert_eq!(named(foreign), None);
+    }
+    assert_eq!(groups.named(None), None);
+}
+
+#[test]
+fn a_former_foreground_group_is_removed_when_it_is_empty() {
+    let (_parent, mut groups) = groups();
+    let first = groups.foreground().clone();
+    let (second, third) = (groups.make("fg").unwrap(), groups.make("fg").unwrap());
+    groups.switch_foreground(second.clone());
+    assert!(!first.path().exists() && *groups.foreground() == second);
+    occupy(&second);
+    groups.switch_foreground(third.clone());
+    groups.tidy();
+    assert!(second.path().exists() && *groups.foreground() == third);
+    vacate(&second);
+    groups.tidy();
+    assert!(!second.path().exists() && groups.emptying.is_empty());
+}
+
+#[test]
+fn removes_everything_only_when_every_group_is_empty() {
+    let (_parent, mut groups) = groups();
+    let occupied = groups.make("p").unwrap();
+    occupy(&occupied);
+    assert!(!groups.remove_all() && groups.session().path().exists());
+    vacate(&occupied);
+    assert!(groups.remove_all() && !groups.session().path().exists());
+    assert!(groups.foreground_members().is_none());
+}
+
+#[test]
+fn the_last_session_removes_the_group_of_its_sandbox() {
+    let parent = tempfile::tempdir().unwrap();
+    let sandbox = Group::create(parent.path(), &cgroup::name_of_sandbox("test")).unwrap();
+    let [first, last] = ["first", "last"].map(|name| Groups::create(sandbox.path(), name).unwrap());
+    assert!(first.remove_all() && sandbox.path().exists());
+    assert!(last.remove_all() && !sandbox.path().exists() && parent.path().exists());
+}
+
+#[test]
+fn a_group_with_a_process_is_removed_after_its_end() {
+    in_own_process(|| {
+        let Ok(directory) = cgroup::probe() else { return };
+        let mut groups = Groups::create(&directory, &group_name(std::process::id())).unwrap();
+        let pid = spawn_sleeper(Some(groups.foreground()));
+        assert_eq!(groups.foreground_members(), Some(vec![pid]));
+        let (before, fresh) = (groups.foreground().clone(), groups.make("fg").unwrap());
+        groups.switch_foreground(fresh);
+        assert!(before.path().exists() && !groups.remove_all());
+        signal::send_to_child(pid, libc::SIGKILL).unwrap();
+        nix::sys::wait::waitpid(nix::unistd::Pid::from_raw(pid.raw()), None).unwrap();
+        until("the group is removed", || {
+            groups.tidy();
+            !before.path().exists()
+        });
+        assert!(groups.remove_all() && !groups.session().path().exists());
+    });
+}

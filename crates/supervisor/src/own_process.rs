@@ -1,0 +1,86 @@
+//! A separate process for a unit test.
+//!
+//! The supervisor reaps every child of its process. A test that did so among the other tests would reap their children
+//! too, so it runs in a second copy of the test program, which is a session leader and subreaper as the supervisor is.
+
+use nacre_containment::cgroup::{self, Group};
+use nacre_containment::pid::Pid;
+use nacre_containment::proc_table::{self, Stat};
+use nacre_containment::signal;
+use std::collections::HashSet;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Set in the second copy of the test program.
+const ALONE: &str = "NACRE_TEST_ALONE";
+/// The longest wait for a condition.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+/// The longest run of the second copy.
+const WATCHDOG: Duration = Duration::from_secs(60);
+
+/// Runs the calling test in a process of its own. `test` must be a closure written inside the test function.
+pub fn in_own_process<F: FnOnce()>(test: F) {
+    if std::env::var_os(ALONE).is_some() {
+        return run_alone(test);
+    }
+    let path = std::any::type_name::<F>();
+    let name = path.split_once("::").and_then(|(_, rest)| rest.strip_suffix("::{{closure}}"));
+    let copy = Command::new(std::env::current_exe().unwrap())
+        .args([name.expect("a closure inside a test"), "--exact", "--nocapture", "--test-threads=1"])
+        .env(ALONE, "1")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let group = group_name(copy.id());
+    let output = copy.wait_with_output().unwrap();
+    if !output.status.success()
+        && let Ok(directory) = cgroup::probe()
+    {
+        let _ = Group::at(directory.join(group)).remove();
+    }
+    let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+    assert!(output.status.success() && text.contains("1 passed"), "{text}");
+}
+
+fn run_alone(test: impl FnOnce()) {
+    nix::unistd::setsid().unwrap();
+    nix::sys::prctl::set_child_subreaper(true).unwrap();
+    std::thread::spawn(|| {
+        std::thread::sleep(WATCHDOG);
+        eprintln!("the test takes too long");
+        kill_descendants();
+        std::process::exit(1);
+    });
+    test();
+    assert!(descendants().is_empty(), "a process is left over");
+}
+
+/// The name of the control group of a session in the copy with this pid.
+pub fn group_name(pid: u32) -> String {
+    format!("nacre-unit-test-{pid}")
+}
+
+fn own_pid() -> Pid {
+    Pid::new(std::process::id() as i32).unwrap()
+}
+
+fn descendants() -> Vec<Stat> {
+    proc_table::descendants(&[own_pid()], &HashSet::new())
+}
+
+fn kill_descendants() {
+    for stat in descendants() {
+        let _ = signal::send_to(stat.identity, libc::SIGKILL);
+    }
+}
+
+/// Waits for a condition.
+pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let give_up = Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(Instant::now() < give_up, "timed out waiting until {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
