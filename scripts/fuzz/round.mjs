@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync } from 'node:
 import os from 'node:os'
 import path from 'node:path'
 import { Sandbox } from 'nacre'
-import { environment } from './bash.mjs'
+import { environment, plainBash } from './bash.mjs'
 import { Deviation, Model } from './model.mjs'
 import { perform, within } from './perform.mjs'
 import { belongings, leftovers, takeInventory } from './world.mjs'
@@ -13,8 +13,9 @@ export const MODES = { default: {}, subreaper: { NACRE_CONTAINMENT: 'subreaper' 
 
 let rounds = 0
 
-/** Loads the addon and starts the engine's thread, which stay. */
+/** Loads the addon and starts the engine's thread, which stay; so does the event loop that Bun makes for `spawnSync`. */
 export async function warmUp() {
+  plainBash(':')
   const directory = mkdtempSync(path.join(os.tmpdir(), 'nacre-fuzz-warm-'))
   const sandbox = new Sandbox({ stateDir: directory })
   await sandbox.exec(':')
