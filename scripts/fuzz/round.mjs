@@ -40,10 +40,7 @@ export async function runRound({ mode, sessions, operations }) {
   let deviation
   try {
     await Promise.all(subjects.map((subject) => subject.open()))
-    const plans = subjects.map((_, number) => operations.filter(({ session }) => session === number))
-    const ends = await Promise.all(
-      subjects.map((subject, number) => follow(subject, plans[number], operations)),
-    )
+    const ends = await Promise.all(subjects.map((subject, number) => follow(subject, number, operations)))
     deviation = ends.find((one) => one !== undefined)
     const last = await within(sandbox.exec('echo ok'), 'echo ok').catch((error) => error)
     if (last.stdout !== 'ok\n')
@@ -82,8 +79,9 @@ function createSubject(sandbox, root, number) {
 }
 
 /** Carries out the operations of one session; the first deviation ends it. */
-async function follow(subject, plan, operations) {
-  for (const operation of [...plan, { kind: 'probe' }]) {
+async function follow(subject, number, operations) {
+  const plan = operations.filter(({ session }) => session === number)
+  for (const operation of [...plan, { kind: 'probe', session: number }]) {
     try {
       await perform(subject, operation)
     } catch (error) {
