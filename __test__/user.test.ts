@@ -2,12 +2,9 @@
 import { Sandbox } from 'nacre'
 import { describe, expect, it } from 'vitest'
 import { withSandbox } from './helpers/invariants'
-import { itInEveryMode, modes } from './helpers/modes'
+import { itInEveryMode } from './helpers/modes'
 import * as proc from './helpers/proc'
 import { rejectionOf, thrownBy } from './helpers/thrown'
-
-/** A directory that nobody else may enter. */
-const closed = '/root'
 
 const isRoot = process.getuid?.() === 0
 const nobody = { uid: 65534, gid: 65534 }

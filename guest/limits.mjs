@@ -57,7 +57,7 @@ test('a process within its limit is left alone, and its peak is known', async ()
     await modest.waitForLog('took', { timeout: 60_000 })
     const { memory, memoryPeak, pids } = await modest.stats()
     assert.ok(memoryPeak >= 40 * MiB && memoryPeak <= 200 * MiB, `peak ${memoryPeak}`)
-    assert.ok(memory > 0 && pids >= 2, `${memory} ${pids}`)
+    assert.ok(memory > 0 && pids >= 1, `${memory} ${pids}`)
   })
 })
 

@@ -222,7 +222,7 @@ impl NativeSandbox {
         let found = self.sandbox.capabilities();
         let shell = self.sandbox.shell();
         let mut notes = found.all_notes();
-        notes.extend(shell.as_ref().err().cloned());
+        notes.extend(shell.as_ref().err().map(ToString::to_string));
         let shell = shell.as_ref().ok();
         let shell_version = shell.and_then(|path| version_of(path));
         let engine = self.sandbox.engine();

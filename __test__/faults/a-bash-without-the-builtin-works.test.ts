@@ -187,7 +187,7 @@ describe('a bash that cannot load builtins', () => {
     expect(found.notes.join('\n')).toMatch(/bash 5\.\S+ cannot load the builtin/)
   }
 
-  it('is used plainly, and the logger is told so with its version', async () => {
+  it('is used plainly, and a warning names its version', async () => {
     const warnings: string[] = []
     const ignore = () => {}
     const logger = { error: ignore, warn: (text: string) => warnings.push(text), info: ignore, debug: ignore }

@@ -105,12 +105,34 @@ pub fn own_directory() -> Option<PathBuf> {
     is_cgroup2(&directory).then_some(directory)
 }
 
+/// Why control groups cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ProbeError {
+    /// The kernel has no version 2 hierarchy, or it is not mounted.
+    #[error("no cgroup v2 hierarchy is mounted")]
+    NotMounted,
+    /// The probe's group cannot be created.
+    #[error("no group can be made in {}: {error}", directory.display())]
+    Create {
+        /// The parent.
+        directory: PathBuf,
+        /// The system's reason.
+        error: io::Error,
+    },
+    /// The probe's group cannot be removed.
+    #[error("a group cannot be removed again: {0}")]
+    Remove(io::Error),
+    /// The kernel cannot kill a group.
+    #[error("cgroup.kill is missing (Linux before 5.14)")]
+    NoKill,
+}
+
 /// Finds the directory in which groups can be created, or the reason why there is none. Tries it with an empty group.
 ///
 /// Groups are created beside this process's own group when controllers are enabled there. Below a group that holds
 /// processes, as this one does, the kernel enables none.
-pub fn probe() -> Result<PathBuf, String> {
-    let own = own_directory().ok_or("no cgroup v2 hierarchy is mounted")?;
+pub fn probe() -> Result<PathBuf, ProbeError> {
+    let own = own_directory().ok_or(ProbeError::NotMounted)?;
     let beside = own.parent().filter(|directory| is_cgroup2(directory) && hands_down_limits(directory));
     match beside.map(try_directory) {
         Some(Ok(directory)) => Ok(directory),
@@ -123,17 +145,17 @@ fn hands_down_limits(directory: &Path) -> bool {
     enabled.split_ascii_whitespace().any(|name| ["memory", "pids", "cpu"].contains(&name))
 }
 
-fn try_directory(directory: &Path) -> Result<PathBuf, String> {
+fn try_directory(directory: &Path) -> Result<PathBuf, ProbeError> {
     static TRIES: AtomicU64 = AtomicU64::new(0);
     clear_old_probes(directory);
     // Unique: also not used by an earlier process with this pid.
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
     let name = format!("{PROBE}{}-{now}-{}", std::process::id(), TRIES.fetch_add(1, Ordering::Relaxed));
     let group = Group::create(directory, &name)
-        .map_err(|error| format!("no group can be made in {}: {error}", directory.display()))?;
+        .map_err(|error| ProbeError::Create { directory: directory.to_path_buf(), error })?;
     let kill = group.path().join("cgroup.kill").exists();
-    group.remove().map_err(|error| format!("a group cannot be removed again: {error}"))?;
-    if kill { Ok(directory.to_path_buf()) } else { Err("cgroup.kill is missing (Linux before 5.14)".into()) }
+    group.remove().map_err(ProbeError::Remove)?;
+    if kill { Ok(directory.to_path_buf()) } else { Err(ProbeError::NoKill) }
 }
 
 /// Prefix of the empty groups that [`probe`] creates.
@@ -216,7 +238,7 @@ mod tests {
             .map(|age| Group::create(&directory, &format!("{PROBE}{}-{age}-test", std::process::id())).unwrap());
         let times = fs::FileTimes::new().set_modified(SystemTime::now() - 2 * OLD);
         fs::File::open(old.path()).unwrap().set_times(times).unwrap();
-        assert_eq!(probe(), Ok(directory));
+        assert_eq!(probe().unwrap(), directory);
         assert!(!old.path().exists() && young.path().exists());
         young.remove().unwrap();
     }

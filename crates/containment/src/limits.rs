@@ -7,7 +7,7 @@ use crate::cgroup::Group;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// See the module. `None` sets no limit.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,6 +18,34 @@ pub struct Limits {
     pub millicpus: Option<u64>,
     /// Processes and threads.
     pub pids: Option<u64>,
+}
+
+/// Why a controller cannot be enabled. Serialisable, since the supervisor reports it to the host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+pub enum EnableError {
+    /// The groups above do not enable the controller.
+    #[error("the controller '{controller}' is not there in {}", parent.display())]
+    Missing {
+        /// Its name.
+        controller: String,
+        /// The group that lacks it.
+        parent: PathBuf,
+    },
+    /// The kernel refuses to enable the controller.
+    #[error("the controller '{controller}' cannot be handed down from {}: {}{}",
+        parent.display(), io::Error::from_raw_os_error(*errno), hint(*errno))]
+    Refused {
+        /// Its name.
+        controller: String,
+        /// The group that should enable it.
+        parent: PathBuf,
+        /// The system's reason.
+        errno: i32,
+    },
+}
+
+fn hint(errno: i32) -> &'static str {
+    if errno == libc::EBUSY { " (the group has processes of its own)" } else { "" }
 }
 
 /// One scheduling period, the kernel's default, in microseconds.
@@ -39,8 +67,8 @@ impl Limits {
     /// Enables the required controllers for the groups inside `parent`.
     ///
     /// # Errors
-    /// The controller that cannot be enabled, and the system's reason.
-    pub fn enable_below(&self, parent: &Path) -> Result<(), String> {
+    /// See [`EnableError`].
+    pub fn enable_below(&self, parent: &Path) -> Result<(), EnableError> {
         for controller in self.controllers() {
             let enabled = fs::read_to_string(parent.join("cgroup.subtree_control")).unwrap_or_default();
             if enabled.split_ascii_whitespace().any(|name| name == controller) {
@@ -48,15 +76,11 @@ impl Limits {
             }
             let available = fs::read_to_string(parent.join("cgroup.controllers")).unwrap_or_default();
             if !available.split_ascii_whitespace().any(|name| name == controller) {
-                return Err(format!("the controller '{controller}' is not there in {}", parent.display()));
+                return Err(EnableError::Missing { controller: controller.into(), parent: parent.to_path_buf() });
             }
             fs::write(parent.join("cgroup.subtree_control"), format!("+{controller}")).map_err(|error| {
-                let hint = if error.raw_os_error() == Some(libc::EBUSY) {
-                    " (the group has processes of its own)"
-                } else {
-                    ""
-                };
-                format!("the controller '{controller}' cannot be handed down from {}: {error}{hint}", parent.display())
+                let errno = error.raw_os_error().unwrap_or(libc::EIO);
+                EnableError::Refused { controller: controller.into(), parent: parent.to_path_buf(), errno }
             })?;
         }
         Ok(())
@@ -121,6 +145,6 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join("cgroup.controllers"), "pids hugetlb\n").unwrap();
         let limits = Limits { memory: Some(1), ..Limits::default() };
-        assert!(limits.enable_below(directory.path()).unwrap_err().contains("'memory'"));
+        assert!(limits.enable_below(directory.path()).unwrap_err().to_string().contains("'memory'"));
     }
 }

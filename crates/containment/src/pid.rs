@@ -21,11 +21,16 @@ impl Pid {
     }
 }
 
-impl TryFrom<i32> for Pid {
-    type Error = String;
+/// The number that is not a [`Pid`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0} is not a process that may be signalled")]
+pub struct NotSignallable(pub i32);
 
-    fn try_from(raw: i32) -> Result<Self, String> {
-        Self::new(raw).ok_or_else(|| format!("{raw} is not a process that may be signalled"))
+impl TryFrom<i32> for Pid {
+    type Error = NotSignallable;
+
+    fn try_from(raw: i32) -> Result<Self, NotSignallable> {
+        Self::new(raw).ok_or(NotSignallable(raw))
     }
 }
 

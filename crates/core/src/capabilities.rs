@@ -1,5 +1,6 @@
 //! The capabilities of this system, determined by probing.
 
+use crate::error::{Code, Error};
 use nacre_containment::{cgroup, pidfd};
 use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt;
@@ -114,26 +115,54 @@ const RESTORED: [&str; 16] = [
 /// Advice about a missing or unsuitable shell.
 const ADVICE: &str = "install bash 4.4 or newer, or name one with the option 'shell'";
 
-/// Finds the bash to use: `shell`, or the first `bash` on `path`. The error is one sentence with advice.
-pub fn find_bash(shell: Option<&Path>, path: &OsStr) -> Result<PathBuf, String> {
+/// Why a shell cannot be used: one sentence with advice.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ShellError {
+    /// The named shell is missing or cannot be executed.
+    #[error("the shell '{}' is not an executable file; {}", .0.display(), ADVICE)]
+    NotExecutable(PathBuf),
+    /// No directory on PATH has a bash.
+    #[error("bash was not found on PATH; {}", ADVICE)]
+    NotFound,
+    /// This version of bash is not supported.
+    #[error("'{}' is bash {version}, which is too old; {}", shell.display(), ADVICE)]
+    TooOld {
+        /// The shell.
+        shell: PathBuf,
+        /// Its `$BASH_VERSION`.
+        version: String,
+    },
+    /// The shell is a different one.
+    #[error("'{}' is not bash; {}", .0.display(), ADVICE)]
+    NotBash(PathBuf),
+}
+
+impl From<ShellError> for Error {
+    fn from(error: ShellError) -> Self {
+        Self::new(Code::SpawnFailed, error.to_string())
+    }
+}
+
+/// Finds the bash to use: `shell`, or the first `bash` on `path`.
+pub fn find_bash(shell: Option<&Path>, path: &OsStr) -> Result<PathBuf, ShellError> {
     match shell {
         Some(shell) if is_executable(shell) => Ok(shell.to_path_buf()),
-        Some(shell) => Err(format!("the shell '{}' is not an executable file; {ADVICE}", shell.display())),
+        Some(shell) => Err(ShellError::NotExecutable(shell.to_path_buf())),
         None => std::env::split_paths(path)
             .filter(|directory| directory.is_absolute())
             .map(|directory| directory.join("bash"))
             .find(|candidate| is_executable(candidate))
-            .ok_or_else(|| format!("bash was not found on PATH; {ADVICE}")),
+            .ok_or(ShellError::NotFound),
     }
 }
 
 /// Checks that a shell with this `$BASH_VERSION` (empty for other shells) is supported.
-pub fn check_version(shell: &Path, version: &str) -> Result<(), String> {
+pub fn check_version(shell: &Path, version: &str) -> Result<(), ShellError> {
     let mut numbers = version.split('.').map_while(|part| part.parse::<u32>().ok());
     match (numbers.next(), numbers.next()) {
         (Some(major), Some(minor)) if (major, minor) >= OLDEST_BASH => Ok(()),
-        (Some(_), Some(_)) => Err(format!("'{}' is bash {version}, which is too old; {ADVICE}", shell.display())),
-        _ => Err(format!("'{}' is not bash; {ADVICE}", shell.display())),
+        (Some(_), Some(_)) => Err(ShellError::TooOld { shell: shell.to_path_buf(), version: version.into() }),
+        _ => Err(ShellError::NotBash(shell.to_path_buf())),
     }
 }
 
@@ -158,14 +187,15 @@ mod tests {
         let shell = Path::new("/opt/sh");
         assert!(check_version(shell, "5.2.15(1)-release").is_ok());
         assert!(check_version(shell, "4.4.0(1)-release").is_ok());
-        assert!(check_version(shell, "4.3.48(1)-release").unwrap_err().contains("too old"));
-        assert!(check_version(shell, "").unwrap_err().contains("'/opt/sh' is not bash"));
+        assert!(check_version(shell, "4.3.48(1)-release").unwrap_err().to_string().contains("too old"));
+        assert!(check_version(shell, "").unwrap_err().to_string().contains("'/opt/sh' is not bash"));
     }
 
     #[test]
     fn a_missing_bash_is_said_with_what_to_do() {
-        assert!(find_bash(None, OsStr::new("/nowhere:relative")).unwrap_err().contains("install bash 4.4"));
-        assert!(find_bash(Some(Path::new("/nowhere/bash")), OsStr::new("")).unwrap_err().contains("/nowhere/bash"));
+        assert!(find_bash(None, OsStr::new("/nowhere:relative")).unwrap_err().to_string().contains("install bash 4.4"));
+        let named = find_bash(Some(Path::new("/nowhere/bash")), OsStr::new("")).unwrap_err();
+        assert!(named.to_string().contains("/nowhere/bash"));
         assert!(find_bash(None, OsStr::new("/usr/bin:/bin")).is_ok());
     }
 }

@@ -7,7 +7,7 @@
 use crate::capabilities::Capabilities;
 use crate::error::{Code, Error};
 use nacre_containment::cgroup::{self, Group};
-use nacre_containment::limits::Limits as GroupLimits;
+use nacre_containment::limits::{EnableError, Limits as GroupLimits};
 use std::path::PathBuf;
 
 /// The requested limits; `None` sets no limit.
@@ -72,11 +72,20 @@ impl Limits {
     }
 }
 
-fn enable(limits: &GroupLimits, parent: Option<&PathBuf>) -> Result<(), String> {
+/// Why control groups cannot enforce limits.
+#[derive(Debug, thiserror::Error)]
+enum Unenforceable {
+    #[error("control groups are not used")]
+    NoGroups,
+    #[error(transparent)]
+    Controller(#[from] EnableError),
+}
+
+fn enable(limits: &GroupLimits, parent: Option<&PathBuf>) -> Result<(), Unenforceable> {
     match parent {
         _ if limits.is_empty() => Ok(()),
-        Some(parent) => limits.enable_below(parent),
-        None => Err("control groups are not used".into()),
+        Some(parent) => Ok(limits.enable_below(parent)?),
+        None => Err(Unenforceable::NoGroups),
     }
 }
 

@@ -1,5 +1,7 @@
 //! The user that a sandbox's commands run as.
 
+use crate::error::{Code, Error};
+use nix::errno::Errno;
 use nix::unistd::{Gid, Uid, getgrouplist};
 use std::ffi::{CString, OsString};
 use std::path::PathBuf;
@@ -31,20 +33,45 @@ pub struct User {
     pub entry: Option<(String, PathBuf, PathBuf)>,
 }
 
+/// Why commands cannot run as a user.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UserError {
+    /// This process cannot change its user.
+    #[error("the option 'user' needs a host that runs as root")]
+    NotRoot,
+    /// The user database cannot be read.
+    #[error("user '{name}' cannot be looked up: {errno}")]
+    Lookup {
+        /// The requested name.
+        name: String,
+        /// The system's reason.
+        errno: Errno,
+    },
+    /// The user database has no such name.
+    #[error("there is no user '{0}'")]
+    NotFound(String),
+}
+
+impl From<UserError> for Error {
+    fn from(error: UserError) -> Self {
+        Self::new(Code::SpawnFailed, error.to_string())
+    }
+}
+
 impl User {
     /// Looks the user up.
     ///
     /// # Errors
-    /// One sentence: there is no such user, or this process may not change its user.
-    pub fn resolve(spec: &UserSpec) -> Result<Self, String> {
+    /// There is no such user, or this process may not change its user.
+    pub fn resolve(spec: &UserSpec) -> Result<Self, UserError> {
         if !nix::unistd::geteuid().is_root() {
-            return Err("the option 'user' needs a host that runs as root".into());
+            return Err(UserError::NotRoot);
         }
         let (entry, ids) = match spec {
             UserSpec::Name(name) => {
                 let found = nix::unistd::User::from_name(name)
-                    .map_err(|error| format!("user '{name}' cannot be looked up: {error}"))?
-                    .ok_or_else(|| format!("there is no user '{name}'"))?;
+                    .map_err(|errno| UserError::Lookup { name: name.clone(), errno })?
+                    .ok_or_else(|| UserError::NotFound(name.clone()))?;
                 let ids = (found.uid.as_raw(), found.gid.as_raw());
                 (Some(found), ids)
             }

@@ -33,8 +33,9 @@ static pid_t clone_sibling(int group, int *placed) {
   unsigned long flags = CLONE_PARENT | (thread ? CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID : 0);
   *placed = 0;
   if (group >= 0) {
+    /* With CLONE_PARENT the signal at the end is the parent's own, and clone3() takes no other. */
     struct clone3_arguments arguments = {
-        .flags = flags | CLONE_INTO_CGROUP, .child_tid = (uintptr_t)thread, .exit_signal = SIGCHLD, .cgroup = group};
+        .flags = flags | CLONE_INTO_CGROUP, .child_tid = (uintptr_t)thread, .cgroup = group};
     /* In the child too, which does not return through the assignment below. */
     *placed = 1;
     pid_t pid = syscall(SYS_clone3, &arguments, sizeof arguments);

@@ -18,7 +18,6 @@
 #endif
 
 enum {
-  PAGE_BYTES = 4096,
   MOST_DATA_BYTES = 1 << 20, /* of one library */
   MOST_HEAP_BYTES = 1 << 20, /* of a larger heap, both ends: */
   HEAP_START_BYTES = 512 << 10,
@@ -27,9 +26,11 @@ enum {
   STACK_ABOVE_BYTES = 8 << 10
 };
 
+static uintptr_t page_bytes;
+
 static void populate(uintptr_t from, uintptr_t to) {
-  from &= ~(uintptr_t)(PAGE_BYTES - 1);
-  to = (to + PAGE_BYTES - 1) & ~(uintptr_t)(PAGE_BYTES - 1);
+  from &= ~(page_bytes - 1);
+  to = (to + page_bytes - 1) & ~(page_bytes - 1);
   if (to > from) madvise((void *)from, to - from, MADV_POPULATE_WRITE);
 }
 
@@ -75,11 +76,12 @@ static void populate_heap(void) {
 /* By writing: below the stack there may be nothing yet. */
 static __attribute__((noinline)) void populate_stack(void) {
   volatile char below[STACK_BELOW_BYTES];
-  for (int i = STACK_BELOW_BYTES - 1; i >= 0; i -= PAGE_BYTES) below[i] = 0;
+  for (int i = STACK_BELOW_BYTES - 1; i >= 0; i -= (int)page_bytes) below[i] = 0;
   populate((uintptr_t)&below[STACK_BELOW_BYTES], (uintptr_t)&below[STACK_BELOW_BYTES] + STACK_ABOVE_BYTES);
 }
 
 void warm_pages(void) {
+  if (!page_bytes) page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);
   dl_iterate_phdr(populate_object, NULL);
   populate_stack();
   populate_heap();

@@ -21,32 +21,55 @@ pub struct Arguments {
     pub limits: ResourceLimits,
 }
 
-/// Reads the command line; the error is one clause without a full stop.
-pub fn parse(mut words: impl Iterator<Item = OsString>) -> Result<Arguments, String> {
+/// What is wrong with a command line: one clause without a full stop.
+#[derive(Debug, thiserror::Error)]
+pub enum ArgumentError {
+    /// The last option has no value.
+    #[error("{} needs a value", .0.display())]
+    NoValue(OsString),
+    /// An option's value is not a number.
+    #[error("{} needs a number", .0.display())]
+    NoNumber(OsString),
+    /// The user's value cannot be parsed.
+    #[error("--user is not UID:GID:GROUPS")]
+    User,
+    /// There is no host that can be watched.
+    #[error("--host is missing or not a pid")]
+    Host,
+    /// A required option is missing.
+    #[error("{0} is missing")]
+    Missing(&'static str),
+    /// There is no such option.
+    #[error("unknown option {}", .0.display())]
+    Unknown(OsString),
+}
+
+/// Reads the command line.
+pub fn parse(mut words: impl Iterator<Item = OsString>) -> Result<Arguments, ArgumentError> {
     let (mut host, mut cwd, mut shell, mut parent, mut name, mut user) = (None, None, None, None, None, None);
     let mut limits = ResourceLimits::default();
     while let Some(word) = words.next() {
-        let value = words.next().ok_or_else(|| format!("{} needs a value", word.display()))?;
+        let Some(value) = words.next() else { return Err(ArgumentError::NoValue(word)) };
         match word.to_str() {
             Some("--host") => host = value.to_str().and_then(|text| text.parse().ok()),
             Some("--cwd") => cwd = Some(PathBuf::from(value)),
             Some("--shell") => shell = Some(value),
             Some("--group-parent") => parent = Some(PathBuf::from(value)),
             Some("--group-name") => name = value.into_string().ok(),
-            Some("--user") => user = Some(value.to_str().and_then(parse_user).ok_or("--user is not UID:GID:GROUPS")?),
+            Some("--user") => user = Some(value.to_str().and_then(parse_user).ok_or(ArgumentError::User)?),
             Some("--open-files") => limits.open_files = Some(parse_number(&word, &value)?),
             Some("--processes") => limits.processes = Some(parse_number(&word, &value)?),
-            _ => return Err(format!("unknown option {}", word.display())),
+            _ => return Err(ArgumentError::Unknown(word)),
         }
     }
     // The host may be pid 1 of its namespace, so this is a plain number and not a `Pid`: it is watched, never signalled.
-    let host = host.filter(|&host: &i32| host > 0).ok_or("--host is missing or not a pid")?;
-    let (cwd, shell) = (cwd.ok_or("--cwd is missing")?, shell.ok_or("--shell is missing")?);
+    let host = host.filter(|&host: &i32| host > 0).ok_or(ArgumentError::Host)?;
+    let (cwd, shell) = (cwd.ok_or(ArgumentError::Missing("--cwd"))?, shell.ok_or(ArgumentError::Missing("--shell"))?);
     Ok(Arguments { host, cwd, shell, group: parent.zip(name), user, limits })
 }
 
-fn parse_number(word: &OsString, value: &OsString) -> Result<u64, String> {
-    value.to_str().and_then(|text| text.parse().ok()).ok_or_else(|| format!("{} needs a number", word.display()))
+fn parse_number(word: &OsString, value: &OsString) -> Result<u64, ArgumentError> {
+    value.to_str().and_then(|text| text.parse().ok()).ok_or_else(|| ArgumentError::NoNumber(word.clone()))
 }
 
 fn parse_user(text: &str) -> Option<RunAs> {
@@ -60,7 +83,7 @@ fn parse_user(text: &str) -> Option<RunAs> {
 mod tests {
     use super::*;
 
-    fn parsed(line: &str) -> Result<Arguments, String> {
+    fn parsed(line: &str) -> Result<Arguments, ArgumentError> {
         parse(line.split_whitespace().map(OsString::from))
     }
 
@@ -79,7 +102,7 @@ mod tests {
             ("--processes x", "--processes needs a number"),
             ("--other x", "unknown option --other"),
         ] {
-            assert_eq!(parsed(line).err().as_deref(), Some(problem));
+            assert_eq!(parsed(line).err().unwrap().to_string(), problem);
         }
     }
 }

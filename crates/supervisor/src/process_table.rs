@@ -186,11 +186,10 @@ impl ProcessTable {
             return Ok(());
         }
         let (Some(group), Some(groups)) = (group, &self.groups) else {
-            return Err(LimitProblem("it has no control group of its own".into()));
+            return Err(LimitProblem::NoGroup);
         };
-        limits.enable_below(groups.session().path()).map_err(LimitProblem)?;
-        let refused = |error| LimitProblem(format!("its control group does not take them: {error}"));
-        limits.apply(group).map_err(refused)
+        limits.enable_below(groups.session().path())?;
+        limits.apply(group).map_err(|error| LimitProblem::Refused { errno: error.raw_os_error().unwrap_or(libc::EIO) })
     }
 
     /// A child of this process that has not been reaped: its pid cannot belong to another process.

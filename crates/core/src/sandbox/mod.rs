@@ -3,13 +3,13 @@
 mod config;
 mod surroundings;
 
-use crate::capabilities::{Capabilities, Engine};
+use crate::capabilities::{Capabilities, Engine, ShellError};
 use crate::error::{Code, Error};
 use crate::exec::ExecRequest;
 use crate::process::{NewProcess, Process, Registry, StartRequest, Starter};
 use crate::process_log::ProcessLog;
 use crate::session::{Config as SessionConfig, Handle};
-use crate::user::User;
+use crate::user::{User, UserError};
 use crate::variables::{self, EnvChange};
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -44,10 +44,10 @@ struct Inner {
     config: Config,
     id: u64,
     capabilities: OnceLock<Capabilities>,
-    shell: OnceLock<Result<PathBuf, String>>,
+    shell: OnceLock<Result<PathBuf, ShellError>>,
     engine: OnceLock<Engine>,
-    user: OnceLock<Result<Option<User>, String>>,
-    enforced: OnceLock<Result<Enforced, (Code, String)>>,
+    user: OnceLock<Result<Option<User>, UserError>>,
+    enforced: OnceLock<Result<Enforced, Error>>,
     sessions: Mutex<Sessions>,
     processes: Registry,
 }
@@ -232,7 +232,7 @@ impl Sandbox {
     }
 
     fn add(&self, new: NewSession) -> Result<Handle, Error> {
-        let shell = self.shell().clone().map_err(|message| Error::new(Code::SpawnFailed, message))?;
+        let shell = self.shell().clone()?;
         let capabilities = self.capabilities();
         let user = self.user()?;
         let enforced = self.enforced()?;

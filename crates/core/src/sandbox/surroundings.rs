@@ -1,7 +1,7 @@
 //! The limits, user and environment that everything in a sandbox runs under.
 
 use super::Sandbox;
-use crate::capabilities::{self, Capabilities, Engine};
+use crate::capabilities::{self, Capabilities, Engine, ShellError};
 use crate::error::{Code, Error};
 use crate::jobs::Launch;
 use crate::limits::{self, Enforcement, Limits};
@@ -36,7 +36,7 @@ impl Sandbox {
     }
 
     /// The bash to use, or why there is none. Determined once.
-    pub fn shell(&self) -> &Result<PathBuf, String> {
+    pub fn shell(&self) -> &Result<PathBuf, ShellError> {
         self.inner.shell.get_or_init(|| {
             let config = &self.inner.config;
             let path =
@@ -62,7 +62,7 @@ impl Sandbox {
     pub fn job_launch(&self, wanted: Option<&Limits>) -> Result<Launch, Error> {
         self.lock().check()?;
         let config = &self.inner.config;
-        let shell = self.shell().clone().map_err(|message| Error::new(Code::SpawnFailed, message))?;
+        let shell = self.shell().clone()?;
         let user = self.user()?;
         let group_parent = self.capabilities().group_parent.clone();
         let limits = wanted.unwrap_or(&config.limits).enforcement(group_parent.as_ref(), self.binds_user()?)?;
@@ -95,16 +95,12 @@ impl Sandbox {
         let inner = &self.inner;
         let made = inner.enforced.get_or_init(|| {
             let capabilities = self.capabilities();
-            let binds_user = self.binds_user().map_err(|error| (error.code, error.message))?;
-            let enforce = || {
-                let by = inner.config.limits.enforcement(capabilities.group_parent.as_ref(), binds_user)?;
-                let unique = format!("{}-{}", std::process::id(), inner.id);
-                let group = limits::sandbox_group(&by.group, capabilities, &unique)?;
-                Ok(Enforced { by, group })
-            };
-            enforce().map_err(|error: Error| (error.code, error.message))
+            let by = inner.config.limits.enforcement(capabilities.group_parent.as_ref(), self.binds_user()?)?;
+            let unique = format!("{}-{}", std::process::id(), inner.id);
+            let group = limits::sandbox_group(&by.group, capabilities, &unique)?;
+            Ok(Enforced { by, group })
         });
-        made.clone().map_err(|(code, message)| Error::new(code, message))
+        made.clone()
     }
 
     pub(super) fn process_limits(&self, wanted: &Limits) -> Result<Enforcement, Error> {
@@ -121,7 +117,7 @@ impl Sandbox {
     pub(super) fn user(&self) -> Result<Option<User>, Error> {
         let spec = self.inner.config.user.as_ref();
         let found = self.inner.user.get_or_init(|| spec.map(User::resolve).transpose());
-        found.clone().map_err(|message| Error::new(Code::SpawnFailed, message))
+        Ok(found.clone()?)
     }
 
     /// The environment of sessions: the sandbox's, with the variables that a login as the user would set.

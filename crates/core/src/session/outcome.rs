@@ -6,6 +6,7 @@ use super::spinning;
 use super::timers::Timer;
 use crate::error::{Code, Error};
 use crate::exec::Outcome;
+use crate::shell::checkpoint::ReadOnly;
 use crate::shell::event::{Answer, Refusal};
 use crate::shell::state::{Cause, End, Kill, Ticket};
 use nacre_protocol::shell::Refusal as ShellRefusal;
@@ -84,7 +85,7 @@ impl Session {
     pub(super) fn refused(&self, refused: Option<(ShellRefusal, String)>, cwd: Option<&Path>, what: &str) -> Error {
         match refused {
             Some((ShellRefusal::Cwd, _)) => cwd_error(&self.cwd.join(cwd.unwrap_or(Path::new("")))),
-            Some((ShellRefusal::ReadOnly, name)) => read_only(&name),
+            Some((ShellRefusal::ReadOnly, name)) => read_only(&ReadOnly(name)),
             Some((ShellRefusal::Limit, name)) => limit_error(&name),
             Some((ShellRefusal::Unknown(_), _)) | None => {
                 Error::new(Code::EngineError, format!("the {what} cannot be started: its streams cannot be opened"))
@@ -162,8 +163,8 @@ pub(super) fn no_fork() -> Error {
 }
 
 /// The error for a variable that the session has made read-only.
-pub(super) fn read_only(name: &str) -> Error {
-    Error::new(Code::InvalidEnvName, format!("the variable {name} is read-only in the session and cannot be changed"))
+pub(super) fn read_only(refused: &ReadOnly) -> Error {
+    Error::new(Code::InvalidEnvName, refused.to_string())
 }
 
 /// The error for a limit above the host's own.

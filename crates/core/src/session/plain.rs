@@ -16,7 +16,7 @@ use crate::error::{Code, Error};
 use crate::exec::Command;
 use crate::outbox::Descriptor;
 use crate::shell::channel::Received;
-use crate::shell::checkpoint::{Report as Dump, Scope, Snapshot};
+use crate::shell::checkpoint::{ReadOnly, Report as Dump, Scope, Snapshot};
 use crate::shell::event::Event;
 use crate::shell::plain_script::{self, Plan};
 use crate::shell::state::Ticket;
@@ -138,7 +138,7 @@ impl Session {
             return Err(cwd_error(&directory));
         }
         let state = self.plain.state.as_ref().map(|state| state.with_env(env)).transpose();
-        let state = state.map_err(|name| read_only(&name))?;
+        let state = state.map_err(|refused| read_only(&refused))?;
         let inherited = self.config.env.iter().filter_map(|(name, _)| name.to_str()).collect();
         Ok(make(&Plan { state: state.as_ref(), inherited, cwd, status: self.plain.status, limits }))
     }
@@ -147,7 +147,7 @@ impl Session {
     pub(super) fn plain_set_env(&mut self, ticket: Ticket) {
         let Some(Call::SetEnv { vars, .. }) = self.calls.get(&ticket) else { return };
         match self.plain.state.as_ref().map(|state| state.with_env(vars)) {
-            Some(Err(name)) => {
+            Some(Err(ReadOnly(name))) => {
                 self.wait.refused = Some((Refusal::ReadOnly, name));
                 self.events.push_back(Event::Refused);
             }

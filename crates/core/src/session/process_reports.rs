@@ -27,7 +27,7 @@ impl Session {
                     (None, _) => refuse_killed(request),
                     (Some(_), Some(problem)) => {
                         self.drop_process(key);
-                        let message = format!("process '{}' cannot be limited: {}", request.process.id, problem.0);
+                        let message = format!("process '{}' cannot be limited: {problem}", request.process.id);
                         request.refuse(Error::new(Code::LimitUnsupported, message));
                     }
                     (Some(root), None) => {

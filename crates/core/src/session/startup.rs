@@ -114,7 +114,7 @@ impl Session {
         }
         let checked = capabilities::check_version(&self.config.shell, &version.clone().unwrap_or_default());
         match checked {
-            Err(message) => self.fail(Error::new(Code::SpawnFailed, message)),
+            Err(error) => self.fail(error.into()),
             Ok(()) if self.config.uses_builtin => {
                 let version = version.unwrap_or_default();
                 tracing::warn!(

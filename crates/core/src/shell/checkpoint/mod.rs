@@ -10,4 +10,4 @@ mod statements;
 
 pub use dump::restore_text;
 pub use quote::quote;
-pub use snapshot::{Report, Scope, Snapshot};
+pub use snapshot::{ReadOnly, Report, Scope, Snapshot};

@@ -12,6 +12,11 @@ pub type EnvChanges = [(String, Option<String>)];
 /// The first letters of every variable of the engine's own, and of its EXIT trap.
 pub const OWN: &str = "__nacre_";
 
+/// A variable is read-only in the session. Its name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the variable {0} is read-only in the session and cannot be changed")]
+pub struct ReadOnly(pub String);
+
 /// What was in force for one command only.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scope {
@@ -117,11 +122,11 @@ impl Snapshot {
     /// The state with changed exported variables.
     ///
     /// # Errors
-    /// Returns the name of the first one that is read-only.
-    pub fn with_env(&self, changes: &EnvChanges) -> Result<Self, String> {
+    /// Returns the first one that is read-only.
+    pub fn with_env(&self, changes: &EnvChanges) -> Result<Self, ReadOnly> {
         let read_only = |name: &str| find(self.variables(), name).is_some_and(|variable| variable.has(b'r'));
         if let Some((name, _)) = changes.iter().find(|(name, _)| read_only(name)) {
-            return Err(name.clone());
+            return Err(ReadOnly(name.clone()));
         }
         let names: Vec<&str> = changes.iter().map(|(name, _)| name.as_str()).collect();
         let mut text = without(self.variables(), &names);
@@ -263,6 +268,6 @@ mod tests {
         let state = Snapshot::after(report(text, "", "", ""), None, &Scope::default());
         let changed = state.with_env(&[("a".into(), Some("it's".into())), ("gone".into(), None)]).unwrap();
         assert_eq!(variables(&changed), "declare -r fixed=\"1\"\ndeclare -x a='it'\\''s'\n");
-        assert_eq!(state.with_env(&[("fixed".into(), None)]), Err("fixed".into()));
+        assert_eq!(state.with_env(&[("fixed".into(), None)]), Err(ReadOnly("fixed".into())));
     }
 }
