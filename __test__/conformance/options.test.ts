@@ -295,7 +295,7 @@ conforms('options of shopt', [
       { run: 'shopt -s extdebug; f() { echo "${BASH_ARGV[*]}"; }' },
       { run: 'f a b', out: 'b a\n' },
       { run: 'exit 3', code: 3 },
-      { run: 'f c; shopt extdebug', out: /c\nextdebug {7}\ton\n$/ },
+      { run: 'f c; shopt extdebug', out: /c\nextdebug +\ton\n$/ },
     ],
   },
   {

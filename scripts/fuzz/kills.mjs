@@ -101,7 +101,7 @@ export const kills = {
       status: undefined,
     }))
     const restarted = found.result?.sessionRestarted
-    model.become(restarted ? states : complete)
+    model.become(restarted ? [...states, ...model.losable()] : complete)
     model.forget()
   },
 
@@ -124,7 +124,8 @@ export const kills = {
       return
     }
     must(found.error.name === 'AbortError', describe(found))
-    model.become(model.possible.flatMap((state) => prefixes(state, operation, root)))
+    const cut = model.possible.flatMap((state) => prefixes(state, operation, root))
+    model.become([...cut, ...model.losable()])
     model.forget()
   },
 

@@ -42,6 +42,11 @@ export class Model {
     this.possible = unique(this.unguarded ? [...states, ...this.everything] : states).map(forgetStatus)
   }
 
+  /** What a shell may come back with that was killed in a command: any earlier state, when it had no standby. */
+  losable() {
+    return this.unguarded ? this.everything : []
+  }
+
   /** `$?` is not known any more. */
   forget() {
     this.possible = unique(this.possible.map(forgetStatus))
@@ -117,7 +122,10 @@ export function prefixes(state, { before, scope }, root) {
   let now = enter(copy(state), scope, root)
   states.push(leave(now, state, scope))
   for (const one of before) {
-    now = apply(now, one, root)
+    const next = apply(now, one, root)
+    // It is two steps, and the first has the directories of the second exchanged.
+    if (one.kind === 'up') states.push(leave({ ...next, cwd: next.oldCwd, oldCwd: next.cwd }, state, scope))
+    now = next
     states.push(leave(now, state, scope))
   }
   return states.map(forgetStatus)

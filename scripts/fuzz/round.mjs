@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync } from 'node:
 import os from 'node:os'
 import path from 'node:path'
 import { Sandbox } from 'nacre'
-import { environment } from './bash.mjs'
+import { environment, plainBash } from './bash.mjs'
 import { Deviation, Model } from './model.mjs'
 import { perform, within } from './perform.mjs'
 import { belongings, leftovers, takeInventory } from './world.mjs'
@@ -13,8 +13,9 @@ export const MODES = { default: {}, subreaper: { NACRE_CONTAINMENT: 'subreaper' 
 
 let rounds = 0
 
-/** Loads the addon and starts the engine's thread, which stay. */
+/** Loads the addon and starts the engine's thread, which stay; so does the event loop that Bun makes for `spawnSync`. */
 export async function warmUp() {
+  plainBash(':')
   const directory = mkdtempSync(path.join(os.tmpdir(), 'nacre-fuzz-warm-'))
   const sandbox = new Sandbox({ stateDir: directory })
   await sandbox.exec(':')
@@ -39,10 +40,7 @@ export async function runRound({ mode, sessions, operations }) {
   let deviation
   try {
     await Promise.all(subjects.map((subject) => subject.open()))
-    const plans = subjects.map((_, number) => operations.filter(({ session }) => session === number))
-    const ends = await Promise.all(
-      subjects.map((subject, number) => follow(subject, plans[number], operations)),
-    )
+    const ends = await Promise.all(subjects.map((subject, number) => follow(subject, number, operations)))
     deviation = ends.find((one) => one !== undefined)
     const last = await within(sandbox.exec('echo ok'), 'echo ok').catch((error) => error)
     if (last.stdout !== 'ok\n')
@@ -81,8 +79,9 @@ function createSubject(sandbox, root, number) {
 }
 
 /** Carries out the operations of one session; the first deviation ends it. */
-async function follow(subject, plan, operations) {
-  for (const operation of [...plan, { kind: 'probe' }]) {
+async function follow(subject, number, operations) {
+  const plan = operations.filter(({ session }) => session === number)
+  for (const operation of [...plan, { kind: 'probe', session: number }]) {
     try {
       await perform(subject, operation)
     } catch (error) {

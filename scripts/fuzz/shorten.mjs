@@ -42,8 +42,9 @@ export async function shorten(round, deviation) {
 /** Operations of the session that deviates, up to the deviation; all of them when it is not known which one it is. */
 function relevant({ operations }, { at, operation }) {
   if (operation === undefined) return operations
-  if (at < 0) return operations
-  return operations.slice(0, at + 1).filter(({ session }) => session === operation.session)
+  return operations
+    .slice(0, at < 0 ? undefined : at + 1)
+    .filter(({ session }) => session === operation.session)
 }
 
 /** Deviations with the same first words are taken for the same. */
