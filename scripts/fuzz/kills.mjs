@@ -1,7 +1,7 @@
 /** Operations that kill, stop or cancel, at random moments. */
 import { setTimeout as sleep } from 'node:timers/promises'
+import { describe, must, observe, probe, run, scoped, within } from './call.mjs'
 import { commandText, evaluate, prefixes, unique } from './model.mjs'
-import { describe, must, observe, probe, run, scoped, within } from './perform.mjs'
 import { probeText } from './state.mjs'
 import { family, isAlive, signal } from './world.mjs'
 

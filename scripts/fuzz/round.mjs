@@ -4,8 +4,9 @@ import os from 'node:os'
 import path from 'node:path'
 import { Sandbox } from 'nacre'
 import { environment, plainBash } from './bash.mjs'
+import { within } from './call.mjs'
 import { Deviation, Model } from './model.mjs'
-import { perform, within } from './perform.mjs'
+import { perform } from './perform.mjs'
 import { belongings, leftovers, takeInventory } from './world.mjs'
 
 /** The ways in which the engine holds processes together. */
