@@ -55,3 +55,19 @@ itInEveryMode('a command that finds the socket of its shell cannot forge a repor
     expect(await sandbox.exec('echo next')).toMatchObject({ exitCode: 0, stdout: 'next\n' })
   }
 })
+
+itInEveryMode(
+  'a shell that replaces itself as soon as it has taken over has an exit code',
+  async ({ sandbox }) => {
+    // The standby can run the command and end before the supervisor reads that it has been promoted.
+    const replaceAgainAndAgain = async (sessionId: string) => {
+      for (let round = 0; round < 80; round++) {
+        const { exitCode } = await sandbox.exec('exec /bin/sh -c "exit 5"', { sessionId })
+        expect({ round, exitCode }).toEqual({ round, exitCode: 5 })
+      }
+    }
+    const ids = ['a', 'b', 'c']
+    await Promise.all(ids.map((id) => sandbox.createSession({ id })))
+    await Promise.all(ids.map(replaceAgainAndAgain))
+  },
+)

@@ -6,7 +6,7 @@ use crate::ladder::{Ladder, Plan};
 use crate::process_setup::Setting;
 use crate::process_table::ProcessTable;
 use crate::program::Program;
-use crate::reap::reap;
+use crate::reap::{reap, reap_unless_ordered};
 use crate::target::Target;
 use nacre_protocol::supervisor::{self, Order, Report, Role};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -21,6 +21,7 @@ const MAX_ORDERS: u32 = 64;
 pub fn run(setting: Setting, arguments: &Arguments) -> ! {
     let mut table = ProcessTable::new(arguments);
     let mut ladders: Vec<Ladder> = Vec::new();
+    let mut is_reaped = true;
     loop {
         let wake = wait(&setting, &ladders);
         if wake.host_gone {
@@ -28,7 +29,7 @@ pub fn run(setting: Setting, arguments: &Arguments) -> ! {
         }
         if wake.children {
             while let Ok(Some(_)) = setting.children.read_signal() {}
-            reap(&mut table, &setting);
+            is_reaped = false;
         }
         let mut orders = if wake.order { MAX_ORDERS } else { 0 };
         while orders > 0 {
@@ -43,6 +44,10 @@ pub fn run(setting: Setting, arguments: &Arguments) -> ! {
                 Ok(None) | Err(_) => ending::end(&mut table, &setting, Duration::ZERO),
             }
             orders = if is_readable(setting.control.as_fd()) { orders - 1 } else { 0 };
+        }
+        // An order that is waiting wakes the loop at once.
+        if !is_reaped {
+            is_reaped = reap_unless_ordered(&mut table, &setting, || is_readable(setting.control.as_fd()));
         }
         step_ladders(&mut ladders, &wake.ladders, &mut table, &setting);
     }
