@@ -69,7 +69,7 @@ it.each(['/api/execute/stream', '/v1/exec/stream'])(
       await host.printed('.\n')
       const port = Number(/port (\d+)\./.exec(host.output())?.[1])
       const before = proc.statusNumber('VmRSS', host.pid)
-      const words = 'yes nobody reads this'
+      const words = 'yes unread output'
       for (let index = 0; index < CONNECTIONS; index++)
         sockets.push(await askAndNotRead(port, path, { command: words, sessionId: `s${index}` }))
       await allHeldBack(host.tag, words)

@@ -6,9 +6,6 @@ use crate::spawn::child_pid;
 use nacre_containment::pid::Pid;
 use nacre_protocol::supervisor::Report;
 
-/// For waitpid: every child.
-const ANY: i32 = -1;
-
 /// How a child ended: exit code or signal number.
 struct Ended {
     pid: Pid,
@@ -16,23 +13,17 @@ struct Ended {
     signal: Option<i32>,
 }
 
-enum Wait {
-    Ended(Ended),
+/// Why the reap loop stopped.
+#[derive(PartialEq, Eq)]
+enum Stop {
+    Ordered,
     NoneEnded,
     Childless,
 }
 
 /// Reaps every child that has ended and reports those that the host tracks. Returns true when no child is left at all.
 pub fn reap(table: &mut ProcessTable, setting: &Setting) -> bool {
-    let childless = loop {
-        match next_ended(ANY) {
-            Wait::Ended(ended) => report(&ended, table, setting),
-            Wait::NoneEnded => break false,
-            Wait::Childless => break true,
-        }
-    };
-    table.tidy();
-    childless
+    reap_until(table, setting, || false) == Stop::Childless
 }
 
 /// The same, but stops at an order that is waiting, and then returns false.
@@ -40,20 +31,31 @@ pub fn reap(table: &mut ProcessTable, setting: &Setting) -> bool {
 /// A standby that the host promotes can run a command and end before the order to promote it is read. Such an order was
 /// sent before the end: it is waiting once the end can be seen, so it is looked for between seeing an end and reaping it.
 pub fn reap_unless_ordered(table: &mut ProcessTable, setting: &Setting, is_ordered: impl Fn() -> bool) -> bool {
-    while let Some(child) = peek() {
-        if is_ordered() {
-            return false;
-        }
-        if let Wait::Ended(ended) = next_ended(child) {
-            report(&ended, table, setting);
-        }
-    }
-    table.tidy();
-    true
+    reap_until(table, setting, is_ordered) != Stop::Ordered
 }
 
+fn reap_until(table: &mut ProcessTable, setting: &Setting, is_ordered: impl Fn() -> bool) -> Stop {
+    let stop = loop {
+        let child = match peek() {
+            Ok(Some(child)) => child,
+            Ok(None) => break Stop::NoneEnded,
+            Err(Childless) => break Stop::Childless,
+        };
+        if is_ordered() {
+            break Stop::Ordered;
+        }
+        if let Some(ended) = collect(child) {
+            report(&ended, table, setting);
+        }
+    };
+    table.tidy();
+    stop
+}
+
+struct Childless;
+
 /// A child that has ended. It stays.
-fn peek() -> Option<i32> {
+fn peek() -> Result<Option<i32>, Childless> {
     // SAFETY: all zeros are a valid siginfo_t, and waitid stores one through the pointer.
     let (found, info) = unsafe {
         let mut info: libc::siginfo_t = std::mem::zeroed();
@@ -62,7 +64,7 @@ fn peek() -> Option<i32> {
     };
     // SAFETY: waitid has filled in the fields of SIGCHLD, or left zeros.
     let child = unsafe { info.si_pid() };
-    (found == 0 && child > 0).then_some(child)
+    if found < 0 { Err(Childless) } else { Ok((child > 0).then_some(child)) }
 }
 
 fn report(ended: &Ended, table: &mut ProcessTable, setting: &Setting) {
@@ -80,23 +82,15 @@ fn report(ended: &Ended, table: &mut ProcessTable, setting: &Setting) {
 }
 
 /// Not by nix: it has no name for the signals 32 and up, and would reap such a child without saying which it was.
-fn next_ended(child: i32) -> Wait {
-    loop {
-        let mut status = 0;
-        // SAFETY: waitpid stores an int through the pointer.
-        match unsafe { libc::waitpid(child, &raw mut status, libc::WNOHANG) } {
-            0 => return Wait::NoneEnded,
-            raw if raw > 0 => {
-                let code = libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status));
-                let signal = libc::WIFSIGNALED(status).then(|| libc::WTERMSIG(status));
-                if code.is_some() || signal.is_some() {
-                    return Wait::Ended(Ended { pid: child_pid(raw), code, signal });
-                }
-            }
-            _ if crate::spawn::errno() == libc::EINTR => {}
-            _ => return Wait::Childless,
-        }
-    }
+fn collect(child: i32) -> Option<Ended> {
+    let mut status = 0;
+    // SAFETY: waitpid stores an int through the pointer.
+    let reaped = unsafe { libc::waitpid(child, &raw mut status, libc::WNOHANG) };
+    (reaped > 0).then(|| Ended {
+        pid: child_pid(reaped),
+        code: libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status)),
+        signal: libc::WIFSIGNALED(status).then(|| libc::WTERMSIG(status)),
+    })
 }
 
 #[cfg(test)]
