@@ -4,7 +4,7 @@
  * It says how the run ended and leaves what that means to `result.ts`. Exceptions of the observer are kept and kill
  * the command; they never reach the addon, where they would be an uncaught exception of the host.
  */
-import type { NativeEvent, NativeExec, NativeResult } from './boundary'
+import type { NativeEvent, NativeExec, NativeResult, NativeSandbox } from './boundary'
 import type { Engine, PendingCall } from './engine'
 
 /** Told about a run while it goes on. May throw. */
@@ -47,7 +47,7 @@ export class Run {
     const { promise, resolve } = withResolvers<RunEnd>()
     this.ended = promise
     this.#call = engine.begin(
-      (native, id) => native.exec(id, request),
+      (native, id) => send(native, id, request),
       (event) => this.#receive(event, resolve),
     )
   }
@@ -116,6 +116,18 @@ export class Run {
       return undefined
     }
   }
+}
+
+function send(native: NativeSandbox, id: number, request: NativeExec): void {
+  const { sessionId, text, timeout, killSignal, forceKillAfterDelay, maxBuffer, encoding } = request
+  const asText = encoding === 'utf8'
+  const extras = hasExtras(request) ? request : undefined
+  native.exec(id, sessionId, text, timeout, killSignal, forceKillAfterDelay, maxBuffer, asText, extras)
+}
+
+function hasExtras({ text, cwd, envNames, input, events, window }: NativeExec): boolean {
+  const changes = cwd !== undefined || envNames !== undefined
+  return text === undefined || changes || input !== 'none' || events || window !== undefined
 }
 
 function withResolvers<T>(): { promise: Promise<T>; resolve: (value: T) => void } {

@@ -3,7 +3,7 @@
 use crate::emitter::Emitter;
 use crate::pending::{Call, CallSink, Calls, WINDOW, Waits};
 use crate::process;
-use crate::types::{NativeCapabilities, NativeConfig, NativeEvent, NativeExec, NativeSession};
+use crate::types::{NativeCapabilities, NativeConfig, NativeEvent, NativeExecExtras, NativeSession};
 use crate::variables::zip;
 use nacre_core::capabilities::{Engine, version_of};
 use nacre_core::exec::{Chunk, Command, ExecRequest, Input, KillPolicy};
@@ -68,10 +68,23 @@ impl NativeSandbox {
         Ok(Self { sandbox, emitter, jobs, waits: Arc::default(), calls: Arc::default() })
     }
 
-    /// Queues a command.
+    /// Queues a command. Times are in milliseconds; a timeout of 0 is none.
     #[napi(catch_unwind)]
-    pub fn exec(&self, id: u32, request: NativeExec) -> Result<()> {
+    #[allow(clippy::too_many_arguments, reason = "as an object they take longer to read than `true` takes to run")]
+    pub fn exec(
+        &self,
+        id: u32,
+        session_id: String,
+        text: Option<String>,
+        timeout: u32,
+        kill_signal: i32,
+        force_kill_after_delay: u32,
+        max_buffer: f64,
+        as_text: bool,
+        extras: Option<NativeExecExtras>,
+    ) -> Result<()> {
         runtime::handle()?;
+        let request = extras.unwrap_or_default();
         let window = request.window.map_or(WINDOW, |window| window.max(1) as usize);
         let credit = request.events.then(|| Arc::new(Semaphore::new(window)));
         let (input, sender) = match request.input.as_str() {
@@ -84,7 +97,7 @@ impl NativeSandbox {
             }
             _ => (Input::None, None),
         };
-        let command = match (request.text, request.argv) {
+        let command = match (text, request.argv) {
             (Some(text), _) => Command::Text(text.into_bytes()),
             (None, argv) => Command::Argv(argv.unwrap_or_default().into_iter().map(String::into_bytes).collect()),
         };
@@ -92,24 +105,24 @@ impl NativeSandbox {
             id,
             emitter: Arc::clone(&self.emitter),
             calls: Arc::clone(&self.calls),
-            as_text: request.encoding == "utf8",
+            as_text,
             events: request.events,
         };
-        let call = Call { session: request.session_id.clone(), credit: credit.clone(), input: sender };
+        let call = Call { session: session_id.clone(), credit: credit.clone(), input: sender };
         self.calls.lock().insert(id, call);
         self.sandbox.exec(
-            &request.session_id,
+            &session_id,
             ExecRequest {
                 id: u64::from(id),
                 command,
                 cwd: request.cwd.map(Into::into),
                 env: zip(request.env_names, request.env_values),
-                timeout: (request.timeout > 0).then(|| Duration::from_millis(u64::from(request.timeout))),
+                timeout: (timeout > 0).then(|| Duration::from_millis(u64::from(timeout))),
                 kill: KillPolicy {
-                    signal: request.kill_signal,
-                    grace: Duration::from_millis(u64::from(request.force_kill_after_delay)),
+                    signal: kill_signal,
+                    grace: Duration::from_millis(u64::from(force_kill_after_delay)),
                 },
-                max_buffer: request.max_buffer.min(isize::MAX as f64) as usize,
+                max_buffer: max_buffer.min(isize::MAX as f64) as usize,
                 input,
                 live: credit,
                 sink: Box::new(sink),

@@ -2,7 +2,8 @@
 import type { NativeCommand } from './command'
 
 /** Shell text or an argument list, and everything that applies to this one command. */
-export interface NativeExec extends NativeCommand {
+export interface NativeExec extends NativeExecExtras {
+  text?: string
   sessionId: string
   /** 0 = none. */
   timeout: number
@@ -11,6 +12,10 @@ export interface NativeExec extends NativeCommand {
   /** Bytes kept per stream. */
   maxBuffer: number
   encoding: 'utf8' | 'buffer'
+}
+
+/** What few commands have. */
+export interface NativeExecExtras extends Omit<NativeCommand, 'text'> {
   input: 'none' | 'bytes' | 'stream'
   inputBytes?: Uint8Array
   /** Also send `start` and `output` events. */

@@ -13,7 +13,7 @@ export interface NativeAddon {
 }
 
 export type { NativeEvent } from './event'
-export type { NativeExec, NativeResult } from './exec'
+export type { NativeExec, NativeExecExtras, NativeResult } from './exec'
 export type { NativeJob, NativeJobStart, NativeJobStatus } from './job'
 export type {
   NativeLimits,

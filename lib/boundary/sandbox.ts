@@ -1,11 +1,22 @@
 /** The handle of a sandbox, what it is made of, and its sessions. */
-import type { NativeExec } from './exec'
+import type { NativeExecExtras } from './exec'
 import type { NativeJobStart } from './job'
 import type { NativeLimits, NativeProcess, NativeProcessStart } from './process'
 
 /** The handle of one sandbox. It is created unreferenced: it does not keep the event loop alive. */
 export interface NativeSandbox {
-  exec(id: number, request: NativeExec): void
+  /** Positional, and `extras` only where there are any: as an object, all of it takes longer to read than `true` to run. */
+  exec(
+    id: number,
+    sessionId: string,
+    text: string | undefined,
+    timeout: number,
+    killSignal: number,
+    forceKillAfterDelay: number,
+    maxBuffer: number,
+    asText: boolean,
+    extras: NativeExecExtras | undefined,
+  ): void
   /**
    * Ends a pending exec: a queued one never runs, a running one is killed. It still ends by its one event. A second call
    * has an effect only with SIGKILL, which ends the grace time.

@@ -3,13 +3,10 @@
 use napi::bindgen_prelude::{Buffer, Either, Uint8Array, Uint32Array};
 use napi_derive::napi;
 
-/// A foreground command.
+/// What few commands have. All others pass none of it: reading a property costs more than passing a number.
 #[napi(object)]
-pub struct NativeExec {
-    /// The session.
-    pub session_id: String,
-    /// Shell text.
-    pub text: Option<String>,
+#[derive(Default)]
+pub struct NativeExecExtras {
     /// Words, instead of shell text.
     pub argv: Option<Vec<String>>,
     /// For this command only.
@@ -18,16 +15,6 @@ pub struct NativeExec {
     pub env_names: Option<Vec<String>>,
     /// Null unsets.
     pub env_values: Option<Vec<Option<String>>>,
-    /// Milliseconds, 0 for none.
-    pub timeout: u32,
-    /// First signal of the ladder.
-    pub kill_signal: i32,
-    /// Milliseconds until SIGKILL.
-    pub force_kill_after_delay: u32,
-    /// Bytes kept of each stream.
-    pub max_buffer: f64,
-    /// `utf8` or `buffer`.
-    pub encoding: String,
     /// `none`, `bytes` or `stream`.
     pub input: String,
     /// The bytes, for `bytes`.

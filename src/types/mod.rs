@@ -7,7 +7,7 @@ mod process;
 mod sandbox;
 
 pub use event::NativeEvent;
-pub use exec::{NativeExec, NativeResult};
+pub use exec::{NativeExecExtras, NativeResult};
 pub use job::{NativeJob, NativeJobStart, NativeJobStatus};
 pub use process::{NativeLimits, NativeLog, NativeLogPiece, NativeProcess, NativeProcessStart, NativeStats};
 pub use sandbox::{NativeCapabilities, NativeConfig, NativeSession};

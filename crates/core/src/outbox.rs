@@ -8,9 +8,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::io::unix::AsyncFd;
 
-struct Message {
-    bytes: Vec<u8>,
-    descriptors: Vec<Descriptor>,
+/// Bytes and the descriptors that travel with them.
+pub struct Message {
+    /// The message itself.
+    pub bytes: Vec<u8>,
+    /// Closed here once it has been sent.
+    pub descriptors: Vec<Descriptor>,
 }
 
 /// A descriptor that travels with a message.
@@ -48,7 +51,7 @@ pub struct Outbox {
     socket: AsyncFd<OwnedFd>,
     /// A message was lost: the peer was gone.
     has_lost: AtomicBool,
-    /// A lock that is never contended: all users are on the engine's thread.
+    /// Used by the engine's thread, and by a caller that sends a command itself.
     waiting: Mutex<VecDeque<Message>>,
 }
 
@@ -65,9 +68,8 @@ impl Outbox {
     }
 
     /// Sends a message now, or as soon as the socket has room. A peer that is gone is noticed by the reader.
-    pub fn send(&self, bytes: Vec<u8>, descriptors: Vec<Descriptor>) {
+    pub fn send(&self, message: Message) {
         let mut waiting = self.waiting();
-        let message = Message { bytes, descriptors };
         if !waiting.is_empty() || self.is_full_for(&message) {
             waiting.push_back(message);
         }
@@ -132,7 +134,7 @@ mod tests {
         let (ours, theirs) = pair().unwrap();
         let outbox = Outbox::new(ours).unwrap();
         for number in 0..2000u32 {
-            outbox.send(number.to_ne_bytes().to_vec(), Vec::new());
+            outbox.send(Message { bytes: number.to_ne_bytes().to_vec(), descriptors: Vec::new() });
         }
         assert!(outbox.is_blocked());
         let reader = std::thread::spawn(move || {

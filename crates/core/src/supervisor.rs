@@ -1,6 +1,6 @@
 //! The host's side of a session's supervisor: starting it, sending orders, reaping it.
 
-use crate::outbox::{Descriptor, Outbox};
+use crate::outbox::{Descriptor, Message, Outbox};
 use crate::session::Config;
 use nacre_containment::pid::Pid;
 use nacre_containment::pidfd;
@@ -71,7 +71,7 @@ impl Supervisor {
     /// Sends an order with descriptors.
     pub fn order_with(&self, order: &Order, descriptors: Vec<Descriptor>) {
         tracing::trace!(?order, supervisor = %self.pid, "order");
-        self.outbox.send(serde_json::to_vec(order).unwrap_or_default(), descriptors);
+        self.outbox.send(Message { bytes: serde_json::to_vec(order).unwrap_or_default(), descriptors });
     }
 
     /// The next report; `None` when the supervisor is gone. Sends what has waited for room meanwhile. Cancel-safe.

@@ -63,7 +63,12 @@ static int use_physical_name(void) {
   return 1;
 }
 
-/* An interrupted `cd` may have changed the directory and not its names. */
+static void set_directory_name(const char *variable_name, const char *path) {
+  SHELL_VAR *variable = global_variable(variable_name);
+  if (!variable || !(variable->attributes & att_readonly)) bind_variable(variable_name, (char *)path, 0);
+}
+
+/* An interrupted `cd` may have changed the directory and not its names: `PWD`, and `OLDPWD`, which is the former `PWD`. */
 void repair_directory_names(void) {
   struct stat here, named;
   const char *name = get_string_value("PWD");
@@ -75,8 +80,8 @@ void repair_directory_names(void) {
   char *physical = getcwd(NULL, 0);
   if (!physical) return;
   set_working_directory(physical);
-  SHELL_VAR *variable = global_variable("PWD");
-  if (!variable || !(variable->attributes & att_readonly)) bind_variable("PWD", physical, 0);
+  if (name) set_directory_name("OLDPWD", name);
+  set_directory_name("PWD", physical);
   free(physical);
 }
 

@@ -160,3 +160,17 @@ fn an_interrupt_at_any_moment_leaves_a_whole_shell() {
         assert!(session.is_version("5.0") || session.shell.descriptors() == [240], "round {round}");
     }
 }
+
+/// `cd` changes the directory before the two variables that name it.
+#[test]
+fn cd_leaves_directory_and_names_in_agreement() {
+    let mut session = Session::start();
+    session.run("mkdir one two; root=$PWD");
+    for round in 0..200 {
+        let delay = Duration::from_micros(300 + round * 7 % 1000);
+        session.run_interrupted("cd $root/one; cd $root/two; while :; do cd ../one; cd ../two; done", delay);
+        let found = session.output("echo ${PWD##*/} ${OLDPWD##*/}; cd \"$(pwd -P)\"; pwd -P");
+        let names = found.lines().next().unwrap_or_default();
+        assert!(names == "one two" || names == "two one", "round {round}: {found:?}");
+    }
+}

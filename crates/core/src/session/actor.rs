@@ -1,10 +1,12 @@
 //! The actor that owns a session: it takes messages, lets the shell's state machine decide, and waits for what happens next.
 
 use super::command::Running;
-use super::context::{Call, Internal, Session};
+use super::context::{Arrival, Call, Internal, Session};
+use super::lane::Lane;
 use super::timers::Timer;
 use super::{Config, Message};
 use crate::shell::event::Event;
+use crate::shell::listener::Reconnected;
 use crate::shell::state::{Shell, State, Ticket, Work};
 use crate::shell::transition::step;
 use std::time::Duration;
@@ -12,32 +14,39 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::sleep_until;
 
 /// Runs a session until it is closed or every handle is gone.
-pub(super) async fn run(config: Config, mut mailbox: mpsc::UnboundedReceiver<Message>) {
+pub(super) async fn run(config: Config, mut mailbox: mpsc::UnboundedReceiver<Message>, lane: Lane) {
     let (internal, mut own_messages) = mpsc::unbounded_channel();
     let (reconnects, mut reconnected) = mpsc::unbounded_channel();
-    let mut session = Session::new(config, internal, reconnects);
+    let mut session = Session::new(config, lane, internal, reconnects);
     while session.state.shell != Shell::Closed {
         session.step_all();
         if session.state.shell == Shell::Closed {
             break;
         }
-        if let Some(message) = session.pace.look(|| mailbox.try_recv().ok()) {
-            session.take(message);
+        if session.look_for_answer() {
             continue;
         }
-        let wake_at = session.timers.next();
-        tokio::select! {
-            biased;
-            arrival = session.link.next() => session.arrived(arrival),
-            message = mailbox.recv(), if session.closing.is_none() => match message {
-                Some(message) => session.take(message),
-                None => session.close(Duration::ZERO, None),
-            },
-            Some(message) = own_messages.recv() => session.reported(message),
-            Some(message) = reconnected.recv() => session.reconnected(message),
-            () = step_capture(&mut session.command) => {}
-            () = sleep_until(wake_at) => session.time_passed(),
+        session.lend(&mailbox);
+        let happened = match session.pace.look(|| mailbox.try_recv().ok()) {
+            Some(message) => Happened::Call(Some(message)),
+            None => {
+                let wake_at = session.timers.next();
+                tokio::select! {
+                    biased;
+                    arrival = session.link.next() => Happened::Arrival(arrival),
+                    message = mailbox.recv(), if session.closing.is_none() => Happened::Call(message),
+                    Some(message) = own_messages.recv() => Happened::Report(message),
+                    Some(message) = reconnected.recv() => Happened::Reconnected(message),
+                    () = step_capture(&mut session.command) => continue,
+                    () = sleep_until(wake_at) => Happened::TimePassed,
+                }
+            }
+        };
+        if let Some(command) = session.take_back(&mut mailbox, matches!(happened, Happened::Call(_))) {
+            session.take(command);
+            session.step_all();
         }
+        session.happened(happened);
     }
     // Calls that were sent while the session was being closed.
     mailbox.close();
@@ -52,6 +61,16 @@ pub(super) async fn run(config: Config, mut mailbox: mpsc::UnboundedReceiver<Mes
     }
 }
 
+/// What the actor was woken up by.
+enum Happened {
+    Arrival(Arrival),
+    /// `None`: every handle is gone.
+    Call(Option<Message>),
+    Report(Internal),
+    Reconnected(Reconnected),
+    TimePassed,
+}
+
 async fn step_capture(command: &mut Option<Running>) {
     match command {
         Some(command) => command.step().await,
@@ -60,6 +79,17 @@ async fn step_capture(command: &mut Option<Running>) {
 }
 
 impl Session {
+    fn happened(&mut self, happened: Happened) {
+        match happened {
+            Happened::Arrival(arrival) => self.arrived(arrival),
+            Happened::Call(Some(message)) => self.take(message),
+            Happened::Call(None) => self.close(Duration::ZERO, None),
+            Happened::Report(report) => self.reported(report),
+            Happened::Reconnected(connection) => self.reconnected(connection),
+            Happened::TimePassed => self.time_passed(),
+        }
+    }
+
     /// Lets the machine take every event there is.
     pub(super) fn step_all(&mut self) {
         while let Some(event) = self.events.pop_front() {
@@ -105,7 +135,8 @@ impl Session {
     pub(super) fn take(&mut self, message: Message) {
         match message {
             Message::Open(reply) => drop(self.submit(Call::Open(reply), Work::Open)),
-            Message::Exec(request) => {
+            Message::Exec { request, sent } => {
+                self.sent = sent;
                 self.pace.command_arrived();
                 let id = request.id;
                 let ticket = self.submit(Call::Exec(request), Work::Command);
@@ -150,7 +181,8 @@ impl Session {
                 Timer::Timeout(ticket) => self.events.push_back(Event::TimeUp(ticket)),
                 Timer::Overdue(ticket) => self.events.push_back(Event::ShellOverdue(ticket)),
                 Timer::Register => self.register_pipes(),
-                Timer::SparePipes => self.spare_pipes = None,
+                Timer::SpareGroup => self.make_spare_group(),
+                Timer::SparePipes => (self.spare_pipes, self.keeper) = (None, None),
                 Timer::Idle => self.events.push_back(Event::IdleForAWhile),
                 Timer::ForkPauseOver => self.events.push_back(Event::ForkPauseOver),
                 Timer::Leaving => self.isolate_again(),

@@ -13,6 +13,7 @@ use nacre_protocol::supervisor::Report;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The supervisor reports the death of a shell at once, unless it was stopped.
@@ -35,7 +36,7 @@ impl Session {
 
     /// Takes what the shell has said until now. Before its death is believed: what it said before comes first.
     pub(super) fn drain_shell(&mut self) {
-        while let Some(received) = self.link.shell.as_ref().and_then(Channel::poll) {
+        while let Some(received) = self.link.shell.as_deref().and_then(Channel::poll) {
             self.shell_said(received);
         }
     }
@@ -212,16 +213,15 @@ impl Session {
         {
             self.drain_shell();
             self.wait.answered();
-            self.link.shell = Some(channel);
+            self.link.shell = Some(Arc::new(channel));
             self.link.unread = false;
         }
     }
 
-    /// After a quick command: looks for the answer without going to sleep.
-    pub(super) fn look_for_answer(&mut self) {
-        let Some(shell) = &self.link.shell else { return };
-        if let Some(received) = spinning::look(shell, self.quick) {
-            self.shell_said(received);
-        }
+    /// After a quick command: looks for the answer of the next one without going to sleep.
+    pub(super) fn look_for_answer(&mut self) -> bool {
+        let is_near = std::mem::take(&mut self.answer_is_near) && self.quick;
+        let Some(shell) = self.link.shell.as_ref().filter(|_| is_near) else { return false };
+        spinning::look(shell).map(|received| self.shell_said(received)).is_some()
     }
 }

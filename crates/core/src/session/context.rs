@@ -1,8 +1,10 @@
 //! What a session owns. Its behaviour is in the modules beside this one, each with its part of `impl Session`.
 
 use super::command::{OutputPipes, Running};
+use super::lane::{Lane, Sent};
 use super::plain_state::Plain;
 use super::processes::Processes;
+use super::spare_pipes::Keeper;
 use super::spinning::Pace;
 use super::timers::Timers;
 use super::{Config, EnvChange};
@@ -21,6 +23,7 @@ use nacre_protocol::supervisor::Report;
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
@@ -47,7 +50,7 @@ pub(super) enum Internal {
 #[derive(Default)]
 pub(super) struct Link {
     pub(super) supervisor: Option<Supervisor>,
-    pub(super) shell: Option<Channel>,
+    pub(super) shell: Option<Arc<Channel>>,
     pub(super) shell_pid: Option<Pid>,
     /// The shell said hello before the supervisor reported its start.
     pub(super) said_hello: bool,
@@ -60,6 +63,8 @@ pub(super) struct Link {
     pub(super) next_standby: Option<(u64, Channel, Option<PathBuf>)>,
     /// Directory of the foreground group.
     pub(super) foreground: Option<PathBuf>,
+    /// An empty group for the next process.
+    pub(super) spare_group: Option<PathBuf>,
     /// Standbys that were replaced and live in the foreground group.
     pub(super) retired: Vec<Pid>,
 }
@@ -84,7 +89,7 @@ impl Link {
         };
         tokio::select! {
             biased;
-            received = channel(self.shell.as_ref()) => Arrival::Shell(received),
+            received = channel(self.shell.as_deref()) => Arrival::Shell(received),
             received = channel(self.standby.as_ref().map(|(channel, _)| channel)) => Arrival::Standby(received),
             report = report() => Arrival::Supervisor(report),
         }
@@ -165,8 +170,14 @@ pub(super) struct Session {
     pub(super) drains: JoinSet<()>,
     /// For the next command.
     pub(super) spare_pipes: Option<OutputPipes>,
+    pub(super) keeper: Option<Keeper>,
     pub(super) closing: Option<(Duration, Vec<oneshot::Sender<()>>)>,
     pub(super) pace: Pace,
+    pub(super) lane: Lane,
+    /// The next command has been sent already, by its caller.
+    pub(super) sent: Option<Sent>,
+    /// The answer of the command that was just sent may come in a moment.
+    pub(super) answer_is_near: bool,
     /// The last command took a fraction of a millisecond.
     pub(super) quick: bool,
     /// The supervisor that was started last.
@@ -178,6 +189,7 @@ pub(super) struct Session {
 impl Session {
     pub(super) fn new(
         config: Config,
+        lane: Lane,
         internal: mpsc::UnboundedSender<Internal>,
         reconnects: mpsc::UnboundedSender<Reconnected>,
     ) -> Self {
@@ -200,8 +212,12 @@ impl Session {
             leftover: None,
             drains: JoinSet::new(),
             spare_pipes: None,
+            keeper: None,
             closing: None,
             pace: Pace::default(),
+            lane,
+            sent: None,
+            answer_is_near: false,
             quick: false,
             last_supervisor: None,
             tickets: 0,

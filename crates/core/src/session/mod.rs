@@ -7,6 +7,8 @@ mod arrivals;
 mod command;
 mod context;
 mod isolation;
+mod lane;
+mod loans;
 mod outcome;
 mod perform;
 mod plain;
@@ -17,6 +19,7 @@ mod process_start;
 mod processes;
 mod run;
 mod salvage;
+mod spare_pipes;
 mod spinning;
 mod standby;
 mod startup;
@@ -30,6 +33,7 @@ use crate::log::Log;
 use crate::process::{Owner, StartRequest};
 use crate::user::User;
 use crate::variables::EnvChange;
+use lane::Lane;
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
@@ -66,7 +70,7 @@ pub struct Config {
 
 enum Message {
     Open(oneshot::Sender<Result<(), Error>>),
-    Exec(Box<ExecRequest>),
+    Exec { request: Box<ExecRequest>, sent: Option<lane::Sent> },
     Interrupt { id: u64, signal: Option<i32> },
     SetEnv { vars: EnvChange, reply: oneshot::Sender<Result<(), Error>> },
     Start(Box<StartRequest>),
@@ -79,6 +83,7 @@ enum Message {
 pub struct Handle {
     id: String,
     mailbox: mpsc::UnboundedSender<Message>,
+    lane: Lane,
 }
 
 /// A weak [`Handle`]: the session ends when only weak handles are left.
@@ -86,6 +91,7 @@ pub struct Handle {
 pub struct WeakHandle {
     id: String,
     mailbox: mpsc::WeakUnboundedSender<Message>,
+    lane: Lane,
 }
 
 impl Owner for WeakHandle {
@@ -94,7 +100,8 @@ impl Owner for WeakHandle {
     }
 
     fn kill_process(&self, key: u64, policy: KillPolicy) -> Pin<Box<dyn Future<Output = bool> + Send>> {
-        match self.mailbox.upgrade().map(|mailbox| Handle { id: self.id.clone(), mailbox }) {
+        let lane = self.lane.clone();
+        match self.mailbox.upgrade().map(|mailbox| Handle { id: self.id.clone(), mailbox, lane }) {
             Some(handle) => Box::pin(async move { handle.kill_process(key, policy).await }),
             None => Box::pin(std::future::ready(false)),
         }
@@ -105,9 +112,9 @@ impl Handle {
     /// Starts the session's task. The shell itself is started by the first call that needs it.
     pub fn spawn(config: Config) -> io::Result<Self> {
         let (mailbox, messages) = mpsc::unbounded_channel();
-        let id = config.id.clone();
-        crate::runtime::spawn(actor::run(config, messages))?;
-        Ok(Self { id, mailbox })
+        let (id, lane) = (config.id.clone(), Lane::default());
+        crate::runtime::spawn(actor::run(config, messages, lane.clone()))?;
+        Ok(Self { id, mailbox, lane })
     }
 
     /// Starts the shell now. Like all calls here it is queued at once, and not when the future is first polled: calls
@@ -116,10 +123,10 @@ impl Handle {
         self.ask(Message::Open)
     }
 
-    /// Queues a command. Its sink receives the end in every case.
+    /// Queues a command, or sends it at once. Its sink receives the end in every case.
     pub fn exec(&self, request: ExecRequest) {
-        if let Err(mpsc::error::SendError(Message::Exec(request))) = self.mailbox.send(Message::Exec(Box::new(request)))
-        {
+        let message = Message::Exec { request: Box::new(request), sent: None };
+        if let Err(mpsc::error::SendError(Message::Exec { request, .. })) = self.post(message) {
             request.sink.finished(Err(Error::session_destroyed(&self.id)));
         }
     }
@@ -136,9 +143,7 @@ impl Handle {
 
     /// Starts a background process. The request's starter receives the outcome.
     pub fn start_process(&self, request: StartRequest) {
-        if let Err(mpsc::error::SendError(Message::Start(request))) =
-            self.mailbox.send(Message::Start(Box::new(request)))
-        {
+        if let Err(mpsc::error::SendError(Message::Start(request))) = self.post(Message::Start(Box::new(request))) {
             request.refuse(Error::session_destroyed(&self.id));
         }
     }
@@ -152,7 +157,7 @@ impl Handle {
 
     /// A weak handle.
     pub fn downgrade(&self) -> WeakHandle {
-        WeakHandle { id: self.id.clone(), mailbox: self.mailbox.downgrade() }
+        WeakHandle { id: self.id.clone(), mailbox: self.mailbox.downgrade(), lane: self.lane.clone() }
     }
 
     /// Ends the session and everything it started; resolves when nothing is left. Commands that wait or run fail with
@@ -180,9 +185,11 @@ impl Handle {
         }
     }
 
+    fn post(&self, message: Message) -> Result<(), mpsc::error::SendError<Message>> {
+        self.lane.post(message, |message| self.mailbox.send(message))
+    }
+
     fn send(&self, message: Message) -> Result<(), Error> {
-        self.mailbox
-            .send(message)
-            .map_err(|_| Error::new(Code::SessionDestroyed, format!("session '{}' was deleted", self.id)))
+        self.post(message).map_err(|_| Error::new(Code::SessionDestroyed, format!("session '{}' was deleted", self.id)))
     }
 }

@@ -2,6 +2,7 @@
 
 use super::command::{Running, keep_pipes};
 use super::context::{Call, Session};
+use super::spare_pipes::{self, Keeper};
 use super::spinning;
 use super::timers::Timer;
 use crate::error::{Code, Error};
@@ -11,11 +12,7 @@ use crate::shell::event::{Answer, Refusal};
 use crate::shell::state::{Cause, End, Kill, Ticket};
 use nacre_protocol::shell::Refusal as ShellRefusal;
 use std::path::Path;
-use std::time::Duration;
 use tokio::time::Instant;
-
-/// Pipes wait this long for the next command. An idle session has none.
-pub(super) const SPARE_PIPES: Duration = Duration::from_millis(20);
 
 impl Session {
     /// The result of a command that has ended.
@@ -31,7 +28,8 @@ impl Session {
         match keep_pipes(leftover, writers, may_hold) {
             Ok(pipes) => {
                 self.spare_pipes = Some(pipes);
-                self.timers.set(Timer::SparePipes, Instant::now() + SPARE_PIPES);
+                self.keeper = self.keeper.take().or_else(Keeper::new);
+                self.timers.set(Timer::SparePipes, Instant::now() + spare_pipes::limit(self.keeper.as_ref()));
             }
             Err(leftover) => self.leftover = Some(*leftover),
         }

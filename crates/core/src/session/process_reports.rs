@@ -6,10 +6,10 @@ use crate::error::{Code, Error};
 use crate::process::pump::Status;
 use crate::process::{self, StartRequest};
 use crate::shell::channel::Received;
-use nacre_containment::cgroup::Group;
+use nacre_containment::pid::Identity;
 use nacre_containment::tree::Tree;
 use nacre_protocol::shell::Reply;
-use nacre_protocol::supervisor::{Order, Report};
+use nacre_protocol::supervisor::{LimitProblem, Order, Report};
 use std::sync::Arc;
 use std::time::SystemTime;
 use tokio::sync::oneshot;
@@ -18,25 +18,7 @@ impl Session {
     /// A report of the supervisor about a process.
     pub(super) fn process_report(&mut self, report: Report) {
         match report {
-            Report::Adopted { key, identity, group, problem } => {
-                let Some(Starting { request, stage }) = self.processes.starting.remove(&key) else {
-                    return self.drop_process(key);
-                };
-                let Stage::Adopting { channel } = stage else { return };
-                match (identity, problem) {
-                    (None, _) => refuse_killed(request),
-                    (Some(_), Some(problem)) => {
-                        self.drop_process(key);
-                        let message = format!("process '{}' cannot be limited: {problem}", request.process.id);
-                        request.refuse(Error::new(Code::LimitUnsupported, message));
-                    }
-                    (Some(root), None) => {
-                        let guardian = self.last_supervisor.unwrap_or(root.pid);
-                        let tree = Tree { root, group: group.map(Group::at), mark: self.mark(key), guardian };
-                        self.begin(key, request, channel, tree);
-                    }
-                }
-            }
+            Report::Adopted { key, identity, group, problem } => self.adopted(key, identity, group, problem),
             Report::ProcessEnded { key, code, signal, out_of_memory, alone } => {
                 let status = Status { code, signal, out_of_memory, alone };
                 if let Some(Starting { stage: Stage::SettingUp { ended, .. }, .. }) =
@@ -57,6 +39,31 @@ impl Session {
         }
     }
 
+    fn adopted(&mut self, key: u64, root: Option<Identity>, group: Option<String>, problem: Option<LimitProblem>) {
+        let Some(Starting { request, stage: Stage::Adopting { channel } }) = self.processes.take_adopting(key) else {
+            return self.adopted_late(key, root.is_some());
+        };
+        match (root, problem) {
+            (None, _) => refuse_killed(request),
+            (Some(_), Some(problem)) => {
+                self.drop_process(key);
+                let message = format!("process '{}' cannot be limited: {problem}", request.process.id);
+                request.refuse(Error::new(Code::LimitUnsupported, message));
+            }
+            (Some(root), None) => self.begin(key, request, channel, self.tree(key, root, group), None),
+        }
+    }
+
+    /// A process that was not waited for has been adopted, or was killed before.
+    fn adopted_late(&mut self, key: u64, lives: bool) {
+        match (self.processes.is_known(key), lives) {
+            (true, true) => {}
+            (false, true) => self.drop_process(key),
+            // Its end was reaped unseen.
+            (_, false) => drop(self.processes.living.remove(&key)),
+        }
+    }
+
     /// What a starting process has said.
     pub(super) fn process_said(&mut self, key: u64, received: Received) {
         let Some(Starting { request, stage }) = self.processes.starting.remove(&key) else { return };
@@ -67,7 +74,9 @@ impl Session {
                 request.refuse(error);
             }
             Received::Reply(_) => {
+                let process = Arc::clone(&request.process);
                 self.settle(key, request, outlets, tree);
+                self.drop_if_doomed(key, &process);
                 if let Some(status) = ended
                     && let Some(ended) = self.processes.living.remove(&key)
                 {
@@ -85,13 +94,17 @@ impl Session {
         tracing::debug!(log = self.config.log.id(), session = %self.config.id, process = %request.process.id, pid = %tree.root.pid, "process started");
         process::pump(Arc::clone(&request.process), outlets, end);
         request.process.born(key, process::Birth { pid: tree.root.pid, at: SystemTime::now(), tree });
-        if request.process.is_doomed() {
-            self.drop_process(key);
-        }
         if let Some(timeout) = request.new.timeout {
             process::end_after(Arc::clone(&request.process), timeout, request.new.kill);
         }
         request.starter.tell(Ok(()));
+    }
+
+    /// A process that was to be killed before it had begun is killed now that the supervisor knows it.
+    pub(super) fn drop_if_doomed(&self, key: u64, process: &process::Process) {
+        if process.is_doomed() {
+            self.drop_process(key);
+        }
     }
 
     /// Kills a process that nothing waits for.

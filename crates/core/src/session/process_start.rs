@@ -1,25 +1,35 @@
 //! Starting a background process.
 //!
-//! A process is a fork of the standby or of the idle shell. It is adopted by the supervisor, put under its limits, and
-//! then sent its command over a channel of its own, which closes when the command begins.
+//! A process is a fork of the standby or of the idle shell. It is adopted by the supervisor and then sent its command over
+//! a channel of its own, which closes when the command begins. The adoption is waited for only where the process is not
+//! contained yet: without a group from birth, or with limits to be set. Otherwise the order to adopt it is sent and not
+//! waited for; the supervisor reads it before it reaps the process.
 
 use super::command::{Streams, env_of, text_of};
 use super::context::{Internal, Session};
 use super::outcome::no_fork;
 use super::processes::{Outlets, Stage, Starting};
 use super::stdin::{self, StdinEnd};
+use super::timers::Timer;
 use crate::error::{Code, Error};
 use crate::exec::Input;
 use crate::outbox::Descriptor;
 use crate::process::terminal::Terminal;
 use crate::process::{self, StartRequest};
 use crate::shell::channel::Channel;
-use nacre_containment::pid::Pid;
+use nacre_containment::cgroup::Group;
+use nacre_containment::pid::{Identity, Pid};
+use nacre_containment::proc_table::Stat;
 use nacre_containment::tree::{MARK, Tree};
 use nacre_protocol::shell::{Request, RequestFlags, RequestKind};
 use nacre_protocol::supervisor::Order;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// A group for the next process is made this long after a start. It takes the kernel a tenth of a millisecond.
+const SPARE_GROUP: Duration = Duration::from_millis(2);
 
 impl Session {
     /// Forks a process from the shell or from the standby.
@@ -32,7 +42,7 @@ impl Session {
             return self.plain_process(request);
         }
         let key = self.next_key();
-        let group = self.make_group(&format!("b-{key}"));
+        let group = self.link.spare_group.take().or_else(|| self.make_group(&format!("b-{key}")));
         let mut flags = RequestFlags::BACKGROUND;
         if request.new.terminal.is_some() {
             flags |= RequestFlags::TERMINAL;
@@ -43,7 +53,7 @@ impl Session {
                 flags |= RequestFlags::GROUP;
             }
             let standby = self.link.standby.as_ref().map(|(channel, _)| channel);
-            let source = if from_shell { self.link.shell.as_ref() } else { standby };
+            let source = if from_shell { self.link.shell.as_deref() } else { standby };
             let source = source.ok_or(io::ErrorKind::NotConnected)?;
             source.send(
                 &Request { flags, ..Request::new(RequestKind::Fork, key) },
@@ -61,6 +71,14 @@ impl Session {
                 let message = format!("process '{}' cannot be started: {error}", request.process.id);
                 request.refuse(Error::new(Code::SpawnFailed, message));
             }
+        }
+    }
+
+    /// Makes the group for the next process ahead of time.
+    pub(super) fn make_spare_group(&mut self) {
+        if self.link.spare_group.is_none() && self.link.shell.is_some() {
+            let number = self.wait.next_id();
+            self.link.spare_group = self.make_group(&format!("b-{number}"));
         }
     }
 
@@ -83,8 +101,19 @@ impl Session {
         }
         let group = group.filter(|_| placed).map(|group| group.display().to_string());
         let limits = request.new.limits.group.clone();
-        self.ask(&Order::Adopt { key, pid, group, mark: self.mark(key), limits });
+        let root = Stat::read(pid).filter(|_| group.is_some() && limits.is_empty()).map(|stat| stat.identity);
+        let adopt = Order::Adopt { key, pid, group: group.clone(), mark: self.mark(key), limits };
+        if let Some(root) = root {
+            return self.begin(key, request, channel, self.tree(key, root, group), Some(&adopt));
+        }
+        self.ask(&adopt);
         self.processes.starting.insert(key, Starting { request, stage: Stage::Adopting { channel } });
+    }
+
+    /// The process and its descendants.
+    pub(super) fn tree(&self, key: u64, root: Identity, group: Option<String>) -> Tree {
+        let guardian = self.last_supervisor.unwrap_or(root.pid);
+        Tree { root, group: group.map(Group::at), mark: self.mark(key), guardian }
     }
 
     /// Distinguishes the process from all others below any supervisor.
@@ -92,8 +121,16 @@ impl Session {
         format!("{}-{key}", self.last_supervisor.map_or(0, Pid::raw))
     }
 
-    /// Sends the process its command.
-    pub(super) fn begin(&mut self, key: u64, mut request: StartRequest, channel: Channel, tree: Tree) {
+    /// Sends the process its command. The caller is answered first, where nothing can fail any more: on a busy machine it
+    /// would have to wait for the first turns of the supervisor and the process on the processor as well.
+    pub(super) fn begin(
+        &mut self,
+        key: u64,
+        mut request: StartRequest,
+        channel: Channel,
+        tree: Tree,
+        adopt: Option<&Order>,
+    ) {
         let new = &mut request.new;
         let inherited = new.limits.inherited;
         let is_limited = inherited.open_files.or(inherited.processes).is_some();
@@ -117,22 +154,29 @@ impl Session {
                 flags,
                 ..Request::new(RequestKind::Run, key)
             };
-            // The caller is answered before the process begins: on a busy machine it would have to wait for the process's
-            // first turn on the processor as well.
-            channel.send(&wire, theirs)?;
-            Ok(outlets)
+            Ok((Channel::prepare(&wire, theirs)?, outlets))
         });
-        match opened {
+        let (message, outlets) = match opened {
+            Ok(opened) => opened,
             Err(error) => {
+                adopt.into_iter().for_each(|adopt| self.order(adopt));
                 self.drop_process(key);
                 let message = format!("process '{}' cannot be started: {error}", request.process.id);
                 return request.refuse(Error::new(Code::SpawnFailed, message));
             }
-            Ok(outlets) if can_fail => {
-                let stage = Stage::SettingUp { tree, outlets, ended: None };
-                self.processes.starting.insert(key, Starting { request, stage });
-            }
-            Ok(outlets) => self.settle(key, request, outlets, tree),
+        };
+        let process = Arc::clone(&request.process);
+        if can_fail {
+            let stage = Stage::SettingUp { tree, outlets, ended: None };
+            self.processes.starting.insert(key, Starting { request, stage });
+        } else {
+            self.settle(key, request, outlets, tree);
+        }
+        adopt.into_iter().for_each(|adopt| self.ask(adopt));
+        self.drop_if_doomed(key, &process);
+        channel.post(message);
+        if self.config.group.is_some() {
+            self.timers.set(Timer::SpareGroup, Instant::now() + SPARE_GROUP);
         }
         let internal = self.internal.clone();
         tokio::spawn(async move {

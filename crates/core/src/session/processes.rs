@@ -36,6 +36,12 @@ pub(super) struct Starting {
     pub(super) stage: Stage,
 }
 
+impl Starting {
+    fn is_adopting(&self) -> bool {
+        matches!(self.stage, Stage::Adopting { .. })
+    }
+}
+
 /// See the module.
 #[derive(Default)]
 pub(super) struct Processes {
@@ -71,6 +77,16 @@ impl Processes {
     /// The process sets itself up.
     pub(super) fn set_up(&mut self, key: u64, request: StartRequest, tree: Tree, outlets: Outlets) {
         self.starting.insert(key, Starting { request, stage: Stage::SettingUp { tree, outlets, ended: None } });
+    }
+
+    /// Takes a process that waits for its adoption.
+    pub(super) fn take_adopting(&mut self, key: u64) -> Option<Starting> {
+        self.starting.extract_if(|other, starting| *other == key && starting.is_adopting()).map(|(_, it)| it).next()
+    }
+
+    /// It is starting, or lives.
+    pub(super) fn is_known(&self, key: u64) -> bool {
+        self.starting.contains_key(&key) || self.living.contains_key(&key)
     }
 
     /// Refuses everything that does not run yet.

@@ -1,7 +1,8 @@
 //! Sending commands and variables to the shell, and ending a command before its time.
 
-use super::command::{Running, Streams, env_of, null_streams, text_of};
+use super::command::{Running, env_of, null_streams};
 use super::context::{Call, Session};
+use super::lane::{self, Loan, Sent};
 use super::timers::Timer;
 use crate::error::{Code, Error};
 use crate::shell::event::Event;
@@ -10,6 +11,7 @@ use nacre_containment::pid::Pid;
 use nacre_containment::proc_table::{self, Stat};
 use nacre_protocol::shell::{Request, RequestFlags, RequestKind};
 use nacre_protocol::supervisor::Order;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -29,24 +31,20 @@ impl Session {
         }
         let Some(Call::Exec(request)) = self.calls.remove(&ticket) else { return };
         self.timers.clear(Timer::Idle);
-        let (text, flags) = text_of(&request.command);
-        let env = env_of(&request.env);
-        let cwd = request.cwd.as_ref().map(|cwd| cwd.as_os_str().as_encoded_bytes().to_vec()).unwrap_or_default();
-        let id = self.wait.next_command();
-        let begun = Instant::now();
-        let streams = Streams::open(&request.input, self.spare_pipes.take());
-        let wire = Request { text: &text, cwd: &cwd, env: &env, flags, ..Request::new(RequestKind::Run, id) };
-        let sent = streams.and_then(|Streams { theirs, output, stdin }| {
-            let Some(shell) = &self.link.shell else {
+        let sent = match (self.sent.take(), &self.link.shell) {
+            (Some(sent), _) => Ok(sent),
+            (None, Some(shell)) => {
+                let (shell, id) = (Arc::clone(shell), self.wait.next_command());
+                lane::send(Loan { shell, id, pipes: self.spare_pipes.take() }, &request)
+            }
+            (None, None) => {
                 // It is dead, and the supervisor has not reported it yet.
                 self.link.unread = true;
-                return Ok((output, stdin));
-            };
-            shell.send(&wire, theirs)?;
-            Ok((output, stdin))
-        });
-        let (output, stdin) = match sent {
-            Ok(opened) => opened,
+                Sent::to_a_dead_shell(&request.input)
+            }
+        };
+        let Sent { begun, output, stdin } = match sent {
+            Ok(sent) => sent,
             Err(error) => {
                 self.forget_request(request.id);
                 let message = format!("the command cannot be started: {error}");
@@ -54,13 +52,14 @@ impl Session {
                 return self.events.push_back(Event::Refused);
             }
         };
+        let can_be_refused =
+            !request.env.is_empty() || request.cwd.as_ref().is_some_and(|cwd| !cwd.as_os_str().is_empty());
         let command = Running::new(ticket, request, begun, output, stdin);
         if let Some(timeout) = command.request.timeout {
             self.timers.set(Timer::Timeout(ticket), command.begun + timeout);
         }
         self.timers.set(Timer::Unread, command.begun + UNREAD);
         let is_live = command.request.live.is_some();
-        let can_be_refused = !env.is_empty() || !cwd.is_empty();
         self.command = Some(command);
         if !can_be_refused {
             self.announce();
@@ -69,7 +68,7 @@ impl Session {
             self.register_pipes();
         } else {
             self.timers.set(Timer::Register, begun + QUICK);
-            self.look_for_answer();
+            self.answer_is_near = true;
         }
     }
 

@@ -71,9 +71,9 @@ impl Pace {
     }
 }
 
-/// Looks for the shell's answer until the time is over. `quick` says that the last command was quick.
-pub(super) fn look(shell: &Channel, quick: bool) -> Option<Received> {
-    if !quick || !is_alone(1) {
+/// Looks for the shell's answer until the time is over.
+pub(super) fn look(shell: &Channel) -> Option<Received> {
+    if !is_alone(1) {
         return None;
     }
     let until = Instant::now() + LONGEST;

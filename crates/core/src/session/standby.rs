@@ -13,6 +13,7 @@ use nacre_protocol::shell::{ForkedFlags, Reply, Request, RequestFlags, RequestKi
 use nacre_protocol::supervisor::Order;
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -135,7 +136,7 @@ impl Session {
         self.ask(&Order::Promote);
         let sent = channel.send(&Request { ..Request::new(RequestKind::Promote, self.wait.status) }, Vec::new());
         self.processes.standby_promoted();
-        self.link.shell = Some(channel);
+        self.link.shell = Some(Arc::new(channel));
         self.link.shell_pid = Some(pid);
         if sent.is_err() {
             self.order(&Order::KillShell);

@@ -14,6 +14,7 @@ use crate::supervisor::{Supervisor, WITHHELD};
 use nacre_protocol::shell::{Request, RequestFlags, RequestKind};
 use nacre_protocol::supervisor::{Order, Role, StartStep};
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -51,7 +52,7 @@ impl Session {
             Ok(opened) => opened,
             Err(error) => return self.fail(spawn_failed("open the shell's channel", &error)),
         };
-        self.link.shell = Some(channel);
+        self.link.shell = Some(Arc::new(channel));
         let cwd = (!self.config.cwd.is_dir()).then(|| "/".to_string());
         let order = Order::Start {
             role: Role::Shell,

@@ -15,6 +15,8 @@ pub(super) enum Timer {
     Register,
     /// No command has used the spare pipes for a while.
     SparePipes,
+    /// The group for the next process is due.
+    SpareGroup,
     /// The session has been idle for a while.
     Idle,
     /// Forking may be tried again.

@@ -1,6 +1,6 @@
 //! The host's end of the socket of one bash process.
 
-use crate::outbox::{Descriptor, Outbox};
+use crate::outbox::{Descriptor, Message, Outbox};
 use nacre_protocol::shell::{Encoded, REPLY_BUFFER, Reply, Request};
 use nacre_protocol::socket;
 use std::cell::RefCell;
@@ -41,15 +41,25 @@ impl Channel {
     ///
     /// # Errors
     /// No file in memory can be had for a long payload, or it is longer than 4 GiB.
-    pub fn send(&self, request: &Request<'_>, mut descriptors: Vec<Descriptor>) -> io::Result<()> {
+    pub fn send(&self, request: &Request<'_>, descriptors: Vec<Descriptor>) -> io::Result<()> {
+        self.post(Self::prepare(request, descriptors)?);
+        Ok(())
+    }
+
+    /// Everything about [`Channel::send`] that can fail.
+    pub fn prepare(request: &Request<'_>, mut descriptors: Vec<Descriptor>) -> io::Result<Message> {
         let Encoded { message, file } = request.encode().ok_or(io::ErrorKind::FileTooLarge)?;
         if let Some(payload) = file {
             let file = crate::sys::memory_file()?;
             crate::sys::replace_contents(&file, &payload)?;
             descriptors.push(file.into());
         }
-        self.outbox.send(message, descriptors);
-        Ok(())
+        Ok(Message { bytes: message, descriptors })
+    }
+
+    /// Sends a prepared request.
+    pub fn post(&self, message: Message) {
+        self.outbox.send(message);
     }
 
     /// Receives without waiting; `None` when there is nothing.

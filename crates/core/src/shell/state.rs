@@ -171,6 +171,15 @@ impl State {
         }
     }
 
+    /// A command that came now would run at once, and nothing would have to be done before.
+    pub fn is_ready(&self) -> bool {
+        self.shell == Shell::Idle
+            && self.isolation == Isolation::Isolated
+            && (self.standby.fresh || self.standby.paused)
+            && self.queue.is_empty()
+            && self.starts.is_empty()
+    }
+
     /// The command that runs.
     pub fn running(&self) -> Option<&Run> {
         match &self.shell {

@@ -303,6 +303,10 @@ proptest! {
         let mut world = World::new(survives);
         for (choice, which) in turns {
             world.turn(choice, usize::from(which));
+            if world.state.is_ready() {
+                let (_, actions) = step(world.state.clone(), Event::Submit(u64::MAX, Work::Command));
+                prop_assert_eq!(actions, [Action::Run(u64::MAX)]);
+            }
             for (ticket, count) in &world.given {
                 prop_assert!(*count <= 1, "ticket {} was answered twice", ticket);
             }
