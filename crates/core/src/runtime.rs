@@ -20,13 +20,12 @@ pub fn handle() -> io::Result<Handle> {
         return Ok(handle.clone());
     }
     let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
+    // Before any work is accepted: otherwise the first job, which another thread reads, could end before these are open.
+    runtime.block_on(async { crate::shell::open_shared() });
     let handle = runtime.handle().clone();
-    std::thread::Builder::new().name("nacre-engine".into()).spawn(move || {
-        runtime.block_on(async {
-            crate::shell::open_shared();
-            std::future::pending::<()>().await
-        })
-    })?;
+    std::thread::Builder::new()
+        .name("nacre-engine".into())
+        .spawn(move || runtime.block_on(std::future::pending::<()>()))?;
     *engine = Some(handle.clone());
     Ok(handle)
 }
