@@ -22,9 +22,9 @@ import type {
   Session,
   SessionOptions,
   SessionProcessOptions,
-} from './index'
+} from './index.js'
 
-export { OptionError, SandboxError } from './index'
+export { OptionError, SandboxError } from './index.js'
 
 /** Options of {@link SandboxClient}. */
 export interface ClientOptions {

@@ -10,9 +10,9 @@
  * @packageDocumentation
  */
 
-import type { Logger, OptionError, SandboxError } from './index'
+import type { Logger, OptionError, SandboxError } from './index.js'
 
-export { type Logger, OptionError, SandboxError } from './index'
+export { type Logger, OptionError, SandboxError } from './index.js'
 
 /** Options of {@link Session}. */
 export interface SessionOptions {

@@ -10,13 +10,13 @@
  * @packageDocumentation
  */
 
-export * from './types/command'
-export * from './types/errors'
-export * from './types/exec'
-export * from './types/jobs'
-export * from './types/logs'
-export * from './types/process'
-export * from './types/sandbox'
-export * from './types/service'
-export * from './types/session'
-export * from './types/waits'
+export * from './types/command.js'
+export * from './types/errors.js'
+export * from './types/exec.js'
+export * from './types/jobs.js'
+export * from './types/logs.js'
+export * from './types/process.js'
+export * from './types/sandbox.js'
+export * from './types/service.js'
+export * from './types/session.js'
+export * from './types/waits.js'

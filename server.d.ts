@@ -5,7 +5,7 @@
  *
  * @packageDocumentation
  */
-import type { Logger, Sandbox } from './index'
+import type { Logger, Sandbox } from './index.js'
 
 /** Options of {@link createServer}. */
 export interface ServerOptions {

@@ -4,7 +4,7 @@ import os from 'node:os'
 import path from 'node:path'
 import { OptionError, Sandbox, type SandboxOptions } from 'nacre'
 import { afterAll, describe, expect, it } from 'vitest'
-import { rejectionOf, thrownBy } from './helpers/thrown'
+import { rejectionOf, thrownBy } from './helpers/thrown.js'
 
 const directory = mkdtempSync(path.join(os.tmpdir(), 'nacre-arguments-'))
 const marker = path.join(directory, 'marker')

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import type { NativeEvent } from '../lib/boundary'
-import { CallTable } from '../lib/calls'
+import type { NativeEvent } from '../lib/boundary/index.js'
+import { CallTable } from '../lib/calls.js'
 
 describe('CallTable', () => {
   it('gives every pending call its own id above 0', () => {

@@ -4,8 +4,8 @@ import { once } from 'node:events'
 import { closeSync, mkdirSync, openSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { withSandbox } from './helpers/invariants'
-import { rejectionOf } from './helpers/thrown'
+import { withSandbox } from './helpers/invariants.js'
+import { rejectionOf } from './helpers/thrown.js'
 
 describe('withSandbox', () => {
   it('notices a process that is left, by its tag', async () => {

@@ -2,8 +2,8 @@ import { execFileSync } from 'node:child_process'
 import path from 'node:path'
 import { type Process, Sandbox } from 'nacre'
 import { describe, expect, it } from 'vitest'
-import { withSandbox } from './helpers/invariants'
-import { rejectionOf, thrownBy } from './helpers/thrown'
+import { withSandbox } from './helpers/invariants.js'
+import { rejectionOf, thrownBy } from './helpers/thrown.js'
 
 const root = path.dirname(__dirname)
 

@@ -1,8 +1,8 @@
 /** Limits: what needs no controller is enforced everywhere, the rest is enforced or refused, never ignored. */
 import { describe, expect, it } from 'vitest'
-import { withSandbox } from './helpers/invariants'
-import { itInEveryMode } from './helpers/modes'
-import { rejectionOf } from './helpers/thrown'
+import { withSandbox } from './helpers/invariants.js'
+import { itInEveryMode } from './helpers/modes.js'
+import { rejectionOf } from './helpers/thrown.js'
 
 const isRoot = process.getuid?.() === 0
 

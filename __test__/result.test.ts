@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
-import type { NativeResult } from '../lib/boundary'
-import { OptionError, SandboxError } from '../lib/errors'
-import { planExec } from '../lib/options/exec'
-import { conclude, stripFinalNewline } from '../lib/result'
-import type { RunEnd } from '../lib/run'
-import { rejectionOf } from './helpers/thrown'
+import type { NativeResult } from '../lib/boundary/index.js'
+import { OptionError, SandboxError } from '../lib/errors.js'
+import { planExec } from '../lib/options/exec.js'
+import { conclude, stripFinalNewline } from '../lib/result.js'
+import type { RunEnd } from '../lib/run.js'
+import { rejectionOf } from './helpers/thrown.js'
 
 const defaults = {
   timeout: 0,

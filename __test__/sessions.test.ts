@@ -2,9 +2,9 @@ import { mkdirSync } from 'node:fs'
 import path from 'node:path'
 import type { Sandbox } from 'nacre'
 import { describe, expect, it } from 'vitest'
-import { withSandbox } from './helpers/invariants'
-import { tagged } from './helpers/proc'
-import { rejectionOf } from './helpers/thrown'
+import { withSandbox } from './helpers/invariants.js'
+import { tagged } from './helpers/proc.js'
+import { rejectionOf } from './helpers/thrown.js'
 
 describe('sessions', () => {
   it('are isolated from each other', () =>

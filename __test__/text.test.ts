@@ -1,9 +1,9 @@
 import { StringDecoder } from 'node:string_decoder'
 import { describe, expect, it } from 'vitest'
-import { decodeText } from '../lib/text'
-import { characterBoundary, PieceDecoder } from '../lib/utf8'
-import { randomBytes } from './helpers/bytes'
-import { leastStall, MAX_STALL_MS } from './helpers/stall'
+import { decodeText } from '../lib/text.js'
+import { characterBoundary, PieceDecoder } from '../lib/utf8.js'
+import { randomBytes } from './helpers/bytes.js'
+import { leastStall, MAX_STALL_MS } from './helpers/stall.js'
 
 const SLICE = 256 * 1024
 

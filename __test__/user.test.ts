@@ -1,10 +1,10 @@
 /** Sandboxes that run as another user. They need root; without it they must say so. */
 import { Sandbox } from 'nacre'
 import { describe, expect, it } from 'vitest'
-import { withSandbox } from './helpers/invariants'
-import { itInEveryMode } from './helpers/modes'
-import * as proc from './helpers/proc'
-import { rejectionOf, thrownBy } from './helpers/thrown'
+import { withSandbox } from './helpers/invariants.js'
+import { itInEveryMode } from './helpers/modes.js'
+import * as proc from './helpers/proc.js'
+import { rejectionOf, thrownBy } from './helpers/thrown.js'
 
 const isRoot = process.getuid?.() === 0
 const nobody = { uid: 65534, gid: 65534 }

@@ -1,7 +1,7 @@
 /**
  * AbortSignal for calls: checked before anything runs, listened to while it runs, let go of always.
  */
-import { AbortError } from './errors'
+import { AbortError } from './errors.js'
 
 /** Throws an AbortError when the signal is aborted already. `subject` is what it was for, for the message. */
 export function refuseAborted(signal: AbortSignal | undefined, subject?: string): void {

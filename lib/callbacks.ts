@@ -1,10 +1,10 @@
 /**
  * The callbacks of exec: output as text, and what happens to what they throw.
  */
-import type { ExecPlan } from './options/exec'
-import { STDERR } from './options/stream'
-import type { RunObserver } from './run'
-import { PieceDecoder } from './utf8'
+import type { ExecPlan } from './options/exec.js'
+import { STDERR } from './options/stream.js'
+import type { RunObserver } from './run.js'
+import { PieceDecoder } from './utf8.js'
 
 /** What callbacks are told about. */
 export interface CallbackPlan extends Pick<ExecPlan, 'callbacks' | 'command'> {

@@ -6,8 +6,8 @@
  * Bun loads the addon from within the executable by itself; the supervisor has to be a file of its own to be started.
  */
 import { readFileSync } from 'node:fs'
-import type { NativeAddon } from './boundary'
-import { unpackExecutable } from './unpack'
+import type { NativeAddon } from './boundary/index.js'
+import { unpackExecutable } from './unpack.js'
 
 const SUPERVISOR = 'nacre-supervisor'
 

@@ -4,7 +4,7 @@
  * SandboxError is for what goes wrong at run time. A bad argument is an OptionError, which is a TypeError, so that
  * a mistake in the calling program is told from a failure of a command. Both carry `code`.
  */
-import type { Encoding, ExecResult, OptionErrorCode, SandboxErrorCode } from '../index'
+import type { Encoding, ExecResult, OptionErrorCode, SandboxErrorCode } from '../index.js'
 
 /** Every code of SandboxError, with the sentence for when the engine gives none. */
 const MEANINGS: Record<SandboxErrorCode, string> = {

@@ -2,14 +2,14 @@
  * One run of a command from checked arguments to a result or an error, with its input, abort and callbacks: the whole
  * of exec, and what execStream adds events to.
  */
-import type { Encoding, ExecResult } from '../index'
-import { onAbort, refuseAborted } from './abort'
-import { callbackObserver } from './callbacks'
-import type { Engine } from './engine'
-import { InputFeed } from './input'
-import type { ExecPlan } from './options/exec'
-import { conclude } from './result'
-import { Run, type RunEnd, type RunObserver } from './run'
+import type { Encoding, ExecResult } from '../index.js'
+import { onAbort, refuseAborted } from './abort.js'
+import { callbackObserver } from './callbacks.js'
+import type { Engine } from './engine.js'
+import { InputFeed } from './input.js'
+import type { ExecPlan } from './options/exec.js'
+import { conclude } from './result.js'
+import { Run, type RunEnd, type RunObserver } from './run.js'
 
 /** Runs the command. */
 export function exec(engine: Engine, plan: ExecPlan): Promise<ExecResult<Encoding>> {

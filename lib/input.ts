@@ -2,8 +2,8 @@
  * Feeds the input of a command or process from an async iterable, one item at a time: the next is asked for when the one
  * before was taken.
  */
-import { inputBytes } from './options/input'
-import { readArgument } from './options/read'
+import { inputBytes } from './options/input.js'
+import { readArgument } from './options/read.js'
 
 /** Whose input it is: a command or a process. */
 export interface InputTarget {

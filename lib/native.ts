@@ -6,15 +6,18 @@
  * then the one for musl: the wrong libc fails to load, so nothing has to be detected. When nothing loads, one
  * AggregateError holds every reason and names the command that repairs it.
  */
+import { createRequire } from 'node:module'
 import path from 'node:path'
-import type { NativeAddon } from './boundary'
-import { loadEmbedded } from './embedded'
+import type { NativeAddon } from './boundary/index.js'
+import { loadEmbedded } from './embedded.js'
 
 export interface LoadedAddon {
   addon: NativeAddon
   /** Absolute path of the supervisor executable, which lies beside the addon. */
   readonly supervisor: string
 }
+
+const require = createRequire(import.meta.url)
 
 let loaded: LoadedAddon | undefined
 
@@ -27,7 +30,7 @@ export function loadAddon(): LoadedAddon {
 function loadFile(): LoadedAddon {
   const build = process.env.NACRE_NATIVE === 'debug' ? 'debug' : 'release'
   const platform = `nacre-${process.platform}-${process.arch}`
-  const local = path.join(__dirname, '..', 'native', build, 'nacre.node')
+  const local = path.join(import.meta.dirname, '..', 'native', build, 'nacre.node')
   const errors: unknown[] = []
   for (const candidate of [local, `${platform}-gnu`, `${platform}-musl`]) {
     try {

@@ -1,15 +1,15 @@
 /**
  * What a run came to: the one place that builds results and decides which error a caller gets.
  */
-import type { Encoding, ExecResult, Output } from '../index'
-import type { NativeResult } from './boundary'
-import { AbortError, engineError, SandboxError } from './errors'
-import { interleaveBytes, interleaveText } from './interleave'
-import type { ExecPlan } from './options/exec'
-import type { RunEnd } from './run'
-import { signalName } from './signals'
-import { decodeText } from './text'
-import { isoTime } from './time'
+import type { Encoding, ExecResult, Output } from '../index.js'
+import type { NativeResult } from './boundary/index.js'
+import { AbortError, engineError, SandboxError } from './errors.js'
+import { interleaveBytes, interleaveText } from './interleave.js'
+import type { ExecPlan } from './options/exec.js'
+import type { RunEnd } from './run.js'
+import { signalName } from './signals.js'
+import { decodeText } from './text.js'
+import { isoTime } from './time.js'
 
 type AnyResult = ExecResult<Encoding>
 type AnyOutput = Output<Encoding>

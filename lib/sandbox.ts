@@ -26,26 +26,26 @@ import type {
   ServiceOptions,
   SessionOptions,
   Signal,
-} from '../index'
-import { Engine } from './engine'
-import { engineError } from './errors'
-import { exec } from './exec'
-import { Jobs } from './jobs/jobs'
+} from '../index.js'
+import { Engine } from './engine.js'
+import { engineError } from './errors.js'
+import { exec } from './exec.js'
+import { Jobs } from './jobs/jobs.js'
 import {
   type ConnectionBounds,
   DEFAULT_SESSION,
   planConnectionStream,
   planExec,
   planExecStream,
-} from './options/exec'
-import { identifier } from './options/ids'
-import { readArgument, readOptions } from './options/read'
-import { planSandbox, planSession, type SandboxPlan } from './options/sandbox'
-import { setEnvVarsOptions } from './options/session'
-import { Processes } from './processes/processes'
-import { Session, setSessionEnv } from './session'
-import { ExecStream } from './stream/exec-stream'
-import { localRun } from './stream/local-run'
+} from './options/exec.js'
+import { identifier } from './options/ids.js'
+import { readArgument, readOptions } from './options/read.js'
+import { planSandbox, planSession, type SandboxPlan } from './options/sandbox.js'
+import { Processes } from './processes/processes.js'
+import { setEnvVarsOptions } from './protocol/session-options.js'
+import { Session, setSessionEnv } from './session.js'
+import { ExecStream } from './stream/exec-stream.js'
+import { localRun } from './stream/local-run.js'
 
 export class Sandbox implements PublicSandbox {
   readonly #plan: SandboxPlan

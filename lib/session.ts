@@ -11,16 +11,16 @@ import type {
   Session as PublicSession,
   SessionExecOptions,
   SessionProcessOptions,
-} from '../index'
-import type { Engine } from './engine'
-import { SandboxError } from './errors'
-import { exec } from './exec'
-import { envChanges } from './options/env'
-import { type ExecDefaults, planSessionExec, planSessionExecStream } from './options/exec'
-import { readArgument } from './options/read'
-import type { Processes } from './processes/processes'
-import { ExecStream } from './stream/exec-stream'
-import { localRun } from './stream/local-run'
+} from '../index.js'
+import type { Engine } from './engine.js'
+import { SandboxError } from './errors.js'
+import { exec } from './exec.js'
+import { envChanges } from './options/env.js'
+import { type ExecDefaults, planSessionExec, planSessionExecStream } from './options/exec.js'
+import { readArgument } from './options/read.js'
+import type { Processes } from './processes/processes.js'
+import { ExecStream } from './stream/exec-stream.js'
+import { localRun } from './stream/local-run.js'
 
 export class Session implements PublicSession {
   readonly id: string

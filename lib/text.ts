@@ -5,8 +5,8 @@
  */
 import { constants } from 'node:buffer'
 import { setImmediate } from 'node:timers/promises'
-import { engineError } from './errors'
-import { characterBoundary } from './utf8'
+import { engineError } from './errors.js'
+import { characterBoundary } from './utf8.js'
 
 /** 256 KiB: 0.2 ms of ASCII and 1 to 3 ms of anything else, so that no slice takes 5 ms. */
 const SLICE_BYTES = 256 * 1024

@@ -2,8 +2,8 @@
 
 /** What calls reject with. */
 
-import type { Encoding } from './command'
-import type { ExecResult } from './exec'
+import type { Encoding } from './command.js'
+import type { ExecResult } from './exec.js'
 
 /** Codes of {@link SandboxError}. CONNECTION_FAILED and REQUEST_REFUSED are those of `nacre/client` alone. */
 export type SandboxErrorCode =

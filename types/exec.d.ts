@@ -2,10 +2,10 @@
 
 /** Commands in the foreground of a session: as a whole, and as events. */
 
-import type { Encoding, EnvChanges, Input, Output, Signal } from './command'
-import type { AbortError, OptionError, SandboxError } from './errors'
-import type { Sandbox } from './sandbox'
-import type { Session } from './session'
+import type { Encoding, EnvChanges, Input, Output, Signal } from './command.js'
+import type { AbortError, OptionError, SandboxError } from './errors.js'
+import type { Sandbox } from './sandbox.js'
+import type { Session } from './session.js'
 
 /** Options of {@link Session.exec} and {@link Session.execStream}; where they differ, `result` is that of the stream. */
 export interface SessionExecOptions<E extends Encoding = 'utf8'> {

@@ -2,9 +2,9 @@
 
 /** Durable jobs. */
 
-import type { Command, Encoding, EnvChanges, Output } from './command'
-import type { AbortError, OptionError } from './errors'
-import type { Limits, Sandbox } from './sandbox'
+import type { Command, Encoding, EnvChanges, Output } from './command.js'
+import type { AbortError, OptionError } from './errors.js'
+import type { Limits, Sandbox } from './sandbox.js'
 
 /** A durable job: plain data, which can be stored and sent elsewhere. `jobId` alone is enough for every call. */
 export interface JobHandle {
@@ -93,6 +93,18 @@ export interface JobFollowOptions<E extends Encoding = 'utf8'> extends JobReadOp
   signal?: AbortSignal
 }
 
+/** Options of {@link Jobs.wait}. */
+export interface JobWaitOptions {
+  /** Aborting rejects the wait with an {@link AbortError}; the job goes on. */
+  signal?: AbortSignal
+}
+
+/** Options of {@link Jobs.cancel}. */
+export interface JobCancelOptions {
+  /** Milliseconds between SIGTERM and SIGKILL, 0 to 2147483647. Default: the sandbox's `forceKillAfterDelay`. */
+  graceMs?: number
+}
+
 /** A part of a job's output. */
 export interface JobRead<E extends Encoding = 'utf8'> {
   /** As text, characters are never split and invalid bytes become U+FFFD. */
@@ -137,13 +149,13 @@ export interface Jobs {
     options?: JobFollowOptions<E>,
   ): AsyncIterableIterator<JobRead<E>, undefined>
   /** Waits until the job has ended. Rejects with an {@link AbortError} when the signal is aborted. */
-  wait(job: JobHandle | string, options?: { signal?: AbortSignal }): Promise<JobStatus>
+  wait(job: JobHandle | string, options?: JobWaitOptions): Promise<JobStatus>
   /**
    * Ends everything of a job, also what has left its session or its group: SIGTERM, and SIGKILL after `graceMs`
    * (default: the sandbox's `forceKillAfterDelay` at the start of the job). Resolves when nothing is left, also when
    * nothing was.
    */
-  cancel(job: JobHandle | string, options?: { graceMs?: number }): Promise<void>
+  cancel(job: JobHandle | string, options?: JobCancelOptions): Promise<void>
   /** The handle of a job, or null when there is none, or its meta.json is damaged. */
   attach(id: string): Promise<JobHandle | null>
   /** All jobs in the order of their starts. */

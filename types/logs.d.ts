@@ -2,10 +2,10 @@
 
 /** The log of a background process. */
 
-import type { Encoding, Output } from './command'
-import type { AbortError } from './errors'
-import type { Process, ProcessExit } from './process'
-import type { Sandbox } from './sandbox'
+import type { Encoding, Output } from './command.js'
+import type { AbortError } from './errors.js'
+import type { Process, ProcessExit } from './process.js'
+import type { Sandbox } from './sandbox.js'
 
 /** A piece of a process's output. */
 export interface LogOutput<E extends Encoding = 'utf8'> {

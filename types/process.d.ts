@@ -2,12 +2,12 @@
 
 /** Background processes. */
 
-import type { Encoding, EnvChanges, Input, Signal } from './command'
-import type { AbortError, OptionError } from './errors'
-import type { LogEvent, LogOptions, LogStreamOptions, ProcessLogs } from './logs'
-import type { Limits, Sandbox } from './sandbox'
-import type { Session } from './session'
-import type { LogMatch, WaitForLogOptions, WaitForPortOptions, WaitOptions } from './waits'
+import type { Encoding, EnvChanges, Input, Signal } from './command.js'
+import type { AbortError, OptionError } from './errors.js'
+import type { LogEvent, LogOptions, LogStreamOptions, ProcessLogs } from './logs.js'
+import type { Limits, Sandbox } from './sandbox.js'
+import type { Session } from './session.js'
+import type { LogMatch, WaitForLogOptions, WaitForPortOptions, WaitOptions } from './waits.js'
 
 /** Options of {@link Session.startProcess}. */
 export interface SessionProcessOptions {

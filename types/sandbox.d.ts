@@ -2,14 +2,14 @@
 
 /** A set of sessions and everything they start. */
 
-import type { Command, Encoding, EnvChanges, Logger, Signal } from './command'
-import type { OptionError } from './errors'
-import type { ExecOptions, ExecResult, ExecStream } from './exec'
-import type { Jobs } from './jobs'
-import type { LogEvent, LogOptions, LogStreamOptions, ProcessLogs } from './logs'
-import type { KillOptions, Process, ProcessFilter, ProcessOptions } from './process'
-import type { Service, ServiceOptions } from './service'
-import type { Session, SessionOptions } from './session'
+import type { Command, Encoding, EnvChanges, Logger, Signal } from './command.js'
+import type { OptionError } from './errors.js'
+import type { ExecOptions, ExecResult, ExecStream } from './exec.js'
+import type { Jobs } from './jobs.js'
+import type { LogEvent, LogOptions, LogStreamOptions, ProcessLogs } from './logs.js'
+import type { KillOptions, Process, ProcessFilter, ProcessOptions } from './process.js'
+import type { Service, ServiceOptions } from './service.js'
+import type { Session, SessionOptions } from './session.js'
 
 /** Options of {@link Sandbox}. */
 export interface SandboxOptions {
@@ -71,13 +71,13 @@ export interface SandboxOptions {
 
 /** What a process and everything it starts may use. A limit that this machine cannot enforce is LIMIT_UNSUPPORTED. */
 export interface Limits {
-  /** Bytes of memory. Beyond it the process is killed, with the reason 'oom'. */
+  /** Bytes of memory, 1 to Number.MAX_SAFE_INTEGER. Beyond it the process is killed, with the reason 'oom'. */
   memory?: number
   /** Processors, more than 0: 0.5 is half the time of one. */
   cpus?: number
-  /** Processes and threads at a time. */
+  /** Processes and threads at a time: 1 to 4294967295. */
   pids?: number
-  /** File descriptors of each single process. */
+  /** File descriptors of each single process: 1 to 4294967295. */
   openFiles?: number
 }
 

@@ -2,10 +2,10 @@
 
 /** Background processes that are waited for and kept alive. */
 
-import type { Command } from './command'
-import type { Process, ProcessExit, ProcessOptions, ProcessStatus } from './process'
-import type { Sandbox } from './sandbox'
-import type { PortOptions } from './waits'
+import type { Command } from './command.js'
+import type { Process, ProcessExit, ProcessOptions, ProcessStatus } from './process.js'
+import type { Sandbox } from './sandbox.js'
+import type { PortOptions } from './waits.js'
 
 /** When a service is ready. `timeout` is for all attempts together, in ms, 0 = none. Default: 30000. */
 export type HealthCheck =

@@ -2,10 +2,10 @@
 
 /** Sessions. */
 
-import type { Command, Encoding, EnvChanges } from './command'
-import type { ExecResult, ExecStream, SessionExecOptions } from './exec'
-import type { Process, SessionProcessOptions } from './process'
-import type { Sandbox } from './sandbox'
+import type { Command, Encoding, EnvChanges } from './command.js'
+import type { ExecResult, ExecStream, SessionExecOptions } from './exec.js'
+import type { Process, SessionProcessOptions } from './process.js'
+import type { Sandbox } from './sandbox.js'
 
 /** Options of {@link Sandbox.createSession}. */
 export interface SessionOptions {

@@ -2,9 +2,9 @@
 
 /** Waiting for a background process: for its end, a line of its log, a port. */
 
-import type { AbortError } from './errors'
-import type { LogStreamOptions } from './logs'
-import type { Process } from './process'
+import type { AbortError } from './errors.js'
+import type { LogStreamOptions } from './logs.js'
+import type { Process } from './process.js'
 
 /** Options of {@link Process.wait}. */
 export interface WaitOptions {

@@ -1,9 +1,9 @@
 /** `nacre exec`: streams, codes, input, and that nothing is left when it is asked to end. */
 import { spawnSync } from 'node:child_process'
 import { expect, it } from 'vitest'
-import { withCli } from '../helpers/cli'
-import { expectNoProcess } from '../helpers/jobs'
-import * as proc from '../helpers/proc'
+import { withCli } from '../helpers/cli.js'
+import { expectNoProcess } from '../helpers/jobs.js'
+import * as proc from '../helpers/proc.js'
 
 it('the two streams stay apart, and the exit code is the command’s', () =>
   withCli(async ({ nacre }) => {

@@ -2,8 +2,8 @@
 import { existsSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { expect, it } from 'vitest'
-import { withCli } from '../helpers/cli'
-import { until } from '../helpers/until'
+import { withCli } from '../helpers/cli.js'
+import { until } from '../helpers/until.js'
 
 it('a job is started, listed, followed, waited for and removed', () =>
   withCli(async ({ job, root }) => {

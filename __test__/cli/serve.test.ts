@@ -4,7 +4,7 @@ import os from 'node:os'
 import path from 'node:path'
 import { SandboxClient } from 'nacre/client'
 import { describe, expect, it } from 'vitest'
-import { expectGone, startHost } from '../helpers/host'
+import { expectGone, startHost } from '../helpers/host.js'
 
 /** As an executable would run it; the arguments of a script given by -e begin at the same place. */
 function nacre(...args: string[]) {

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { withCli } from '../helpers/cli'
+import { withCli } from '../helpers/cli.js'
 
 const root = path.dirname(path.dirname(__dirname))
 

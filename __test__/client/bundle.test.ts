@@ -6,7 +6,7 @@ import path from 'node:path'
 import vm from 'node:vm'
 import { SandboxClient } from 'nacre/client'
 import { describe, expect, it } from 'vitest'
-import { withServer } from '../helpers/http'
+import { withServer } from '../helpers/http.js'
 
 const root = path.dirname(path.dirname(__dirname))
 const bun = path.join(root, 'node_modules/.bin/bun')

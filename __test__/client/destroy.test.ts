@@ -2,9 +2,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { SandboxClient } from 'nacre/client'
 import { describe, expect, it } from 'vitest'
-import { withServer } from '../helpers/http'
-import { rejectionOf } from '../helpers/thrown'
-import { until } from '../helpers/until'
+import { withServer } from '../helpers/http.js'
+import { rejectionOf } from '../helpers/thrown.js'
+import { until } from '../helpers/until.js'
 
 describe('destroy', () => {
   it('ends what this client has begun, and leaves the rest alone', () =>

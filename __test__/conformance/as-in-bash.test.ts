@@ -1,4 +1,4 @@
-import { conforms } from '../helpers/conformance'
+import { conforms } from '../helpers/conformance.js'
 
 /** What an engine that adds text of its own to a shell gets wrong. */
 conforms('nothing of the engine in between', [

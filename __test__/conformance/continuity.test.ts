@@ -1,4 +1,4 @@
-import { conforms } from '../helpers/conformance'
+import { conforms } from '../helpers/conformance.js'
 
 conforms('parameters of the shell', [
   {

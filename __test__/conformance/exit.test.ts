@@ -1,4 +1,4 @@
-import { type Case, conforms } from '../helpers/conformance'
+import { type Case, conforms } from '../helpers/conformance.js'
 
 /** Some of everything that a session keeps, and how to see it. */
 const setState = `mkdir -p sub; cd sub; plain='it'\\''s'; export shown=1; list=([2]=two [5]='f i v e')

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { expect, it } from 'vitest'
-import { conforms, environment, inEveryMode } from '../helpers/conformance'
+import { conforms, environment, inEveryMode } from '../helpers/conformance.js'
 
 /** Questions about the shell whose answers must be those of a bash without an engine. */
 const questions = [

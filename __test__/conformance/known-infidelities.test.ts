@@ -1,4 +1,4 @@
-import { differs } from '../helpers/conformance'
+import { differs } from '../helpers/conformance.js'
 
 /** What one bash would do. Each of these is known to come out differently; the table is to get shorter. */
 differs([

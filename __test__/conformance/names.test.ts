@@ -1,4 +1,4 @@
-import { type Case, conforms } from '../helpers/conformance'
+import { type Case, conforms } from '../helpers/conformance.js'
 
 /** Commands that the engine needs or a user may want to replace. */
 const names = [

@@ -1,4 +1,4 @@
-import { conforms } from '../helpers/conformance'
+import { conforms } from '../helpers/conformance.js'
 
 const every = Buffer.from(Array.from({ length: 256 }, (_, index) => index))
 const octal = (bytes: Uint8Array) =>

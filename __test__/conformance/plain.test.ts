@@ -1,8 +1,8 @@
 /** The plain engine: what one command leaves to the next, although each has a bash of its own. */
 import { Sandbox } from 'nacre'
 import { expect, it } from 'vitest'
-import { type Case, conforms, type Step } from '../helpers/conformance'
-import { enter, plain } from '../helpers/modes'
+import { type Case, conforms, type Step } from '../helpers/conformance.js'
+import { enter, plain } from '../helpers/modes.js'
 
 /** Commands between the two steps of a case, none of which may change what is kept. */
 const between: Record<string, Step> = {

@@ -1,4 +1,4 @@
-import { type Case, conforms, type Step } from '../helpers/conformance'
+import { type Case, conforms, type Step } from '../helpers/conformance.js'
 
 /** A kind of state: what makes it, what shows it. `died`: what shows when a death changes it on purpose. */
 interface State {

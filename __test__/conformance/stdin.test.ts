@@ -1,4 +1,4 @@
-import { conforms } from '../helpers/conformance'
+import { conforms } from '../helpers/conformance.js'
 
 const binary = Buffer.from(Array.from({ length: 256 * 40 }, (_, index) => index % 256))
 const numbers = Array.from({ length: 50_000 }, (_, index) => `${index}\n`).join('')

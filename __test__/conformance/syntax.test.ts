@@ -1,4 +1,4 @@
-import { type Case, conforms } from '../helpers/conformance'
+import { type Case, conforms } from '../helpers/conformance.js'
 
 const message = /^bash: (-c: |eval: )?line \d+: /
 

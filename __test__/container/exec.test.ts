@@ -2,8 +2,8 @@
 import { mkdirSync, renameSync, rmSync, symlinkSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { withSession } from '../helpers/drop-in'
-import { rejectionOf } from '../helpers/thrown'
+import { withSession } from '../helpers/drop-in.js'
+import { rejectionOf } from '../helpers/thrown.js'
 
 describe('exec', () => {
   it('keeps the state of the shell', () =>

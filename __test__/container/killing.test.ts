@@ -1,11 +1,11 @@
 /** killCommand and destroy: what runs in the background is gone when they say so. */
 import { describe, expect, it } from 'vitest'
-import { textIn } from '../helpers/container'
-import { withSession } from '../helpers/drop-in'
-import * as proc from '../helpers/proc'
-import { all, made } from '../helpers/stream'
-import { rejectionOf } from '../helpers/thrown'
-import { until } from '../helpers/until'
+import { textIn } from '../helpers/container.js'
+import { withSession } from '../helpers/drop-in.js'
+import * as proc from '../helpers/proc.js'
+import { all, made } from '../helpers/stream.js'
+import { rejectionOf } from '../helpers/thrown.js'
+import { until } from '../helpers/until.js'
 
 /** A tree with everything that usually escapes: a session of its own, a double fork, nohup. */
 const tree = `setsid sleep 601 & ( ( sleep 602 & ) & ); nohup sleep 603 >/dev/null & ( trap '' HUP; sleep 604 ) & touch up; wait`

@@ -10,12 +10,12 @@ import {
   ShellTerminatedError,
 } from 'nacre/container'
 import { describe, expect, it } from 'vitest'
-import { SessionGone, ShellEnded } from '../helpers/container'
-import { newSession, withSession } from '../helpers/drop-in'
-import { withSandbox } from '../helpers/invariants'
-import { all, made } from '../helpers/stream'
-import { rejectionOf, thrownBy } from '../helpers/thrown'
-import { until } from '../helpers/until'
+import { SessionGone, ShellEnded } from '../helpers/container.js'
+import { newSession, withSession } from '../helpers/drop-in.js'
+import { withSandbox } from '../helpers/invariants.js'
+import { all, made } from '../helpers/stream.js'
+import { rejectionOf, thrownBy } from '../helpers/thrown.js'
+import { until } from '../helpers/until.js'
 
 const NOT_READY = /is not ready or shell has died/
 

@@ -1,8 +1,8 @@
 /** A container's session manager on the drop-in: its lock, its instanceof, its new session after an exit. */
 import { describe, expect, it } from 'vitest'
-import { SessionManager, textIn } from '../helpers/container'
-import { type Workplace, withSandbox } from '../helpers/invariants'
-import { made } from '../helpers/stream'
+import { SessionManager, textIn } from '../helpers/container.js'
+import { type Workplace, withSandbox } from '../helpers/invariants.js'
+import { made } from '../helpers/stream.js'
 
 function withManager(test: (manager: SessionManager, workplace: Workplace) => Promise<void>): Promise<void> {
   return withSandbox(async (workplace) => {

@@ -4,12 +4,12 @@ import os from 'node:os'
 import path from 'node:path'
 import type { ExecEvent } from 'nacre/container'
 import { describe, expect, it } from 'vitest'
-import { textIn } from '../helpers/container'
-import { withSession } from '../helpers/drop-in'
-import { expectGone, startHost } from '../helpers/host'
-import { withSmallDisk } from '../helpers/namespaces'
-import { all, made } from '../helpers/stream'
-import { rejectionOf } from '../helpers/thrown'
+import { textIn } from '../helpers/container.js'
+import { withSession } from '../helpers/drop-in.js'
+import { expectGone, startHost } from '../helpers/host.js'
+import { withSmallDisk } from '../helpers/namespaces.js'
+import { all, made } from '../helpers/stream.js'
+import { rejectionOf } from '../helpers/thrown.js'
 
 const MB = 1024 * 1024
 

@@ -2,8 +2,8 @@
 import path from 'node:path'
 import { SandboxError } from 'nacre'
 import { describe, expect } from 'vitest'
-import { rejectionOf } from '../helpers/thrown'
-import { itHolds, processIn, running } from './helper'
+import { rejectionOf } from '../helpers/thrown.js'
+import { itHolds, processIn, running } from './helper.js'
 
 describe('exec', () => {
   itHolds('gives the whole result, and keeps state', async ({ sandbox, directory }) => {

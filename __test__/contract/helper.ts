@@ -6,8 +6,8 @@ import type { Sandbox } from 'nacre'
 import { type ClientOptions, SandboxClient } from 'nacre/client'
 import { serve } from 'nacre/server'
 import { it } from 'vitest'
-import { type Expectations, type Workplace, withSandbox } from '../helpers/invariants'
-import { identity, listProcesses } from '../helpers/proc'
+import { type Expectations, type Workplace, withSandbox } from '../helpers/invariants.js'
+import { identity, listProcesses } from '../helpers/proc.js'
 
 /** What both have in common; where the client has promises instead of values, `await` makes them the same. */
 export type AnySandbox = Omit<Sandbox, 'capabilities'>

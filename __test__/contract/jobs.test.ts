@@ -3,9 +3,9 @@ import type { Jobs } from 'nacre'
 import { SandboxClient } from 'nacre/client'
 import { serve } from 'nacre/server'
 import { describe, expect, it } from 'vitest'
-import { withJobs } from '../helpers/jobs'
-import { all } from '../helpers/stream'
-import { rejectionOf } from '../helpers/thrown'
+import { withJobs } from '../helpers/jobs.js'
+import { all } from '../helpers/stream.js'
+import { rejectionOf } from '../helpers/thrown.js'
 
 type AnyJobs = Omit<Jobs, 'root'>
 

@@ -1,10 +1,10 @@
 /** Background processes and services are the same here and over HTTP. */
 import { describe, expect } from 'vitest'
-import { freePort, serverCommand } from '../helpers/serving'
-import { all } from '../helpers/stream'
-import { rejectionOf } from '../helpers/thrown'
-import { until } from '../helpers/until'
-import { itHolds } from './helper'
+import { freePort, serverCommand } from '../helpers/serving.js'
+import { all } from '../helpers/stream.js'
+import { rejectionOf } from '../helpers/thrown.js'
+import { until } from '../helpers/until.js'
+import { itHolds } from './helper.js'
 
 describe('processes', () => {
   itHolds('start from the session, and say what became of them', async ({ sandbox, directory }) => {

@@ -1,7 +1,7 @@
 /** Sessions and variables are the same here and over HTTP. */
 import { describe, expect } from 'vitest'
-import { rejectionOf } from '../helpers/thrown'
-import { itHolds } from './helper'
+import { rejectionOf } from '../helpers/thrown.js'
+import { itHolds } from './helper.js'
 
 describe('sessions', () => {
   itHolds('are isolated, listed and deleted', async ({ sandbox, directory }) => {

@@ -1,10 +1,10 @@
 /** execStream is the same here and over HTTP. */
 import path from 'node:path'
 import { describe, expect } from 'vitest'
-import { all, shapeOf, textOf } from '../helpers/stream'
-import { rejectionOf, thrownBy } from '../helpers/thrown'
-import { until } from '../helpers/until'
-import { itHolds, processIn, running } from './helper'
+import { all, shapeOf, textOf } from '../helpers/stream.js'
+import { rejectionOf, thrownBy } from '../helpers/thrown.js'
+import { until } from '../helpers/until.js'
+import { itHolds, processIn, running } from './helper.js'
 
 describe('execStream', () => {
   itHolds('gives events in order, with cursors, and the result', async ({ sandbox }) => {

@@ -4,7 +4,7 @@
 import { chmodSync, existsSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { buildExecutable, type Executable } from '../helpers/compiled'
+import { buildExecutable, type Executable } from '../helpers/compiled.js'
 
 const program = `
   import { Sandbox } from 'nacre'

@@ -1,7 +1,7 @@
 /** A container's whole process tree: a compiled server with drop-in sessions is PID 1, and nobody else reaps. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { buildExecutable, type Executable } from '../helpers/compiled'
-import { asInit } from '../helpers/namespaces'
+import { buildExecutable, type Executable } from '../helpers/compiled.js'
+import { asInit } from '../helpers/namespaces.js'
 
 const program = `
   import fs from 'node:fs'

@@ -1,9 +1,9 @@
 import { existsSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { withSandbox } from '../helpers/invariants'
-import { rejectionOf } from '../helpers/thrown'
-import { until } from '../helpers/until'
+import { withSandbox } from '../helpers/invariants.js'
+import { rejectionOf } from '../helpers/thrown.js'
+import { until } from '../helpers/until.js'
 
 /** Counts the listeners on a signal. */
 function counted(signal: AbortSignal): () => number {

@@ -1,8 +1,8 @@
 import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { withSandbox } from '../helpers/invariants'
-import { leastStall, MAX_STALL_MS } from '../helpers/stall'
+import { withSandbox } from '../helpers/invariants.js'
+import { leastStall, MAX_STALL_MS } from '../helpers/stall.js'
 
 /** A command that prints each piece when its callback got the one before: only then is their order sure. */
 function inTurn(directory: string, name: string, prints: string[]) {

@@ -2,9 +2,9 @@ import { existsSync } from 'node:fs'
 import path from 'node:path'
 import type { SandboxError } from 'nacre'
 import { describe, expect, it } from 'vitest'
-import { inTime } from '../helpers/in-time'
-import { withSandbox } from '../helpers/invariants'
-import { rejectionOf } from '../helpers/thrown'
+import { inTime } from '../helpers/in-time.js'
+import { withSandbox } from '../helpers/invariants.js'
+import { rejectionOf } from '../helpers/thrown.js'
 
 describe('a timeout', () => {
   it('kills the command and rejects with the output so far', () =>

@@ -3,8 +3,8 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { expectGone, startHost } from '../helpers/host'
-import { withSmallDisk } from '../helpers/namespaces'
+import { expectGone, startHost } from '../helpers/host.js'
+import { withSmallDisk } from '../helpers/namespaces.js'
 
 describe('a process whose log finds no room on the disk', () => {
   it('runs to its end; what is lost is counted, and the log goes on when there is room again', async () => {

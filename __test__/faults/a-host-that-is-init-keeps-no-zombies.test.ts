@@ -3,11 +3,11 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { expectGone, startHost } from '../helpers/host'
-import { modes } from '../helpers/modes'
-import { asInit as wrapper } from '../helpers/namespaces'
-import * as proc from '../helpers/proc'
-import { until } from '../helpers/until'
+import { expectGone, startHost } from '../helpers/host.js'
+import { modes } from '../helpers/modes.js'
+import { asInit as wrapper } from '../helpers/namespaces.js'
+import * as proc from '../helpers/proc.js'
+import { until } from '../helpers/until.js'
 
 const program = (commands: number) => `
   const fs = require('fs')

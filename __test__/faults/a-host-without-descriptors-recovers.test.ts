@@ -1,7 +1,7 @@
 /** Row 15: RLIMIT_NOFILE 64 and 40 commands at once. Each is done or refused with a code, and nothing is lost for good. */
 import { describe, expect, it } from 'vitest'
-import { expectGone, startHost } from '../helpers/host'
-import { modes } from '../helpers/modes'
+import { expectGone, startHost } from '../helpers/host.js'
+import { modes } from '../helpers/modes.js'
 
 /** A session has some 25 descriptors in the host, a runtime about 20 of its own. */
 const limited = ['bash', '-c', 'ulimit -n 64; exec "$0" "$@"']

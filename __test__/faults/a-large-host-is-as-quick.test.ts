@@ -1,6 +1,6 @@
 /** Row 31: a host that holds 1 GB runs commands and starts sessions as quickly as a small one: nothing of it is copied. */
 import { expect, it } from 'vitest'
-import { expectGone, startHost } from '../helpers/host'
+import { expectGone, startHost } from '../helpers/host.js'
 
 /** In ms, what may come on top of one and a half times the duration in a small host. */
 const allowances = { builtin: 0.3, program: 2, session: 4 }

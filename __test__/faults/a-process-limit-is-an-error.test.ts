@@ -7,8 +7,8 @@
 import { execFileSync } from 'node:child_process'
 import path from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { expectGone, startHost } from '../helpers/host'
-import * as proc from '../helpers/proc'
+import { expectGone, startHost } from '../helpers/host.js'
+import * as proc from '../helpers/proc.js'
 
 const uid = 200_000 + (process.pid % 100_000)
 const asUser = ['setpriv', `--reuid=${uid}`, `--regid=${uid}`, '--clear-groups']

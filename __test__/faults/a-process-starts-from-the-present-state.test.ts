@@ -1,7 +1,7 @@
 /** Row 37: no guess about what a command changes decides which state a background process starts from. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'vitest'
-import { itInEveryMode } from '../helpers/modes'
+import { itInEveryMode } from '../helpers/modes.js'
 
 /** Each sets `version` to its first argument in a way that the text of the command does not show. */
 const ways: [string, (value: string) => string][] = [

@@ -1,7 +1,7 @@
 /** Row 1. Their output, and their end with the session, is in the conformance tables and the invariants. */
 import { expect } from 'vitest'
-import { itInEveryMode } from '../helpers/modes'
-import * as proc from '../helpers/proc'
+import { itInEveryMode } from '../helpers/modes.js'
+import * as proc from '../helpers/proc.js'
 
 itInEveryMode('a background job does not hold its command up, and destroy ends it', async ({ sandbox }) => {
   const nap = proc.uniqueSleep()

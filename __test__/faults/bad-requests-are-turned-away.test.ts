@@ -4,9 +4,9 @@ import { OptionError } from 'nacre'
 import { SandboxClient } from 'nacre/client'
 import { createServer, serve } from 'nacre/server'
 import { describe, expect, it } from 'vitest'
-import { requestsTo, withServer } from '../helpers/http'
-import { withSandbox } from '../helpers/invariants'
-import { rejectionOf } from '../helpers/thrown'
+import { requestsTo, withServer } from '../helpers/http.js'
+import { withSandbox } from '../helpers/invariants.js'
+import { rejectionOf } from '../helpers/thrown.js'
 
 /** Sends bytes, one piece after the other, and gives what came back when the server has closed the connection. */
 function raw(port: number, pieces: string[], pauseMs = 0): Promise<string> {

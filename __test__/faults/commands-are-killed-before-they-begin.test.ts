@@ -2,9 +2,9 @@
 import { readdirSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'vitest'
-import { itInEveryMode } from '../helpers/modes'
-import * as proc from '../helpers/proc'
-import { rejectionOf } from '../helpers/thrown'
+import { itInEveryMode } from '../helpers/modes.js'
+import * as proc from '../helpers/proc.js'
+import { rejectionOf } from '../helpers/thrown.js'
 
 /** Much longer than it takes to kill anything: whoever needs it has not been told to end. */
 const grace = { forceKillAfterDelay: 4000 }

@@ -1,7 +1,7 @@
 /** Row 4, at the end of a session and of a sandbox. Those of a command that is killed: see the timeouts. */
 import { expect } from 'vitest'
-import { itInEveryMode } from '../helpers/modes'
-import * as proc from '../helpers/proc'
+import { itInEveryMode } from '../helpers/modes.js'
+import * as proc from '../helpers/proc.js'
 
 const escapes = (nap: string) =>
   [

@@ -3,10 +3,10 @@ import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import type { Sandbox } from 'nacre'
 import { expect, it } from 'vitest'
-import { randomBytes } from '../helpers/bytes'
-import { withSandbox } from '../helpers/invariants'
-import { itInEveryMode } from '../helpers/modes'
-import { longestStall, MAX_STALL_MS } from '../helpers/stall'
+import { randomBytes } from '../helpers/bytes.js'
+import { withSandbox } from '../helpers/invariants.js'
+import { itInEveryMode } from '../helpers/modes.js'
+import { longestStall, MAX_STALL_MS } from '../helpers/stall.js'
 
 const MEGABYTE = 2 ** 20
 

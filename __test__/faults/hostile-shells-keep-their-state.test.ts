@@ -1,6 +1,6 @@
 /** Rows 38 and 45: what a command does to its shell, its names and its limits. */
 import { expect } from 'vitest'
-import { itInEveryMode } from '../helpers/modes'
+import { itInEveryMode } from '../helpers/modes.js'
 
 itInEveryMode('a restricted shell keeps its state over exit', async ({ sandbox }) => {
   await sandbox.exec('x=1; f() { echo f $x; }; a=(1 2 3)')

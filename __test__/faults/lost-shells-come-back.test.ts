@@ -1,10 +1,10 @@
 /** Row 7: a session's shell, its standby or its supervisor is killed, while idle and while a command runs. */
 import { expect } from 'vitest'
-import type { Workplace } from '../helpers/invariants'
-import { itInEveryMode } from '../helpers/modes'
-import * as proc from '../helpers/proc'
-import { rejectionOf } from '../helpers/thrown'
-import { until } from '../helpers/until'
+import type { Workplace } from '../helpers/invariants.js'
+import { itInEveryMode } from '../helpers/modes.js'
+import * as proc from '../helpers/proc.js'
+import { rejectionOf } from '../helpers/thrown.js'
+import { until } from '../helpers/until.js'
 
 const state = "x=1; a=(p 'q r'); f() { echo f; }; set -o pipefail; trap 'echo u' USR1; cd /usr"
 const look = 'echo $x "${a[1]}"; f; set -o | grep pipefail | cut -f2; kill -USR1 $$; pwd'

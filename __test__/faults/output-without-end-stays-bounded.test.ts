@@ -1,8 +1,8 @@
 /** Row 10: far more output than is kept. The command runs to its end, and the host's memory stays where it was. */
 import { describe, expect, it } from 'vitest'
-import { expectGone, startHost } from '../helpers/host'
-import { collecting } from '../helpers/memory'
-import { modes } from '../helpers/modes'
+import { expectGone, startHost } from '../helpers/host.js'
+import { collecting } from '../helpers/memory.js'
+import { modes } from '../helpers/modes.js'
 
 const KEPT = 1 << 20
 const TOTAL = 2 ** 31

@@ -2,9 +2,9 @@
 import { closeSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { expect } from 'vitest'
-import { itInEveryMode } from '../helpers/modes'
-import * as proc from '../helpers/proc'
-import { rejectionOf } from '../helpers/thrown'
+import { itInEveryMode } from '../helpers/modes.js'
+import * as proc from '../helpers/proc.js'
+import { rejectionOf } from '../helpers/thrown.js'
 
 const options = { mayStall: true }
 

@@ -5,12 +5,12 @@ import path from 'node:path'
 import { Sandbox } from 'nacre'
 import { SandboxClient } from 'nacre/client'
 import { describe, expect, it } from 'vitest'
-import { cuttingProxy } from '../helpers/cutting-proxy'
-import { startHost } from '../helpers/host'
-import { withServer } from '../helpers/http'
-import { freePort } from '../helpers/serving'
-import { rejectionOf } from '../helpers/thrown'
-import { until } from '../helpers/until'
+import { cuttingProxy } from '../helpers/cutting-proxy.js'
+import { startHost } from '../helpers/host.js'
+import { withServer } from '../helpers/http.js'
+import { freePort } from '../helpers/serving.js'
+import { rejectionOf } from '../helpers/thrown.js'
+import { until } from '../helpers/until.js'
 
 /** Lines of 3 MB. */
 const COUNT = 200_000

@@ -6,9 +6,9 @@
  * some 25 MB under any load of short-lived objects and stays there, as large after 50,000 commands as after 20,000.
  */
 import { describe, expect, it } from 'vitest'
-import { expectGone, startHost } from '../helpers/host'
-import { collecting } from '../helpers/memory'
-import { modes } from '../helpers/modes'
+import { expectGone, startHost } from '../helpers/host.js'
+import { collecting } from '../helpers/memory.js'
+import { modes } from '../helpers/modes.js'
 
 const WARM_UP = 1000
 const fixedHeap = { NODE_OPTIONS: '--max-semi-space-size=1' }

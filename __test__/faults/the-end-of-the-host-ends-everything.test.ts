@@ -1,8 +1,8 @@
 /** Rows 6 and 30: a host that dies, in whatever way, leaves nothing behind. */
 import { describe, expect, it } from 'vitest'
-import { expectGone, startHost } from '../helpers/host'
-import { modes } from '../helpers/modes'
-import * as proc from '../helpers/proc'
+import { expectGone, startHost } from '../helpers/host.js'
+import { modes } from '../helpers/modes.js'
+import * as proc from '../helpers/proc.js'
 
 /** Five sessions with jobs of every kind and a command that runs in each; prints "ready" once all of it runs. */
 const busy = `

@@ -2,10 +2,10 @@
 import { existsSync, rmSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { inTime } from '../helpers/in-time'
-import { modes, withSandboxIn } from '../helpers/modes'
-import * as proc from '../helpers/proc'
-import { rejectionOf } from '../helpers/thrown'
+import { inTime } from '../helpers/in-time.js'
+import { modes, withSandboxIn } from '../helpers/modes.js'
+import * as proc from '../helpers/proc.js'
+import { rejectionOf } from '../helpers/thrown.js'
 
 interface Hang {
   name: string

@@ -5,8 +5,8 @@
  * a library loaded in front of the C library, whose time of day jumps by hours at every look.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { expectGone, startHost } from '../helpers/host'
-import { compile, type Library } from '../helpers/preload'
+import { expectGone, startHost } from '../helpers/host.js'
+import { compile, type Library } from '../helpers/preload.js'
 
 const jumpingClock = `
 #define _GNU_SOURCE

@@ -9,8 +9,8 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { expectGone, startHost } from '../helpers/host'
-import { compile, type Library } from '../helpers/preload'
+import { expectGone, startHost } from '../helpers/host.js'
+import { compile, type Library } from '../helpers/preload.js'
 
 /** A host that is not dumpable, or in which the system calls for pidfds are unknown (seccomp(2)). */
 const poorer = `

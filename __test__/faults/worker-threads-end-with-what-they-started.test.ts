@@ -1,9 +1,9 @@
 /** Row 30, worker threads: each has a sandbox of its own, and is ended at whatever moment. */
 import { describe, expect, it } from 'vitest'
-import { expectGone, type Host, startHost } from '../helpers/host'
-import { modes } from '../helpers/modes'
-import * as proc from '../helpers/proc'
-import { until } from '../helpers/until'
+import { expectGone, type Host, startHost } from '../helpers/host.js'
+import { modes } from '../helpers/modes.js'
+import * as proc from '../helpers/proc.js'
+import { until } from '../helpers/until.js'
 
 /**
  * `work` is the program of a worker: a job in the background, three commands of which one runs, and a session. `start`

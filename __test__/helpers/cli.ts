@@ -4,9 +4,9 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { Sandbox } from 'nacre'
-import { expectNoProcess } from './jobs'
-import * as proc from './proc'
-import { until } from './until'
+import { expectNoProcess } from './jobs.js'
+import * as proc from './proc.js'
+import { until } from './until.js'
 
 const main = path.join(path.dirname(path.dirname(__dirname)), 'dist', 'cli', 'main.js')
 

@@ -8,8 +8,8 @@ import { mkdirSync } from 'node:fs'
 import path from 'node:path'
 import type { Command, ExecResult, Session, SessionExecOptions, SessionOptions } from 'nacre'
 import { afterAll, beforeAll, describe, it } from 'vitest'
-import { withSandbox } from './invariants'
-import { enter, type Mode, modes } from './modes'
+import { withSandbox } from './invariants.js'
+import { enter, type Mode, modes } from './modes.js'
 
 export interface Step {
   run: Command

@@ -1,7 +1,7 @@
 /** A drop-in session for a test: made, destroyed, and checked to have left nothing behind. */
 import type { SessionOptions } from 'nacre/container'
-import { Session } from './container'
-import { type Expectations, type Workplace, withSandbox } from './invariants'
+import { Session } from './container.js'
+import { type Expectations, type Workplace, withSandbox } from './invariants.js'
 
 export interface DropIn extends Workplace {
   session: Session

@@ -2,8 +2,8 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import path from 'node:path'
 import { expect } from 'vitest'
-import * as proc from './proc'
-import { until } from './until'
+import * as proc from './proc.js'
+import { until } from './until.js'
 
 const root = path.dirname(path.dirname(__dirname))
 

@@ -1,6 +1,6 @@
 /** A sandbox behind a real server on loopback, and the plain requests that its clients make. */
 import { type ServeOptions, type Serving, serve } from 'nacre/server'
-import { type Expectations, type Workplace, withSandbox } from './invariants'
+import { type Expectations, type Workplace, withSandbox } from './invariants.js'
 
 export interface HttpPlace extends Workplace {
   serving: Serving

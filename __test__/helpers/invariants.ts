@@ -10,9 +10,9 @@ import os from 'node:os'
 import path from 'node:path'
 import { Sandbox, type SandboxOptions } from 'nacre'
 import { expect } from 'vitest'
-import * as proc from './proc'
-import { ATTEMPTS, MAX_STALL_MS, watchStalls } from './stall'
-import { until } from './until'
+import * as proc from './proc.js'
+import { ATTEMPTS, MAX_STALL_MS, watchStalls } from './stall.js'
+import { until } from './until.js'
 
 export interface Workplace {
   sandbox: Sandbox

@@ -5,9 +5,9 @@ import os from 'node:os'
 import path from 'node:path'
 import { type JobStartOptions, type JobStatus, type Jobs, Sandbox, type SandboxOptions } from 'nacre'
 import { expect, it } from 'vitest'
-import { enter, type Mode, modes } from './modes'
-import * as proc from './proc'
-import { until } from './until'
+import { enter, type Mode, modes } from './modes.js'
+import * as proc from './proc.js'
+import { until } from './until.js'
 
 export interface JobPlace {
   sandbox: Sandbox

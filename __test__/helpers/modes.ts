@@ -1,6 +1,6 @@
 /** The ways in which the engine can work on one machine. Each must give the same results. */
 import { it } from 'vitest'
-import { type Expectations, type Workplace, withSandbox } from './invariants'
+import { type Expectations, type Workplace, withSandbox } from './invariants.js'
 
 /** Changes to this process's environment while a sandbox is constructed. */
 export interface Mode {

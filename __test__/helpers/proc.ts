@@ -1,8 +1,8 @@
 /** What the kernel says about processes, threads, file descriptors and control groups: /proc and nothing else. */
 import { readdirSync, readFileSync, readlinkSync, rmdirSync } from 'node:fs'
 import path from 'node:path'
-import { notAStall } from './stall'
-import { until } from './until'
+import { notAStall } from './stall.js'
+import { until } from './until.js'
 
 export interface ProcessEntry {
   pid: number

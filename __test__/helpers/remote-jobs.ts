@@ -9,9 +9,9 @@ import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createSandboxJobs, type Jobs, type JobsBackend, type SandboxJobsOptions } from 'nacre'
 import { describe, expect, it } from 'vitest'
-import { expectNoProcess } from './jobs'
-import * as proc from './proc'
-import { until } from './until'
+import { expectNoProcess } from './jobs.js'
+import * as proc from './proc.js'
+import { until } from './until.js'
 
 /** A shell that is called `sh` in a sandbox, and where its programs are. */
 export interface RemoteShell {

@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs'
 import path from 'node:path'
 import type { Encoding, ExecEvent } from 'nacre'
-import { until } from './until'
+import { until } from './until.js'
 
 /** Everything that an iterable gives. */
 export async function all<T>(values: AsyncIterable<T>): Promise<T[]> {

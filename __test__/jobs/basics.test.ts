@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { Sandbox } from 'nacre'
 import { describe, expect, it } from 'vitest'
-import { closedGate, itWithJobs, untilPrinted, withJobs } from '../helpers/jobs'
+import { closedGate, itWithJobs, untilPrinted, withJobs } from '../helpers/jobs.js'
 
 itWithJobs('a job runs, is read and ends with its code', async ({ jobs, root }) => {
   const job = await jobs.start({ command: 'echo out; echo err >&2; exit 3', processName: 'a name' })

@@ -2,8 +2,15 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { expect, it } from 'vitest'
-import { expectNoProcess, itWithJobs, timedOut, untilPrinted, untilStopped, withJobs } from '../helpers/jobs'
-import * as proc from '../helpers/proc'
+import {
+  expectNoProcess,
+  itWithJobs,
+  timedOut,
+  untilPrinted,
+  untilStopped,
+  withJobs,
+} from '../helpers/jobs.js'
+import * as proc from '../helpers/proc.js'
 
 itWithJobs(
   'cancel ends children that called setsid or double-forked, and removes the control group',

@@ -3,9 +3,9 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { closedGate, untilGone, withJobs } from '../helpers/jobs'
-import * as proc from '../helpers/proc'
-import { until } from '../helpers/until'
+import { closedGate, untilGone, withJobs } from '../helpers/jobs.js'
+import * as proc from '../helpers/proc.js'
+import { until } from '../helpers/until.js'
 
 interface Foreign {
   child: ChildProcess

@@ -4,7 +4,7 @@ import { existsSync, readdirSync, readFileSync, utimesSync, writeFileSync } from
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
-import { expectGone, startHost } from '../helpers/host'
+import { expectGone, startHost } from '../helpers/host.js'
 import {
   closedGate,
   expectNoProcess,
@@ -14,9 +14,9 @@ import {
   untilGone,
   untilPrinted,
   withJobs,
-} from '../helpers/jobs'
-import * as proc from '../helpers/proc'
-import { until } from '../helpers/until'
+} from '../helpers/jobs.js'
+import * as proc from '../helpers/proc.js'
+import { until } from '../helpers/until.js'
 
 const isRoot = process.getuid?.() === 0
 

@@ -1,8 +1,8 @@
 /** The arithmetic of reading: what is handed out, and that nothing is lost, doubled or split however it is read. */
 import { describe, expect, it } from 'vitest'
-import { deliverable } from '../../lib/jobs/cut'
-import { freshJobId } from '../../lib/jobs/ids'
-import { type Fetch, readJob } from '../../lib/jobs/read'
+import { deliverable } from '../../lib/jobs/cut.js'
+import { freshJobId } from '../../lib/jobs/ids.js'
+import { type Fetch, readJob } from '../../lib/jobs/read.js'
 
 const running = { state: 'running', exitCode: null, alive: true } as const
 const over = { state: 'exited', exitCode: 0, alive: false } as const

@@ -4,8 +4,8 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync
 import os from 'node:os'
 import path from 'node:path'
 import { expect, it } from 'vitest'
-import { closedGate, withJobs } from '../helpers/jobs'
-import { rejectionOf } from '../helpers/thrown'
+import { closedGate, withJobs } from '../helpers/jobs.js'
+import { rejectionOf } from '../helpers/thrown.js'
 
 const isRoot = process.getuid?.() === 0
 

@@ -1,9 +1,9 @@
 /** Following a job: nothing missing, nothing twice, no waiting that cannot be given up. */
 import { Sandbox } from 'nacre'
 import { expect, it } from 'vitest'
-import { closedGate, itWithJobs, untilGone, untilPrinted, withJobs } from '../helpers/jobs'
-import { all } from '../helpers/stream'
-import { rejectionOf } from '../helpers/thrown'
+import { closedGate, itWithJobs, untilGone, untilPrinted, withJobs } from '../helpers/jobs.js'
+import { all } from '../helpers/stream.js'
+import { rejectionOf } from '../helpers/thrown.js'
 
 itWithJobs('follow gives what is there and what comes, to the end', async ({ jobs }) => {
   const job = await jobs.start({

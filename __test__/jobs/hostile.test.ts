@@ -14,9 +14,9 @@ import {
 } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { type JobPlace, withJobs } from '../helpers/jobs'
-import { collect } from '../helpers/memory'
-import * as proc from '../helpers/proc'
+import { type JobPlace, withJobs } from '../helpers/jobs.js'
+import { collect } from '../helpers/memory.js'
+import * as proc from '../helpers/proc.js'
 
 const NAMES = ['meta.json', 'exit', 'end.json', 'output.log'] as const
 type Name = (typeof NAMES)[number]

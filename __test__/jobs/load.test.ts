@@ -5,10 +5,10 @@ import os from 'node:os'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
-import { startHost } from '../helpers/host'
-import { groupsOf, ON_DISK, withJobs } from '../helpers/jobs'
-import * as proc from '../helpers/proc'
-import { until } from '../helpers/until'
+import { startHost } from '../helpers/host.js'
+import { groupsOf, ON_DISK, withJobs } from '../helpers/jobs.js'
+import * as proc from '../helpers/proc.js'
+import { until } from '../helpers/until.js'
 
 it('20 starts at once all run', () =>
   withJobs(async ({ jobs }) => {

@@ -3,8 +3,8 @@ import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { type JobStartOptions, Sandbox } from 'nacre'
 import { describe, expect, it } from 'vitest'
-import { groupsOf, withJobs } from '../helpers/jobs'
-import { rejectionOf } from '../helpers/thrown'
+import { groupsOf, withJobs } from '../helpers/jobs.js'
+import { rejectionOf } from '../helpers/thrown.js'
 
 const isRoot = process.getuid?.() === 0
 

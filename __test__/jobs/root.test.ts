@@ -13,9 +13,9 @@ import {
 import path from 'node:path'
 import { Sandbox } from 'nacre'
 import { describe, expect, it } from 'vitest'
-import { withSandbox } from '../helpers/invariants'
-import { withJobs } from '../helpers/jobs'
-import { rejectionOf } from '../helpers/thrown'
+import { withSandbox } from '../helpers/invariants.js'
+import { withJobs } from '../helpers/jobs.js'
+import { rejectionOf } from '../helpers/thrown.js'
 
 const isRoot = process.getuid?.() === 0
 

@@ -3,8 +3,8 @@ import { spawn } from 'node:child_process'
 import { readFileSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { expect, it } from 'vitest'
-import { ON_DISK, untilPrinted, withJobs } from '../helpers/jobs'
-import * as proc from '../helpers/proc'
+import { ON_DISK, untilPrinted, withJobs } from '../helpers/jobs.js'
+import * as proc from '../helpers/proc.js'
 
 const BYTES = 256 * 1024 * 1024
 /** Beyond what the same command takes with its output in a file: a busy machine makes both vary. */

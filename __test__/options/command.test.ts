@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { describe, expect, it } from 'vitest'
-import { readCommand, showCommand } from '../../lib/options/command'
-import { refusalOf } from '../helpers/thrown'
+import { readCommand, showCommand } from '../../lib/options/command.js'
+import { refusalOf } from '../helpers/thrown.js'
 
 describe('readCommand', () => {
   it('takes shell text as it is', () => {

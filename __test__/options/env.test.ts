@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { envChanges } from '../../lib/options/env'
-import { completeEnv } from '../../lib/options/environment'
-import { refusalOf } from '../helpers/thrown'
+import { envChanges } from '../../lib/options/env.js'
+import { completeEnv } from '../../lib/options/environment.js'
+import { refusalOf } from '../helpers/thrown.js'
 
 describe('envChanges', () => {
   it('turns variables into two lists, with null for what is unset', () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { identifier } from '../../lib/options/ids'
-import { refusalOf } from '../helpers/thrown'
+import { identifier } from '../../lib/options/ids.js'
+import { refusalOf } from '../helpers/thrown.js'
 
 describe('identifier', () => {
   for (const id of ['a', 'default', 'A-b_c.9', '...', '.hidden', 'x'.repeat(128)]) {

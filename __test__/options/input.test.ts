@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import { describe, expect, it } from 'vitest'
-import { commandInput } from '../../lib/options/input'
-import { refusalOf } from '../helpers/thrown'
+import { commandInput } from '../../lib/options/input.js'
+import { refusalOf } from '../helpers/thrown.js'
 
 describe('commandInput', () => {
   it('encodes text as UTF-8 and takes bytes as they are', () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { planFilter, planKill, planLogStream, planLogs } from '../../lib/options/logs'
-import { refusalOf } from '../helpers/thrown'
+import { planFilter, planKill, planLogStream, planLogs } from '../../lib/options/logs.js'
+import { refusalOf } from '../helpers/thrown.js'
 
 const defaults = { signal: 15, forceKillAfterDelay: 5000 }
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { byteCount, milliseconds } from '../../lib/options/numbers'
-import { refusalOf } from '../helpers/thrown'
+import { byteCount, milliseconds } from '../../lib/options/numbers.js'
+import { refusalOf } from '../helpers/thrown.js'
 
 describe('milliseconds', () => {
   for (const [given, kept] of [

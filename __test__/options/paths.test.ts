@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { directory, filePath } from '../../lib/options/paths'
-import { refusalOf } from '../helpers/thrown'
+import { directory, filePath } from '../../lib/options/paths.js'
+import { refusalOf } from '../helpers/thrown.js'
 
 describe('directory', () => {
   it('takes paths as they are and file: URLs', () => {

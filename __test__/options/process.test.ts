@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { planProcess, planSessionProcess } from '../../lib/options/process'
-import { planSandbox } from '../../lib/options/sandbox'
-import { refusalOf } from '../helpers/thrown'
+import { planProcess, planSessionProcess } from '../../lib/options/process.js'
+import { planSandbox } from '../../lib/options/sandbox.js'
+import { refusalOf } from '../helpers/thrown.js'
 
 const { defaults } = planSandbox({ timeout: 5000, killSignal: 'SIGINT', forceKillAfterDelay: 7 })
 const request = (options?: object) => planProcess('sleep 1', options, defaults).request

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import { milliseconds } from '../../lib/options/numbers'
-import { readOptions } from '../../lib/options/read'
-import { flag } from '../../lib/options/values'
-import { refusalOf } from '../helpers/thrown'
+import { milliseconds } from '../../lib/options/numbers.js'
+import { readOptions } from '../../lib/options/read.js'
+import { flag } from '../../lib/options/values.js'
+import { refusalOf } from '../helpers/thrown.js'
 
 const table = { timeout: milliseconds, check: flag }
 const read = (options: unknown) => readOptions(table, options, 'exec')

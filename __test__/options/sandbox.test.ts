@@ -1,8 +1,8 @@
 import os from 'node:os'
 import path from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { planSandbox, planSession } from '../../lib/options/sandbox'
-import { refusalOf } from '../helpers/thrown'
+import { planSandbox, planSession } from '../../lib/options/sandbox.js'
+import { refusalOf } from '../helpers/thrown.js'
 
 describe('planSandbox', () => {
   it('has the documented defaults', () => {

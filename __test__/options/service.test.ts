@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { planSandbox } from '../../lib/options/sandbox'
-import { planService } from '../../lib/options/service'
-import { refusalOf } from '../helpers/thrown'
+import { planSandbox } from '../../lib/options/sandbox.js'
+import { planService } from '../../lib/options/service.js'
+import { refusalOf } from '../helpers/thrown.js'
 
 const { defaults } = planSandbox(undefined)
 const plan = (options: unknown) => planService('serve', options, defaults)

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { abortSignal, processSignal } from '../../lib/options/signals'
-import { signalName } from '../../lib/signals'
-import { refusalOf } from '../helpers/thrown'
+import { abortSignal, processSignal } from '../../lib/options/signals.js'
+import { signalName } from '../../lib/signals.js'
+import { refusalOf } from '../helpers/thrown.js'
 
 describe('processSignal', () => {
   it('takes names and numbers', () => {

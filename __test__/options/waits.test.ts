@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { planWait, planWaitForExit, planWaitForLog, planWaitForPort } from '../../lib/options/waits'
-import { refusalOf } from '../helpers/thrown'
+import { planWait, planWaitForExit, planWaitForLog, planWaitForPort } from '../../lib/options/waits.js'
+import { refusalOf } from '../helpers/thrown.js'
 
 describe('planWait', () => {
   it('waits for ever when nothing is said', () => {

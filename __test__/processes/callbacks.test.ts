@@ -1,9 +1,9 @@
 import type { Process } from 'nacre'
 import { describe, expect, it } from 'vitest'
-import { withSandbox } from '../helpers/invariants'
-import { commandLine } from '../helpers/proc'
-import { rejectionOf } from '../helpers/thrown'
-import { until } from '../helpers/until'
+import { withSandbox } from '../helpers/invariants.js'
+import { commandLine } from '../helpers/proc.js'
+import { rejectionOf } from '../helpers/thrown.js'
+import { until } from '../helpers/until.js'
 
 /** Waits until the last of the callbacks has been called. */
 function told(list: string[], last: string): Promise<boolean> {

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import { withSandbox } from '../helpers/invariants'
-import { itInEveryMode } from '../helpers/modes'
-import { runs, uniqueSleep } from '../helpers/proc'
-import { rejectionOf } from '../helpers/thrown'
+import { withSandbox } from '../helpers/invariants.js'
+import { itInEveryMode } from '../helpers/modes.js'
+import { runs, uniqueSleep } from '../helpers/proc.js'
+import { rejectionOf } from '../helpers/thrown.js'
 
 describe('the end of a process', () => {
   const cases: Array<[string, string, object]> = [

@@ -1,6 +1,6 @@
 /** What keeps the host's event loop alive, and what does not. */
 import { describe, expect, it } from 'vitest'
-import { expectGone, startHost } from '../helpers/host'
+import { expectGone, startHost } from '../helpers/host.js'
 
 async function outputOf(program: string): Promise<string> {
   const host = startHost(`const sandbox = new Sandbox(); (async () => { ${program} })()`)

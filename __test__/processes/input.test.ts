@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import { withSandbox } from '../helpers/invariants'
-import { itInEveryMode } from '../helpers/modes'
-import { rejectionOf } from '../helpers/thrown'
-import { until } from '../helpers/until'
+import { withSandbox } from '../helpers/invariants.js'
+import { itInEveryMode } from '../helpers/modes.js'
+import { rejectionOf } from '../helpers/thrown.js'
+import { until } from '../helpers/until.js'
 
 async function outputOf(process: { wait(): Promise<unknown>; getLogs(): Promise<{ stdout: string }> }) {
   await process.wait()

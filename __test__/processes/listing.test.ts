@@ -1,6 +1,6 @@
 import type { Sandbox } from 'nacre'
 import { describe, expect, it } from 'vitest'
-import { withSandbox } from '../helpers/invariants'
+import { withSandbox } from '../helpers/invariants.js'
 
 describe('listProcesses', () => {
   it('gives all that are known, in the order of their starts, or those that a filter fits', () =>

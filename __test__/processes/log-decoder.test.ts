@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import type { NativeLog } from '../../lib/boundary'
-import { LogDecoder } from '../../lib/processes/log-decoder'
-import { randomBytes } from '../helpers/bytes'
+import type { NativeLog } from '../../lib/boundary/index.js'
+import { LogDecoder } from '../../lib/processes/log-decoder.js'
+import { randomBytes } from '../helpers/bytes.js'
 
 /** A slice of the pieces [stream, cursor, bytes]. */
 function slice(...pieces: Array<[number, number, Buffer | string]>): NativeLog {

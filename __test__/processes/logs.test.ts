@@ -1,10 +1,10 @@
 import { setImmediate } from 'node:timers/promises'
 import type { LogEvent, Process } from 'nacre'
 import { describe, expect, it } from 'vitest'
-import { withSandbox } from '../helpers/invariants'
-import { itInEveryMode } from '../helpers/modes'
-import { rejectionOf, thrownBy } from '../helpers/thrown'
-import { until } from '../helpers/until'
+import { withSandbox } from '../helpers/invariants.js'
+import { itInEveryMode } from '../helpers/modes.js'
+import { rejectionOf, thrownBy } from '../helpers/thrown.js'
+import { until } from '../helpers/until.js'
 
 /** Everything that an iteration gives. */
 async function all<T>(events: AsyncIterable<T>): Promise<T[]> {

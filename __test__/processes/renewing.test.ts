@@ -1,7 +1,7 @@
 /** A process is started while the snapshot that it starts from is being replaced. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect } from 'vitest'
-import { itInEveryMode } from '../helpers/modes'
+import { itInEveryMode } from '../helpers/modes.js'
 
 describe('startProcess', () => {
   // What the commands change makes the snapshot old, and it is renewed in the pauses, some ms after the fork of the next

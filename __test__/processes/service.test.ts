@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
-import { inTime } from '../helpers/in-time'
-import { withSandbox } from '../helpers/invariants'
-import { runs, uniqueSleep } from '../helpers/proc'
-import { freePort, serverCommand } from '../helpers/serving'
-import { rejectionOf } from '../helpers/thrown'
-import { until } from '../helpers/until'
+import { inTime } from '../helpers/in-time.js'
+import { withSandbox } from '../helpers/invariants.js'
+import { runs, uniqueSleep } from '../helpers/proc.js'
+import { freePort, serverCommand } from '../helpers/serving.js'
+import { rejectionOf } from '../helpers/thrown.js'
+import { until } from '../helpers/until.js'
 
 /** Runs once, then says so by a file; fails until there are `times` of them. */
 const failing = (times: number) =>

@@ -1,11 +1,11 @@
 import { existsSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { inTime } from '../helpers/in-time'
-import { withSandbox } from '../helpers/invariants'
-import { itInEveryMode } from '../helpers/modes'
-import { rejectionOf } from '../helpers/thrown'
-import { until } from '../helpers/until'
+import { inTime } from '../helpers/in-time.js'
+import { withSandbox } from '../helpers/invariants.js'
+import { itInEveryMode } from '../helpers/modes.js'
+import { rejectionOf } from '../helpers/thrown.js'
+import { until } from '../helpers/until.js'
 
 describe('startProcess', () => {
   itInEveryMode('starts with everything the session has', async ({ sandbox, directory }) => {

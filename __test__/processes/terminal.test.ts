@@ -1,11 +1,11 @@
 /** Processes with a terminal: one stream, the session's state, job control, sizes, and an end like any other's. */
 import type { Process, Sandbox } from 'nacre'
 import { describe, expect, it } from 'vitest'
-import { withSandbox } from '../helpers/invariants'
-import { itInEveryMode } from '../helpers/modes'
-import * as proc from '../helpers/proc'
-import { thrownBy } from '../helpers/thrown'
-import { until } from '../helpers/until'
+import { withSandbox } from '../helpers/invariants.js'
+import { itInEveryMode } from '../helpers/modes.js'
+import * as proc from '../helpers/proc.js'
+import { thrownBy } from '../helpers/thrown.js'
+import { until } from '../helpers/until.js'
 
 const pty = { cols: 100, rows: 40 }
 

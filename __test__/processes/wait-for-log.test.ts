@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { withSandbox } from '../helpers/invariants'
-import { rejectionOf } from '../helpers/thrown'
+import { withSandbox } from '../helpers/invariants.js'
+import { rejectionOf } from '../helpers/thrown.js'
 
 describe('waitForLog', () => {
   it('finds what is there already, and what comes', () =>

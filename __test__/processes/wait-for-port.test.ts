@@ -1,10 +1,10 @@
 import { createServer } from 'node:http'
 import { createServer as createTcpServer } from 'node:net'
 import { describe, expect, it } from 'vitest'
-import { withSandbox } from '../helpers/invariants'
-import { itInEveryMode } from '../helpers/modes'
-import { freePort, serverCommand } from '../helpers/serving'
-import { rejectionOf } from '../helpers/thrown'
+import { withSandbox } from '../helpers/invariants.js'
+import { itInEveryMode } from '../helpers/modes.js'
+import { freePort, serverCommand } from '../helpers/serving.js'
+import { rejectionOf } from '../helpers/thrown.js'
 
 describe('waitForPort', () => {
   itInEveryMode('resolves when the process listens', async ({ sandbox, directory }) => {

@@ -4,8 +4,8 @@ import path from 'node:path'
 import { Sandbox } from 'nacre'
 import { createServer } from 'nacre/server'
 import { describe, expect, it } from 'vitest'
-import { STATUSES } from '../../lib/server/failure'
-import { withServer } from '../helpers/http'
+import { STATUSES } from '../../lib/server/failure.js'
+import { withServer } from '../helpers/http.js'
 
 const page = readFileSync(path.join(path.dirname(path.dirname(__dirname)), 'docs/http.md'), 'utf8')
 

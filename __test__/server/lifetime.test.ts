@@ -4,9 +4,9 @@ import path from 'node:path'
 import { SandboxClient } from 'nacre/client'
 import { createServer } from 'nacre/server'
 import { describe, expect, it } from 'vitest'
-import { dataOf, withServer } from '../helpers/http'
-import { withSandbox } from '../helpers/invariants'
-import { rejectionOf } from '../helpers/thrown'
+import { dataOf, withServer } from '../helpers/http.js'
+import { withSandbox } from '../helpers/invariants.js'
+import { rejectionOf } from '../helpers/thrown.js'
 
 describe('the end of a server', () => {
   it('ends commands, processes and streams, and then answers no more', () =>

@@ -1,10 +1,10 @@
 /** Row 44: clients that read nothing hold their commands back, and little of the server's memory. */
 import { connect, type Socket } from 'node:net'
 import { expect, it } from 'vitest'
-import { startHost } from '../helpers/host'
-import { collecting } from '../helpers/memory'
-import * as proc from '../helpers/proc'
-import { until } from '../helpers/until'
+import { startHost } from '../helpers/host.js'
+import { collecting } from '../helpers/memory.js'
+import * as proc from '../helpers/proc.js'
+import { until } from '../helpers/until.js'
 
 const CONNECTIONS = 24
 /** A window of 1 MiB, what the result keeps, and one event that is being written, as bytes and as JSON. */

@@ -4,9 +4,9 @@ import os from 'node:os'
 import path from 'node:path'
 import { OptionError, Sandbox } from 'nacre'
 import { afterAll, describe, expect, it } from 'vitest'
-import { withSandbox } from '../helpers/invariants'
-import { all } from '../helpers/stream'
-import { thrownBy } from '../helpers/thrown'
+import { withSandbox } from '../helpers/invariants.js'
+import { all } from '../helpers/stream.js'
+import { thrownBy } from '../helpers/thrown.js'
 
 const directory = mkdtempSync(path.join(os.tmpdir(), 'nacre-stream-arguments-'))
 const stateDir = path.join(directory, 'state')

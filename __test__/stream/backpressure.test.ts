@@ -1,11 +1,11 @@
 /** Row 11: a reader that does not read holds the command back, and nothing else. */
 import { describe, expect, it } from 'vitest'
-import { withSandbox } from '../helpers/invariants'
-import { collect } from '../helpers/memory'
-import { itInEveryMode } from '../helpers/modes'
-import * as proc from '../helpers/proc'
-import { all, shapeOf, textOf } from '../helpers/stream'
-import { until } from '../helpers/until'
+import { withSandbox } from '../helpers/invariants.js'
+import { collect } from '../helpers/memory.js'
+import { itInEveryMode } from '../helpers/modes.js'
+import * as proc from '../helpers/proc.js'
+import { all, shapeOf, textOf } from '../helpers/stream.js'
+import { until } from '../helpers/until.js'
 
 const MB = 1024
 

@@ -1,11 +1,11 @@
 /** Exactly one `complete` or `error`, which is the last event, however a command ends. */
 import type { Encoding, ExecEvent, ExecOptions } from 'nacre'
 import { describe, expect, it } from 'vitest'
-import { inTime } from '../helpers/in-time'
-import { withSandbox } from '../helpers/invariants'
-import { itInEveryMode } from '../helpers/modes'
-import { all, made, shapeOf } from '../helpers/stream'
-import { rejectionOf } from '../helpers/thrown'
+import { inTime } from '../helpers/in-time.js'
+import { withSandbox } from '../helpers/invariants.js'
+import { itInEveryMode } from '../helpers/modes.js'
+import { all, made, shapeOf } from '../helpers/stream.js'
+import { rejectionOf } from '../helpers/thrown.js'
 
 /** The error of the last event. */
 function errorOf(events: ExecEvent<Encoding>[]): unknown {

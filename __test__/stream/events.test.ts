@@ -1,9 +1,9 @@
 import type { ExecEvent } from 'nacre'
 import { describe, expect, it } from 'vitest'
-import { withSandbox } from '../helpers/invariants'
-import { itInEveryMode } from '../helpers/modes'
-import { all, shapeOf, textOf } from '../helpers/stream'
-import { until } from '../helpers/until'
+import { withSandbox } from '../helpers/invariants.js'
+import { itInEveryMode } from '../helpers/modes.js'
+import { all, shapeOf, textOf } from '../helpers/stream.js'
+import { until } from '../helpers/until.js'
 
 const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import { withSandbox } from '../helpers/invariants'
-import { itInEveryMode } from '../helpers/modes'
-import * as proc from '../helpers/proc'
-import { all, made, shapeOf } from '../helpers/stream'
-import { rejectionOf } from '../helpers/thrown'
+import { withSandbox } from '../helpers/invariants.js'
+import { itInEveryMode } from '../helpers/modes.js'
+import * as proc from '../helpers/proc.js'
+import { all, made, shapeOf } from '../helpers/stream.js'
+import { rejectionOf } from '../helpers/thrown.js'
 
 itInEveryMode('kill ends the whole tree, and the stream with complete', async ({ sandbox, directory }) => {
   const [job, nap] = [proc.uniqueSleep(), proc.uniqueSleep()]

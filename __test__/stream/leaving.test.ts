@@ -1,12 +1,12 @@
 /** Row 12: who leaves a stream leaves nothing behind, and the session lives on. */
 import type { Sandbox } from 'nacre'
 import { describe, expect, it } from 'vitest'
-import { withSandbox } from '../helpers/invariants'
-import { itInEveryMode } from '../helpers/modes'
-import * as proc from '../helpers/proc'
-import { made } from '../helpers/stream'
-import { rejectionOf } from '../helpers/thrown'
-import { until } from '../helpers/until'
+import { withSandbox } from '../helpers/invariants.js'
+import { itInEveryMode } from '../helpers/modes.js'
+import * as proc from '../helpers/proc.js'
+import { made } from '../helpers/stream.js'
+import { rejectionOf } from '../helpers/thrown.js'
+import { until } from '../helpers/until.js'
 
 /** Runs until it is killed, prints without end, and has a child that prints nothing. */
 const endless = (nap: string) => `x=2; ${nap} & yes`

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import { LineTranslator } from '../../lib/stream/lines'
-import { randomBytes } from '../helpers/bytes'
-import { withSandbox } from '../helpers/invariants'
-import { all, made } from '../helpers/stream'
-import { rejectionOf } from '../helpers/thrown'
+import { LineTranslator } from '../../lib/stream/lines.js'
+import { randomBytes } from '../helpers/bytes.js'
+import { withSandbox } from '../helpers/invariants.js'
+import { all, made } from '../helpers/stream.js'
+import { rejectionOf } from '../helpers/thrown.js'
 
 describe('lines', () => {
   it('are those of stdout, without their ends, the last one too', () =>

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import { withSandbox } from '../helpers/invariants'
-import * as proc from '../helpers/proc'
-import { all, made } from '../helpers/stream'
-import { rejectionOf } from '../helpers/thrown'
+import { withSandbox } from '../helpers/invariants.js'
+import * as proc from '../helpers/proc.js'
+import { all, made } from '../helpers/stream.js'
+import { rejectionOf } from '../helpers/thrown.js'
 
 describe('toReadableStream', () => {
   it('has the bytes of stdout, of stderr, or of both', () =>

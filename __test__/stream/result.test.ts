@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import { startHost } from '../helpers/host'
-import { withSandbox } from '../helpers/invariants'
-import { all, shapeOf, textOf } from '../helpers/stream'
-import { rejectionOf, thrownBy } from '../helpers/thrown'
+import { startHost } from '../helpers/host.js'
+import { withSandbox } from '../helpers/invariants.js'
+import { all, shapeOf, textOf } from '../helpers/stream.js'
+import { rejectionOf, thrownBy } from '../helpers/thrown.js'
 
 describe('the result of a stream', () => {
   it('comes although nobody reads, and what it keeps is head and tail', () =>

@@ -1,12 +1,12 @@
 /** Compiled, never run: the implementation is what the hand-written types promise. */
-import type * as promisedClient from '../../client'
-import type * as promisedContainer from '../../container'
-import type * as promised from '../../index'
-import * as implementedClient from '../../lib/client/index'
-import * as implementedContainer from '../../lib/container/index'
-import * as implemented from '../../lib/index'
-import * as implementedServer from '../../lib/server/index'
-import type * as promisedServer from '../../server'
+import type * as promisedClient from '../../client.js'
+import type * as promisedContainer from '../../container.js'
+import type * as promised from '../../index.js'
+import * as implementedClient from '../../lib/client/index.js'
+import * as implementedContainer from '../../lib/container/index.js'
+import * as implemented from '../../lib/index.js'
+import * as implementedServer from '../../lib/server/index.js'
+import type * as promisedServer from '../../server.js'
 
 export const entry: typeof promised = implemented
 export const container: typeof promisedContainer = implementedContainer

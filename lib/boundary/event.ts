@@ -1,7 +1,7 @@
 /** What the engine tells. */
-import type { NativeResult } from './exec'
-import type { NativeJob, NativeJobStatus } from './job'
-import type { NativeLog, NativeProcess, NativeStats } from './process'
+import type { NativeResult } from './exec.js'
+import type { NativeJob, NativeJobStatus } from './job.js'
+import type { NativeLog, NativeProcess, NativeStats } from './process.js'
 
 export interface NativeEvent {
   id: number

@@ -1,5 +1,5 @@
 /** A foreground command and its result. */
-import type { NativeCommand } from './command'
+import type { NativeCommand } from './command.js'
 
 /** Shell text or an argument list, and everything that applies to this one command. */
 export interface NativeExec extends NativeExecExtras {

@@ -5,16 +5,16 @@
  * unique while pending) and ends with exactly one `result`, `done` or `error` event of that id. Times are in
  * milliseconds, sizes in bytes, signals are numbers. Everything is validated before it crosses.
  */
-import type { NativeEvent } from './event'
-import type { NativeConfig, NativeSandbox } from './sandbox'
+import type { NativeEvent } from './event.js'
+import type { NativeConfig, NativeSandbox } from './sandbox.js'
 
 export interface NativeAddon {
   NativeSandbox: new (config: NativeConfig, onEvent: (event: NativeEvent) => void) => NativeSandbox
 }
 
-export type { NativeEvent } from './event'
-export type { NativeExec, NativeExecExtras, NativeResult } from './exec'
-export type { NativeJob, NativeJobStart, NativeJobStatus } from './job'
+export type { NativeEvent } from './event.js'
+export type { NativeExec, NativeExecExtras, NativeResult } from './exec.js'
+export type { NativeJob, NativeJobStart, NativeJobStatus } from './job.js'
 export type {
   NativeLimits,
   NativeLog,
@@ -22,5 +22,5 @@ export type {
   NativeProcess,
   NativeProcessStart,
   NativeStats,
-} from './process'
-export type { NativeCapabilities, NativeConfig, NativeSandbox, NativeSession } from './sandbox'
+} from './process.js'
+export type { NativeCapabilities, NativeConfig, NativeSandbox, NativeSession } from './sandbox.js'

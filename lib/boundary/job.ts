@@ -1,6 +1,6 @@
 /** A durable job. */
-import type { NativeCommand } from './command'
-import type { NativeLimits } from './process'
+import type { NativeCommand } from './command.js'
+import type { NativeLimits } from './process.js'
 
 /** A durable job to be started. */
 export interface NativeJobStart extends NativeCommand {

@@ -1,5 +1,5 @@
 /** A background process: its start, its state, its log, its use of the system. */
-import type { NativeCommand } from './command'
+import type { NativeCommand } from './command.js'
 
 /** A background process to be started. */
 export interface NativeProcessStart extends NativeCommand {

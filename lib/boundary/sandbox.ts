@@ -1,7 +1,7 @@
 /** The handle of a sandbox, what it is made of, and its sessions. */
-import type { NativeExecExtras } from './exec'
-import type { NativeJobStart } from './job'
-import type { NativeLimits, NativeProcess, NativeProcessStart } from './process'
+import type { NativeExecExtras } from './exec.js'
+import type { NativeJobStart } from './job.js'
+import type { NativeLimits, NativeProcess, NativeProcessStart } from './process.js'
 
 /** The handle of one sandbox. It is created unreferenced: it does not keep the event loop alive. */
 export interface NativeSandbox {

@@ -3,14 +3,14 @@
  * everything it has started end first.
  */
 import type { Command } from 'commander'
-import type { ExecResult } from '../../index'
-import { Sandbox } from '../sandbox'
-import { signalNumber } from '../signals'
-import { exitCodeOfEnd } from './failure'
-import type { Finish } from './program'
-import { onSignals } from './signals'
-import { NOBODY_READS, printJson, write } from './terminal'
-import { commandOf, duration, variable } from './values'
+import type { ExecResult } from '../../index.js'
+import { Sandbox } from '../sandbox.js'
+import { signalNumber } from '../signals.js'
+import { exitCodeOfEnd } from './failure.js'
+import type { Finish } from './program.js'
+import { onSignals } from './signals.js'
+import { NOBODY_READS, printJson, write } from './terminal.js'
+import { commandOf, duration, variable } from './values.js'
 
 interface Options {
   cwd?: string

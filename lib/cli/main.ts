@@ -3,8 +3,8 @@
  * `nacre` on the command line. The exit code is that of the command or the job; 2 for a bad use, 1 when nacre itself
  * could not do what was asked.
  */
-import { exitCodeOf, report } from './failure'
-import { createProgram } from './program'
+import { exitCodeOf, report } from './failure.js'
+import { createProgram } from './program.js'
 
 async function main(): Promise<void> {
   let code = 0

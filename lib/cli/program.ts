@@ -4,15 +4,15 @@
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { Command } from 'commander'
-import { addExec } from './exec'
-import { addCancel } from './job/cancel'
-import { addLogs } from './job/logs'
-import { addList } from './job/ls'
-import { addRemove } from './job/rm'
-import { addStart } from './job/start'
-import { addStatus } from './job/status'
-import { addWait } from './job/wait'
-import { addServe } from './serve'
+import { addExec } from './exec.js'
+import { addCancel } from './job/cancel.js'
+import { addLogs } from './job/logs.js'
+import { addList } from './job/ls.js'
+import { addRemove } from './job/rm.js'
+import { addStart } from './job/start.js'
+import { addStatus } from './job/status.js'
+import { addWait } from './job/wait.js'
+import { addServe } from './serve.js'
 
 /** Told the exit code by a verb that has done its work with another one than 0. */
 export type Finish = (exitCode: number) => void
@@ -40,6 +40,6 @@ export function createProgram(finish: Finish): Command {
 }
 
 function version(): string {
-  const file = path.join(__dirname, '..', '..', 'package.json')
+  const file = path.join(import.meta.dirname, '..', '..', 'package.json')
   return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version
 }

@@ -2,8 +2,8 @@
  * `nacre serve`: a sandbox over HTTP, until a signal ends it.
  */
 import { type Command, InvalidArgumentError } from 'commander'
-import { Sandbox } from '../sandbox'
-import { serve } from '../server/serve'
+import { Sandbox } from '../sandbox.js'
+import { serve } from '../server/serve.js'
 
 interface Options {
   host?: string

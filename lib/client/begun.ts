@@ -5,8 +5,8 @@
  * one of somebody else. So the pid and the time of the start are compared as well. A service keeps its id for all of its
  * processes, so there the id says it.
  */
-import type { Connection } from './connection'
-import type { WireProcess } from './process'
+import type { Connection } from './connection.js'
+import type { WireProcess } from './process.js'
 
 /** The list is not looked through as long as it is shorter. */
 const FEW = 256

@@ -1,21 +1,22 @@
 /**
  * The calls that a sandbox and its sessions have in common.
  */
-import type { Encoding, ExecResult } from '../../index'
-import { callbackObserver } from '../callbacks'
-import { envChanges } from '../options/env'
-import { readArgument } from '../options/read'
-import type { RunObserver } from '../run'
-import { ExecStream } from '../stream/exec-stream'
-import type { Begun } from './begun'
-import type { Connection, Request } from './connection'
-import { planRemoteExec, planRemoteProcess } from './plan'
-import { RemoteProcess, type WireProcess } from './process'
-import { remoteRun } from './remote-run'
-import { settle } from './settle'
-import { startRemote } from './start'
-import type { Turns } from './turns'
-import { resultOf, type WireResult, wireEnv } from './wire'
+import type { Encoding, ExecResult } from '../../index.js'
+import { callbackObserver } from '../callbacks.js'
+import { envChanges } from '../options/env.js'
+import { readArgument } from '../options/read.js'
+import { encodeEnv } from '../protocol/json.js'
+import type { RunObserver } from '../run.js'
+import { ExecStream } from '../stream/exec-stream.js'
+import type { Begun } from './begun.js'
+import type { Connection, Request } from './connection.js'
+import { planRemoteExec, planRemoteProcess } from './plan.js'
+import { RemoteProcess, type WireProcess } from './process.js'
+import { remoteRun } from './remote-run.js'
+import { settle } from './settle.js'
+import { startRemote } from './start.js'
+import type { Turns } from './turns.js'
+import { resultOf, type WireResult } from './wire.js'
 
 /** The server, and what this client has begun there. */
 export interface Place {
@@ -63,7 +64,7 @@ export function startProcess(
 }
 
 export async function setEnv(place: Place, vars: unknown, sessionId: string): Promise<void> {
-  const body = { vars: wireEnv(readArgument(envChanges, vars, 'vars')), sessionId }
+  const body = { vars: encodeEnv(readArgument(envChanges, vars, 'vars')), sessionId }
   await inTurn(place, sessionId, { path: '/v1/env', body })
 }
 

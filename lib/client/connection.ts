@@ -1,12 +1,12 @@
 /**
  * Requests to the server, and the errors that come back.
  */
-import type { Logger } from '../../index'
-import { onAbort, refuseAborted } from '../abort'
-import { AbortError, engineError, OptionError, SandboxError } from '../errors'
-import { type Asked, connectionError, errorOf, isEnvelope } from './failure'
-import type { ClientPlan } from './options'
-import { readEvents, type ServerEvent } from './sse'
+import type { Logger } from '../../index.js'
+import { onAbort, refuseAborted } from '../abort.js'
+import { AbortError, engineError, OptionError, SandboxError } from '../errors.js'
+import { type Asked, connectionError, errorOf, isEnvelope } from './failure.js'
+import type { ClientPlan } from './options.js'
+import { readEvents, type ServerEvent } from './sse.js'
 
 export interface Request extends Asked {
   method?: 'GET' | 'POST' | 'DELETE'

@@ -1,9 +1,9 @@
 /**
  * From the server's envelopes to the errors that the same call would have thrown there.
  */
-import type { Encoding, OptionErrorCode, SandboxErrorCode } from '../../index'
-import { AbortError, OptionError, SandboxError } from '../errors'
-import { resultOf, type WireResult } from './wire'
+import type { Encoding, OptionErrorCode, SandboxErrorCode } from '../../index.js'
+import { AbortError, OptionError, SandboxError } from '../errors.js'
+import { resultOf, type WireResult } from './wire.js'
 
 export interface Envelope {
   code: string

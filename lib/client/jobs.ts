@@ -1,7 +1,7 @@
 /**
  * Durable jobs on the server. Their cursors outlive the server, so following one does too.
  */
-import type { RemoteJobs as PublicJobs } from '../../client'
+import type { RemoteJobs as PublicJobs } from '../../client.js'
 import type {
   Encoding,
   JobFollowOptions,
@@ -11,9 +11,9 @@ import type {
   JobReadOptions,
   JobStartOptions,
   JobStatus,
-} from '../../index'
-import { SandboxError } from '../errors'
-import { identifier } from '../options/ids'
+} from '../../index.js'
+import { SandboxError } from '../errors.js'
+import { identifier } from '../options/ids.js'
 import {
   jobReference,
   planJobCancel,
@@ -22,11 +22,13 @@ import {
   planJobStart,
   planJobWait,
   readCursor,
-} from '../options/jobs'
-import { readArgument } from '../options/read'
-import type { Connection, Request } from './connection'
-import { ResumingStream } from './resuming'
-import { encodeBytes, jobReadOf, type WireRead, wireCommand, wireEnv } from './wire'
+} from '../options/jobs.js'
+import { readArgument } from '../options/read.js'
+import { encodeOptions } from '../protocol/codec.js'
+import { jobStartOptions } from '../protocol/job-options.js'
+import type { Connection, Request } from './connection.js'
+import { ResumingStream } from './resuming.js'
+import { jobReadOf, type WireRead } from './wire.js'
 
 export class RemoteJobs implements PublicJobs {
   readonly #connection: Connection
@@ -36,9 +38,7 @@ export class RemoteJobs implements PublicJobs {
   }
 
   async start(options: JobStartOptions): Promise<JobHandle> {
-    const { command, shown: _, env, stdin, ...rest } = planJobStart(options)
-    const input = stdin === undefined ? {} : { stdin: encodeBytes(stdin) }
-    const body = { ...rest, ...input, command: wireCommand(command), env: wireEnv(env) }
+    const body = encodeOptions(jobStartOptions, planJobStart(options))
     return this.#connection.call({ path: '/v1/jobs', body })
   }
 

@@ -1,11 +1,11 @@
 /**
  * The options of SandboxClient.
  */
-import type { Logger } from '../../index'
-import { OptionError } from '../errors'
-import { milliseconds } from '../options/numbers'
-import { readArgument, readOptions } from '../options/read'
-import { callback, logger } from '../options/values'
+import type { Logger } from '../../index.js'
+import { OptionError } from '../errors.js'
+import { milliseconds } from '../options/numbers.js'
+import { readArgument, readOptions } from '../options/read.js'
+import { callback, logger } from '../options/values.js'
 
 export interface ClientPlan {
   /** Without a slash at the end. */

@@ -2,12 +2,16 @@
  * Checked options of commands and processes as the requests that they become. What is not given is left to the server,
  * whose sandbox has defaults of its own.
  */
-import type { Encoding } from '../../index'
-import { type CheckedCommand, readCommand, showCommand } from '../options/command'
-import { DEFAULT_SESSION, type ExecPlan, execOptions, sessionExecOptions } from '../options/exec'
-import { processOptions, sessionProcessOptions } from '../options/process'
-import { type OptionValues, readArgument, readOptions } from '../options/read'
-import { encodeBytes, MOST_BYTES_AT_ONCE, wireCommand, wireEnv } from './wire'
+import type { Encoding } from '../../index.js'
+import { type CheckedCommand, readCommand, showCommand } from '../options/command.js'
+import { DEFAULT_SESSION, type ExecPlan } from '../options/exec.js'
+import { readArgument, readOptions } from '../options/read.js'
+import { encodeOptions } from '../protocol/codec.js'
+import { execOptions, sessionExecOptions } from '../protocol/exec-options.js'
+import { encodeCommand } from '../protocol/json.js'
+import type { OptionValues } from '../protocol/option.js'
+import { processOptions, sessionProcessOptions } from '../protocol/process-options.js'
+import { MOST_BYTES_AT_ONCE } from './wire.js'
 
 /** What exec keeps of each stream; the request of a stream would keep less. */
 const EXEC_MAX_BUFFER_BYTES = 64 * 1024 * 1024
@@ -43,14 +47,13 @@ export function planRemoteExec(
   const session = sessionId ?? values.sessionId ?? DEFAULT_SESSION
   const { inline, source } = divideInput(values.input)
   const isLive = isStream || source !== undefined || (signal ?? onOutput ?? onStart) !== undefined
-  const { cwd, timeout, killSignal, forceKillAfterDelay, stripFinalNewline, check } = values
   const body = {
-    ...{ command: wireCommand(checked), sessionId: session, cwd, env: wireEnv(values.env) },
-    ...{ timeout, killSignal, forceKillAfterDelay, stripFinalNewline, check },
+    command: encodeCommand(checked),
+    sessionId: session,
+    ...encodeOptions(execOptions, { ...values, input: inline }),
     maxBuffer: values.maxBuffer ?? (isLive && !isStream ? EXEC_MAX_BUFFER_BYTES : undefined),
     // Output on its way is bytes: characters are put together where it arrives.
     encoding: isLive ? 'buffer' : encoding,
-    input: inline && encodeBytes(inline),
     openInput: source === undefined ? undefined : true,
   }
   return {
@@ -92,11 +95,10 @@ export function remoteProcessPlan(
   const { inline, source } = values.input === 'pipe' ? {} : divideInput(values.input)
   const isOpen =
     values.input === 'pipe' || source !== undefined || (pty !== undefined && inline === undefined)
-  const { processId, cwd, timeout, killSignal, forceKillAfterDelay, logLimit, autoCleanup, limits } = values
   const body = {
-    ...{ command: wireCommand(command), sessionId, processId, cwd, env: wireEnv(values.env) },
-    ...{ timeout, killSignal, forceKillAfterDelay, logLimit, autoCleanup, limits, pty },
-    input: inline && encodeBytes(inline),
+    command: encodeCommand(command),
+    sessionId,
+    ...encodeOptions(processOptions, { ...values, input: inline }),
     openInput: isOpen ? true : undefined,
   }
   return { body, input: source, signal, callbacks: { onStart, onOutput, onExit, onError } }

@@ -2,7 +2,7 @@
  * A background process on the server. What it says of itself is as it was last heard of: by `getStatus`, `wait`, `kill`, and
  * when it was found or started.
  */
-import type { RemoteProcess as PublicProcess } from '../../client'
+import type { RemoteProcess as PublicProcess } from '../../client.js'
 import type {
   Encoding,
   ExitReason,
@@ -20,18 +20,24 @@ import type {
   WaitForLogOptions,
   WaitForPortOptions,
   WaitOptions,
-} from '../../index'
-import { SandboxError } from '../errors'
-import { inputBytes } from '../options/input'
-import { terminal } from '../options/limits'
-import { planLogStream, planLogs } from '../options/logs'
-import { milliseconds } from '../options/numbers'
-import { readArgument, readOptions } from '../options/read'
-import { processSignal } from '../options/signals'
-import { planWait, planWaitForExit, planWaitForLog, planWaitForPort, type WaitLimits } from '../options/waits'
-import type { Connection } from './connection'
-import { ResumingStream } from './resuming'
-import { encodeBytes, logEventOf, logsOf, piecesOf, type WireLogs } from './wire'
+} from '../../index.js'
+import { SandboxError } from '../errors.js'
+import { inputBytes } from '../options/input.js'
+import { terminal } from '../options/limits.js'
+import { planLogStream, planLogs } from '../options/logs.js'
+import { readArgument, readOptions } from '../options/read.js'
+import { processSignal } from '../options/signals.js'
+import {
+  planWait,
+  planWaitForExit,
+  planWaitForLog,
+  planWaitForPort,
+  type WaitLimits,
+} from '../options/waits.js'
+import { killOptions } from '../protocol/process-options.js'
+import type { Connection } from './connection.js'
+import { ResumingStream } from './resuming.js'
+import { encodeBytes, logEventOf, logsOf, piecesOf, type WireLogs } from './wire.js'
 
 /** As it comes in JSON. */
 export type WireProcess = Omit<ProcessInfo, 'startTime' | 'endTime'> & { startTime: string; endTime?: string }
@@ -86,7 +92,7 @@ export class RemoteProcess implements PublicProcess {
   }
 
   async kill(signal?: Signal, options?: KillOptions): Promise<boolean> {
-    const { forceKillAfterDelay } = readOptions({ forceKillAfterDelay: milliseconds }, options, 'kill')
+    const { forceKillAfterDelay } = readOptions(killOptions, options, 'kill')
     const number = signal === undefined ? undefined : readArgument(processSignal, signal, 'signal')
     const body = { signal: number, forceKillAfterDelay }
     const { killed, process } = await this.#call<{ killed: boolean; process: WireProcess }>('kill', body)

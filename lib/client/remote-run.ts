@@ -5,20 +5,20 @@
  * (input, kill, abort) is said about one that there is. Should the connection break, the server kills the command: nobody
  * could say what became of it.
  */
-import type { Encoding, ExecResult } from '../../index'
-import { onAbort, refuseAborted } from '../abort'
-import { InputFeed } from '../input'
-import { STDERR, STDOUT } from '../options/stream'
-import type { RunObserver } from '../run'
-import type { StartRun, StreamRun } from '../stream/exec-stream'
-import type { Place } from './calls'
-import type { Connection } from './connection'
-import { connectionError, errorOf, refusalCode } from './failure'
-import type { RemoteExec } from './plan'
-import { settle } from './settle'
-import type { ServerEvent } from './sse'
-import type { Turn } from './turns'
-import { bytesOf, encodeBytes, piecesOf, resultOf } from './wire'
+import type { Encoding, ExecResult } from '../../index.js'
+import { onAbort, refuseAborted } from '../abort.js'
+import { InputFeed } from '../input.js'
+import { STDERR, STDOUT } from '../options/stream.js'
+import type { RunObserver } from '../run.js'
+import type { StartRun, StreamRun } from '../stream/exec-stream.js'
+import type { Place } from './calls.js'
+import type { Connection } from './connection.js'
+import { connectionError, errorOf, refusalCode } from './failure.js'
+import type { RemoteExec } from './plan.js'
+import { settle } from './settle.js'
+import type { ServerEvent } from './sse.js'
+import type { Turn } from './turns.js'
+import { bytesOf, encodeBytes, piecesOf, resultOf } from './wire.js'
 
 /** Pieces that the consumer may be behind; then the connection is left alone, and in the end the command waits. */
 const WINDOW = 16

@@ -4,12 +4,12 @@
  *
  * An iterator by hand, since a generator would keep `return()` waiting behind a `next()` that waits for output.
  */
-import { onAbort, refuseAborted } from '../abort'
-import { AbortError } from '../errors'
-import { pause } from '../processes/waiting'
-import type { Connection, Request } from './connection'
-import { connectionError, errorOf, isEnvelope, isPassing } from './failure'
-import type { ServerEvent } from './sse'
+import { onAbort, refuseAborted } from '../abort.js'
+import { AbortError } from '../errors.js'
+import { pause } from '../processes/waiting.js'
+import type { Connection, Request } from './connection.js'
+import { connectionError, errorOf, isEnvelope, isPassing } from './failure.js'
+import type { ServerEvent } from './sse.js'
 
 /** Milliseconds before the first attempt; each further one waits twice as long. */
 const FIRST_PAUSE_MS = 25

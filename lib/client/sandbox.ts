@@ -7,7 +7,7 @@ import type {
   SandboxClient as PublicSandboxClient,
   RemoteService as PublicService,
   RemoteSession as PublicSession,
-} from '../../client'
+} from '../../client.js'
 import type {
   Capabilities,
   Command,
@@ -26,24 +26,24 @@ import type {
   ServiceOptions,
   SessionOptions,
   Signal,
-} from '../../index'
-import { SandboxError } from '../errors'
-import { readCommand } from '../options/command'
-import { DEFAULT_SESSION } from '../options/exec'
-import { identifier } from '../options/ids'
-import { planFilter } from '../options/logs'
-import { readArgument, readOptions } from '../options/read'
-import { sessionOptions, setEnvVarsOptions } from '../options/session'
-import { Begun } from './begun'
-import { exec, execStream, type Place, setEnv, startProcess } from './calls'
-import { Connection } from './connection'
-import { RemoteJobs } from './jobs'
-import { planClient } from './options'
-import { isGone, logStream, processPath, RemoteProcess, type WireProcess } from './process'
-import { startService } from './service-start'
-import { RemoteSession } from './session'
-import { Turns } from './turns'
-import { wireEnv } from './wire'
+} from '../../index.js'
+import { SandboxError } from '../errors.js'
+import { readCommand } from '../options/command.js'
+import { DEFAULT_SESSION } from '../options/exec.js'
+import { identifier } from '../options/ids.js'
+import { planFilter } from '../options/logs.js'
+import { readArgument, readOptions } from '../options/read.js'
+import { encodeOptions } from '../protocol/codec.js'
+import { sessionOptions, setEnvVarsOptions } from '../protocol/session-options.js'
+import { Begun } from './begun.js'
+import { exec, execStream, type Place, setEnv, startProcess } from './calls.js'
+import { Connection } from './connection.js'
+import { RemoteJobs } from './jobs.js'
+import { planClient } from './options.js'
+import { isGone, logStream, processPath, RemoteProcess, type WireProcess } from './process.js'
+import { startService } from './service-start.js'
+import { RemoteSession } from './session.js'
+import { Turns } from './turns.js'
 
 export class SandboxClient implements PublicSandboxClient {
   readonly jobs: RemoteJobs
@@ -133,8 +133,7 @@ export class SandboxClient implements PublicSandboxClient {
   }
 
   async createSession(options?: SessionOptions): Promise<PublicSession> {
-    const { env, ...rest } = readOptions(sessionOptions, options, 'createSession')
-    const body = { ...rest, env: wireEnv(env) }
+    const body = encodeOptions(sessionOptions, readOptions(sessionOptions, options, 'createSession'))
     const { connection, begun } = this.#place
     const request = connection.call<{ id: string }>({ path: '/v1/sessions', body })
     const { id } = await begun.starting(request.then((reply) => begun.addSession(reply)))

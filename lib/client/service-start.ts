@@ -1,25 +1,28 @@
 /**
  * Starts a service on the server.
  */
-import type { CheckedCommand } from '../options/command'
-import { DEFAULT_SESSION } from '../options/exec'
-import { readArgument, readEntries } from '../options/read'
-import { type HealthCheck, readServiceOptions } from '../options/service'
-import type { Place } from './calls'
-import { remoteProcessPlan } from './plan'
-import type { WireProcess } from './process'
-import { RemoteService } from './service'
-import { startRemote } from './start'
-import { wireCommand } from './wire'
+import type { CheckedCommand } from '../options/command.js'
+import { DEFAULT_SESSION } from '../options/exec.js'
+import { readArgument, readEntries } from '../options/read.js'
+import { type HealthCheck, readServiceOptions } from '../options/service.js'
+import { encodeOptions } from '../protocol/codec.js'
+import { encodeCommand } from '../protocol/json.js'
+import { serviceOptions } from '../protocol/process-options.js'
+import type { Place } from './calls.js'
+import { remoteProcessPlan } from './plan.js'
+import type { WireProcess } from './process.js'
+import { RemoteService } from './service.js'
+import { startRemote } from './start.js'
 
 export async function startService(
   place: Place,
   command: CheckedCommand,
   options: unknown,
 ): Promise<RemoteService> {
-  const { healthCheck, restart, restartDelay, ...values } = readServiceOptions(options)
+  const { healthCheck, ...values } = readServiceOptions(options)
   const plan = remoteProcessPlan(command, values, values.sessionId ?? DEFAULT_SESSION)
   const given = new Map(readArgument(readEntries, options, 'the options of startService')).get('healthCheck')
+  const { restart, restartDelay } = encodeOptions(serviceOptions, values)
   const body = { ...plan.body, restart, restartDelay, healthCheck: wireCheck(healthCheck, given) }
   // The server gives a service up when its client goes away while it is being started.
   const request = { path: '/v1/services', body, signal: plan.signal, subject: 'the process' }
@@ -34,7 +37,7 @@ export async function startService(
 function wireCheck(check: HealthCheck, given: unknown): object {
   const { timeout } = check
   if (check.kind === 'command')
-    return { command: wireCommand(check.command), interval: check.interval, timeout }
+    return { command: encodeCommand(check.command), interval: check.interval, timeout }
   if (check.kind === 'log') {
     const { log } = given as { log: string | RegExp }
     return { log: log instanceof RegExp ? { source: log.source, flags: log.flags } : log, timeout }

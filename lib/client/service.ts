@@ -1,10 +1,10 @@
 /**
  * A service on the server. `restarts`, `lastFailure` and what it says of its process are as it was last heard of.
  */
-import type { RemoteService as PublicService } from '../../client'
-import type { ServiceFailure, ServiceHealth } from '../../index'
-import type { Connection } from './connection'
-import { processPath, RemoteProcess, type WireProcess } from './process'
+import type { RemoteService as PublicService } from '../../client.js'
+import type { ServiceFailure, ServiceHealth } from '../../index.js'
+import type { Connection } from './connection.js'
+import { processPath, RemoteProcess, type WireProcess } from './process.js'
 
 type WireFailure = Omit<ServiceFailure, 'endTime'> & { endTime: string }
 type WireHealth = Omit<ServiceHealth, 'lastFailure'> & { lastFailure?: WireFailure }

@@ -1,7 +1,7 @@
 /**
  * Commands and processes of one session of the server; without an id, of the one that the options name.
  */
-import type { RemoteProcess as PublicProcess, RemoteSession as PublicSession } from '../../client'
+import type { RemoteProcess as PublicProcess, RemoteSession as PublicSession } from '../../client.js'
 import type {
   Command,
   Encoding,
@@ -10,9 +10,9 @@ import type {
   ExecStream as PublicExecStream,
   SessionExecOptions,
   SessionProcessOptions,
-} from '../../index'
-import { SandboxError } from '../errors'
-import { exec, execStream, type Place, setEnv, startProcess } from './calls'
+} from '../../index.js'
+import { SandboxError } from '../errors.js'
+import { exec, execStream, type Place, setEnv, startProcess } from './calls.js'
 
 export class RemoteSession implements PublicSession {
   readonly id: string

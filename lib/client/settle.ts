@@ -1,8 +1,8 @@
 /**
  * What every run on the server comes to: a result or an error, told to the callbacks first.
  */
-import type { Encoding, ExecResult, Logger } from '../../index'
-import type { ExecPlan } from '../options/exec'
+import type { Encoding, ExecResult, Logger } from '../../index.js'
+import type { ExecPlan } from '../options/exec.js'
 
 export async function settle(
   { onComplete, onError }: ExecPlan['callbacks'],

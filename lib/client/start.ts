@@ -1,12 +1,12 @@
 /**
  * Starts a process on the server, and ties it to what it was given here: its input, its AbortSignal and its callbacks.
  */
-import { onAbort, refuseAborted } from '../abort'
-import { AbortError, SandboxError } from '../errors'
-import { InputFeed } from '../input'
-import type { Connection } from './connection'
-import type { RemoteProcessPlan } from './plan'
-import { isGone, logStream, type RemoteProcess, type WireProcess } from './process'
+import { onAbort, refuseAborted } from '../abort.js'
+import { AbortError, SandboxError } from '../errors.js'
+import { InputFeed } from '../input.js'
+import type { Connection } from './connection.js'
+import type { RemoteProcessPlan } from './plan.js'
+import { isGone, logStream, type RemoteProcess, type WireProcess } from './process.js'
 
 /** `start` asks the server for it; `introduce` makes the process of what the server says of it. */
 export async function startRemote<T extends RemoteProcess>(

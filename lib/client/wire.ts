@@ -1,12 +1,9 @@
 /**
  * Between the values of callers and the JSON of the server: text is a string, bytes are `{ base64 }`.
  */
-import type { Encoding, ExecResult, JobRead, LogEvent, Output, ProcessLogs } from '../../index'
-import type { CheckedCommand } from '../options/command'
-import type { EnvLists } from '../options/env'
-import { fromBase64, toBase64 } from './base64'
-
-export type WireData = string | { base64: string }
+import type { Encoding, ExecResult, JobRead, LogEvent, Output, ProcessLogs } from '../../index.js'
+import { fromBase64, toBase64 } from '../protocol/base64.js'
+import type { WireData } from '../protocol/json.js'
 
 type Wire<T, K extends keyof T> = Omit<T, K> & { [N in K]: WireData }
 
@@ -56,16 +53,6 @@ export function jobReadOf(
   encoding: Encoding,
 ): JobRead<Encoding> {
   return { raw: outputOf(raw, encoding), cursor, bytesFetched, status }
-}
-
-export function wireCommand(command: CheckedCommand): string | string[] {
-  return command.text ?? command.argv
-}
-
-/** `undefined`, which unsets, is null in JSON. */
-export function wireEnv(env: EnvLists | undefined): Record<string, string | null> | undefined {
-  if (env === undefined) return undefined
-  return Object.fromEntries(env.names.map((name, index) => [name, env.values[index] ?? null]))
 }
 
 /** Bytes of one request of input: less than what any server takes by default, also as base64. */

@@ -5,8 +5,8 @@
  * It is a key of a map and nothing else: the engine has ids of its own, so no id can lead to a file, or to another
  * session's process.
  */
-import type { ProcessHandle } from '../processes/handle'
-import { duplicateCommand } from './errors'
+import type { ProcessHandle } from '../processes/handle.js'
+import { duplicateCommand } from './errors.js'
 
 export class Commands {
   readonly #running = new Map<string, Promise<ProcessHandle>>()

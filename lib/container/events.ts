@@ -1,11 +1,11 @@
 /**
  * From a background process's log to the events that containers pass on. Pure: what an event is depends on nothing else.
  */
-import type { ExecEvent } from '../../container'
-import type { Encoding, LogOutput } from '../../index'
-import type { NativeProcess } from '../boundary'
-import { timedOut } from './errors'
-import { directoryMessage } from './exec'
+import type { ExecEvent } from '../../container.js'
+import type { Encoding, LogOutput } from '../../index.js'
+import type { NativeProcess } from '../boundary/index.js'
+import { timedOut } from './errors.js'
+import { directoryMessage } from './exec.js'
 
 /** The command of a stream, and since when it runs. */
 export interface Subject {

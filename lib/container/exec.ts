@@ -1,11 +1,11 @@
 /**
  * A command in the session's shell, and its result as containers expect it.
  */
-import type { RawExecResult } from '../../container'
-import type { ExecResult } from '../../index'
-import { hasCode, timedOut } from './errors'
-import type { CommandPlan } from './options'
-import type { Shell } from './shell'
+import type { RawExecResult } from '../../container.js'
+import type { ExecResult } from '../../index.js'
+import { hasCode, timedOut } from './errors.js'
+import type { CommandPlan } from './options.js'
+import type { Shell } from './shell.js'
 
 /** Milliseconds: no duration is 0, however quick the command was. */
 const SHORTEST_MS = 0.001

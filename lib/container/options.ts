@@ -1,13 +1,14 @@
 /**
  * The options of the drop-in session, and how they become those of a sandbox and of its commands.
  */
-import type { ExecOptions, Logger, SessionOptions } from '../../container'
-import { OptionError } from '../errors'
-import { envChanges, isVariableName } from '../options/env'
-import { milliseconds } from '../options/numbers'
-import { directory } from '../options/paths'
-import { describe, type OptionValues, readArgument, readEntries, readOptions } from '../options/read'
-import { flag, logger } from '../options/values'
+import type { ExecOptions, Logger, SessionOptions } from '../../container.js'
+import { OptionError } from '../errors.js'
+import { envChanges, isVariableName } from '../options/env.js'
+import { milliseconds } from '../options/numbers.js'
+import { directory } from '../options/paths.js'
+import { describe, readArgument, readEntries, readOptions } from '../options/read.js'
+import { flag, logger } from '../options/values.js'
+import type { OptionValues } from '../protocol/option.js'
 
 type Variables = Record<string, string | undefined>
 

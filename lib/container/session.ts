@@ -17,14 +17,14 @@ import type {
   SessionErrors,
   SessionOptions,
   StreamOptions,
-} from '../../container'
-import { report } from '../report'
-import { Commands } from './commands'
-import { chooseErrors, hasCode, notReady } from './errors'
-import { execIn } from './exec'
-import { type CommandPlan, planExec, planSession, planStream, type SessionPlan } from './options'
-import { type Shell, startShell } from './shell'
-import { BACKLOG_BYTES, type Background, CommandStream } from './stream'
+} from '../../container.js'
+import { report } from '../report.js'
+import { Commands } from './commands.js'
+import { chooseErrors, hasCode, notReady } from './errors.js'
+import { execIn } from './exec.js'
+import { type CommandPlan, planExec, planSession, planStream, type SessionPlan } from './options.js'
+import { type Shell, startShell } from './shell.js'
+import { BACKLOG_BYTES, type Background, CommandStream } from './stream.js'
 
 /** Makes the class, with the errors of a container that checks them by instanceof. Throws OptionError. */
 export function createSessionClass(errors?: Partial<SessionErrors>): SessionConstructor {

@@ -1,17 +1,17 @@
 /**
  * The one shell of a drop-in session: an engine with nothing but its default session, and where that starts.
  */
-import type { ExecOptions, ExecResult, ProcessOptions } from '../../index'
-import { Engine } from '../engine'
-import { exec } from '../exec'
-import { type ExecDefaults, planExec } from '../options/exec'
-import { planProcess } from '../options/process'
-import { planSandbox } from '../options/sandbox'
-import type { ProcessHandle } from '../processes/handle'
-import { startProcess } from '../processes/start'
-import { report } from '../report'
-import { hasCode } from './errors'
-import type { SessionPlan } from './options'
+import type { ExecOptions, ExecResult, ProcessOptions } from '../../index.js'
+import { Engine } from '../engine.js'
+import { exec } from '../exec.js'
+import { type ExecDefaults, planExec } from '../options/exec.js'
+import { planProcess } from '../options/process.js'
+import { planSandbox } from '../options/sandbox.js'
+import type { ProcessHandle } from '../processes/handle.js'
+import { startProcess } from '../processes/start.js'
+import { report } from '../report.js'
+import { hasCode } from './errors.js'
+import type { SessionPlan } from './options.js'
 
 export class Shell {
   readonly engine: Engine

@@ -5,13 +5,20 @@
  * reader's own pace: nothing is in memory but the last megabyte. What it has not read yet is on disk, up to
  * BACKLOG_BYTES; a gap is never passed over in silence.
  */
-import type { ExecEvent } from '../../container'
-import type { Engine } from '../engine'
-import { planLogStream } from '../options/logs'
-import { isOver, type ProcessHandle } from '../processes/handle'
-import { LogStream } from '../processes/log-stream'
-import { hasCode } from './errors'
-import { endEvent, errorEvent, outputEvent, refusedDirectoryEvents, type Subject, startEvent } from './events'
+import type { ExecEvent } from '../../container.js'
+import type { Engine } from '../engine.js'
+import { planLogStream } from '../options/logs.js'
+import { isOver, type ProcessHandle } from '../processes/handle.js'
+import { LogStream } from '../processes/log-stream.js'
+import { hasCode } from './errors.js'
+import {
+  endEvent,
+  errorEvent,
+  outputEvent,
+  refusedDirectoryEvents,
+  type Subject,
+  startEvent,
+} from './events.js'
 
 /** 1 GiB: how far a reader may be behind. */
 export const BACKLOG_BYTES = 1024 ** 3

@@ -1,9 +1,9 @@
 /**
  * A job's output from a cursor on, and what follows, to its end.
  */
-import type { Encoding, JobRead } from '../../index'
-import { onAbort, refuseAborted } from '../abort'
-import type { Reading } from './read'
+import type { Encoding, JobRead } from '../../index.js'
+import { onAbort, refuseAborted } from '../abort.js'
+import type { Reading } from './read.js'
 
 /** What a backend offers for it. */
 export interface Source {

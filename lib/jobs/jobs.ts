@@ -14,19 +14,19 @@ import type {
   JobStartOptions,
   JobStatus,
   Jobs as PublicJobs,
-} from '../../index'
-import { refuseAborted } from '../abort'
-import type { NativeEvent, NativeJobStart } from '../boundary'
-import type { Engine } from '../engine'
-import { AbortError, engineError } from '../errors'
-import { identifier } from '../options/ids'
-import { type JobStartPlan, jobReference, planJobCancel, planJobStart, planJobWait } from '../options/jobs'
-import { readArgument } from '../options/read'
-import { freshJobId } from './ids'
-import { followOutput, type OutputBackend, readOutput } from './output'
-import type { Fetched } from './read'
-import { publicHandle, publicInfo, publicStatus } from './status'
-import { JobWaits } from './waits'
+} from '../../index.js'
+import { refuseAborted } from '../abort.js'
+import type { NativeEvent, NativeJobStart } from '../boundary/index.js'
+import type { Engine } from '../engine.js'
+import { AbortError, engineError } from '../errors.js'
+import { identifier } from '../options/ids.js'
+import { type JobStartPlan, jobReference, planJobCancel, planJobStart, planJobWait } from '../options/jobs.js'
+import { readArgument } from '../options/read.js'
+import { freshJobId } from './ids.js'
+import { followOutput, type OutputBackend, readOutput } from './output.js'
+import type { Fetched } from './read.js'
+import { publicHandle, publicInfo, publicStatus } from './status.js'
+import { JobWaits } from './waits.js'
 
 /** What jobs take from their sandbox. */
 export interface JobDefaults {

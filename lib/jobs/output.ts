@@ -1,10 +1,10 @@
 /**
  * A job's output as callers ask for it, once and again: the arguments checked, then read and followed, for any backend.
  */
-import type { Encoding, JobFollowOptions, JobHandle, JobRead, JobReadOptions } from '../../index'
-import { type JobReadPlan, jobReference, planJobFollow, planJobRead, readCursor } from '../options/jobs'
-import { follow, type Source } from './follow'
-import { type Fetched, readJob } from './read'
+import type { Encoding, JobFollowOptions, JobHandle, JobRead, JobReadOptions } from '../../index.js'
+import { type JobReadPlan, jobReference, planJobFollow, planJobRead, readCursor } from '../options/jobs.js'
+import { follow, type Source } from './follow.js'
+import { type Fetched, readJob } from './read.js'
 
 /** What a backend does for it. */
 export interface OutputBackend {

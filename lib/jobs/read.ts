@@ -1,10 +1,10 @@
 /**
  * One read of a job's output, for any backend: fetch, cut, decode.
  */
-import type { Encoding, JobRead, JobStatus } from '../../index'
-import type { JobReadPlan } from '../options/jobs'
-import { decodeText } from '../text'
-import { deliverable, LONGEST_CHARACTER } from './cut'
+import type { Encoding, JobRead, JobStatus } from '../../index.js'
+import type { JobReadPlan } from '../options/jobs.js'
+import { decodeText } from '../text.js'
+import { deliverable, LONGEST_CHARACTER } from './cut.js'
 
 /** What a backend fetches: the status first, and then bytes from a place on. */
 export interface Fetched {

@@ -1,9 +1,9 @@
 /**
  * Jobs and their states as callers see them.
  */
-import type { JobHandle, JobInfo, JobStatus } from '../../index'
-import type { NativeJob, NativeJobStatus } from '../boundary'
-import { signalName } from '../signals'
+import type { JobHandle, JobInfo, JobStatus } from '../../index.js'
+import type { NativeJob, NativeJobStatus } from '../boundary/index.js'
+import { signalName } from '../signals.js'
 
 export function publicStatus(native: NativeJobStatus): JobStatus {
   const { state, alive, exitCode, signal, reason, endedAt, duration, outputLost } = native

@@ -1,9 +1,9 @@
 /**
  * Waiting for news of a job, until somebody gives up: the caller by its AbortSignal, or the sandbox by its end.
  */
-import { onAbort } from '../abort'
-import type { Engine } from '../engine'
-import { engineError } from '../errors'
+import { onAbort } from '../abort.js'
+import type { Engine } from '../engine.js'
+import { engineError } from '../errors.js'
 
 export class JobWaits {
   readonly #engine: Engine

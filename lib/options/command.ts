@@ -1,8 +1,8 @@
 /**
  * Reader for commands: shell text or an argument list, and how a command is shown in results.
  */
-import { OptionError } from '../errors'
-import { describe } from './read'
+import { OptionError } from '../errors.js'
+import { describe } from './read.js'
 
 /** A checked command: shell text, or arguments that no shell parses. */
 export type CheckedCommand = { text: string; argv?: never } | { argv: string[]; text?: never }

@@ -3,8 +3,8 @@
  *
  * Environments cross the boundary as two lists of one length, names and values, where null unsets.
  */
-import { OptionError } from '../errors'
-import { describe, quote, readEntries } from './read'
+import { OptionError } from '../errors.js'
+import { describe, quote, readEntries } from './read.js'
 
 export interface EnvLists {
   names: string[]

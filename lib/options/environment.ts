@@ -2,7 +2,7 @@
  * The environment that a sandbox starts from.
  */
 import os from 'node:os'
-import type { EnvLists } from './env'
+import type { EnvLists } from './env.js'
 
 /** Where programs are looked up when neither the caller nor this process says so. */
 const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'

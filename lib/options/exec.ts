@@ -1,41 +1,15 @@
 /**
  * The options of exec and execStream, and how they become the request that crosses the boundary.
  */
-import type { NativeExec } from '../boundary'
-import { type CheckedCommand, readCommand, showCommand } from './command'
-import { envChanges } from './env'
-import { identifier } from './ids'
-import { type CheckedInput, commandInput } from './input'
-import { byteCount, milliseconds } from './numbers'
-import { directory } from './paths'
-import { type OptionValues, readArgument, readOptions } from './read'
-import { abortSignal, processSignal } from './signals'
-import { callback, encoding, flag } from './values'
+import type { NativeExec } from '../boundary/index.js'
+import { execOptions, sessionExecOptions } from '../protocol/exec-options.js'
+import type { OptionValues } from '../protocol/option.js'
+import { type CheckedCommand, readCommand, showCommand } from './command.js'
+import type { CheckedInput } from './input.js'
+import { readArgument, readOptions } from './read.js'
 
 /** The session that exists by itself. */
-export const DEFAULT_SESSION = 'default'
-
-/** Option names of `session.exec`. */
-export const sessionExecOptions = {
-  cwd: directory,
-  env: envChanges,
-  timeout: milliseconds,
-  signal: abortSignal,
-  killSignal: processSignal,
-  forceKillAfterDelay: milliseconds,
-  input: commandInput,
-  encoding,
-  stripFinalNewline: flag,
-  maxBuffer: byteCount,
-  check: flag,
-  onOutput: callback,
-  onStart: callback,
-  onComplete: callback,
-  onError: callback,
-}
-
-/** Option names of `sandbox.exec`. */
-export const execOptions = { ...sessionExecOptions, sessionId: identifier }
+export const DEFAULT_SESSION = execOptions.sessionId.default
 
 /** What a sandbox sets for all its commands. */
 export interface ExecDefaults {
@@ -131,7 +105,9 @@ function plan(
   sessionId: string,
   defaults: ExecDefaults,
 ): ExecPlan {
-  const { input, signal, stripFinalNewline = false, check = false } = values
+  const { input, signal } = values
+  const { stripFinalNewline = sessionExecOptions.stripFinalNewline.default } = values
+  const { check = sessionExecOptions.check.default } = values
   const { onOutput, onStart, onComplete, onError } = values
   const request: NativeExec = {
     sessionId,
@@ -143,7 +119,7 @@ function plan(
     killSignal: values.killSignal ?? defaults.killSignal,
     forceKillAfterDelay: values.forceKillAfterDelay ?? defaults.forceKillAfterDelay,
     maxBuffer: values.maxBuffer ?? defaults.maxBuffer,
-    encoding: values.encoding ?? 'utf8',
+    encoding: values.encoding ?? sessionExecOptions.encoding.default,
     input: inputKind(input),
     inputBytes: input instanceof Uint8Array ? input : undefined,
     events: onOutput !== undefined || onStart !== undefined,

@@ -1,13 +1,13 @@
 /**
  * The options for reading logs, listing processes and killing them.
  */
-import type { Encoding, ProcessStatus } from '../../index'
-import { OptionError } from '../errors'
-import { identifier } from './ids'
-import { byteCount, milliseconds } from './numbers'
-import { describe, readArgument, readOptions } from './read'
-import { abortSignal, processSignal } from './signals'
-import { encoding, flag } from './values'
+import type { Encoding, ProcessStatus } from '../../index.js'
+import { OptionError } from '../errors.js'
+import { killOptions } from '../protocol/process-options.js'
+import { logOptions, logStreamOptions } from '../protocol/wait-options.js'
+import { identifier } from './ids.js'
+import { describe, readArgument, readOptions } from './read.js'
+import { processSignal } from './signals.js'
 
 /** Which part of a log to read, and as what. */
 export interface LogStreamPlan {
@@ -18,8 +18,6 @@ export interface LogStreamPlan {
   signal: AbortSignal | undefined
   encoding: Encoding
 }
-
-const logStreamOptions = { since: byteCount, follow: flag, signal: abortSignal, encoding }
 
 /** Checks the options of `output` and `streamProcessLogs`. Throws OptionError. */
 export function planLogStream(options: unknown, owner: string): LogStreamPlan {
@@ -34,7 +32,7 @@ export function planLogStream(options: unknown, owner: string): LogStreamPlan {
 
 /** Checks the options of `getLogs` and `getProcessLogs`. Throws OptionError. */
 export function planLogs(options: unknown, owner: string): { encoding: Encoding } {
-  const { encoding: chosen = 'utf8' } = readOptions({ encoding }, options, owner)
+  const { encoding: chosen = 'utf8' } = readOptions(logOptions, options, owner)
   return { encoding: chosen }
 }
 
@@ -47,7 +45,7 @@ export interface KillPlan {
 
 /** Checks the arguments of `kill`; what is not given is as the process was started. Throws OptionError. */
 export function planKill(signal: unknown, options: unknown, defaults: KillPlan, owner: string): KillPlan {
-  const values = readOptions({ forceKillAfterDelay: milliseconds }, options, owner)
+  const values = readOptions(killOptions, options, owner)
   return {
     signal: signal === undefined ? defaults.signal : readArgument(processSignal, signal, 'signal'),
     forceKillAfterDelay: values.forceKillAfterDelay ?? defaults.forceKillAfterDelay,

@@ -1,8 +1,8 @@
 /**
  * Readers for paths. Whether a path exists is for the engine to find out, when it uses it.
  */
-import { OptionError } from '../errors'
-import { describe } from './read'
+import { OptionError } from '../errors.js'
+import { describe } from './read.js'
 
 /** A directory as a string or a file: URL, not empty, without NUL. */
 export function directory(value: unknown, name: string): string {

@@ -1,44 +1,12 @@
 /**
  * The options of startProcess, and how they become the request that crosses the boundary.
  */
-import type { NativeProcessStart } from '../boundary'
-import { type CheckedCommand, readCommand, showCommand } from './command'
-import { envChanges } from './env'
-import { DEFAULT_SESSION, type ExecDefaults } from './exec'
-import { identifier } from './ids'
-import { type CheckedInput, commandInput } from './input'
-import { resourceLimits, terminal } from './limits'
-import { byteCount, milliseconds } from './numbers'
-import { directory } from './paths'
-import { type OptionValues, readArgument, readOptions } from './read'
-import { abortSignal, processSignal } from './signals'
-import { callback, flag } from './values'
-
-/** 64 MiB. */
-const DEFAULT_LOG_LIMIT_BYTES = 64 * 1024 * 1024
-
-/** Option names of `session.startProcess`. */
-export const sessionProcessOptions = {
-  processId: identifier,
-  cwd: directory,
-  env: envChanges,
-  timeout: milliseconds,
-  signal: abortSignal,
-  killSignal: processSignal,
-  forceKillAfterDelay: milliseconds,
-  input: processInput,
-  logLimit: byteCount,
-  autoCleanup: flag,
-  limits: resourceLimits,
-  pty: terminal,
-  onStart: callback,
-  onOutput: callback,
-  onExit: callback,
-  onError: callback,
-}
-
-/** Option names of `sandbox.startProcess`. */
-export const processOptions = { ...sessionProcessOptions, sessionId: identifier }
+import type { NativeProcessStart } from '../boundary/index.js'
+import type { OptionValues } from '../protocol/option.js'
+import { processOptions, sessionProcessOptions } from '../protocol/process-options.js'
+import { type CheckedCommand, readCommand, showCommand } from './command.js'
+import { DEFAULT_SESSION, type ExecDefaults } from './exec.js'
+import { readArgument, readOptions } from './read.js'
 
 type Values = OptionValues<typeof sessionProcessOptions>
 
@@ -87,25 +55,20 @@ export function processPlan(
     cwd: values.cwd,
     envNames: values.env?.names,
     envValues: values.env?.values,
-    timeout: values.timeout ?? 0,
+    timeout: values.timeout ?? processOptions.timeout.default,
     killSignal: values.killSignal ?? defaults.killSignal,
     forceKillAfterDelay: values.forceKillAfterDelay ?? defaults.forceKillAfterDelay,
     input:
       bytes === undefined ? (input === undefined && values.pty === undefined ? 'none' : 'open') : 'bytes',
     inputBytes: bytes,
-    logLimit: values.logLimit ?? DEFAULT_LOG_LIMIT_BYTES,
+    logLimit: values.logLimit ?? processOptions.logLimit.default,
     pty: values.pty,
     limits: values.limits,
-    autoCleanup: values.autoCleanup ?? true,
+    autoCleanup: values.autoCleanup ?? processOptions.autoCleanup.default,
   }
   const source =
     typeof input === 'object' && bytes === undefined ? (input as AsyncIterable<unknown>) : undefined
   return { request, source, signal, callbacks: { onStart, onOutput, onExit, onError } }
-}
-
-/** Input of a command, or 'pipe': it stays open, for `write`. */
-export function processInput(value: unknown, name: string): CheckedInput | 'pipe' {
-  return value === 'pipe' ? value : commandInput(value, name)
 }
 
 /** Short, since it is typed and read; 40 bits, so that thousands do not collide. */

@@ -4,16 +4,8 @@
  * Each own property is read once, so a getter or proxy cannot show one value to the check and another to the use.
  * Inherited properties are not options. `undefined` counts as not given.
  */
-import { OptionError } from '../errors'
-
-/** Checks one value and returns it in the form used inside; throws OptionError naming `name` and its bounds. */
-export type Reader<T> = (value: unknown, name: string) => T
-
-/** Option names and their readers. */
-export type OptionTable = Record<string, Reader<unknown>>
-
-/** What a table reads: each option is there only when it was given. */
-export type OptionValues<T extends OptionTable> = { [K in keyof T]?: ReturnType<T[K]> }
+import { OptionError } from '../errors.js'
+import type { OptionTable, OptionValues, Reader } from '../protocol/option.js'
 
 /** The checked options. `owner` is what they are options of, for messages, like 'exec'. */
 export function readOptions<T extends OptionTable>(table: T, value: unknown, owner: string): OptionValues<T> {
@@ -34,13 +26,14 @@ function readTable<T extends OptionTable>(
 ): OptionValues<T> {
   const values: OptionValues<T> = {}
   for (const [name, item] of entries) {
-    const reader = Object.hasOwn(table, name) ? table[name] : undefined
-    if (reader === undefined) {
+    const entry = Object.hasOwn(table, name) ? table[name] : undefined
+    const read = typeof entry === 'function' ? entry : entry?.read
+    if (read === undefined) {
       const known = Object.keys(table).join(', ')
       throw new OptionError('INVALID_OPTION', `${owner} has no option ${quote(name)}; it has: ${known}`)
     }
     if (item !== undefined)
-      values[name as keyof T] = readArgument(reader, item, prefix + name) as ReturnType<T[keyof T]>
+      values[name as keyof T] = readArgument(read, item, prefix + name) as OptionValues<T>[keyof T]
   }
   return values
 }

@@ -1,13 +1,13 @@
 /**
  * The arguments of createSandboxJobs.
  */
-import type { JobsBackend } from '../../index'
-import { OptionError } from '../errors'
-import type { RemotePlace } from '../jobs/remote/backend'
-import type { RemoteDefaults } from '../jobs/remote/request'
-import { envChanges } from './env'
-import { interval, milliseconds } from './numbers'
-import { describe, readArgument, readOptions } from './read'
+import type { JobsBackend } from '../../index.js'
+import { OptionError } from '../errors.js'
+import type { RemotePlace } from '../jobs/remote/backend.js'
+import type { RemoteDefaults } from '../jobs/remote/request.js'
+import { envChanges } from './env.js'
+import { interval, milliseconds } from './numbers.js'
+import { describe, readArgument, readOptions } from './read.js'
 
 /** The same place that the native side has by default, for a machine with its temporary files in /tmp. */
 const DEFAULT_ROOT = '/tmp/sandbox-jobs'

@@ -3,44 +3,17 @@
  */
 import os from 'node:os'
 import path from 'node:path'
-import type { Logger } from '../../index'
-import type { NativeConfig, NativeSession } from '../boundary'
-import { defaultJobsRoot, defaultStateDir } from './default-directories'
-import { envChanges } from './env'
-import { completeEnv } from './environment'
-import type { ExecDefaults } from './exec'
-import { resourceLimits } from './limits'
-import { byteCount, milliseconds } from './numbers'
-import { directory, filePath } from './paths'
-import { readOptions } from './read'
-import { sessionOptions } from './session'
-import { processSignal } from './signals'
-import { user } from './user'
-import { flag, logger } from './values'
+import type { Logger } from '../../index.js'
+import type { NativeConfig, NativeSession } from '../boundary/index.js'
+import { sandboxOptions } from '../protocol/sandbox-options.js'
+import { sessionOptions } from '../protocol/session-options.js'
+import { defaultJobsRoot, defaultStateDir } from './default-directories.js'
+import { completeEnv } from './environment.js'
+import type { ExecDefaults } from './exec.js'
+import { readOptions } from './read.js'
 
-/** Option names of `new Sandbox`. */
-const sandboxOptions = {
-  cwd: directory,
-  env: envChanges,
-  extendEnv: flag,
-  shell: filePath,
-  timeout: milliseconds,
-  maxBuffer: byteCount,
-  killSignal: processSignal,
-  forceKillAfterDelay: milliseconds,
-  surviveExit: flag,
-  stateDir: directory,
-  jobsRoot: directory,
-  user,
-  limits: resourceLimits,
-  logger,
-}
-
-/** 64 MiB. */
-const DEFAULT_MAX_BUFFER_BYTES = 64 * 1024 * 1024
-/** 8 MiB: whoever reads a stream has had its output, and expects that memory does not grow with it. */
+/** 8 MiB: a reader of a stream has had its output, and expects that memory does not grow with it. */
 const DEFAULT_STREAM_MAX_BUFFER_BYTES = 8 * 1024 * 1024
-const DEFAULT_FORCE_KILL_MS = 5000
 
 /** The configuration of the engine but for the supervisor, which is found when the addon is loaded. */
 export type SandboxConfig = Omit<NativeConfig, 'supervisor'>
@@ -59,14 +32,14 @@ export interface SandboxPlan {
  */
 export function planSandbox(options: unknown): SandboxPlan {
   const values = readOptions(sandboxOptions, options, 'Sandbox')
-  const env = completeEnv(values.env, values.extendEnv ?? true)
+  const env = completeEnv(values.env, values.extendEnv ?? sandboxOptions.extendEnv.default)
   return {
     config: {
       cwd: absolute(values.cwd ?? '.'),
       envNames: env.names,
       envValues: env.values,
       shell: values.shell,
-      surviveExit: values.surviveExit ?? true,
+      surviveExit: values.surviveExit ?? sandboxOptions.surviveExit.default,
       stateDir: values.stateDir === undefined ? defaultStateDir() : absolute(values.stateDir),
       jobsRoot: values.jobsRoot === undefined ? defaultJobsRoot() : absolute(values.jobsRoot),
       user: values.user,
@@ -77,11 +50,11 @@ export function planSandbox(options: unknown): SandboxPlan {
       log: values.logger !== undefined,
     },
     defaults: {
-      timeout: values.timeout ?? 0,
-      maxBuffer: values.maxBuffer ?? DEFAULT_MAX_BUFFER_BYTES,
+      timeout: values.timeout ?? sandboxOptions.timeout.default,
+      maxBuffer: values.maxBuffer ?? sandboxOptions.maxBuffer.default,
       streamMaxBuffer: values.maxBuffer ?? DEFAULT_STREAM_MAX_BUFFER_BYTES,
-      killSignal: values.killSignal ?? os.constants.signals.SIGTERM,
-      forceKillAfterDelay: values.forceKillAfterDelay ?? DEFAULT_FORCE_KILL_MS,
+      killSignal: values.killSignal ?? os.constants.signals[sandboxOptions.killSignal.default],
+      forceKillAfterDelay: values.forceKillAfterDelay ?? sandboxOptions.forceKillAfterDelay.default,
     },
     logger: values.logger,
   }

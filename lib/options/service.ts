@@ -1,13 +1,16 @@
 /**
  * The options of startService: those of a process, when it is ready, and what happens when it fails.
  */
-import { OptionError } from '../errors'
-import { type CheckedCommand, readCommand, showCommand } from './command'
-import { DEFAULT_SESSION, type ExecDefaults } from './exec'
-import { interval, milliseconds } from './numbers'
-import { type ProcessPlan, processInput, processOptions, processPlan } from './process'
-import { describe, type OptionValues, readArgument, readEntries, readGroup, readOptions } from './read'
-import { type LinePattern, linePattern, type PortProbe, portNumber, portOptions, portProbe } from './waits'
+import { OptionError } from '../errors.js'
+import type { OptionValues } from '../protocol/option.js'
+import { serviceOptions } from '../protocol/process-options.js'
+import { portNumber, portOptions } from '../protocol/wait-options.js'
+import { type CheckedCommand, readCommand, showCommand } from './command.js'
+import { DEFAULT_SESSION, type ExecDefaults } from './exec.js'
+import { interval, milliseconds } from './numbers.js'
+import { type ProcessPlan, processPlan } from './process.js'
+import { readArgument, readEntries, readGroup, readOptions } from './read.js'
+import { type LinePattern, linePattern, type PortProbe, portProbe } from './waits.js'
 
 /** How to tell that a service is ready. `timeout` is for all attempts together, in milliseconds; 0 = none. */
 export type HealthCheck = { timeout: number } & (
@@ -27,15 +30,8 @@ export interface ServicePlan {
 
 const DEFAULT_READY_TIMEOUT_MS = 30_000
 const DEFAULT_COMMAND_INTERVAL_MS = 500
-const DEFAULT_RESTART_DELAY_MS = 500
 
-const serviceOptions = {
-  ...processOptions,
-  input: repeatableInput,
-  healthCheck,
-  restart: restartPolicy,
-  restartDelay: interval,
-}
+const allOptions = { ...serviceOptions, healthCheck }
 
 /** Checks the arguments of `startService`. Throws OptionError. */
 export function planService(command: unknown, options: unknown, defaults: ExecDefaults): ServicePlan {
@@ -44,8 +40,8 @@ export function planService(command: unknown, options: unknown, defaults: ExecDe
   return {
     process: processPlan(checked, values, values.sessionId ?? DEFAULT_SESSION, defaults),
     healthCheck: values.healthCheck,
-    restart: values.restart ?? 'never',
-    restartDelay: values.restartDelay ?? DEFAULT_RESTART_DELAY_MS,
+    restart: values.restart ?? serviceOptions.restart.default,
+    restartDelay: values.restartDelay ?? serviceOptions.restartDelay.default,
   }
 }
 
@@ -53,22 +49,10 @@ export function planService(command: unknown, options: unknown, defaults: ExecDe
 export function readServiceOptions(
   options: unknown,
 ): OptionValues<typeof serviceOptions> & { healthCheck: HealthCheck } {
-  const { healthCheck: check, ...values } = readOptions(serviceOptions, options, 'startService')
+  const { healthCheck: check, ...values } = readOptions(allOptions, options, 'startService')
   if (check === undefined)
     throw new OptionError('INVALID_OPTION', 'healthCheck must be given: { port }, { log } or { command }')
   return { ...values, healthCheck: check }
-}
-
-/** A service may be started again, which must find its input where it was. */
-function repeatableInput(value: unknown, name: string): Uint8Array | 'pipe' {
-  const input = processInput(value, name)
-  if (input === 'pipe' || input instanceof Uint8Array) return input
-  throw new OptionError('INVALID_OPTION', `${name} of a service must be a string, a Uint8Array or 'pipe'`)
-}
-
-function restartPolicy(value: unknown, name: string): 'never' | 'on-failure' {
-  if (value === 'never' || value === 'on-failure') return value
-  throw new OptionError('INVALID_OPTION', `${name} must be 'never' or 'on-failure', not ${describe(value)}`)
 }
 
 /** Exactly one of port, log and command says which kind it is, and so which other options it has. */
@@ -82,7 +66,7 @@ function healthCheck(value: unknown, name: string): HealthCheck {
 }
 
 function portCheck(given: object, name: string): HealthCheck {
-  const table = { port: portNumber, ...portOptions, timeout: milliseconds }
+  const table = { port: portNumber.read, ...portOptions, timeout: milliseconds }
   const { port = 0, timeout = DEFAULT_READY_TIMEOUT_MS, ...how } = readGroup(table, given, name)
   return { kind: 'port', probe: portProbe(port, how), timeout }
 }

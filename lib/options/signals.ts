@@ -1,9 +1,9 @@
 /**
  * Readers for the two things called signal: one sent to processes, and the AbortSignal.
  */
-import { OptionError } from '../errors'
-import { MAX_SIGNAL, signalNumber } from '../signals'
-import { describe } from './read'
+import { OptionError } from '../errors.js'
+import { MAX_SIGNAL, signalNumber } from '../signals.js'
+import { describe } from './read.js'
 
 /** A signal's name or number as its number, 1 to 64. Never 0: that only asks whether a process exists. */
 export function processSignal(value: unknown, name: string): number {

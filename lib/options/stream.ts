@@ -1,8 +1,8 @@
 /**
  * The options of a stream's `lines` and `toReadableStream`.
  */
-import { OptionError } from '../errors'
-import { describe, readOptions } from './read'
+import { OptionError } from '../errors.js'
+import { describe, readOptions } from './read.js'
 
 /** The numbers of the output streams at the boundary. */
 export const STDOUT = 1

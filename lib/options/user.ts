@@ -1,9 +1,9 @@
 /**
  * Reader for the user that a sandbox runs as. Whether there is one of that name is for the engine to find out.
  */
-import { OptionError } from '../errors'
-import { wholeNumber } from './numbers'
-import { describe, readGroup } from './read'
+import { OptionError } from '../errors.js'
+import { wholeNumber } from './numbers.js'
+import { describe, readGroup } from './read.js'
 
 /** 2^32-1 stands for "no change" in setresuid(2). */
 const id = wholeNumber(0, 0xffff_fffe)

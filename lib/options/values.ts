@@ -1,9 +1,9 @@
 /**
  * Readers for the simple kinds of option: flags, callbacks, encodings, loggers.
  */
-import type { Encoding, Logger } from '../../index'
-import { OptionError } from '../errors'
-import { describe } from './read'
+import type { Encoding, Logger } from '../../index.js'
+import { OptionError } from '../errors.js'
+import { describe } from './read.js'
 
 export function flag(value: unknown, name: string): boolean {
   if (typeof value === 'boolean') return value

@@ -1,10 +1,17 @@
 /**
  * The options of everything that waits for a process: how long, for what, how often to look.
  */
-import { OptionError } from '../errors'
-import { byteCount, interval, milliseconds, wholeNumber } from './numbers'
-import { describe, quote, type Reader, readArgument, readGroup, readOptions } from './read'
-import { abortSignal } from './signals'
+import { OptionError } from '../errors.js'
+import {
+  portNumber,
+  portOptions,
+  waitForLogOptions,
+  waitForPortOptions,
+  waitOptions,
+} from '../protocol/wait-options.js'
+import { milliseconds } from './numbers.js'
+import type { StatusRange } from './port-values.js'
+import { describe, quote, readArgument, readOptions } from './read.js'
 
 /** When a wait is given up. */
 export interface WaitLimits {
@@ -12,8 +19,6 @@ export interface WaitLimits {
   timeout: number
   signal: AbortSignal | undefined
 }
-
-const waitOptions = { timeout: milliseconds, signal: abortSignal }
 
 /** Checks the options of `wait`. Throws OptionError. */
 export function planWait(options: unknown): WaitLimits {
@@ -47,8 +52,7 @@ export interface LogPlan extends WaitLimits {
 /** Checks the arguments of `waitForLog`. Throws OptionError. */
 export function planWaitForLog(pattern: unknown, options: unknown): LogPlan {
   const checked = readArgument(linePattern, pattern, 'pattern')
-  const table = { ...waitOptions, since: byteCount }
-  const { timeout = 0, signal, since = 0 } = readOptions(table, options, 'waitForLog')
+  const { timeout = 0, signal, since = 0 } = readOptions(waitForLogOptions, options, 'waitForLog')
   return { pattern: checked, since, timeout, signal }
 }
 
@@ -86,26 +90,16 @@ export interface PortProbe {
   interval: number
 }
 
-export interface StatusRange {
-  min: number
-  max: number
-}
-
 /** What waitForPort waits for, and how long. */
 export interface PortPlan extends PortProbe, WaitLimits {}
 
-/** Milliseconds between two looks at a port. */
-const DEFAULT_INTERVAL_MS = 100
 /** A server that answers, and not with an error. */
 const DEFAULT_STATUS: StatusRange = { min: 200, max: 399 }
 
-/** Option names that describe how to look at a port. */
-export const portOptions = { mode: portMode, path: requestPath, status: statusRange, interval }
-
 /** Checks the arguments of `waitForPort`. Throws OptionError. */
 export function planWaitForPort(port: unknown, options: unknown): PortPlan {
-  const number = readArgument(portNumber, port, 'port')
-  const values = readOptions({ ...portOptions, ...waitOptions }, options, 'waitForPort')
+  const number = readArgument(portNumber.read, port, 'port')
+  const values = readOptions(waitForPortOptions, options, 'waitForPort')
   return { ...portProbe(number, values), timeout: values.timeout ?? 0, signal: values.signal }
 }
 
@@ -114,41 +108,12 @@ export function portProbe(
   port: number,
   values: { mode?: 'http' | 'tcp'; path?: string; status?: StatusRange; interval?: number },
 ): PortProbe {
-  const { path, status, interval = DEFAULT_INTERVAL_MS } = values
+  const { path, status, interval = portOptions.interval.default } = values
   const asked = path !== undefined || status !== undefined
   if (values.mode === 'tcp' && asked)
     throw new OptionError('INVALID_OPTION', "path and status need mode 'http'; mode 'tcp' asks for no page")
   const { mode = asked ? 'http' : 'tcp' } = values
-  const http = mode === 'http' ? { path: path ?? '/', status: status ?? DEFAULT_STATUS } : undefined
+  const http =
+    mode === 'http' ? { path: path ?? portOptions.path.default, status: status ?? DEFAULT_STATUS } : undefined
   return { port, http, interval }
-}
-
-/** 1 to 65535. */
-export const portNumber = wholeNumber(1, 65_535)
-
-function portMode(value: unknown, name: string): 'http' | 'tcp' {
-  if (value === 'http' || value === 'tcp') return value
-  throw new OptionError('INVALID_OPTION', `${name} must be 'http' or 'tcp', not ${describe(value)}`)
-}
-
-/** What can stand in the first line of a request: it begins with a slash, and has no blanks or control characters. */
-function requestPath(value: unknown, name: string): string {
-  if (typeof value === 'string' && /^\/[\x21-\x7e]*$/.test(value)) return value
-  throw new OptionError(
-    'INVALID_OPTION',
-    `${name} must begin with / and be of printable ASCII without blanks, not ${describe(value)}`,
-  )
-}
-
-const statusCode: Reader<number> = wholeNumber(100, 599)
-
-/** One status, or the first and the last of a range. */
-function statusRange(value: unknown, name: string): StatusRange {
-  if (typeof value === 'number') {
-    const only = statusCode(value, name)
-    return { min: only, max: only }
-  }
-  const { min = 100, max = 599 } = readGroup({ min: statusCode, max: statusCode }, value, name)
-  if (min <= max) return { min, max }
-  throw new OptionError('INVALID_OPTION', `${name} must have a min that is not above its max`)
 }

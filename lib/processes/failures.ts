@@ -1,11 +1,11 @@
 /**
  * The errors of waiting for a process, with the end of its log: what it printed last is mostly the reason.
  */
-import type { NativeProcess } from '../boundary'
-import type { Engine } from '../engine'
-import { SandboxError } from '../errors'
-import { describeEnd, type ProcessHandle } from './handle'
-import { readTail } from './log-text'
+import type { NativeProcess } from '../boundary/index.js'
+import type { Engine } from '../engine.js'
+import { SandboxError } from '../errors.js'
+import { describeEnd, type ProcessHandle } from './handle.js'
+import { readTail } from './log-text.js'
 
 /** Rejects. `awaited` continues the sentence, like 'it listened on port 3000'. */
 export async function exitedBeforeReady(

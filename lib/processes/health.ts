@@ -2,16 +2,16 @@
  * Whether a service does its work: until it does for the first time, and later at any time.
  */
 import os from 'node:os'
-import { onAbort } from '../abort'
-import type { Engine } from '../engine'
-import { freshProcessId, type ProcessPlan } from '../options/process'
-import type { HealthCheck, ServicePlan } from '../options/service'
-import { exitedBeforeReady, notInTime } from './failures'
-import { isOver, type ProcessHandle } from './handle'
-import { startProcess } from './start'
-import { waitForLog } from './wait-for-log'
-import { serves, waitForPort } from './wait-for-port'
-import { pause, within } from './waiting'
+import { onAbort } from '../abort.js'
+import type { Engine } from '../engine.js'
+import { freshProcessId, type ProcessPlan } from '../options/process.js'
+import type { HealthCheck, ServicePlan } from '../options/service.js'
+import { exitedBeforeReady, notInTime } from './failures.js'
+import { isOver, type ProcessHandle } from './handle.js'
+import { startProcess } from './start.js'
+import { waitForLog } from './wait-for-log.js'
+import { serves, waitForPort } from './wait-for-port.js'
+import { pause, within } from './waiting.js'
 
 type CommandCheck = HealthCheck & { kind: 'command' }
 

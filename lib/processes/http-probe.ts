@@ -2,7 +2,7 @@
  * Asks a local server for a page and gives the status of its answer.
  */
 import { request } from 'node:http'
-import { onAbort } from '../abort'
+import { onAbort } from '../abort.js'
 
 /** 127.0.0.1 first. Where nothing can be connected to there, a server may have only the other. */
 const ADDRESSES = ['127.0.0.1', '::1']

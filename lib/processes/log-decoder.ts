@@ -6,9 +6,9 @@
  * what was begun.
  */
 import { StringDecoder } from 'node:string_decoder'
-import type { Encoding, LogOutput } from '../../index'
-import type { NativeLog } from '../boundary'
-import { isoTime } from '../time'
+import type { Encoding, LogOutput } from '../../index.js'
+import type { NativeLog } from '../boundary/index.js'
+import { isoTime } from '../time.js'
 
 const STDERR = 2
 

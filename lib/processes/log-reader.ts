@@ -2,9 +2,9 @@
  * Reads the log of a process slice by slice. A reader is a cursor and nothing else: a slow one holds nobody up, and
  * what came before it and what comes while it reads are got in the same way.
  */
-import type { NativeLog } from '../boundary'
-import type { Engine, PendingCall } from '../engine'
-import { engineError } from '../errors'
+import type { NativeLog } from '../boundary/index.js'
+import type { Engine, PendingCall } from '../engine.js'
+import { engineError } from '../errors.js'
 
 /** Most bytes of one slice. */
 const SLICE_BYTES = 256 * 1024

@@ -1,11 +1,11 @@
 /**
  * A log as a whole, and its end for messages.
  */
-import type { Encoding, Output, ProcessLogs } from '../../index'
-import type { Engine } from '../engine'
-import { decodeText } from '../text'
-import { LogDecoder } from './log-decoder'
-import { LogReader } from './log-reader'
+import type { Encoding, Output, ProcessLogs } from '../../index.js'
+import type { Engine } from '../engine.js'
+import { decodeText } from '../text.js'
+import { LogDecoder } from './log-decoder.js'
+import { LogReader } from './log-reader.js'
 
 const STDERR = 2
 

@@ -2,12 +2,12 @@
  * The callbacks of a process: its output as text, then its end. Nobody awaits them, so they do not keep the event loop
  * alive, and what they throw goes to onError, or to the logger when there is none.
  */
-import type { Engine } from '../engine'
-import { engineError } from '../errors'
-import type { ProcessPlan } from '../options/process'
-import { exitOf, type ProcessHandle } from './handle'
-import { LogDecoder } from './log-decoder'
-import { LogReader } from './log-reader'
+import type { Engine } from '../engine.js'
+import { engineError } from '../errors.js'
+import type { ProcessPlan } from '../options/process.js'
+import { exitOf, type ProcessHandle } from './handle.js'
+import { LogDecoder } from './log-decoder.js'
+import { LogReader } from './log-reader.js'
 
 /** Calls them until the process has ended. */
 export async function observe(

@@ -21,23 +21,29 @@ import type {
   WaitForLogOptions,
   WaitForPortOptions,
   WaitOptions,
-} from '../../index'
-import type { Engine } from '../engine'
-import { OptionError, SandboxError } from '../errors'
-import { inputBytes } from '../options/input'
-import { terminal } from '../options/limits'
-import { planKill, planLogStream, planLogs } from '../options/logs'
-import { readArgument } from '../options/read'
-import { planWait, planWaitForExit, planWaitForLog, planWaitForPort, type WaitLimits } from '../options/waits'
-import { notInTime } from './failures'
-import { exitOf, type ProcessHandle } from './handle'
-import { LogStream } from './log-stream'
-import { readWhole } from './log-text'
-import { readStats } from './stats'
-import { closeInput, write } from './stdin'
-import { waitForLog } from './wait-for-log'
-import { waitForPort } from './wait-for-port'
-import { within } from './waiting'
+} from '../../index.js'
+import type { Engine } from '../engine.js'
+import { OptionError, SandboxError } from '../errors.js'
+import { inputBytes } from '../options/input.js'
+import { terminal } from '../options/limits.js'
+import { planKill, planLogStream, planLogs } from '../options/logs.js'
+import { readArgument } from '../options/read.js'
+import {
+  planWait,
+  planWaitForExit,
+  planWaitForLog,
+  planWaitForPort,
+  type WaitLimits,
+} from '../options/waits.js'
+import { notInTime } from './failures.js'
+import { exitOf, type ProcessHandle } from './handle.js'
+import { LogStream } from './log-stream.js'
+import { readWhole } from './log-text.js'
+import { readStats } from './stats.js'
+import { closeInput, write } from './stdin.js'
+import { waitForLog } from './wait-for-log.js'
+import { waitForPort } from './wait-for-port.js'
+import { within } from './waiting.js'
 
 export class Process implements PublicProcess {
   readonly #engine: Engine

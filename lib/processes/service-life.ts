@@ -4,18 +4,18 @@
  *
  * All have the same id. The log of the one before goes when the next is started, so the end of it is kept.
  */
-import type { ServiceFailure } from '../../index'
-import { onAbort } from '../abort'
-import type { NativeProcess } from '../boundary'
-import type { Engine } from '../engine'
-import { AbortError, engineError, SandboxError } from '../errors'
-import type { KillPlan } from '../options/logs'
-import type { ServicePlan } from '../options/service'
-import { exitOf, type ProcessHandle } from './handle'
-import { waitUntilHealthy } from './health'
-import { readTail } from './log-text'
-import { countFailures, hasFailed, restartDelay } from './restart'
-import { startProcess } from './start'
+import type { ServiceFailure } from '../../index.js'
+import { onAbort } from '../abort.js'
+import type { NativeProcess } from '../boundary/index.js'
+import type { Engine } from '../engine.js'
+import { AbortError, engineError, SandboxError } from '../errors.js'
+import type { KillPlan } from '../options/logs.js'
+import type { ServicePlan } from '../options/service.js'
+import { exitOf, type ProcessHandle } from './handle.js'
+import { waitUntilHealthy } from './health.js'
+import { readTail } from './log-text.js'
+import { countFailures, hasFailed, restartDelay } from './restart.js'
+import { startProcess } from './start.js'
 
 export class ServiceLife {
   readonly plan: ServicePlan

@@ -8,12 +8,12 @@ import type {
   ServiceFailure,
   ServiceHealth,
   Signal,
-} from '../../index'
-import type { Engine } from '../engine'
-import { planKill } from '../options/logs'
-import { isHealthy } from './health'
-import { Process } from './process'
-import type { ServiceLife } from './service-life'
+} from '../../index.js'
+import type { Engine } from '../engine.js'
+import { planKill } from '../options/logs.js'
+import { isHealthy } from './health.js'
+import { Process } from './process.js'
+import type { ServiceLife } from './service-life.js'
 
 export class Service extends Process implements PublicService {
   readonly #engine: Engine

@@ -1,14 +1,14 @@
 /**
  * Starts a process, and ties it to what it was given: its input, its AbortSignal and its callbacks.
  */
-import { onAbort, refuseAborted } from '../abort'
-import type { Engine } from '../engine'
-import { AbortError, engineError } from '../errors'
-import { InputFeed } from '../input'
-import type { ProcessPlan } from '../options/process'
-import { ProcessHandle } from './handle'
-import { observe, reportError } from './observe'
-import { closeInput, write } from './stdin'
+import { onAbort, refuseAborted } from '../abort.js'
+import type { Engine } from '../engine.js'
+import { AbortError, engineError } from '../errors.js'
+import { InputFeed } from '../input.js'
+import type { ProcessPlan } from '../options/process.js'
+import { ProcessHandle } from './handle.js'
+import { observe, reportError } from './observe.js'
+import { closeInput, write } from './stdin.js'
 
 /**
  * Resolves when the process runs, with what `introduce` makes of it, which onStart is given as well. An abort, or an

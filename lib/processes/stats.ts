@@ -1,10 +1,10 @@
 /**
  * What a process and everything below it use.
  */
-import type { ProcessStats } from '../../index'
-import type { Engine } from '../engine'
-import { engineError } from '../errors'
-import type { ProcessHandle } from './handle'
+import type { ProcessStats } from '../../index.js'
+import type { Engine } from '../engine.js'
+import { engineError } from '../errors.js'
+import type { ProcessHandle } from './handle.js'
 
 /** Rejects when the process has ended. */
 export async function readStats(engine: Engine, handle: ProcessHandle): Promise<ProcessStats> {

@@ -1,8 +1,8 @@
 /**
  * The standard input of a process that was started with `input: 'pipe'`, or is fed from an iterable.
  */
-import type { Engine } from '../engine'
-import type { ProcessHandle } from './handle'
+import type { Engine } from '../engine.js'
+import type { ProcessHandle } from './handle.js'
 
 /** Resolves when the pipe took it, so a process that does not read holds the writer up. */
 export async function write(engine: Engine, handle: ProcessHandle, data: Uint8Array): Promise<void> {

@@ -4,15 +4,15 @@
  * A line counts when it is complete. One without an end, like a prompt, counts when nothing more has come for a moment,
  * or the process has ended: so `/port (\d+)/` does not find half a number.
  */
-import type { LogMatch } from '../../index'
-import type { Engine } from '../engine'
-import type { LogPlan } from '../options/waits'
-import { exitedBeforeReady, notInTime } from './failures'
-import type { ProcessHandle } from './handle'
-import { LineAssembler } from './lines'
-import { LogDecoder } from './log-decoder'
-import { LogReader } from './log-reader'
-import { within } from './waiting'
+import type { LogMatch } from '../../index.js'
+import type { Engine } from '../engine.js'
+import type { LogPlan } from '../options/waits.js'
+import { exitedBeforeReady, notInTime } from './failures.js'
+import type { ProcessHandle } from './handle.js'
+import { LineAssembler } from './lines.js'
+import { LogDecoder } from './log-decoder.js'
+import { LogReader } from './log-reader.js'
+import { within } from './waiting.js'
 
 /** How long a line without an end must be quiet. */
 const QUIET_MS = 50

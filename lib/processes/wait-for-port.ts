@@ -4,12 +4,12 @@
  * That the port is its own is asked of the kernel each time. A port that another program has had open all along says
  * nothing about this process.
  */
-import type { Engine } from '../engine'
-import type { PortPlan, PortProbe } from '../options/waits'
-import { exitedBeforeReady, notInTime } from './failures'
-import { isOver, type ProcessHandle } from './handle'
-import { httpStatus } from './http-probe'
-import { pause, within } from './waiting'
+import type { Engine } from '../engine.js'
+import type { PortPlan, PortProbe } from '../options/waits.js'
+import { exitedBeforeReady, notInTime } from './failures.js'
+import { isOver, type ProcessHandle } from './handle.js'
+import { httpStatus } from './http-probe.js'
+import { pause, within } from './waiting.js'
 
 export function waitForPort(engine: Engine, handle: ProcessHandle, plan: PortPlan): Promise<void> {
   const awaited = describeProbe(plan)

@@ -1,9 +1,9 @@
 /**
  * The limits of every wait, in one place: the timeout and the AbortSignal.
  */
-import { onAbort, refuseAborted } from '../abort'
-import { AbortError } from '../errors'
-import type { WaitLimits } from '../options/waits'
+import { onAbort, refuseAborted } from '../abort.js'
+import { AbortError } from '../errors.js'
+import type { WaitLimits } from '../options/waits.js'
 
 /**
  * Does `work` until it is done, its time is up or the signal is aborted; `stop` is aborted in any case, so that nothing

@@ -5,7 +5,7 @@
  * put where Hono looks for a body that has been read.
  */
 import type { HonoRequest } from 'hono'
-import { Refusal } from './failure'
+import { Refusal } from './failure.js'
 
 export async function boundBody(request: HonoRequest, mostBytes: number): Promise<void> {
   const { headers } = request.raw

@@ -1,10 +1,10 @@
 /**
  * What every route works with.
  */
-import type { Logger, Sandbox } from '../../index'
-import type { Metrics } from './metrics'
-import type { Requests } from './requests'
-import type { Runs } from './runs'
+import type { Logger, Sandbox } from '../../index.js'
+import type { Metrics } from './metrics.js'
+import type { Requests } from './requests.js'
+import type { Runs } from './runs.js'
 
 export interface ServerContext {
   sandbox: Sandbox

@@ -7,8 +7,8 @@
  * Origin for GET. And the address of the peer is what neither can choose.
  */
 import { createHash, timingSafeEqual } from 'node:crypto'
-import { Refusal } from './failure'
-import type { ServerPlan } from './options'
+import { Refusal } from './failure.js'
+import type { ServerPlan } from './options.js'
 
 const LOOPBACK_HOST = /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d{1,5})?$/i
 const LOOPBACK_ADDRESS = /^(::ffff:)?127(\.\d{1,3}){3}$|^::1$/

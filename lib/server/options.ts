@@ -1,11 +1,12 @@
 /**
  * The options of createServer and serve.
  */
-import { OptionError } from '../errors'
-import { byteCount, interval, milliseconds, wholeNumber } from '../options/numbers'
-import { filePath } from '../options/paths'
-import { describe, type OptionValues, readOptions } from '../options/read'
-import { flag, logger } from '../options/values'
+import { OptionError } from '../errors.js'
+import { byteCount, interval, milliseconds, wholeNumber } from '../options/numbers.js'
+import { filePath } from '../options/paths.js'
+import { describe, readOptions } from '../options/read.js'
+import { flag, logger } from '../options/values.js'
+import type { OptionValues } from '../protocol/option.js'
 
 /** A token that can be guessed is none. */
 const LEAST_TOKEN_CHARACTERS = 16

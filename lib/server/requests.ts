@@ -1,7 +1,7 @@
 /**
  * How many requests there are at the moment, from their headers to the last byte of their response.
  */
-import { Refusal } from './failure'
+import { Refusal } from './failure.js'
 
 export class Requests {
   readonly #most: number

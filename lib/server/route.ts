@@ -5,12 +5,12 @@
  */
 import { createRoute, type OpenAPIHono, z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
-import type { ServerContext } from './context'
-import { type Dialect, dialectOf, envelope, isOurFault, Refusal } from './failure'
-import { firstOf } from './lifetime'
-import { patientResponse } from './patient'
-import { envelopeSchema } from './schemas'
-import { type EventStream, eventResponse } from './sse'
+import type { ServerContext } from './context.js'
+import { type Dialect, dialectOf, envelope, isOurFault, Refusal } from './failure.js'
+import { firstOf } from './lifetime.js'
+import { patientResponse } from './patient.js'
+import { envelopeSchema } from './schemas.js'
+import { type EventStream, eventResponse } from './sse.js'
 
 type Schema = z.ZodType
 type Output<S> = S extends Schema ? z.output<S> : undefined

@@ -6,9 +6,9 @@
  * begun, and no order of arrival to think about.
  */
 import { randomUUID } from 'node:crypto'
-import type { Encoding, ExecStream } from '../../index'
-import { Refusal } from './failure'
-import { InputQueue } from './input-queue'
+import type { Encoding, ExecStream } from '../../index.js'
+import { Refusal } from './failure.js'
+import { InputQueue } from './input-queue.js'
 
 /** What can be done with a run. */
 export interface RemoteRun {

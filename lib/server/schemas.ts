@@ -3,7 +3,7 @@
  * them for every caller, so that the messages are the same.
  */
 import { z } from '@hono/zod-openapi'
-import { Refusal } from './failure'
+import { Refusal } from './failure.js'
 
 export const envelopeSchema = z
   .object({
@@ -32,24 +32,14 @@ export const signalSchema = z.union([z.string(), z.number()]).openapi('Signal')
 /** null unsets. */
 export const envSchema = z.record(z.string(), z.string().nullable()).openapi('Env')
 
-export const limitsSchema = z.strictObject({
-  memory: z.number().optional(),
-  cpus: z.number().optional(),
-  pids: z.number().optional(),
-  openFiles: z.number().optional(),
-})
-
 const statuses = ['starting', 'running', 'completed', 'failed', 'killed', 'error'] as const
 
 export const statusSchema = z.enum(statuses).openapi('ProcessStatus')
 
-/** Options that are `undefined` in JavaScript are null in JSON, in environments. */
-export function envOf(
-  env: Record<string, string | null> | undefined,
-): Record<string, string | undefined> | undefined {
-  if (env === undefined) return undefined
-  return Object.fromEntries(Object.entries(env).map(([name, value]) => [name, value ?? undefined]))
-}
+/** Text that a line contains, or a regular expression. */
+export const patternSchema = z
+  .union([z.string(), z.strictObject({ source: z.string(), flags: z.string() })])
+  .openapi('Pattern')
 
 /** A number in a query string. */
 export const queryNumber = z

@@ -2,8 +2,8 @@
  * What is asked about the server itself.
  */
 import { z } from '@hono/zod-openapi'
-import type { ServerContext } from './context'
-import type { Define } from './route'
+import type { ServerContext } from './context.js'
+import type { Define } from './route.js'
 
 const capabilitiesSchema = z.object({
   cgroup: z.enum(['v2', 'none']),

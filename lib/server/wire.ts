@@ -1,18 +1,36 @@
 /**
  * How results and bytes look in JSON: text is a string, bytes are `{ base64 }`.
  */
-import type { Encoding, ExecResult, JobRead, LogEvent, Output, ProcessInfo, ProcessLogs } from '../../index'
 
-/** Text, or bytes. */
-export type WireData = string | { base64: string }
+import type {
+  Encoding,
+  ExecResult,
+  JobRead,
+  LogEvent,
+  Output,
+  ProcessInfo,
+  ProcessLogs,
+} from '../../index.js'
+import { decodeOptions } from '../protocol/codec.js'
+import { decodeData as decode, type WireData } from '../protocol/json.js'
+import type { OptionTable } from '../protocol/option.js'
 
 export function encodeData(data: Output<Encoding>): WireData {
   if (typeof data === 'string') return data
   return { base64: Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString('base64') }
 }
 
-export function decodeData(data: WireData): string | Uint8Array {
-  return typeof data === 'string' ? data : Buffer.from(data.base64, 'base64')
+export function decodeData(json: WireData): string | Uint8Array {
+  return decode(json, fromBase64)
+}
+
+/** The options that the body of a request has. */
+export function optionsOf(table: OptionTable, body: Record<string, unknown>): Record<string, unknown> {
+  return decodeOptions(table, body, fromBase64)
+}
+
+function fromBase64(text: string): Uint8Array {
+  return Buffer.from(text, 'base64')
 }
 
 /**

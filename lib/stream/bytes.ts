@@ -1,8 +1,8 @@
 /**
  * The bytes of a stream's output as a ReadableStream of the web platform.
  */
-import type { Item } from './feed'
-import type { Reader, Translator } from './reader'
+import type { Item } from './feed.js'
+import type { Reader, Translator } from './reader.js'
 
 const NONE: readonly Uint8Array[] = []
 

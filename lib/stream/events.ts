@@ -1,11 +1,11 @@
 /**
  * The events of a stream: the start, each piece of output as text or bytes, and the end.
  */
-import type { Encoding, ExecEvent, SandboxError } from '../../index'
-import { STDERR, STDOUT } from '../options/stream'
-import { MOST_TEXT_BYTES, PieceDecoder } from '../utf8'
-import type { Item, Outcome, Piece } from './feed'
-import type { Translator } from './reader'
+import type { Encoding, ExecEvent, SandboxError } from '../../index.js'
+import { STDERR, STDOUT } from '../options/stream.js'
+import { MOST_TEXT_BYTES, PieceDecoder } from '../utf8.js'
+import type { Item, Outcome, Piece } from './feed.js'
+import type { Translator } from './reader.js'
 
 type Event = ExecEvent<Encoding>
 

@@ -8,18 +8,18 @@ import type {
   ExecStream as PublicExecStream,
   Signal,
   SourceOptions,
-} from '../../index'
-import { type CallbackPlan, callbackObserver } from '../callbacks'
-import { OptionError } from '../errors'
-import { readArgument } from '../options/read'
-import { processSignal } from '../options/signals'
-import { planSource } from '../options/stream'
-import type { RunObserver } from '../run'
-import { ByteTranslator, readableStream } from './bytes'
-import { EventTranslator, type StreamPlan } from './events'
-import { Feed } from './feed'
-import { LineTranslator } from './lines'
-import { Reader, type Translator } from './reader'
+} from '../../index.js'
+import { type CallbackPlan, callbackObserver } from '../callbacks.js'
+import { OptionError } from '../errors.js'
+import { readArgument } from '../options/read.js'
+import { processSignal } from '../options/signals.js'
+import { planSource } from '../options/stream.js'
+import type { RunObserver } from '../run.js'
+import { ByteTranslator, readableStream } from './bytes.js'
+import { EventTranslator, type StreamPlan } from './events.js'
+import { Feed } from './feed.js'
+import { LineTranslator } from './lines.js'
+import { Reader, type Translator } from './reader.js'
 
 /** The run behind a stream, wherever it is. */
 export interface StreamRun {

@@ -4,10 +4,10 @@
  * A piece is decoded and split as a whole and its lines are handed out one by one: per line nothing but a promise is
  * left to do, and a million short lines take a fraction of a second.
  */
-import { engineError } from '../errors'
-import { MOST_TEXT_BYTES, PieceDecoder } from '../utf8'
-import type { Item } from './feed'
-import type { Translator } from './reader'
+import { engineError } from '../errors.js'
+import { MOST_TEXT_BYTES, PieceDecoder } from '../utf8.js'
+import type { Item } from './feed.js'
+import type { Translator } from './reader.js'
 
 const CARRIAGE_RETURN = 13
 /** The longest string of V8; other engines have longer ones. */

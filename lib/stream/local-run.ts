@@ -1,11 +1,11 @@
 /**
  * The run of a stream in this process's own engine.
  */
-import type { Engine } from '../engine'
-import { begin, settle } from '../exec'
-import type { ExecPlan } from '../options/exec'
-import type { Run } from '../run'
-import type { StartRun } from './exec-stream'
+import type { Engine } from '../engine.js'
+import { begin, settle } from '../exec.js'
+import type { ExecPlan } from '../options/exec.js'
+import type { Run } from '../run.js'
+import type { StartRun } from './exec-stream.js'
 
 export function localRun(engine: Engine, plan: ExecPlan): StartRun {
   return (observer) => {

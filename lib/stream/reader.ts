@@ -4,8 +4,8 @@
  * A class and not an `async function*`: a generator's `return()` waits behind a pending `next()`, which may wait for
  * ever for a command that prints nothing. And it can hand out many values of one item without waiting in between.
  */
-import type { Feed, Item, Outcome } from './feed'
-import { Turns } from './turns'
+import type { Feed, Item, Outcome } from './feed.js'
+import { Turns } from './turns.js'
 
 /** Turns items into values. */
 export interface Translator<T> {

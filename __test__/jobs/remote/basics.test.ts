@@ -2,7 +2,7 @@
 import { readFileSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { expect } from 'vitest'
-import { everyShell, inEveryShell, isMain, itRemotely } from '../../helpers/remote-jobs'
+import { everyShell, inEveryShell, isMain, itRemotely } from '../../helpers/remote-jobs.js'
 
 inEveryShell(
   'remote jobs',

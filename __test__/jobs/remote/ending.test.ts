@@ -1,9 +1,9 @@
 /** Cancel and timeout of remote jobs, and what their commands leave behind. */
 import { expect } from 'vitest'
-import { expectNoProcess, timedOut, untilStopped } from '../../helpers/jobs'
-import * as proc from '../../helpers/proc'
-import { inEveryShell, isMain, itRemotely, untilPrintedBy } from '../../helpers/remote-jobs'
-import { until } from '../../helpers/until'
+import { expectNoProcess, timedOut, untilStopped } from '../../helpers/jobs.js'
+import * as proc from '../../helpers/proc.js'
+import { inEveryShell, isMain, itRemotely, untilPrintedBy } from '../../helpers/remote-jobs.js'
+import { until } from '../../helpers/until.js'
 
 inEveryShell('the end of a remote job', (shell) => {
   itRemotely(

@@ -2,10 +2,16 @@
 import { rmSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'vitest'
-import { expectNoProcess } from '../../helpers/jobs'
-import * as proc from '../../helpers/proc'
-import { inEveryShell, isMain, itRemotely, type RemotePlace, untilPrintedBy } from '../../helpers/remote-jobs'
-import { until } from '../../helpers/until'
+import { expectNoProcess } from '../../helpers/jobs.js'
+import * as proc from '../../helpers/proc.js'
+import {
+  inEveryShell,
+  isMain,
+  itRemotely,
+  type RemotePlace,
+  untilPrintedBy,
+} from '../../helpers/remote-jobs.js'
+import { until } from '../../helpers/until.js'
 
 inEveryShell('faults of remote jobs', (shell) => {
   itRemotely(

@@ -4,11 +4,11 @@ import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'nod
 import path from 'node:path'
 import { createSandboxJobs, type Jobs } from 'nacre'
 import { expect, it } from 'vitest'
-import { closedGate, type JobPlace, untilPrinted, withJobs } from '../../helpers/jobs'
-import * as proc from '../../helpers/proc'
-import { shells, standIn } from '../../helpers/remote-jobs'
-import { all } from '../../helpers/stream'
-import { until } from '../../helpers/until'
+import { closedGate, type JobPlace, untilPrinted, withJobs } from '../../helpers/jobs.js'
+import * as proc from '../../helpers/proc.js'
+import { shells, standIn } from '../../helpers/remote-jobs.js'
+import { all } from '../../helpers/stream.js'
+import { until } from '../../helpers/until.js'
 
 /** A test with both kinds of jobs on one directory. */
 function onOneRoot(test: (place: JobPlace & { remote: Jobs }) => Promise<void>): Promise<void> {

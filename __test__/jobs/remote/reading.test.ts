@@ -1,10 +1,16 @@
 /** Reading remote jobs: exact bytes through a reply that is text, by offset, in one call each. */
 import { createHash } from 'node:crypto'
 import { expect, it } from 'vitest'
-import { randomBytes } from '../../helpers/bytes'
-import { inEveryShell, itRemotely, shells, untilPrintedBy, withRemoteJobs } from '../../helpers/remote-jobs'
-import { all } from '../../helpers/stream'
-import { rejectionOf } from '../../helpers/thrown'
+import { randomBytes } from '../../helpers/bytes.js'
+import {
+  inEveryShell,
+  itRemotely,
+  shells,
+  untilPrintedBy,
+  withRemoteJobs,
+} from '../../helpers/remote-jobs.js'
+import { all } from '../../helpers/stream.js'
+import { rejectionOf } from '../../helpers/thrown.js'
 
 inEveryShell('reading a remote job', (shell) => {
   itRemotely(shell, 'any part of any bytes is what was printed', async ({ jobs }) => {

@@ -2,8 +2,8 @@
 import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { createSandboxJobs, type JobStartOptions, type JobsBackend, OptionError } from 'nacre'
 import { describe, expect, it } from 'vitest'
-import { type RemotePlace, shells, standIn, withRemoteJobs } from '../../helpers/remote-jobs'
-import { rejectionOf, thrownBy } from '../../helpers/thrown'
+import { type RemotePlace, shells, standIn, withRemoteJobs } from '../../helpers/remote-jobs.js'
+import { rejectionOf, thrownBy } from '../../helpers/thrown.js'
 
 function withJobs(test: (place: RemotePlace) => Promise<void>): Promise<void> {
   const [shell] = shells

@@ -1,10 +1,10 @@
 /** The script itself, and what is concluded from what it tells. */
 import { spawnSync } from 'node:child_process'
 import { describe, expect, it } from 'vitest'
-import { readReply } from '../../../lib/jobs/remote/backend'
-import { jobOf, readFacts, statusOf } from '../../../lib/jobs/remote/facts'
-import { SCRIPT } from '../../../lib/jobs/remote/script/script'
-import { everyShell, inEveryShell } from '../../helpers/remote-jobs'
+import { readReply } from '../../../lib/jobs/remote/backend.js'
+import { jobOf, readFacts, statusOf } from '../../../lib/jobs/remote/facts.js'
+import { SCRIPT } from '../../../lib/jobs/remote/script/script.js'
+import { everyShell, inEveryShell } from '../../helpers/remote-jobs.js'
 
 inEveryShell(
   'the script',

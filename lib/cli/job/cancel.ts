@@ -2,9 +2,9 @@
  * `nacre job cancel`: ends jobs with everything they have started, and returns when nothing of them is left.
  */
 import type { Command } from 'commander'
-import { printJson } from '../terminal'
-import { duration } from '../values'
-import { type RootOptions, useJobs, withRoot } from './root'
+import { printJson } from '../terminal.js'
+import { duration } from '../values.js'
+import { type RootOptions, useJobs, withRoot } from './root.js'
 
 interface Options extends RootOptions {
   grace?: number

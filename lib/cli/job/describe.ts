@@ -1,10 +1,10 @@
 /**
  * The state of a job in words, and as an exit code.
  */
-import type { JobStatus } from '../../../index'
-import { signalNumber } from '../../signals'
-import { exitCodeOfEnd } from '../failure'
-import type { colorsOf } from '../terminal'
+import type { JobStatus } from '../../../index.js'
+import { signalNumber } from '../../signals.js'
+import { exitCodeOfEnd } from '../failure.js'
+import type { colorsOf } from '../terminal.js'
 
 type Colors = ReturnType<typeof colorsOf>
 

@@ -3,15 +3,15 @@
  * exit code is the job's. Ctrl-C ends the looking on, never the job.
  */
 import type { Command } from 'commander'
-import type { JobRead, Jobs } from '../../../index'
-import { signalNumber } from '../../signals'
-import { exitCodeOfEnd } from '../failure'
-import type { Finish } from '../program'
-import { onSignals } from '../signals'
-import { colorsOf, NOBODY_READS, printJson, write } from '../terminal'
-import { byteOffset } from '../values'
-import { exitCodeOfJob } from './describe'
-import { type RootOptions, useJobs, withRoot } from './root'
+import type { JobRead, Jobs } from '../../../index.js'
+import { signalNumber } from '../../signals.js'
+import { exitCodeOfEnd } from '../failure.js'
+import type { Finish } from '../program.js'
+import { onSignals } from '../signals.js'
+import { colorsOf, NOBODY_READS, printJson, write } from '../terminal.js'
+import { byteOffset } from '../values.js'
+import { exitCodeOfJob } from './describe.js'
+import { type RootOptions, useJobs, withRoot } from './root.js'
 
 interface Options extends RootOptions {
   follow?: boolean

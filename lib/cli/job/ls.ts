@@ -2,10 +2,10 @@
  * `nacre job ls`: one line for each job, in the order of their starts.
  */
 import type { Command } from 'commander'
-import type { JobInfo } from '../../../index'
-import { colorsOf, printJson, printLine } from '../terminal'
-import { describeStatus } from './describe'
-import { type RootOptions, useJobs, withRoot } from './root'
+import type { JobInfo } from '../../../index.js'
+import { colorsOf, printJson, printLine } from '../terminal.js'
+import { describeStatus } from './describe.js'
+import { type RootOptions, useJobs, withRoot } from './root.js'
 
 /** A line of the list shows this many characters of a command. */
 const MOST_CHARACTERS = 60

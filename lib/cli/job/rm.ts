@@ -2,8 +2,8 @@
  * `nacre job rm`: removes jobs that are over, with their output; with --force also those that run.
  */
 import type { Command } from 'commander'
-import { printJson } from '../terminal'
-import { type RootOptions, useJobs, withRoot } from './root'
+import { printJson } from '../terminal.js'
+import { type RootOptions, useJobs, withRoot } from './root.js'
 
 interface Options extends RootOptions {
   force?: boolean

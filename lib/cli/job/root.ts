@@ -2,7 +2,7 @@
  * What all verbs of jobs have in common: where the jobs are, and how the result is printed.
  */
 import type { Command } from 'commander'
-import { Sandbox } from '../../sandbox'
+import { Sandbox } from '../../sandbox.js'
 
 export interface RootOptions {
   root?: string

@@ -4,9 +4,9 @@
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import type { Command } from 'commander'
-import { printJson, printLine } from '../terminal'
-import { commandOf, duration, variable } from '../values'
-import { type RootOptions, useJobs, withRoot } from './root'
+import { printJson, printLine } from '../terminal.js'
+import { commandOf, duration, variable } from '../values.js'
+import { type RootOptions, useJobs, withRoot } from './root.js'
 
 interface Options extends RootOptions {
   id?: string

@@ -2,9 +2,9 @@
  * `nacre job status`: how a job is. The exit code says only whether that could be told.
  */
 import type { Command } from 'commander'
-import { colorsOf, printJson, printLine } from '../terminal'
-import { describeStatus } from './describe'
-import { type RootOptions, useJobs, withRoot } from './root'
+import { colorsOf, printJson, printLine } from '../terminal.js'
+import { describeStatus } from './describe.js'
+import { type RootOptions, useJobs, withRoot } from './root.js'
 
 export function addStatus(job: Command): void {
   withRoot(job.command('status'))

@@ -2,15 +2,15 @@
  * `nacre job wait`: waits for the end of a job and exits with its code.
  */
 import type { Command } from 'commander'
-import type { JobStatus, Jobs } from '../../../index'
-import { signalNumber } from '../../signals'
-import { exitCodeOfEnd, TIMED_OUT } from '../failure'
-import type { Finish } from '../program'
-import { onSignals } from '../signals'
-import { colorsOf, printJson } from '../terminal'
-import { duration } from '../values'
-import { describeStatus, exitCodeOfJob } from './describe'
-import { type RootOptions, useJobs, withRoot } from './root'
+import type { JobStatus, Jobs } from '../../../index.js'
+import { signalNumber } from '../../signals.js'
+import { exitCodeOfEnd, TIMED_OUT } from '../failure.js'
+import type { Finish } from '../program.js'
+import { onSignals } from '../signals.js'
+import { colorsOf, printJson } from '../terminal.js'
+import { duration } from '../values.js'
+import { describeStatus, exitCodeOfJob } from './describe.js'
+import { type RootOptions, useJobs, withRoot } from './root.js'
 
 interface Options extends RootOptions {
   timeout?: number

@@ -4,11 +4,11 @@
  * Its supervisor does the work and keeps the grace time. The kill from here is for those who have none: jobs of other
  * packages, and a grace time that a supervisor could not be told.
  */
-import { engineError } from '../../errors'
-import { call, type RemotePlace } from './backend'
-import { Backoff } from './backoff'
-import { jobOf, readFacts, statusOf } from './facts'
-import { notFound } from './find'
+import { engineError } from '../../errors.js'
+import { call, type RemotePlace } from './backend.js'
+import { Backoff } from './backoff.js'
+import { jobOf, readFacts, statusOf } from './facts.js'
+import { notFound } from './find.js'
 
 /** How long to wait for processes that even SIGKILL does not end, in milliseconds. */
 const UNKILLABLE_MS = 10_000

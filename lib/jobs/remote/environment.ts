@@ -1,7 +1,7 @@
 /**
  * The environment changes of a job over those of its backend.
  */
-import type { EnvLists } from '../../options/env'
+import type { EnvLists } from '../../options/env.js'
 
 /** Names and values, each name once; null unsets. */
 export function mergedEnv(...lists: Array<EnvLists | undefined>): Array<[string, string | null]> {

@@ -2,7 +2,7 @@
  * What the script tells of a job, and what follows from it. The script looks, in one call: the record, who lives, and
  * the record again. What that means is decided here, without looking anywhere.
  */
-import type { NativeJob, NativeJobStatus } from '../../boundary'
+import type { NativeJob, NativeJobStatus } from '../../boundary/index.js'
 
 interface Record {
   /** From `exit`. */

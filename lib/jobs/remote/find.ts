@@ -1,9 +1,9 @@
 /**
  * One remote job by its id.
  */
-import { engineError, type SandboxError } from '../../errors'
-import { call, type RemotePlace } from './backend'
-import { type Facts, readFacts } from './facts'
+import { engineError, type SandboxError } from '../../errors.js'
+import { call, type RemotePlace } from './backend.js'
+import { type Facts, readFacts } from './facts.js'
 
 /** What there is to know of a job, with all of its meta.json when that is wanted. Throws JOB_NOT_FOUND. */
 export async function find(place: RemotePlace, jobId: string, detail?: 'whole'): Promise<Facts> {

@@ -2,9 +2,9 @@
  * What a start sends: one run of bytes, in four parts that the script takes apart by their lengths.
  */
 import path from 'node:path'
-import type { EnvLists } from '../../options/env'
-import type { JobStartPlan } from '../../options/jobs'
-import { mergedEnv } from './environment'
+import type { EnvLists } from '../../options/env.js'
+import type { JobStartPlan } from '../../options/jobs.js'
+import { mergedEnv } from './environment.js'
 
 /** What all jobs of a backend begin with. */
 export interface RemoteDefaults {

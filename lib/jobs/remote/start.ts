@@ -1,11 +1,11 @@
 /**
  * Starting a remote job: one call for what fits into it, and one more for each 66 KiB beyond.
  */
-import type { NativeJob } from '../../boundary'
-import { engineError, OptionError, SandboxError } from '../../errors'
-import type { JobStartPlan } from '../../options/jobs'
-import { call, MOST_INLINE, mark, type RemotePlace, store } from './backend'
-import { buildRequest, type RemoteDefaults } from './request'
+import type { NativeJob } from '../../boundary/index.js'
+import { engineError, OptionError, SandboxError } from '../../errors.js'
+import type { JobStartPlan } from '../../options/jobs.js'
+import { call, MOST_INLINE, mark, type RemotePlace, store } from './backend.js'
+import { buildRequest, type RemoteDefaults } from './request.js'
 
 /** Limits that need a control group, which a script has not. */
 const NEED_CONTROLLERS = ['memory', 'cpus', 'pids'] as const

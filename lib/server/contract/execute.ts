@@ -2,15 +2,15 @@
  * Commands, as clients of a sandbox container run them: with a reply at the end, or as events.
  */
 import { z } from '@hono/zod-openapi'
-import type { ExecEvent, ExecResult, LogEvent } from '../../../index'
-import { SandboxError } from '../../errors'
-import { streamToConnection } from '../bounds'
-import type { ServerContext } from '../context'
-import type { Define } from '../route'
-import { errorEvent } from '../route'
-import { envSchema, timestamp } from '../schemas'
-import { events, type ServerEvent } from '../sse'
-import { exitCodeOf, givenVariables, now, startedSchema } from './values'
+import type { ExecEvent, ExecResult, LogEvent } from '../../../index.js'
+import { SandboxError } from '../../errors.js'
+import { streamToConnection } from '../bounds.js'
+import type { ServerContext } from '../context.js'
+import type { Define } from '../route.js'
+import { errorEvent } from '../route.js'
+import { envSchema, timestamp } from '../schemas.js'
+import { events, type ServerEvent } from '../sse.js'
+import { exitCodeOf, givenVariables, now, startedSchema } from './values.js'
 
 const executeBody = z.object({
   command: z.string(),

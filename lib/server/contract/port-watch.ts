@@ -3,15 +3,15 @@
  */
 import { connect } from 'node:net'
 import { z } from '@hono/zod-openapi'
-import type { Process } from '../../../index'
-import { onAbort } from '../../abort'
-import { SandboxError } from '../../errors'
-import { httpStatus } from '../../processes/http-probe'
-import { pause } from '../../processes/waiting'
-import type { ServerContext } from '../context'
-import { type Define, errorEvent } from '../route'
-import { EventStream, type ServerEvent } from '../sse'
-import { exitCodeOf, now, requireProcess } from './values'
+import type { Process } from '../../../index.js'
+import { onAbort } from '../../abort.js'
+import { SandboxError } from '../../errors.js'
+import { httpStatus } from '../../processes/http-probe.js'
+import { pause } from '../../processes/waiting.js'
+import type { ServerContext } from '../context.js'
+import { type Define, errorEvent } from '../route.js'
+import { EventStream, type ServerEvent } from '../sse.js'
+import { exitCodeOf, now, requireProcess } from './values.js'
 
 const status = z.number().int().min(100).max(599)
 

@@ -2,11 +2,11 @@
  * Background processes, as clients of a sandbox container know them.
  */
 import { z } from '@hono/zod-openapi'
-import type { Signal } from '../../../index'
-import type { ServerContext } from '../context'
-import type { Define } from '../route'
-import { cursorOf, envSchema, processParams, queryNumber, statusSchema, timestamp } from '../schemas'
-import { events } from '../sse'
+import type { Signal } from '../../../index.js'
+import type { ServerContext } from '../context.js'
+import type { Define } from '../route.js'
+import { cursorOf, envSchema, processParams, queryNumber, statusSchema, timestamp } from '../schemas.js'
+import { events } from '../sse.js'
 import {
   exitCodeOf,
   givenVariables,
@@ -15,7 +15,7 @@ import {
   requireProcess,
   showProcess,
   startedSchema,
-} from './values'
+} from './values.js'
 
 const startBody = z.object({
   command: z.string(),

@@ -3,12 +3,13 @@
  */
 import os from 'node:os'
 import { z } from '@hono/zod-openapi'
-import type { Session, SessionOptions } from '../../../index'
-import { SandboxError } from '../../errors'
-import type { ServerContext } from '../context'
-import type { Define } from '../route'
-import { doneSchema, envOf, envSchema, timestamp } from '../schemas'
-import { now } from './values'
+import type { Session, SessionOptions } from '../../../index.js'
+import { SandboxError } from '../../errors.js'
+import { decodeEnv } from '../../protocol/json.js'
+import type { ServerContext } from '../context.js'
+import type { Define } from '../route.js'
+import { doneSchema, envSchema, timestamp } from '../schemas.js'
+import { now } from './values.js'
 
 const createBody = z.object({
   id: z.string().optional(),
@@ -30,7 +31,7 @@ export function addSessions(define: Define, { sandbox, sessionTimeouts }: Server
     errors: ['SESSION_ALREADY_EXISTS'],
     async handle({ body: { id, env, cwd, commandTimeoutMs } }) {
       const create = (options: SessionOptions) => sandbox.createSession(options)
-      const session = await createAnywhere(create, { id, env: envOf(env), cwd })
+      const session = await createAnywhere(create, { id, env: env && decodeEnv(env), cwd })
       if (commandTimeoutMs === undefined) sessionTimeouts.delete(session.id)
       else sessionTimeouts.set(session.id, commandTimeoutMs)
       return { success: true, data: { id: session.id }, timestamp: now() }
@@ -70,7 +71,7 @@ export function addSessions(define: Define, { sandbox, sessionTimeouts }: Server
     reply: doneSchema,
     errors: ['SESSION_NOT_FOUND'],
     async handle({ body: { envVars, sessionId } }) {
-      await sandbox.setEnvVars(envOf(envVars) ?? {}, { sessionId })
+      await sandbox.setEnvVars(decodeEnv(envVars), { sessionId })
       return { success: true, timestamp: now() }
     },
   })

@@ -2,10 +2,10 @@
  * What the container's clients are given in the same way in several places.
  */
 import { z } from '@hono/zod-openapi'
-import type { ProcessInfo, Sandbox } from '../../../index'
-import { engineError } from '../../errors'
-import { signalNumber } from '../../signals'
-import { statusSchema, timestamp } from '../schemas'
+import type { ProcessInfo, Sandbox } from '../../../index.js'
+import { engineError } from '../../errors.js'
+import { signalNumber } from '../../signals.js'
+import { statusSchema, timestamp } from '../schemas.js'
 
 export const processSchema = z
   .object({

@@ -2,38 +2,17 @@
  * Commands with everything that nacre has: bytes, input, both kinds of kill, and the whole result.
  */
 import { z } from '@hono/zod-openapi'
-import type { Encoding, ExecEvent, ExecOptions, Signal } from '../../../index'
-import { streamToConnection } from '../bounds'
-import type { ServerContext } from '../context'
-import { type Define, errorEvent } from '../route'
-import {
-  commandSchema,
-  dataSchema,
-  encodingSchema,
-  envOf,
-  envSchema,
-  runParams,
-  signalSchema,
-} from '../schemas'
-import { events, type ServerEvent } from '../sse'
-import { decodeData, encodeData, encodeResult } from '../wire'
+import type { Encoding, ExecEvent, Signal } from '../../../index.js'
+import { execOptions } from '../../protocol/exec-options.js'
+import { streamToConnection } from '../bounds.js'
+import type { ServerContext } from '../context.js'
+import { type Define, errorEvent } from '../route.js'
+import { commandSchema, dataSchema, runParams, signalSchema } from '../schemas.js'
+import { events, type ServerEvent } from '../sse.js'
+import { shapeOf } from '../table-schema.js'
+import { decodeData, encodeData, encodeResult, optionsOf } from '../wire.js'
 
-const execBody = z.strictObject({
-  command: commandSchema,
-  sessionId: z.string().optional(),
-  cwd: z.string().optional(),
-  env: envSchema.optional(),
-  timeout: z.number().optional(),
-  killSignal: signalSchema.optional(),
-  forceKillAfterDelay: z.number().optional(),
-  input: dataSchema.optional(),
-  encoding: encodingSchema.optional(),
-  stripFinalNewline: z.boolean().optional(),
-  maxBuffer: z.number().optional(),
-  check: z.boolean().optional(),
-})
-
-type ExecBody = z.output<typeof execBody>
+const execBody = z.strictObject({ command: commandSchema, ...shapeOf(execOptions) })
 
 /** `openInput`: input is sent to the run while it goes on. */
 const streamBody = execBody.extend({ openInput: z.boolean().optional() })
@@ -80,7 +59,7 @@ export function addExec(define: Define, server: ServerContext): void {
     patient: true,
     async handle({ body, signal }) {
       const { command, ...rest } = body
-      const result = await metrics.command(sandbox.exec(command, { ...optionsOf(rest), signal }))
+      const result = await metrics.command(sandbox.exec(command, { ...optionsOf(execOptions, rest), signal }))
       return { result: encodeResult(result) }
     },
   })
@@ -96,7 +75,11 @@ export function addExec(define: Define, server: ServerContext): void {
       const { command, openInput = false, ...rest } = body
       const { id, run } = runs.add(openInput, (queue, aborted) => {
         const input = queue === undefined ? {} : { input: queue }
-        return streamToConnection(sandbox, command, { ...optionsOf(rest), ...input, signal: aborted })
+        return streamToConnection(sandbox, command, {
+          ...optionsOf(execOptions, rest),
+          ...input,
+          signal: aborted,
+        })
       })
       signal.addEventListener('abort', () => run.abort.abort(signal.reason), { once: true })
       metrics
@@ -153,15 +136,6 @@ export function addExec(define: Define, server: ServerContext): void {
       return {}
     },
   })
-}
-
-function optionsOf({ env, input, killSignal, ...rest }: Omit<ExecBody, 'command'>): ExecOptions<Encoding> {
-  return {
-    ...rest,
-    env: envOf(env),
-    killSignal: killSignal as Signal | undefined,
-    ...(input !== undefined && { input: decodeData(input) }),
-  }
 }
 
 function encodeEvent(server: ServerContext, event: ExecEvent<Encoding>): ServerEvent {

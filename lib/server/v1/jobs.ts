@@ -2,24 +2,24 @@
  * Durable jobs. They outlive the server, and so do their cursors.
  */
 import { z } from '@hono/zod-openapi'
-import { engineError } from '../../errors'
-import { MOST_EVENT_BYTES } from '../bounds'
-import type { ServerContext } from '../context'
-import type { Define } from '../route'
+import type { JobStartOptions } from '../../../index.js'
+import { engineError } from '../../errors.js'
+import { jobCancelOptions, jobStartOptions } from '../../protocol/job-options.js'
+import { MOST_EVENT_BYTES } from '../bounds.js'
+import type { ServerContext } from '../context.js'
+import type { Define } from '../route.js'
 import {
   commandSchema,
   cursorOf,
   dataSchema,
   encodingSchema,
-  envOf,
-  envSchema,
   jobParams,
-  limitsSchema,
   queryFlag,
   queryNumber,
-} from '../schemas'
-import { events } from '../sse'
-import { decodeData, encodeJobRead } from '../wire'
+} from '../schemas.js'
+import { events } from '../sse.js'
+import { shapeOf } from '../table-schema.js'
+import { encodeJobRead, optionsOf } from '../wire.js'
 
 const statusSchema = z
   .object({
@@ -59,16 +59,7 @@ const readSchema = z.object({
   status: statusSchema,
 })
 
-const startBody = z.strictObject({
-  command: commandSchema,
-  jobId: z.string().optional(),
-  cwd: z.string().optional(),
-  env: envSchema.optional(),
-  processName: z.string().optional(),
-  timeoutSeconds: z.number().optional(),
-  limits: limitsSchema.optional(),
-  stdin: dataSchema.optional(),
-})
+const startBody = z.strictObject({ ...shapeOf(jobStartOptions), command: commandSchema })
 
 const readQuery = z.strictObject({
   cursor: queryNumber.optional(),
@@ -90,9 +81,8 @@ export function addJobs(define: Define, { sandbox: { jobs } }: ServerContext): v
     body: startBody,
     reply: handleSchema,
     errors: ['JOB_ALREADY_EXISTS', 'CWD_NOT_FOUND', 'LIMIT_UNSUPPORTED', 'SPAWN_FAILED'],
-    async handle({ body: { env, stdin, ...rest } }) {
-      const input = stdin === undefined ? {} : { stdin: decodeData(stdin) }
-      return jobs.start({ ...rest, ...input, env: envOf(env) })
+    async handle({ body }) {
+      return jobs.start(optionsOf(jobStartOptions, body) as unknown as JobStartOptions)
     },
   })
   define({
@@ -175,11 +165,11 @@ export function addJobs(define: Define, { sandbox: { jobs } }: ServerContext): v
     path: '/v1/jobs/{jobId}/cancel',
     summary: 'Ends everything of a job.',
     ...{ tag, params, errors },
-    body: z.strictObject({ graceMs: z.number().optional() }),
+    body: z.strictObject(shapeOf(jobCancelOptions)),
     reply: z.object({}),
     patient: true,
     async handle({ params: { jobId }, body }) {
-      await jobs.cancel(jobId, body)
+      await jobs.cancel(jobId, optionsOf(jobCancelOptions, body))
       return {}
     },
   })

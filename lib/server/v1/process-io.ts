@@ -2,13 +2,13 @@
  * What goes into a process and comes out of it, what it uses, and how a service is.
  */
 import { z } from '@hono/zod-openapi'
-import type { ServerContext } from '../context'
-import type { Define } from '../route'
-import { cursorOf, dataSchema, encodingSchema, processParams, queryFlag, queryNumber } from '../schemas'
-import { events } from '../sse'
-import { decodeData, encodeLogEvent, encodeLogs, encodeProcess } from '../wire'
-import { findProcess, findService } from './find'
-import { processSchema } from './processes'
+import type { ServerContext } from '../context.js'
+import type { Define } from '../route.js'
+import { cursorOf, dataSchema, encodingSchema, processParams, queryFlag, queryNumber } from '../schemas.js'
+import { events } from '../sse.js'
+import { decodeData, encodeLogEvent, encodeLogs, encodeProcess } from '../wire.js'
+import { findProcess, findService } from './find.js'
+import { processSchema } from './processes.js'
 
 const outputQuery = z.strictObject({
   since: queryNumber.optional(),

@@ -2,15 +2,15 @@
  * Waiting for a process: its end, a line of its log, a port. The wait is given up when the client goes away.
  */
 import { z } from '@hono/zod-openapi'
-import type { ServerContext } from '../context'
-import type { Define } from '../route'
-import { processParams } from '../schemas'
-import { encodeProcess } from '../wire'
-import { findProcess } from './find'
-import { processSchema } from './processes'
-import { patternOf, patternSchema, portOptionsSchema } from './values'
-
-const timeout = z.number().optional()
+import { waitForLogOptions, waitForPortOptions, waitOptions } from '../../protocol/wait-options.js'
+import type { ServerContext } from '../context.js'
+import type { Define } from '../route.js'
+import { patternSchema, processParams } from '../schemas.js'
+import { shapeOf } from '../table-schema.js'
+import { encodeProcess, optionsOf } from '../wire.js'
+import { findProcess } from './find.js'
+import { processSchema } from './processes.js'
+import { patternOf } from './values.js'
 
 const tag = 'processes'
 const params = processParams
@@ -23,7 +23,7 @@ export function addProcessWaits(define: Define, { sandbox }: ServerContext): voi
     path: '/v1/processes/{processId}/wait',
     summary: 'Waits for the end of a process.',
     ...{ tag, params, patient, errors },
-    body: z.strictObject({ timeout }),
+    body: z.strictObject(shapeOf(waitOptions)),
     reply: z.object({
       exit: z.object({
         exitCode: z.number().nullable(),
@@ -34,7 +34,7 @@ export function addProcessWaits(define: Define, { sandbox }: ServerContext): voi
     }),
     async handle({ params: { processId }, body, signal }) {
       const process = await findProcess(sandbox, processId)
-      const exit = await process.wait({ ...body, signal })
+      const exit = await process.wait({ ...optionsOf(waitOptions, body), signal })
       return { exit, process: encodeProcess(process) }
     },
   })
@@ -43,11 +43,14 @@ export function addProcessWaits(define: Define, { sandbox }: ServerContext): voi
     path: '/v1/processes/{processId}/wait-for-log',
     summary: 'Waits for a line of the log that contains text, or matches a regular expression.',
     ...{ tag, params, patient, errors },
-    body: z.strictObject({ pattern: patternSchema, timeout, since: z.number().optional() }),
+    body: z.strictObject({ pattern: patternSchema, ...shapeOf(waitForLogOptions) }),
     reply: z.object({ line: z.string() }),
     async handle({ params: { processId }, body: { pattern, ...rest }, signal }) {
       const process = await findProcess(sandbox, processId)
-      const { line } = await process.waitForLog(patternOf(pattern), { ...rest, signal })
+      const { line } = await process.waitForLog(patternOf(pattern), {
+        ...optionsOf(waitForLogOptions, rest),
+        signal,
+      })
       return { line }
     },
   })
@@ -56,11 +59,11 @@ export function addProcessWaits(define: Define, { sandbox }: ServerContext): voi
     path: '/v1/processes/{processId}/wait-for-port',
     summary: 'Waits until the process serves a port.',
     ...{ tag, params, patient, errors },
-    body: portOptionsSchema.extend({ port: z.number(), timeout }),
+    body: z.strictObject({ port: z.number(), ...shapeOf(waitForPortOptions) }),
     reply: z.object({}),
     async handle({ params: { processId }, body: { port, ...rest }, signal }) {
       const process = await findProcess(sandbox, processId)
-      await process.waitForPort(port, { ...rest, signal })
+      await process.waitForPort(port, { ...optionsOf(waitForPortOptions, rest), signal })
       return {}
     },
   })

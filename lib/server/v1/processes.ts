@@ -2,23 +2,18 @@
  * Background processes and services: starting, listing, ending.
  */
 import { z } from '@hono/zod-openapi'
-import type { HealthCheck, ProcessOptions, ProcessStatus, Signal } from '../../../index'
-import { OptionError } from '../../errors'
-import type { ServerContext } from '../context'
-import type { Define } from '../route'
-import {
-  commandSchema,
-  dataSchema,
-  envOf,
-  envSchema,
-  limitsSchema,
-  processParams,
-  signalSchema,
-  statusSchema,
-} from '../schemas'
-import { decodeData, encodeProcess } from '../wire'
-import { findProcess } from './find'
-import { patternOf, patternSchema, portOptionsSchema } from './values'
+import type { HealthCheck, ProcessOptions, ProcessStatus, ServiceOptions, Signal } from '../../../index.js'
+import { OptionError } from '../../errors.js'
+import type { OptionTable } from '../../protocol/option.js'
+import { killOptions, processOptions, serviceOptions } from '../../protocol/process-options.js'
+import { portOptions } from '../../protocol/wait-options.js'
+import type { ServerContext } from '../context.js'
+import type { Define } from '../route.js'
+import { commandSchema, patternSchema, processParams, signalSchema, statusSchema } from '../schemas.js'
+import { shapeOf } from '../table-schema.js'
+import { encodeProcess, optionsOf } from '../wire.js'
+import { findProcess } from './find.js'
+import { patternOf } from './values.js'
 
 export const processSchema = z
   .object({
@@ -35,35 +30,21 @@ export const processSchema = z
   })
   .openapi('Process')
 
-const startBody = z.strictObject({
-  command: commandSchema,
-  sessionId: z.string().optional(),
-  processId: z.string().optional(),
-  cwd: z.string().optional(),
-  env: envSchema.optional(),
-  timeout: z.number().optional(),
-  killSignal: signalSchema.optional(),
-  forceKillAfterDelay: z.number().optional(),
-  input: dataSchema.optional(),
-  openInput: z.boolean().optional().openapi({ description: 'input stays open, for /input' }),
-  logLimit: z.number().optional(),
-  autoCleanup: z.boolean().optional(),
-  limits: limitsSchema.optional(),
-  pty: z.strictObject({ cols: z.number(), rows: z.number() }).optional(),
-})
+const openInput = z.boolean().optional().openapi({ description: 'Input stays open, for /input.' })
 
-const serviceBody = startBody.extend({
+const startBody = z.strictObject({ command: commandSchema, ...shapeOf(processOptions), openInput })
+
+const timeout = z.number().optional()
+
+const serviceBody = z.strictObject({
+  command: commandSchema,
+  ...shapeOf(serviceOptions),
+  openInput,
   healthCheck: z.union([
-    portOptionsSchema.extend({ port: z.number(), timeout: z.number().optional() }),
-    z.strictObject({ log: patternSchema, timeout: z.number().optional() }),
-    z.strictObject({
-      command: commandSchema,
-      interval: z.number().optional(),
-      timeout: z.number().optional(),
-    }),
+    z.strictObject({ port: z.number(), ...shapeOf(portOptions), timeout }),
+    z.strictObject({ log: patternSchema, timeout }),
+    z.strictObject({ command: commandSchema, interval: z.number().optional(), timeout }),
   ]),
-  restart: z.enum(['never', 'on-failure']).optional(),
-  restartDelay: z.number().optional(),
 })
 
 const errors = [
@@ -85,7 +66,7 @@ export function addV1Processes(define: Define, { sandbox, metrics }: ServerConte
     errors,
     patient: true,
     async handle({ body: { command, ...rest } }) {
-      const process = await sandbox.startProcess(command, optionsOf(rest))
+      const process = await sandbox.startProcess(command, processOptionsOf(processOptions, rest))
       metrics.process(process)
       return encodeProcess(process)
     },
@@ -99,18 +80,17 @@ export function addV1Processes(define: Define, { sandbox, metrics }: ServerConte
     reply: processSchema,
     errors: [...errors, 'PROCESS_READY_TIMEOUT', 'PROCESS_EXITED_BEFORE_READY'],
     patient: true,
-    async handle({ body: { command, healthCheck, restart, restartDelay, ...rest }, signal }) {
+    async handle({ body: { command, healthCheck, ...rest }, signal }) {
       const given = 'log' in healthCheck ? { ...healthCheck, log: patternOf(healthCheck.log) } : healthCheck
-      const { input, ...options } = optionsOf(rest)
-      // Nobody would know of a service whose client went away while it was being started.
+      const options = processOptionsOf(serviceOptions, rest) as ServiceOptions
+      // A service whose client disconnected while it was starting would stay unknown.
       const start = new AbortController()
       const abandon = () => start.abort(signal.reason)
       signal.addEventListener('abort', abandon)
       try {
         const service = await sandbox.startService(command, {
           ...options,
-          ...{ restart, restartDelay, signal: start.signal },
-          input: input as Uint8Array | string | undefined,
+          signal: start.signal,
           healthCheck: given as HealthCheck,
         })
         metrics.process(service)
@@ -175,37 +155,24 @@ export function addV1Processes(define: Define, { sandbox, metrics }: ServerConte
     tag: 'processes',
     summary: 'Kills a process with everything that belongs to it.',
     params: processParams,
-    body: z.strictObject({ signal: signalSchema.optional(), forceKillAfterDelay: z.number().optional() }),
+    body: z.strictObject({ signal: signalSchema.optional(), ...shapeOf(killOptions) }),
     reply: z.object({ killed: z.boolean(), process: processSchema }),
     errors: ['PROCESS_NOT_FOUND'],
     patient: true,
-    async handle({ params, body: { signal, forceKillAfterDelay } }) {
+    async handle({ params, body: { signal, ...rest } }) {
       const process = await findProcess(sandbox, params.processId)
-      const killed = await process.kill(signal as Signal, { forceKillAfterDelay })
+      const killed = await process.kill(signal as Signal, optionsOf(killOptions, rest))
       return { killed, process: encodeProcess(process) }
     },
   })
 }
 
-function optionsOf({
-  env,
-  input,
-  openInput,
-  killSignal,
-  ...rest
-}: Omit<z.output<typeof startBody>, 'command'>): ProcessOptions {
-  if (openInput && input !== undefined)
+function processOptionsOf(
+  table: OptionTable,
+  { openInput, ...body }: Record<string, unknown>,
+): ProcessOptions {
+  if (openInput !== true) return optionsOf(table, body)
+  if (body.input !== undefined)
     throw new OptionError('INVALID_OPTION', 'input and openInput exclude each other')
-  const given = openInput ? ('pipe' as const) : input === undefined ? undefined : bytesOf(decodeData(input))
-  return {
-    ...rest,
-    env: envOf(env),
-    killSignal: killSignal as Signal | undefined,
-    ...(given !== undefined && { input: given }),
-  }
-}
-
-/** As text, 'pipe' would mean something else. */
-function bytesOf(data: string | Uint8Array): Uint8Array {
-  return typeof data === 'string' ? Buffer.from(data, 'utf8') : data
+  return { ...optionsOf(table, body), input: 'pipe' }
 }

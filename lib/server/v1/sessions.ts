@@ -2,19 +2,18 @@
  * Sessions and their variables.
  */
 import { z } from '@hono/zod-openapi'
-import { engineError } from '../../errors'
-import type { ServerContext } from '../context'
-import type { Define } from '../route'
-import { envOf, envSchema, sessionParams } from '../schemas'
+import { engineError } from '../../errors.js'
+import { decodeEnv } from '../../protocol/json.js'
+import { sessionOptions, setEnvVarsOptions } from '../../protocol/session-options.js'
+import type { ServerContext } from '../context.js'
+import type { Define } from '../route.js'
+import { envSchema, sessionParams } from '../schemas.js'
+import { shapeOf } from '../table-schema.js'
+import { optionsOf } from '../wire.js'
 
 const sessionSchema = z.object({ id: z.string() }).openapi('Session')
 
-const createBody = z.strictObject({
-  id: z.string().optional(),
-  cwd: z.string().optional(),
-  env: envSchema.optional(),
-  surviveExit: z.boolean().optional(),
-})
+const createBody = z.strictObject(shapeOf(sessionOptions))
 
 export function addV1Sessions(define: Define, { sandbox, sessionTimeouts }: ServerContext): void {
   define({
@@ -25,8 +24,8 @@ export function addV1Sessions(define: Define, { sandbox, sessionTimeouts }: Serv
     body: createBody,
     reply: sessionSchema,
     errors: ['SESSION_ALREADY_EXISTS', 'CWD_NOT_FOUND', 'INVALID_ID'],
-    async handle({ body: { env, ...rest } }) {
-      const { id } = await sandbox.createSession({ ...rest, env: envOf(env) })
+    async handle({ body }) {
+      const { id } = await sandbox.createSession(optionsOf(sessionOptions, body))
       return { id }
     },
   })
@@ -75,12 +74,12 @@ export function addV1Sessions(define: Define, { sandbox, sessionTimeouts }: Serv
     path: '/v1/env',
     tag: 'sessions',
     summary: 'Sets variables of a session, or unsets those that are null.',
-    body: z.strictObject({ vars: envSchema, sessionId: z.string().optional() }),
+    body: z.strictObject({ vars: envSchema, ...shapeOf(setEnvVarsOptions) }),
     reply: z.object({}),
     errors: ['SESSION_NOT_FOUND', 'INVALID_ENV_NAME'],
     patient: true,
-    async handle({ body: { vars, sessionId } }) {
-      await sandbox.setEnvVars(envOf(vars) ?? {}, { sessionId })
+    async handle({ body: { vars, ...rest } }) {
+      await sandbox.setEnvVars(decodeEnv(vars), optionsOf(setEnvVarsOptions, rest))
       return {}
     },
   })

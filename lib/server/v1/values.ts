@@ -1,13 +1,9 @@
 /**
- * Schemas of what is waited for.
+ * What is waited for.
  */
-import { z } from '@hono/zod-openapi'
-import { OptionError } from '../../errors'
-
-/** Text that a line contains, or a regular expression. */
-export const patternSchema = z
-  .union([z.string(), z.strictObject({ source: z.string(), flags: z.string() })])
-  .openapi('Pattern')
+import type { z } from '@hono/zod-openapi'
+import { OptionError } from '../../errors.js'
+import type { patternSchema } from '../schemas.js'
 
 export function patternOf(pattern: z.output<typeof patternSchema>): string | RegExp {
   if (typeof pattern === 'string') return pattern
@@ -17,12 +13,3 @@ export function patternOf(pattern: z.output<typeof patternSchema>): string | Reg
     throw new OptionError('INVALID_OPTION', `pattern is no regular expression: ${(cause as Error).message}`)
   }
 }
-
-const statusRange = z.strictObject({ min: z.number().optional(), max: z.number().optional() })
-
-export const portOptionsSchema = z.strictObject({
-  mode: z.enum(['http', 'tcp']).optional(),
-  path: z.string().optional(),
-  status: z.union([z.number(), statusRange]).optional(),
-  interval: z.number().optional(),
-})

@@ -5,12 +5,12 @@
  * template literal a backslash and a dollar before a brace are written with one backslash more.
  */
 import { createHash } from 'node:crypto'
-import { CALLS } from './calls'
-import { COMMAND } from './command'
-import { HEADER } from './header'
-import { PROCESSES } from './processes'
-import { START } from './start'
-import { WATCH } from './watch'
+import { CALLS } from './calls.js'
+import { COMMAND } from './command.js'
+import { HEADER } from './header.js'
+import { PROCESSES } from './processes.js'
+import { START } from './start.js'
+import { WATCH } from './watch.js'
 
 const DISPATCH = `case $verb in
 supervise | guard | run)

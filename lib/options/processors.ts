@@ -1,0 +1,12 @@
+/** Reader for a number of processors. */
+import { OptionError } from '../errors.js'
+import { describe } from './read.js'
+
+/** A fraction of processors, more than 0. */
+export function processors(value: unknown, name: string): number {
+  if (typeof value === 'number' && value > 0 && Number.isFinite(value)) return value
+  throw new OptionError(
+    'INVALID_OPTION',
+    `${name} must be a number of processors greater than 0, not ${describe(value)}`,
+  )
+}

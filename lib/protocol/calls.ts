@@ -1,0 +1,84 @@
+/**
+ * Every call with options: its table, the interface that types it, and the route that takes it over HTTP.
+ *
+ * The docs are written from this list, and a test proves that readers, routes, types and docs agree on it.
+ */
+import { execOptions, sessionExecOptions } from './exec-options.js'
+import {
+  jobCancelOptions,
+  jobFollowOptions,
+  jobReadOptions,
+  jobStartOptions,
+  jobWaitOptions,
+} from './job-options.js'
+import { limitOptions } from './limit-options.js'
+import type { OptionTable } from './option.js'
+import { killOptions, processOptions, serviceOptions, sessionProcessOptions } from './process-options.js'
+import { sandboxOptions } from './sandbox-options.js'
+import { sessionOptions } from './session-options.js'
+import {
+  logOptions,
+  logStreamOptions,
+  portOptions,
+  waitForLogOptions,
+  waitForPortOptions,
+  waitOptions,
+} from './wait-options.js'
+
+export interface Call {
+  /** As the docs show it. */
+  name: string
+  table: OptionTable
+  /** The interface of the public types with the same members. */
+  type: string
+  /** Where the JSON body with these options goes. */
+  route?: string
+  /** It is never sent. */
+  local?: true
+  /** Members of the type and the body that no table has: values with alternatives of their own. */
+  beside?: readonly string[]
+}
+
+export const calls: readonly Call[] = [
+  { name: 'new Sandbox', table: sandboxOptions, type: 'SandboxOptions', local: true },
+  { name: 'exec and execStream', table: execOptions, type: 'ExecOptions', route: '/v1/exec' },
+  { name: 'session.exec and session.execStream', table: sessionExecOptions, type: 'SessionExecOptions' },
+  { name: 'startProcess', table: processOptions, type: 'ProcessOptions', route: '/v1/processes' },
+  { name: 'session.startProcess', table: sessionProcessOptions, type: 'SessionProcessOptions' },
+  {
+    name: 'startService',
+    table: serviceOptions,
+    type: 'ServiceOptions',
+    route: '/v1/services',
+    beside: ['healthCheck'],
+  },
+  { name: 'limits', table: limitOptions, type: 'Limits' },
+  { name: 'createSession', table: sessionOptions, type: 'SessionOptions', route: '/v1/sessions' },
+  { name: 'kill', table: killOptions, type: 'KillOptions', route: '/v1/processes/{processId}/kill' },
+  { name: 'wait', table: waitOptions, type: 'WaitOptions', route: '/v1/processes/{processId}/wait' },
+  {
+    name: 'waitForLog',
+    table: waitForLogOptions,
+    type: 'WaitForLogOptions',
+    route: '/v1/processes/{processId}/wait-for-log',
+  },
+  { name: 'a health check by port', table: portOptions, type: 'PortOptions' },
+  {
+    name: 'waitForPort',
+    table: waitForPortOptions,
+    type: 'WaitForPortOptions',
+    route: '/v1/processes/{processId}/wait-for-port',
+  },
+  { name: 'getLogs', table: logOptions, type: 'LogOptions' },
+  { name: 'output and streamProcessLogs', table: logStreamOptions, type: 'LogStreamOptions' },
+  { name: 'jobs.start', table: jobStartOptions, type: 'JobStartOptions', route: '/v1/jobs' },
+  { name: 'jobs.read', table: jobReadOptions, type: 'JobReadOptions' },
+  { name: 'jobs.follow', table: jobFollowOptions, type: 'JobFollowOptions' },
+  { name: 'jobs.wait', table: jobWaitOptions, type: 'JobWaitOptions' },
+  {
+    name: 'jobs.cancel',
+    table: jobCancelOptions,
+    type: 'JobCancelOptions',
+    route: '/v1/jobs/{jobId}/cancel',
+  },
+]

@@ -1,0 +1,81 @@
+/** The options of durable jobs. They are the same for every backend that runs jobs. */
+import { MOST_SECONDS, processName, seconds } from '../options/job-values.js'
+import { resourceLimits } from '../options/limits.js'
+import {
+  abortSignal,
+  command,
+  count,
+  data,
+  directory,
+  encoding,
+  env,
+  flag,
+  id,
+  milliseconds,
+} from './kinds.js'
+import { limitOptions } from './limit-options.js'
+import { type Kind, option } from './option.js'
+
+const MOST_READ_BYTES = 64 * 1024 * 1024
+
+const time: Kind<number> = {
+  read: seconds,
+  json: { schema: { type: 'number', exclusiveMinimum: 0, maximum: MOST_SECONDS } },
+  bounds: `more than 0, up to ${MOST_SECONDS} s`,
+}
+
+const name: Kind<string> = {
+  read: processName,
+  json: { schema: { type: 'string' } },
+  bounds: '1 to 256 characters, no control characters',
+}
+
+const limits: Kind<ReturnType<typeof resourceLimits>> = {
+  read: resourceLimits,
+  json: { schema: { type: 'object', table: limitOptions } },
+  bounds: 'an object of limits',
+}
+
+/** Of `jobs.start`; the command is required. */
+export const jobStartOptions = {
+  command: option(command, { doc: 'What to run. Required.' }),
+  jobId: option(id, { doc: 'The id of the job.', otherwise: 'one that sorts by time and cannot be guessed' }),
+  cwd: option(directory, {
+    doc: "Directory of the job, resolved against the sandbox's.",
+    otherwise: "the sandbox's",
+  }),
+  env: option(env, { doc: "Environment changes over the sandbox's.", otherwise: 'none' }),
+  processName: option(name, { doc: 'A name for people.', otherwise: 'none' }),
+  timeoutSeconds: option(time, { doc: 'Time until everything of the job is ended.', otherwise: 'none' }),
+  limits: option(limits, {
+    doc: 'What the job may use.',
+    otherwise: "the sandbox's limits, for each job by itself",
+  }),
+  stdin: option(data, { doc: 'Standard input.', otherwise: 'end of file at once' }),
+}
+
+/** Of `jobs.read`. */
+export const jobReadOptions = {
+  maxBytes: option(count(1, MOST_READ_BYTES, 'bytes'), { doc: 'Bytes read at most.', default: 1_048_576 }),
+  lines: option(flag, { doc: 'Cuts behind the last newline.', default: false }),
+  encoding: option(encoding, { doc: 'Whether output is a string or bytes.', default: 'utf8' }),
+}
+
+const signal = option(abortSignal, {
+  doc: 'Aborting ends the wait. The job is unaffected.',
+  otherwise: 'none',
+})
+
+/** Of `jobs.follow`. */
+export const jobFollowOptions = { ...jobReadOptions, signal }
+
+/** Of `jobs.wait`. */
+export const jobWaitOptions = { signal }
+
+/** Of `jobs.cancel`. */
+export const jobCancelOptions = {
+  graceMs: option(milliseconds, {
+    doc: 'Time between SIGTERM and SIGKILL.',
+    otherwise: "the sandbox's `forceKillAfterDelay`",
+  }),
+}

@@ -1,0 +1,30 @@
+/** What a process may use, and the size of its terminal. */
+import { processors } from '../options/processors.js'
+import { count } from './kinds.js'
+import { type Kind, option } from './option.js'
+
+/** Counts cross the boundary as u32. */
+const MAX_COUNT = 0xffff_ffff
+/** The kernel counts rows and columns in 16 bits. */
+const MAX_CELLS = 0xffff
+
+const fraction: Kind<number> = {
+  read: processors,
+  json: { schema: { type: 'number', exclusiveMinimum: 0 } },
+  bounds: 'more than 0',
+}
+
+export const limitOptions = {
+  memory: option(count(1, Number.MAX_SAFE_INTEGER, 'bytes'), { doc: 'Memory.', otherwise: 'no limit' }),
+  cpus: option(fraction, { doc: 'Processors; 0.5 is half the time of one.', otherwise: 'no limit' }),
+  pids: option(count(1, MAX_COUNT), { doc: 'Processes and threads at a time.', otherwise: 'no limit' }),
+  openFiles: option(count(1, MAX_COUNT), {
+    doc: 'File descriptors of each single process.',
+    otherwise: 'no limit',
+  }),
+}
+
+export const terminalOptions = {
+  cols: option(count(1, MAX_CELLS), { doc: 'Columns.' }),
+  rows: option(count(1, MAX_CELLS), { doc: 'Rows.' }),
+}

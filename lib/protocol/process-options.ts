@@ -1,0 +1,107 @@
+/** The options of background processes and services. */
+
+import { resourceLimits, terminal } from '../options/limits.js'
+import { processInput, repeatableInput, restartPolicy } from '../options/process-values.js'
+import {
+  abortSignal,
+  bytes,
+  callback,
+  count,
+  directory,
+  env,
+  flag,
+  id,
+  killSignal,
+  milliseconds,
+  oneOf,
+  openableInput,
+  pause,
+} from './kinds.js'
+import { limitOptions, terminalOptions } from './limit-options.js'
+import { type Kind, option } from './option.js'
+
+const limits: Kind<ReturnType<typeof resourceLimits>> = {
+  read: resourceLimits,
+  json: { schema: { type: 'object', table: limitOptions } },
+  bounds: 'an object of limits',
+}
+
+const pty: Kind<ReturnType<typeof terminal>> = {
+  read: terminal,
+  json: { schema: { type: 'object', table: terminalOptions } },
+  bounds: '{ cols, rows }',
+}
+
+/** Of `session.startProcess`. */
+export const sessionProcessOptions = {
+  processId: option(id, { doc: 'The id of the process.', otherwise: '`proc-` and ten random characters' }),
+  cwd: option(directory, {
+    doc: "Directory of the process, resolved against the session's.",
+    otherwise: "the session's",
+  }),
+  env: option(env, { doc: "Environment changes over the session's.", otherwise: 'none' }),
+  timeout: option(milliseconds, { doc: 'Time until the process is killed; 0 = none.', default: 0 }),
+  signal: option(abortSignal, { doc: 'Aborting kills the process.', otherwise: 'none' }),
+  killSignal: option(killSignal, {
+    doc: 'The first signal of a kill, a timeout or an abort.',
+    otherwise: "the sandbox's",
+  }),
+  forceKillAfterDelay: option(milliseconds, {
+    doc: 'Time between that signal and SIGKILL.',
+    otherwise: "the sandbox's",
+  }),
+  input: option(openableInput(processInput, "text, bytes, an iterable of them, or 'pipe'"), {
+    doc: "Standard input. With 'pipe' it stays open, for `write`.",
+    otherwise: 'end of file at once',
+  }),
+  logLimit: option(bytes, { doc: 'Log kept; of more, the oldest is dropped.', default: 67_108_864 }),
+  autoCleanup: option(flag, {
+    doc: 'The process is forgotten, with its log, some time after its end.',
+    default: true,
+  }),
+  limits: option(limits, { doc: 'What the process and its descendants may use.', otherwise: 'none' }),
+  pty: option(pty, {
+    doc: 'A terminal of this size as standard input, output and error.',
+    otherwise: 'no terminal',
+  }),
+  onStart: option(callback, { doc: 'Called when it runs.', otherwise: 'none' }),
+  onOutput: option(callback, { doc: 'Called with each piece of output, as text.', otherwise: 'none' }),
+  onExit: option(callback, { doc: 'Called when it has ended, after the last output.', otherwise: 'none' }),
+  onError: option(callback, {
+    doc: 'Called with what a callback or the input throws, and when the start fails.',
+    otherwise: 'the logger',
+  }),
+}
+
+/** Of `sandbox.startProcess`. */
+export const processOptions = {
+  sessionId: option(id, { doc: 'The session whose state the process starts from.', default: 'default' }),
+  ...sessionProcessOptions,
+}
+
+/** Of `startService`, without `healthCheck`, which is required and has kinds of its own. */
+export const serviceOptions = {
+  ...processOptions,
+  input: option(openableInput(repeatableInput, "text, bytes or 'pipe'"), {
+    doc: "Standard input, the same after each restart. With 'pipe' it stays open, for `write`.",
+    otherwise: 'end of file at once',
+  }),
+  restart: option(oneOf(restartPolicy, 'never', 'on-failure'), {
+    doc: 'What happens when the process fails.',
+    default: 'never',
+  }),
+  restartDelay: option(pause, {
+    doc: 'Time before the first restart; each failure in a row doubles it, up to 30 s.',
+    default: 500,
+  }),
+}
+
+/** Of `kill`. */
+export const killOptions = {
+  forceKillAfterDelay: option(milliseconds, {
+    doc: 'Time until SIGKILL.',
+    otherwise: 'as the process was started with',
+  }),
+}
+
+export const port = count(1, 65_535)

@@ -1,0 +1,22 @@
+/** The options of sessions. */
+import { directory, env, flag, id } from './kinds.js'
+import { option } from './option.js'
+
+/** Of `createSession`. */
+export const sessionOptions = {
+  id: option(id, { doc: 'The id of the session.', otherwise: 'a random UUID' }),
+  cwd: option(directory, {
+    doc: "Directory in which the session starts, resolved against the sandbox's.",
+    otherwise: "the sandbox's",
+  }),
+  env: option(env, { doc: "Environment changes over the sandbox's.", otherwise: 'none' }),
+  surviveExit: option(flag, {
+    doc: '`exit` ends the command and not the session.',
+    otherwise: "the sandbox's",
+  }),
+}
+
+/** Of `setEnvVars`. */
+export const setEnvVarsOptions = {
+  sessionId: option(id, { doc: 'The session whose variables are set.', default: 'default' }),
+}

@@ -1,0 +1,80 @@
+/** The options of everything that waits for a process or reads its log. */
+import { portMode, requestPath, statusCode, statusRange } from '../options/port-values.js'
+import { abortSignal, bytes, count, encoding, flag, milliseconds, oneOf, pause } from './kinds.js'
+import { type Kind, option } from './option.js'
+
+/** Of `wait`. */
+export const waitOptions = {
+  timeout: option(milliseconds, {
+    doc: 'Time until the wait ends with PROCESS_READY_TIMEOUT; 0 = none.',
+    default: 0,
+  }),
+  signal: option(abortSignal, {
+    doc: 'Aborting ends the wait. The process is unaffected.',
+    otherwise: 'none',
+  }),
+}
+
+/** Of `waitForLog`. */
+export const waitForLogOptions = {
+  ...waitOptions,
+  since: option(bytes, { doc: 'Where in the log to begin.', default: 0 }),
+}
+
+const path: Kind<string> = {
+  read: requestPath,
+  json: { schema: { type: 'string' } },
+  bounds: 'printable ASCII without blanks, beginning with /',
+}
+
+const status: Kind<ReturnType<typeof statusRange>> = {
+  read: statusRange,
+  json: {
+    schema: {
+      type: 'either',
+      of: [
+        { type: 'integer', minimum: 100, maximum: 599 },
+        {
+          type: 'object',
+          table: {
+            min: option(statusCode, { doc: 'The first status.', default: 100 }),
+            max: option(statusCode, { doc: 'The last status.', default: 599 }),
+          },
+        },
+      ],
+    },
+  },
+  bounds: '100 to 599, or { min, max }',
+}
+
+/** How to look at a port. */
+export const portOptions = {
+  mode: option(oneOf(portMode, 'http', 'tcp'), {
+    doc: "'tcp': the process listens. 'http': it answers as well.",
+    otherwise: "'http' when `path` or `status` is given, else 'tcp'",
+  }),
+  path: option(path, { doc: 'The page to ask for with GET.', default: '/' }),
+  status: option(status, { doc: 'The status that the answer must have.', otherwise: '200 to 399' }),
+  interval: option(pause, { doc: 'Time between two looks.', default: 100 }),
+}
+
+/** Of `waitForPort`. */
+export const waitForPortOptions = { ...portOptions, ...waitOptions }
+
+export const portNumber = count(1, 65_535)
+
+/** Of `getLogs` and `getProcessLogs`. */
+export const logOptions = {
+  encoding: option(encoding, { doc: 'Whether output is strings or bytes.', default: 'utf8' }),
+}
+
+/** Of `output` and `streamProcessLogs`. */
+export const logStreamOptions = {
+  ...logOptions,
+  since: option(bytes, { doc: 'Where to begin: the `cursor` of an event.', default: 0 }),
+  follow: option(flag, { doc: 'Goes on until the process has ended.', default: true }),
+  signal: option(abortSignal, {
+    doc: 'Aborting ends the iteration. The process is unaffected.',
+    otherwise: 'none',
+  }),
+}
