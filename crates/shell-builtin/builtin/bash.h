@@ -228,6 +228,7 @@ extern char *dollar_vars[];
 
 enum { NOT_JUMPED, FORCE_EOF, DISCARD, EXITPROG, ERREXIT, SIGEXIT, EXITBLTIN };
 enum { ST_STRING = 3 };
+enum { STARTED_WITH_TEXT = 2 }; /* startup_state of `bash -c` */
 
 typedef struct {
   int type;
