@@ -217,7 +217,7 @@ extern struct builtin *shell_builtins;
 extern int num_shell_builtins;
 extern BUILTIN_FUNCTION *this_shell_builtin;
 struct builtin *builtin_address_internal(const char *name, int disabled_too);
-BUILTIN_FUNCTION exec_builtin, exit_builtin;
+BUILTIN_FUNCTION exec_builtin, exit_builtin, trap_builtin;
 int get_exitstat(WORD_LIST *words);
 int number_of_args(void);
 WORD_LIST *list_rest_of_args(void);         /* a copy */
@@ -228,6 +228,7 @@ extern char *dollar_vars[];
 
 enum { NOT_JUMPED, FORCE_EOF, DISCARD, EXITPROG, ERREXIT, SIGEXIT, EXITBLTIN };
 enum { ST_STRING = 3 };
+enum { STARTED_WITH_TEXT = 2 }; /* startup_state of `bash -c` */
 
 typedef struct {
   int type;
@@ -295,14 +296,14 @@ int run_pending_traps(void);
 void run_trap_cleanup(int signal);
 void check_signals_and_traps(void);
 void throw_to_top_level(void);
-void set_signal(int signal, char *text);
+void set_signal(int signal, char *text); /* keeps a copy */
+void ignore_signal(int signal);
 void set_original_signal(int signal, void (*handler)(int));
 void initialize_signals(int again);
 void initialize_terminating_signals(void);
 void reset_terminating_signals(void);
 void restore_original_signals(void);
 WEAK void clear_pending_traps(void); /* since 5.1 */
-WEAK void restore_traps(void);       /* since 5.2 */
 WEAK void restore_sigmask(void);     /* since 5.1 */
 
 /* ---- Jobs and processes ---- */

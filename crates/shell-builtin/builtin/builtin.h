@@ -13,6 +13,8 @@ int layout_is_known(BUILTIN_FUNCTION *own);
 /* Returns 1 for bash 5.0, whose `exit` jumps with another code. */
 int is_bash_5_0(void);
 
+int is_before_bash_5_2(void);
+
 /* Returns the number of elements of an indexed array variable, or 0. */
 int array_length(const char *name);
 
@@ -105,6 +107,14 @@ void catch_exit(void);
 
 /* Finishes a command that ended the shell: runs the EXIT trap, then unwinds. Returns the flags for the reply. */
 uint32_t leave(enum end end, int with_trap);
+
+/* ---- traps.c ---- */
+
+void prepare_traps(void);
+
+/* Remembers the traps, where a failing `exec` frees their texts. */
+void copy_traps(void);
+void restore_traps_after_exec(void);
 
 /* ---- unwind.c ---- */
 

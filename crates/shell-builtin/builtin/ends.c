@@ -17,6 +17,7 @@ static int exit_trap_ran, exit_was_trapped;
 
 void prepare_ends(void) {
   exit_trap_ran = 0;
+  copy_traps();
 }
 
 /* ---- A failing `exec` ---- */
@@ -107,7 +108,7 @@ uint32_t leave(enum end end, int with_trap) {
     register_process_exit();
     if (unwind()) flags |= FRAMES_DISCARDED;
     initialize_signals(1);
-    if (restore_traps) restore_traps();
+    restore_traps_after_exec();
     take_signals();
     return flags;
   }

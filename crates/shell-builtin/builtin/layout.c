@@ -16,6 +16,10 @@ int is_bash_5_0(void) {
   return strcmp(dist_version, "5.0") == 0;
 }
 
+int is_before_bash_5_2(void) {
+  return is_bash_5_0() || strcmp(dist_version, "5.1") == 0;
+}
+
 static int version_is_known(void) {
   static const char *const known[] = {"5.0", "5.1", "5.2", "5.3"};
   for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
@@ -38,7 +42,7 @@ struct array_5_2 {
 int array_length(const char *name) {
   SHELL_VAR *variable = find_variable(name);
   if (!variable || !(variable->attributes & att_array) || !variable->value) return 0;
-  if (is_bash_5_0() || strcmp(dist_version, "5.1") == 0) return ((struct array_5_0 *)variable->value)->length;
+  if (is_before_bash_5_2()) return ((struct array_5_0 *)variable->value)->length;
   return ((struct array_5_2 *)variable->value)->length;
 }
 

@@ -183,6 +183,7 @@ static int nacre(WORD_LIST *words) {
   close(atoi(words->next->word->word));
   hide(nacre);
   catch_exit();
+  prepare_traps();
   count_forks();
   take_signals();
   remove_traces();

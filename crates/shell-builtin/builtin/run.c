@@ -4,6 +4,10 @@
  * It is what bash's own loop over a script's commands is: read one from the text, execute it. bash's stacks are empty
  * when it starts, so DEBUG traps, `set -x`, `$_`, PIPESTATUS and FUNCNAME show nothing of the engine. As with `bash -c`, an
  * expansion error ends only the line, and an error in an arithmetic assignment the whole text.
+ *
+ * `startup_state` is that of `bash -c`: it decides when bash forgets or reports jobs that have ended. It also lets the last
+ * command of the outermost evaluation replace the shell. Here that is the command's text, at OWN_LEVEL, which is not
+ * marked for it. `eval`, `source` and traps are above that level.
  */
 #include "builtin.h"
 
@@ -175,9 +179,7 @@ static enum end execute_words(const char *words, uint32_t length) {
 /* Messages about jobs that ended between commands belong to none of them. */
 static void discard_job_notices(void) {
   silence_notices();
-  startup_state = 2; /* as in `bash -c`: jobs that have ended are forgotten, where a script's stay listed */
   notify_and_cleanup(-1);
-  startup_state = 0;
   restore_notices();
 }
 
@@ -196,7 +198,7 @@ static void flush_output(void) {
 static void reset_bash(char *text) {
   caught_signal = 0;
   interrupt_state = 0;
-  executing_builtin = line_number = EOF_Reached = startup_state = 0;
+  executing_builtin = line_number = EOF_Reached = 0;
   indirection_level = 1;
   mark_base();
   reset_parser();
@@ -206,6 +208,7 @@ static void reset_bash(char *text) {
 struct outcome run_command(char *text, uint32_t length, uint32_t flags) {
   static char nothing[1];
   struct outcome outcome = {0, 0};
+  startup_state = STARTED_WITH_TEXT;
   discard_job_notices();
   reset_bash(flags & ARGV ? nothing : text);
   prepare_ends();

@@ -139,6 +139,30 @@ fn a_failing_exec_leaves_the_shell() {
 }
 
 #[test]
+fn a_failing_exec_keeps_all_traps() {
+    let mut session = Session::start();
+    session.run("trap 'echo bye' EXIT; trap 'echo usr1' USR1; trap 'echo \"i n t\"' INT; trap 'echo term' TERM");
+    session.run("trap '' USR2 QUIT; trap : CHLD; trap 'echo no' HUP; trap - HUP; trap 'echo err' ERR; trap '' RETURN");
+    let before = session.output("trap -p");
+    for command in [
+        "exec /nonexistent",
+        "f(){ trap 'echo err' ERR; exec /nonexistent; }; f",
+        "trap 'echo two' USR1; (trap - INT); exec /nonexistent",
+    ] {
+        let ran = session.run(command);
+        assert_eq!((ran.code, ran.out.as_str()), (127, ""), "{command}: {}", ran.err);
+        let expected = if command.contains("two") { before.replace("usr1", "two") } else { before.clone() };
+        assert_eq!(session.output("trap -p"), expected, "{command}");
+    }
+    let ran = session.run("kill -USR1 $$; kill -USR2 $$; kill -QUIT $$; kill -INT $$; kill $$; exit 3");
+    assert_eq!((ran.code, ran.out.as_str()), (3, "two\ni n t\nterm\nbye\n"));
+    assert_eq!(session.run("kill -HUP $$; echo no").code, 129);
+    session.run("trap - EXIT USR1 INT TERM USR2 QUIT CHLD ERR RETURN");
+    assert_eq!(session.run("exec /nonexistent").code, 127);
+    assert_eq!(session.output("trap -p"), "");
+}
+
+#[test]
 fn terminating_signals_end_the_command() {
     check(vec![
         with_output("", "f(){ local q=3; kill $$; echo no; }; f 1 7>/dev/null", 143, ""),
