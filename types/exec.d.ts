@@ -38,6 +38,12 @@ export interface SessionExecOptions<E extends Encoding = 'utf8'> {
   input?: Input
   /** 'utf8' gives strings, 'buffer' gives bytes in stdout, stderr and all. Default: 'utf8'. */
   encoding?: E
+  /**
+   * Gives the command one pipe for both streams. Everything then arrives as stdout, in the exact order, and stderr is
+   * empty. Without it each stream has its own pipe, and the order between the two is only that in which they were read.
+   * Default: false.
+   */
+  mergeOutput?: boolean
   /** Whether to remove one final `\n` or `\r\n` from stdout, stderr and all. Default: false. */
   stripFinalNewline?: boolean
   /**
@@ -77,7 +83,10 @@ export interface ExecResult<E extends Encoding = 'utf8'> {
   signal: NodeJS.Signals | null
   stdout: Output<E>
   stderr: Output<E>
-  /** stdout and stderr in order of arrival. Put together at the first read. */
+  /**
+   * stdout and stderr in the order in which they were read. That is exact only with `mergeOutput`. Put together at the
+   * first read.
+   */
   all: Output<E>
   /** The command; an argument list is shown quoted for a shell. */
   command: string

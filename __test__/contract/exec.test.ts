@@ -55,6 +55,21 @@ describe('exec', () => {
     expect((await rejectionOf(sandbox.exec('cat; sleep 60', { input: broken() }))).message).toBe('no more')
   })
 
+  itHolds('keeps the exact order of both streams with mergeOutput', async ({ sandbox }) => {
+    const command =
+      'for n in {1..200}; do echo $n; echo -$n >&2; done; bash -c "echo a >&2; echo b; echo c >&2"'
+    const expected = Array.from({ length: 200 }, (_, at) => `${at + 1}\n-${at + 1}\n`).join('')
+    const pieces: Array<[string, string]> = []
+    const onOutput = (stream: string, text: string) => pieces.push([stream, text])
+    const result = await sandbox.exec(command, { mergeOutput: true, onOutput })
+    expect(result.stdout).toBe(`${expected}a\nb\nc\n`)
+    expect(result.all).toBe(result.stdout)
+    expect(result.stderr).toBe('')
+    expect(new Set(pieces.map(([stream]) => stream))).toEqual(new Set(['stdout']))
+    expect(pieces.map(([, text]) => text).join('')).toBe(result.stdout)
+    expect((await sandbox.exec('echo out; echo err >&2')).stderr).toBe('err\n')
+  })
+
   itHolds('cuts the middle out of output that is too long', async ({ sandbox }) => {
     const { stdout, truncated } = await sandbox.exec('seq 100000', { maxBuffer: 100 })
     expect(stdout).toHaveLength(100)

@@ -121,6 +121,7 @@ function plan(
     maxBuffer: values.maxBuffer ?? defaults.maxBuffer,
     encoding: values.encoding ?? sessionExecOptions.encoding.default,
     input: inputKind(input),
+    mergeOutput: values.mergeOutput,
     inputBytes: input instanceof Uint8Array ? input : undefined,
     events: onOutput !== undefined || onStart !== undefined,
   }

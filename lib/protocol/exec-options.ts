@@ -42,6 +42,10 @@ export const sessionExecOptions = {
     doc: 'Whether stdout, stderr and all are strings or bytes.',
     default: 'utf8',
   }),
+  mergeOutput: option(flag, {
+    doc: 'Gives the command one pipe for both streams: stdout has everything in the exact order, stderr nothing.',
+    default: false,
+  }),
   stripFinalNewline: option(flag, {
     doc: 'Removes one final newline from stdout, stderr and all.',
     default: false,
