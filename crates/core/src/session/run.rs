@@ -18,8 +18,9 @@ use tokio::time::Instant;
 /// Until then a command's pipes are not watched: most have ended, and what they printed waits in the pipe.
 pub(super) const QUICK: Duration = Duration::from_millis(1);
 
-/// What the shell gets beyond the grace time, since its own children are killed only at the end of that.
-pub(super) const SHELL_EXTRA: Duration = Duration::from_millis(50);
+/// What the shell gets beyond the grace time: its own children are killed only at the end of that, and on a busy machine
+/// it waits for its turn on a processor.
+pub(super) const SHELL_EXTRA: Duration = Duration::from_millis(200);
 
 /// A shell that has not taken its request after this long may have been stopped (SIGSTOP).
 pub(super) const UNREAD: Duration = Duration::from_millis(100);
