@@ -48,7 +48,7 @@ export interface SessionExecOptions<E extends Encoding = 'utf8'> {
   stripFinalNewline?: boolean
   /**
    * Bytes kept per stream, 0 to Number.MAX_SAFE_INTEGER. Beyond it the head and the tail are kept and the command
-   * runs on; `truncated` says how much is missing. Default: the sandbox's. The events of a stream have everything.
+   * runs on; a line like `[48,694 bytes omitted]` marks the place, and `truncated` says how much is missing. Default: the sandbox's. The events of a stream have everything.
    */
   maxBuffer?: number
   /** Whether an unsuccessful command rejects, with COMMAND_FAILED. Default: false. */
@@ -99,8 +99,12 @@ export interface ExecResult<E extends Encoding = 'utf8'> {
   timestamp: string
   timedOut: boolean
   isCanceled: boolean
-  /** Bytes that are missing in the middle of each stream, because of `maxBuffer`; null when nothing is. */
-  truncated: null | { stdout: number; stderr: number }
+  /**
+   * Bytes that are missing in the middle of each stream, because of `maxBuffer`; null when nothing is. Text shows the
+   * place with a line of its own, like `[48,694 bytes omitted]`, between whole lines where there are any. Bytes are not
+   * marked: they are missing at `offset`, in a stream of which some are missing.
+   */
+  truncated: null | { stdout: number; stderr: number; offset?: number }
   /** The shell had to be brought back (after `exec`, `kill -9 $$`), with its state after the last finished command. */
   sessionRestarted: boolean
 }

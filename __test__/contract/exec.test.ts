@@ -72,8 +72,13 @@ describe('exec', () => {
 
   itHolds('cuts the middle out of output that is too long', async ({ sandbox }) => {
     const { stdout, truncated } = await sandbox.exec('seq 100000', { maxBuffer: 100 })
-    expect(stdout).toHaveLength(100)
-    expect(truncated).toEqual({ stdout: 588_895 - 100, stderr: 0 })
+    expect(stdout).toMatch(/^1\n(.*\n)*\[588,798 bytes omitted\]\n(.*\n)*100000\n$/)
+    expect(truncated).toEqual({ stdout: 588_798, stderr: 0 })
+    // With a callback the output is on its way as bytes.
+    const live = await sandbox.exec('seq 100000', { maxBuffer: 100, onOutput() {} })
+    expect([live.stdout, live.truncated]).toEqual([stdout, truncated])
+    const bytes = await sandbox.exec('seq 100000', { maxBuffer: 100, encoding: 'buffer' })
+    expect([bytes.stdout.length, bytes.truncated]).toEqual([100, { stdout: 588_795, stderr: 0, offset: 50 }])
   })
 
   itHolds('calls back while it runs', async ({ sandbox }) => {
