@@ -4,6 +4,7 @@
 import type { Encoding, ExecResult, Output } from '../index.js'
 import type { NativeResult } from './boundary/index.js'
 import { AbortError, engineError, SandboxError } from './errors.js'
+import { failureText } from './failure-text.js'
 import { interleaveBytes, interleaveText, type StreamText } from './interleave.js'
 import { cutOf, type Omission, omissionIn } from './omission.js'
 import type { ExecPlan } from './options/exec.js'
@@ -35,22 +36,25 @@ export function chooseFailure(
   if (end.error) return { error: engineError(end.error.code, end.error.message, { result }) }
   if (end.thrown) return { error: end.thrown.value }
   if (result === undefined) return { error: engineError('ENGINE_ERROR', 'the engine gave no result') }
-  const subject = `\`${result.command.length > 200 ? `${result.command.slice(0, 200)}...` : result.command}\``
+  const fail = (code: 'COMMAND_TIMEOUT' | 'COMMAND_FAILED', what: string) => {
+    const { message, shortMessage } = failureText(result, what)
+    return { error: new SandboxError(code, message, { result, shortMessage }) }
+  }
   if (result.timedOut) {
-    const message = `${subject} ran longer than its timeout of ${plan.request.timeout} ms`
-    return { error: new SandboxError('COMMAND_TIMEOUT', message, { result }) }
+    const by = result.signal === null ? 'ended' : `was ended by ${result.signal}`
+    return fail('COMMAND_TIMEOUT', `ran longer than its timeout of ${plan.request.timeout} ms and ${by}`)
   }
-  if (result.isCanceled && !end.killed)
-    return { error: new AbortError(plan.signal?.reason, hasRun(end.result) ? result : undefined) }
-  if (plan.check && !result.success) {
-    return { error: new SandboxError('COMMAND_FAILED', `${subject} ${describeEnding(result)}`, { result }) }
+  if (result.isCanceled && !end.killed) {
+    if (!hasRun(end.result)) return { error: new AbortError(plan.signal?.reason) }
+    const text = failureText(result, 'was aborted')
+    return { error: new AbortError(plan.signal?.reason, result, text) }
   }
-  return undefined
+  return plan.check && !result.success ? fail('COMMAND_FAILED', describeEnding(result)) : undefined
 }
 
 function describeEnding({ signal, exitCode, isCanceled }: AnyResult): string {
-  if (signal !== null) return `ended by ${signal}`
-  return isCanceled ? 'was killed before it started' : `ended with exit code ${exitCode}`
+  if (signal !== null) return `was ended by ${signal}`
+  return isCanceled ? 'was killed before it started,' : `ended with exit code ${exitCode}`
 }
 
 /** A command that was cancelled in the queue has no time at which it started. */
