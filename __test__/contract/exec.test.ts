@@ -55,6 +55,23 @@ describe('exec', () => {
     expect((await rejectionOf(sandbox.exec('cat; sleep 60', { input: broken() }))).message).toBe('no more')
   })
 
+  itHolds('runs tagged templates, in which values are words and never parsed', async ({ sandbox }) => {
+    const hostile = `$(id) "'; rm -rf / #\n\\`
+    const { stdout } = await sandbox.$`printf '%s|' ${hostile} ${['a b', 7, '']} ${[]} ${10n} "\$HOME"`
+    expect(stdout).toBe(`${hostile}|a b|7||10|$HOME|`)
+    const error = await rejectionOf(sandbox.$({ check: true, cwd: '/' })`pwd; exit ${3}`)
+    expect(error).toMatchObject({ code: 'COMMAND_FAILED', result: { stdout: '/\n', exitCode: 3 } })
+    const session = await sandbox.createSession({ env: { NAME: 'one' } })
+    expect((await session.$({ stripFinalNewline: true })`echo $NAME ${'two three'}`).stdout).toBe(
+      'one two three',
+    )
+    const wrong = { not: 'a value' } as unknown as string
+    expect(await rejectionOf(sandbox.$`echo ${'a'} ${wrong}`)).toMatchObject({
+      code: 'INVALID_COMMAND',
+      message: 'value 2 of a template must be a string, a number or a list of them, not an object',
+    })
+  })
+
   itHolds('keeps the exact order of both streams with mergeOutput', async ({ sandbox }) => {
     const command =
       'for n in {1..200}; do echo $n; echo -$n >&2; done; bash -c "echo a >&2; echo b; echo c >&2"'
