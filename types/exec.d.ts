@@ -55,10 +55,16 @@ export interface SessionExecOptions<E extends Encoding = 'utf8'> {
   check?: boolean
   /**
    * Called with each piece of output as text while the command runs, in order of arrival; characters are never split.
-   * The command waits when this is slow. If this or any of the next two callbacks throws, the command is killed when
+   * The command waits when this is slow. If a callback up to `onComplete` throws, the command is killed when
    * it still runs and exec rejects with what was thrown. Promises returned by callbacks are not awaited.
    */
   onOutput?: (stream: 'stdout' | 'stderr', data: string) => void
+  /** The same for standard output alone. */
+  onStdout?: (data: string) => void
+  /** The same for standard error alone. */
+  onStderr?: (data: string) => void
+  /** The same line by line, without `\n` or `\r\n`. What is left without an end is the last line. */
+  onLine?: (stream: 'stdout' | 'stderr', line: string) => void
   /** Called when the command starts to run, with the pid of the session's shell. */
   onStart?: (start: { command: string; pid: number; sessionId: string }) => void
   /** Called with the result just before exec resolves. */

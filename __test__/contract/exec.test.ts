@@ -55,6 +55,27 @@ describe('exec', () => {
     expect((await rejectionOf(sandbox.exec('cat; sleep 60', { input: broken() }))).message).toBe('no more')
   })
 
+  itHolds('calls back for each stream, and line by line', async ({ sandbox }) => {
+    const calls: Record<'out' | 'err' | 'lines', string[]> = { out: [], err: [], lines: [] }
+    await sandbox.exec("printf 'ä\\r\\nb'; sleep 0.01; printf 'c\\n\\nd'; echo e >&2", {
+      onStdout: (data) => calls.out.push(data),
+      onStderr: (data) => calls.err.push(data),
+      onLine: (stream, line) => calls.lines.push(`${stream} ${line}`),
+    })
+    expect([calls.out.join(''), calls.err.join('')]).toEqual(['ä\r\nbc\n\nd', 'e\n'])
+    const linesOf = (stream: string) => calls.lines.filter((line) => line.startsWith(stream))
+    expect(linesOf('stdout')).toEqual(['stdout ä', 'stdout bc', 'stdout ', 'stdout d'])
+    expect(linesOf('stderr')).toEqual(['stderr e'])
+    const thrown = await rejectionOf(
+      sandbox.exec('echo a; sleep 60', {
+        onLine() {
+          throw new Error('enough')
+        },
+      }),
+    )
+    expect(thrown.message).toBe('enough')
+  })
+
   itHolds('runs tagged templates, in which values are words and never parsed', async ({ sandbox }) => {
     const hostile = `$(id) "'; rm -rf / #\n\\`
     const { stdout } = await sandbox.$`printf '%s|' ${hostile} ${['a b', 7, '']} ${[]} ${10n} "\$HOME"`
