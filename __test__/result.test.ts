@@ -153,7 +153,7 @@ describe('the precedence of errors', () => {
   it('then the timeout', async () => {
     const rejection = await rejectionOf(concluded(everything, { check: true, timeout: 500 }))
     expect(rejection).toMatchObject({ name: 'SandboxError', code: 'COMMAND_TIMEOUT' })
-    expect(rejection.message).toBe('`make all` ran longer than its timeout of 500 ms')
+    expect(rejection.message).toBe('`make all` ran longer than its timeout of 500 ms and ended after 13 ms')
     expect((rejection as SandboxError).result?.timedOut).toBe(true)
   })
 
@@ -168,10 +168,25 @@ describe('the precedence of errors', () => {
 
   it('then the failed check, with the code or the signal', async () => {
     const coded = await rejectionOf(concluded({ exitCode: 2 }, { check: true }))
-    expect(coded).toMatchObject({ code: 'COMMAND_FAILED', message: '`make all` ended with exit code 2' })
+    expect(coded).toMatchObject({
+      code: 'COMMAND_FAILED',
+      message: '`make all` ended with exit code 2 after 13 ms',
+    })
     const killed = await rejectionOf(concluded({ exitCode: undefined, signal: 15 }, { check: true }))
-    expect(killed.message).toBe('`make all` ended by SIGTERM')
+    expect(killed.message).toBe('`make all` was ended by SIGTERM after 13 ms')
     expect((await concluded({}, { check: true })).success).toBe(true)
+  })
+
+  it('has the last lines of stderr in its message, and one sentence without them', async () => {
+    const stderr = Array.from({ length: 30 }, (_, at) => `error ${at}\n`).join('')
+    const rejection = (await rejectionOf(concluded({ exitCode: 2, stderr }, { check: true }))) as SandboxError
+    const sentence = '`make all` ended with exit code 2 after 13 ms'
+    expect(rejection.shortMessage).toBe(sentence)
+    expect(rejection.message).toBe(`${sentence}\n${stderr.trimEnd().split('\n').slice(-10).join('\n')}`)
+    const long = Buffer.from(`${'x'.repeat(5000)}\nlast`)
+    const bytes = { encoding: 'buffer', check: true }
+    const cut = await rejectionOf(concluded({ exitCode: 2, stdout: Buffer.alloc(0), stderr: long }, bytes))
+    expect(cut.message).toBe(`${sentence}\nlast`)
   })
 
   it('calls an unknown code of the engine an engine error, and has a sentence for each known one', async () => {

@@ -5,6 +5,7 @@
  * a mistake in the calling program is told from a failure of a command. Both carry `code`.
  */
 import type { Encoding, ExecResult, OptionErrorCode, SandboxErrorCode } from '../index.js'
+import type { FailureText } from './failure-text.js'
 
 /** Every code of SandboxError, with the sentence for when the engine gives none. */
 const MEANINGS: Record<SandboxErrorCode, string> = {
@@ -36,6 +37,7 @@ const MEANINGS: Record<SandboxErrorCode, string> = {
 interface RunErrorOptions extends ErrorOptions {
   result?: ExecResult<Encoding>
   logTail?: string
+  shortMessage?: string
 }
 
 export class SandboxError extends Error {
@@ -46,10 +48,14 @@ export class SandboxError extends Error {
   readonly code: SandboxErrorCode
   declare readonly result?: ExecResult<Encoding>
   declare readonly logTail?: string
+  /** The message without the lines of stderr below it. */
+  readonly shortMessage: string
 
   constructor(code: SandboxErrorCode, message: string, options: RunErrorOptions = {}) {
     super(message, options)
     this.code = code
+    this.shortMessage = options.shortMessage ?? message
+    hide(this, 'shortMessage')
     attach(this, 'result', options.result)
     attach(this, 'logTail', options.logTail)
   }
@@ -73,9 +79,17 @@ export class AbortError extends Error {
 
   readonly code = 'ABORT_ERR'
   declare readonly result?: ExecResult<Encoding>
+  readonly shortMessage: string
 
-  constructor(reason: unknown, result?: ExecResult<Encoding>, subject = 'the command') {
-    super(`${subject} was aborted`, { cause: reason })
+  /** `text` is the whole message, or what was aborted. */
+  constructor(reason: unknown, result?: ExecResult<Encoding>, text: FailureText | string = 'the command') {
+    const { message, shortMessage } =
+      typeof text === 'string'
+        ? { message: `${text} was aborted`, shortMessage: `${text} was aborted` }
+        : text
+    super(message, { cause: reason })
+    this.shortMessage = shortMessage
+    hide(this, 'shortMessage')
     attach(this, 'result', result)
   }
 }
@@ -97,6 +111,11 @@ export function meaningOf(code: SandboxErrorCode): string {
 
 function isKnown(code: string | undefined): code is SandboxErrorCode {
   return code !== undefined && Object.hasOwn(MEANINGS, code)
+}
+
+/** Keeps what the message says already out of what `console.log(error)` prints. */
+function hide(error: Error, name: string): void {
+  Object.defineProperty(error, name, { enumerable: false })
 }
 
 /** Only a failed run has the property, and it stays out of what `console.log(error)` prints: it can be megabytes. */

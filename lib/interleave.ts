@@ -5,6 +5,7 @@
  * appended, so that nothing is ever lost.
  */
 import { StringDecoder } from 'node:string_decoder'
+import type { Omission } from './omission.js'
 
 /** Bytes of both streams as one. */
 export function interleaveBytes(stdout: Uint8Array, stderr: Uint8Array, order: Uint32Array): Buffer {
@@ -44,6 +45,7 @@ export function interleaveText(stdout: StreamText, stderr: StreamText, order: Ui
 export interface StreamText {
   text: string
   bytes: Buffer | undefined
+  omission?: Omission | undefined
 }
 
 interface Cutter {
@@ -51,7 +53,8 @@ interface Cutter {
   rest(): string
 }
 
-function cutter({ text, bytes }: StreamText, total: number | undefined): Cutter {
+function cutter({ text, bytes, omission }: StreamText, total: number | undefined): Cutter {
+  if (bytes !== undefined && omission !== undefined) return omittingCutter(bytes, omission)
   let offset = 0
   if (text.length === total) {
     return {
@@ -72,6 +75,27 @@ function cutter({ text, bytes }: StreamText, total: number | undefined): Cutter 
       return decoder.write(source.subarray(start, offset))
     },
     rest: () => decoder.end(source.subarray(offset)),
+  }
+}
+
+/** Leaves the omitted part out, and puts its marker in its place. */
+function omittingCutter(source: Buffer, { start, end, marker }: Omission): Cutter {
+  const [head, tail] = [new StringDecoder('utf8'), new StringDecoder('utf8')]
+  let offset = 0
+  let isMarked = false
+  const upTo = (until: number) => {
+    let text = head.write(source.subarray(offset, Math.max(offset, Math.min(until, start))))
+    if (!isMarked && until > start) {
+      text += head.end() + marker
+      isMarked = true
+    }
+    text += tail.write(source.subarray(Math.max(offset, end), Math.max(until, end)))
+    offset = until
+    return text
+  }
+  return {
+    take: (length) => upTo(offset + length),
+    rest: () => upTo(Math.max(source.length, start + 1)) + tail.end(),
   }
 }
 

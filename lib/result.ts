@@ -4,7 +4,9 @@
 import type { Encoding, ExecResult, Output } from '../index.js'
 import type { NativeResult } from './boundary/index.js'
 import { AbortError, engineError, SandboxError } from './errors.js'
-import { interleaveBytes, interleaveText } from './interleave.js'
+import { failureText } from './failure-text.js'
+import { interleaveBytes, interleaveText, type StreamText } from './interleave.js'
+import { cutOf, type Omission, omissionIn } from './omission.js'
 import type { ExecPlan } from './options/exec.js'
 import type { RunEnd } from './run.js'
 import { signalName } from './signals.js'
@@ -34,22 +36,25 @@ export function chooseFailure(
   if (end.error) return { error: engineError(end.error.code, end.error.message, { result }) }
   if (end.thrown) return { error: end.thrown.value }
   if (result === undefined) return { error: engineError('ENGINE_ERROR', 'the engine gave no result') }
-  const subject = `\`${result.command.length > 200 ? `${result.command.slice(0, 200)}...` : result.command}\``
+  const fail = (code: 'COMMAND_TIMEOUT' | 'COMMAND_FAILED', what: string) => {
+    const { message, shortMessage } = failureText(result, what)
+    return { error: new SandboxError(code, message, { result, shortMessage }) }
+  }
   if (result.timedOut) {
-    const message = `${subject} ran longer than its timeout of ${plan.request.timeout} ms`
-    return { error: new SandboxError('COMMAND_TIMEOUT', message, { result }) }
+    const by = result.signal === null ? 'ended' : `was ended by ${result.signal}`
+    return fail('COMMAND_TIMEOUT', `ran longer than its timeout of ${plan.request.timeout} ms and ${by}`)
   }
-  if (result.isCanceled && !end.killed)
-    return { error: new AbortError(plan.signal?.reason, hasRun(end.result) ? result : undefined) }
-  if (plan.check && !result.success) {
-    return { error: new SandboxError('COMMAND_FAILED', `${subject} ${describeEnding(result)}`, { result }) }
+  if (result.isCanceled && !end.killed) {
+    if (!hasRun(end.result)) return { error: new AbortError(plan.signal?.reason) }
+    const text = failureText(result, 'was aborted')
+    return { error: new AbortError(plan.signal?.reason, result, text) }
   }
-  return undefined
+  return plan.check && !result.success ? fail('COMMAND_FAILED', describeEnding(result)) : undefined
 }
 
 function describeEnding({ signal, exitCode, isCanceled }: AnyResult): string {
-  if (signal !== null) return `ended by ${signal}`
-  return isCanceled ? 'was killed before it started' : `ended with exit code ${exitCode}`
+  if (signal !== null) return `was ended by ${signal}`
+  return isCanceled ? 'was killed before it started,' : `ended with exit code ${exitCode}`
 }
 
 /** A command that was cancelled in the queue has no time at which it started. */
@@ -59,14 +64,15 @@ function hasRun(result: NativeResult | undefined): boolean {
 
 /** The public result of a native one. Text above 1 MiB is decoded here, in slices. */
 export async function buildResult(plan: ExecPlan, native: NativeResult): Promise<AnyResult> {
-  const { encoding, sessionId } = plan.request
+  const { encoding, sessionId, maxBuffer } = plan.request
+  const out = kept(native.stdout, native.droppedStdout, maxBuffer, encoding)
+  const err = kept(native.stderr, native.droppedStderr, maxBuffer, encoding)
   // Nothing is awaited that is there: each turn of the promise queue is time in which a short command could have run.
-  const stdout = isUndecoded(native.stdout, encoding) ? await decodeText(native.stdout) : native.stdout
-  const stderr = isUndecoded(native.stderr, encoding) ? await decodeText(native.stderr) : native.stderr
+  const stdout = isUndecoded(native.stdout, encoding) ? await decodeKept(native.stdout, out) : native.stdout
+  const stderr = isUndecoded(native.stderr, encoding) ? await decodeKept(native.stderr, err) : native.stderr
   const strip = plan.stripFinalNewline ? stripFinalNewline : (output: AnyOutput) => output
   const exitCode = native.exitCode ?? null
   const { timedOut = false, isCanceled = false, sessionRestarted = false } = native
-  const dropped = { stdout: native.droppedStdout ?? 0, stderr: native.droppedStderr ?? 0 }
   const result: AnyResult = {
     success: exitCode === 0 && !timedOut && !isCanceled,
     exitCode,
@@ -80,38 +86,74 @@ export async function buildResult(plan: ExecPlan, native: NativeResult): Promise
     timestamp: isoTime(native.startedAt || Date.now()),
     timedOut,
     isCanceled,
-    truncated: dropped.stdout + dropped.stderr > 0 ? dropped : null,
+    truncated: truncatedOf(out, err, encoding, maxBuffer),
     sessionRestarted,
     all: strip(stdout.length > 0 ? stdout : stderr),
   }
   if (native.order !== undefined) {
-    defineLazily(result, 'all', interleaving(native, native.order, stdout, stderr, strip))
+    const both = [
+      { output: stdout, raw: native.stdout, ...out },
+      { output: stderr, raw: native.stderr, ...err },
+    ] as const
+    defineLazily(result, 'all', interleaving(both, native.order, strip))
   }
   return result
+}
+
+/** How much of a stream is missing, and where its text shows that. */
+interface Kept {
+  missing: number
+  omission: Omission | undefined
+}
+
+const COMPLETE: Kept = { missing: 0, omission: undefined }
+
+function kept(output: string | Buffer, dropped = 0, maxBuffer: number, encoding: Encoding): Kept {
+  if (dropped === 0) return COMPLETE
+  if (typeof output === 'string' || encoding === 'buffer') return { missing: dropped, omission: undefined }
+  const omission = omissionIn(output, cutOf(maxBuffer), dropped)
+  return { missing: omission?.missing ?? dropped, omission }
+}
+
+function truncatedOf(out: Kept, err: Kept, encoding: Encoding, maxBuffer: number): AnyResult['truncated'] {
+  if (out.missing + err.missing === 0) return null
+  const missing = { stdout: out.missing, stderr: err.missing }
+  return encoding === 'buffer' ? { ...missing, offset: cutOf(maxBuffer) } : missing
 }
 
 function isUndecoded(output: string | Buffer, encoding: Encoding): output is Buffer {
   return encoding === 'utf8' && typeof output !== 'string'
 }
 
+async function decodeKept(bytes: Buffer, { omission }: Kept): Promise<string> {
+  if (omission === undefined) return decodeText(bytes)
+  const head = await decodeText(bytes.subarray(0, omission.start))
+  return head + omission.marker + (await decodeText(bytes.subarray(omission.end)))
+}
+
+interface Stream extends Kept {
+  output: AnyOutput
+  raw: string | Buffer
+}
+
 /** How to get `all` of two streams. The closure keeps the bytes only where the text alone does not tell where they were cut. */
 function interleaving(
-  native: NativeResult,
+  [out, err]: readonly [Stream, Stream],
   order: Uint32Array,
-  stdout: AnyOutput,
-  stderr: AnyOutput,
   strip: (output: AnyOutput) => AnyOutput,
 ): () => AnyOutput {
+  const { output: stdout } = out
+  const { output: stderr } = err
   if (typeof stdout !== 'string' || typeof stderr !== 'string') {
     return () => strip(interleaveBytes(stdout as Uint8Array, stderr as Uint8Array, order))
   }
-  const out = { text: stdout, bytes: bytesBehind(stdout, native.stdout) }
-  const err = { text: stderr, bytes: bytesBehind(stderr, native.stderr) }
-  return () => strip(interleaveText(out, err, order))
+  const texts = [textOf(stdout, out), textOf(stderr, err)] as const
+  return () => strip(interleaveText(...texts, order))
 }
 
-function bytesBehind(text: string, output: string | Buffer): Buffer | undefined {
-  return typeof output !== 'string' && output.length !== text.length ? output : undefined
+function textOf(text: string, { raw, omission }: Stream): StreamText {
+  const isNeeded = typeof raw !== 'string' && (omission !== undefined || raw.length !== text.length)
+  return { text, bytes: isNeeded ? raw : undefined, omission }
 }
 
 /** Makes a property one that is computed at its first read and is a plain one from then on. */

@@ -125,8 +125,8 @@ function send(native: NativeSandbox, id: number, request: NativeExec): void {
   native.exec(id, sessionId, text, timeout, killSignal, forceKillAfterDelay, maxBuffer, asText, extras)
 }
 
-function hasExtras({ text, cwd, envNames, input, events, window }: NativeExec): boolean {
-  const changes = cwd !== undefined || envNames !== undefined
+function hasExtras({ text, cwd, envNames, input, mergeOutput, events, window }: NativeExec): boolean {
+  const changes = (cwd ?? envNames ?? mergeOutput) !== undefined
   return text === undefined || changes || input !== 'none' || events || window !== undefined
 }
 

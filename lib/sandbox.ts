@@ -46,12 +46,14 @@ import { setEnvVarsOptions } from './protocol/session-options.js'
 import { Session, setSessionEnv } from './session.js'
 import { ExecStream } from './stream/exec-stream.js'
 import { localRun } from './stream/local-run.js'
+import { shellTag } from './tag.js'
 
 export class Sandbox implements PublicSandbox {
   readonly #plan: SandboxPlan
   readonly #engine: Engine
   readonly #processes: Processes
   readonly jobs: Jobs
+  readonly $ = shellTag((command, options?: ExecOptions) => this.exec(command, options))
 
   constructor(options?: SandboxOptions) {
     this.#plan = planSandbox(options)

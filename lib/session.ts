@@ -21,9 +21,11 @@ import { readArgument } from './options/read.js'
 import type { Processes } from './processes/processes.js'
 import { ExecStream } from './stream/exec-stream.js'
 import { localRun } from './stream/local-run.js'
+import { shellTag } from './tag.js'
 
 export class Session implements PublicSession {
   readonly id: string
+  readonly $ = shellTag((command, options?: SessionExecOptions) => this.exec(command, options))
   readonly #engine: Engine
   readonly #defaults: ExecDefaults
   readonly #processes: Processes

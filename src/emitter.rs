@@ -76,8 +76,9 @@ pub fn result(outcome: Outcome, as_text: bool) -> NativeResult {
     NativeResult {
         exit_code: outcome.exit_code,
         signal: outcome.signal,
-        stdout: output(outcome.stdout, as_text),
-        stderr: output(outcome.stderr, as_text),
+        // Of what is missing in the middle, JavaScript has to see the bytes on both sides.
+        stdout: output(outcome.stdout, as_text && outcome.dropped.0 == 0),
+        stderr: output(outcome.stderr, as_text && outcome.dropped.1 == 0),
         order: outcome.order.map(Uint32Array::from),
         cwd: outcome.cwd.to_string_lossy().into_owned(),
         duration: outcome.duration.as_secs_f64() * 1000.0,

@@ -124,6 +124,7 @@ impl NativeSandbox {
                 },
                 max_buffer: max_buffer.min(isize::MAX as f64) as usize,
                 input,
+                merge_output: request.merge_output.unwrap_or_default(),
                 live: credit,
                 sink: Box::new(sink),
             },

@@ -10,6 +10,25 @@
  */
 export type Command = string | readonly string[]
 
+/** A value of a template: one word, or one word each. It is quoted, and never parsed. An empty list is no word. */
+export type ShellValue = string | number | bigint | ReadonlyArray<string | number | bigint>
+
+/**
+ * Runs a template as shell text. Called with options, it gives a tag that uses them for every template.
+ *
+ * ```js
+ * await sandbox.$`git show ${ref} -- ${paths}`
+ * await sandbox.$({ check: true })`make ${target}`
+ * ```
+ *
+ * Values are quoted where they stand, so no quotes belong around them. Backslashes stand as they are written. Rejects as
+ * `exec` does, and with INVALID_COMMAND for a value of another kind.
+ */
+export interface ShellTag<Options, Result> {
+  (strings: TemplateStringsArray, ...values: ShellValue[]): Promise<Result>
+  (options: Options): ShellTag<Options, Result>
+}
+
 /** A signal by its name ('SIGTERM') or its number (1 to 64). 0 is refused. */
 export type Signal = NodeJS.Signals | number
 

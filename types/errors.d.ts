@@ -47,9 +47,14 @@ export class SandboxError extends Error {
   constructor(
     code: SandboxErrorCode,
     message: string,
-    options?: { cause?: unknown; result?: ExecResult<Encoding>; logTail?: string },
+    options?: { cause?: unknown; result?: ExecResult<Encoding>; logTail?: string; shortMessage?: string },
   )
   readonly code: SandboxErrorCode
+  /**
+   * One sentence. Of a failed command `message` has the last lines of its stderr below it: at most 10 lines and 2000
+   * characters.
+   */
+  readonly shortMessage: string
   /** Of a failed command: the result so far. */
   readonly result?: ExecResult<Encoding>
   /** Of a process that did not get ready: the last lines of its log, both streams in order of arrival. */
@@ -69,6 +74,8 @@ export class OptionError extends TypeError {
 export interface AbortError extends Error {
   name: 'AbortError'
   code: 'ABORT_ERR'
+  /** One sentence; `message` has the last lines of stderr below it, when the command had started. */
+  shortMessage: string
   /** The result so far, when the command had started. */
   result?: ExecResult<Encoding>
 }

@@ -38,21 +38,33 @@ export interface SessionExecOptions<E extends Encoding = 'utf8'> {
   input?: Input
   /** 'utf8' gives strings, 'buffer' gives bytes in stdout, stderr and all. Default: 'utf8'. */
   encoding?: E
+  /**
+   * Gives the command one pipe for both streams. Everything then arrives as stdout, in the exact order, and stderr is
+   * empty. Without it each stream has its own pipe, and the order between the two is only that in which they were read.
+   * Default: false.
+   */
+  mergeOutput?: boolean
   /** Whether to remove one final `\n` or `\r\n` from stdout, stderr and all. Default: false. */
   stripFinalNewline?: boolean
   /**
    * Bytes kept per stream, 0 to Number.MAX_SAFE_INTEGER. Beyond it the head and the tail are kept and the command
-   * runs on; `truncated` says how much is missing. Default: the sandbox's. The events of a stream have everything.
+   * runs on; a line like `[48,694 bytes omitted]` marks the place, and `truncated` says how much is missing. Default: the sandbox's. The events of a stream have everything.
    */
   maxBuffer?: number
   /** Whether an unsuccessful command rejects, with COMMAND_FAILED. Default: false. */
   check?: boolean
   /**
    * Called with each piece of output as text while the command runs, in order of arrival; characters are never split.
-   * The command waits when this is slow. If this or any of the next two callbacks throws, the command is killed when
+   * The command waits when this is slow. If a callback up to `onComplete` throws, the command is killed when
    * it still runs and exec rejects with what was thrown. Promises returned by callbacks are not awaited.
    */
   onOutput?: (stream: 'stdout' | 'stderr', data: string) => void
+  /** The same for standard output alone. */
+  onStdout?: (data: string) => void
+  /** The same for standard error alone. */
+  onStderr?: (data: string) => void
+  /** The same line by line, without `\n` or `\r\n`. What is left without an end is the last line. */
+  onLine?: (stream: 'stdout' | 'stderr', line: string) => void
   /** Called when the command starts to run, with the pid of the session's shell. */
   onStart?: (start: { command: string; pid: number; sessionId: string }) => void
   /** Called with the result just before exec resolves. */
@@ -77,7 +89,10 @@ export interface ExecResult<E extends Encoding = 'utf8'> {
   signal: NodeJS.Signals | null
   stdout: Output<E>
   stderr: Output<E>
-  /** stdout and stderr in order of arrival. Put together at the first read. */
+  /**
+   * stdout and stderr in the order in which they were read. That is exact only with `mergeOutput`. Put together at the
+   * first read.
+   */
   all: Output<E>
   /** The command; an argument list is shown quoted for a shell. */
   command: string
@@ -90,8 +105,12 @@ export interface ExecResult<E extends Encoding = 'utf8'> {
   timestamp: string
   timedOut: boolean
   isCanceled: boolean
-  /** Bytes that are missing in the middle of each stream, because of `maxBuffer`; null when nothing is. */
-  truncated: null | { stdout: number; stderr: number }
+  /**
+   * Bytes that are missing in the middle of each stream, because of `maxBuffer`; null when nothing is. Text shows the
+   * place with a line of its own, like `[48,694 bytes omitted]`, between whole lines where there are any. Bytes are not
+   * marked: they are missing at `offset`, in a stream of which some are missing.
+   */
+  truncated: null | { stdout: number; stderr: number; offset?: number }
   /** The shell had to be brought back (after `exec`, `kill -9 $$`), with its state after the last finished command. */
   sessionRestarted: boolean
 }

@@ -50,11 +50,11 @@ export interface SessionProcessOptions {
   /** What it may use. Default: no limits of its own. */
   limits?: Limits
   /**
-   * A terminal of this size, 1 to 65535 each, as standard input, output and error, which are one stream then: 'stdout'.
+   * A terminal of this size, 1 to 65535 each, or of 80 x 24 with true, as standard input, output and error, which are one stream then: 'stdout'.
    * The process has job control and the terminal is its own; TERM is 'xterm-256color' where the session has none. `input`
    * is what is typed, by default 'pipe', and its end is a Ctrl-D. See {@link Process.resize}. Default: no terminal.
    */
-  pty?: { cols: number; rows: number }
+  pty?: boolean | { cols: number; rows: number }
   /** Called when it runs, before startProcess resolves. When it throws, the process is killed and startProcess rejects. */
   onStart?: (process: Process) => void
   /**

@@ -2,7 +2,7 @@
 
 /** A set of sessions and everything they start. */
 
-import type { Command, Encoding, EnvChanges, Logger, Signal } from './command.js'
+import type { Command, Encoding, EnvChanges, Logger, ShellTag, Signal } from './command.js'
 import type { OptionError } from './errors.js'
 import type { ExecOptions, ExecResult, ExecStream } from './exec.js'
 import type { Jobs } from './jobs.js'
@@ -130,6 +130,9 @@ export class Sandbox {
    * callback or the input, the timeout, the abort, the failure.
    */
   exec<E extends Encoding = 'utf8'>(command: Command, options?: ExecOptions<E>): Promise<ExecResult<E>>
+
+  /** {@link Sandbox.exec} as a tagged template, with values that are quoted safely. */
+  readonly $: ShellTag<ExecOptions, ExecResult>
 
   /**
    * The same run as {@link Sandbox.exec}, as events while it runs. It begins, or queues up, at once.

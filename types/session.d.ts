@@ -2,7 +2,7 @@
 
 /** Sessions. */
 
-import type { Command, Encoding, EnvChanges } from './command.js'
+import type { Command, Encoding, EnvChanges, ShellTag } from './command.js'
 import type { ExecResult, ExecStream, SessionExecOptions } from './exec.js'
 import type { Process, SessionProcessOptions } from './process.js'
 import type { Sandbox } from './sandbox.js'
@@ -24,6 +24,8 @@ export interface Session {
   readonly id: string
   /** Runs a command in this session. See {@link Sandbox.exec}. */
   exec<E extends Encoding = 'utf8'>(command: Command, options?: SessionExecOptions<E>): Promise<ExecResult<E>>
+  /** {@link Session.exec} as a tagged template, with values that are quoted safely. */
+  readonly $: ShellTag<SessionExecOptions, ExecResult>
   /** Runs a command in this session, as events. See {@link Sandbox.execStream}. */
   execStream<E extends Encoding = 'utf8'>(command: Command, options?: SessionExecOptions<E>): ExecStream<E>
   /** Starts a background process from this session. See {@link Sandbox.startProcess}. */

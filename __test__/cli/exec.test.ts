@@ -59,7 +59,7 @@ it('a timeout is the code 124, and kills', () =>
     const nap = proc.uniqueSleep()
     const { code, stdout, stderr } = await nacre('exec', '--timeout', '500ms', `echo begun; ${nap} & wait`)
     expect([code, stdout]).toEqual([124, 'begun\n'])
-    expect(stderr).toMatch(/^nacre: .*500 ms\n$/)
+    expect(stderr).toMatch(/^nacre: .*500 ms and was ended by SIGTERM after \d+ ms\n$/)
     await expectNoProcess(tag)
   }))
 

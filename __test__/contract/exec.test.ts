@@ -55,10 +55,68 @@ describe('exec', () => {
     expect((await rejectionOf(sandbox.exec('cat; sleep 60', { input: broken() }))).message).toBe('no more')
   })
 
+  itHolds('calls back for each stream, and line by line', async ({ sandbox }) => {
+    const calls: Record<'out' | 'err' | 'lines', string[]> = { out: [], err: [], lines: [] }
+    await sandbox.exec("printf 'ä\\r\\nb'; sleep 0.01; printf 'c\\n\\nd'; echo e >&2", {
+      onStdout: (data) => calls.out.push(data),
+      onStderr: (data) => calls.err.push(data),
+      onLine: (stream, line) => calls.lines.push(`${stream} ${line}`),
+    })
+    expect([calls.out.join(''), calls.err.join('')]).toEqual(['ä\r\nbc\n\nd', 'e\n'])
+    const linesOf = (stream: string) => calls.lines.filter((line) => line.startsWith(stream))
+    expect(linesOf('stdout')).toEqual(['stdout ä', 'stdout bc', 'stdout ', 'stdout d'])
+    expect(linesOf('stderr')).toEqual(['stderr e'])
+    const thrown = await rejectionOf(
+      sandbox.exec('echo a; sleep 60', {
+        onLine() {
+          throw new Error('enough')
+        },
+      }),
+    )
+    expect(thrown.message).toBe('enough')
+  })
+
+  itHolds('runs tagged templates, in which values are words and never parsed', async ({ sandbox }) => {
+    const hostile = `$(id) "'; rm -rf / #\n\\`
+    const { stdout } = await sandbox.$`printf '%s|' ${hostile} ${['a b', 7, '']} ${[]} ${10n} "\$HOME"`
+    expect(stdout).toBe(`${hostile}|a b|7||10|$HOME|`)
+    const error = await rejectionOf(sandbox.$({ check: true, cwd: '/' })`pwd; exit ${3}`)
+    expect(error).toMatchObject({ code: 'COMMAND_FAILED', result: { stdout: '/\n', exitCode: 3 } })
+    const session = await sandbox.createSession({ env: { NAME: 'one' } })
+    expect((await session.$({ stripFinalNewline: true })`echo $NAME ${'two three'}`).stdout).toBe(
+      'one two three',
+    )
+    const wrong = { not: 'a value' } as unknown as string
+    expect(await rejectionOf(sandbox.$`echo ${'a'} ${wrong}`)).toMatchObject({
+      code: 'INVALID_COMMAND',
+      message: 'value 2 of a template must be a string, a number or a list of them, not an object',
+    })
+  })
+
+  itHolds('keeps the exact order of both streams with mergeOutput', async ({ sandbox }) => {
+    const command =
+      'for n in {1..200}; do echo $n; echo -$n >&2; done; bash -c "echo a >&2; echo b; echo c >&2"'
+    const expected = Array.from({ length: 200 }, (_, at) => `${at + 1}\n-${at + 1}\n`).join('')
+    const pieces: Array<[string, string]> = []
+    const onOutput = (stream: string, text: string) => pieces.push([stream, text])
+    const result = await sandbox.exec(command, { mergeOutput: true, onOutput })
+    expect(result.stdout).toBe(`${expected}a\nb\nc\n`)
+    expect(result.all).toBe(result.stdout)
+    expect(result.stderr).toBe('')
+    expect(new Set(pieces.map(([stream]) => stream))).toEqual(new Set(['stdout']))
+    expect(pieces.map(([, text]) => text).join('')).toBe(result.stdout)
+    expect((await sandbox.exec('echo out; echo err >&2')).stderr).toBe('err\n')
+  })
+
   itHolds('cuts the middle out of output that is too long', async ({ sandbox }) => {
     const { stdout, truncated } = await sandbox.exec('seq 100000', { maxBuffer: 100 })
-    expect(stdout).toHaveLength(100)
-    expect(truncated).toEqual({ stdout: 588_895 - 100, stderr: 0 })
+    expect(stdout).toMatch(/^1\n(.*\n)*\[588,798 bytes omitted\]\n(.*\n)*100000\n$/)
+    expect(truncated).toEqual({ stdout: 588_798, stderr: 0 })
+    // With a callback the output is on its way as bytes.
+    const live = await sandbox.exec('seq 100000', { maxBuffer: 100, onOutput() {} })
+    expect([live.stdout, live.truncated]).toEqual([stdout, truncated])
+    const bytes = await sandbox.exec('seq 100000', { maxBuffer: 100, encoding: 'buffer' })
+    expect([bytes.stdout.length, bytes.truncated]).toEqual([100, { stdout: 588_795, stderr: 0, offset: 50 }])
   })
 
   itHolds('calls back while it runs', async ({ sandbox }) => {

@@ -7,6 +7,15 @@ import { until } from '../helpers/until.js'
 import { itHolds } from './helper.js'
 
 describe('processes', () => {
+  itHolds('gives a terminal of 80 x 24 with `pty: true`, and none with false', async ({ sandbox }) => {
+    const process = await sandbox.startProcess('stty size', { pty: true })
+    await process.wait({ timeout: 10_000 })
+    expect((await process.getLogs()).stdout).toBe('24 80\r\n')
+    const plain = await sandbox.startProcess('[ -t 1 ] || echo none', { pty: false })
+    await plain.wait({ timeout: 10_000 })
+    expect((await plain.getLogs()).stdout).toBe('none\n')
+  })
+
   itHolds('start from the session, and say what became of them', async ({ sandbox, directory }) => {
     await sandbox.exec('X=5; cd /tmp')
     const process = await sandbox.startProcess('echo $X; pwd; exit 3', { processId: 'one', env: { Y: 'y' } })

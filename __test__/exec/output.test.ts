@@ -71,20 +71,47 @@ describe('output', () => {
     }))
 
   for (const maxBuffer of [0, 1, 10, 1000]) {
-    it(`beyond ${maxBuffer} bytes keeps head and tail and counts the rest`, () =>
+    it(`beyond ${maxBuffer} bytes keeps whole lines of head and tail, and a line says how much is missing`, () =>
       withSandbox(async ({ sandbox }) => {
         const { stdout, stderr, truncated, exitCode } = await sandbox.exec('seq 10000; echo e >&2', {
           maxBuffer,
         })
         const whole = Array.from({ length: 10_000 }, (_, index) => `${index + 1}\n`).join('')
         expect(exitCode).toBe(0)
-        expect(stdout.length).toBe(maxBuffer)
-        expect(truncated).toEqual({ stdout: whole.length - maxBuffer, stderr: 2 - stderr.length })
-        const tail = stdout.slice(Math.ceil(maxBuffer / 2))
-        expect(whole.startsWith(stdout.slice(0, Math.floor(maxBuffer / 2)))).toBe(true)
-        expect(whole.endsWith(tail)).toBe(true)
+        const missing = truncated?.stdout ?? 0
+        const marker = `[${missing.toLocaleString('en-US')} bytes omitted]\n`
+        const [head = '', tail = ''] = maxBuffer === 0 ? [] : stdout.split(marker)
+        expect(stdout).toBe(maxBuffer === 0 ? '' : head + marker + tail)
+        expect([whole.startsWith(head), whole.endsWith(tail)]).toEqual([true, true])
+        expect(head === '' || head.endsWith('\n')).toBe(true)
+        expect(missing).toBe(whole.length - head.length - tail.length)
+        expect(head.length + tail.length).toBeGreaterThan(maxBuffer - 12)
+        expect([maxBuffer > 1, truncated?.stderr]).toEqual(stderr === 'e\n' ? [true, 0] : [false, 2])
       }))
   }
+
+  it('beyond maxBuffer is not marked as bytes: the result says where they are missing', () =>
+    withSandbox(async ({ sandbox }) => {
+      const { stdout, truncated } = await sandbox.exec('printf 0123456789', {
+        maxBuffer: 5,
+        encoding: 'buffer',
+      })
+      expect([Buffer.from(stdout).toString(), truncated]).toEqual([
+        '01789',
+        { stdout: 5, stderr: 0, offset: 2 },
+      ])
+    }))
+
+  it('beyond maxBuffer splits no character, and is marked in `all` as well', () =>
+    withSandbox(async ({ sandbox }) => {
+      const one = await sandbox.exec("printf 'äöüäöü'", { maxBuffer: 6 })
+      expect([one.stdout, one.all]).toEqual(Array(2).fill('ä\n[8 bytes omitted]\nü'))
+      const both = await sandbox.exec('seq 1000; seq 1000 >&2', { maxBuffer: 20 })
+      expect(both.stdout).toBe('1\n2\n3\n4\n5\n[3,874 bytes omitted]\n999\n1000\n')
+      expect(both.stderr).toBe(both.stdout)
+      expect(both.all.split('\n').sort()).toEqual((both.stdout + both.stderr).split('\n').sort())
+      expect(both.all.match(/^\[3,874 bytes omitted\]$/gm)).toHaveLength(2)
+    }))
 
   it('of exactly maxBuffer bytes is complete', () =>
     withSandbox(async ({ sandbox }) => {

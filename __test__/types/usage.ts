@@ -31,7 +31,7 @@ export async function results(
   same<typeof text, ExecResult>()
   same<typeof text.stdout, string>()
   same<typeof text.signal, NodeJS.Signals | null>()
-  same<typeof text.truncated, null | { stdout: number; stderr: number }>()
+  same<typeof text.truncated, null | { stdout: number; stderr: number; offset?: number }>()
   const bytes = await sandbox.exec(['ls', '-l'] as const, { encoding: 'buffer', timeout: 5 })
   same<typeof bytes.all, Uint8Array>()
   const given = await sandbox.exec('ls', options)

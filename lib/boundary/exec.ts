@@ -18,6 +18,8 @@ export interface NativeExec extends NativeExecExtras {
 export interface NativeExecExtras extends Omit<NativeCommand, 'text'> {
   input: 'none' | 'bytes' | 'stream'
   inputBytes?: Uint8Array
+  /** Both streams through one pipe, as stdout. */
+  mergeOutput?: boolean | undefined
   /** Also send `start` and `output` events. */
   events: boolean
   /** Output events that may be under way; WINDOW of `src/pending.rs` by default. */

@@ -28,7 +28,8 @@ export function exitCodeOfEnd(exitCode: number | null, signal: number | undefine
 /** Says what went wrong; as JSON for programs. What commander has to say it says itself. */
 export function report(error: unknown, json: boolean): void {
   if (error instanceof CommanderError) return
-  const { message, code } = error as Error & { code?: string }
+  // What the command printed has been printed.
+  const { code, message: whole, shortMessage: message = whole } = error as Error & Partial<SandboxError>
   if (json) process.stderr.write(`${JSON.stringify({ error: { code: code ?? 'ERROR', message } })}\n`)
   else process.stderr.write(`${colorsOf(process.stderr).red('nacre:')} ${message ?? String(error)}\n`)
 }

@@ -8,7 +8,7 @@ import { resultOf, type WireResult } from './wire.js'
 export interface Envelope {
   code: string
   message: string
-  context: { kind?: string; result?: WireResult; logTail?: string }
+  context: { kind?: string; result?: WireResult; logTail?: string; shortMessage?: string }
   httpStatus: number
 }
 
@@ -28,13 +28,22 @@ export function isEnvelope(value: unknown): value is Envelope {
 export function errorOf(envelope: Envelope, { encoding = 'utf8', signal, subject }: Asked = {}): Error {
   const { code, message, context } = envelope
   const result = context.result && resultOf(context.result, encoding)
+  const { shortMessage = message } = context
   switch (context.kind) {
     case 'OptionError':
       return new OptionError(code as OptionErrorCode, message)
     case 'AbortError':
-      return new AbortError(signal?.reason, result, subject)
+      return new AbortError(
+        signal?.reason,
+        result,
+        result === undefined ? subject : { message, shortMessage },
+      )
     case 'SandboxError':
-      return new SandboxError(code as SandboxErrorCode, message, { result, logTail: context.logTail })
+      return new SandboxError(code as SandboxErrorCode, message, {
+        result,
+        shortMessage,
+        logTail: context.logTail,
+      })
     default:
       if (code === 'VALIDATION_FAILED') return new OptionError('INVALID_OPTION', message)
       return new SandboxError('REQUEST_REFUSED', `${code}: ${message}`, { cause: envelope })

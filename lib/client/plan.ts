@@ -3,6 +3,7 @@
  * whose sandbox has defaults of its own.
  */
 import type { Encoding } from '../../index.js'
+import { areLive, callbacksOf } from '../callbacks.js'
 import { type CheckedCommand, readCommand, showCommand } from '../options/command.js'
 import { DEFAULT_SESSION, type ExecPlan } from '../options/exec.js'
 import { readArgument, readOptions } from '../options/read.js'
@@ -43,10 +44,11 @@ export function planRemoteExec(
     sessionId === undefined
       ? readOptions(execOptions, options, owner)
       : readOptions(sessionExecOptions, options, `session.${owner}`)
-  const { signal, onOutput, onStart, onComplete, onError, encoding = 'utf8' } = values
+  const { signal, encoding = 'utf8' } = values
+  const callbacks = callbacksOf(values)
   const session = sessionId ?? values.sessionId ?? DEFAULT_SESSION
   const { inline, source } = divideInput(values.input)
-  const isLive = isStream || source !== undefined || (signal ?? onOutput ?? onStart) !== undefined
+  const isLive = isStream || source !== undefined || signal !== undefined || areLive(callbacks)
   const body = {
     command: encodeCommand(checked),
     sessionId: session,
@@ -59,7 +61,7 @@ export function planRemoteExec(
   return {
     ...{ body, command: showCommand(checked), input: source, signal, encoding, isLive },
     request: { sessionId: session, encoding },
-    callbacks: { onOutput, onStart, onComplete, onError },
+    callbacks,
   }
 }
 

@@ -35,6 +35,7 @@ import { planFilter } from '../options/logs.js'
 import { readArgument, readOptions } from '../options/read.js'
 import { encodeOptions } from '../protocol/codec.js'
 import { sessionOptions, setEnvVarsOptions } from '../protocol/session-options.js'
+import { shellTag } from '../tag.js'
 import { Begun } from './begun.js'
 import { exec, execStream, type Place, setEnv, startProcess } from './calls.js'
 import { Connection } from './connection.js'
@@ -47,6 +48,7 @@ import { Turns } from './turns.js'
 
 export class SandboxClient implements PublicSandboxClient {
   readonly jobs: RemoteJobs
+  readonly $ = shellTag((command, options?: ExecOptions) => this.exec(command, options))
   readonly #place: Place
   #destroyed: Promise<void> | undefined
 

@@ -12,10 +12,12 @@ import type {
   SessionProcessOptions,
 } from '../../index.js'
 import { SandboxError } from '../errors.js'
+import { shellTag } from '../tag.js'
 import { exec, execStream, type Place, setEnv, startProcess } from './calls.js'
 
 export class RemoteSession implements PublicSession {
   readonly id: string
+  readonly $ = shellTag((command, options?: SessionExecOptions) => this.exec(command, options))
   readonly #place: Place
 
   constructor(id: string, place: Place) {

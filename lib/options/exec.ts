@@ -2,6 +2,7 @@
  * The options of exec and execStream, and how they become the request that crosses the boundary.
  */
 import type { NativeExec } from '../boundary/index.js'
+import { areLive, callbacksOf, type ExecCallbacks } from '../callbacks.js'
 import { execOptions, sessionExecOptions } from '../protocol/exec-options.js'
 import type { OptionValues } from '../protocol/option.js'
 import { type CheckedCommand, readCommand, showCommand } from './command.js'
@@ -30,7 +31,7 @@ export interface ExecPlan {
   signal: AbortSignal | undefined
   stripFinalNewline: boolean
   check: boolean
-  callbacks: Pick<OptionValues<typeof execOptions>, 'onOutput' | 'onStart' | 'onComplete' | 'onError'>
+  callbacks: ExecCallbacks
 }
 
 /** Checks the arguments of `sandbox.exec`. Throws OptionError. */
@@ -108,7 +109,7 @@ function plan(
   const { input, signal } = values
   const { stripFinalNewline = sessionExecOptions.stripFinalNewline.default } = values
   const { check = sessionExecOptions.check.default } = values
-  const { onOutput, onStart, onComplete, onError } = values
+  const callbacks = callbacksOf(values)
   const request: NativeExec = {
     sessionId,
     ...command,
@@ -121,10 +122,10 @@ function plan(
     maxBuffer: values.maxBuffer ?? defaults.maxBuffer,
     encoding: values.encoding ?? sessionExecOptions.encoding.default,
     input: inputKind(input),
+    mergeOutput: values.mergeOutput,
     inputBytes: input instanceof Uint8Array ? input : undefined,
-    events: onOutput !== undefined || onStart !== undefined,
+    events: areLive(callbacks),
   }
-  const callbacks = { onOutput, onStart, onComplete, onError }
   return { request, command: showCommand(command), input, signal, stripFinalNewline, check, callbacks }
 }
 

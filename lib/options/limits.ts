@@ -13,6 +13,15 @@ export function resourceLimits(value: unknown, name: string): NativeLimits | und
   return Object.keys(limits).length > 0 ? limits : undefined
 }
 
+/** The size that terminals have by tradition. */
+const USUAL_SIZE = { cols: 80, rows: 24 }
+
+/** Columns and rows, both of them; true is the usual size, false no terminal. */
+export function terminalOption(value: unknown, name: string): { cols: number; rows: number } | undefined {
+  if (typeof value === 'boolean') return value ? USUAL_SIZE : undefined
+  return terminal(value, name)
+}
+
 /** Columns and rows, both of them. */
 export function terminal(value: unknown, name: string): { cols: number; rows: number } {
   const { cols, rows } = readGroup(terminalOptions, value, name)

@@ -42,6 +42,10 @@ export const sessionExecOptions = {
     doc: 'Whether stdout, stderr and all are strings or bytes.',
     default: 'utf8',
   }),
+  mergeOutput: option(flag, {
+    doc: 'Gives the command one pipe for both streams: stdout has everything in the exact order, stderr nothing.',
+    default: false,
+  }),
   stripFinalNewline: option(flag, {
     doc: 'Removes one final newline from stdout, stderr and all.',
     default: false,
@@ -51,7 +55,16 @@ export const sessionExecOptions = {
     otherwise: "the sandbox's",
   }),
   check: option(flag, { doc: 'An unsuccessful command rejects with COMMAND_FAILED.', default: false }),
-  onOutput: option(callback, { doc: 'Called with each piece of output, as text.', otherwise: 'none' }),
+  onOutput: option(callback, {
+    doc: 'Called with the stream and each piece of its output, as text.',
+    otherwise: 'none',
+  }),
+  onStdout: option(callback, { doc: 'Called with each piece of stdout, as text.', otherwise: 'none' }),
+  onStderr: option(callback, { doc: 'Called with each piece of stderr, as text.', otherwise: 'none' }),
+  onLine: option(callback, {
+    doc: 'Called with the stream and each line of its output, without its end.',
+    otherwise: 'none',
+  }),
   onStart: option(callback, { doc: 'Called when the command begins to run.', otherwise: 'none' }),
   onComplete: option(callback, { doc: 'Called with the result before exec resolves.', otherwise: 'none' }),
   onError: option(callback, { doc: 'Called with the error before exec rejects.', otherwise: 'none' }),

@@ -1,6 +1,6 @@
 /** The options of background processes and services. */
 
-import { resourceLimits, terminal } from '../options/limits.js'
+import { resourceLimits, terminalOption } from '../options/limits.js'
 import { processInput, repeatableInput, restartPolicy } from '../options/process-values.js'
 import {
   abortSignal,
@@ -26,10 +26,10 @@ const limits: Kind<ReturnType<typeof resourceLimits>> = {
   bounds: 'an object of limits',
 }
 
-const pty: Kind<ReturnType<typeof terminal>> = {
-  read: terminal,
-  json: { schema: { type: 'object', table: terminalOptions } },
-  bounds: '{ cols, rows }',
+const pty: Kind<ReturnType<typeof terminalOption>> = {
+  read: terminalOption,
+  json: { schema: { type: 'either', of: [{ type: 'boolean' }, { type: 'object', table: terminalOptions }] } },
+  bounds: 'true for 80 x 24, or { cols, rows }',
 }
 
 /** Of `session.startProcess`. */
@@ -61,7 +61,7 @@ export const sessionProcessOptions = {
   }),
   limits: option(limits, { doc: 'What the process and its descendants may use.', otherwise: 'none' }),
   pty: option(pty, {
-    doc: 'A terminal of this size as standard input, output and error.',
+    doc: 'A terminal as standard input, output and error.',
     otherwise: 'no terminal',
   }),
   onStart: option(callback, { doc: 'Called when it runs.', otherwise: 'none' }),

@@ -153,6 +153,7 @@ function own(error: SandboxFailure): Description {
   const kind = error instanceof OptionError ? 'OptionError' : error.name
   const result = error instanceof OptionError ? undefined : error.result
   const logTail = error instanceof SandboxError ? error.logTail : undefined
+  const shortMessage = error instanceof OptionError ? error.message : error.shortMessage
   return {
     code,
     message: publicMessage(error),
@@ -161,6 +162,7 @@ function own(error: SandboxFailure): Description {
       kind,
       ...(result && { result: encodeResult(result) }),
       ...(logTail !== undefined && { logTail }),
+      ...(shortMessage !== error.message && { shortMessage }),
     },
   }
 }

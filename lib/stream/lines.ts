@@ -31,7 +31,7 @@ export class LineTranslator implements Translator<string> {
 }
 
 /** Splits one stream at `\n` and `\r\n`, wherever its pieces were cut. */
-class LineSplitter {
+export class LineSplitter {
   readonly #decoder = new PieceDecoder()
   /** The beginning of a line whose end has not come yet. */
   #begun = ''

@@ -19,6 +19,8 @@ pub struct NativeExecExtras {
     pub input: String,
     /// The bytes, for `bytes`.
     pub input_bytes: Option<Uint8Array>,
+    /// Both streams through one pipe.
+    pub merge_output: Option<bool>,
     /// Also send `start` and `output`.
     pub events: bool,
     /// Maximum unconsumed output events; `WINDOW` by default.

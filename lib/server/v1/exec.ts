@@ -32,7 +32,13 @@ export const resultSchema = z
     timestamp: z.string(),
     timedOut: z.boolean(),
     isCanceled: z.boolean(),
-    truncated: z.object({ stdout: z.number(), stderr: z.number() }).nullable(),
+    truncated: z
+      .object({
+        stdout: z.number(),
+        stderr: z.number(),
+        offset: z.number().optional().openapi({ description: 'where bytes are missing, of encoding buffer' }),
+      })
+      .nullable(),
     sessionRestarted: z.boolean(),
   })
   .openapi('Result')

@@ -85,6 +85,8 @@ pub struct ExecRequest {
     pub max_buffer: usize,
     /// Standard input.
     pub input: Input,
+    /// Standard output and standard error are one pipe, the first.
+    pub merge_output: bool,
     /// Output is also sent as it arrives. Each piece takes a permit, which the consumer returns. Without permits the
     /// pipe is not read, and finally the command waits. A command that is being killed does not wait for long.
     pub live: Option<Arc<Semaphore>>,

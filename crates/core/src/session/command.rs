@@ -67,9 +67,12 @@ const PIPE_BYTES: usize = 64 * 1024;
 
 impl Streams {
     /// Pipes for output and error, `spare` ones if there are any, and what `input` needs.
-    pub(super) fn open(input: &Input, spare: Option<OutputPipes>) -> io::Result<Self> {
+    pub(super) fn open(input: &Input, spare: Option<OutputPipes>, merge_output: bool) -> io::Result<Self> {
         let output = spare.map_or_else(OutputPipes::open, Ok)?;
-        let [their_stdout, their_stderr] = output.writers.clone();
+        let [their_stdout, mut their_stderr] = output.writers.clone();
+        if merge_output {
+            their_stderr = Arc::clone(&their_stdout);
+        }
         let (their_stdin, stdin) = match input {
             Input::None => (sys::null()?.into(), None),
             Input::Bytes(bytes) if bytes.is_empty() => (sys::null()?.into(), None),

@@ -38,7 +38,7 @@ impl Sent {
     /// For a command that must wait for the next shell.
     pub(super) fn to_a_dead_shell(input: &Input) -> io::Result<Self> {
         let begun = Instant::now();
-        Streams::open(input, None).map(|Streams { output, stdin, .. }| Self { begun, output, stdin })
+        Streams::open(input, None, false).map(|Streams { output, stdin, .. }| Self { begun, output, stdin })
     }
 }
 
@@ -89,7 +89,7 @@ pub(super) fn send(loan: Loan, request: &ExecRequest) -> io::Result<Sent> {
     let env = env_of(&request.env);
     let cwd = request.cwd.as_ref().map(|cwd| cwd.as_os_str().as_encoded_bytes()).unwrap_or_default();
     let begun = Instant::now();
-    let Streams { theirs, output, stdin } = Streams::open(&request.input, loan.pipes)?;
+    let Streams { theirs, output, stdin } = Streams::open(&request.input, loan.pipes, request.merge_output)?;
     let wire = Request { text: &text, cwd, env: &env, flags, ..Request::new(RequestKind::Run, loan.id) };
     loan.shell.send(&wire, theirs)?;
     Ok(Sent { begun, output, stdin })

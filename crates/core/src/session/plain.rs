@@ -89,7 +89,8 @@ impl Session {
         // Jobs of earlier commands stay behind in their group.
         self.isolate_plain();
         let opened = script.and_then(|script| {
-            let Streams { theirs, output, stdin } = Streams::open(&request.input, None).map_err(not_started)?;
+            let Streams { theirs, output, stdin } =
+                Streams::open(&request.input, None, request.merge_output).map_err(not_started)?;
             self.start_plain(&script, theirs, scope, false).map_err(not_started)?;
             Ok((output, stdin))
         });
