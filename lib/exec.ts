@@ -10,23 +10,38 @@ import { InputFeed } from './input.js'
 import type { ExecPlan } from './options/exec.js'
 import { conclude } from './result.js'
 import { Run, type RunEnd, type RunObserver } from './run.js'
+import { traced } from './tracing.js'
+import { announce } from './verbose.js'
 
 /** Runs the command. */
 export function exec(engine: Engine, plan: ExecPlan): Promise<ExecResult<Encoding>> {
   return settle(engine, plan, () => begin(engine, plan, callbackObserver(plan)).ended)
 }
 
-/** What a run comes to. Tells onComplete or onError before the promise settles. */
-export async function settle(
+/** The result of a run, published and printed where that is wanted. */
+export function settle(
   engine: Engine,
   plan: ExecPlan,
   perform: () => Promise<RunEnd>,
 ): Promise<ExecResult<Encoding>> {
+  const context = () => ({ command: plan.command, sessionId: plan.request.sessionId })
+  return traced('exec', context, () => resultOf(engine, plan, perform))
+}
+
+/** Calls onComplete or onError before the promise settles. */
+async function resultOf(
+  engine: Engine,
+  plan: ExecPlan,
+  perform: () => Promise<RunEnd>,
+): Promise<ExecResult<Encoding>> {
+  const printEnd = plan.verbose ? announce(plan.command) : undefined
   try {
     const result = await conclude(plan, await perform())
+    printEnd?.({ result })
     plan.callbacks.onComplete?.(result)
     return result
   } catch (error) {
+    printEnd?.({ error })
     reportError(engine, plan, error)
     throw error
   }

@@ -54,6 +54,11 @@ export interface SessionExecOptions<E extends Encoding = 'utf8'> {
   /** Whether an unsuccessful command rejects, with COMMAND_FAILED. Default: false. */
   check?: boolean
   /**
+   * Prints the command, its duration and its end on standard error of this program. Default: whether `NACRE_DEBUG` is
+   * `1` in its environment.
+   */
+  verbose?: boolean
+  /**
    * Called with each piece of output as text while the command runs, in order of arrival; characters are never split.
    * The command waits when this is slow. If a callback up to `onComplete` throws, the command is killed when
    * it still runs and exec rejects with what was thrown. Promises returned by callbacks are not awaited.

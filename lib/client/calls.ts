@@ -36,8 +36,8 @@ export async function exec(
 ): Promise<ExecResult<Encoding>> {
   const plan = planRemoteExec(command, options, { sessionId, owner: 'exec', isStream: false })
   if (plan.isLive) return remoteRun(place, plan)(callbackObserver(plan) ?? SILENT).outcome
-  const { body, encoding, callbacks } = plan
-  return settle(callbacks, place.connection.logger, async () => {
+  const { body, encoding } = plan
+  return settle(plan, place.connection.logger, async () => {
     const request = { path: '/v1/exec', body, encoding }
     const { result } = await inTurn<{ result: WireResult }>(place, plan.request.sessionId, request)
     return resultOf(result, encoding)

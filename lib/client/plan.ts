@@ -12,6 +12,7 @@ import { execOptions, sessionExecOptions } from '../protocol/exec-options.js'
 import { encodeCommand } from '../protocol/json.js'
 import type { OptionValues } from '../protocol/option.js'
 import { processOptions, sessionProcessOptions } from '../protocol/process-options.js'
+import { isVerboseByDefault } from '../verbose.js'
 import { MOST_BYTES_AT_ONCE } from './wire.js'
 
 /** What exec keeps of each stream; the request of a stream would keep less. */
@@ -27,6 +28,7 @@ export interface RemoteExec {
   /** What a stream needs to know. */
   request: { sessionId: string; encoding: Encoding }
   callbacks: ExecPlan['callbacks']
+  verbose: boolean
   /** Something is to happen while it runs, and not only at its end. */
   isLive: boolean
 }
@@ -62,6 +64,7 @@ export function planRemoteExec(
     ...{ body, command: showCommand(checked), input: source, signal, encoding, isLive },
     request: { sessionId: session, encoding },
     callbacks,
+    verbose: values.verbose ?? isVerboseByDefault(),
   }
 }
 

@@ -56,7 +56,7 @@ class RemoteRun implements StreamRun {
       this.#denyId = reject
     })
     this.#id.catch(() => {})
-    this.outcome = settle(plan.callbacks, connection.logger, () => this.#perform())
+    this.outcome = settle(plan, connection.logger, () => this.#perform())
   }
 
   giveBack(permits: number): void {

@@ -3,17 +3,25 @@
  */
 import type { Encoding, ExecResult, Logger } from '../../index.js'
 import type { ExecPlan } from '../options/exec.js'
+import { announce } from '../verbose.js'
 
 export async function settle(
-  { onComplete, onError }: ExecPlan['callbacks'],
+  {
+    callbacks: { onComplete, onError },
+    command,
+    verbose,
+  }: Pick<ExecPlan, 'callbacks' | 'command' | 'verbose'>,
   logger: Logger | undefined,
   perform: () => Promise<ExecResult<Encoding>>,
 ): Promise<ExecResult<Encoding>> {
+  const printEnd = verbose ? announce(command) : undefined
   try {
     const result = await perform()
+    printEnd?.({ result })
     onComplete?.(result)
     return result
   } catch (error) {
+    printEnd?.({ error })
     try {
       onError?.(error)
     } catch (second) {

@@ -22,6 +22,7 @@ import { AbortError, engineError } from '../errors.js'
 import { identifier } from '../options/ids.js'
 import { type JobStartPlan, jobReference, planJobCancel, planJobStart, planJobWait } from '../options/jobs.js'
 import { readArgument } from '../options/read.js'
+import { traced } from '../tracing.js'
 import { freshJobId } from './ids.js'
 import { followOutput, type OutputBackend, readOutput } from './output.js'
 import type { Fetched } from './read.js'
@@ -57,10 +58,18 @@ export class Jobs implements PublicJobs {
   }
 
   async start(options: JobStartOptions): Promise<JobHandle> {
-    const request = this.#request(planJobStart(options))
-    const { job } = await this.#engine.call((native, id) => native.startJob(id, request))
-    if (job === undefined) throw engineError('ENGINE_ERROR', 'the engine started a job and does not know it')
-    return publicHandle(job)
+    const plan = planJobStart(options)
+    const request = this.#request(plan)
+    return traced(
+      'job',
+      () => ({ command: plan.shown, jobId: plan.jobId }),
+      async () => {
+        const { job } = await this.#engine.call((native, id) => native.startJob(id, request))
+        if (job === undefined)
+          throw engineError('ENGINE_ERROR', 'the engine started a job and does not know it')
+        return publicHandle(job)
+      },
+    )
   }
 
   async status(job: JobHandle | string): Promise<JobStatus> {

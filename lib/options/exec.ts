@@ -5,6 +5,7 @@ import type { NativeExec } from '../boundary/index.js'
 import { areLive, callbacksOf, type ExecCallbacks } from '../callbacks.js'
 import { execOptions, sessionExecOptions } from '../protocol/exec-options.js'
 import type { OptionValues } from '../protocol/option.js'
+import { isVerboseByDefault } from '../verbose.js'
 import { type CheckedCommand, readCommand, showCommand } from './command.js'
 import type { CheckedInput } from './input.js'
 import { readArgument, readOptions } from './read.js'
@@ -30,6 +31,7 @@ export interface ExecPlan {
   input: CheckedInput | undefined
   signal: AbortSignal | undefined
   stripFinalNewline: boolean
+  verbose: boolean
   check: boolean
   callbacks: ExecCallbacks
 }
@@ -108,7 +110,7 @@ function plan(
 ): ExecPlan {
   const { input, signal } = values
   const { stripFinalNewline = sessionExecOptions.stripFinalNewline.default } = values
-  const { check = sessionExecOptions.check.default } = values
+  const { check = sessionExecOptions.check.default, verbose = isVerboseByDefault() } = values
   const callbacks = callbacksOf(values)
   const request: NativeExec = {
     sessionId,
@@ -126,7 +128,16 @@ function plan(
     inputBytes: input instanceof Uint8Array ? input : undefined,
     events: areLive(callbacks),
   }
-  return { request, command: showCommand(command), input, signal, stripFinalNewline, check, callbacks }
+  return {
+    request,
+    command: showCommand(command),
+    input,
+    signal,
+    stripFinalNewline,
+    verbose,
+    check,
+    callbacks,
+  }
 }
 
 function inputKind(input: CheckedInput | undefined): NativeExec['input'] {

@@ -6,6 +6,7 @@ import type { Engine } from '../engine.js'
 import { AbortError, engineError } from '../errors.js'
 import { InputFeed } from '../input.js'
 import type { ProcessPlan } from '../options/process.js'
+import { traced } from '../tracing.js'
 import { ProcessHandle } from './handle.js'
 import { observe, reportError } from './observe.js'
 import { closeInput, write } from './stdin.js'
@@ -49,6 +50,15 @@ export async function startProcess<T>(
 }
 
 function launch(engine: Engine, plan: ProcessPlan): Promise<ProcessHandle> {
+  const { command, sessionId, processId } = plan.request
+  return traced(
+    'process',
+    () => ({ command, sessionId, processId }),
+    () => launchNow(engine, plan),
+  )
+}
+
+function launchNow(engine: Engine, plan: ProcessPlan): Promise<ProcessHandle> {
   return new Promise((resolve, reject) => {
     engine.begin(
       (native, id) => native.startProcess(id, plan.request),

@@ -12,7 +12,10 @@ import {
   killSignal,
   milliseconds,
 } from './kinds.js'
-import { option } from './option.js'
+import { type Kind, option } from './option.js'
+
+/** Printed where the call is made, so it is not sent. */
+const verbose: Kind<boolean> = { read: flag.read, bounds: flag.bounds }
 
 /** Of `session.exec` and `session.execStream`. */
 export const sessionExecOptions = {
@@ -55,6 +58,10 @@ export const sessionExecOptions = {
     otherwise: "the sandbox's",
   }),
   check: option(flag, { doc: 'An unsuccessful command rejects with COMMAND_FAILED.', default: false }),
+  verbose: option(verbose, {
+    doc: 'Prints the command, its duration and its end on standard error of this program.',
+    otherwise: '`NACRE_DEBUG=1` in the environment',
+  }),
   onOutput: option(callback, {
     doc: 'Called with the stream and each piece of its output, as text.',
     otherwise: 'none',
