@@ -5,6 +5,7 @@ import type { Logger } from '../index.js'
 import type { NativeCapabilities, NativeEvent, NativeSandbox } from './boundary/index.js'
 import { CallTable, isLast } from './calls.js'
 import { engineError, meaningOf, SandboxError } from './errors.js'
+import { History } from './history.js'
 import { loadAddon } from './native.js'
 import type { SandboxConfig } from './options/sandbox.js'
 
@@ -20,6 +21,8 @@ export interface PendingCall {
 export class Engine {
   readonly #config: SandboxConfig
   readonly #calls: CallTable
+  /** What the sessions have run. */
+  readonly history = new History()
   #native: NativeSandbox | undefined
   #destroyed: Promise<void> | undefined
   /** How many want the event loop to live: pending calls, and those who wait for something else. */

@@ -36,7 +36,9 @@ async function resultOf(
 ): Promise<ExecResult<Encoding>> {
   const printEnd = plan.verbose ? announce(plan.command) : undefined
   try {
-    const result = await conclude(plan, await perform())
+    const end = await perform()
+    if (end.result !== undefined) engine.history.add(plan.request.sessionId, plan.command, end.result)
+    const result = await conclude(plan, end)
     printEnd?.({ result })
     plan.callbacks.onComplete?.(result)
     return result

@@ -160,6 +160,7 @@ export class Sandbox implements PublicSandbox {
 
   async deleteSession(id: string): Promise<void> {
     const sessionId = readArgument(identifier, id, 'id')
+    this.#engine.history.forget(sessionId)
     if (sessionId === DEFAULT_SESSION && !this.#engine.sessions().includes(sessionId)) return
     await this.#engine.call((native, call) => native.deleteSession(call, sessionId))
   }

@@ -6,6 +6,8 @@ import type {
   Encoding,
   EnvChanges,
   ExecResult,
+  HistoryEntry,
+  HistoryOptions,
   Process,
   ExecStream as PublicExecStream,
   Session as PublicSession,
@@ -13,12 +15,13 @@ import type {
   SessionProcessOptions,
 } from '../index.js'
 import type { Engine } from './engine.js'
-import { SandboxError } from './errors.js'
+import { engineError, SandboxError } from './errors.js'
 import { exec } from './exec.js'
 import { envChanges } from './options/env.js'
-import { type ExecDefaults, planSessionExec, planSessionExecStream } from './options/exec.js'
-import { readArgument } from './options/read.js'
+import { DEFAULT_SESSION, type ExecDefaults, planSessionExec, planSessionExecStream } from './options/exec.js'
+import { readArgument, readOptions } from './options/read.js'
 import type { Processes } from './processes/processes.js'
+import { historyOptions } from './protocol/session-options.js'
 import { ExecStream } from './stream/exec-stream.js'
 import { localRun } from './stream/local-run.js'
 import { shellTag } from './tag.js'
@@ -64,7 +67,15 @@ export class Session implements PublicSession {
     await setSessionEnv(this.#engine, this.id, vars)
   }
 
+  async history(options?: HistoryOptions): Promise<HistoryEntry[]> {
+    const { limit = historyOptions.limit.default } = readOptions(historyOptions, options, 'session.history')
+    if (this.id !== DEFAULT_SESSION && !this.#engine.sessions().includes(this.id))
+      throw engineError('SESSION_NOT_FOUND', `there is no session '${this.id}'`)
+    return this.#engine.history.of(this.id, limit)
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#engine.history.forget(this.id)
     try {
       await this.#engine.call((native, id) => native.deleteSession(id, this.id))
     } catch (error) {

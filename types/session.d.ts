@@ -19,6 +19,29 @@ export interface SessionOptions {
   surviveExit?: boolean
 }
 
+/** Options of {@link Session.history}. */
+export interface HistoryOptions {
+  /** How many commands, the last ones: 1 to 100. Default: 100. */
+  limit?: number
+}
+
+/** A command that a session has run. */
+export interface HistoryEntry {
+  /** Its first 1000 characters. An argument list is shown quoted for a shell. */
+  command: string
+  startTime: Date
+  /** Milliseconds, by a monotonic clock. */
+  duration: number
+  /** null when it did not get to an exit code. */
+  exitCode: number | null
+  signal: NodeJS.Signals | null
+  timedOut: boolean
+  isCanceled: boolean
+  /** Bytes that it printed, kept or not. */
+  stdoutBytes: number
+  stderrBytes: number
+}
+
 /** A persistent bash session. Its directory, variables, functions, options and traps stay from command to command. */
 export interface Session {
   readonly id: string
@@ -32,6 +55,12 @@ export interface Session {
   startProcess(command: Command, options?: SessionProcessOptions): Promise<Process>
   /** Sets and unsets exported variables of this session. See {@link Sandbox.setEnvVars}. */
   setEnvVars(vars: EnvChanges): Promise<void>
+  /**
+   * The last commands that ran here, the oldest first. Kept in memory: 100 for each of the 1000 sessions used last.
+   *
+   * Rejects with OptionError, or SESSION_NOT_FOUND.
+   */
+  history(options?: HistoryOptions): Promise<HistoryEntry[]>
   /** Deletes this session; nothing happens when it is gone already. */
   [Symbol.asyncDispose](): Promise<void>
 }

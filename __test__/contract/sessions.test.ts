@@ -25,6 +25,46 @@ describe('sessions', () => {
     expect(await rejectionOf(sandbox.deleteSession('one'))).toMatchObject({ code: 'SESSION_NOT_FOUND' })
   })
 
+  itHolds('remember their last commands', async ({ sandbox }) => {
+    const session = await sandbox.createSession({ id: 'one' })
+    expect(await session.history()).toEqual([])
+    const before = Date.now()
+    await session.exec('printf äb; echo e >&2; (exit 3)')
+    await rejectionOf(session.exec(['sleep', '60 s'], { timeout: 20, check: true }))
+    await rejectionOf(session.exec('sleep 60', { timeout: 20 }))
+    await session.execStream('seq 1000', { maxBuffer: 10 }).result
+    const history = await session.history()
+    expect(history).toMatchObject([
+      {
+        command: 'printf äb; echo e >&2; (exit 3)',
+        exitCode: 3,
+        signal: null,
+        stdoutBytes: 3,
+        stderrBytes: 2,
+      },
+      { command: "sleep '60 s'", exitCode: 1, timedOut: false },
+      { command: 'sleep 60', exitCode: null, signal: 'SIGTERM', timedOut: true, isCanceled: false },
+      { command: 'seq 1000', exitCode: 0, stdoutBytes: 3893, stderrBytes: 0 },
+    ])
+    for (const { startTime, duration } of history) {
+      expect(startTime.getTime()).toBeGreaterThanOrEqual(before - 1)
+      expect(duration).toBeGreaterThan(0)
+    }
+    expect((await session.history({ limit: 2 })).map(({ command }) => command)).toEqual([
+      'sleep 60',
+      'seq 1000',
+    ])
+    for (let count = 0; count < 100; count++) await session.exec(`: ${count}`)
+    expect((await session.history()).map(({ command }) => command)).toEqual(
+      Array.from({ length: 100 }, (_, count) => `: ${count}`),
+    )
+    expect(await (await sandbox.getSession('default'))?.history()).toEqual([])
+    expect(await rejectionOf(session.history({ limit: 101 }))).toMatchObject({ code: 'INVALID_OPTION' })
+    await sandbox.deleteSession('one')
+    expect(await rejectionOf(session.history())).toMatchObject({ code: 'SESSION_NOT_FOUND' })
+    expect(await (await sandbox.createSession({ id: 'one' })).history()).toEqual([])
+  })
+
   itHolds('run in parallel, each in the order of its calls', async ({ sandbox }) => {
     const sessions = await Promise.all([1, 2, 3].map((index) => sandbox.createSession({ id: `s${index}` })))
     const runs = sessions.flatMap((session) =>

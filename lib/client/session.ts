@@ -7,13 +7,19 @@ import type {
   Encoding,
   EnvChanges,
   ExecResult,
+  HistoryEntry,
+  HistoryOptions,
   ExecStream as PublicExecStream,
   SessionExecOptions,
   SessionProcessOptions,
 } from '../../index.js'
 import { SandboxError } from '../errors.js'
+import { readOptions } from '../options/read.js'
+import { historyOptions } from '../protocol/session-options.js'
 import { shellTag } from '../tag.js'
 import { exec, execStream, type Place, setEnv, startProcess } from './calls.js'
+
+type WireEntry = Omit<HistoryEntry, 'startTime'> & { startTime: string }
 
 export class RemoteSession implements PublicSession {
   readonly id: string
@@ -46,6 +52,16 @@ export class RemoteSession implements PublicSession {
 
   async setEnvVars(vars: EnvChanges): Promise<void> {
     await setEnv(this.#place, vars, this.id)
+  }
+
+  async history(options?: HistoryOptions): Promise<HistoryEntry[]> {
+    const { limit } = readOptions(historyOptions, options, 'session.history')
+    const { commands } = await this.#place.connection.call<{ commands: WireEntry[] }>({
+      method: 'GET',
+      path: `/v1/sessions/${this.id}/history`,
+      query: { limit },
+    })
+    return commands.map((entry) => ({ ...entry, startTime: new Date(entry.startTime) }))
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

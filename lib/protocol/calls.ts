@@ -15,7 +15,7 @@ import { limitOptions } from './limit-options.js'
 import type { OptionTable } from './option.js'
 import { killOptions, processOptions, serviceOptions, sessionProcessOptions } from './process-options.js'
 import { sandboxOptions } from './sandbox-options.js'
-import { sessionOptions } from './session-options.js'
+import { historyOptions, sessionOptions } from './session-options.js'
 import {
   logOptions,
   logStreamOptions,
@@ -54,6 +54,7 @@ export const calls: readonly Call[] = [
   },
   { name: 'limits', table: limitOptions, type: 'Limits' },
   { name: 'createSession', table: sessionOptions, type: 'SessionOptions', route: '/v1/sessions' },
+  { name: 'session.history', table: historyOptions, type: 'HistoryOptions' },
   { name: 'kill', table: killOptions, type: 'KillOptions', route: '/v1/processes/{processId}/kill' },
   { name: 'wait', table: waitOptions, type: 'WaitOptions', route: '/v1/processes/{processId}/wait' },
   {

@@ -1,5 +1,5 @@
 /** The options of sessions. */
-import { directory, env, flag, id } from './kinds.js'
+import { count, directory, env, flag, id } from './kinds.js'
 import { option } from './option.js'
 
 /** Of `createSession`. */
@@ -19,4 +19,9 @@ export const sessionOptions = {
 /** Of `setEnvVars`. */
 export const setEnvVarsOptions = {
   sessionId: option(id, { doc: 'The session whose variables are set.', default: 'default' }),
+}
+
+/** Of `session.history`. */
+export const historyOptions = {
+  limit: option(count(1, 100), { doc: 'How many commands, the last ones.', default: 100 }),
 }

@@ -7,11 +7,25 @@ import { decodeEnv } from '../../protocol/json.js'
 import { sessionOptions, setEnvVarsOptions } from '../../protocol/session-options.js'
 import type { ServerContext } from '../context.js'
 import type { Define } from '../route.js'
-import { envSchema, sessionParams } from '../schemas.js'
+import { envSchema, queryNumber, sessionParams, timestamp } from '../schemas.js'
 import { shapeOf } from '../table-schema.js'
 import { optionsOf } from '../wire.js'
 
 const sessionSchema = z.object({ id: z.string() }).openapi('Session')
+
+const historySchema = z
+  .object({
+    command: z.string(),
+    startTime: timestamp,
+    duration: z.number(),
+    exitCode: z.number().nullable(),
+    signal: z.string().nullable(),
+    timedOut: z.boolean(),
+    isCanceled: z.boolean(),
+    stdoutBytes: z.number(),
+    stderrBytes: z.number(),
+  })
+  .openapi('HistoryEntry')
 
 const createBody = z.strictObject(shapeOf(sessionOptions))
 
@@ -52,6 +66,22 @@ export function addV1Sessions(define: Define, { sandbox, sessionTimeouts }: Serv
       const session = await sandbox.getSession(sessionId)
       if (session === null) throw engineError('SESSION_NOT_FOUND', `there is no session '${sessionId}'`)
       return { id: session.id }
+    },
+  })
+  define({
+    method: 'get',
+    path: '/v1/sessions/{sessionId}/history',
+    tag: 'sessions',
+    summary: 'The last commands of a session, the oldest first.',
+    params: sessionParams,
+    query: z.strictObject({ limit: queryNumber.optional() }),
+    reply: z.object({ commands: z.array(historySchema) }),
+    errors: ['SESSION_NOT_FOUND', 'INVALID_ID'],
+    async handle({ params: { sessionId }, query }) {
+      const session = await sandbox.getSession(sessionId)
+      if (session === null) throw engineError('SESSION_NOT_FOUND', `there is no session '${sessionId}'`)
+      const commands = await session.history(query)
+      return { commands: commands.map((entry) => ({ ...entry, startTime: entry.startTime.toISOString() })) }
     },
   })
   define({
