@@ -1,7 +1,5 @@
 /** The package as programs load it: by import and by require, on Node and on Bun, without the addon being loaded. */
 import { execFileSync } from 'node:child_process'
-import { cpSync, mkdtempSync, rmSync } from 'node:fs'
-import os from 'node:os'
 import path from 'node:path'
 import { describe, expect, it } from 'vitest'
 
@@ -56,14 +54,4 @@ describe('the package', () => {
       expect(execFileSync(program, args, { cwd: root, encoding: 'utf8' })).toBe('function function\n')
     })
   }
-
-  it('says how to repair an addon that is missing', () => {
-    const elsewhere = mkdtempSync(path.join(os.tmpdir(), 'nacre-package-'))
-    cpSync(path.join(root, 'dist'), path.join(elsewhere, 'dist'), { recursive: true })
-    const program = `const { Sandbox } = require('./dist'); new Sandbox().exec('true').catch((error) =>
-      console.log(error.name, error.errors.length, error.message))`
-    const output = execFileSync(process.execPath, ['-e', program], { cwd: elsewhere, encoding: 'utf8' })
-    rmSync(elsewhere, { recursive: true })
-    expect(output).toMatch(/^AggregateError 3 .*`npm run build/)
-  })
 })
