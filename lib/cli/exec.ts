@@ -4,7 +4,6 @@
  */
 import type { Command } from 'commander'
 import type { ExecResult } from '../../index.js'
-import { Sandbox } from '../sandbox.js'
 import { signalNumber } from '../signals.js'
 import { exitCodeOfEnd } from './failure.js'
 import type { Finish } from './program.js'
@@ -37,6 +36,7 @@ export function addExec(program: Command, finish: Finish): void {
 }
 
 async function run(words: string[], { cwd, env, timeout, grace, json = false }: Options): Promise<number> {
+  const { Sandbox } = await import('../sandbox.js')
   await using sandbox = new Sandbox({ env, forceKillAfterDelay: grace })
   const stream = sandbox.execStream(commandOf(words), {
     cwd,

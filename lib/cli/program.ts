@@ -4,6 +4,7 @@
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { Command } from 'commander'
+import { packageRoot } from '../package-root.js'
 import { addExec } from './exec.js'
 import { addCancel } from './job/cancel.js'
 import { addLogs } from './job/logs.js'
@@ -40,6 +41,6 @@ export function createProgram(finish: Finish): Command {
 }
 
 function version(): string {
-  const file = path.join(import.meta.dirname, '..', '..', 'package.json')
+  const file = path.join(packageRoot(import.meta.dirname) ?? '.', 'package.json')
   return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version
 }

@@ -2,8 +2,6 @@
  * `nacre serve`: a sandbox over HTTP, until a signal ends it.
  */
 import { type Command, InvalidArgumentError } from 'commander'
-import { Sandbox } from '../sandbox.js'
-import { serve } from '../server/serve.js'
 
 interface Options {
   host?: string
@@ -31,6 +29,7 @@ export function addServe(program: Command): void {
 }
 
 async function run({ cwd, jobsRoot, allowOrigin, ...options }: Options): Promise<void> {
+  const [{ Sandbox }, { serve }] = await Promise.all([import('../sandbox.js'), import('../server/serve.js')])
   const sandbox = new Sandbox({ cwd, jobsRoot, logger: stderrLogger })
   try {
     const { url } = await serve(sandbox, { ...options, allowedOrigins: allowOrigin, logger: stderrLogger })
