@@ -1,17 +1,17 @@
 /**
  * Finds and loads the native addon, once per thread, at the first call that needs it.
  *
- * In an executable of `bun build --compile` it is the copy inside (`embedded.ts`). Otherwise, in this order: the build
- * in this package (`native/release`, or `native/debug` with NACRE_NATIVE=debug), then the platform package for glibc,
- * then the one for musl: the wrong libc fails to load, so nothing has to be detected. When nothing loads, an AddonError
- * names the cause and the repair (`addon-failure.ts`).
+ * In an executable of `bun build --compile` it is the copy inside (`#embedded`, which is `embedded.ts` in Bun alone).
+ * Otherwise, in this order: the build in this package (`native/release`, or `native/debug` with NACRE_NATIVE=debug), then
+ * the platform package for glibc, then the one for musl: the wrong libc fails to load, so nothing has to be detected. When
+ * nothing loads, an AddonError names the cause and the repair (`addon-failure.ts`).
  */
 import { createRequire } from 'node:module'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { loadEmbedded } from '#embedded'
 import { type Attempt, examine, explain, thisMachine } from './addon-failure.js'
 import type { NativeAddon } from './boundary/index.js'
-import { loadEmbedded } from './embedded.js'
 import { packageRoot } from './package-root.js'
 
 export interface LoadedAddon {

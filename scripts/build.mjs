@@ -49,7 +49,7 @@ export function buildTypeScript() {
 function bundleCommandLine() {
   const modules = path.join(root, 'dist', 'cli')
   const bundle = path.join(root, 'dist', 'cli.tmp')
-  const outside = ['*.node', '*/nacre-supervisor', '@hono/*', 'hono', 'hono/*', 'zod']
+  const outside = ['@hono/*', 'hono', 'hono/*', 'zod']
   run(path.join(root, 'node_modules/.bin/bun'), [
     'build',
     path.join(modules, 'main.js'),
