@@ -40,6 +40,16 @@ export function buildTypeScript() {
   chmodSync(path.join(root, 'dist', 'cli', 'main.js'), 0o755)
 }
 
+/** Puts Bun's executable in place. Its package does so in a postinstall script, which npm may not have run. */
+function completeBun() {
+  try {
+    execFileSync(path.join(root, 'node_modules/.bin/bun'), ['--version'], { stdio: 'ignore' })
+  } catch {
+    const options = { cwd: path.join(root, 'node_modules/bun'), stdio: 'inherit' }
+    execFileSync(process.execPath, ['install.js'], options)
+  }
+}
+
 /**
  * Replaces `dist/cli/` with a bundle: `main.js`, and one chunk for each `import()` of a verb.
  *
@@ -47,6 +57,7 @@ export function buildTypeScript() {
  * server stay outside, since their updates must reach an installed nacre.
  */
 function bundleCommandLine() {
+  completeBun()
   const modules = path.join(root, 'dist', 'cli')
   const bundle = path.join(root, 'dist', 'cli.tmp')
   const outside = ['@hono/*', 'hono', 'hono/*', 'zod']
