@@ -1,8 +1,8 @@
 /**
  * Why the native addon could not be loaded: one sentence with the cause and the repair, and a code.
  *
- * The loader's own message often names neither. For a file of another architecture glibc reports that the file does not
- * exist, and for a missing C library it names a file that no user has heard of. So the file itself is examined.
+ * The message of the loader often names neither. For a file of another architecture glibc reports that the file does not
+ * exist. For another C library it names that library, not the cause. So the file itself is examined.
  */
 import { readFileSync } from 'node:fs'
 import type { AddonErrorCode, AddonError as PublicAddonError } from '../index.js'
