@@ -1,15 +1,18 @@
 /**
  * Finds and loads the native addon, once per thread, at the first call that needs it.
  *
- * In an executable of `bun build --compile` it is the copy inside (`embedded.ts`). Otherwise, in this order: the build
- * in this package (`native/release`, or `native/debug` with NACRE_NATIVE=debug), then the platform package for glibc,
- * then the one for musl: the wrong libc fails to load, so nothing has to be detected. When nothing loads, one
- * AggregateError holds every reason and names the command that repairs it.
+ * In an executable of `bun build --compile` it is the copy inside (`#embedded`, which is `embedded.ts` in Bun alone).
+ * Otherwise, in this order: the build in this package (`native/release`, or `native/debug` with NACRE_NATIVE=debug), then
+ * the platform package for glibc, then the one for musl: the wrong libc fails to load, so nothing has to be detected. When
+ * nothing loads, an AddonError names the cause and the repair (`addon-failure.ts`).
  */
 import { createRequire } from 'node:module'
 import path from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { loadEmbedded } from '#embedded'
+import { type Attempt, examine, explain, thisMachine } from './addon-failure.js'
 import type { NativeAddon } from './boundary/index.js'
-import { loadEmbedded } from './embedded.js'
+import { packageRoot } from './package-root.js'
 
 export interface LoadedAddon {
   addon: NativeAddon
@@ -21,7 +24,7 @@ const require = createRequire(import.meta.url)
 
 let loaded: LoadedAddon | undefined
 
-/** The addon and its supervisor. Throws the AggregateError described above. */
+/** The addon and its supervisor. Throws AddonError. */
 export function loadAddon(): LoadedAddon {
   loaded ??= loadEmbedded() ?? loadFile()
   return loaded
@@ -30,20 +33,32 @@ export function loadAddon(): LoadedAddon {
 function loadFile(): LoadedAddon {
   const build = process.env.NACRE_NATIVE === 'debug' ? 'debug' : 'release'
   const platform = `nacre-${process.platform}-${process.arch}`
-  const local = path.join(import.meta.dirname, '..', 'native', build, 'nacre.node')
-  const errors: unknown[] = []
+  const root = installedIn()
+  const local = path.join(root, 'native', build, 'nacre.node')
+  const attempts: Attempt[] = []
   for (const candidate of [local, `${platform}-gnu`, `${platform}-musl`]) {
+    let file: string | undefined
     try {
-      const file = require.resolve(candidate)
+      file = require.resolve(candidate)
       const addon: NativeAddon = require(file)
       return { addon, supervisor: path.join(path.dirname(file), 'nacre-supervisor') }
     } catch (error) {
-      errors.push(error)
+      attempts.push({ candidate, error, found: file === undefined ? undefined : { file, ...examine(file) } })
     }
   }
-  const repair = build === 'debug' ? 'npm run build -- --debug' : 'npm run build'
-  throw new AggregateError(
-    errors,
-    `nacre's native addon could not be loaded; run \`${repair}\` in its directory`,
-  )
+  const command = build === 'debug' ? 'npm run build -- --debug' : 'npm run build'
+  throw explain(thisMachine(), attempts, `run \`${command}\` in ${root}`)
+}
+
+/** The directory of the package. Within a bundle it is looked up from the bundle's place, as an import would be. */
+function installedIn(): string {
+  const here = path.dirname(fileURLToPath(import.meta.url))
+  const found = packageRoot(here)
+  if (found !== undefined) return found
+  const manifest = 'nacre/package.json'
+  try {
+    return path.dirname(require.resolve(manifest))
+  } catch {
+    return path.dirname(here)
+  }
 }

@@ -66,12 +66,5 @@ if (problem !== undefined) {
 if (modified('node_modules/.package-lock.json') < modified('package-lock.json')) {
   execFileSync('npm', ['ci', '--ignore-scripts'], { cwd: root, stdio: ['ignore', 'inherit', 'inherit'] })
 }
-if (ask(path.join(root, 'node_modules/.bin/bun'), ['--version']) === undefined) {
-  // The package puts its executable in place by a postinstall script, which npm does not run for us.
-  execFileSync(process.execPath, ['install.js'], {
-    cwd: path.join(root, 'node_modules/bun'),
-    stdio: 'inherit',
-  })
-}
 buildTypeScript()
 buildNative(process.argv.includes('--debug') ? 'debug' : 'release')

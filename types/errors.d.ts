@@ -70,6 +70,24 @@ export class OptionError extends TypeError {
   readonly code: OptionErrorCode
 }
 
+/** Codes of {@link AddonError}. */
+export type AddonErrorCode =
+  | 'ADDON_MISSING'
+  | 'ADDON_NOT_LOADABLE'
+  | 'ADDON_UNSUPPORTED_NODE'
+  | 'ADDON_UNSUPPORTED_PLATFORM'
+  | 'ADDON_WRONG_ARCHITECTURE'
+  | 'ADDON_WRONG_LIBC'
+
+/**
+ * The native addon could not be loaded: every call that needs it rejects with this error. The message names the cause
+ * and the repair; `cause` is the error of the loader.
+ */
+export interface AddonError extends Error {
+  name: 'AddonError'
+  code: AddonErrorCode
+}
+
 /** The rejection after an abort; `cause` is the reason of the AbortSignal. */
 export interface AbortError extends Error {
   name: 'AbortError'

@@ -17,6 +17,18 @@ it('--version and --help', () =>
     expect((await nacre('job', 'logs', '--help')).stdout).toContain('--follow')
   }))
 
+it('the help of the program and of its main verbs ends with examples', () =>
+  withCli(async ({ nacre }) => {
+    for (const words of [[], ['exec'], ['serve'], ['job', 'start'], ['completion']]) {
+      const { code, stdout } = await nacre(...words, '--help')
+      expect(code).toBe(0)
+      const [, examples = ''] = stdout.split('\nExamples:\n')
+      const lines = examples.trim().split('\n')
+      expect(lines.length).toBeGreaterThan(2)
+      for (const line of lines) expect(line).toMatch(new RegExp(`nacre ${words.join(' ')}.* # \\w`))
+    }
+  }))
+
 describe('refused with exit code 2:', () => {
   const bad: Array<[string[], RegExp]> = [
     [[], /Usage: nacre/],
@@ -28,6 +40,7 @@ describe('refused with exit code 2:', () => {
     [['exec', '--env', 'A', 'true'], /--env.*NAME=VALUE/],
     [['exec', '--env', 'a-b=1', 'true'], /"a-b"/],
     [['job'], /Usage: nacre job/],
+    [['completion', 'tcsh'], /Allowed choices are bash, zsh, fish/],
     [['job', 'logs'], /missing required argument 'id'/],
     [['job', 'logs', '--since', '-1', 'x'], /--since.*number of bytes/],
     [['job', 'status', '../x'], /jobId must be 1 to 128 characters/],

@@ -4,8 +4,8 @@
  */
 import type { Command } from 'commander'
 import type { ExecResult } from '../../index.js'
-import { Sandbox } from '../sandbox.js'
 import { signalNumber } from '../signals.js'
+import { withExamples } from './examples.js'
 import { exitCodeOfEnd } from './failure.js'
 import type { Finish } from './program.js'
 import { onSignals } from './signals.js'
@@ -21,7 +21,7 @@ interface Options {
 }
 
 export function addExec(program: Command, finish: Finish): void {
-  program
+  const exec = program
     .command('exec')
     .description('run a command: one word is shell text, several are a program and its arguments')
     .argument('<command...>')
@@ -34,9 +34,17 @@ export function addExec(program: Command, finish: Finish): void {
     .action(async (words: string[], options: Options) => {
       finish(await run(words, options))
     })
+  withExamples(exec, [
+    ["nacre exec 'ls *.ts | wc -l'", 'one word is shell text'],
+    ["nacre exec -- printf '%s' '$HOME'", 'several words are not parsed by a shell'],
+    ['nacre exec --cwd app --env CI=1 npm test', 'in a directory, with a variable'],
+    ["nacre exec --timeout 30s --json 'make all'", 'the whole result as JSON'],
+    ["nacre exec 'sort -n' < numbers", 'standard input is passed on'],
+  ])
 }
 
 async function run(words: string[], { cwd, env, timeout, grace, json = false }: Options): Promise<number> {
+  const { Sandbox } = await import('../sandbox.js')
   await using sandbox = new Sandbox({ env, forceKillAfterDelay: grace })
   const stream = sandbox.execStream(commandOf(words), {
     cwd,

@@ -4,6 +4,9 @@
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { Command } from 'commander'
+import { packageRoot } from '../package-root.js'
+import { addCompletion } from './completion.js'
+import { withExamples } from './examples.js'
 import { addExec } from './exec.js'
 import { addCancel } from './job/cancel.js'
 import { addLogs } from './job/logs.js'
@@ -20,7 +23,7 @@ export type Finish = (exitCode: number) => void
 /** Adds a verb to a program or a group of verbs. */
 export type Verb = (parent: Command, finish: Finish) => void
 
-const VERBS: Verb[] = [addExec, addServe]
+const VERBS: Verb[] = [addExec, addServe, addCompletion]
 const JOB_VERBS: Verb[] = [addStart, addList, addStatus, addLogs, addWait, addCancel, addRemove]
 
 export function createProgram(finish: Finish): Command {
@@ -36,10 +39,17 @@ export function createProgram(finish: Finish): Command {
   for (const add of VERBS) add(program, finish)
   const job = program.command('job').description('durable jobs')
   for (const add of JOB_VERBS) add(job, finish)
+  withExamples(program, [
+    ["nacre exec 'cd app && make'", 'one word is shell text'],
+    ['nacre exec --timeout 2m -- make -j4', 'several are a program and its arguments'],
+    ["nacre job start 'make all'", 'prints the id of a job that outlives this program'],
+    ['nacre job logs -f <id>', 'prints its output until it ends'],
+    ['nacre serve --port 4747', 'serves a sandbox over HTTP'],
+  ])
   return program
 }
 
 function version(): string {
-  const file = path.join(import.meta.dirname, '..', '..', 'package.json')
+  const file = path.join(packageRoot(import.meta.dirname) ?? '.', 'package.json')
   return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version
 }

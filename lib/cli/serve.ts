@@ -2,8 +2,7 @@
  * `nacre serve`: a sandbox over HTTP, until a signal ends it.
  */
 import { type Command, InvalidArgumentError } from 'commander'
-import { Sandbox } from '../sandbox.js'
-import { serve } from '../server/serve.js'
+import { withExamples } from './examples.js'
 
 interface Options {
   host?: string
@@ -15,7 +14,7 @@ interface Options {
 }
 
 export function addServe(program: Command): void {
-  program
+  const serve = program
     .command('serve')
     .description('serve a sandbox over HTTP; SIGTERM and SIGINT end it and everything that it has started')
     .option('--port <number>', 'where to listen; 0 is any free port (default: 4747)', wholeNumber)
@@ -28,9 +27,15 @@ export function addServe(program: Command): void {
     .option('--cwd <directory>', 'where sessions start (default: here)')
     .option('--jobs-root <directory>', 'where durable jobs are kept')
     .action(run)
+  withExamples(serve, [
+    ['nacre serve', 'on http://127.0.0.1:4747, for this machine alone'],
+    ['nacre serve --port 0 --cwd app', 'on any free port, with sessions in app'],
+    ['nacre serve --host 0.0.0.0 --token-file token', 'for other machines, which need the token'],
+  ])
 }
 
 async function run({ cwd, jobsRoot, allowOrigin, ...options }: Options): Promise<void> {
+  const [{ Sandbox }, { serve }] = await Promise.all([import('../sandbox.js'), import('../server/serve.js')])
   const sandbox = new Sandbox({ cwd, jobsRoot, logger: stderrLogger })
   try {
     const { url } = await serve(sandbox, { ...options, allowedOrigins: allowOrigin, logger: stderrLogger })

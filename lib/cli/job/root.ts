@@ -2,7 +2,7 @@
  * What all verbs of jobs have in common: where the jobs are, and how the result is printed.
  */
 import type { Command } from 'commander'
-import { Sandbox } from '../../sandbox.js'
+import type { Jobs } from '../../../index.js'
 
 export interface RootOptions {
   root?: string
@@ -20,10 +20,8 @@ export function withRoot(command: Command): Command {
 }
 
 /** Runs something with the jobs of a root; they go on afterwards. */
-export async function useJobs<T>(
-  { root }: RootOptions,
-  use: (jobs: Sandbox['jobs']) => Promise<T>,
-): Promise<T> {
+export async function useJobs<T>({ root }: RootOptions, use: (jobs: Jobs) => Promise<T>): Promise<T> {
+  const { Sandbox } = await import('../../sandbox.js')
   await using sandbox = new Sandbox({ jobsRoot: root })
   return await use(sandbox.jobs)
 }

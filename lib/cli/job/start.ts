@@ -4,6 +4,7 @@
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import type { Command } from 'commander'
+import { withExamples } from '../examples.js'
 import { printJson, printLine } from '../terminal.js'
 import { commandOf, duration, variable } from '../values.js'
 import { type RootOptions, useJobs, withRoot } from './root.js'
@@ -21,7 +22,7 @@ interface Options extends RootOptions {
 const STDIN = 0
 
 export function addStart(job: Command): void {
-  withRoot(job.command('start'))
+  const start = withRoot(job.command('start'))
     .description('start a job: one word is shell text, several are a program and its arguments')
     .argument('<command...>')
     .option('--id <id>', 'its id (default: one that sorts by time)')
@@ -46,4 +47,10 @@ export function addStart(job: Command): void {
       )
       await (json ? printJson(handle) : printLine(handle.jobId))
     })
+  withExamples(start, [
+    ["nacre job start --name build 'make all'", 'prints the id'],
+    ['nacre job start --timeout 1h -- ./train.sh --epochs 10', 'a program and its arguments'],
+    ["gzip -dc data.gz | nacre job start --input - 'sort -u'", 'with the output of another program as input'],
+    ['nacre job logs -f "$(nacre job start \'make all\')"', 'follows it; Ctrl-C leaves the job running'],
+  ])
 }

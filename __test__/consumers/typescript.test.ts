@@ -1,0 +1,78 @@
+/** The declarations compile in strict projects that check libraries too, however modules are resolved. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type Consumer, createConsumer } from '../helpers/consumer.js'
+
+let consumer: Consumer
+
+/** Uses types and values of every entry point; it is compiled and also run. */
+const PROGRAM = `
+import { type AddonError, type ExecResult, OptionError, Sandbox, SandboxError, type SandboxOptions } from 'nacre'
+import { SandboxClient, type RemoteProcess } from 'nacre/client'
+import { createSessionClass, type Session } from 'nacre/container'
+import { createServer, type Server } from 'nacre/server'
+
+const options: SandboxOptions = { env: { NAME: 'you', GONE: undefined }, timeout: 10_000 }
+
+async function main(): Promise<string> {
+  const sandbox = new Sandbox(options)
+  const result: ExecResult = await sandbox.exec('echo "hello $NAME"')
+  const lines: string[] = []
+  for await (const event of sandbox.execStream(['printf', 'a'], { encoding: 'buffer' })) {
+    if (event.type === 'stdout') lines.push(new TextDecoder().decode(event.data))
+  }
+  const job = await sandbox.exec('exit 2', { check: true }).catch((error: unknown) => {
+    if (error instanceof SandboxError && error.result) return error.result.exitCode
+    throw error
+  })
+  await sandbox.destroy()
+  return [result.stdout.trim(), ...lines, job].join()
+}
+
+export const remote = (url: URL): Promise<RemoteProcess[]> => new SandboxClient({ url }).listProcesses()
+export const server = (sandbox: Sandbox): Server => createServer(sandbox, { maxRequests: 5 })
+export const session = (): Session => new (createSessionClass())({ id: 'a' })
+export const isMissing = (error: AddonError): boolean => error.code === 'ADDON_MISSING'
+// @ts-expect-error: a time is a number
+export const wrong = (): Sandbox => new Sandbox({ timeout: 'soon' })
+export const isTypeError = (error: OptionError): TypeError => error
+
+void main().then((text) => console.log(text))
+`
+const EXPECTED = 'hello you,a,2\n'
+
+const STRICT = { strict: true, skipLibCheck: false, target: 'es2022', types: ['node'] }
+
+/** Compiles the files in one project. Rejects with the errors of the compiler. */
+async function compile(name: string, files: string[], options: object): Promise<void> {
+  const compilerOptions = { ...STRICT, ...options, outDir: name }
+  consumer.write(`${name}.json`, JSON.stringify({ compilerOptions, files }))
+  await consumer.runTool('typescript/bin/tsc', '-p', `${name}.json`)
+}
+
+beforeAll(() => {
+  consumer = createConsumer(['@types/node'])
+  consumer.write('main.ts', PROGRAM)
+  consumer.write('main.cts', PROGRAM)
+  consumer.write('dynamic.cts', "void import('nacre').then(({ Sandbox }) => console.log(typeof Sandbox))")
+}, 60_000)
+
+afterAll(() => consumer.remove())
+
+describe('a strict TypeScript project compiles against nacre and runs', () => {
+  it('with node16, without the DOM, and from CommonJS by a dynamic import', async () => {
+    await compile('node16', ['main.ts', 'dynamic.cts'], { module: 'node16', lib: ['es2022'] })
+    expect(await consumer.run('node', 'node16/main.js')).toBe(EXPECTED)
+    expect(await consumer.run('node', 'node16/dynamic.cjs')).toBe('function\n')
+  }, 120_000)
+
+  it('with nodenext, and from CommonJS by require', async () => {
+    await compile('nodenext', ['main.ts', 'main.cts'], { module: 'nodenext' })
+    expect(await consumer.run('node', 'nodenext/main.js')).toBe(EXPECTED)
+    expect(await consumer.run('node', 'nodenext/main.cjs')).toBe(EXPECTED)
+  }, 120_000)
+
+  it('with bundler', async () => {
+    await compile('bundler', ['main.ts'], { module: 'esnext', moduleResolution: 'bundler' })
+    expect(await consumer.run('node', 'bundler/main.js')).toBe(EXPECTED)
+  }, 120_000)
+})
