@@ -8,6 +8,7 @@ import type { Context } from 'hono'
 import type { ServerContext } from './context.js'
 import { type Dialect, dialectOf, envelope, isOurFault, Refusal } from './failure.js'
 import { firstOf } from './lifetime.js'
+import { requireJson } from './media-type.js'
 import { patientResponse } from './patient.js'
 import { envelopeSchema } from './schemas.js'
 import { type EventStream, eventResponse } from './sse.js'
@@ -61,6 +62,7 @@ export function definer(app: OpenAPIHono, server: ServerContext): Define {
       summary,
       tags: [tag],
       request: request as object,
+      ...(body && { middleware: requireJson }),
       responses: {
         200: {
           description: route.reply === 'events' ? 'events' : 'the reply',
@@ -143,7 +145,8 @@ export function errorResponse(
   if (isOurFault(error)) server.logger?.error(`a request failed: ${error}`)
   server.metrics.refusal()
   const body = envelope(error, dialect, subject)
-  return Response.json(body, { status: body.httpStatus })
+  const headers = error instanceof Refusal ? error.headers : {}
+  return Response.json(body, { status: body.httpStatus, headers })
 }
 
 /** The last event of a stream that fails while it is read. */
