@@ -22,7 +22,7 @@ export interface ServerOptions {
   maxRequests?: number
   /** Milliseconds after which a response that has nothing to say shows that it is alive, 1 to 2147483647. Default: 15000. */
   heartbeat?: number
-  /** Told what clients are not: the reasons of internal errors. Default: nobody. */
+  /** Receives one line per request (info) and the reasons of internal errors (error). Default: none. */
   logger?: Logger
 }
 

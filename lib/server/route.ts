@@ -5,12 +5,14 @@
  */
 import { createRoute, type OpenAPIHono, z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
+import type { Logger } from '../../index.js'
 import type { ServerContext } from './context.js'
 import { type Dialect, dialectOf, envelope, isOurFault, Refusal } from './failure.js'
 import { firstOf } from './lifetime.js'
 import { requireJson } from './media-type.js'
 import { patientResponse } from './patient.js'
 import { envelopeSchema } from './schemas.js'
+import { sendLater } from './sent.js'
 import { type EventStream, eventResponse } from './sse.js'
 
 type Schema = z.ZodType
@@ -88,17 +90,6 @@ export function definer(app: OpenAPIHono, server: ServerContext): Define {
   }
 }
 
-/** Requests that are not over with their handlers: what is sent of the response comes later. */
-const unfinished = new WeakMap<Request, { isOver: boolean; leave: () => void }>()
-
-/** Whether the request goes on until its response has been sent; `leave` is then called at the end. */
-export function leaveLater(c: Context, leave: () => void): boolean {
-  const state = unfinished.get(c.req.raw)
-  if (state === undefined || state.isOver) return false
-  state.leave = leave
-  return true
-}
-
 /** Calls the handler, and makes a response of what it gives or throws. */
 async function answer(
   server: ServerContext,
@@ -108,60 +99,64 @@ async function answer(
 ): Promise<Response> {
   const { signal, release } = firstOf([c.req.raw.signal, server.closing])
   const subject = subjectOf(given)
-  const dialect = dialectOf(c.req.path)
   const work = async () => route.handle({ ...given, signal })
-  const state = { isOver: false, leave: () => {} }
-  unfinished.set(c.req.raw, state)
+  const sent = sendLater(c)
   const end = () => {
     release()
-    state.isOver = true
-    state.leave()
+    sent()
   }
+  const refuse = (error: unknown) => errorResponse(server, error, c, subject)
   if (route.reply === 'events') {
     try {
       const { source } = (await work()) as EventStream
-      const failed = (error: unknown) => errorEvent(server, error, dialect, subject)
+      const failed = (error: unknown) =>
+        errorEvent(server, error, dialectOf(c.req.path), subject, c.req.raw.signal)
       return eventResponse(source, c.req.raw.signal, server.heartbeat, failed, end)
     } catch (error) {
       end()
-      return errorResponse(server, error, dialect, subject)
+      return refuse(error)
     }
   }
-  const settled = work().then(
-    (reply) => (reply instanceof Response ? reply : Response.json(reply)),
-    (error) => errorResponse(server, error, dialect, subject),
-  )
+  const settled = work().then((reply) => (reply instanceof Response ? reply : Response.json(reply)), refuse)
   if (route.patient) return patientResponse(settled, server.heartbeat, end)
   return settled.finally(end)
 }
 
-/** The envelope as a response. What is the server's own fault goes to the logger as it is. */
+/** The envelope as a response. */
 export function errorResponse(
   server: Pick<ServerContext, 'logger' | 'metrics'>,
   error: unknown,
-  dialect: Dialect,
+  { req }: Context,
   subject?: object,
 ): Response {
-  if (isOurFault(error)) server.logger?.error(`a request failed: ${error}`)
+  logFault(server.logger, 'a request failed', error, req.raw.signal)
   server.metrics.refusal()
-  const body = envelope(error, dialect, subject)
+  const body = envelope(error, dialectOf(req.path), subject)
   const headers = error instanceof Refusal ? error.headers : {}
   return Response.json(body, { status: body.httpStatus, headers })
 }
 
-/** The last event of a stream that fails while it is read. */
+/** The last event of a stream that fails while it is read. `gone` is aborted when the client has disconnected. */
 export function errorEvent(
   { logger }: Pick<ServerContext, 'logger'>,
   error: unknown,
   dialect: Dialect,
   subject?: object,
+  gone?: AbortSignal,
 ): object {
-  if (isOurFault(error)) logger?.error(`a stream failed: ${error}`)
+  logFault(logger, 'a stream failed', error, gone)
   const told = envelope(error, dialect, subject)
   const { timestamp } = told
   return dialect === 'v1'
     ? { type: 'error', timestamp, error: told }
     : { type: 'error', error: told.message, code: told.code, timestamp, ...subject }
+}
+
+/** Logs an error that is the server's own fault. What fails because the client has disconnected is not. */
+function logFault(logger: Logger | undefined, what: string, error: unknown, gone?: AbortSignal): void {
+  if (!isOurFault(error)) return
+  if (gone?.aborted) logger?.debug(`${what} after its client had disconnected: ${error}`)
+  else logger?.error(`${what}: ${error}`)
 }
 
 /** The ids that a request names. */
