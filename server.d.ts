@@ -69,7 +69,10 @@ export interface ServeOptions extends ServerOptions {
   keepAliveTimeout?: number
   /** Milliseconds that the end of the server may take, before connections are cut. Default: 10000. */
   shutdownTimeout?: number
-  /** Whether SIGTERM and SIGINT close the server, destroy the sandbox and end this process. Default: true. */
+  /**
+   * Whether SIGTERM and SIGINT close the server, destroy the sandbox and end this process: with exit code 0 when everything
+   * ended within `shutdownTimeout`, otherwise with 143 or 130. A second signal ends it at once. Default: true.
+   */
   handleSignals?: boolean
 }
 
