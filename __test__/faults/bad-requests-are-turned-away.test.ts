@@ -4,7 +4,7 @@ import { OptionError } from 'nacre'
 import { SandboxClient } from 'nacre/client'
 import { createServer, serve } from 'nacre/server'
 import { describe, expect, it } from 'vitest'
-import { requestsTo, withServer } from '../helpers/http.js'
+import { type Body, requestsTo, withServer } from '../helpers/http.js'
 import { withSandbox } from '../helpers/invariants.js'
 import { rejectionOf } from '../helpers/thrown.js'
 
@@ -66,7 +66,7 @@ describe('bodies', () => {
           const response = await send(path, { 'content-type': type }, body)
           expect([type, response.status]).toEqual([type, 415])
           expect(response.headers.get('accept-post')).toBe('application/json')
-          const { code, message, httpStatus } = await response.json()
+          const { code, message, httpStatus } = (await response.json()) as Body
           expect([code, httpStatus]).toEqual(['UNSUPPORTED_MEDIA_TYPE', 415])
           expect(message).toContain('`Content-Type: application/json`')
         }
