@@ -6,9 +6,13 @@
 import type { Context, MiddlewareHandler } from 'hono'
 import type { Logger } from '../../index.js'
 import { whenSent } from './sent.js'
+import { upgradeOf } from './upgrade.js'
 
 /** The status of a request whose client disconnected before its response was complete, as proxies log it. */
 const CLIENT_DISCONNECTED = 499
+
+/** The status of a request that became a WebSocket. */
+const SWITCHING_PROTOCOLS = 101
 
 /** A path that is not a route's can be of any length. */
 const MOST_CHARACTERS = 300
@@ -28,8 +32,13 @@ export function accessLog(logger: Logger): MiddlewareHandler {
   }
 }
 
+function statusOf(c: Context, isGone: boolean): number {
+  if (upgradeOf(c.env)?.isAccepted) return SWITCHING_PROTOCOLS
+  return isGone ? CLIENT_DISCONNECTED : c.res.status
+}
+
 function accessLine(c: Context, milliseconds: number): string {
   const { method, path, raw } = c.req
-  const status = raw.signal.aborted ? CLIENT_DISCONNECTED : c.res.status
+  const status = statusOf(c, raw.signal.aborted)
   return `${method} ${path.slice(0, MOST_CHARACTERS)} ${status} ${Math.round(milliseconds)} ms`
 }

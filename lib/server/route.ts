@@ -13,7 +13,9 @@ import { requireJson } from './media-type.js'
 import { patientResponse } from './patient.js'
 import { envelopeSchema } from './schemas.js'
 import { sendLater } from './sent.js'
+import type { SocketSession } from './socket-session.js'
 import { type EventStream, eventResponse } from './sse.js'
+import { upgradeOf } from './upgrade.js'
 
 type Schema = z.ZodType
 type Output<S> = S extends Schema ? z.output<S> : undefined
@@ -29,6 +31,8 @@ export interface Call<P, Q, B> {
   lastEventId: string | undefined
 }
 
+type Reply = Schema | 'events' | 'text' | 'socket'
+
 export interface Route<P, Q, B> {
   method: 'get' | 'post' | 'delete'
   path: string
@@ -38,8 +42,8 @@ export interface Route<P, Q, B> {
   params?: P
   query?: Q
   body?: B
-  /** What the reply looks like; 'events' when it is a stream of them. */
-  reply: Schema | 'events' | 'text'
+  /** What the reply looks like; 'events' when it is a stream of them, 'socket' when it is a WebSocket. */
+  reply: Reply
   /** The codes of errors beside those that every route has. */
   errors?: string[]
   /** It may take longer than clients and proxies wait for a response. */
@@ -66,10 +70,7 @@ export function definer(app: OpenAPIHono, server: ServerContext): Define {
       request: request as object,
       ...(body && { middleware: requireJson }),
       responses: {
-        200: {
-          description: route.reply === 'events' ? 'events' : 'the reply',
-          content: contentOf(route.reply),
-        },
+        ...successOf(route.reply),
         default: {
           description: `an error: ${['VALIDATION_FAILED', ...(route.errors ?? [])].join(', ')}`,
           content: { 'application/json': { schema: envelopeSchema } },
@@ -112,6 +113,19 @@ async function answer(
       const failed = (error: unknown) =>
         errorEvent(server, error, dialectOf(c.req.path), subject, c.req.raw.signal)
       return eventResponse(source, c.req.raw.signal, server.heartbeat, failed, end)
+    } catch (error) {
+      end()
+      return refuse(error)
+    }
+  }
+  if (route.reply === 'socket') {
+    try {
+      const upgrade = upgradeOf(c.env)
+      if (upgrade === undefined)
+        throw new Refusal('UPGRADE_REQUIRED', 'this route is a WebSocket', {}, { upgrade: 'websocket' })
+      const session = (await work()) as SocketSession
+      upgrade.accept((socket) => session.open(socket, end), end)
+      return new Response()
     } catch (error) {
       end()
       return refuse(error)
@@ -175,6 +189,11 @@ function refuseInvalid(checked: { success: boolean; target: string; error?: z.Zo
   const whole = checked.target === 'json' ? 'the body' : `the ${checked.target}`
   const text = issues.map(({ path, message }) => `${path === '' ? whole : path}: ${message}`).join('; ')
   throw new Refusal('VALIDATION_FAILED', text, { issues })
+}
+
+function successOf(reply: Reply): Record<number, { description: string; content?: object }> {
+  if (reply === 'socket') return { 101: { description: 'a WebSocket' } }
+  return { 200: { description: reply === 'events' ? 'events' : 'the reply', content: contentOf(reply) } }
 }
 
 function contentOf(reply: Schema | 'events' | 'text'): Record<string, { schema: Schema }> {

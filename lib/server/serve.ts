@@ -16,6 +16,7 @@ import { signalNumber } from '../signals.js'
 import { isLoopback } from './guard.js'
 import { checkSandbox, planServe, type ServePlan, token } from './options.js'
 import { buildServer } from './server.js'
+import { openWebSockets, wantsWebSocket } from './upgrade.js'
 
 /** How often time limits of connections are looked at, in ms. */
 const MOST_CHECK_INTERVAL_MS = 1000
@@ -32,10 +33,11 @@ export async function serve(sandbox: Sandbox, options?: ServeOptions): Promise<S
   }
   const server = buildServer(sandbox, plan.server)
   const listener = await listen(server, plan)
+  const cutWebSockets = openWebSockets(listener, server.fetch)
   const { address, port } = listener.address() as AddressInfo
   let closed: Promise<boolean> | undefined
   const closeOnce = () => {
-    closed ??= closeAll(server, listener, plan)
+    closed ??= closeAll(server, listener, cutWebSockets, plan)
     return closed
   }
   const ignoreSignals = plan.handleSignals ? onSignals(sandbox, plan, closeOnce) : () => {}
@@ -77,6 +79,8 @@ function listen(server: Server, plan: ServePlan): Promise<HttpServer> {
       requestTimeout: Math.max(requestTimeout, headersTimeout),
       keepAliveTimeout,
       connectionsCheckingInterval: Math.min(MOST_CHECK_INTERVAL_MS, headersTimeout),
+      // Newer runtimes ask before they take an upgrade for one that is wanted.
+      ...{ shouldUpgradeCallback: wantsWebSocket },
     },
   }) as HttpServer
   listener.maxConnections = plan.maxConnections
@@ -97,6 +101,7 @@ function listen(server: Server, plan: ServePlan): Promise<HttpServer> {
 async function closeAll(
   server: Server,
   listener: HttpServer,
+  cutWebSockets: () => void,
   { shutdownTimeout }: ServePlan,
 ): Promise<boolean> {
   const disconnected = new Promise<void>((resolve) => {
@@ -105,6 +110,7 @@ async function closeAll(
   listener.closeIdleConnections()
   const isClean = await within(shutdownTimeout, server.close())
   listener.closeAllConnections()
+  cutWebSockets()
   await within(1000, disconnected)
   return isClean
 }

@@ -29,6 +29,7 @@ import { addProcessIo } from './v1/process-io.js'
 import { addProcessWaits } from './v1/process-waits.js'
 import { addV1Processes } from './v1/processes.js'
 import { addV1Sessions } from './v1/sessions.js'
+import { addTerminal } from './v1/terminal.js'
 
 const INFO = {
   openapi: '3.0.0',
@@ -70,6 +71,7 @@ export function buildServer(sandbox: Sandbox, plan: ServerPlan): PublicServer {
   addV1Sessions(define, server)
   addV1Processes(define, server)
   addProcessIo(define, server)
+  addTerminal(define, server)
   addProcessWaits(define, server)
   addJobs(define, server)
   addSystem(define, server)
