@@ -42,7 +42,7 @@ beforeAll(async () => {
 })
 
 describe('headers', () => {
-  it('are sent with every request, beside the token', () =>
+  it('sends extra headers and the token with every request', () =>
     withProxy(
       async ({ client, proxy }) => {
         await client.exec('true')
@@ -59,7 +59,7 @@ describe('headers', () => {
       { token },
     ))
 
-  it('that are an authorization replace that of the token', () =>
+  it("sends an authorization header instead of the token's", () =>
     withProxy(
       async ({ client, proxy }) => {
         expect((await client.exec('echo x', { timeout: 5000 })).stdout).toBe('x\n')
@@ -69,16 +69,16 @@ describe('headers', () => {
       { token },
     ))
 
-  it('cannot make the body something other than JSON', () =>
+  it('ignores a content-type header, since bodies are JSON', () =>
     withProxy(async ({ client }) => expect((await client.exec('echo x')).stdout).toBe('x\n'), {
       headers: { 'content-type': 'text/plain' },
     }))
 })
 
-describe('a request that changes nothing when it arrives twice', () => {
+describe('an idempotent request', () => {
   const fates: Fate[] = [502, 503, 504, 'cut', 'lose']
   for (const fate of fates) {
-    it(`is repeated after ${fate}`, () =>
+    it(`repeats an idempotent request after ${fate}`, () =>
       withProxy(async ({ client, proxy }) => {
         proxy.next.push(fate, fate, fate)
         expect((await client.listSessions()).map(({ id }) => id)).toEqual(['default'])
@@ -86,7 +86,7 @@ describe('a request that changes nothing when it arrives twice', () => {
       }))
   }
 
-  it('is given up after four attempts', () =>
+  it('gives up an idempotent request after four attempts', () =>
     withProxy(async ({ client, proxy }) => {
       proxy.next.push(502, 503, 'cut', 504)
       const error = await rejectionOf(client.capabilities())
@@ -95,7 +95,7 @@ describe('a request that changes nothing when it arrives twice', () => {
       expect(linesOf(proxy)).toHaveLength(4)
     }))
 
-  it('is not repeated after an answer that will stay the same', () =>
+  it('does not repeat a request after a permanent error', () =>
     withProxy(async ({ client, proxy }) => {
       for (const status of [400, 403, 404, 500, 501]) {
         proxy.next.push(status)
@@ -105,7 +105,7 @@ describe('a request that changes nothing when it arrives twice', () => {
       expect(linesOf(proxy)).toHaveLength(6)
     }))
 
-  it('may be a removal: when a repeated one finds nothing, the first one has removed it', () =>
+  it('counts a repeated removal as done when nothing is left to remove', () =>
     withProxy(async ({ client, proxy, sandbox }) => {
       await client.createSession({ id: 'one' })
       const job = await client.jobs.start({ command: 'true' })
@@ -122,7 +122,7 @@ describe('a request that changes nothing when it arrives twice', () => {
       expect(await rejectionOf(client.jobs.remove(job))).toMatchObject({ code: 'JOB_NOT_FOUND' })
     }))
 
-  it('is not repeated after its signal was aborted or the client was destroyed', () =>
+  it('stops repeating a request when its signal is aborted or the client is destroyed', () =>
     withProxy(async ({ client, proxy }) => {
       const process = await client.startProcess('sleep 60')
       linesOf(proxy)
@@ -149,9 +149,9 @@ describe('a request that changes nothing when it arrives twice', () => {
     }))
 })
 
-describe('a request that must not arrive twice', () => {
+describe('a request with effects', () => {
   for (const fate of ['lose', 'cut', 503] as const) {
-    it(`is not repeated after ${fate}`, () =>
+    it(`never repeats a command, a start, input or a signal after ${fate}`, () =>
       withProxy(
         async ({ client, proxy, sandbox }) => {
           const process = await client.startProcess('cat', { input: 'pipe', processId: 'cat' })
@@ -186,7 +186,7 @@ describe('a request that must not arrive twice', () => {
 })
 
 describe('requestTimeout', () => {
-  it('ends a request that is not answered, with an error that names it', () =>
+  it('rejects a request that is not answered in time, and names the option', () =>
     withProxy(
       async ({ client, proxy }) => {
         proxy.next.push('hang')
@@ -201,7 +201,7 @@ describe('requestTimeout', () => {
       { requestTimeout: 500 },
     ))
 
-  it('is for all attempts together', () =>
+  it('limits all attempts of a request together', () =>
     withProxy(
       async ({ client, proxy }) => {
         proxy.next.push('cut', 'hang')
@@ -214,7 +214,7 @@ describe('requestTimeout', () => {
       { requestTimeout: 500 },
     ))
 
-  it('does not end commands, streams and waits, however long they take', () =>
+  it('does not limit commands, streams and waits', () =>
     withProxy(
       async ({ client }) => {
         const nap = 'sleep 0.7; echo x'

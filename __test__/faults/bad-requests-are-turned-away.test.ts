@@ -55,7 +55,7 @@ describe('bodies', () => {
       { maxBodyBytes: 1000 },
     ))
 
-  it('that are not declared as JSON are refused with 415, which names the type to send', () =>
+  it('refuses a body that is not declared as JSON with 415, and names the type to send', () =>
     withServer(async ({ url, sandbox }) => {
       const send = (path: string, headers: Record<string, string>, body: string | Uint8Array) =>
         fetch(url + path, { method: 'POST', headers, body })

@@ -28,7 +28,7 @@ function collectingLogger() {
 const withoutTime = (line: string) => line.replace(/ \d+ ms/, ' N ms')
 
 describe('the access log', () => {
-  it('has one line per request with method, path, status and milliseconds', () => {
+  it('logs method, path, status and milliseconds of each request', () => {
     const { logger, lines } = collectingLogger()
     return withServer(
       async ({ get, post, call, url }) => {
@@ -51,7 +51,7 @@ describe('the access log', () => {
     )
   })
 
-  it('does not fail a request when the logger throws', () => {
+  it('answers requests even when the logger throws', () => {
     const { logger } = collectingLogger()
     const info = () => {
       throw new Error('no space left')
@@ -61,7 +61,7 @@ describe('the access log', () => {
     })
   })
 
-  it('has no secrets: no header, no query, no body, no output', () => {
+  it('logs no header, query, body or output', () => {
     const { logger, lines } = collectingLogger()
     return withServer(
       async ({ get, post, url }) => {
@@ -80,7 +80,7 @@ describe('the access log', () => {
     )
   })
 
-  it('has the line of a stream when the stream has ended, and that of a wait when it is over', () => {
+  it('logs a stream when it ends, and a wait when it is over', () => {
     const { logger, lines } = collectingLogger()
     return withServer(
       async ({ url }) => {
@@ -97,7 +97,7 @@ describe('the access log', () => {
     )
   })
 
-  it('counts requests that were turned away because there are too many', () => {
+  it('logs requests that are refused because there are too many', () => {
     const { logger, lines } = collectingLogger()
     return withServer(
       async ({ get, stream, post }) => {
@@ -128,7 +128,7 @@ describe('a client that disconnects', () => {
       `${head.replace('/exec', '/exec/stream')}Content-Length: ${body.length}\r\n\r\n${body}`,
   }
   for (const [when, request] of Object.entries(requests)) {
-    it(`${when} is not an error in the log`, () => {
+    it(`logs no error when a client disconnects ${when}`, () => {
       const { logger, lines } = collectingLogger()
       return withServer(
         async ({ serving, get }) => {
@@ -154,7 +154,7 @@ describe('a client that disconnects', () => {
     })
   }
 
-  it('leaves nothing on the standard output and the standard error of a server without a logger', async () => {
+  it('prints nothing about clients that disconnect when the server has no logger', async () => {
     const host = startHost(`
       const { serve } = require('nacre/server')
       serve(new Sandbox({ cwd: '/tmp' }), { port: 0 }).then(({ port }) => print('port ' + port + '.'))

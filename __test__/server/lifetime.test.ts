@@ -59,7 +59,7 @@ describe('a signal to a server', () => {
     ['SIGTERM', 'SIGINT', 130],
     ['SIGINT', 'SIGINT', 130],
   ] as const) {
-    it(`ends it at once when it is the second: ${first}, then ${second}`, async () => {
+    it(`ends the server at once when ${second} follows ${first}`, async () => {
       const host = await stubbornServer({ shutdownTimeout: 60_000 })
       try {
         host.child.kill(first)
@@ -73,7 +73,7 @@ describe('a signal to a server', () => {
     })
   }
 
-  it('gives the exit code of the signal when not everything ended in time', async () => {
+  it('exits with the code of the signal when not everything ended in time', async () => {
     const host = await stubbornServer({ shutdownTimeout: 100 })
     try {
       host.child.kill('SIGTERM')

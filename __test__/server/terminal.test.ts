@@ -117,7 +117,7 @@ beforeAll(async () => {
 })
 
 describe('a terminal over a WebSocket', () => {
-  it('carries bytes both ways, and closes with how the process ended', () =>
+  it('carries bytes both ways and closes with the exit code of the process', () =>
     withServer(async ({ url, sandbox }) => {
       await sandbox.startProcess('read -r line; echo "<$line>"; exit 3', { pty, processId: 'one' })
       const terminal = await attach(url, 'one')
@@ -130,7 +130,7 @@ describe('a terminal over a WebSocket', () => {
       expect(terminal.text()).toBe('typed ä\n<typed ä>\n')
     }))
 
-  it('names the signal that ended the process', () =>
+  it('closes with the signal that ended the process', () =>
     withServer(async ({ url, sandbox }) => {
       const process = await sandbox.startProcess('echo on; sleep 60', { pty })
       const terminal = await attach(url, process.id)
@@ -143,7 +143,7 @@ describe('a terminal over a WebSocket', () => {
       ])
     }))
 
-  it('is resized by a text message', () =>
+  it('resizes the terminal on a text message', () =>
     withServer(async ({ url, sandbox }) => {
       const script = "trap 'stty size' WINCH; echo on; until [ -e done ]; do sleep 0.01; done"
       const process = await sandbox.startProcess(script, { pty })
@@ -155,7 +155,7 @@ describe('a terminal over a WebSocket', () => {
       expect((await terminal.closed).code).toBe(1000)
     }))
 
-  it('shows what was printed before, from a cursor on, also when the process has ended', () =>
+  it('replays earlier output from a cursor on, even after the process has ended', () =>
     withServer(async ({ url, sandbox }) => {
       const process = await sandbox.startProcess('echo 0123456789', { pty })
       await process.wait()
@@ -167,7 +167,7 @@ describe('a terminal over a WebSocket', () => {
       expect(rest.text()).toBe('456789\n')
     }))
 
-  it('goes on without its clients, which can be several', () =>
+  it('serves several clients, and keeps the process when they disconnect', () =>
     withServer(async ({ url, sandbox }) => {
       const process = await sandbox.startProcess('cat', { pty })
       const [first, second] = [await attach(url, process.id), await attach(url, process.id)]
@@ -186,7 +186,7 @@ describe('a terminal over a WebSocket', () => {
       expect(process.status).toBe('running')
     }))
 
-  it('tells which bytes the log no longer has', () =>
+  it('reports how many bytes the log no longer has', () =>
     withServer(async ({ url, sandbox }) => {
       const process = await sandbox.startProcess('seq 100000', { pty, logLimit: 1000 })
       await process.wait()
@@ -200,7 +200,7 @@ describe('a terminal over a WebSocket', () => {
 })
 
 describe('a message that is not understood', () => {
-  it('closes the WebSocket and leaves the process alone', () =>
+  it('closes the WebSocket on a message that it cannot understand, and keeps the process', () =>
     withServer(async ({ url, sandbox }) => {
       const process = await sandbox.startProcess('cat', { pty })
       const cases: Array<[string | Buffer, number, string]> = [
@@ -222,7 +222,7 @@ describe('a message that is not understood', () => {
 })
 
 describe('callers of a terminal', () => {
-  it('are refused with the same envelopes as for other routes', () =>
+  it('refuses callers with the same error envelopes as other routes', () =>
     withServer(async ({ serving, sandbox, url }) => {
       await sandbox.startProcess('sleep 60', { processId: 'plain' })
       await sandbox.startProcess('sleep 60', { processId: 'one', pty })
@@ -247,7 +247,7 @@ describe('callers of a terminal', () => {
       expect(await active(url)).toBe(1)
     }))
 
-  it('give the token as a header, or as a subprotocol', () =>
+  it('accepts the token as a header or as a subprotocol', () =>
     withServer(
       async ({ url, serving, sandbox }) => {
         const process = await sandbox.startProcess('echo on; sleep 60', { pty })
@@ -282,7 +282,7 @@ describe('callers of a terminal', () => {
       { token },
     ))
 
-  it('may be pages of an origin that is allowed', () =>
+  it('accepts pages of an allowed origin', () =>
     withServer(
       async ({ url, sandbox }) => {
         const process = await sandbox.startProcess('echo on', { pty })
@@ -292,7 +292,7 @@ describe('callers of a terminal', () => {
       { allowedOrigins: ['https://good.example'] },
     ))
 
-  it('count as requests, and are in the log when they have gone', () => {
+  it('counts a terminal as a request and logs it when it is closed', () => {
     const lines: string[] = []
     const logger = { debug() {}, info: (line: string) => lines.push(line), warn() {}, error() {} }
     return withServer(
@@ -313,8 +313,8 @@ describe('callers of a terminal', () => {
   })
 })
 
-describe('a client that only reads', () => {
-  it('still gets pings, so that the connection is known to be alive', () =>
+describe('a silent terminal', () => {
+  it('pings a silent client', () =>
     withServer(
       async ({ url, sandbox }) => {
         const process = await sandbox.startProcess('sleep 60', { pty })
@@ -328,7 +328,7 @@ describe('a client that only reads', () => {
 })
 
 describe('bounds of a terminal', () => {
-  it('hold back a client that types faster than the process reads, and lose nothing', () =>
+  it('holds back a client that types faster than the process reads, and loses nothing', () =>
     withServer(async ({ serving, sandbox, directory }) => {
       const bytes = 16 * 1024 * 1024
       const process = await sandbox.startProcess(
@@ -361,7 +361,7 @@ describe('bounds of a terminal', () => {
       client.destroy()
     }))
 
-  it('keep little of what a client does not read, and give it the rest when it does', async () => {
+  it('holds little memory for clients that do not read, and sends the rest when they do', async () => {
     const connections = 12
     const host = startHost(`
       ${collecting}
@@ -427,7 +427,7 @@ describe('bounds of a terminal', () => {
 })
 
 describe('the end of the server', () => {
-  it('closes terminals, also of clients that do not read or answer', () =>
+  it('closes terminals when the server ends, even those of clients that do not read', () =>
     withServer(
       async ({ url, serving, sandbox }) => {
         const process = await sandbox.startProcess('yes', { pty, logLimit: 8 * 1024 * 1024 })
@@ -450,7 +450,7 @@ describe('the end of the server', () => {
 })
 
 describe('a request that offers another protocol', () => {
-  it('is answered as if it did not', () =>
+  it('answers a request that offers h2c over HTTP/1.1', () =>
     withServer(async ({ serving }) => {
       const body = JSON.stringify({ command: 'echo plain' })
       const socket = connect(serving.port, '127.0.0.1')
