@@ -6,6 +6,10 @@
  * reached, or the connection broke; the command of an `exec` is killed then) and REQUEST_REFUSED (a wrong token, too many
  * requests).
  *
+ * A request that only reads, removes, resizes or waits without a time limit is repeated up to three times, after 100, 300 and
+ * 900 ms, when the connection broke or a proxy or a busy server answered with 502, 503 or 504. A command, a start, input or a
+ * signal is never repeated: the first request may have reached the server.
+ *
  * @packageDocumentation
  */
 import type {
@@ -32,14 +36,26 @@ export interface ClientOptions {
   url: string | URL
   /** The server's token. Default: none. */
   token?: string
+  /**
+   * Headers of every request, for a proxy before the server. An `authorization` among them replaces the token's;
+   * `content-type` is the client's own. Default: none.
+   */
+  headers?: Readonly<Record<string, string>>
   /** What requests are made with. Default: the runtime's `fetch`. */
   fetch?: (input: string, init?: RequestInit) => Promise<Response>
+  /**
+   * Milliseconds in which the server must begin to answer a request that neither streams nor waits, all its attempts
+   * together, 0 to 2147483647; 0 = none. The error is CONNECTION_FAILED. Commands, starts of processes, input, kills and waits
+   * have no such limit. A server answers the other requests in milliseconds, so the default only ends those whose
+   * connection has silently died. Default: 30000.
+   */
+  requestTimeout?: number
   /**
    * Milliseconds in which a stream of a process or a job tries to go on after its connection broke, 0 to 2147483647. It
    * begins anew with every event that arrives. Default: 30000.
    */
   reconnectTimeout?: number
-  /** Told what callbacks throw that has no other way out. Default: nobody. */
+  /** Receives errors of callbacks that cannot be reported otherwise. Default: none. */
   logger?: Logger
 }
 

@@ -22,7 +22,7 @@ export interface ServerOptions {
   maxRequests?: number
   /** Milliseconds after which a response that has nothing to say shows that it is alive, 1 to 2147483647. Default: 15000. */
   heartbeat?: number
-  /** Told what clients are not: the reasons of internal errors. Default: nobody. */
+  /** Receives one line per request (info) and the reasons of internal errors (error). Default: none. */
   logger?: Logger
 }
 
@@ -69,7 +69,10 @@ export interface ServeOptions extends ServerOptions {
   keepAliveTimeout?: number
   /** Milliseconds that the end of the server may take, before connections are cut. Default: 10000. */
   shutdownTimeout?: number
-  /** Whether SIGTERM and SIGINT close the server, destroy the sandbox and end this process. Default: true. */
+  /**
+   * Whether SIGTERM and SIGINT close the server, destroy the sandbox and end this process: with exit code 0 when everything
+   * ended within `shutdownTimeout`, otherwise with 143 or 130. A second signal ends it at once. Default: true.
+   */
   handleSignals?: boolean
 }
 

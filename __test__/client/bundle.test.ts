@@ -67,6 +67,11 @@ describe('new SandboxClient', () => {
       [{ url: 'http://x', fetch: 5 }, 'fetch'],
       [{ url: 'http://x', reconnectTimeout: -1 }, 'reconnectTimeout'],
       [{ url: 'http://x', tokens: 'x' }, 'tokens'],
+      [{ url: 'http://x', requestTimeout: -1 }, 'requestTimeout'],
+      [{ url: 'http://x', headers: { 'a b': 'x' } }, 'headers'],
+      [{ url: 'http://x', headers: { a: 'x', A: 'y' } }, 'headers'],
+      [{ url: 'http://x', headers: { 'x-key': 'two\nlines' } }, 'headers.x-key'],
+      [{ url: 'http://x', headers: { 'x-key': 5 } }, 'headers.x-key'],
     ]
     for (const [options, name] of cases) {
       expect(() => new SandboxClient(options as never)).toThrow(TypeError)

@@ -1,6 +1,6 @@
 /** Events are the same wherever their bytes were cut. */
 import { describe, expect, it } from 'vitest'
-import { EventSplitter } from '../../lib/client/sse.js'
+import { readEvents, type ServerEvent } from '../../lib/client/sse.js'
 import { fromBase64, toBase64 } from '../../lib/protocol/base64.js'
 
 const text =
@@ -11,24 +11,41 @@ const events = [
   { id: '3', data: { c: 1 } },
 ]
 
-describe('EventSplitter', () => {
-  it('gives whole events, however the bytes come', () => {
+/** The events of a body that arrives in these chunks. */
+async function read(chunks: Uint8Array[]): Promise<ServerEvent[]> {
+  const body = new ReadableStream<Uint8Array>({
+    start(controller) {
+      for (const chunk of chunks) controller.enqueue(chunk)
+      controller.close()
+    },
+  })
+  const found: ServerEvent[] = []
+  for await (const event of readEvents(body)) found.push(event)
+  return found
+}
+
+function cut(bytes: Uint8Array, size: number): Uint8Array[] {
+  return Array.from({ length: Math.ceil(bytes.length / size) }, (_, index) =>
+    bytes.subarray(index * size, (index + 1) * size),
+  )
+}
+
+describe('readEvents', () => {
+  it('yields whole events wherever their bytes were cut', async () => {
     const bytes = new TextEncoder().encode(text)
-    for (let size = 1; size <= bytes.length; size++) {
-      const splitter = new EventSplitter()
-      const found = []
-      for (let start = 0; start < bytes.length; start += size)
-        found.push(...splitter.write(bytes.subarray(start, start + size)))
-      expect(found).toEqual(events)
-    }
+    for (let size = 1; size <= bytes.length; size++) expect(await read(cut(bytes, size))).toEqual(events)
   })
 
-  it('puts a large event together in time that grows with its size', () => {
+  it('accepts the line ends and the fields that the standard allows', async () => {
+    const bytes = new TextEncoder().encode('retry: 5\r\nevent: x\r\nid:7\r\ndata:{"a":\r\ndata:1}\r\n\r\n')
+    expect(await read(cut(bytes, 1))).toEqual([{ id: '7', data: { a: 1 } }])
+  })
+
+  it('puts a large event together in time that grows with its size', async () => {
     const piece = new TextEncoder().encode('x'.repeat(16 * 1024))
-    const splitter = new EventSplitter()
-    splitter.write(new TextEncoder().encode('data: "'))
-    for (let count = 0; count < 2000; count++) expect(splitter.write(piece)).toEqual([])
-    const [event] = splitter.write(new TextEncoder().encode('"\n\n'))
+    const pieces = Array.from({ length: 2000 }, () => piece)
+    const encode = (part: string) => new TextEncoder().encode(part)
+    const [event] = await read([encode('data: "'), ...pieces, encode('"\n\n')])
     expect(event?.data).toHaveLength(2000 * 16 * 1024)
   })
 })

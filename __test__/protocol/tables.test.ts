@@ -40,24 +40,24 @@ const { paths } = createServer(new Sandbox()).document() as {
 const types = typeMembers()
 
 function typeMembers(): Map<string, Map<string, string>> {
-  const program = ts.createProgram([path.join(root, 'index.d.ts')], {
-    module: ts.ModuleKind.NodeNext,
-    skipLibCheck: true,
-  })
+  const files = ['index.d.ts', 'client.d.ts'].map((name) => path.join(root, name))
+  const program = ts.createProgram(files, { module: ts.ModuleKind.NodeNext, skipLibCheck: true })
   const checker = program.getTypeChecker()
-  const source = program.getSourceFile(path.join(root, 'index.d.ts'))
-  const module = source && checker.getSymbolAtLocation(source)
-  if (module === undefined) throw new Error('index.d.ts is no module')
   const found = new Map<string, Map<string, string>>()
-  for (const symbol of checker.getExportsOfModule(module)) {
-    const type = checker.getDeclaredTypeOfSymbol(symbol)
-    const members = type
-      .getProperties()
-      .map((member): [string, string] => [
-        member.name,
-        ts.displayPartsToString(member.getDocumentationComment(checker)),
-      ])
-    found.set(symbol.name, new Map(members))
+  for (const file of files) {
+    const source = program.getSourceFile(file)
+    const module = source && checker.getSymbolAtLocation(source)
+    if (module === undefined) throw new Error(`${file} is no module`)
+    for (const symbol of checker.getExportsOfModule(module)) {
+      const members = checker
+        .getDeclaredTypeOfSymbol(symbol)
+        .getProperties()
+        .map((member): [string, string] => [
+          member.name,
+          ts.displayPartsToString(member.getDocumentationComment(checker)),
+        ])
+      if (!found.has(symbol.name)) found.set(symbol.name, new Map(members))
+    }
   }
   return found
 }

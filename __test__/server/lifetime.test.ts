@@ -4,6 +4,7 @@ import path from 'node:path'
 import { SandboxClient } from 'nacre/client'
 import { createServer } from 'nacre/server'
 import { describe, expect, it } from 'vitest'
+import { expectGone, startHost } from '../helpers/host.js'
 import { dataOf, withServer } from '../helpers/http.js'
 import { withSandbox } from '../helpers/invariants.js'
 import { rejectionOf } from '../helpers/thrown.js'
@@ -32,6 +33,57 @@ describe('the end of a server', () => {
       expect(await rejectionOf(client.exec('true'))).toMatchObject({ code: 'CONNECTION_FAILED' })
       expect((await sandbox.exec('echo free')).stdout).toBe('free\n')
     }))
+})
+
+/** A server with a process that ignores SIGTERM. */
+async function stubbornServer(options: object) {
+  const host = startHost(`
+    const { serve } = require('nacre/server')
+    const logger = { debug() {}, info: print, warn: print, error: print }
+    const sandbox = new Sandbox({ cwd: '/tmp', forceKillAfterDelay: 60_000 })
+    const main = async () => {
+      const process = await sandbox.startProcess("trap '' TERM; echo on; while :; do sleep 60; done")
+      await process.waitForLog('on')
+      await serve(sandbox, { port: 0, logger, ...${JSON.stringify(options)} })
+      print('serves')
+    }
+    main()
+  `)
+  await host.printed('serves')
+  return host
+}
+
+describe('a signal to a server', () => {
+  for (const [first, second, code] of [
+    ['SIGTERM', 'SIGTERM', 143],
+    ['SIGTERM', 'SIGINT', 130],
+    ['SIGINT', 'SIGINT', 130],
+  ] as const) {
+    it(`ends the server at once when ${second} follows ${first}`, async () => {
+      const host = await stubbornServer({ shutdownTimeout: 60_000 })
+      try {
+        host.child.kill(first)
+        await host.printed(`${first}: the server ends`)
+        host.child.kill(second)
+        expect(await host.ended()).toBe(code)
+        await expectGone(host.tag, 5000)
+      } finally {
+        host.child.kill('SIGKILL')
+      }
+    })
+  }
+
+  it('exits with the code of the signal when not everything ended in time', async () => {
+    const host = await stubbornServer({ shutdownTimeout: 100 })
+    try {
+      host.child.kill('SIGTERM')
+      expect(await host.ended()).toBe(143)
+      expect(host.output()).toContain('not everything ended within 100 ms')
+      await expectGone(host.tag, 5000)
+    } finally {
+      host.child.kill('SIGKILL')
+    }
+  })
 })
 
 describe('a call that takes long', () => {

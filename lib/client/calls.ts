@@ -38,7 +38,7 @@ export async function exec(
   if (plan.isLive) return remoteRun(place, plan)(callbackObserver(plan) ?? SILENT).outcome
   const { body, encoding } = plan
   return settle(plan, place.connection.logger, async () => {
-    const request = { path: '/v1/exec', body, encoding }
+    const request = { path: '/v1/exec', body, encoding, waits: true }
     const { result } = await inTurn<{ result: WireResult }>(place, plan.request.sessionId, request)
     return resultOf(result, encoding)
   })
@@ -57,7 +57,7 @@ export function startProcess(
 ): Promise<RemoteProcess> {
   const plan = planRemoteProcess(command, options, sessionId)
   const start = () => {
-    const request = connection.call<WireProcess>({ path: '/v1/processes', body: plan.body })
+    const request = connection.call<WireProcess>({ path: '/v1/processes', body: plan.body, waits: true })
     return begun.starting(request.then((info) => begun.addProcess(info)))
   }
   return startRemote(connection, plan, start, (info) => new RemoteProcess(connection, info))
@@ -65,7 +65,7 @@ export function startProcess(
 
 export async function setEnv(place: Place, vars: unknown, sessionId: string): Promise<void> {
   const body = { vars: encodeEnv(readArgument(envChanges, vars, 'vars')), sessionId }
-  await inTurn(place, sessionId, { path: '/v1/env', body })
+  await inTurn(place, sessionId, { path: '/v1/env', body, waits: true })
 }
 
 async function inTurn<T>({ connection, turns }: Place, sessionId: string, request: Request): Promise<T> {

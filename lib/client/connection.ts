@@ -2,10 +2,13 @@
  * Requests to the server, and the errors that come back.
  */
 import type { Logger } from '../../index.js'
-import { onAbort, refuseAborted } from '../abort.js'
+import { refuseAborted } from '../abort.js'
 import { AbortError, engineError, OptionError, SandboxError } from '../errors.js'
+import { pause } from '../processes/waiting.js'
 import { type Asked, connectionError, errorOf, isEnvelope } from './failure.js'
+import { CallLimits } from './limits.js'
 import type { ClientPlan } from './options.js'
+import { isDeleted, isRepeatable, mayPass, PAUSES_MS } from './repeat.js'
 import { readEvents, type ServerEvent } from './sse.js'
 
 export interface Request extends Asked {
@@ -13,12 +16,16 @@ export interface Request extends Asked {
   path: string
   query?: Record<string, string | number | boolean | undefined>
   body?: object
+  /** The server answers when something has happened, which may take hours: no time limit holds. */
+  waits?: boolean
+  /** It is a POST whose second arrival changes nothing. GET and DELETE are such by themselves. */
+  isIdempotent?: boolean
 }
 
 export class Connection {
   readonly #plan: ClientPlan
   /** What ends the requests that are under way. */
-  readonly #open = new Set<() => void>()
+  readonly #open = new Set<CallLimits>()
   #isClosed = false
 
   constructor(plan: ClientPlan) {
@@ -36,7 +43,7 @@ export class Connection {
   /** Ends every request that is under way. */
   close(): void {
     this.#isClosed = true
-    for (const stop of this.#open) stop()
+    for (const limits of this.#open) limits.stop()
   }
 
   /** Throws SANDBOX_DESTROYED. */
@@ -44,87 +51,114 @@ export class Connection {
     if (this.#isClosed) throw engineError('SANDBOX_DESTROYED', 'the client has been destroyed')
   }
 
-  /** Makes a call and gives its reply. A long one begins with blanks and may be an error in spite of its status. */
+  /**
+   * Makes a call and gives its reply. A long one begins with blanks and may be an error in spite of its status. What is
+   * safe to repeat is repeated after failures that may pass.
+   */
   async call<T>(request: Request): Promise<T> {
-    const { release, signal } = this.#limits(request.signal)
+    const limits = this.#limits(request.signal, request.waits ? 0 : this.#plan.requestTimeout)
     try {
-      const response = await this.#send(request, signal)
-      return (await this.#read(response, request)) as T
+      for (let failures = 0; ; failures++) {
+        try {
+          const response = await this.#send(request, limits)
+          return (await this.#read(response, request, limits)) as T
+        } catch (error) {
+          if (failures > 0 && isDeleted(request, error)) return {} as T
+          const wait = PAUSES_MS[failures]
+          if (wait === undefined || !limits.allows(wait) || !isRepeatable(request) || !mayPass(error))
+            throw error
+          await pause(wait, limits.signal)
+        }
+      }
     } finally {
-      release()
+      this.#open.delete(limits)
+      limits.release()
     }
   }
 
   /** Makes a call whose reply is events. They end early, by an error, when the connection breaks or is aborted. */
   async *events(request: Request): AsyncGenerator<ServerEvent, undefined> {
-    const { release, signal } = this.#limits(request.signal)
+    const limits = this.#limits(request.signal, 0)
     try {
-      const response = await this.#send(request, signal)
+      const response = await this.#send(request, limits)
       if (!response.ok || response.body === null) {
-        await this.#read(response, request)
+        await this.#read(response, request, limits)
         throw connectionError(`${request.path} was not answered with events`)
       }
       yield* readEvents(response.body)
     } catch (error) {
-      throw this.#explain(error, request)
+      throw this.#explain(error, request, limits)
     } finally {
-      release()
+      this.#open.delete(limits)
+      limits.release()
     }
   }
 
   async #send(
     { method = 'POST', path, query, body, ...asked }: Request,
-    signal: AbortSignal,
+    limits: CallLimits,
   ): Promise<Response> {
     this.check()
     refuseAborted(asked.signal, asked.subject)
     const headers = { ...this.#plan.headers, ...(body && { 'content-type': 'application/json' }) }
     try {
-      return await this.#plan.fetch(this.#plan.url + path + queryOf(query), {
-        ...{ method, headers, signal },
-        // Cookies and pages that a server may point to are none of this client's business.
-        ...{ credentials: 'omit', redirect: 'error' },
-        ...(body && { body: JSON.stringify(body) }),
-      })
+      return await limits.answer(
+        this.#plan.fetch(this.#plan.url + path + queryOf(query), {
+          ...{ method, headers, signal: limits.signal },
+          // Cookies and pages that a server may point to are none of this client's business.
+          ...{ credentials: 'omit', redirect: 'error' },
+          ...(body && { body: JSON.stringify(body) }),
+        }),
+      )
     } catch (error) {
-      throw this.#explain(error, { path, ...asked })
+      throw this.#explain(error, { path, ...asked }, limits)
     }
   }
 
-  async #read(response: Response, request: Request): Promise<unknown> {
-    let reply: unknown
+  async #read(response: Response, request: Request, limits: CallLimits): Promise<unknown> {
+    const { status } = response
+    let text: string
     try {
-      reply = JSON.parse(await response.text())
+      text = await response.text()
     } catch (error) {
-      throw this.#explain(error, request)
+      throw this.#explain(error, request, limits)
     }
+    const reply = parse(text)
     if (isEnvelope(reply)) throw errorOf(reply, request)
-    if (!response.ok) throw connectionError(`${request.path} was answered with status ${response.status}`)
+    if (!response.ok) throw connectionError(`${request.path} was answered with status ${status}`, { status })
+    if (reply === undefined)
+      throw this.#explain(new SyntaxError('the reply is not JSON, or was cut off'), request, limits)
     return reply
   }
 
   /** What `fetch` throws says little, and differs everywhere. */
-  #explain(error: unknown, { path, signal, subject }: Request): unknown {
+  #explain(error: unknown, { path, signal, subject }: Request, limits: CallLimits): unknown {
     this.check()
     if (signal?.aborted) return new AbortError(signal.reason, undefined, subject)
     // Errors of this library have been explained already.
     if (isOurs(error)) return error
-    return connectionError(`${this.#plan.url}${path} cannot be reached, or the connection broke`, error)
+    const what = `${this.#plan.url}${path}`
+    if (limits.isLate) {
+      const time = `${this.#plan.requestTimeout} ms (requestTimeout)`
+      return connectionError(`${what} was not answered within ${time}`, error)
+    }
+    return connectionError(`${what} cannot be reached, or the connection broke`, error)
   }
 
-  /** Both the caller and the end of the client end a request. */
-  #limits(signal: AbortSignal | undefined): { signal: AbortSignal; release: () => void } {
-    const both = new AbortController()
-    const stop = () => both.abort()
-    this.#open.add(stop)
-    const ignore = onAbort(signal, stop)
-    return {
-      signal: both.signal,
-      release: () => {
-        this.#open.delete(stop)
-        ignore()
-      },
-    }
+  /** The caller, the end of the client and the time limit end a request. */
+  #limits(signal: AbortSignal | undefined, timeout: number): CallLimits {
+    const limits = new CallLimits(signal, timeout)
+    this.#open.add(limits)
+    return limits
+  }
+}
+
+/** Undefined when it is not JSON. */
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
   }
 }
 

@@ -75,11 +75,12 @@ export class RemoteJobs implements PublicJobs {
 
   async wait(job: JobHandle | string, options?: { signal?: AbortSignal }): Promise<JobStatus> {
     const { signal } = planJobWait(options)
-    return this.#connection.call({ path: pathOf(job, 'wait'), signal, subject: 'the wait' })
+    const request = { path: pathOf(job, 'wait'), signal, subject: 'the wait' }
+    return this.#connection.call({ ...request, waits: true, isIdempotent: true })
   }
 
   async cancel(job: JobHandle | string, options?: { graceMs?: number }): Promise<void> {
-    await this.#connection.call({ path: pathOf(job, 'cancel'), body: planJobCancel(options) })
+    await this.#connection.call({ path: pathOf(job, 'cancel'), body: planJobCancel(options), waits: true })
   }
 
   async attach(id: string): Promise<JobHandle | null> {

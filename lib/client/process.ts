@@ -162,7 +162,10 @@ export class RemoteProcess implements PublicProcess {
 
   async resize(cols: number, rows: number): Promise<boolean> {
     const size = readArgument(terminal, { cols, rows }, 'size')
-    const { resized } = await this.#call<{ resized: boolean }>('resize', size)
+    const path = this.#path('resize')
+    const { resized } = await this.#connection.call<{ resized: boolean }>({
+      ...{ path, body: size, isIdempotent: true },
+    })
     return resized
   }
 
@@ -196,13 +199,23 @@ export class RemoteProcess implements PublicProcess {
   }
 
   async #wait({ timeout, signal }: WaitLimits): Promise<ProcessExit> {
-    const reply = await this.#call<{ exit: ProcessExit; process: WireProcess }>('wait', { timeout }, signal)
+    const reply = await this.#connection.call<{ exit: ProcessExit; process: WireProcess }>({
+      ...{ path: this.#path('wait'), body: { timeout }, signal, subject: 'the wait', waits: true },
+      // With a time limit, a second request would begin to count anew.
+      isIdempotent: timeout === 0,
+    })
     this.#info = reply.process
     return reply.exit
   }
 
   #call<T>(what: string, body: object, signal?: AbortSignal): Promise<T> {
-    return this.#connection.call<T>({ path: this.#path(what), body, signal, subject: 'the wait' })
+    return this.#connection.call<T>({
+      path: this.#path(what),
+      body,
+      signal,
+      subject: 'the wait',
+      waits: true,
+    })
   }
 
   #path(what: string): string {

@@ -203,7 +203,7 @@ class RemoteRun implements StreamRun {
 
   async #ask<T>(what: string, body: object | undefined): Promise<T> {
     const id = await this.#id
-    return this.#connection.call<T>({ path: `/v1/runs/${id}/${what}`, body })
+    return this.#connection.call<T>({ path: `/v1/runs/${id}/${what}`, body, waits: true })
   }
 }
 

@@ -101,7 +101,7 @@ export class SandboxClient implements PublicSandboxClient {
   }
 
   async killAllProcesses(): Promise<number> {
-    return this.#count('/v1/processes/kill-all')
+    return this.#count('/v1/processes/kill-all', true)
   }
 
   async cleanupCompletedProcesses(): Promise<number> {
@@ -160,7 +160,7 @@ export class SandboxClient implements PublicSandboxClient {
 
   async deleteSession(id: string): Promise<void> {
     const sessionId = readArgument(identifier, id, 'id')
-    await this.#place.connection.call({ method: 'DELETE', path: `/v1/sessions/${sessionId}` })
+    await this.#place.connection.call({ method: 'DELETE', path: `/v1/sessions/${sessionId}`, waits: true })
     this.#place.begun.sessions.delete(sessionId)
   }
 
@@ -198,8 +198,8 @@ export class SandboxClient implements PublicSandboxClient {
     return new RemoteProcess(this.#place.connection, { id: processId } as WireProcess)
   }
 
-  async #count(path: string): Promise<number> {
-    const { count } = await this.#place.connection.call<{ count: number }>({ path })
+  async #count(path: string, waits = false): Promise<number> {
+    const { count } = await this.#place.connection.call<{ count: number }>({ path, waits })
     return count
   }
 

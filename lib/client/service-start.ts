@@ -25,7 +25,7 @@ export async function startService(
   const { restart, restartDelay } = encodeOptions(serviceOptions, values)
   const body = { ...plan.body, restart, restartDelay, healthCheck: wireCheck(healthCheck, given) }
   // The server gives a service up when its client goes away while it is being started.
-  const request = { path: '/v1/services', body, signal: plan.signal, subject: 'the process' }
+  const request = { path: '/v1/services', body, signal: plan.signal, subject: 'the process', waits: true }
   const start = () => place.connection.call<WireProcess>(request)
   return startRemote(place.connection, plan, start, (info) => {
     place.begun.addProcess(info, true)

@@ -37,6 +37,7 @@ export class RemoteService extends RemoteProcess implements PublicService {
   }
 
   async restart(): Promise<void> {
-    this.update(await this.#connection.call<WireProcess>({ path: processPath(this.id, 'restart') }))
+    const path = processPath(this.id, 'restart')
+    this.update(await this.#connection.call<WireProcess>({ path, waits: true }))
   }
 }

@@ -66,7 +66,7 @@ export class RemoteSession implements PublicSession {
 
   async [Symbol.asyncDispose](): Promise<void> {
     try {
-      await this.#place.connection.call({ method: 'DELETE', path: `/v1/sessions/${this.id}` })
+      await this.#place.connection.call({ method: 'DELETE', path: `/v1/sessions/${this.id}`, waits: true })
       this.#place.begun.sessions.delete(this.id)
     } catch (error) {
       const gone = ['SESSION_NOT_FOUND', 'SANDBOX_DESTROYED']

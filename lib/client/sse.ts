@@ -1,6 +1,7 @@
 /**
- * Server-sent events from the body of a response. What is cut off at the end is no event.
+ * Server-sent events from the body of a response. An event that was cut off at the end is left out.
  */
+import { createParser } from 'eventsource-parser'
 
 export interface ServerEvent {
   id: string | undefined
@@ -10,45 +11,23 @@ export interface ServerEvent {
 
 export async function* readEvents(body: ReadableStream<Uint8Array>): AsyncGenerator<ServerEvent, undefined> {
   const reader = body.getReader()
-  const splitter = new EventSplitter()
+  const decoder = new TextDecoder()
+  let events: ServerEvent[] = []
+  const parser = createParser({
+    onEvent({ id, data }) {
+      events.push({ id, data: JSON.parse(data) })
+    },
+  })
   try {
     for (;;) {
       const { done, value } = await reader.read()
       if (done) return undefined
-      yield* splitter.write(value)
+      parser.feed(decoder.decode(value, { stream: true }))
+      const ready = events
+      events = []
+      yield* ready
     }
   } finally {
     reader.cancel().catch(() => {})
   }
-}
-
-/** Puts events together, wherever their bytes were cut. */
-export class EventSplitter {
-  readonly #decoder = new TextDecoder()
-  /** The beginning of an event, in pieces: one of megabytes is put together once. */
-  #begun: string[] = []
-  /** A line break that may be the first of the two that end an event. */
-  #break = ''
-
-  write(bytes: Uint8Array): ServerEvent[] {
-    let text = this.#break + this.#decoder.decode(bytes, { stream: true })
-    this.#break = text.endsWith('\n') && !text.endsWith('\n\n') ? '\n' : ''
-    if (this.#break !== '') text = text.slice(0, -1)
-    const blocks = text.split('\n\n')
-    const rest = blocks.pop() ?? ''
-    const events = blocks.flatMap((block) => parse(this.#begun.splice(0).join('') + block) ?? [])
-    this.#begun.push(rest)
-    return events
-  }
-}
-
-/** Comments are none. */
-function parse(block: string): ServerEvent | undefined {
-  let id: string | undefined
-  let data: string | undefined
-  for (const line of block.split('\n')) {
-    if (line.startsWith('data: ')) data = line.slice(6)
-    else if (line.startsWith('id: ')) id = line.slice(4)
-  }
-  return data === undefined ? undefined : { id, data: JSON.parse(data) }
 }

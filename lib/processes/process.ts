@@ -55,6 +55,11 @@ export class Process implements PublicProcess {
     this.#current = current
   }
 
+  /** Whether it was started with `pty`. */
+  static hasTerminal(process: PublicProcess): boolean {
+    return process instanceof Process && process.#current().hasTerminal
+  }
+
   get id(): string {
     return this.#current().id
   }

@@ -3,6 +3,7 @@
  *
  * The docs are written from this list, and a test proves that readers, routes, types and docs agree on it.
  */
+import { clientOptions } from './client-options.js'
 import { execOptions, sessionExecOptions } from './exec-options.js'
 import {
   jobCancelOptions,
@@ -41,6 +42,7 @@ export interface Call {
 
 export const calls: readonly Call[] = [
   { name: 'new Sandbox', table: sandboxOptions, type: 'SandboxOptions', local: true },
+  { name: 'new SandboxClient', table: clientOptions, type: 'ClientOptions', local: true },
   { name: 'exec and execStream', table: execOptions, type: 'ExecOptions', route: '/v1/exec' },
   { name: 'session.exec and session.execStream', table: sessionExecOptions, type: 'SessionExecOptions' },
   { name: 'startProcess', table: processOptions, type: 'ProcessOptions', route: '/v1/processes' },

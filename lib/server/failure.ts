@@ -17,6 +17,8 @@ const REFUSALS = {
   NOT_FOUND: 404,
   RUN_NOT_FOUND: 404,
   PAYLOAD_TOO_LARGE: 413,
+  UNSUPPORTED_MEDIA_TYPE: 415,
+  UPGRADE_REQUIRED: 426,
   INTERNAL_ERROR: 500,
   OVERLOADED: 503,
   SHUTTING_DOWN: 503,
@@ -81,11 +83,19 @@ const PRIVATE = new Set(['ENGINE_ERROR', 'STATE_DIR_UNAVAILABLE', 'SPAWN_FAILED'
 export class Refusal extends Error {
   readonly code: RefusalCode
   readonly context: object
+  /** Headers of the response. */
+  readonly headers: Record<string, string>
 
-  constructor(code: RefusalCode, message: string, context: object = {}) {
+  constructor(
+    code: RefusalCode,
+    message: string,
+    context: object = {},
+    headers: Record<string, string> = {},
+  ) {
     super(message)
     this.code = code
     this.context = context
+    this.headers = headers
   }
 }
 
@@ -135,7 +145,7 @@ function describe(error: unknown, dialect: Dialect): Description {
     return { code: error.code, message: error.message, status: REFUSALS[error.code], context: error.context }
   if (error instanceof OptionError || error instanceof SandboxError || error instanceof AbortError)
     return dialect === 'v1' ? own(error) : container(error)
-  // Hono's own: a body that is not JSON, or not said to be.
+  // Hono's own: a body that is not JSON.
   if (error instanceof HTTPException && error.status < 500)
     return { code: 'VALIDATION_FAILED', message: error.message, status: 400, context: {} }
   return { code: 'INTERNAL_ERROR', message: 'an internal error', status: 500, context: {} }

@@ -28,7 +28,7 @@ export class Guard {
     if (origin !== null && !this.#origins.has(origin))
       throw new Refusal('FORBIDDEN', 'pages of this origin may not call; see allowedOrigins')
     if (this.#digest !== undefined) {
-      if (!this.#isToken(headers.get('authorization')))
+      if (!this.#isToken(tokenOf(headers)))
         throw new Refusal('UNAUTHORIZED', 'the header `Authorization: Bearer <token>` is missing or wrong')
       return
     }
@@ -40,9 +40,28 @@ export class Guard {
   }
 
   /** Digests have one length, and comparing them takes the same time wherever they differ. */
-  #isToken(header: string | null): boolean {
-    const given = /^Bearer +(\S+)$/i.exec(header ?? '')?.[1] ?? ''
+  #isToken(given: string): boolean {
     return this.#digest !== undefined && timingSafeEqual(digest(given), this.#digest)
+  }
+}
+
+/** The subprotocol by which a page sends its token when it opens a WebSocket: it cannot set headers then. */
+const TOKEN_PROTOCOL = /(?:^|,)\s*nacre\.token\.([^\s,]+)/
+
+function tokenOf(headers: Headers): string {
+  const authorization = headers.get('authorization')
+  if (authorization !== null) return /^Bearer +(\S+)$/i.exec(authorization)?.[1] ?? ''
+  if (headers.get('upgrade')?.toLowerCase() !== 'websocket') return ''
+  const [, protocol = ''] = TOKEN_PROTOCOL.exec(headers.get('sec-websocket-protocol') ?? '') ?? []
+  return decoded(protocol)
+}
+
+/** A subprotocol cannot have every character that a token can: those are percent-encoded. */
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
   }
 }
 

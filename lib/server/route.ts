@@ -5,12 +5,17 @@
  */
 import { createRoute, type OpenAPIHono, z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
+import type { Logger } from '../../index.js'
 import type { ServerContext } from './context.js'
 import { type Dialect, dialectOf, envelope, isOurFault, Refusal } from './failure.js'
 import { firstOf } from './lifetime.js'
+import { requireJson } from './media-type.js'
 import { patientResponse } from './patient.js'
 import { envelopeSchema } from './schemas.js'
+import { sendLater } from './sent.js'
+import type { SocketSession } from './socket-session.js'
 import { type EventStream, eventResponse } from './sse.js'
+import { upgradeOf } from './upgrade.js'
 
 type Schema = z.ZodType
 type Output<S> = S extends Schema ? z.output<S> : undefined
@@ -26,6 +31,8 @@ export interface Call<P, Q, B> {
   lastEventId: string | undefined
 }
 
+type Reply = Schema | 'events' | 'text' | 'socket'
+
 export interface Route<P, Q, B> {
   method: 'get' | 'post' | 'delete'
   path: string
@@ -35,8 +42,8 @@ export interface Route<P, Q, B> {
   params?: P
   query?: Q
   body?: B
-  /** What the reply looks like; 'events' when it is a stream of them. */
-  reply: Schema | 'events' | 'text'
+  /** What the reply looks like; 'events' when it is a stream of them, 'socket' when it is a WebSocket. */
+  reply: Reply
   /** The codes of errors beside those that every route has. */
   errors?: string[]
   /** It may take longer than clients and proxies wait for a response. */
@@ -61,11 +68,9 @@ export function definer(app: OpenAPIHono, server: ServerContext): Define {
       summary,
       tags: [tag],
       request: request as object,
+      ...(body && { middleware: requireJson }),
       responses: {
-        200: {
-          description: route.reply === 'events' ? 'events' : 'the reply',
-          content: contentOf(route.reply),
-        },
+        ...successOf(route.reply),
         default: {
           description: `an error: ${['VALIDATION_FAILED', ...(route.errors ?? [])].join(', ')}`,
           content: { 'application/json': { schema: envelopeSchema } },
@@ -86,17 +91,6 @@ export function definer(app: OpenAPIHono, server: ServerContext): Define {
   }
 }
 
-/** Requests that are not over with their handlers: what is sent of the response comes later. */
-const unfinished = new WeakMap<Request, { isOver: boolean; leave: () => void }>()
-
-/** Whether the request goes on until its response has been sent; `leave` is then called at the end. */
-export function leaveLater(c: Context, leave: () => void): boolean {
-  const state = unfinished.get(c.req.raw)
-  if (state === undefined || state.isOver) return false
-  state.leave = leave
-  return true
-}
-
 /** Calls the handler, and makes a response of what it gives or throws. */
 async function answer(
   server: ServerContext,
@@ -106,59 +100,77 @@ async function answer(
 ): Promise<Response> {
   const { signal, release } = firstOf([c.req.raw.signal, server.closing])
   const subject = subjectOf(given)
-  const dialect = dialectOf(c.req.path)
   const work = async () => route.handle({ ...given, signal })
-  const state = { isOver: false, leave: () => {} }
-  unfinished.set(c.req.raw, state)
+  const sent = sendLater(c)
   const end = () => {
     release()
-    state.isOver = true
-    state.leave()
+    sent()
   }
+  const refuse = (error: unknown) => errorResponse(server, error, c, subject)
   if (route.reply === 'events') {
     try {
       const { source } = (await work()) as EventStream
-      const failed = (error: unknown) => errorEvent(server, error, dialect, subject)
+      const failed = (error: unknown) =>
+        errorEvent(server, error, dialectOf(c.req.path), subject, c.req.raw.signal)
       return eventResponse(source, c.req.raw.signal, server.heartbeat, failed, end)
     } catch (error) {
       end()
-      return errorResponse(server, error, dialect, subject)
+      return refuse(error)
     }
   }
-  const settled = work().then(
-    (reply) => (reply instanceof Response ? reply : Response.json(reply)),
-    (error) => errorResponse(server, error, dialect, subject),
-  )
+  if (route.reply === 'socket') {
+    try {
+      const upgrade = upgradeOf(c.env)
+      if (upgrade === undefined)
+        throw new Refusal('UPGRADE_REQUIRED', 'this route is a WebSocket', {}, { upgrade: 'websocket' })
+      const session = (await work()) as SocketSession
+      upgrade.accept((socket) => session.open(socket, end), end)
+      return new Response()
+    } catch (error) {
+      end()
+      return refuse(error)
+    }
+  }
+  const settled = work().then((reply) => (reply instanceof Response ? reply : Response.json(reply)), refuse)
   if (route.patient) return patientResponse(settled, server.heartbeat, end)
   return settled.finally(end)
 }
 
-/** The envelope as a response. What is the server's own fault goes to the logger as it is. */
+/** The envelope as a response. */
 export function errorResponse(
   server: Pick<ServerContext, 'logger' | 'metrics'>,
   error: unknown,
-  dialect: Dialect,
+  { req }: Context,
   subject?: object,
 ): Response {
-  if (isOurFault(error)) server.logger?.error(`a request failed: ${error}`)
+  logFault(server.logger, 'a request failed', error, req.raw.signal)
   server.metrics.refusal()
-  const body = envelope(error, dialect, subject)
-  return Response.json(body, { status: body.httpStatus })
+  const body = envelope(error, dialectOf(req.path), subject)
+  const headers = error instanceof Refusal ? error.headers : {}
+  return Response.json(body, { status: body.httpStatus, headers })
 }
 
-/** The last event of a stream that fails while it is read. */
+/** The last event of a stream that fails while it is read. `gone` is aborted when the client has disconnected. */
 export function errorEvent(
   { logger }: Pick<ServerContext, 'logger'>,
   error: unknown,
   dialect: Dialect,
   subject?: object,
+  gone?: AbortSignal,
 ): object {
-  if (isOurFault(error)) logger?.error(`a stream failed: ${error}`)
+  logFault(logger, 'a stream failed', error, gone)
   const told = envelope(error, dialect, subject)
   const { timestamp } = told
   return dialect === 'v1'
     ? { type: 'error', timestamp, error: told }
     : { type: 'error', error: told.message, code: told.code, timestamp, ...subject }
+}
+
+/** Logs an error that is the server's own fault. What fails because the client has disconnected is not. */
+function logFault(logger: Logger | undefined, what: string, error: unknown, gone?: AbortSignal): void {
+  if (!isOurFault(error)) return
+  if (gone?.aborted) logger?.debug(`${what} after its client had disconnected: ${error}`)
+  else logger?.error(`${what}: ${error}`)
 }
 
 /** The ids that a request names. */
@@ -177,6 +189,11 @@ function refuseInvalid(checked: { success: boolean; target: string; error?: z.Zo
   const whole = checked.target === 'json' ? 'the body' : `the ${checked.target}`
   const text = issues.map(({ path, message }) => `${path === '' ? whole : path}: ${message}`).join('; ')
   throw new Refusal('VALIDATION_FAILED', text, { issues })
+}
+
+function successOf(reply: Reply): Record<number, { description: string; content?: object }> {
+  if (reply === 'socket') return { 101: { description: 'a WebSocket' } }
+  return { 200: { description: reply === 'events' ? 'events' : 'the reply', content: contentOf(reply) } }
 }
 
 function contentOf(reply: Schema | 'events' | 'text'): Record<string, { schema: Schema }> {

@@ -16,6 +16,7 @@ import { signalNumber } from '../signals.js'
 import { isLoopback } from './guard.js'
 import { checkSandbox, planServe, type ServePlan, token } from './options.js'
 import { buildServer } from './server.js'
+import { openWebSockets, wantsWebSocket } from './upgrade.js'
 
 /** How often time limits of connections are looked at, in ms. */
 const MOST_CHECK_INTERVAL_MS = 1000
@@ -32,13 +33,18 @@ export async function serve(sandbox: Sandbox, options?: ServeOptions): Promise<S
   }
   const server = buildServer(sandbox, plan.server)
   const listener = await listen(server, plan)
+  const cutWebSockets = openWebSockets(listener, server.fetch)
   const { address, port } = listener.address() as AddressInfo
-  let closed: Promise<void> | undefined
-  const close = () => {
-    closed ??= closeAll(server, listener, plan).finally(stopListening)
+  let closed: Promise<boolean> | undefined
+  const closeOnce = () => {
+    closed ??= closeAll(server, listener, cutWebSockets, plan)
     return closed
   }
-  const stopListening = plan.handleSignals ? onSignals(sandbox, plan, close) : () => {}
+  const ignoreSignals = plan.handleSignals ? onSignals(sandbox, plan, closeOnce) : () => {}
+  const close = async () => {
+    await closeOnce()
+    ignoreSignals()
+  }
   const shown = address.includes(':') ? `[${address}]` : address
   return { host: address, port, url: `http://${shown}:${port}`, close, [Symbol.asyncDispose]: close }
 }
@@ -73,6 +79,8 @@ function listen(server: Server, plan: ServePlan): Promise<HttpServer> {
       requestTimeout: Math.max(requestTimeout, headersTimeout),
       keepAliveTimeout,
       connectionsCheckingInterval: Math.min(MOST_CHECK_INTERVAL_MS, headersTimeout),
+      // Newer runtimes ask before they take an upgrade for one that is wanted.
+      ...{ shouldUpgradeCallback: wantsWebSocket },
     },
   }) as HttpServer
   listener.maxConnections = plan.maxConnections
@@ -86,27 +94,51 @@ function listen(server: Server, plan: ServePlan): Promise<HttpServer> {
   })
 }
 
-/** Takes no more, ends what runs, and in the end closes what is left. Resolves when nobody is connected any more. */
-async function closeAll(server: Server, listener: HttpServer, { shutdownTimeout }: ServePlan): Promise<void> {
-  const gone = new Promise<void>((resolve) => {
+/**
+ * Accepts no more, ends what runs, and then cuts the connections that are left. Resolves when all are closed: true when
+ * nothing had to be cut.
+ */
+async function closeAll(
+  server: Server,
+  listener: HttpServer,
+  cutWebSockets: () => void,
+  { shutdownTimeout }: ServePlan,
+): Promise<boolean> {
+  const disconnected = new Promise<void>((resolve) => {
     listener.close(() => resolve())
   })
   listener.closeIdleConnections()
-  await within(shutdownTimeout, server.close())
+  const isClean = await within(shutdownTimeout, server.close())
   listener.closeAllConnections()
-  await within(1000, gone)
+  cutWebSockets()
+  await within(1000, disconnected)
+  return isClean
 }
 
-/** SIGTERM and SIGINT close the server and the sandbox, and end this process as the signal would have. */
-function onSignals(sandbox: Sandbox, plan: ServePlan, close: () => Promise<void>): () => void {
+/**
+ * SIGTERM and SIGINT close the server and the sandbox and end this process: with code 0 when everything ended in time. A
+ * second signal ends it at once. Both the late and the second one give the code of the signal, as it would without us.
+ */
+function onSignals(sandbox: Sandbox, plan: ServePlan, close: () => Promise<boolean>): () => void {
+  const { shutdownTimeout } = plan
+  const { logger } = plan.server
+  let isEnding = false
+  const end = async (code: number) => {
+    const isClosed = await close()
+    const isDestroyed = await within(shutdownTimeout, sandbox.destroy())
+    if (isClosed && isDestroyed) process.exit(0)
+    logger?.warn(`not everything ended within ${shutdownTimeout} ms`)
+    process.exit(code)
+  }
   const handlers = (['SIGTERM', 'SIGINT'] as const).map((name) => {
-    const handler = async () => {
-      plan.server.logger?.info(`${name}: the server ends`)
-      await close()
-      await within(plan.shutdownTimeout, sandbox.destroy())
-      process.exit(128 + (signalNumber(name) ?? 0))
+    const code = 128 + (signalNumber(name) ?? 0)
+    const handler = () => {
+      if (isEnding) process.exit(code)
+      isEnding = true
+      logger?.info(`${name}: the server ends`)
+      void end(code)
     }
-    process.once(name, handler)
+    process.on(name, handler)
     return () => process.off(name, handler)
   })
   return () => {
@@ -114,12 +146,17 @@ function onSignals(sandbox: Sandbox, plan: ServePlan, close: () => Promise<void>
   }
 }
 
-/** Resolves when the promise does, however, or when the time is over. */
-async function within(milliseconds: number, promise: Promise<unknown>): Promise<void> {
+/** True when the promise is fulfilled in time. */
+async function within(milliseconds: number, promise: Promise<unknown>): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined
-  const late = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, milliseconds)
+  const late = new Promise<boolean>((resolve) => {
+    timer = setTimeout(() => resolve(false), milliseconds)
   })
-  await Promise.race([promise.catch(() => {}), late])
+  const done = promise.then(
+    () => true,
+    () => false,
+  )
+  const isInTime = await Promise.race([done, late])
   clearTimeout(timer)
+  return isInTime
 }

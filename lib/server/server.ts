@@ -7,19 +7,21 @@ import type { Context, Next } from 'hono'
 import { cors } from 'hono/cors'
 import type { Sandbox } from '../../index.js'
 import type { Server as PublicServer, ServerOptions } from '../../server.js'
+import { accessLog } from './access-log.js'
 import { boundBody } from './body-limit.js'
 import type { ServerContext } from './context.js'
 import { addExecute } from './contract/execute.js'
 import { addPortWatch } from './contract/port-watch.js'
 import { addProcesses } from './contract/processes.js'
 import { addSessions } from './contract/sessions.js'
-import { dialectOf, Refusal } from './failure.js'
+import { Refusal } from './failure.js'
 import { Guard, peerOf } from './guard.js'
 import { Metrics } from './metrics.js'
 import { checkSandbox, planServer, type ServerPlan } from './options.js'
 import { Requests } from './requests.js'
-import { definer, errorResponse, leaveLater } from './route.js'
+import { definer, errorResponse } from './route.js'
 import { Runs } from './runs.js'
+import { whenSent } from './sent.js'
 import { addSystem } from './system.js'
 import { addExec } from './v1/exec.js'
 import { addJobs } from './v1/jobs.js'
@@ -27,6 +29,7 @@ import { addProcessIo } from './v1/process-io.js'
 import { addProcessWaits } from './v1/process-waits.js'
 import { addV1Processes } from './v1/processes.js'
 import { addV1Sessions } from './v1/sessions.js'
+import { addTerminal } from './v1/terminal.js'
 
 const INFO = {
   openapi: '3.0.0',
@@ -68,6 +71,7 @@ export function buildServer(sandbox: Sandbox, plan: ServerPlan): PublicServer {
   addV1Sessions(define, server)
   addV1Processes(define, server)
   addProcessIo(define, server)
+  addTerminal(define, server)
   addProcessWaits(define, server)
   addJobs(define, server)
   addSystem(define, server)
@@ -78,10 +82,10 @@ export function buildServer(sandbox: Sandbox, plan: ServerPlan): PublicServer {
     return made
   }
   app.get('/openapi.json', (c) => c.json(document()))
-  app.onError((error, c) => errorResponse(server, error, dialectOf(c.req.path)))
+  app.onError((error, c) => errorResponse(server, error, c))
   app.notFound((c) => {
     const refusal = new Refusal('NOT_FOUND', 'there is no such route')
-    return errorResponse(server, refusal, dialectOf(c.req.path))
+    return errorResponse(server, refusal, c)
   })
   return {
     fetch: async (request, env) => app.fetch(request, env as object),
@@ -97,13 +101,14 @@ export function buildServer(sandbox: Sandbox, plan: ServerPlan): PublicServer {
 /** What every request goes through before it gets to its route. */
 function addMiddleware(app: OpenAPIHono, server: ServerContext, plan: ServerPlan): void {
   const guard = new Guard(plan)
+  if (server.logger !== undefined) app.use(accessLog(server.logger))
   app.use(async (c: Context, next: Next) => {
     server.metrics.request()
     const leave = server.requests.enter()
     try {
       await next()
     } finally {
-      if (!leaveLater(c, leave)) leave()
+      whenSent(c, leave)
     }
   })
   if (plan.allowedOrigins.length > 0) app.use(cors({ origin: plan.allowedOrigins, maxAge: 600 }))

@@ -1,0 +1,236 @@
+/** Requests of a client: their headers, their time limit, and which of them are repeated. */
+import { type ClientOptions, SandboxClient } from 'nacre/client'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { type FailingProxy, type Fate, failingProxy, linesOf } from '../helpers/failing-proxy.js'
+import { type HttpPlace, withServer } from '../helpers/http.js'
+import { rejectionOf } from '../helpers/thrown.js'
+import { until } from '../helpers/until.js'
+
+interface Place extends HttpPlace {
+  proxy: FailingProxy
+  client: SandboxClient
+}
+
+/** A client whose requests go through a proxy that can fail them. */
+function withProxy(
+  test: (place: Place) => Promise<void>,
+  options: Partial<ClientOptions> = {},
+  { token, keepAlive }: { token?: string; keepAlive?: boolean } = {},
+): Promise<void> {
+  return withServer(
+    async (place) => {
+      const proxy = await failingProxy(place.serving.port, keepAlive)
+      const client = new SandboxClient({ url: proxy.url, ...options })
+      try {
+        await test({ ...place, proxy, client })
+      } finally {
+        await client.destroy()
+        await proxy.close()
+      }
+    },
+    token === undefined ? {} : { token },
+  )
+}
+
+const token = 'a-token-that-nobody-knows'
+
+// Bun opens a pipe when node:http makes its first request. It then belongs to what there is before a test.
+beforeAll(async () => {
+  const proxy = await failingProxy(1)
+  await fetch(proxy.url).catch(() => {})
+  await proxy.close()
+})
+
+describe('headers', () => {
+  it('sends extra headers and the token with every request', () =>
+    withProxy(
+      async ({ client, proxy }) => {
+        await client.exec('true')
+        await client.listSessions()
+        for await (const _ of client.execStream('true'));
+        const job = await client.jobs.start({ command: 'true' })
+        for await (const _ of client.jobs.follow(job));
+        await client.jobs.remove(job)
+        expect(proxy.requests.length).toBeGreaterThanOrEqual(6)
+        for (const { headers } of proxy.requests)
+          expect(headers).toMatchObject({ 'x-tenant': 'seven', authorization: `Bearer ${token}` })
+      },
+      { token, headers: { 'X-Tenant': 'seven' } },
+      { token },
+    ))
+
+  it("sends an authorization header instead of the token's", () =>
+    withProxy(
+      async ({ client, proxy }) => {
+        expect((await client.exec('echo x', { timeout: 5000 })).stdout).toBe('x\n')
+        expect(proxy.requests[0]?.headers.authorization).toBe(`bearer ${token}`)
+      },
+      { token: 'for-the-other-server', headers: { Authorization: `bearer ${token}` } },
+      { token },
+    ))
+
+  it('ignores a content-type header, since bodies are JSON', () =>
+    withProxy(async ({ client }) => expect((await client.exec('echo x')).stdout).toBe('x\n'), {
+      headers: { 'content-type': 'text/plain' },
+    }))
+})
+
+describe('an idempotent request', () => {
+  const fates: Fate[] = [502, 503, 504, 'cut', 'lose']
+  for (const fate of fates) {
+    it(`repeats an idempotent request after ${fate}`, () =>
+      withProxy(async ({ client, proxy }) => {
+        proxy.next.push(fate, fate, fate)
+        expect((await client.listSessions()).map(({ id }) => id)).toEqual(['default'])
+        expect(linesOf(proxy)).toEqual(Array(4).fill('GET /v1/sessions'))
+      }))
+  }
+
+  it('gives up an idempotent request after four attempts', () =>
+    withProxy(async ({ client, proxy }) => {
+      proxy.next.push(502, 503, 'cut', 504)
+      const error = await rejectionOf(client.capabilities())
+      expect(error).toMatchObject({ code: 'CONNECTION_FAILED' })
+      expect(error.message).toBe('/v1/capabilities was answered with status 504')
+      expect(linesOf(proxy)).toHaveLength(4)
+    }))
+
+  it('does not repeat a request after a permanent error', () =>
+    withProxy(async ({ client, proxy }) => {
+      for (const status of [400, 403, 404, 500, 501]) {
+        proxy.next.push(status)
+        expect(await rejectionOf(client.capabilities())).toMatchObject({ code: 'CONNECTION_FAILED' })
+      }
+      expect(await client.getProcess('none')).toBeNull()
+      expect(linesOf(proxy)).toHaveLength(6)
+    }))
+
+  it('counts a repeated removal as done when nothing is left to remove', () =>
+    withProxy(async ({ client, proxy, sandbox }) => {
+      await client.createSession({ id: 'one' })
+      const job = await client.jobs.start({ command: 'true' })
+      proxy.next.push('lose')
+      expect(await client.jobs.wait(job)).toMatchObject({ state: 'exited' })
+      linesOf(proxy)
+      proxy.next.push('lose')
+      await client.deleteSession('one')
+      proxy.next.push('lose')
+      await client.jobs.remove(job)
+      expect(linesOf(proxy)).toHaveLength(4)
+      expect(await sandbox.getSession('one')).toBeNull()
+      expect(await rejectionOf(client.deleteSession('one'))).toMatchObject({ code: 'SESSION_NOT_FOUND' })
+      expect(await rejectionOf(client.jobs.remove(job))).toMatchObject({ code: 'JOB_NOT_FOUND' })
+    }))
+
+  it('stops repeating a request when its signal is aborted or the client is destroyed', () =>
+    withProxy(async ({ client, proxy }) => {
+      const process = await client.startProcess('sleep 60')
+      linesOf(proxy)
+      const leave = new AbortController()
+      proxy.next.push('cut', 'cut', 'cut', 'cut')
+      const wait = rejectionOf(process.wait({ signal: leave.signal }))
+      await until(
+        () => proxy.requests.length > 0 || undefined,
+        () => 'no request',
+      )
+      leave.abort()
+      expect(await wait).toMatchObject({ name: 'AbortError' })
+      proxy.next.length = 0
+      const other = new SandboxClient({ url: proxy.url })
+      proxy.next.push('cut', 'cut', 'cut', 'cut')
+      const list = rejectionOf(other.listSessions())
+      await until(
+        () => proxy.requests.length > 1 || undefined,
+        () => 'no second request',
+      )
+      await other.destroy()
+      expect(await list).toMatchObject({ code: 'SANDBOX_DESTROYED' })
+      proxy.next.length = 0
+    }))
+})
+
+describe('a request with effects', () => {
+  for (const fate of ['lose', 'cut', 503] as const) {
+    it(`never repeats a command, a start, input or a signal after ${fate}`, () =>
+      withProxy(
+        async ({ client, proxy, sandbox }) => {
+          const process = await client.startProcess('cat', { input: 'pipe', processId: 'cat' })
+          linesOf(proxy)
+          const calls: Array<[string, () => Promise<unknown>]> = [
+            ['POST /v1/exec', () => client.exec('echo exec >> ran')],
+            ['POST /v1/exec/stream', () => client.execStream('echo stream >> ran').result],
+            ['POST /v1/env', () => client.setEnvVars({ X: '1' })],
+            ['POST /v1/sessions', () => client.createSession()],
+            ['POST /v1/processes', () => client.startProcess('echo process >> ran')],
+            ['POST /v1/jobs', () => client.jobs.start({ command: 'true' })],
+            ['POST /v1/processes/cat/input', () => process.write('once\n')],
+            ['POST /v1/processes/cat/kill', () => process.kill()],
+          ]
+          for (const [line, call] of calls) {
+            proxy.next.push(fate)
+            expect(await rejectionOf(call())).toMatchObject({ code: 'CONNECTION_FAILED' })
+            expect(linesOf(proxy)).toEqual([line])
+          }
+          const wanted = fate === 'lose' ? 'exec\nprocess\nstream\n' : ''
+          const ran = async () => (await sandbox.exec('sort ran 2>/dev/null')).stdout
+          await until(
+            async () => (await ran()).length >= wanted.length || undefined,
+            () => 'the process has not run',
+          )
+          expect(await ran()).toBe(wanted)
+        },
+        {},
+        { keepAlive: true },
+      ))
+  }
+})
+
+describe('requestTimeout', () => {
+  it('rejects a request that is not answered in time, and names the option', () =>
+    withProxy(
+      async ({ client, proxy }) => {
+        proxy.next.push('hang')
+        const error = await rejectionOf(client.listSessions())
+        expect(error).toMatchObject({ code: 'CONNECTION_FAILED' })
+        expect(error.message).toBe(`${proxy.url}/v1/sessions was not answered within 500 ms (requestTimeout)`)
+        expect(linesOf(proxy)).toEqual(['GET /v1/sessions'])
+        proxy.next.push('hang')
+        expect(await rejectionOf(client.createSession())).toMatchObject({ code: 'CONNECTION_FAILED' })
+        expect((await client.listSessions()).length).toBe(1)
+      },
+      { requestTimeout: 500 },
+    ))
+
+  it('limits all attempts of a request together', () =>
+    withProxy(
+      async ({ client, proxy }) => {
+        proxy.next.push('cut', 'hang')
+        const begun = performance.now()
+        const error = await rejectionOf(client.listSessions())
+        expect(error.message).toContain('500 ms (requestTimeout)')
+        expect(performance.now() - begun).toBeLessThan(5000)
+        expect(linesOf(proxy)).toHaveLength(2)
+      },
+      { requestTimeout: 500 },
+    ))
+
+  it('does not limit commands, streams and waits', () =>
+    withProxy(
+      async ({ client }) => {
+        const nap = 'sleep 0.7; echo x'
+        expect((await client.exec(nap)).stdout).toBe('x\n')
+        expect(await client.execStream(nap).result).toMatchObject({ stdout: 'x\n' })
+        const process = await client.startProcess(nap)
+        expect(await process.wait()).toMatchObject({ exitCode: 0 })
+        const job = await client.jobs.start({ command: nap })
+        let text = ''
+        for await (const { raw } of client.jobs.follow(job)) text += raw
+        expect(text).toBe('x\n')
+        await client.jobs.remove(job)
+        const stubborn = await client.startProcess("trap '' TERM; echo on; while :; do sleep 60; done")
+        await stubborn.waitForLog('on')
+        expect(await stubborn.kill('SIGTERM', { forceKillAfterDelay: 700 })).toBe(true)
+      },
+      { requestTimeout: 500 },
+    ))
+})

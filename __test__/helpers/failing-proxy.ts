@@ -1,0 +1,70 @@
+/** A proxy on loopback that fails requests in ways that the test chooses. */
+import { createServer, type IncomingHttpHeaders, request } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+/**
+ * What becomes of a request: a status without the server being asked; `cut` closes the connection before it is asked, and
+ * `lose` afterwards, so that the reply is lost; `hang` never answers; `pass` forwards it.
+ */
+export type Fate = number | 'cut' | 'lose' | 'hang' | 'pass'
+
+export interface FailingProxy {
+  url: string
+  /** Fates of the next requests; those after them pass. */
+  next: Fate[]
+  /** The requests so far, like 'GET /v1/sessions', with their headers. */
+  requests: Array<{ line: string; headers: IncomingHttpHeaders }>
+  close(): Promise<void>
+}
+
+/** Like {@link FailingProxy.requests}, without their headers. */
+export const linesOf = (proxy: FailingProxy) => proxy.requests.splice(0).map(({ line }) => line)
+
+/**
+ * Closes each connection after its response unless `keepAlive`: Bun's fetch repeats GET and DELETE by itself when a
+ * connection breaks that was used before.
+ */
+export async function failingProxy(port: number, keepAlive = false): Promise<FailingProxy> {
+  const next: Fate[] = []
+  const requests: FailingProxy['requests'] = []
+  const server = createServer((incoming, outgoing) => {
+    const { method, url = '', headers } = incoming
+    if (!keepAlive) outgoing.setHeader('connection', 'close')
+    requests.push({ line: `${method} ${url.replace(/\?.*/, '')}`, headers })
+    const fate = next.shift() ?? 'pass'
+    if (fate === 'hang') return
+    if (fate === 'cut') {
+      incoming.socket.destroy()
+      return
+    }
+    if (typeof fate === 'number') {
+      incoming.resume()
+      outgoing.writeHead(fate, { 'content-type': 'text/html' }).end('<h1>Failure</h1>')
+      return
+    }
+    const upstream = request({ host: '127.0.0.1', port, path: url, method, headers }, (reply) => {
+      if (fate === 'lose') {
+        reply.resume().on('end', () => incoming.socket.destroy())
+        return
+      }
+      const { connection: _, 'keep-alive': __, ...rest } = reply.headers
+      outgoing.writeHead(reply.statusCode ?? 500, rest)
+      outgoing.flushHeaders()
+      reply.pipe(outgoing)
+    })
+    upstream.on('error', () => outgoing.destroy())
+    outgoing.on('close', () => upstream.destroy())
+    incoming.pipe(upstream)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    next,
+    requests,
+    close: () =>
+      new Promise((closed) => {
+        server.close(() => closed())
+        server.closeAllConnections()
+      }),
+  }
+}

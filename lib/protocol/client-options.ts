@@ -1,0 +1,38 @@
+/** The options of a client. */
+import type { Logger } from '../../index.js'
+import { clientToken, requestHeaders, serverUrl } from '../options/client-values.js'
+import { callback as readCallback, logger as readLogger } from '../options/values.js'
+import { milliseconds } from './kinds.js'
+import { type Kind, option } from './option.js'
+
+const url: Kind<string> = { read: serverUrl, bounds: 'an http: or https: URL' }
+const token: Kind<string> = { read: clientToken, bounds: 'printable ASCII without blanks' }
+const headers: Kind<Record<string, string>> = { read: requestHeaders, bounds: 'strings by name' }
+const fetchFunction: Kind<(...parameters: unknown[]) => unknown> = {
+  read: readCallback,
+  bounds: 'a function like fetch',
+}
+const logger: Kind<Logger> = { read: readLogger, bounds: 'an object with debug, info, warn and error' }
+
+/** Of `new SandboxClient`. */
+export const clientOptions = {
+  url: option(url, { doc: 'URL of the server.' }),
+  token: option(token, { doc: "The server's token.", otherwise: 'none' }),
+  headers: option(headers, {
+    doc: "Headers of every request. An `authorization` among them replaces the token's.",
+    otherwise: 'none',
+  }),
+  fetch: option(fetchFunction, { doc: 'Makes the requests.', otherwise: "the runtime's `fetch`" }),
+  requestTimeout: option(milliseconds, {
+    doc: 'Time in which the server must answer a request that neither streams nor waits; 0 = none.',
+    default: 30_000,
+  }),
+  reconnectTimeout: option(milliseconds, {
+    doc: 'Time in which a stream of a process or a job tries to go on after its connection broke.',
+    default: 30_000,
+  }),
+  logger: option(logger, {
+    doc: 'Receives errors of callbacks that cannot be reported otherwise.',
+    otherwise: 'none',
+  }),
+}

@@ -1,0 +1,157 @@
+/**
+ * The terminal of a process over a WebSocket: binary messages are bytes both ways, text messages are JSON.
+ *
+ * What is held of either direction is bounded. Output is read from the log of the process when the socket has taken what
+ * came before, and the socket is not read while the terminal takes no input.
+ */
+import { z } from '@hono/zod-openapi'
+import type { WebSocket } from 'ws'
+import type { LogEvent, Process } from '../../../index.js'
+import { onAbort } from '../../abort.js'
+import { OptionError, SandboxError } from '../../errors.js'
+import { Process as LocalProcess } from '../../processes/process.js'
+import type { ServerContext } from '../context.js'
+import type { Define } from '../route.js'
+import { processParams, queryNumber } from '../schemas.js'
+import { SocketSession } from '../socket-session.js'
+import { findProcess } from './find.js'
+
+/** Bytes that the socket may hold before the next piece of the log is read; a piece has at most 256 KiB. */
+const MOST_BUFFERED_BYTES = 256 * 1024
+
+/** Codes of RFC 6455. */
+const NORMAL = 1000
+const GOING_AWAY = 1001
+const BAD_MESSAGE = 1008
+const INTERNAL_ERROR = 1011
+
+/** The reason of a close has at most 123 bytes. */
+const MOST_REASON_CHARACTERS = 120
+
+const messageSchema = z.strictObject({ resize: z.strictObject({ cols: z.number(), rows: z.number() }) })
+
+export function addTerminal(define: Define, server: ServerContext): void {
+  define({
+    method: 'get',
+    path: '/v1/processes/{processId}/terminal',
+    tag: 'processes',
+    summary: 'A WebSocket to the terminal of a process.',
+    params: processParams,
+    query: z.strictObject({ since: queryNumber.optional() }),
+    reply: 'socket',
+    errors: ['PROCESS_NOT_FOUND', 'UPGRADE_REQUIRED'],
+    async handle({ params: { processId }, query: { since }, signal }) {
+      const process = await findProcess(server.sandbox, processId)
+      if (!LocalProcess.hasTerminal(process))
+        throw new OptionError('INVALID_OPTION', `process '${processId}' was not started with pty`)
+      return new SocketSession((socket, closed) => {
+        const stop = AbortSignal.any([closed, signal])
+        return new Terminal(process, socket, server).run(since, stop)
+      })
+    },
+  })
+}
+
+class Terminal {
+  readonly #process: Process
+  readonly #socket: WebSocket
+  readonly #server: ServerContext
+  /** Input that the terminal has not taken; bounded, since the socket is paused meanwhile. */
+  #input: Promise<void> = Promise.resolve()
+  #pending = 0
+
+  constructor(process: Process, socket: WebSocket, server: ServerContext) {
+    this.#process = process
+    this.#socket = socket
+    this.#server = server
+  }
+
+  /** Resolves when the process has ended or `stop` is aborted; the socket is closed then. */
+  async run(since: number | undefined, stop: AbortSignal): Promise<void> {
+    this.#socket.on('message', (data: Buffer, isBinary: boolean) => {
+      if (isBinary) this.#write(data)
+      else this.#command(data.toString())
+    })
+    const heartbeat = setInterval(() => {
+      if (this.#socket.bufferedAmount === 0) this.#socket.ping()
+    }, this.#server.heartbeat)
+    heartbeat.unref()
+    // Not after the output: a client that does not read would hold up the end of the server.
+    const { closing } = this.#server
+    const release = onAbort(closing, () => this.#close(GOING_AWAY, 'the server ends'))
+    try {
+      for await (const event of this.#process.output({ since, encoding: 'buffer', signal: stop })) {
+        if (event.missing !== undefined) await this.#send(JSON.stringify({ missing: event.missing }))
+        if (event.type === 'exit') this.#close(NORMAL, reasonOf(event))
+        else await this.#send(event.data)
+      }
+    } catch (error) {
+      if (!stop.aborted) this.#fail(error)
+    } finally {
+      release()
+      clearInterval(heartbeat)
+    }
+  }
+
+  /** Resolves when the socket has room for more. */
+  async #send(data: string | Uint8Array): Promise<void> {
+    const written = new Promise<void>((resolve) => {
+      this.#socket.send(data, () => resolve())
+    })
+    if (this.#socket.bufferedAmount > MOST_BUFFERED_BYTES) await written
+  }
+
+  #write(data: Uint8Array): void {
+    this.#pending++
+    this.#socket.pause()
+    this.#input = this.#input
+      .then(() => this.#process.write(data))
+      .catch((error) => {
+        // The process has ended, or its input: then there is nothing to write to, and the end follows.
+        const codes: readonly string[] = ['INPUT_CLOSED', 'PROCESS_NOT_FOUND']
+        if (!(error instanceof SandboxError && codes.includes(error.code))) this.#fail(error)
+      })
+      .finally(() => {
+        if (--this.#pending === 0) this.#socket.resume()
+      })
+  }
+
+  #command(text: string): void {
+    const { success, data } = messageSchema.safeParse(parse(text))
+    if (!success) {
+      this.#close(BAD_MESSAGE, 'a text message must be {"resize":{"cols":80,"rows":24}}')
+      return
+    }
+    try {
+      this.#process.resize(data.resize.cols, data.resize.rows)
+    } catch (error) {
+      if (error instanceof OptionError) this.#close(BAD_MESSAGE, error.message)
+      else this.#fail(error)
+    }
+  }
+
+  #fail(error: unknown): void {
+    this.#server.logger?.error(`a terminal failed: ${error}`)
+    this.#close(INTERNAL_ERROR, 'an internal error')
+  }
+
+  #close(code: number, reason: string): void {
+    // Paused, it would not read the client's answer.
+    this.#socket.resume()
+    this.#socket.close(code, reason.slice(0, MOST_REASON_CHARACTERS))
+  }
+}
+
+/** How the process ended, as JSON. */
+function reasonOf({ exitCode, signal, reason }: LogEvent<'buffer'> & { type: 'exit' }): string {
+  return JSON.stringify({ exitCode, signal, reason })
+}
+
+/** Undefined when it is not JSON. */
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
