@@ -1,9 +1,10 @@
-import { existsSync } from 'node:fs'
+import { existsSync, rmdirSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { inTime } from '../helpers/in-time.js'
 import { withSandbox } from '../helpers/invariants.js'
 import { itInEveryMode } from '../helpers/modes.js'
+import { entries, ownGroups } from '../helpers/proc.js'
 import { rejectionOf } from '../helpers/thrown.js'
 import { until } from '../helpers/until.js'
 
@@ -187,4 +188,18 @@ describe('limits of this side', () => {
       },
       { mayStall: true },
     ))
+
+  it('makes a new control group when the one made ahead of time was removed', () =>
+    withSandbox(async ({ sandbox }) => {
+      await (await sandbox.startProcess('true')).wait()
+      const isSpare = (group: string) => entries(group).some((name) => name.startsWith('b-'))
+      if (ownGroups().length === 0) return
+      const group = await until(
+        () => ownGroups().find(isSpare),
+        () => 'no group is made ahead of time',
+      )
+      for (const name of entries(group)) if (name.startsWith('b-')) rmdirSync(path.join(group, name))
+      const process = await sandbox.startProcess('exit 7')
+      expect(await process.wait()).toMatchObject({ exitCode: 7 })
+    }))
 })

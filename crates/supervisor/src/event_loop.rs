@@ -6,7 +6,7 @@ use crate::ladder::{Ladder, Plan};
 use crate::process_setup::Setting;
 use crate::process_table::ProcessTable;
 use crate::program::Program;
-use crate::reap::{reap, reap_unless_ordered};
+use crate::reap::reap_unless_ordered;
 use crate::target::Target;
 use nacre_protocol::supervisor::{self, Order, Report, Role};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -49,21 +49,28 @@ pub fn run(setting: Setting, arguments: &Arguments) -> ! {
         if !is_reaped {
             is_reaped = reap_unless_ordered(&mut table, &setting, || is_readable(setting.control.as_fd()));
         }
-        step_ladders(&mut ladders, &wake.ladders, &mut table, &setting);
+        is_reaped &= step_ladders(&mut ladders, &wake.ladders, &mut table, &setting);
     }
 }
 
-/// Looks at those that something has happened to: each look reads a part of /proc.
-fn step_ladders(ladders: &mut Vec<Ladder>, ended: &[bool], table: &mut ProcessTable, setting: &Setting) {
+/// Looks at those that something has happened to: each look reads a part of /proc. Returns false when an order that is
+/// waiting has kept it from reaping.
+fn step_ladders(ladders: &mut Vec<Ladder>, ended: &[bool], table: &mut ProcessTable, setting: &Setting) -> bool {
     let mut ended = ended.iter().copied();
+    let mut is_reaped = true;
     ladders.retain_mut(|ladder| {
         if !ended.next().unwrap_or(false) && !ladder.next_look().is_zero() {
             return true;
         }
         let Some(outcome) = ladder.step(table) else { return true };
         let (id, escalated) = (ladder.id(), outcome.escalated);
-        // The ends of the processes are reported before the end of the ladder.
-        reap(table, setting);
+        // The ends of the processes are reported before the end of the ladder. An order may be waiting to adopt a process
+        // that has ended during the look, so it is executed first, and the ladder looks again.
+        if !reap_unless_ordered(table, setting, || is_readable(setting.control.as_fd())) {
+            is_reaped = false;
+            ladder.look_again();
+            return true;
+        }
         setting.report(&if ladder.is_foreground() {
             Report::Killed { id, escalated }
         } else {
@@ -71,6 +78,7 @@ fn step_ladders(ladders: &mut Vec<Ladder>, ended: &[bool], table: &mut ProcessTa
         });
         false
     });
+    is_reaped
 }
 
 fn execute(
@@ -178,3 +186,7 @@ fn is_readable(fd: BorrowedFd<'_>) -> bool {
     let mut fds = [PollFd::new(fd, PollFlags::POLLIN)];
     poll(&mut fds, PollTimeout::ZERO).is_ok() && fds[0].any().unwrap_or(false)
 }
+
+#[cfg(test)]
+#[path = "event_loop_tests.rs"]
+mod tests;

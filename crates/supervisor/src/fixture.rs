@@ -12,7 +12,7 @@ use nacre_containment::limits::Limits;
 use nacre_containment::pid::{Identity, Pid};
 use nacre_containment::proc_table::Stat;
 use nacre_containment::signal;
-use nacre_protocol::supervisor::{self, Report, Role};
+use nacre_protocol::supervisor::{self, Order, Report, Role};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
@@ -101,6 +101,11 @@ impl Session {
     /// The directory of the session's group.
     pub fn directory(&self) -> PathBuf {
         PathBuf::from(self.table.group_directory().unwrap()).parent().unwrap().to_path_buf()
+    }
+
+    /// Sends an order as the host does.
+    pub fn order(&self, order: &Order) {
+        supervisor::send(self.host.as_fd(), order, &[]).unwrap();
     }
 
     /// The reports so far.

@@ -113,13 +113,18 @@ impl Ladder {
     /// The shell starts nothing more for the command.
     pub fn settle(&mut self) {
         self.settled = true;
+        self.look_again();
+    }
+
+    /// The next look is due now.
+    pub fn look_again(&mut self) {
         self.look_at = Instant::now();
     }
 
     /// The grace time is over.
     pub fn insist(&mut self) {
         self.deadline = self.deadline.min(Instant::now());
-        self.look_at = Instant::now();
+        self.look_again();
     }
 
     /// Looks again. `Some` when no process is left.

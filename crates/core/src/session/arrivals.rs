@@ -45,8 +45,9 @@ impl Session {
         match received {
             Received::Closed { unread } => {
                 // Dead, or its end was closed by a command: the supervisor or a new connection will say.
-                self.link.shell = None;
-                self.link.unread = unread;
+                // A caller may have sent a command after the end of file was read: that request was lost.
+                let has_lost = self.link.shell.take().is_some_and(|shell| shell.has_lost());
+                self.link.unread = unread || has_lost;
                 self.await_report(SHELL_DEATH);
             }
             // The supervisor's report, with the pid and the group, may come later: both are needed.
@@ -223,5 +224,46 @@ impl Session {
         let is_near = std::mem::take(&mut self.answer_is_near) && self.quick;
         let Some(shell) = self.link.shell.as_ref().filter(|_| is_near) else { return false };
         spinning::look(shell).map(|received| self.shell_said(received)).is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::Config;
+    use crate::session::lane::Lane;
+    use nacre_protocol::shell::{Request, RequestKind};
+    use tokio::sync::mpsc;
+
+    fn session() -> Session {
+        let config = Config {
+            id: "test".into(),
+            cwd: "/".into(),
+            env: Vec::new(),
+            shell: "/bin/bash".into(),
+            supervisor: "/bin/false".into(),
+            survive_exit: true,
+            uses_builtin: true,
+            group: None,
+            limits: Default::default(),
+            user: None,
+            log: Default::default(),
+        };
+        Session::new(config, Lane::default(), mpsc::unbounded_channel().0, mpsc::unbounded_channel().0)
+    }
+
+    #[tokio::test]
+    async fn a_command_sent_after_the_end_of_file_was_read_counts_as_unread() {
+        let mut session = session();
+        let (channel, theirs) = Channel::pair().unwrap();
+        let channel = Arc::new(channel);
+        session.link.shell = Some(Arc::clone(&channel));
+        drop(theirs);
+        let closed = channel.poll().unwrap();
+        assert!(matches!(closed, Received::Closed { unread: false }));
+        // The fast lane: a caller sends before the actor has taken the loan back.
+        channel.send(&Request::new(RequestKind::Run, 1), Vec::new()).unwrap();
+        session.shell_said(closed);
+        assert!(session.takes_unread());
     }
 }

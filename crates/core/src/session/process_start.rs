@@ -42,7 +42,9 @@ impl Session {
             return self.plain_process(request);
         }
         let key = self.next_key();
-        let group = self.link.spare_group.take().or_else(|| self.make_group(&format!("b-{key}")));
+        // An empty group can be removed from outside.
+        let spare = self.link.spare_group.take().filter(|group| group.is_dir());
+        let group = spare.or_else(|| self.make_group(&format!("b-{key}")));
         let mut flags = RequestFlags::BACKGROUND;
         if request.new.terminal.is_some() {
             flags |= RequestFlags::TERMINAL;

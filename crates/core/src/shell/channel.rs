@@ -105,6 +105,11 @@ impl Channel {
         }
     }
 
+    /// The process was gone before a request could be sent.
+    pub fn has_lost(&self) -> bool {
+        self.outbox.has_lost()
+    }
+
     /// How many bytes of requests the process has not taken.
     pub fn unread_bytes(&self) -> usize {
         crate::sys::unsent_bytes(self.outbox.socket().get_ref()).unwrap_or(0)

@@ -1,0 +1,45 @@
+use super::*;
+use crate::fixture::{Session, is_running, process, spawn_child};
+use crate::own_process::{in_own_process, until};
+
+/// What the event loop does with the orders that are waiting.
+fn execute_orders(session: &mut Session, ladders: &mut Vec<Ladder>) {
+    while is_readable(session.setting.control.as_fd()) {
+        let (order, descriptors) = supervisor::receive::<Order>(session.setting.control.as_fd()).unwrap().unwrap();
+        execute(order, descriptors, &mut session.table, ladders, &session.setting, &session.arguments);
+    }
+}
+
+#[test]
+fn a_ladder_that_ends_reaps_no_process_whose_adoption_is_waiting() {
+    in_own_process(|| {
+        let mut session = Session::without_groups().unwrap();
+        let killed = session.start(process(1), "exec sleep 600");
+        let plan = Plan { id: 6, target: Target::Process { key: 1 }, signal: libc::SIGKILL, grace: Duration::ZERO };
+        let mut ladders = vec![Ladder::start(plan, &mut session.table)];
+        until("the process ends", || !is_running(killed.pid()));
+        let newborn = spawn_child("exit 7", None);
+        until("the newborn ends", || !is_running(newborn));
+        session.order(&Order::Adopt {
+            key: 2,
+            pid: newborn,
+            group: None,
+            mark: "test-2".into(),
+            limits: Default::default(),
+        });
+        let mut reports = Vec::new();
+        until("the ladder ends", || {
+            step_ladders(&mut ladders, &[true], &mut session.table, &session.setting);
+            execute_orders(&mut session, &mut ladders);
+            reports.extend(session.reports());
+            ladders.is_empty()
+        });
+        let of_newborn =
+            Report::ProcessEnded { key: 2, code: Some(7), signal: None, out_of_memory: false, alone: false };
+        assert!(reports.contains(&of_newborn), "{reports:?}");
+        let ends =
+            |report: &Report| matches!(report, Report::ProcessEnded { key: 1, .. } | Report::ProcessKilled { .. });
+        let ends: Vec<_> = reports.iter().filter(|report| ends(report)).collect();
+        assert!(matches!(ends[..], [Report::ProcessEnded { .. }, Report::ProcessKilled { id: 6, .. }]), "{ends:?}");
+    });
+}
