@@ -1,6 +1,9 @@
 /** Rows 38 and 45: what a command does to its shell, its names and its limits. */
+import { existsSync, readFileSync, rmSync } from 'node:fs'
+import path from 'node:path'
 import { expect } from 'vitest'
 import { itInEveryMode } from '../helpers/modes.js'
+import { until } from '../helpers/until.js'
 
 itInEveryMode('a restricted shell keeps its state over exit', async ({ sandbox }) => {
   await sandbox.exec('x=1; f() { echo f $x; }; a=(1 2 3)')
@@ -43,6 +46,37 @@ itInEveryMode('terminals of processes that are killed at once leave no descripto
   }
   await sandbox.cleanupCompletedProcesses()
 })
+
+itInEveryMode(
+  'a trap between commands that closes every descriptor loses no command',
+  async ({ sandbox, directory }) => {
+    const begun = path.join(directory, 'begun')
+    for (const command of ['echo hi', 'export Y=1; echo hi']) {
+      const trap = `: >${begun}; while [ -e ${begun} ]; do :; done; for fd in /proc/$$/fd/*; do eval "exec \${fd##*/}>&-"; done`
+      // Behind a standby that has x.
+      await sandbox.exec('x=1')
+      const pid = Number((await sandbox.exec(`trap '${trap}' USR1; echo $$`)).stdout)
+      await until(
+        // recvmsg, on x86-64 and arm64.
+        () => /^(47|212) /.test(readFileSync(`/proc/${pid}/syscall`, 'utf8')) || undefined,
+        () => 'the shell does not wait for its next request',
+      )
+      process.kill(pid, 'SIGUSR1')
+      await until(
+        () => existsSync(begun) || undefined,
+        () => 'the trap does not run',
+      )
+      const running = sandbox.exec(command, { timeout: 10_000 })
+      const started = sandbox.startProcess('echo $x')
+      rmSync(begun)
+      expect((await running).stdout).toBe('hi\n')
+      const child = await started
+      await child.wait({ timeout: 10_000 })
+      expect((await child.getLogs()).stdout).toBe('1\n')
+      expect((await sandbox.exec('echo $x')).stdout).toBe('1\n')
+    }
+  },
+)
 
 itInEveryMode('a command that finds the socket of its shell cannot forge a report', async ({ sandbox }) => {
   // The header of DONE, with a success and small numbers for the command.

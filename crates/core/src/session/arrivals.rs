@@ -9,7 +9,7 @@ use crate::shell::listener::{self, Reconnected};
 use crate::shell::state::{Shell, Work};
 use nacre_containment::pid::Pid;
 use nacre_protocol::shell::{Done, DoneFlags, Reply};
-use nacre_protocol::supervisor::Report;
+use nacre_protocol::supervisor::{Order, Report};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
@@ -208,14 +208,20 @@ impl Session {
     }
 
     pub(super) fn reconnected(&mut self, Reconnected { pid, socket }: Reconnected) {
+        if self.link.shell_pid != Some(pid) {
+            return;
+        }
+        self.drain_shell();
+        if self.link.unread {
+            // A trap has closed the channel between commands, and with it a request that the shell had not read. The
+            // standby has the state, and gets the request.
+            tracing::warn!(log = self.config.log.id(), session = %self.config.id, %pid, "the shell lost a request and is replaced");
+            return self.order(&Order::KillShell);
+        }
         tracing::debug!(log = self.config.log.id(), session = %self.config.id, %pid, "reconnected");
-        if self.link.shell_pid == Some(pid)
-            && let Ok(channel) = Channel::reconnected(socket)
-        {
-            self.drain_shell();
+        if let Ok(channel) = Channel::reconnected(socket) {
             self.wait.answered();
             self.link.shell = Some(Arc::new(channel));
-            self.link.unread = false;
         }
     }
 

@@ -103,7 +103,10 @@ impl Session {
         }
         let group = group.filter(|_| placed).map(|group| group.display().to_string());
         let limits = request.new.limits.group.clone();
-        let root = Stat::read(pid).filter(|_| group.is_some() && limits.is_empty()).map(|stat| stat.identity);
+        let supervisor = self.last_supervisor.map(Pid::raw);
+        let is_contained = group.is_some() && limits.is_empty();
+        let root =
+            Stat::read(pid).filter(|stat| is_contained && Some(stat.parent) == supervisor).map(|stat| stat.identity);
         let adopt = Order::Adopt { key, pid, group: group.clone(), mark: self.mark(key), limits };
         if let Some(root) = root {
             return self.begin(key, request, channel, self.tree(key, root, group), Some(&adopt));
