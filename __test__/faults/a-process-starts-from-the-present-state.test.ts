@@ -39,8 +39,12 @@ itInEveryMode('a process starts from the state after the last command', async ({
       expect([name, (await idle.getLogs()).stdout]).toEqual([name, `${value}\n`])
       // While a command runs it is the state before that command.
       const next = `${value + 1000}`
-      const running = sandbox.exec(`version=${next}; cat >/dev/null`, { input: endsAfter(20) })
-      const beside = await sandbox.startProcess('echo $version')
+      let started = () => {}
+      const isStarted = new Promise<void>((resolve) => {
+        started = resolve
+      })
+      const running = sandbox.exec(`version=${next}; cat >/dev/null`, { input: endsAfter(isStarted) })
+      const beside = await sandbox.startProcess('echo $version').finally(started)
       await beside.wait()
       expect([name, (await beside.getLogs()).stdout]).toEqual([name, `${value}\n`])
       await running
@@ -74,8 +78,8 @@ itInEveryMode('the last command of a process is the process', async ({ sandbox }
   expect(process).toMatchObject({ exitCode: 5, signal: null })
 })
 
-/** Standard input that stays open for a while. */
-async function* endsAfter(milliseconds: number): AsyncGenerator<string> {
-  await sleep(milliseconds)
+/** Standard input that stays open until then. */
+async function* endsAfter(event: Promise<void>): AsyncGenerator<string> {
+  await event
   yield ''
 }
