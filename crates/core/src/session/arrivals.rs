@@ -212,6 +212,8 @@ impl Session {
             return;
         }
         self.drain_shell();
+        // A fork of the shell that has not had its first turn may still hold the former channel open: no end of file then.
+        self.link.unread |= self.link.shell.take().is_some_and(|shell| shell.unread_bytes() > 0 || shell.has_lost());
         if self.link.unread {
             // A trap has closed the channel between commands, and with it a request that the shell had not read. The
             // standby has the state, and gets the request.

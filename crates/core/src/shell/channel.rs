@@ -70,7 +70,7 @@ impl Channel {
         BUFFER.with_borrow_mut(|buffer| {
             loop {
                 return match socket::receive(self.outbox.socket().get_ref().as_fd(), buffer) {
-                    Ok(0) => Some(Received::Closed { unread: self.outbox.has_lost() }),
+                    Ok(0) => Some(Received::Closed { unread: self.outbox.has_lost() || self.is_reset() }),
                     // A message that is not one of ours: the process has been taken over by something else.
                     Ok(length) => match Reply::decode(&buffer[..length]) {
                         Some(reply) => Some(Received::Reply(reply)),
@@ -103,6 +103,15 @@ impl Channel {
                 None => guard.clear_ready(),
             }
         }
+    }
+
+    /// Behind an end of file: whether the reset came with it.
+    ///
+    /// The race: the kernel marks the end and the reset together, but a read checks for the reset first. When the peer
+    /// closes its end between the two checks, that read reports an end of file, and the next one the reset.
+    fn is_reset(&self) -> bool {
+        let again = socket::receive(self.outbox.socket().get_ref().as_fd(), &mut [0; 1]);
+        again.is_err_and(|error| error.raw_os_error() == Some(libc::ECONNRESET))
     }
 
     /// The process was gone before a request could be sent.
