@@ -39,11 +39,13 @@ const faults: Record<string, (place: Workplace) => Promise<void>> = {
   },
   'an abort kills the command, and a queued one never runs': async ({ sandbox }) => {
     const nap = proc.uniqueSleep()
-    const controller = new AbortController()
-    const run = rejectionOf(sandbox.exec(nap, { signal: controller.signal }))
-    const queued = rejectionOf(sandbox.exec('y=1', { signal: controller.signal }))
+    const [first, second] = [new AbortController(), new AbortController()]
+    const run = rejectionOf(sandbox.exec(nap, { signal: first.signal }))
+    const queued = rejectionOf(sandbox.exec('y=1', { signal: second.signal }))
     await proc.untilRuns(nap)
-    controller.abort()
+    // In this order: the one in front ends within a millisecond, and the next would begin.
+    second.abort()
+    first.abort()
     expect((await run).name).toBe('AbortError')
     expect((await queued).name).toBe('AbortError')
     expect(proc.runs(nap)).toBe(false)
