@@ -106,11 +106,13 @@ const performers = {
     const found = await run(subject, `head -c ${bytes} /dev/zero | tr '\\0' x`, options)
     const { stdout = '', truncated, exitCode } = found.result ?? {}
     must(exitCode === 0, describe(found))
-    must(
-      stdout.length + (truncated?.stdout ?? 0) === bytes,
-      `${stdout.length} of ${bytes} bytes, ${describe(found)}`,
-    )
-    must(truncated === null || stdout.length >= (keep ?? 0) * 0.9, `only ${stdout.length} bytes are kept`)
+    const missing = truncated?.stdout ?? 0
+    const marker =
+      missing === 0 || stdout === '' ? '' : `\n[${missing.toLocaleString('en-US')} bytes omitted]\n`
+    must(stdout.includes(marker), `no line says that ${missing} bytes are missing, ${describe(found)}`)
+    const kept = stdout.length - marker.length
+    must(kept + missing === bytes, `${kept} of ${bytes} bytes, ${describe(found)}`)
+    must(truncated === null || kept >= (keep ?? 0) * 0.9, `only ${kept} bytes are kept`)
     subject.model.become(subject.model.possible.map((state) => ({ ...state, status: 0 })))
   },
 
