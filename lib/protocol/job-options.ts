@@ -1,6 +1,5 @@
 /** The options of durable jobs. They are the same for every backend that runs jobs. */
 import { MOST_SECONDS, processName, seconds } from '../options/job-values.js'
-import { resourceLimits } from '../options/limits.js'
 import {
   abortSignal,
   command,
@@ -13,7 +12,7 @@ import {
   id,
   milliseconds,
 } from './kinds.js'
-import { limitOptions } from './limit-options.js'
+import { limits } from './limits.js'
 import { type Kind, option } from './option.js'
 
 const MOST_READ_BYTES = 64 * 1024 * 1024
@@ -28,12 +27,6 @@ const name: Kind<string> = {
   read: processName,
   json: { schema: { type: 'string' } },
   bounds: '1 to 256 characters, no control characters',
-}
-
-const limits: Kind<ReturnType<typeof resourceLimits>> = {
-  read: resourceLimits,
-  json: { schema: { type: 'object', table: limitOptions } },
-  bounds: 'an object of limits',
 }
 
 /** Of `jobs.start`; the command is required. */

@@ -1,12 +1,11 @@
 /** The options of background processes and services. */
 
-import { resourceLimits, terminalOption } from '../options/limits.js'
+import { terminalOption } from '../options/limits.js'
 import { processInput, repeatableInput, restartPolicy } from '../options/process-values.js'
 import {
   abortSignal,
   bytes,
   callback,
-  count,
   directory,
   env,
   flag,
@@ -17,14 +16,9 @@ import {
   openableInput,
   pause,
 } from './kinds.js'
-import { limitOptions, terminalOptions } from './limit-options.js'
+import { terminalOptions } from './limit-options.js'
+import { limits } from './limits.js'
 import { type Kind, option } from './option.js'
-
-const limits: Kind<ReturnType<typeof resourceLimits>> = {
-  read: resourceLimits,
-  json: { schema: { type: 'object', table: limitOptions } },
-  bounds: 'an object of limits',
-}
 
 const pty: Kind<ReturnType<typeof terminalOption>> = {
   read: terminalOption,
@@ -103,5 +97,3 @@ export const killOptions = {
     otherwise: 'as the process was started with',
   }),
 }
-
-export const port = count(1, 65_535)
