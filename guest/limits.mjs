@@ -5,9 +5,8 @@
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { after, test } from 'node:test'
-import nacre from '../dist/index.js'
+import { Sandbox } from '../dist/index.js'
 
-const { Sandbox } = nacre
 const MiB = 1 << 20
 
 /** A program that takes memory and says so, then waits. */
