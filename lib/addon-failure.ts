@@ -5,7 +5,7 @@
  * exist. For another C library it names that library, not the cause. So the file itself is examined.
  */
 import { readFileSync } from 'node:fs'
-import type { AddonErrorCode, AddonError as PublicAddonError } from '../index.js'
+import type { AddonErrorCode, AddonError as PublicAddonError } from './public/index.js'
 
 type Libc = 'glibc' | 'musl'
 

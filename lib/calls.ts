@@ -4,8 +4,9 @@
  * The addon's event callback holds this table and nothing else. A listener may hold the sandbox, but it is here only
  * while its call is pending; so an idle sandbox that the program drops can be collected, together with its handle.
  */
-import type { Logger } from '../index.js'
+
 import type { NativeEvent } from './boundary/index.js'
+import type { Logger } from './public/index.js'
 import { report } from './report.js'
 
 /** Receives the events of one call. Must not throw: nobody above could handle it. */

@@ -1,13 +1,14 @@
 /**
  * One sandbox's connection to the addon: created at the first call, kept alive while calls are pending.
  */
-import type { Logger } from '../index.js'
+
 import type { NativeCapabilities, NativeEvent, NativeSandbox } from './boundary/index.js'
 import { CallTable, isLast } from './calls.js'
 import { engineError, meaningOf, SandboxError } from './errors.js'
 import { History } from './history.js'
 import { loadAddon } from './native.js'
 import type { SandboxConfig } from './options/sandbox.js'
+import type { Logger } from './public/index.js'
 
 /** Makes one call across the boundary under the id it is given. */
 export type Send = (native: NativeSandbox, id: number) => void

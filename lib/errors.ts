@@ -4,8 +4,9 @@
  * SandboxError is for what goes wrong at run time. A bad argument is an OptionError, which is a TypeError, so that
  * a mistake in the calling program is told from a failure of a command. Both carry `code`.
  */
-import type { Encoding, ExecResult, OptionErrorCode, SandboxErrorCode } from '../index.js'
+
 import type { FailureText } from './failure-text.js'
+import type { Encoding, ExecResult, OptionErrorCode, SandboxErrorCode } from './public/index.js'
 
 /** Every code of SandboxError, with the sentence for when the engine gives none. */
 const MEANINGS: Record<SandboxErrorCode, string> = {

@@ -2,12 +2,13 @@
  * One run of a command from checked arguments to a result or an error, with its input, abort and callbacks: the whole
  * of exec, and what execStream adds events to.
  */
-import type { Encoding, ExecResult } from '../index.js'
+
 import { onAbort, refuseAborted } from './abort.js'
 import { callbackObserver } from './callbacks.js'
 import type { Engine } from './engine.js'
 import { InputFeed } from './input.js'
 import type { ExecPlan } from './options/exec.js'
+import type { Encoding, ExecResult } from './public/index.js'
 import { conclude } from './result.js'
 import { Run, type RunEnd, type RunObserver } from './run.js'
 import { traced } from './tracing.js'

@@ -2,8 +2,9 @@
  * What the sessions of a sandbox have run, in memory: the last commands of each session, and of a bounded number of
  * sessions. Commands that never began are not part of it.
  */
-import type { HistoryEntry } from '../index.js'
+
 import type { NativeResult } from './boundary/index.js'
+import type { HistoryEntry } from './public/index.js'
 import { signalName } from './signals.js'
 
 /** Commands kept for each session. */

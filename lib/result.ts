@@ -1,13 +1,14 @@
 /**
  * What a run came to: the one place that builds results and decides which error a caller gets.
  */
-import type { Encoding, ExecResult, Output } from '../index.js'
+
 import type { NativeResult } from './boundary/index.js'
 import { AbortError, engineError, SandboxError } from './errors.js'
 import { failureText } from './failure-text.js'
 import { interleaveBytes, interleaveText, type StreamText } from './interleave.js'
 import { cutOf, type Omission, omissionIn } from './omission.js'
 import type { ExecPlan } from './options/exec.js'
+import type { Encoding, ExecResult, Output } from './public/index.js'
 import type { RunEnd } from './run.js'
 import { signalName } from './signals.js'
 import { decodeText } from './text.js'

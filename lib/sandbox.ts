@@ -3,6 +3,22 @@
  * `execStream` and `capabilities` returns a promise, and whatever goes wrong is its rejection.
  */
 import { randomUUID } from 'node:crypto'
+import { Engine } from './engine.js'
+import { engineError } from './errors.js'
+import { exec } from './exec.js'
+import { Jobs } from './jobs/jobs.js'
+import {
+  type ConnectionBounds,
+  DEFAULT_SESSION,
+  planConnectionStream,
+  planExec,
+  planExecStream,
+} from './options/exec.js'
+import { identifier } from './options/ids.js'
+import { readArgument, readOptions } from './options/read.js'
+import { planSandbox, planSession, type SandboxPlan } from './options/sandbox.js'
+import { Processes } from './processes/processes.js'
+import { setEnvVarsOptions } from './protocol/session-options.js'
 import type {
   Capabilities,
   Command,
@@ -26,23 +42,7 @@ import type {
   ServiceOptions,
   SessionOptions,
   Signal,
-} from '../index.js'
-import { Engine } from './engine.js'
-import { engineError } from './errors.js'
-import { exec } from './exec.js'
-import { Jobs } from './jobs/jobs.js'
-import {
-  type ConnectionBounds,
-  DEFAULT_SESSION,
-  planConnectionStream,
-  planExec,
-  planExecStream,
-} from './options/exec.js'
-import { identifier } from './options/ids.js'
-import { readArgument, readOptions } from './options/read.js'
-import { planSandbox, planSession, type SandboxPlan } from './options/sandbox.js'
-import { Processes } from './processes/processes.js'
-import { setEnvVarsOptions } from './protocol/session-options.js'
+} from './public/index.js'
 import { Session, setSessionEnv } from './session.js'
 import { ExecStream } from './stream/exec-stream.js'
 import { localRun } from './stream/local-run.js'

@@ -1,6 +1,15 @@
 /**
  * A session as callers hold it: an id and the calls that run in it. The state itself lives in the session's shell.
  */
+
+import type { Engine } from './engine.js'
+import { engineError, SandboxError } from './errors.js'
+import { exec } from './exec.js'
+import { envChanges } from './options/env.js'
+import { DEFAULT_SESSION, type ExecDefaults, planSessionExec, planSessionExecStream } from './options/exec.js'
+import { readArgument, readOptions } from './options/read.js'
+import type { Processes } from './processes/processes.js'
+import { historyOptions } from './protocol/session-options.js'
 import type {
   Command,
   Encoding,
@@ -13,15 +22,7 @@ import type {
   Session as PublicSession,
   SessionExecOptions,
   SessionProcessOptions,
-} from '../index.js'
-import type { Engine } from './engine.js'
-import { engineError, SandboxError } from './errors.js'
-import { exec } from './exec.js'
-import { envChanges } from './options/env.js'
-import { DEFAULT_SESSION, type ExecDefaults, planSessionExec, planSessionExecStream } from './options/exec.js'
-import { readArgument, readOptions } from './options/read.js'
-import type { Processes } from './processes/processes.js'
-import { historyOptions } from './protocol/session-options.js'
+} from './public/index.js'
 import { ExecStream } from './stream/exec-stream.js'
 import { localRun } from './stream/local-run.js'
 import { shellTag } from './tag.js'

@@ -1,10 +1,11 @@
 /**
  * The tagged template `$`: shell text in which every value is one word, or a list of words, and is never parsed.
  */
-import type { ShellTag } from '../index.js'
+
 import { OptionError } from './errors.js'
 import { showCommand } from './options/command.js'
 import { describe, readEntries } from './options/read.js'
+import type { ShellTag } from './public/index.js'
 
 type Exec<Options, Result> = (command: string, options: Options | undefined) => Promise<Result>
 

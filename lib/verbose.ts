@@ -1,6 +1,7 @@
 /** `verbose: true`: each command, its duration and its end on standard error. Runs wherever JavaScript does. */
-import type { Encoding, ExecResult } from '../index.js'
+
 import { durationText } from './failure-text.js'
+import type { Encoding, ExecResult } from './public/index.js'
 
 interface Host {
   process?: { env?: Record<string, string | undefined>; stderr?: { write(text: string): unknown } }

@@ -35,6 +35,8 @@ function hostTriple() {
 export function buildTypeScript() {
   rmSync(path.join(root, 'dist'), { recursive: true, force: true })
   run(process.execPath, [path.join(root, 'node_modules/typescript/bin/tsc'), '-p', '.'])
+  // Interfaces only: what users see of them are the files that `npm run types` writes.
+  rmSync(path.join(root, 'dist', 'public'), { recursive: true })
   bundleCommandLine()
   // npm does this for packages that it installs, but not for a clone.
   chmodSync(path.join(root, 'dist', 'cli', 'main.js'), 0o755)

@@ -3,7 +3,7 @@
  * everything it has started end first.
  */
 import type { Command } from 'commander'
-import type { ExecResult } from '../../index.js'
+import type { ExecResult } from '../public/index.js'
 import { signalNumber } from '../signals.js'
 import { withExamples } from './examples.js'
 import { exitCodeOfEnd } from './failure.js'

@@ -1,11 +1,12 @@
 /**
  * The calls that a sandbox and its sessions have in common.
  */
-import type { Encoding, ExecResult } from '../../index.js'
+
 import { callbackObserver } from '../callbacks.js'
 import { envChanges } from '../options/env.js'
 import { readArgument } from '../options/read.js'
 import { encodeEnv } from '../protocol/json.js'
+import type { Encoding, ExecResult } from '../public/index.js'
 import type { RunObserver } from '../run.js'
 import { ExecStream } from '../stream/exec-stream.js'
 import type { Begun } from './begun.js'

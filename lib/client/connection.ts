@@ -1,10 +1,11 @@
 /**
  * Requests to the server, and the errors that come back.
  */
-import type { Logger } from '../../index.js'
+
 import { refuseAborted } from '../abort.js'
 import { AbortError, engineError, OptionError, SandboxError } from '../errors.js'
 import { pause } from '../processes/waiting.js'
+import type { Logger } from '../public/index.js'
 import { type Asked, connectionError, errorOf, isEnvelope } from './failure.js'
 import { CallLimits } from './limits.js'
 import type { ClientPlan } from './options.js'

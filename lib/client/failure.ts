@@ -1,8 +1,9 @@
 /**
  * From the server's envelopes to the errors that the same call would have thrown there.
  */
-import type { Encoding, OptionErrorCode, SandboxErrorCode } from '../../index.js'
+
 import { AbortError, OptionError, SandboxError } from '../errors.js'
+import type { Encoding, OptionErrorCode, SandboxErrorCode } from '../public/index.js'
 import { resultOf, type WireResult } from './wire.js'
 
 export interface Envelope {

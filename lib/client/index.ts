@@ -1,3 +1,3 @@
-/** What `nacre/client` exports. The public types are in `client.d.ts` at the top, written by hand. */
+/** What `nacre/client` exports. The public types are in `lib/public`. */
 export { OptionError, SandboxError } from '../errors.js'
 export { SandboxClient } from './sandbox.js'

@@ -1,17 +1,7 @@
 /**
  * Durable jobs on the server. Their cursors outlive the server, so following one does too.
  */
-import type { RemoteJobs as PublicJobs } from '../../client.js'
-import type {
-  Encoding,
-  JobFollowOptions,
-  JobHandle,
-  JobInfo,
-  JobRead,
-  JobReadOptions,
-  JobStartOptions,
-  JobStatus,
-} from '../../index.js'
+
 import { SandboxError } from '../errors.js'
 import { identifier } from '../options/ids.js'
 import {
@@ -26,6 +16,17 @@ import {
 import { readArgument } from '../options/read.js'
 import { encodeOptions } from '../protocol/codec.js'
 import { jobStartOptions } from '../protocol/job-options.js'
+import type { RemoteJobs as PublicJobs } from '../public/client.js'
+import type {
+  Encoding,
+  JobFollowOptions,
+  JobHandle,
+  JobInfo,
+  JobRead,
+  JobReadOptions,
+  JobStartOptions,
+  JobStatus,
+} from '../public/index.js'
 import type { Connection, Request } from './connection.js'
 import { ResumingStream } from './resuming.js'
 import { jobReadOf, type WireRead } from './wire.js'

@@ -1,10 +1,11 @@
 /**
  * The options of SandboxClient, with their defaults.
  */
-import type { Logger } from '../../index.js'
+
 import { serverUrl } from '../options/client-values.js'
 import { readArgument, readOptions } from '../options/read.js'
 import { clientOptions } from '../protocol/client-options.js'
+import type { Logger } from '../public/index.js'
 
 export interface ClientPlan {
   /** Without a slash at the end. */

@@ -2,7 +2,7 @@
  * Checked options of commands and processes as the requests that they become. What is not given is left to the server,
  * whose sandbox has defaults of its own.
  */
-import type { Encoding } from '../../index.js'
+
 import { areLive, callbacksOf } from '../callbacks.js'
 import { type CheckedCommand, readCommand, showCommand } from '../options/command.js'
 import { DEFAULT_SESSION, type ExecPlan } from '../options/exec.js'
@@ -12,6 +12,7 @@ import { execOptions, sessionExecOptions } from '../protocol/exec-options.js'
 import { encodeCommand } from '../protocol/json.js'
 import type { OptionValues } from '../protocol/option.js'
 import { processOptions, sessionProcessOptions } from '../protocol/process-options.js'
+import type { Encoding } from '../public/index.js'
 import { isVerboseByDefault } from '../verbose.js'
 import { MOST_BYTES_AT_ONCE } from './wire.js'
 

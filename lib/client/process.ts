@@ -2,7 +2,22 @@
  * A background process on the server. What it says of itself is as it was last heard of: by `getStatus`, `wait`, `kill`, and
  * when it was found or started.
  */
-import type { RemoteProcess as PublicProcess } from '../../client.js'
+
+import { SandboxError } from '../errors.js'
+import { inputBytes } from '../options/input.js'
+import { terminal } from '../options/limits.js'
+import { planLogStream, planLogs } from '../options/logs.js'
+import { readArgument, readOptions } from '../options/read.js'
+import { processSignal } from '../options/signals.js'
+import {
+  planWait,
+  planWaitForExit,
+  planWaitForLog,
+  planWaitForPort,
+  type WaitLimits,
+} from '../options/waits.js'
+import { killOptions } from '../protocol/process-options.js'
+import type { RemoteProcess as PublicProcess } from '../public/client.js'
 import type {
   Encoding,
   ExitReason,
@@ -20,21 +35,7 @@ import type {
   WaitForLogOptions,
   WaitForPortOptions,
   WaitOptions,
-} from '../../index.js'
-import { SandboxError } from '../errors.js'
-import { inputBytes } from '../options/input.js'
-import { terminal } from '../options/limits.js'
-import { planLogStream, planLogs } from '../options/logs.js'
-import { readArgument, readOptions } from '../options/read.js'
-import { processSignal } from '../options/signals.js'
-import {
-  planWait,
-  planWaitForExit,
-  planWaitForLog,
-  planWaitForPort,
-  type WaitLimits,
-} from '../options/waits.js'
-import { killOptions } from '../protocol/process-options.js'
+} from '../public/index.js'
 import type { Connection } from './connection.js'
 import { ResumingStream } from './resuming.js'
 import { encodeBytes, logEventOf, logsOf, piecesOf, type WireLogs } from './wire.js'

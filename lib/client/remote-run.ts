@@ -5,10 +5,11 @@
  * (input, kill, abort) is said about one that there is. Should the connection break, the server kills the command: nobody
  * could say what became of it.
  */
-import type { Encoding, ExecResult } from '../../index.js'
+
 import { onAbort, refuseAborted } from '../abort.js'
 import { InputFeed } from '../input.js'
 import { STDERR, STDOUT } from '../options/stream.js'
+import type { Encoding, ExecResult } from '../public/index.js'
 import type { RunObserver } from '../run.js'
 import type { StartRun, StreamRun } from '../stream/exec-stream.js'
 import type { Place } from './calls.js'

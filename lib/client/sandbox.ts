@@ -1,13 +1,22 @@
 /**
  * SandboxClient: the methods of Sandbox, on a server.
  */
+
+import { SandboxError } from '../errors.js'
+import { readCommand } from '../options/command.js'
+import { DEFAULT_SESSION } from '../options/exec.js'
+import { identifier } from '../options/ids.js'
+import { planFilter } from '../options/logs.js'
+import { readArgument, readOptions } from '../options/read.js'
+import { encodeOptions } from '../protocol/codec.js'
+import { sessionOptions, setEnvVarsOptions } from '../protocol/session-options.js'
 import type {
   ClientOptions,
   RemoteProcess as PublicProcess,
   SandboxClient as PublicSandboxClient,
   RemoteService as PublicService,
   RemoteSession as PublicSession,
-} from '../../client.js'
+} from '../public/client.js'
 import type {
   Capabilities,
   Command,
@@ -26,15 +35,7 @@ import type {
   ServiceOptions,
   SessionOptions,
   Signal,
-} from '../../index.js'
-import { SandboxError } from '../errors.js'
-import { readCommand } from '../options/command.js'
-import { DEFAULT_SESSION } from '../options/exec.js'
-import { identifier } from '../options/ids.js'
-import { planFilter } from '../options/logs.js'
-import { readArgument, readOptions } from '../options/read.js'
-import { encodeOptions } from '../protocol/codec.js'
-import { sessionOptions, setEnvVarsOptions } from '../protocol/session-options.js'
+} from '../public/index.js'
 import { shellTag } from '../tag.js'
 import { Begun } from './begun.js'
 import { exec, execStream, type Place, setEnv, startProcess } from './calls.js'

@@ -1,8 +1,8 @@
 /**
  * A service on the server. `restarts`, `lastFailure` and what it says of its process are as it was last heard of.
  */
-import type { RemoteService as PublicService } from '../../client.js'
-import type { ServiceFailure, ServiceHealth } from '../../index.js'
+import type { RemoteService as PublicService } from '../public/client.js'
+import type { ServiceFailure, ServiceHealth } from '../public/index.js'
 import type { Connection } from './connection.js'
 import { processPath, RemoteProcess, type WireProcess } from './process.js'
 

@@ -1,7 +1,11 @@
 /**
  * Commands and processes of one session of the server; without an id, of the one that the options name.
  */
-import type { RemoteProcess as PublicProcess, RemoteSession as PublicSession } from '../../client.js'
+
+import { SandboxError } from '../errors.js'
+import { readOptions } from '../options/read.js'
+import { historyOptions } from '../protocol/session-options.js'
+import type { RemoteProcess as PublicProcess, RemoteSession as PublicSession } from '../public/client.js'
 import type {
   Command,
   Encoding,
@@ -12,10 +16,7 @@ import type {
   ExecStream as PublicExecStream,
   SessionExecOptions,
   SessionProcessOptions,
-} from '../../index.js'
-import { SandboxError } from '../errors.js'
-import { readOptions } from '../options/read.js'
-import { historyOptions } from '../protocol/session-options.js'
+} from '../public/index.js'
 import { shellTag } from '../tag.js'
 import { exec, execStream, type Place, setEnv, startProcess } from './calls.js'
 

@@ -1,8 +1,9 @@
 /**
  * What every run on the server comes to: a result or an error, told to the callbacks first.
  */
-import type { Encoding, ExecResult, Logger } from '../../index.js'
+
 import type { ExecPlan } from '../options/exec.js'
+import type { Encoding, ExecResult, Logger } from '../public/index.js'
 import { announce } from '../verbose.js'
 
 export async function settle(

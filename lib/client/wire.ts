@@ -1,10 +1,11 @@
 /**
  * Between the values of callers and the JSON of the server: text is a string, bytes are `{ base64 }`.
  */
-import type { Encoding, ExecResult, JobRead, LogEvent, Output, ProcessLogs } from '../../index.js'
+
 import { omissionIn } from '../omission.js'
 import { fromBase64, toBase64 } from '../protocol/base64.js'
 import type { WireData } from '../protocol/json.js'
+import type { Encoding, ExecResult, JobRead, LogEvent, Output, ProcessLogs } from '../public/index.js'
 
 type Wire<T, K extends keyof T> = Omit<T, K> & { [N in K]: WireData }
 

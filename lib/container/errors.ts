@@ -2,10 +2,11 @@
  * The errors of the drop-in session: two classes that a container brings itself, since it checks them by instanceof, and
  * what becomes of the errors of nacre.
  */
-import type { SessionErrors } from '../../container.js'
+
 import { OptionError, SandboxError } from '../errors.js'
 import { readOptions } from '../options/read.js'
 import { callback } from '../options/values.js'
+import type { SessionErrors } from '../public/container.js'
 
 /** The session's shell has ended, by `exit` or by a signal. `exitCode` is null when nobody knows it. */
 export class ShellTerminatedError extends Error {

@@ -1,9 +1,10 @@
 /**
  * From a background process's log to the events that containers pass on. Pure: what an event is depends on nothing else.
  */
-import type { ExecEvent } from '../../container.js'
-import type { Encoding, LogOutput } from '../../index.js'
+
 import type { NativeProcess } from '../boundary/index.js'
+import type { ExecEvent } from '../public/container.js'
+import type { Encoding, LogOutput } from '../public/index.js'
 import { timedOut } from './errors.js'
 import { directoryMessage } from './exec.js'
 

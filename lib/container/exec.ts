@@ -1,8 +1,8 @@
 /**
  * A command in the session's shell, and its result as containers expect it.
  */
-import type { RawExecResult } from '../../container.js'
-import type { ExecResult } from '../../index.js'
+import type { RawExecResult } from '../public/container.js'
+import type { ExecResult } from '../public/index.js'
 import { hasCode, timedOut } from './errors.js'
 import type { CommandPlan } from './options.js'
 import type { Shell } from './shell.js'

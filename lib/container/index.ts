@@ -1,4 +1,4 @@
-/** What `nacre/container` exports. The public types are in `container.d.ts` at the top, written by hand. */
+/** What `nacre/container` exports. The public types are in `lib/public`. */
 import { createSessionClass } from './session.js'
 
 export { OptionError, SandboxError } from '../errors.js'

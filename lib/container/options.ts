@@ -1,7 +1,7 @@
 /**
  * The options of the drop-in session, and how they become those of a sandbox and of its commands.
  */
-import type { ExecOptions, Logger, SessionOptions } from '../../container.js'
+
 import { OptionError } from '../errors.js'
 import { envChanges, isVariableName } from '../options/env.js'
 import { milliseconds } from '../options/numbers.js'
@@ -9,6 +9,7 @@ import { directory } from '../options/paths.js'
 import { describe, readArgument, readEntries, readOptions } from '../options/read.js'
 import { flag, logger } from '../options/values.js'
 import type { OptionValues } from '../protocol/option.js'
+import type { ExecOptions, Logger, SessionOptions } from '../public/container.js'
 
 type Variables = Record<string, string | undefined>
 

@@ -17,7 +17,7 @@ import type {
   SessionErrors,
   SessionOptions,
   StreamOptions,
-} from '../../container.js'
+} from '../public/container.js'
 import { report } from '../report.js'
 import { Commands } from './commands.js'
 import { chooseErrors, hasCode, notReady } from './errors.js'

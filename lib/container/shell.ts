@@ -1,7 +1,7 @@
 /**
  * The one shell of a drop-in session: an engine with nothing but its default session, and where that starts.
  */
-import type { ExecOptions, ExecResult, ProcessOptions } from '../../index.js'
+
 import { Engine } from '../engine.js'
 import { exec } from '../exec.js'
 import { type ExecDefaults, planExec } from '../options/exec.js'
@@ -9,6 +9,7 @@ import { planProcess } from '../options/process.js'
 import { planSandbox } from '../options/sandbox.js'
 import type { ProcessHandle } from '../processes/handle.js'
 import { startProcess } from '../processes/start.js'
+import type { ExecOptions, ExecResult, ProcessOptions } from '../public/index.js'
 import { report } from '../report.js'
 import { hasCode } from './errors.js'
 import type { SessionPlan } from './options.js'

@@ -5,11 +5,12 @@
  * reader's own pace: nothing is in memory but the last megabyte. What it has not read yet is on disk, up to
  * BACKLOG_BYTES; a gap is never passed over in silence.
  */
-import type { ExecEvent } from '../../container.js'
+
 import type { Engine } from '../engine.js'
 import { planLogStream } from '../options/logs.js'
 import { isOver, type ProcessHandle } from '../processes/handle.js'
 import { LogStream } from '../processes/log-stream.js'
+import type { ExecEvent } from '../public/container.js'
 import { hasCode } from './errors.js'
 import {
   endEvent,

@@ -1,8 +1,9 @@
 /**
  * A job's output from a cursor on, and what follows, to its end.
  */
-import type { Encoding, JobRead } from '../../index.js'
+
 import { onAbort, refuseAborted } from '../abort.js'
+import type { Encoding, JobRead } from '../public/index.js'
 import type { Reading } from './read.js'
 
 /** What a backend offers for it. */

@@ -4,6 +4,13 @@
  * Nothing is remembered here. Every call looks at the job's directory, so it does not matter who started it.
  */
 import path from 'node:path'
+import { refuseAborted } from '../abort.js'
+import type { NativeEvent, NativeJobStart } from '../boundary/index.js'
+import type { Engine } from '../engine.js'
+import { AbortError, engineError } from '../errors.js'
+import { identifier } from '../options/ids.js'
+import { type JobStartPlan, jobReference, planJobCancel, planJobStart, planJobWait } from '../options/jobs.js'
+import { readArgument } from '../options/read.js'
 import type {
   Encoding,
   JobFollowOptions,
@@ -14,14 +21,7 @@ import type {
   JobStartOptions,
   JobStatus,
   Jobs as PublicJobs,
-} from '../../index.js'
-import { refuseAborted } from '../abort.js'
-import type { NativeEvent, NativeJobStart } from '../boundary/index.js'
-import type { Engine } from '../engine.js'
-import { AbortError, engineError } from '../errors.js'
-import { identifier } from '../options/ids.js'
-import { type JobStartPlan, jobReference, planJobCancel, planJobStart, planJobWait } from '../options/jobs.js'
-import { readArgument } from '../options/read.js'
+} from '../public/index.js'
 import { traced } from '../tracing.js'
 import { freshJobId } from './ids.js'
 import { followOutput, type OutputBackend, readOutput } from './output.js'

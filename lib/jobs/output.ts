@@ -1,8 +1,9 @@
 /**
  * A job's output as callers ask for it, once and again: the arguments checked, then read and followed, for any backend.
  */
-import type { Encoding, JobFollowOptions, JobHandle, JobRead, JobReadOptions } from '../../index.js'
+
 import { type JobReadPlan, jobReference, planJobFollow, planJobRead, readCursor } from '../options/jobs.js'
+import type { Encoding, JobFollowOptions, JobHandle, JobRead, JobReadOptions } from '../public/index.js'
 import { follow, type Source } from './follow.js'
 import { type Fetched, readJob } from './read.js'
 

@@ -1,8 +1,9 @@
 /**
  * One read of a job's output, for any backend: fetch, cut, decode.
  */
-import type { Encoding, JobRead, JobStatus } from '../../index.js'
+
 import type { JobReadPlan } from '../options/jobs.js'
+import type { Encoding, JobRead, JobStatus } from '../public/index.js'
 import { decodeText } from '../text.js'
 import { deliverable, LONGEST_CHARACTER } from './cut.js'
 

@@ -1,8 +1,9 @@
 /**
  * Jobs and their states as callers see them.
  */
-import type { JobHandle, JobInfo, JobStatus } from '../../index.js'
+
 import type { NativeJob, NativeJobStatus } from '../boundary/index.js'
+import type { JobHandle, JobInfo, JobStatus } from '../public/index.js'
 import { signalName } from '../signals.js'
 
 export function publicStatus(native: NativeJobStatus): JobStatus {

@@ -1,7 +1,7 @@
 /**
  * The options of durable jobs. They are the same for every backend that runs jobs.
  */
-import type { Encoding } from '../../index.js'
+
 import { OptionError } from '../errors.js'
 import {
   jobCancelOptions,
@@ -11,6 +11,7 @@ import {
   jobWaitOptions,
 } from '../protocol/job-options.js'
 import type { OptionValues } from '../protocol/option.js'
+import type { Encoding } from '../public/index.js'
 import { type CheckedCommand, showCommand } from './command.js'
 import { identifier } from './ids.js'
 import { byteCount } from './numbers.js'

@@ -1,10 +1,11 @@
 /**
  * The options for reading logs, listing processes and killing them.
  */
-import type { Encoding, ProcessStatus } from '../../index.js'
+
 import { OptionError } from '../errors.js'
 import { killOptions } from '../protocol/process-options.js'
 import { logOptions, logStreamOptions } from '../protocol/wait-options.js'
+import type { Encoding, ProcessStatus } from '../public/index.js'
 import { identifier } from './ids.js'
 import { describe, readArgument, readOptions } from './read.js'
 import { processSignal } from './signals.js'

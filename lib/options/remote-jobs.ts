@@ -1,10 +1,11 @@
 /**
  * The arguments of createSandboxJobs.
  */
-import type { JobsBackend } from '../../index.js'
+
 import { OptionError } from '../errors.js'
 import type { RemotePlace } from '../jobs/remote/backend.js'
 import type { RemoteDefaults } from '../jobs/remote/request.js'
+import type { JobsBackend } from '../public/index.js'
 import { envChanges } from './env.js'
 import { interval, milliseconds } from './numbers.js'
 import { describe, readArgument, readOptions } from './read.js'

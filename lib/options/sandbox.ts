@@ -3,10 +3,10 @@
  */
 import os from 'node:os'
 import path from 'node:path'
-import type { Logger } from '../../index.js'
 import type { NativeConfig, NativeSession } from '../boundary/index.js'
 import { sandboxOptions } from '../protocol/sandbox-options.js'
 import { sessionOptions } from '../protocol/session-options.js'
+import type { Logger } from '../public/index.js'
 import { defaultJobsRoot, defaultStateDir } from './default-directories.js'
 import { completeEnv } from './environment.js'
 import type { ExecDefaults } from './exec.js'

@@ -1,8 +1,9 @@
 /**
  * Readers for the simple kinds of option: flags, callbacks, encodings, loggers.
  */
-import type { Encoding, Logger } from '../../index.js'
+
 import { OptionError } from '../errors.js'
+import type { Encoding, Logger } from '../public/index.js'
 import { describe } from './read.js'
 
 export function flag(value: unknown, name: string): boolean {

@@ -4,11 +4,12 @@
  * The end is waited for from the start on, without keeping the event loop alive. So whoever holds a process can always
  * say how it ended, also when the engine has forgotten it.
  */
-import type { ProcessExit } from '../../index.js'
+
 import type { NativeProcess } from '../boundary/index.js'
 import type { Engine } from '../engine.js'
 import type { KillPlan } from '../options/logs.js'
 import type { ProcessPlan } from '../options/process.js'
+import type { ProcessExit } from '../public/index.js'
 import { signalName } from '../signals.js'
 
 export class ProcessHandle {

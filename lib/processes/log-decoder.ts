@@ -6,8 +6,8 @@
  * what was begun.
  */
 import { StringDecoder } from 'node:string_decoder'
-import type { Encoding, LogOutput } from '../../index.js'
 import type { NativeLog } from '../boundary/index.js'
+import type { Encoding, LogOutput } from '../public/index.js'
 import { isoTime } from '../time.js'
 
 const STDERR = 2

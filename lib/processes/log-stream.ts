@@ -4,12 +4,13 @@
  * An iterator by hand, as a generator would keep `return()` waiting behind a `next()` that waits for output. Leaving the
  * loop lets go of the reader; the process does not notice. Nothing is read ahead of what is asked for.
  */
-import type { Encoding, LogEvent } from '../../index.js'
+
 import { onAbort } from '../abort.js'
 import type { NativeLog } from '../boundary/index.js'
 import type { Engine } from '../engine.js'
 import { AbortError } from '../errors.js'
 import type { LogStreamPlan } from '../options/logs.js'
+import type { Encoding, LogEvent } from '../public/index.js'
 import { exitOf, type ProcessHandle } from './handle.js'
 import { LOOK_BACK_BYTES, LogDecoder } from './log-decoder.js'
 import { LogReader } from './log-reader.js'

@@ -1,8 +1,9 @@
 /**
  * A log as a whole, and its end for messages.
  */
-import type { Encoding, Output, ProcessLogs } from '../../index.js'
+
 import type { Engine } from '../engine.js'
+import type { Encoding, Output, ProcessLogs } from '../public/index.js'
 import { decodeText } from '../text.js'
 import { LogDecoder } from './log-decoder.js'
 import { LogReader } from './log-reader.js'

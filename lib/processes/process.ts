@@ -3,6 +3,19 @@
  * is elsewhere.
  */
 import { inspect } from 'node:util'
+import type { Engine } from '../engine.js'
+import { OptionError, SandboxError } from '../errors.js'
+import { inputBytes } from '../options/input.js'
+import { terminal } from '../options/limits.js'
+import { planKill, planLogStream, planLogs } from '../options/logs.js'
+import { readArgument } from '../options/read.js'
+import {
+  planWait,
+  planWaitForExit,
+  planWaitForLog,
+  planWaitForPort,
+  type WaitLimits,
+} from '../options/waits.js'
 import type {
   Encoding,
   ExitReason,
@@ -21,20 +34,7 @@ import type {
   WaitForLogOptions,
   WaitForPortOptions,
   WaitOptions,
-} from '../../index.js'
-import type { Engine } from '../engine.js'
-import { OptionError, SandboxError } from '../errors.js'
-import { inputBytes } from '../options/input.js'
-import { terminal } from '../options/limits.js'
-import { planKill, planLogStream, planLogs } from '../options/logs.js'
-import { readArgument } from '../options/read.js'
-import {
-  planWait,
-  planWaitForExit,
-  planWaitForLog,
-  planWaitForPort,
-  type WaitLimits,
-} from '../options/waits.js'
+} from '../public/index.js'
 import { notInTime } from './failures.js'
 import { exitOf, type ProcessHandle } from './handle.js'
 import { LogStream } from './log-stream.js'

@@ -4,7 +4,7 @@
  * The engine is the authority on which there are; this table gives each of them one object for all who ask. What the
  * engine has forgotten leaves the table when somebody notices, at the latest when the table has doubled.
  */
-import type { Encoding, KillOptions, LogEvent, ProcessLogs, Signal } from '../../index.js'
+
 import type { Engine } from '../engine.js'
 import { engineError, OptionError, SandboxError } from '../errors.js'
 import type { ExecDefaults } from '../options/exec.js'
@@ -13,6 +13,7 @@ import { checkKill, planFilter, planLogStream, planLogs } from '../options/logs.
 import { type ProcessPlan, planProcess, planSessionProcess } from '../options/process.js'
 import { readArgument } from '../options/read.js'
 import { planService } from '../options/service.js'
+import type { Encoding, KillOptions, LogEvent, ProcessLogs, Signal } from '../public/index.js'
 import type { ProcessHandle } from './handle.js'
 import { LogStream } from './log-stream.js'
 import { readWhole } from './log-text.js'

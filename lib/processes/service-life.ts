@@ -4,13 +4,14 @@
  *
  * All have the same id. The log of the one before goes when the next is started, so the end of it is kept.
  */
-import type { ServiceFailure } from '../../index.js'
+
 import { onAbort } from '../abort.js'
 import type { NativeProcess } from '../boundary/index.js'
 import type { Engine } from '../engine.js'
 import { AbortError, engineError, SandboxError } from '../errors.js'
 import type { KillPlan } from '../options/logs.js'
 import type { ServicePlan } from '../options/service.js'
+import type { ServiceFailure } from '../public/index.js'
 import { exitOf, type ProcessHandle } from './handle.js'
 import { waitUntilHealthy } from './health.js'
 import { readTail } from './log-text.js'

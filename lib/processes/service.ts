@@ -1,6 +1,9 @@
 /**
  * A service as callers hold it: its process at the moment, whether it does its work, and how to start it anew.
  */
+
+import type { Engine } from '../engine.js'
+import { planKill } from '../options/logs.js'
 import type {
   KillOptions,
   ProcessStatus,
@@ -8,9 +11,7 @@ import type {
   ServiceFailure,
   ServiceHealth,
   Signal,
-} from '../../index.js'
-import type { Engine } from '../engine.js'
-import { planKill } from '../options/logs.js'
+} from '../public/index.js'
 import { isHealthy } from './health.js'
 import { Process } from './process.js'
 import type { ServiceLife } from './service-life.js'

@@ -1,9 +1,10 @@
 /**
  * What a process and everything below it use.
  */
-import type { ProcessStats } from '../../index.js'
+
 import type { Engine } from '../engine.js'
 import { engineError } from '../errors.js'
+import type { ProcessStats } from '../public/index.js'
 import type { ProcessHandle } from './handle.js'
 
 /** Rejects when the process has ended. */

@@ -4,9 +4,10 @@
  * A line counts when it is complete. One without an end, like a prompt, counts when nothing more has come for a moment,
  * or the process has ended: so `/port (\d+)/` does not find half a number.
  */
-import type { LogMatch } from '../../index.js'
+
 import type { Engine } from '../engine.js'
 import type { LogPlan } from '../options/waits.js'
+import type { LogMatch } from '../public/index.js'
 import { exitedBeforeReady, notInTime } from './failures.js'
 import type { ProcessHandle } from './handle.js'
 import { LineAssembler } from './lines.js'

@@ -1,7 +1,8 @@
 /** The options of a client. */
-import type { Logger } from '../../index.js'
+
 import { clientToken, requestHeaders, serverUrl } from '../options/client-values.js'
 import { callback as readCallback, logger as readLogger } from '../options/values.js'
+import type { Logger } from '../public/index.js'
 import { milliseconds } from './kinds.js'
 import { type Kind, option } from './option.js'
 

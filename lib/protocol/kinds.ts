@@ -1,7 +1,7 @@
 /**
  * The kinds of values that options have: reader, JSON form and bounds in one place.
  */
-import type { Encoding } from '../../index.js'
+
 import { type CheckedCommand, readCommand } from '../options/command.js'
 import { type EnvLists, envChanges } from '../options/env.js'
 import { identifier } from '../options/ids.js'
@@ -16,6 +16,7 @@ import {
 import { directory as readDirectory } from '../options/paths.js'
 import { abortSignal as readAbortSignal, processSignal as readProcessSignal } from '../options/signals.js'
 import { callback as readCallback, encoding as readEncoding, flag as readFlag } from '../options/values.js'
+import type { Encoding } from '../public/index.js'
 import { toBase64 } from './base64.js'
 import { decodeData, decodeEnv, encodeCommand, encodeEnv } from './json.js'
 import type { FromBase64, Kind, Reader } from './option.js'

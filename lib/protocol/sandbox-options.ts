@@ -1,9 +1,10 @@
 /** The options of a sandbox. */
-import type { Logger } from '../../index.js'
+
 import { resourceLimits } from '../options/limits.js'
 import { filePath } from '../options/paths.js'
 import { user as readUser } from '../options/user.js'
 import { logger as readLogger } from '../options/values.js'
+import type { Logger } from '../public/index.js'
 import { bytes, directory, env, flag, killSignal, milliseconds } from './kinds.js'
 import { type Kind, option } from './option.js'
 

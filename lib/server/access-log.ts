@@ -4,7 +4,7 @@
  * The line has nothing else of a request. Headers, the query and the body can hold secrets; a path holds ids alone.
  */
 import type { Context, MiddlewareHandler } from 'hono'
-import type { Logger } from '../../index.js'
+import type { Logger } from '../public/index.js'
 import { whenSent } from './sent.js'
 import { upgradeOf } from './upgrade.js'
 

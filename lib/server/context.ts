@@ -1,7 +1,7 @@
 /**
  * What every route works with.
  */
-import type { Logger, Sandbox } from '../../index.js'
+import type { Logger, Sandbox } from '../public/index.js'
 import type { Metrics } from './metrics.js'
 import type { Requests } from './requests.js'
 import type { Runs } from './runs.js'

@@ -1,3 +1,3 @@
-/** What `nacre/server` exports. The public types are in `server.d.ts` at the top, written by hand. */
+/** What `nacre/server` exports. The public types are in `lib/public`. */
 export { serve } from './serve.js'
 export { createServer } from './server.js'

@@ -1,8 +1,9 @@
 /**
  * What the server counts, in the text format of Prometheus.
  */
-import type { Encoding, ExecResult, Process, Sandbox } from '../../index.js'
+
 import { AbortError, SandboxError } from '../errors.js'
+import type { Encoding, ExecResult, Process, Sandbox } from '../public/index.js'
 
 /** Upper bounds of the histogram of durations, in seconds. */
 const BUCKETS = [0.001, 0.005, 0.025, 0.1, 0.5, 1, 5, 30, 120, 600]

@@ -5,7 +5,7 @@
  */
 import { createRoute, type OpenAPIHono, z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
-import type { Logger } from '../../index.js'
+import type { Logger } from '../public/index.js'
 import type { ServerContext } from './context.js'
 import { type Dialect, dialectOf, envelope, isOurFault, Refusal } from './failure.js'
 import { firstOf } from './lifetime.js'

@@ -6,7 +6,7 @@
  * begun, and no order of arrival to think about.
  */
 import { randomUUID } from 'node:crypto'
-import type { Encoding, ExecStream } from '../../index.js'
+import type { Encoding, ExecStream } from '../public/index.js'
 import { Refusal } from './failure.js'
 import { InputQueue } from './input-queue.js'
 

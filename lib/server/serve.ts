@@ -8,10 +8,10 @@ import { readFileSync } from 'node:fs'
 import { createServer as createHttpServer, type Server as HttpServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { createAdaptorServer } from '@hono/node-server'
-import type { Sandbox } from '../../index.js'
-import type { ServeOptions, Server, Serving } from '../../server.js'
 import { OptionError } from '../errors.js'
 import { readArgument } from '../options/read.js'
+import type { Sandbox } from '../public/index.js'
+import type { ServeOptions, Server, Serving } from '../public/server.js'
 import { signalNumber } from '../signals.js'
 import { isLoopback } from './guard.js'
 import { checkSandbox, planServe, type ServePlan, token } from './options.js'
@@ -21,7 +21,7 @@ import { openWebSockets, wantsWebSocket } from './upgrade.js'
 /** How often time limits of connections are looked at, in ms. */
 const MOST_CHECK_INTERVAL_MS = 1000
 
-/** See server.d.ts. */
+/** See public/server.ts. */
 export async function serve(sandbox: Sandbox, options?: ServeOptions): Promise<Serving> {
   checkSandbox(sandbox)
   const plan = withToken(planServe(options))

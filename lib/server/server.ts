@@ -5,8 +5,8 @@ import { setMaxListeners } from 'node:events'
 import { OpenAPIHono } from '@hono/zod-openapi'
 import type { Context, Next } from 'hono'
 import { cors } from 'hono/cors'
-import type { Sandbox } from '../../index.js'
-import type { Server as PublicServer, ServerOptions } from '../../server.js'
+import type { Sandbox } from '../public/index.js'
+import type { Server as PublicServer, ServerOptions } from '../public/server.js'
 import { accessLog } from './access-log.js'
 import { boundBody } from './body-limit.js'
 import type { ServerContext } from './context.js'
@@ -40,7 +40,7 @@ const INFO = {
   },
 }
 
-/** See server.d.ts. */
+/** See public/server.ts. */
 export function createServer(sandbox: Sandbox, options?: ServerOptions): PublicServer {
   checkSandbox(sandbox)
   return buildServer(sandbox, planServer(options))

@@ -2,6 +2,9 @@
  * How results and bytes look in JSON: text is a string, bytes are `{ base64 }`.
  */
 
+import { decodeOptions } from '../protocol/codec.js'
+import { decodeData as decode, type WireData } from '../protocol/json.js'
+import type { OptionTable } from '../protocol/option.js'
 import type {
   Encoding,
   ExecResult,
@@ -10,10 +13,7 @@ import type {
   Output,
   ProcessInfo,
   ProcessLogs,
-} from '../../index.js'
-import { decodeOptions } from '../protocol/codec.js'
-import { decodeData as decode, type WireData } from '../protocol/json.js'
-import type { OptionTable } from '../protocol/option.js'
+} from '../public/index.js'
 
 export function encodeData(data: Output<Encoding>): WireData {
   if (typeof data === 'string') return data

@@ -1,8 +1,9 @@
 /**
  * The events of a stream: the start, each piece of output as text or bytes, and the end.
  */
-import type { Encoding, ExecEvent, SandboxError } from '../../index.js'
+
 import { STDERR, STDOUT } from '../options/stream.js'
+import type { Encoding, ExecEvent, SandboxError } from '../public/index.js'
 import { MOST_TEXT_BYTES, PieceDecoder } from '../utf8.js'
 import type { Item, Outcome, Piece } from './feed.js'
 import type { Translator } from './reader.js'

@@ -1,6 +1,12 @@
 /**
  * execStream: a run that began when it was made, and the one consumer of its output.
  */
+
+import { type CallbackPlan, callbackObserver } from '../callbacks.js'
+import { OptionError } from '../errors.js'
+import { readArgument } from '../options/read.js'
+import { processSignal } from '../options/signals.js'
+import { planSource } from '../options/stream.js'
 import type {
   Encoding,
   ExecEvent,
@@ -8,12 +14,7 @@ import type {
   ExecStream as PublicExecStream,
   Signal,
   SourceOptions,
-} from '../../index.js'
-import { type CallbackPlan, callbackObserver } from '../callbacks.js'
-import { OptionError } from '../errors.js'
-import { readArgument } from '../options/read.js'
-import { processSignal } from '../options/signals.js'
-import { planSource } from '../options/stream.js'
+} from '../public/index.js'
 import type { RunObserver } from '../run.js'
 import { ByteTranslator, readableStream } from './bytes.js'
 import { EventTranslator, type StreamPlan } from './events.js'

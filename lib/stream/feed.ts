@@ -5,8 +5,9 @@
  * taken. A consumer that takes nothing leaves it without permits; it then leaves the pipe alone, and in the end
  * the command blocks. So what is held here is bounded, however much the command prints.
  */
-import type { Encoding, ExecResult } from '../../index.js'
+
 import { OptionError } from '../errors.js'
+import type { Encoding, ExecResult } from '../public/index.js'
 import type { RunObserver } from '../run.js'
 
 /** How a run came out. */

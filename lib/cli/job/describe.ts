@@ -1,7 +1,7 @@
 /**
  * The state of a job in words, and as an exit code.
  */
-import type { JobStatus } from '../../../index.js'
+import type { JobStatus } from '../../public/index.js'
 import { signalNumber } from '../../signals.js'
 import { exitCodeOfEnd } from '../failure.js'
 import type { colorsOf } from '../terminal.js'

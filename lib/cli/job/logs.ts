@@ -3,7 +3,7 @@
  * exit code is the job's. Ctrl-C ends the looking on, never the job.
  */
 import type { Command } from 'commander'
-import type { JobRead, Jobs } from '../../../index.js'
+import type { JobRead, Jobs } from '../../public/index.js'
 import { signalNumber } from '../../signals.js'
 import { exitCodeOfEnd } from '../failure.js'
 import type { Finish } from '../program.js'

@@ -2,7 +2,7 @@
  * `nacre job ls`: one line for each job, in the order of their starts.
  */
 import type { Command } from 'commander'
-import type { JobInfo } from '../../../index.js'
+import type { JobInfo } from '../../public/index.js'
 import { colorsOf, printJson, printLine } from '../terminal.js'
 import { describeStatus } from './describe.js'
 import { type RootOptions, useJobs, withRoot } from './root.js'

@@ -2,7 +2,7 @@
  * What all verbs of jobs have in common: where the jobs are, and how the result is printed.
  */
 import type { Command } from 'commander'
-import type { Jobs } from '../../../index.js'
+import type { Jobs } from '../../public/index.js'
 
 export interface RootOptions {
   root?: string

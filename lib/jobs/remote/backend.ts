@@ -4,8 +4,9 @@
  * Whatever stands behind `executeCommand` may split the command line into words itself or hand it to a shell. So it is
  * `sh -c '<fixed text>'` and words of plain characters: paths and contents travel as base64.
  */
-import type { JobsBackend } from '../../../index.js'
+
 import { engineError } from '../../errors.js'
+import type { JobsBackend } from '../../public/index.js'
 import { refuseIfTold } from './refusals.js'
 import { SCRIPT, SCRIPT_NAME } from './script/script.js'
 

@@ -4,6 +4,13 @@
  * The same API and the same directories as `sandbox.jobs`, written by a supervisor that is a shell script. Nothing is
  * remembered here and no connection is held: every method is one call, or a few, that look at the job's directory.
  */
+
+import { refuseAborted } from '../../abort.js'
+import { AbortError, SandboxError } from '../../errors.js'
+import { identifier } from '../../options/ids.js'
+import { jobReference, planJobCancel, planJobStart, planJobWait } from '../../options/jobs.js'
+import { readArgument } from '../../options/read.js'
+import { planRemoteJobs, type RemoteJobsPlan } from '../../options/remote-jobs.js'
 import type {
   Encoding,
   JobFollowOptions,
@@ -16,13 +23,7 @@ import type {
   JobsBackend,
   Jobs as PublicJobs,
   SandboxJobsOptions,
-} from '../../../index.js'
-import { refuseAborted } from '../../abort.js'
-import { AbortError, SandboxError } from '../../errors.js'
-import { identifier } from '../../options/ids.js'
-import { jobReference, planJobCancel, planJobStart, planJobWait } from '../../options/jobs.js'
-import { readArgument } from '../../options/read.js'
-import { planRemoteJobs, type RemoteJobsPlan } from '../../options/remote-jobs.js'
+} from '../../public/index.js'
 import { freshJobId } from '../ids.js'
 import { followOutput, type OutputBackend, readOutput } from '../output.js'
 import type { Fetched } from '../read.js'

@@ -1,8 +1,9 @@
 /**
  * What the script refuses, as errors: it names the code and a word, and the sentences are here.
  */
-import type { SandboxErrorCode } from '../../../index.js'
+
 import { engineError } from '../../errors.js'
+import type { SandboxErrorCode } from '../../public/index.js'
 
 /** Sentences by code, or by code and word. `subject` is the job or the directory that it is about. */
 const SENTENCES: Record<string, (subject: string, detail: string) => string> = {

@@ -2,8 +2,8 @@
  * Commands, as clients of a sandbox container run them: with a reply at the end, or as events.
  */
 import { z } from '@hono/zod-openapi'
-import type { ExecEvent, ExecResult, LogEvent } from '../../../index.js'
 import { SandboxError } from '../../errors.js'
+import type { ExecEvent, ExecResult, LogEvent } from '../../public/index.js'
 import { streamToConnection } from '../bounds.js'
 import type { ServerContext } from '../context.js'
 import type { Define } from '../route.js'

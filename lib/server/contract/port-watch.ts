@@ -3,11 +3,11 @@
  */
 import { connect } from 'node:net'
 import { z } from '@hono/zod-openapi'
-import type { Process } from '../../../index.js'
 import { onAbort } from '../../abort.js'
 import { SandboxError } from '../../errors.js'
 import { httpStatus } from '../../processes/http-probe.js'
 import { pause } from '../../processes/waiting.js'
+import type { Process } from '../../public/index.js'
 import type { ServerContext } from '../context.js'
 import { type Define, errorEvent } from '../route.js'
 import { EventStream, type ServerEvent } from '../sse.js'

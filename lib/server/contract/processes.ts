@@ -2,7 +2,7 @@
  * Background processes, as clients of a sandbox container know them.
  */
 import { z } from '@hono/zod-openapi'
-import type { Signal } from '../../../index.js'
+import type { Signal } from '../../public/index.js'
 import type { ServerContext } from '../context.js'
 import type { Define } from '../route.js'
 import { cursorOf, envSchema, processParams, queryNumber, statusSchema, timestamp } from '../schemas.js'

@@ -3,9 +3,9 @@
  */
 import os from 'node:os'
 import { z } from '@hono/zod-openapi'
-import type { Session, SessionOptions } from '../../../index.js'
 import { SandboxError } from '../../errors.js'
 import { decodeEnv } from '../../protocol/json.js'
+import type { Session, SessionOptions } from '../../public/index.js'
 import type { ServerContext } from '../context.js'
 import type { Define } from '../route.js'
 import { doneSchema, envSchema, timestamp } from '../schemas.js'

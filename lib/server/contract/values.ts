@@ -2,8 +2,8 @@
  * What the container's clients are given in the same way in several places.
  */
 import { z } from '@hono/zod-openapi'
-import type { ProcessInfo, Sandbox } from '../../../index.js'
 import { engineError } from '../../errors.js'
+import type { ProcessInfo, Sandbox } from '../../public/index.js'
 import { signalNumber } from '../../signals.js'
 import { statusSchema, timestamp } from '../schemas.js'
 

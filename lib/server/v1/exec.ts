@@ -2,8 +2,8 @@
  * Commands with everything that nacre has: bytes, input, both kinds of kill, and the whole result.
  */
 import { z } from '@hono/zod-openapi'
-import type { Encoding, ExecEvent, Signal } from '../../../index.js'
 import { execOptions } from '../../protocol/exec-options.js'
+import type { Encoding, ExecEvent, Signal } from '../../public/index.js'
 import { streamToConnection } from '../bounds.js'
 import type { ServerContext } from '../context.js'
 import { type Define, errorEvent } from '../route.js'

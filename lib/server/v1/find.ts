@@ -1,8 +1,9 @@
 /**
  * Processes and services by their ids.
  */
-import type { Process, Sandbox, Service } from '../../../index.js'
+
 import { engineError, OptionError } from '../../errors.js'
+import type { Process, Sandbox, Service } from '../../public/index.js'
 
 /** Rejects with PROCESS_NOT_FOUND. */
 export async function findProcess(sandbox: Sandbox, id: string): Promise<Process> {

@@ -2,9 +2,9 @@
  * Durable jobs. They outlive the server, and so do their cursors.
  */
 import { z } from '@hono/zod-openapi'
-import type { JobStartOptions } from '../../../index.js'
 import { engineError } from '../../errors.js'
 import { jobCancelOptions, jobStartOptions } from '../../protocol/job-options.js'
+import type { JobStartOptions } from '../../public/index.js'
 import { MOST_EVENT_BYTES } from '../bounds.js'
 import type { ServerContext } from '../context.js'
 import type { Define } from '../route.js'

@@ -2,11 +2,17 @@
  * Background processes and services: starting, listing, ending.
  */
 import { z } from '@hono/zod-openapi'
-import type { HealthCheck, ProcessOptions, ProcessStatus, ServiceOptions, Signal } from '../../../index.js'
 import { OptionError } from '../../errors.js'
 import type { OptionTable } from '../../protocol/option.js'
 import { killOptions, processOptions, serviceOptions } from '../../protocol/process-options.js'
 import { portOptions } from '../../protocol/wait-options.js'
+import type {
+  HealthCheck,
+  ProcessOptions,
+  ProcessStatus,
+  ServiceOptions,
+  Signal,
+} from '../../public/index.js'
 import type { ServerContext } from '../context.js'
 import type { Define } from '../route.js'
 import { commandSchema, patternSchema, processParams, signalSchema, statusSchema } from '../schemas.js'

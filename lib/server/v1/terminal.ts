@@ -6,10 +6,10 @@
  */
 import { z } from '@hono/zod-openapi'
 import type { WebSocket } from 'ws'
-import type { LogEvent, Process } from '../../../index.js'
 import { onAbort } from '../../abort.js'
 import { OptionError, SandboxError } from '../../errors.js'
 import { Process as LocalProcess } from '../../processes/process.js'
+import type { LogEvent, Process } from '../../public/index.js'
 import type { ServerContext } from '../context.js'
 import type { Define } from '../route.js'
 import { processParams, queryNumber } from '../schemas.js'

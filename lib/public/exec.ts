@@ -1,5 +1,3 @@
-/// <reference types="node" />
-
 /** Commands in the foreground of a session: as a whole, and as events. */
 
 import type { Encoding, EnvChanges, Input, Output, Signal } from './command.js'

@@ -1,5 +1,3 @@
-/// <reference types="node" />
-
 /** Background processes. */
 
 import type { Encoding, EnvChanges, Input, Signal } from './command.js'

@@ -1,5 +1,3 @@
-/// <reference types="node" />
-
 /** What calls reject with. */
 
 import type { Encoding } from './command.js'
@@ -43,7 +41,7 @@ export type OptionErrorCode =
  * Something went wrong at run time; `code` says what. INVALID_ENV_NAME is here for a variable that the session's shell
  * has made read-only; for a name that is none it is an {@link OptionError}.
  */
-export class SandboxError extends Error {
+export declare class SandboxError extends Error {
   constructor(
     code: SandboxErrorCode,
     message: string,
@@ -65,7 +63,7 @@ export class SandboxError extends Error {
  * A bad argument: an unknown option, a value out of range, a malformed name. The message names it and its bounds. With
  * STREAM_LOCKED a call that is not possible any more: a stream is read once.
  */
-export class OptionError extends TypeError {
+export declare class OptionError extends TypeError {
   constructor(code: OptionErrorCode, message: string, options?: { cause?: unknown })
   readonly code: OptionErrorCode
 }

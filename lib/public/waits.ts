@@ -1,5 +1,3 @@
-/// <reference types="node" />
-
 /** Waiting for a background process: for its end, a line of its log, a port. */
 
 import type { AbortError } from './errors.js'

@@ -1,5 +1,3 @@
-/// <reference types="node" />
-
 /** Durable jobs. */
 
 import type { Command, Encoding, EnvChanges, Output } from './command.js'
@@ -216,4 +214,4 @@ export interface SandboxJobsOptions {
  *
  * Does no I/O. Throws {@link OptionError}.
  */
-export function createSandboxJobs(backend: JobsBackend, options?: SandboxJobsOptions): Jobs
+export declare function createSandboxJobs(backend: JobsBackend, options?: SandboxJobsOptions): Jobs

@@ -1,5 +1,3 @@
-/// <reference types="node" />
-
 /** Background processes that are waited for and kept alive. */
 
 import type { Command } from './command.js'

@@ -1,5 +1,3 @@
-/// <reference types="node" />
-
 /** A set of sessions and everything they start. */
 
 import type { Command, Encoding, EnvChanges, Logger, ShellTag, Signal } from './command.js'
@@ -115,7 +113,7 @@ export interface Capabilities {
  * A pending call keeps the event loop alive, an idle sandbox does not. When this process ends, in whatever way,
  * everything that the sandbox started is killed.
  */
-export class Sandbox {
+export declare class Sandbox {
   /** Does no I/O: everything is started by the first call. Throws {@link OptionError}. */
   constructor(options?: SandboxOptions)
 

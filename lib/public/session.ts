@@ -1,5 +1,3 @@
-/// <reference types="node" />
-
 /** Sessions. */
 
 import type { Command, Encoding, EnvChanges, ShellTag } from './command.js'

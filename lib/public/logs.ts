@@ -1,5 +1,3 @@
-/// <reference types="node" />
-
 /** The log of a background process. */
 
 import type { Encoding, Output } from './command.js'

@@ -1,5 +1,3 @@
-/// <reference types="node" />
-
 /** What is run, with what, and in which form its output comes. */
 
 /**

@@ -1,0 +1,124 @@
+/**
+ * The methods of {@link Sandbox} over HTTP, for any runtime with `fetch`: Node, Bun, Deno, workers, browsers.
+ *
+ * Options are checked here as {@link Sandbox} checks them, before anything is sent, and the server's errors come back as
+ * the same classes with the same codes. In addition every call can reject with CONNECTION_FAILED (the server cannot be
+ * reached, or the connection broke; the command of an `exec` is killed then) and REQUEST_REFUSED (a wrong token, too many
+ * requests).
+ *
+ * A request that only reads, removes, resizes or waits without a time limit is repeated up to three times, after 100, 300 and
+ * 900 ms, when the connection broke or a proxy or a busy server answered with 502, 503 or 504. A command, a start, input or a
+ * signal is never repeated: the first request may have reached the server.
+ *
+ * @packageDocumentation
+ */
+import type {
+  Capabilities,
+  Command,
+  Jobs,
+  Logger,
+  Process,
+  ProcessFilter,
+  ProcessOptions,
+  Sandbox,
+  Service,
+  ServiceOptions,
+  Session,
+  SessionOptions,
+  SessionProcessOptions,
+} from './index.js'
+
+export { OptionError, SandboxError } from './index.js'
+
+/** Options of {@link SandboxClient}. */
+export interface ClientOptions {
+  /** Of the server, like 'http://127.0.0.1:4747', or with a path when a proxy puts the server below one. */
+  url: string | URL
+  /** The server's token. Default: none. */
+  token?: string
+  /**
+   * Headers of every request, for a proxy before the server. An `authorization` among them replaces the token's;
+   * `content-type` is the client's own. Default: none.
+   */
+  headers?: Readonly<Record<string, string>>
+  /** What requests are made with. Default: the runtime's `fetch`. */
+  fetch?: (input: string, init?: RequestInit) => Promise<Response>
+  /**
+   * Milliseconds in which the server must begin to answer a request that neither streams nor waits, all its attempts
+   * together, 0 to 2147483647; 0 = none. The error is CONNECTION_FAILED. Commands, starts of processes, input, kills and waits
+   * have no such limit. A server answers the other requests in milliseconds, so the default only ends those whose
+   * connection has silently died. Default: 30000.
+   */
+  requestTimeout?: number
+  /**
+   * Milliseconds in which a stream of a process or a job tries to go on after its connection broke, 0 to 2147483647. It
+   * begins anew with every event that arrives. Default: 30000.
+   */
+  reconnectTimeout?: number
+  /** Receives errors of callbacks that cannot be reported otherwise. Default: none. */
+  logger?: Logger
+}
+
+/**
+ * A process on the server. Its properties are as it was last heard of: at its start or its lookup, by `getStatus`, `wait`
+ * and `kill`. Its output goes on over as many connections as it takes, with neither gap nor duplicate.
+ */
+export interface RemoteProcess extends Omit<Process, 'resize'> {
+  /** See {@link Process.resize}. */
+  resize(cols: number, rows: number): Promise<boolean>
+}
+
+/** A service on the server. `restarts` and `lastFailure` are those of the last {@link Service.getHealth}. */
+export interface RemoteService extends Omit<Service, 'resize'> {
+  /** See {@link Process.resize}. */
+  resize(cols: number, rows: number): Promise<boolean>
+}
+
+/** A session of the server. */
+export interface RemoteSession extends Omit<Session, 'startProcess'> {
+  /** See {@link Session.startProcess}. */
+  startProcess(command: Command, options?: SessionProcessOptions): Promise<RemoteProcess>
+}
+
+/** Durable jobs of the server: {@link Jobs} without its root. `follow` goes on when the server was started anew. */
+export type RemoteJobs = Omit<Jobs, 'root'>
+
+/** What is the same here and there. */
+type Same = Omit<
+  Sandbox,
+  | 'capabilities'
+  | 'createSession'
+  | 'getProcess'
+  | 'getSession'
+  | 'jobs'
+  | 'listProcesses'
+  | 'listSessions'
+  | 'startProcess'
+  | 'startService'
+>
+
+/**
+ * A sandbox on a server. The command of an `exec` or `execStream` is killed when its AbortSignal is aborted, and when this
+ * program or the connection ends; processes, sessions and jobs go on without it.
+ *
+ * `destroy` kills the processes and deletes the sessions that were begun by this object, and ends its requests; the
+ * server, and what others have begun there, stays. It rejects with CONNECTION_FAILED when the server cannot be told.
+ */
+export interface SandboxClient extends Same {
+  startProcess(command: Command, options?: ProcessOptions): Promise<RemoteProcess>
+  startService(command: Command, options: ServiceOptions): Promise<RemoteService>
+  listProcesses(filter?: ProcessFilter): Promise<RemoteProcess[]>
+  getProcess(id: string): Promise<RemoteProcess | null>
+  createSession(options?: SessionOptions): Promise<RemoteSession>
+  getSession(id: string): Promise<RemoteSession | null>
+  listSessions(): Promise<RemoteSession[]>
+  readonly jobs: RemoteJobs
+  /** Of the server's machine. */
+  capabilities(): Promise<Capabilities>
+}
+
+export declare const SandboxClient: {
+  /** Sends nothing. Throws {@link OptionError}. */
+  new (options: ClientOptions): SandboxClient
+  readonly prototype: SandboxClient
+}

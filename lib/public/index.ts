@@ -1,0 +1,20 @@
+/**
+ * nacre runs shell commands in persistent bash sessions, on Linux, from Node.js >= 20 and Bun >= 1.3.
+ *
+ * All times are in milliseconds and all sizes in bytes. Options that are `undefined` count as not given. An unknown
+ * option name or a value out of range is an {@link OptionError} (a TypeError) before anything runs: methods that
+ * return a promise reject with it, the constructor and `execStream` throw it.
+ *
+ * @packageDocumentation
+ */
+
+export * from './command.js'
+export * from './errors.js'
+export * from './exec.js'
+export * from './jobs.js'
+export * from './logs.js'
+export * from './process.js'
+export * from './sandbox.js'
+export * from './service.js'
+export * from './session.js'
+export * from './waits.js'
