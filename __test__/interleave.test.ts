@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { interleaveBytes, interleaveText } from '../lib/interleave.js'
+import { interleaveBytes, interleaveText } from '../lib/backends/native/interleave.js'
 
 const order = (...lengths: number[]) => Uint32Array.from(lengths)
 const text = (value: string) => ({ text: value, bytes: undefined })

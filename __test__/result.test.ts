@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import type { NativeResult } from '../lib/boundary/index.js'
-import { OptionError, SandboxError } from '../lib/errors.js'
+import type { NativeResult } from '../lib/backends/native/boundary/index.js'
+import { conclude, stripFinalNewline } from '../lib/backends/native/result.js'
+import type { RunEnd } from '../lib/backends/native/run.js'
+import { OptionError, SandboxError } from '../lib/base/errors.js'
 import { planExec } from '../lib/options/exec.js'
-import { conclude, stripFinalNewline } from '../lib/result.js'
-import type { RunEnd } from '../lib/run.js'
 import { rejectionOf } from './helpers/thrown.js'
 
 const defaults = {

@@ -1,7 +1,7 @@
 import { StringDecoder } from 'node:string_decoder'
 import { describe, expect, it } from 'vitest'
-import { decodeText } from '../lib/text.js'
-import { characterBoundary, PieceDecoder } from '../lib/utf8.js'
+import { decodeText } from '../lib/base/text.js'
+import { characterBoundary, PieceDecoder } from '../lib/base/utf8.js'
 import { randomBytes } from './helpers/bytes.js'
 import { leastStall, MAX_STALL_MS } from './helpers/stall.js'
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { isoTime } from '../lib/time.js'
+import { isoTime } from '../lib/base/time.js'
 
 it('writes times as Date does, in any order', () => {
   const start = Date.UTC(2026, 11, 31, 23, 59, 59, 997)

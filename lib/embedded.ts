@@ -6,7 +6,7 @@
  * Bun loads the addon from within the executable by itself; the supervisor has to be a file of its own to be started.
  */
 import { readFileSync } from 'node:fs'
-import type { NativeAddon } from './boundary/index.js'
+import type { NativeAddon } from './backends/native/boundary/index.js'
 import { unpackExecutable } from './unpack.js'
 
 const SUPERVISOR = 'nacre-supervisor'

@@ -1,4 +1,5 @@
 /** What `nacre` exports. The public types are in `lib/public`. */
-export { OptionError, SandboxError } from './errors.js'
-export { createSandboxJobs } from './jobs/remote/jobs.js'
-export { Sandbox } from './sandbox.js'
+
+export { createSandboxJobs } from './backends/script/jobs.js'
+export { OptionError, SandboxError } from './base/errors.js'
+export { Sandbox } from './sandbox/sandbox.js'

@@ -11,7 +11,7 @@ import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { loadEmbedded } from '#embedded'
 import { type Attempt, examine, explain, thisMachine } from './addon-failure.js'
-import type { NativeAddon } from './boundary/index.js'
+import type { NativeAddon } from './backends/native/boundary/index.js'
 import { packageRoot } from './package-root.js'
 
 export interface LoadedAddon {

@@ -16,7 +16,7 @@ function bundle(): string {
   const directory = mkdtempSync(path.join(os.tmpdir(), 'nacre-bundle-'))
   try {
     const entry = path.join(directory, 'entry.js')
-    const client = path.join(root, 'dist/client/index.js')
+    const client = path.join(root, 'dist/client.js')
     writeFileSync(
       entry,
       `import { SandboxClient } from ${JSON.stringify(client)}; globalThis.SandboxClient = SandboxClient`,

@@ -1,6 +1,6 @@
 /** Events are the same wherever their bytes were cut. */
 import { describe, expect, it } from 'vitest'
-import { readEvents, type ServerEvent } from '../../lib/client/sse.js'
+import { readEvents, type ServerEvent } from '../../lib/backends/http/sse.js'
 import { fromBase64, toBase64 } from '../../lib/protocol/base64.js'
 
 const text =

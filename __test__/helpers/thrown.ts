@@ -1,5 +1,5 @@
 /** What a function throws, or a promise rejects with; fails the test when nothing comes. */
-import { OptionError } from '../../lib/errors.js'
+import { OptionError } from '../../lib/base/errors.js'
 
 export function thrownBy(action: () => unknown): unknown {
   try {

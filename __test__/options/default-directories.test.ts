@@ -3,7 +3,7 @@ import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } fro
 import os from 'node:os'
 import path from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { planSandbox } from '../../lib/options/sandbox.js'
+import { planSandbox } from '../../lib/backends/native/plan/sandbox.js'
 
 const isRoot = process.getuid?.() === 0
 const ownName = `sandbox-jobs-${process.getuid?.()}`

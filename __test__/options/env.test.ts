@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import { completeEnv } from '../../lib/backends/native/plan/environment.js'
 import { envChanges } from '../../lib/options/env.js'
-import { completeEnv } from '../../lib/options/environment.js'
 import { refusalOf } from '../helpers/thrown.js'
 
 describe('envChanges', () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import { planSandbox } from '../../lib/backends/native/plan/sandbox.js'
 import { planProcess, planSessionProcess } from '../../lib/options/process.js'
-import { planSandbox } from '../../lib/options/sandbox.js'
 import { refusalOf } from '../helpers/thrown.js'
 
 const { defaults } = planSandbox({ timeout: 5000, killSignal: 'SIGINT', forceKillAfterDelay: 7 })

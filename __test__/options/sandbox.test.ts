@@ -1,7 +1,7 @@
 import os from 'node:os'
 import path from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { planSandbox, planSession } from '../../lib/options/sandbox.js'
+import { planSandbox, planSession } from '../../lib/backends/native/plan/sandbox.js'
 import { refusalOf } from '../helpers/thrown.js'
 
 describe('planSandbox', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { planSandbox } from '../../lib/options/sandbox.js'
+import { planSandbox } from '../../lib/backends/native/plan/sandbox.js'
 import { planService } from '../../lib/options/service.js'
 import { refusalOf } from '../helpers/thrown.js'
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { LineAssembler } from '../../lib/processes/lines.js'
+import { LineAssembler } from '../../lib/backends/native/processes/lines.js'
 
 describe('LineAssembler', () => {
   it('gives lines when they are complete, wherever they were cut', () => {

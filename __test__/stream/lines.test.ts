@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { LineTranslator } from '../../lib/stream/lines.js'
+import { LineTranslator } from '../../lib/run/lines.js'
 import { randomBytes } from '../helpers/bytes.js'
 import { withSandbox } from '../helpers/invariants.js'
 import { all, made } from '../helpers/stream.js'

@@ -2,7 +2,7 @@
 import type * as promisedClient from '../../client.js'
 import type * as promisedContainer from '../../container.js'
 import type * as promised from '../../index.js'
-import * as implementedClient from '../../lib/client/index.js'
+import * as implementedClient from '../../lib/client.js'
 import * as implementedContainer from '../../lib/container/index.js'
 import * as implemented from '../../lib/index.js'
 import * as implementedServer from '../../lib/server/index.js'

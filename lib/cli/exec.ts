@@ -3,8 +3,8 @@
  * everything it has started end first.
  */
 import type { Command } from 'commander'
+import { signalNumber } from '../base/signals.js'
 import type { ExecResult } from '../public/index.js'
-import { signalNumber } from '../signals.js'
 import { withExamples } from './examples.js'
 import { exitCodeOfEnd } from './failure.js'
 import type { Finish } from './program.js'
@@ -44,7 +44,7 @@ export function addExec(program: Command, finish: Finish): void {
 }
 
 async function run(words: string[], { cwd, env, timeout, grace, json = false }: Options): Promise<number> {
-  const { Sandbox } = await import('../sandbox.js')
+  const { Sandbox } = await import('../sandbox/sandbox.js')
   await using sandbox = new Sandbox({ env, forceKillAfterDelay: grace })
   const stream = sandbox.execStream(commandOf(words), {
     cwd,

@@ -2,7 +2,7 @@
  * What a failure is on the command line: one line on the standard error, and an exit code.
  */
 import { CommanderError } from 'commander'
-import { OptionError, SandboxError } from '../errors.js'
+import { OptionError, SandboxError } from '../base/errors.js'
 import { colorsOf } from './terminal.js'
 
 /** When what was asked for could not be done. */

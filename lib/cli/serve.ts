@@ -35,7 +35,10 @@ export function addServe(program: Command): void {
 }
 
 async function run({ cwd, jobsRoot, allowOrigin, ...options }: Options): Promise<void> {
-  const [{ Sandbox }, { serve }] = await Promise.all([import('../sandbox.js'), import('../server/serve.js')])
+  const [{ Sandbox }, { serve }] = await Promise.all([
+    import('../sandbox/sandbox.js'),
+    import('../server/serve.js'),
+  ])
   const sandbox = new Sandbox({ cwd, jobsRoot, logger: stderrLogger })
   try {
     const { url } = await serve(sandbox, { ...options, allowedOrigins: allowOrigin, logger: stderrLogger })

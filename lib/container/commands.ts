@@ -5,7 +5,7 @@
  * It is a key of a map and nothing else: the engine has ids of its own, so no id can lead to a file, or to another
  * session's process.
  */
-import type { ProcessHandle } from '../processes/handle.js'
+import type { ProcessHandle } from '../backends/native/processes/handle.js'
 import { duplicateCommand } from './errors.js'
 
 export class Commands {

@@ -3,7 +3,7 @@
  * what becomes of the errors of nacre.
  */
 
-import { OptionError, SandboxError } from '../errors.js'
+import { OptionError, SandboxError } from '../base/errors.js'
 import { readOptions } from '../options/read.js'
 import { callback } from '../options/values.js'
 import type { SessionErrors } from '../public/container.js'

@@ -1,7 +1,7 @@
 /** What `nacre/container` exports. The public types are in `lib/public`. */
 import { createSessionClass } from './session.js'
 
-export { OptionError, SandboxError } from '../errors.js'
+export { OptionError, SandboxError } from '../base/errors.js'
 export { SessionDestroyedError, ShellTerminatedError } from './errors.js'
 export { createSessionClass }
 

@@ -2,7 +2,7 @@
  * The options of the drop-in session, and how they become those of a sandbox and of its commands.
  */
 
-import { OptionError } from '../errors.js'
+import { OptionError } from '../base/errors.js'
 import { envChanges, isVariableName } from '../options/env.js'
 import { milliseconds } from '../options/numbers.js'
 import { directory } from '../options/paths.js'

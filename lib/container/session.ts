@@ -8,6 +8,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import { inspect } from 'node:util'
+import { report } from '../base/report.js'
 import type {
   ExecEvent,
   ExecOptions,
@@ -18,7 +19,6 @@ import type {
   SessionOptions,
   StreamOptions,
 } from '../public/container.js'
-import { report } from '../report.js'
 import { Commands } from './commands.js'
 import { chooseErrors, hasCode, notReady } from './errors.js'
 import { execIn } from './exec.js'

@@ -2,15 +2,15 @@
  * The one shell of a drop-in session: an engine with nothing but its default session, and where that starts.
  */
 
-import { Engine } from '../engine.js'
-import { exec } from '../exec.js'
+import { Engine } from '../backends/native/engine.js'
+import { exec } from '../backends/native/exec.js'
+import { planSandbox } from '../backends/native/plan/sandbox.js'
+import type { ProcessHandle } from '../backends/native/processes/handle.js'
+import { startProcess } from '../backends/native/processes/start.js'
+import { report } from '../base/report.js'
 import { type ExecDefaults, planExec } from '../options/exec.js'
 import { planProcess } from '../options/process.js'
-import { planSandbox } from '../options/sandbox.js'
-import type { ProcessHandle } from '../processes/handle.js'
-import { startProcess } from '../processes/start.js'
 import type { ExecOptions, ExecResult, ProcessOptions } from '../public/index.js'
-import { report } from '../report.js'
 import { hasCode } from './errors.js'
 import type { SessionPlan } from './options.js'
 

@@ -6,10 +6,10 @@
  * BACKLOG_BYTES; a gap is never passed over in silence.
  */
 
-import type { Engine } from '../engine.js'
+import type { Engine } from '../backends/native/engine.js'
+import { isOver, type ProcessHandle } from '../backends/native/processes/handle.js'
+import { LogStream } from '../backends/native/processes/log-stream.js'
 import { planLogStream } from '../options/logs.js'
-import { isOver, type ProcessHandle } from '../processes/handle.js'
-import { LogStream } from '../processes/log-stream.js'
 import type { ExecEvent } from '../public/container.js'
 import { hasCode } from './errors.js'
 import {

@@ -4,7 +4,7 @@
  * What is kept back is read again with the next call, so a cursor is always a number of bytes in the file, and nothing
  * has to be remembered from call to call: invalid bytes cannot make it drift.
  */
-import { incompleteLength } from '../utf8.js'
+import { incompleteLength } from '../base/utf8.js'
 
 /** A part of the output, as it lies in the file. */
 export interface Window {

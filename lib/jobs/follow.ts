@@ -2,7 +2,7 @@
  * A job's output from a cursor on, and what follows, to its end.
  */
 
-import { onAbort, refuseAborted } from '../abort.js'
+import { onAbort, refuseAborted } from '../base/abort.js'
 import type { Encoding, JobRead } from '../public/index.js'
 import type { Reading } from './read.js'
 

@@ -2,9 +2,9 @@
  * One read of a job's output, for any backend: fetch, cut, decode.
  */
 
+import { decodeText } from '../base/text.js'
 import type { JobReadPlan } from '../options/jobs.js'
 import type { Encoding, JobRead, JobStatus } from '../public/index.js'
-import { decodeText } from '../text.js'
 import { deliverable, LONGEST_CHARACTER } from './cut.js'
 
 /** What a backend fetches: the status first, and then bytes from a place on. */

@@ -2,9 +2,9 @@
  * Jobs and their states as callers see them.
  */
 
-import type { NativeJob, NativeJobStatus } from '../boundary/index.js'
+import type { NativeJob, NativeJobStatus } from '../backends/native/boundary/index.js'
+import { signalName } from '../base/signals.js'
 import type { JobHandle, JobInfo, JobStatus } from '../public/index.js'
-import { signalName } from '../signals.js'
 
 export function publicStatus(native: NativeJobStatus): JobStatus {
   const { state, alive, exitCode, signal, reason, endedAt, duration, outputLost } = native

@@ -1,7 +1,7 @@
 /**
  * Readers for the options of SandboxClient. Their messages never show a value that can be a secret.
  */
-import { OptionError } from '../errors.js'
+import { OptionError } from '../base/errors.js'
 import { quote, readEntries } from './read.js'
 
 export function serverUrl(value: unknown, name: string): string {

@@ -1,7 +1,7 @@
 /**
  * Reader for commands: shell text or an argument list, and how a command is shown in results.
  */
-import { OptionError } from '../errors.js'
+import { OptionError } from '../base/errors.js'
 import { describe } from './read.js'
 
 /** A checked command: shell text, or arguments that no shell parses. */

@@ -3,7 +3,7 @@
  *
  * Environments cross the boundary as two lists of one length, names and values, where null unsets.
  */
-import { OptionError } from '../errors.js'
+import { OptionError } from '../base/errors.js'
 import { describe, quote, readEntries } from './read.js'
 
 export interface EnvLists {

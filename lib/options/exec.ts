@@ -1,11 +1,11 @@
 /**
  * The options of exec and execStream, and how they become the request that crosses the boundary.
  */
-import type { NativeExec } from '../boundary/index.js'
-import { areLive, callbacksOf, type ExecCallbacks } from '../callbacks.js'
+import type { NativeExec } from '../backends/native/boundary/index.js'
 import { execOptions, sessionExecOptions } from '../protocol/exec-options.js'
 import type { OptionValues } from '../protocol/option.js'
-import { isVerboseByDefault } from '../verbose.js'
+import { areLive, callbacksOf, type ExecCallbacks } from '../run/callbacks.js'
+import { isVerboseByDefault } from '../run/verbose.js'
 import { type CheckedCommand, readCommand, showCommand } from './command.js'
 import type { CheckedInput } from './input.js'
 import { readArgument, readOptions } from './read.js'

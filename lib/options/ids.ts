@@ -1,7 +1,7 @@
 /**
  * Reader for ids of sessions. An id can become a file name, so it must not lead anywhere.
  */
-import { OptionError } from '../errors.js'
+import { OptionError } from '../base/errors.js'
 import { describe } from './read.js'
 
 const ID = /^[A-Za-z0-9._-]{1,128}$/

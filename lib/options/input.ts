@@ -1,7 +1,7 @@
 /**
  * Reader for the input of a command: text, bytes, or something that gives them one after the other.
  */
-import { OptionError } from '../errors.js'
+import { OptionError } from '../base/errors.js'
 import { describe } from './read.js'
 
 /** Bytes at hand, or a source of chunks, which are checked one by one as they come. */

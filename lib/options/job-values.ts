@@ -1,5 +1,5 @@
 /** Readers for values that only jobs have. */
-import { OptionError } from '../errors.js'
+import { OptionError } from '../base/errors.js'
 import { describe } from './read.js'
 
 /** The longest time that timers can hold. */

@@ -2,7 +2,7 @@
  * The options of durable jobs. They are the same for every backend that runs jobs.
  */
 
-import { OptionError } from '../errors.js'
+import { OptionError } from '../base/errors.js'
 import {
   jobCancelOptions,
   jobFollowOptions,

@@ -2,8 +2,8 @@
  * Readers for what a process may use, and for the size of a terminal. Whether this machine can enforce a limit is for
  * the engine to find out.
  */
-import type { NativeLimits } from '../boundary/index.js'
-import { OptionError } from '../errors.js'
+import type { NativeLimits } from '../backends/native/boundary/index.js'
+import { OptionError } from '../base/errors.js'
 import { limitOptions, terminalOptions } from '../protocol/limit-options.js'
 import { readGroup } from './read.js'
 

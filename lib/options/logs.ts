@@ -2,7 +2,7 @@
  * The options for reading logs, listing processes and killing them.
  */
 
-import { OptionError } from '../errors.js'
+import { OptionError } from '../base/errors.js'
 import { killOptions } from '../protocol/process-options.js'
 import { logOptions, logStreamOptions } from '../protocol/wait-options.js'
 import type { Encoding, ProcessStatus } from '../public/index.js'

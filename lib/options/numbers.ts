@@ -1,7 +1,7 @@
 /**
  * Readers for numbers: times in milliseconds and sizes in bytes. No conversion from strings, no NaN, no wrapping.
  */
-import { OptionError } from '../errors.js'
+import { OptionError } from '../base/errors.js'
 import { describe } from './read.js'
 
 /** The longest time that timers can hold: 2^31-1 ms, about 24.8 days. */

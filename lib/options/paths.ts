@@ -1,7 +1,7 @@
 /**
  * Readers for paths. Whether a path exists is for the engine to find out, when it uses it.
  */
-import { OptionError } from '../errors.js'
+import { OptionError } from '../base/errors.js'
 import { describe } from './read.js'
 
 /** A directory as a string or a file: URL, not empty, without NUL. */

@@ -1,6 +1,6 @@
 /** Readers for how a port is looked at. */
 
-import { OptionError } from '../errors.js'
+import { OptionError } from '../base/errors.js'
 import type { Kind } from '../protocol/option.js'
 import { wholeNumber } from './numbers.js'
 import { describe, readGroup } from './read.js'

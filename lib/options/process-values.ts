@@ -1,5 +1,5 @@
 /** Readers for values that only processes and services have. */
-import { OptionError } from '../errors.js'
+import { OptionError } from '../base/errors.js'
 import { type CheckedInput, commandInput } from './input.js'
 import { describe } from './read.js'
 

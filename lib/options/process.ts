@@ -1,7 +1,7 @@
 /**
  * The options of startProcess, and how they become the request that crosses the boundary.
  */
-import type { NativeProcessStart } from '../boundary/index.js'
+import type { NativeProcessStart } from '../backends/native/boundary/index.js'
 import type { OptionValues } from '../protocol/option.js'
 import { processOptions, sessionProcessOptions } from '../protocol/process-options.js'
 import { type CheckedCommand, readCommand, showCommand } from './command.js'

@@ -1,5 +1,5 @@
 /** Reader for a number of processors. */
-import { OptionError } from '../errors.js'
+import { OptionError } from '../base/errors.js'
 import { describe } from './read.js'
 
 /** A fraction of processors, more than 0. */

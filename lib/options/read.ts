@@ -4,7 +4,7 @@
  * Each own property is read once, so a getter or proxy cannot show one value to the check and another to the use.
  * Inherited properties are not options. `undefined` counts as not given.
  */
-import { OptionError } from '../errors.js'
+import { OptionError } from '../base/errors.js'
 import type { OptionTable, OptionValues, Reader } from '../protocol/option.js'
 
 /** The checked options. `owner` is what they are options of, for messages, like 'exec'. */

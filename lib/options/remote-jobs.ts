@@ -2,9 +2,9 @@
  * The arguments of createSandboxJobs.
  */
 
-import { OptionError } from '../errors.js'
-import type { RemotePlace } from '../jobs/remote/backend.js'
-import type { RemoteDefaults } from '../jobs/remote/request.js'
+import type { RemotePlace } from '../backends/script/backend.js'
+import type { RemoteDefaults } from '../backends/script/request.js'
+import { OptionError } from '../base/errors.js'
 import type { JobsBackend } from '../public/index.js'
 import { envChanges } from './env.js'
 import { interval, milliseconds } from './numbers.js'

@@ -1,7 +1,7 @@
 /**
  * The options of startService: those of a process, when it is ready, and what happens when it fails.
  */
-import { OptionError } from '../errors.js'
+import { OptionError } from '../base/errors.js'
 import type { OptionValues } from '../protocol/option.js'
 import { serviceOptions } from '../protocol/process-options.js'
 import { portNumber, portOptions } from '../protocol/wait-options.js'

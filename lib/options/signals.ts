@@ -1,8 +1,8 @@
 /**
  * Readers for the two things called signal: one sent to processes, and the AbortSignal.
  */
-import { OptionError } from '../errors.js'
-import { MAX_SIGNAL, signalNumber } from '../signals.js'
+import { OptionError } from '../base/errors.js'
+import { MAX_SIGNAL, signalNumber } from '../base/signals.js'
 import { describe } from './read.js'
 
 /** A signal's name or number as its number, 1 to 64. Never 0: that only asks whether a process exists. */

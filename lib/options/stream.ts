@@ -1,7 +1,7 @@
 /**
  * The options of a stream's `lines` and `toReadableStream`.
  */
-import { OptionError } from '../errors.js'
+import { OptionError } from '../base/errors.js'
 import { describe, readOptions } from './read.js'
 
 /** The numbers of the output streams at the boundary. */

@@ -1,7 +1,7 @@
 /**
  * Reader for the user that a sandbox runs as. Whether there is one of that name is for the engine to find out.
  */
-import { OptionError } from '../errors.js'
+import { OptionError } from '../base/errors.js'
 import { wholeNumber } from './numbers.js'
 import { describe, readGroup } from './read.js'
 

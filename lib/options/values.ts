@@ -2,7 +2,7 @@
  * Readers for the simple kinds of option: flags, callbacks, encodings, loggers.
  */
 
-import { OptionError } from '../errors.js'
+import { OptionError } from '../base/errors.js'
 import type { Encoding, Logger } from '../public/index.js'
 import { describe } from './read.js'
 

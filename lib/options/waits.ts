@@ -1,7 +1,7 @@
 /**
  * The options of everything that waits for a process: how long, for what, how often to look.
  */
-import { OptionError } from '../errors.js'
+import { OptionError } from '../base/errors.js'
 import {
   portNumber,
   portOptions,

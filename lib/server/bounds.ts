@@ -6,7 +6,7 @@
  * makes the response stop taking, the engine then leaves the pipe alone, and in the end the command blocks.
  */
 import type { Command, Encoding, ExecOptions, ExecStream, Sandbox as PublicSandbox } from '../public/index.js'
-import { Sandbox } from '../sandbox.js'
+import { Sandbox } from '../sandbox/sandbox.js'
 
 /** Pieces of at most 256 KiB: 1 MiB. In this process it may be more, since there the reader is the caller itself. */
 const WINDOW = 4

@@ -5,7 +5,7 @@
  * get nacre's own codes, and in `context` what else an error carries, so that they can throw the same one.
  */
 import { HTTPException } from 'hono/http-exception'
-import { AbortError, meaningOf, OptionError, SandboxError } from '../errors.js'
+import { AbortError, meaningOf, OptionError, SandboxError } from '../base/errors.js'
 import type { OptionErrorCode, SandboxErrorCode } from '../public/index.js'
 import { encodeResult } from './wire.js'
 

@@ -1,7 +1,7 @@
 /**
  * What ends a request before its time: its client goes away, or the server ends.
  */
-import { onAbort } from '../abort.js'
+import { onAbort } from '../base/abort.js'
 
 /**
  * A signal that is aborted with the first of those given; `release` lets go of them. AbortSignal.any would hold on to a

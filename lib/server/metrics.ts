@@ -2,7 +2,7 @@
  * What the server counts, in the text format of Prometheus.
  */
 
-import { AbortError, SandboxError } from '../errors.js'
+import { AbortError, SandboxError } from '../base/errors.js'
 import type { Encoding, ExecResult, Process, Sandbox } from '../public/index.js'
 
 /** Upper bounds of the histogram of durations, in seconds. */

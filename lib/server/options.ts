@@ -1,7 +1,7 @@
 /**
  * The options of createServer and serve.
  */
-import { OptionError } from '../errors.js'
+import { OptionError } from '../base/errors.js'
 import { byteCount, interval, milliseconds, wholeNumber } from '../options/numbers.js'
 import { filePath } from '../options/paths.js'
 import { describe, readOptions } from '../options/read.js'

@@ -4,7 +4,7 @@
  * The next event is asked for when the client has taken the one before, so a client that does not read holds up what it
  * reads from, and not the memory of the server. Comments keep connections alive that have nothing to tell.
  */
-import { onAbort } from '../abort.js'
+import { onAbort } from '../base/abort.js'
 
 /** One event. `id` is where a client goes on that comes back with it as `Last-Event-ID`. */
 export interface ServerEvent {

@@ -1,9 +1,9 @@
 /** The script itself, and what is concluded from what it tells. */
 import { spawnSync } from 'node:child_process'
 import { describe, expect, it } from 'vitest'
-import { readReply } from '../../../lib/jobs/remote/backend.js'
-import { jobOf, readFacts, statusOf } from '../../../lib/jobs/remote/facts.js'
-import { SCRIPT } from '../../../lib/jobs/remote/script/script.js'
+import { readReply } from '../../../lib/backends/script/backend.js'
+import { jobOf, readFacts, statusOf } from '../../../lib/backends/script/facts.js'
+import { SCRIPT } from '../../../lib/backends/script/script/script.js'
 import { everyShell, inEveryShell } from '../../helpers/remote-jobs.js'
 
 inEveryShell(

@@ -1,8 +1,9 @@
 /**
  * The state of a job in words, and as an exit code.
  */
+
+import { signalNumber } from '../../base/signals.js'
 import type { JobStatus } from '../../public/index.js'
-import { signalNumber } from '../../signals.js'
 import { exitCodeOfEnd } from '../failure.js'
 import type { colorsOf } from '../terminal.js'
 

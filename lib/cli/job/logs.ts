@@ -3,8 +3,8 @@
  * exit code is the job's. Ctrl-C ends the looking on, never the job.
  */
 import type { Command } from 'commander'
+import { signalNumber } from '../../base/signals.js'
 import type { JobRead, Jobs } from '../../public/index.js'
-import { signalNumber } from '../../signals.js'
 import { exitCodeOfEnd } from '../failure.js'
 import type { Finish } from '../program.js'
 import { onSignals } from '../signals.js'

@@ -2,8 +2,8 @@
  * `nacre job wait`: waits for the end of a job and exits with its code.
  */
 import type { Command } from 'commander'
+import { signalNumber } from '../../base/signals.js'
 import type { JobStatus, Jobs } from '../../public/index.js'
-import { signalNumber } from '../../signals.js'
 import { exitCodeOfEnd, TIMED_OUT } from '../failure.js'
 import type { Finish } from '../program.js'
 import { onSignals } from '../signals.js'

@@ -2,7 +2,7 @@
  * Commands, as clients of a sandbox container run them: with a reply at the end, or as events.
  */
 import { z } from '@hono/zod-openapi'
-import { SandboxError } from '../../errors.js'
+import { SandboxError } from '../../base/errors.js'
 import type { ExecEvent, ExecResult, LogEvent } from '../../public/index.js'
 import { streamToConnection } from '../bounds.js'
 import type { ServerContext } from '../context.js'

@@ -3,7 +3,7 @@
  */
 import os from 'node:os'
 import { z } from '@hono/zod-openapi'
-import { SandboxError } from '../../errors.js'
+import { SandboxError } from '../../base/errors.js'
 import { decodeEnv } from '../../protocol/json.js'
 import type { Session, SessionOptions } from '../../public/index.js'
 import type { ServerContext } from '../context.js'

@@ -2,9 +2,9 @@
  * What the container's clients are given in the same way in several places.
  */
 import { z } from '@hono/zod-openapi'
-import { engineError } from '../../errors.js'
+import { engineError } from '../../base/errors.js'
+import { signalNumber } from '../../base/signals.js'
 import type { ProcessInfo, Sandbox } from '../../public/index.js'
-import { signalNumber } from '../../signals.js'
 import { statusSchema, timestamp } from '../schemas.js'
 
 export const processSchema = z

@@ -2,7 +2,7 @@
  * Processes and services by their ids.
  */
 
-import { engineError, OptionError } from '../../errors.js'
+import { engineError, OptionError } from '../../base/errors.js'
 import type { Process, Sandbox, Service } from '../../public/index.js'
 
 /** Rejects with PROCESS_NOT_FOUND. */

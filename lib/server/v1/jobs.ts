@@ -2,7 +2,7 @@
  * Durable jobs. They outlive the server, and so do their cursors.
  */
 import { z } from '@hono/zod-openapi'
-import { engineError } from '../../errors.js'
+import { engineError } from '../../base/errors.js'
 import { jobCancelOptions, jobStartOptions } from '../../protocol/job-options.js'
 import type { JobStartOptions } from '../../public/index.js'
 import { MOST_EVENT_BYTES } from '../bounds.js'

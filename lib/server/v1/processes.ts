@@ -2,7 +2,7 @@
  * Background processes and services: starting, listing, ending.
  */
 import { z } from '@hono/zod-openapi'
-import { OptionError } from '../../errors.js'
+import { OptionError } from '../../base/errors.js'
 import type { OptionTable } from '../../protocol/option.js'
 import { killOptions, processOptions, serviceOptions } from '../../protocol/process-options.js'
 import { portOptions } from '../../protocol/wait-options.js'

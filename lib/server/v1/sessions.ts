@@ -2,7 +2,7 @@
  * Sessions and their variables.
  */
 import { z } from '@hono/zod-openapi'
-import { engineError } from '../../errors.js'
+import { engineError } from '../../base/errors.js'
 import { decodeEnv } from '../../protocol/json.js'
 import { sessionOptions, setEnvVarsOptions } from '../../protocol/session-options.js'
 import type { ServerContext } from '../context.js'

@@ -6,9 +6,9 @@
  */
 import { z } from '@hono/zod-openapi'
 import type { WebSocket } from 'ws'
-import { onAbort } from '../../abort.js'
-import { OptionError, SandboxError } from '../../errors.js'
-import { Process as LocalProcess } from '../../processes/process.js'
+import { Process as LocalProcess } from '../../backends/native/processes/process.js'
+import { onAbort } from '../../base/abort.js'
+import { OptionError, SandboxError } from '../../base/errors.js'
 import type { LogEvent, Process } from '../../public/index.js'
 import type { ServerContext } from '../context.js'
 import type { Define } from '../route.js'

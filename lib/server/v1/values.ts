@@ -2,7 +2,7 @@
  * What is waited for.
  */
 import type { z } from '@hono/zod-openapi'
-import { OptionError } from '../../errors.js'
+import { OptionError } from '../../base/errors.js'
 import type { patternSchema } from '../schemas.js'
 
 export function patternOf(pattern: z.output<typeof patternSchema>): string | RegExp {

@@ -1,0 +1,176 @@
+/**
+ * Requests to the server, and the errors that come back.
+ */
+
+import { refuseAborted } from '../../base/abort.js'
+import { AbortError, engineError, OptionError, SandboxError } from '../../base/errors.js'
+import { pause } from '../../base/waiting.js'
+import type { Logger } from '../../public/index.js'
+import { type Asked, connectionError, errorOf, isEnvelope } from './failure.js'
+import { CallLimits } from './limits.js'
+import type { ClientPlan } from './options.js'
+import { isDeleted, isRepeatable, mayPass, PAUSES_MS } from './repeat.js'
+import { readEvents, type ServerEvent } from './sse.js'
+
+export interface Request extends Asked {
+  method?: 'GET' | 'POST' | 'DELETE'
+  path: string
+  query?: Record<string, string | number | boolean | undefined>
+  body?: object
+  /** The server answers when something has happened, which may take hours: no time limit holds. */
+  waits?: boolean
+  /** It is a POST whose second arrival changes nothing. GET and DELETE are such by themselves. */
+  isIdempotent?: boolean
+}
+
+export class Connection {
+  readonly #plan: ClientPlan
+  /** What ends the requests that are under way. */
+  readonly #open = new Set<CallLimits>()
+  #isClosed = false
+
+  constructor(plan: ClientPlan) {
+    this.#plan = plan
+  }
+
+  get logger(): Logger | undefined {
+    return this.#plan.logger
+  }
+
+  get reconnectTimeout(): number {
+    return this.#plan.reconnectTimeout
+  }
+
+  /** Ends every request that is under way. */
+  close(): void {
+    this.#isClosed = true
+    for (const limits of this.#open) limits.stop()
+  }
+
+  /** Throws SANDBOX_DESTROYED. */
+  check(): void {
+    if (this.#isClosed) throw engineError('SANDBOX_DESTROYED', 'the client has been destroyed')
+  }
+
+  /**
+   * Makes a call and gives its reply. A long one begins with blanks and may be an error in spite of its status. What is
+   * safe to repeat is repeated after failures that may pass.
+   */
+  async call<T>(request: Request): Promise<T> {
+    const limits = this.#limits(request.signal, request.waits ? 0 : this.#plan.requestTimeout)
+    try {
+      for (let failures = 0; ; failures++) {
+        try {
+          const response = await this.#send(request, limits)
+          return (await this.#read(response, request, limits)) as T
+        } catch (error) {
+          if (failures > 0 && isDeleted(request, error)) return {} as T
+          const wait = PAUSES_MS[failures]
+          if (wait === undefined || !limits.allows(wait) || !isRepeatable(request) || !mayPass(error))
+            throw error
+          await pause(wait, limits.signal)
+        }
+      }
+    } finally {
+      this.#open.delete(limits)
+      limits.release()
+    }
+  }
+
+  /** Makes a call whose reply is events. They end early, by an error, when the connection breaks or is aborted. */
+  async *events(request: Request): AsyncGenerator<ServerEvent, undefined> {
+    const limits = this.#limits(request.signal, 0)
+    try {
+      const response = await this.#send(request, limits)
+      if (!response.ok || response.body === null) {
+        await this.#read(response, request, limits)
+        throw connectionError(`${request.path} was not answered with events`)
+      }
+      yield* readEvents(response.body)
+    } catch (error) {
+      throw this.#explain(error, request, limits)
+    } finally {
+      this.#open.delete(limits)
+      limits.release()
+    }
+  }
+
+  async #send(
+    { method = 'POST', path, query, body, ...asked }: Request,
+    limits: CallLimits,
+  ): Promise<Response> {
+    this.check()
+    refuseAborted(asked.signal, asked.subject)
+    const headers = { ...this.#plan.headers, ...(body && { 'content-type': 'application/json' }) }
+    try {
+      return await limits.answer(
+        this.#plan.fetch(this.#plan.url + path + queryOf(query), {
+          ...{ method, headers, signal: limits.signal },
+          // Cookies and pages that a server may point to are none of this client's business.
+          ...{ credentials: 'omit', redirect: 'error' },
+          ...(body && { body: JSON.stringify(body) }),
+        }),
+      )
+    } catch (error) {
+      throw this.#explain(error, { path, ...asked }, limits)
+    }
+  }
+
+  async #read(response: Response, request: Request, limits: CallLimits): Promise<unknown> {
+    const { status } = response
+    let text: string
+    try {
+      text = await response.text()
+    } catch (error) {
+      throw this.#explain(error, request, limits)
+    }
+    const reply = parse(text)
+    if (isEnvelope(reply)) throw errorOf(reply, request)
+    if (!response.ok) throw connectionError(`${request.path} was answered with status ${status}`, { status })
+    if (reply === undefined)
+      throw this.#explain(new SyntaxError('the reply is not JSON, or was cut off'), request, limits)
+    return reply
+  }
+
+  /** What `fetch` throws says little, and differs everywhere. */
+  #explain(error: unknown, { path, signal, subject }: Request, limits: CallLimits): unknown {
+    this.check()
+    if (signal?.aborted) return new AbortError(signal.reason, undefined, subject)
+    // Errors of this library have been explained already.
+    if (isOurs(error)) return error
+    const what = `${this.#plan.url}${path}`
+    if (limits.isLate) {
+      const time = `${this.#plan.requestTimeout} ms (requestTimeout)`
+      return connectionError(`${what} was not answered within ${time}`, error)
+    }
+    return connectionError(`${what} cannot be reached, or the connection broke`, error)
+  }
+
+  /** The caller, the end of the client and the time limit end a request. */
+  #limits(signal: AbortSignal | undefined, timeout: number): CallLimits {
+    const limits = new CallLimits(signal, timeout)
+    this.#open.add(limits)
+    return limits
+  }
+}
+
+/** Undefined when it is not JSON. */
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+function isOurs(error: unknown): boolean {
+  return error instanceof SandboxError || error instanceof OptionError || error instanceof AbortError
+}
+
+function queryOf(query: Request['query']): string {
+  const parameters = new URLSearchParams()
+  for (const [name, value] of Object.entries(query ?? {}))
+    if (value !== undefined) parameters.set(name, String(value))
+  const text = parameters.toString()
+  return text === '' ? '' : `?${text}`
+}

@@ -1,0 +1,70 @@
+/**
+ * From the server's envelopes to the errors that the same call would have thrown there.
+ */
+
+import { AbortError, OptionError, SandboxError } from '../../base/errors.js'
+import type { Encoding, OptionErrorCode, SandboxErrorCode } from '../../public/index.js'
+import { resultOf, type WireResult } from './wire.js'
+
+export interface Envelope {
+  code: string
+  message: string
+  context: { kind?: string; result?: WireResult; logTail?: string; shortMessage?: string }
+  httpStatus: number
+}
+
+/** What an error is told in terms of. */
+export interface Asked {
+  encoding?: Encoding
+  signal?: AbortSignal | undefined
+  /** What was aborted, for the message. */
+  subject?: string
+}
+
+export function isEnvelope(value: unknown): value is Envelope {
+  const { code, httpStatus } = (value ?? {}) as Partial<Envelope>
+  return typeof code === 'string' && typeof httpStatus === 'number'
+}
+
+export function errorOf(envelope: Envelope, { encoding = 'utf8', signal, subject }: Asked = {}): Error {
+  const { code, message, context } = envelope
+  const result = context.result && resultOf(context.result, encoding)
+  const { shortMessage = message } = context
+  switch (context.kind) {
+    case 'OptionError':
+      return new OptionError(code as OptionErrorCode, message)
+    case 'AbortError':
+      return new AbortError(
+        signal?.reason,
+        result,
+        result === undefined ? subject : { message, shortMessage },
+      )
+    case 'SandboxError':
+      return new SandboxError(code as SandboxErrorCode, message, {
+        result,
+        shortMessage,
+        logTail: context.logTail,
+      })
+    default:
+      if (code === 'VALIDATION_FAILED') return new OptionError('INVALID_OPTION', message)
+      return new SandboxError('REQUEST_REFUSED', `${code}: ${message}`, { cause: envelope })
+  }
+}
+
+/** The code of the server that an error stands for, where nacre has none. */
+export function refusalCode(error: unknown): string | undefined {
+  const { cause } = error instanceof SandboxError ? error : {}
+  return isEnvelope(cause) ? cause.code : undefined
+}
+
+export function connectionError(message: string, cause?: unknown): SandboxError {
+  return new SandboxError('CONNECTION_FAILED', message, { cause })
+}
+
+/** Whether the same request may succeed a moment later: the server is away, ends, or has too much to do. */
+export function isPassing(error: unknown): boolean {
+  if (error instanceof AbortError) return true
+  if (!(error instanceof SandboxError)) return false
+  if (error.code === 'CONNECTION_FAILED' || error.code === 'SANDBOX_DESTROYED') return true
+  return ['OVERLOADED', 'SHUTTING_DOWN'].includes(refusalCode(error) ?? '')
+}

@@ -1,0 +1,35 @@
+/**
+ * Which requests are made again after a failure that may pass, and when.
+ *
+ * Only those whose second arrival changes nothing: the first one may have reached the server although its reply was lost. A
+ * command, a start or a signal is never repeated.
+ */
+import { SandboxError } from '../../base/errors.js'
+import type { Request } from './connection.js'
+import { refusalCode } from './failure.js'
+
+/** Milliseconds before the second, the third and the last attempt. */
+export const PAUSES_MS = [100, 300, 900]
+
+/** Statuses of proxies and servers that are away for a moment. */
+const PASSING = new Set([502, 503, 504])
+
+export function isRepeatable({ method, isIdempotent }: Request): boolean {
+  return method === 'GET' || method === 'DELETE' || isIdempotent === true
+}
+
+/** Whether the connection failed, or the server or a proxy before it cannot answer at the moment. */
+export function mayPass(error: unknown): boolean {
+  if (!(error instanceof SandboxError)) return false
+  if (error.code === 'CONNECTION_FAILED') {
+    const { status } = (error.cause ?? {}) as { status?: unknown }
+    return typeof status !== 'number' || PASSING.has(status)
+  }
+  return ['OVERLOADED', 'SHUTTING_DOWN'].includes(refusalCode(error) ?? '')
+}
+
+/** Whether a DELETE that was repeated found nothing: then an attempt before it has done it. */
+export function isDeleted({ method }: Request, error: unknown): boolean {
+  const codes: readonly string[] = ['SESSION_NOT_FOUND', 'JOB_NOT_FOUND']
+  return method === 'DELETE' && error instanceof SandboxError && codes.includes(error.code)
+}

@@ -1,0 +1,123 @@
+/**
+ * A stream that goes on after its connection broke: it is asked for again, from the cursor of the last event that was
+ * handed out. So there is no gap and no duplicate, however often that happens.
+ *
+ * An iterator by hand, since a generator would keep `return()` waiting behind a `next()` that waits for output.
+ */
+import { onAbort, refuseAborted } from '../../base/abort.js'
+import { AbortError } from '../../base/errors.js'
+import { pause } from '../../base/waiting.js'
+import type { Connection, Request } from './connection.js'
+import { connectionError, errorOf, isEnvelope, isPassing } from './failure.js'
+import type { ServerEvent } from './sse.js'
+
+/** Milliseconds before the first attempt; each further one waits twice as long. */
+const FIRST_PAUSE_MS = 25
+const LONGEST_PAUSE_MS = 2000
+
+export interface Resumable<T> {
+  cursor: number
+  /** The request for what follows a cursor. */
+  request: (cursor: number) => Request
+  /** The value of an event, and where the next begins. */
+  value: (data: ServerEvent['data']) => { value: T; cursor?: number }
+  signal: AbortSignal | undefined
+  /** What is aborted, for the message. */
+  subject: string
+}
+
+export class ResumingStream<T> implements AsyncIterableIterator<T, undefined> {
+  readonly #connection: Connection
+  readonly #source: Resumable<T>
+  readonly #stop = new AbortController()
+  #cursor: number
+  #events: AsyncGenerator<ServerEvent, undefined> | undefined
+  #turn: Promise<unknown> = Promise.resolve()
+  #isOver = false
+  #ignore = () => {}
+
+  constructor(connection: Connection, source: Resumable<T>) {
+    this.#connection = connection
+    this.#source = source
+    this.#cursor = source.cursor
+    if (source.signal?.aborted) this.#stop.abort()
+    this.#ignore = onAbort(source.signal, () => this.#stop.abort())
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this
+  }
+
+  /** Calls that overlap are answered in their order. */
+  next(): Promise<IteratorResult<T, undefined>> {
+    const step = this.#turn.then(() => this.#step())
+    this.#turn = step.catch(() => {})
+    return step
+  }
+
+  async return(): Promise<IteratorResult<T, undefined>> {
+    this.#end()
+    return { done: true, value: undefined }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.return()
+  }
+
+  async #step(): Promise<IteratorResult<T, undefined>> {
+    if (this.#isOver) return { done: true, value: undefined }
+    const { signal, subject } = this.#source
+    try {
+      const data = await this.#receive()
+      if (data !== undefined && !this.#isOver) {
+        const { value, cursor } = this.#source.value(data)
+        this.#cursor = cursor ?? this.#cursor
+        return { done: false, value }
+      }
+    } catch (error) {
+      // Left while it was being read.
+      if (!this.#isOver) {
+        this.#end()
+        throw signal?.aborted ? new AbortError(signal.reason, undefined, subject) : error
+      }
+    }
+    this.#end()
+    return { done: true, value: undefined }
+  }
+
+  /** The next event, over as many connections as it takes; undefined at the end. */
+  async #receive(): Promise<ServerEvent['data'] | undefined> {
+    const { signal, subject } = this.#source
+    let deadline: number | undefined
+    for (let failures = 0; ; failures++) {
+      refuseAborted(signal, subject)
+      try {
+        return await this.#read()
+      } catch (error) {
+        this.#events = undefined
+        if (this.#stop.signal.aborted || !isPassing(error)) throw error
+        this.#connection.check()
+        deadline ??= performance.now() + this.#connection.reconnectTimeout
+        if (performance.now() >= deadline) throw error
+        await pause(Math.min(FIRST_PAUSE_MS * 2 ** failures, LONGEST_PAUSE_MS), this.#stop.signal)
+      }
+    }
+  }
+
+  /** Only the event `end` is the end: whatever else ends a response is a broken connection. */
+  async #read(): Promise<ServerEvent['data'] | undefined> {
+    const request = { ...this.#source.request(this.#cursor), signal: this.#stop.signal }
+    this.#events ??= this.#connection.events(request)
+    const { done, value } = await this.#events.next()
+    if (done) throw connectionError(`${request.path} ended early`)
+    if (value.data.type === 'error' && isEnvelope(value.data.error)) throw errorOf(value.data.error)
+    return value.data.type === 'end' ? undefined : value.data
+  }
+
+  #end(): void {
+    this.#isOver = true
+    this.#ignore()
+    this.#stop.abort()
+    this.#events?.return(undefined).catch(() => {})
+  }
+}

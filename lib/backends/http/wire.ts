@@ -1,0 +1,87 @@
+/**
+ * Between the values of callers and the JSON of the server: text is a string, bytes are `{ base64 }`.
+ */
+
+import { omissionIn } from '../../base/omission.js'
+import { fromBase64, toBase64 } from '../../protocol/base64.js'
+import type { WireData } from '../../protocol/json.js'
+import type { Encoding, ExecResult, JobRead, LogEvent, Output, ProcessLogs } from '../../public/index.js'
+
+type Wire<T, K extends keyof T> = Omit<T, K> & { [N in K]: WireData }
+
+export type WireResult = Wire<ExecResult<Encoding>, 'stdout' | 'stderr'> & { all?: WireData }
+export type WireLogs = Wire<ProcessLogs<Encoding>, 'stdout' | 'stderr'>
+export type WireRead = Wire<JobRead<Encoding>, 'raw'>
+
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
+const encoder = new TextEncoder()
+
+export function encodeBytes(bytes: Uint8Array): WireData {
+  return { base64: toBase64(bytes) }
+}
+
+export function bytesOf(data: WireData): Uint8Array {
+  return typeof data === 'string' ? encoder.encode(data) : fromBase64(data.base64)
+}
+
+/** The output as the caller wants it, however it came. */
+export function outputOf(data: WireData, encoding: Encoding): Output<Encoding> {
+  if (encoding === 'buffer') return bytesOf(data)
+  return typeof data === 'string' ? data : decoder.decode(fromBase64(data.base64))
+}
+
+/** `all` is only sent when it is not one of the two streams. */
+export function resultOf(wire: WireResult, encoding: Encoding): ExecResult<Encoding> {
+  const [stdout, missingOut] = keptOf(wire, 'stdout', encoding)
+  const [stderr, missingErr] = keptOf(wire, 'stderr', encoding)
+  const single = stdout.length > 0 ? stdout : stderr
+  const all = wire.all === undefined ? single : outputOf(wire.all, encoding)
+  const isMarked = encoding === 'utf8' && wire.truncated !== null
+  const truncated = isMarked ? { stdout: missingOut, stderr: missingErr } : wire.truncated
+  return { ...wire, stdout, stderr, all, truncated }
+}
+
+/** A stream, and how much of it is missing. Bytes that are to be text are marked here. */
+function keptOf(
+  { truncated, ...wire }: WireResult,
+  stream: 'stdout' | 'stderr',
+  encoding: Encoding,
+): [Output<Encoding>, number] {
+  const { [stream]: dropped = 0, offset } = truncated ?? {}
+  const data = wire[stream]
+  if (encoding === 'buffer' || typeof data === 'string' || offset === undefined)
+    return [outputOf(data, encoding), dropped]
+  const bytes = bytesOf(data)
+  const omission = omissionIn(bytes, offset, dropped)
+  if (omission === undefined) return [decoder.decode(bytes), dropped]
+  const { start, end, marker, missing } = omission
+  return [decoder.decode(bytes.subarray(0, start)) + marker + decoder.decode(bytes.subarray(end)), missing]
+}
+
+export function logsOf({ stdout, stderr, ...rest }: WireLogs, encoding: Encoding): ProcessLogs<Encoding> {
+  return { stdout: outputOf(stdout, encoding), stderr: outputOf(stderr, encoding), ...rest }
+}
+
+export function logEventOf(
+  wire: LogEvent<Encoding> & { data?: WireData },
+  encoding: Encoding,
+): LogEvent<Encoding> {
+  if (wire.type === 'exit') return wire
+  return { ...wire, data: outputOf(wire.data as WireData, encoding) }
+}
+
+export function jobReadOf(
+  { raw, cursor, bytesFetched, status }: WireRead,
+  encoding: Encoding,
+): JobRead<Encoding> {
+  return { raw: outputOf(raw, encoding), cursor, bytesFetched, status }
+}
+
+/** Bytes of one request of input: less than what any server takes by default, also as base64. */
+export const MOST_BYTES_AT_ONCE = 1024 * 1024
+
+/** Gives bytes in pieces that fit into requests; at least one. */
+export function* piecesOf(bytes: Uint8Array): Generator<Uint8Array> {
+  for (let start = 0; start === 0 || start < bytes.length; start += MOST_BYTES_AT_ONCE)
+    yield bytes.subarray(start, start + MOST_BYTES_AT_ONCE)
+}

@@ -1,0 +1,72 @@
+/**
+ * The table of pending calls of one sandbox: request id to listener.
+ *
+ * The addon's event callback holds this table and nothing else. A listener may hold the sandbox, but it is here only
+ * while its call is pending; so an idle sandbox that the program drops can be collected, together with its handle.
+ */
+
+import { report } from '../../base/report.js'
+import type { Logger } from '../../public/index.js'
+import type { NativeEvent } from './boundary/index.js'
+
+/** Receives the events of one call. Must not throw: nobody above could handle it. */
+export type Listener = (event: NativeEvent) => void
+
+/** Ids are 1 to 2^32-1, since they cross the boundary as u32. */
+const MAX_ID = 0xffff_ffff
+
+const FINAL_KINDS = new Set<NativeEvent['kind']>(['result', 'done', 'error'])
+
+/** Whether this is the last event of its call. */
+export function isLast(event: NativeEvent): boolean {
+  return FINAL_KINDS.has(event.kind)
+}
+
+export class CallTable {
+  readonly #listeners = new Map<number, Listener>()
+  readonly #logger: Logger | undefined
+  #lastId = 0
+
+  constructor(logger: Logger | undefined) {
+    this.#logger = logger
+  }
+
+  /** Number of pending calls. */
+  get size(): number {
+    return this.#listeners.size
+  }
+
+  /** Adds a call and returns its id, unique while it is pending. */
+  add(listener: Listener): number {
+    do {
+      this.#lastId = this.#lastId === MAX_ID ? 1 : this.#lastId + 1
+    } while (this.#listeners.has(this.#lastId))
+    this.#listeners.set(this.#lastId, listener)
+    return this.#lastId
+  }
+
+  /** Removes a call that could not be made. */
+  remove(id: number): void {
+    this.#listeners.delete(id)
+  }
+
+  /** The addon's event callback. A call is off the table before its listener sees the last event. */
+  readonly dispatch = (event: NativeEvent): void => {
+    if (event.kind === 'log') {
+      this.#log(event)
+      return
+    }
+    const listener = this.#listeners.get(event.id)
+    if (isLast(event)) this.#listeners.delete(event.id)
+    listener?.(event)
+  }
+
+  #log({ code, message = '' }: NativeEvent): void {
+    const level = code === 'debug' || code === 'info' || code === 'warn' ? code : 'error'
+    this.report(level, message)
+  }
+
+  report(level: keyof Logger, message: string): void {
+    report(this.#logger, level, message)
+  }
+}

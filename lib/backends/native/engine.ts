@@ -1,0 +1,163 @@
+/**
+ * One sandbox's connection to the addon: created at the first call, kept alive while calls are pending.
+ */
+
+import { engineError, meaningOf, SandboxError } from '../../base/errors.js'
+import { loadAddon } from '../../native.js'
+import type { Logger } from '../../public/index.js'
+import type { NativeCapabilities, NativeEvent, NativeSandbox } from './boundary/index.js'
+import { CallTable, isLast } from './calls.js'
+import { History } from './history.js'
+import type { SandboxConfig } from './plan/sandbox.js'
+
+/** Makes one call across the boundary under the id it is given. */
+export type Send = (native: NativeSandbox, id: number) => void
+
+/** A call that has been made. */
+export interface PendingCall {
+  id: number
+  native: NativeSandbox
+}
+
+export class Engine {
+  readonly #config: SandboxConfig
+  readonly #calls: CallTable
+  /** What the sessions have run. */
+  readonly history = new History()
+  #native: NativeSandbox | undefined
+  #destroyed: Promise<void> | undefined
+  /** How many want the event loop to live: pending calls, and those who wait for something else. */
+  #holds = 0
+
+  constructor(config: SandboxConfig, logger: Logger | undefined) {
+    this.#config = config
+    this.#calls = new CallTable(logger)
+  }
+
+  /**
+   * Makes a call and passes its events to `listener`, the last of which is a result, done or error.
+   *
+   * The event loop is kept alive until then. Throws SANDBOX_DESTROYED, or ENGINE_ERROR when the addon refuses the call
+   * or cannot start; then there will be no event.
+   */
+  begin(send: Send, listener: (event: NativeEvent) => void): PendingCall {
+    return this.#send(this.#living(), send, listener, this.hold())
+  }
+
+  /**
+   * The same for what only looks on: it does not keep the event loop alive, and is possible while everything is being
+   * destroyed, so that the end can be seen.
+   */
+  watch(send: Send, listener: (event: NativeEvent) => void): PendingCall {
+    return this.#send(this.#native ?? this.#living(), send, listener, () => {})
+  }
+
+  /** Makes a call that ends with `done`, and gives that event. Rejects with the engine's error. */
+  async call(send: Send): Promise<NativeEvent> {
+    const event = await new Promise<NativeEvent>((resolve) => {
+      this.begin(send, resolve)
+    })
+    if (event.kind === 'error') throw engineError(event.code, event.message)
+    return event
+  }
+
+  /** Asks for something that is known at once; undefined when nothing has been started. Throws SANDBOX_DESTROYED. */
+  ask<T>(query: (native: NativeSandbox) => T): T | undefined {
+    if (this.#destroyed !== undefined) throw engineError('SANDBOX_DESTROYED', undefined)
+    return this.#native && query(this.#native)
+  }
+
+  /** Keeps the event loop alive until the function it gives is called. */
+  hold(): () => void {
+    const native = this.#native
+    if (native === undefined) return () => {}
+    if (this.#holds++ === 0) native.ref()
+    let held = true
+    return () => {
+      if (held && --this.#holds === 0) native.unref()
+      held = false
+    }
+  }
+
+  get isDestroyed(): boolean {
+    return this.#destroyed !== undefined
+  }
+
+  /** Ids of the sessions that the engine knows. */
+  sessions(): string[] {
+    return this.ask((native) => native.sessions()) ?? []
+  }
+
+  capabilities(): NativeCapabilities {
+    return this.#living().capabilities()
+  }
+
+  /** Ends everything. The same promise for every caller; nothing to do when nothing was ever started. */
+  destroy(): Promise<void> {
+    this.#destroyed ??= this.#destroy()
+    return this.#destroyed
+  }
+
+  /** Tells the user's logger about something that has no other way out. */
+  warn(message: string): void {
+    this.#calls.report('warn', message)
+  }
+
+  async #destroy(): Promise<void> {
+    const native = this.#native
+    if (native === undefined) return
+    const event = await new Promise<NativeEvent>((resolve) => {
+      this.#send(native, (handle, id) => handle.destroy(id), resolve, this.hold())
+    })
+    this.#native = undefined
+    if (event.kind === 'error') throw engineError(event.code, event.message)
+  }
+
+  #send(
+    native: NativeSandbox,
+    send: Send,
+    listener: (event: NativeEvent) => void,
+    release: () => void,
+  ): PendingCall {
+    const id = this.#calls.add((event) => {
+      if (isLast(event)) release()
+      listener(this.#destroyed === undefined ? event : ofTheEnd(event))
+    })
+    try {
+      send(native, id)
+    } catch (cause) {
+      this.#calls.remove(id)
+      release()
+      throw refused(cause)
+    }
+    return { id, native }
+  }
+
+  #living(): NativeSandbox {
+    if (this.#destroyed !== undefined) throw engineError('SANDBOX_DESTROYED', undefined)
+    return this.#handle()
+  }
+
+  #handle(): NativeSandbox {
+    if (this.#native === undefined) {
+      const { addon, supervisor } = loadAddon()
+      try {
+        this.#native = new addon.NativeSandbox({ ...this.#config, supervisor }, this.#calls.dispatch)
+      } catch (cause) {
+        throw refused(cause)
+      }
+    }
+    return this.#native
+  }
+}
+
+/** When everything ends, that a session was deleted is not the reason. */
+function ofTheEnd(event: NativeEvent): NativeEvent {
+  if (event.kind !== 'error' || event.code !== 'SESSION_DESTROYED') return event
+  return { ...event, code: 'SANDBOX_DESTROYED', message: meaningOf('SANDBOX_DESTROYED') }
+}
+
+function refused(cause: unknown): SandboxError {
+  const message = cause instanceof Error ? cause.message : String(cause)
+  return new SandboxError('ENGINE_ERROR', message, { cause })
+}

@@ -1,0 +1,62 @@
+/**
+ * What the sessions of a sandbox have run, in memory: the last commands of each session, and of a bounded number of
+ * sessions. Commands that never began are not part of it.
+ */
+
+import { signalName } from '../../base/signals.js'
+import type { HistoryEntry } from '../../public/index.js'
+import type { NativeResult } from './boundary/index.js'
+
+/** Commands kept for each session. */
+export const MOST_COMMANDS = 100
+/** Sessions that are remembered; those that have been idle longest are forgotten first. */
+const MOST_SESSIONS = 1000
+/** Characters kept of each command. */
+const LONGEST_COMMAND = 1000
+
+export class History {
+  readonly #sessions = new Map<string, HistoryEntry[]>()
+
+  /** Adds a command that has run. */
+  add(sessionId: string, command: string, native: NativeResult): void {
+    if (native.startedAt === 0) return
+    const entries = this.#sessions.get(sessionId) ?? []
+    // The session that is used last is the last in the map.
+    this.#sessions.delete(sessionId)
+    this.#sessions.set(sessionId, entries)
+    entries.push(entryOf(command, native))
+    if (entries.length > MOST_COMMANDS) entries.shift()
+    if (this.#sessions.size > MOST_SESSIONS) this.#forgetOldest()
+  }
+
+  /** The last commands of a session, the oldest first. */
+  of(sessionId: string, limit: number): HistoryEntry[] {
+    const entries = this.#sessions.get(sessionId) ?? []
+    return entries.slice(Math.max(0, entries.length - limit)).map((entry) => ({ ...entry }))
+  }
+
+  /** Forgets a session that has been deleted. */
+  forget(sessionId: string): void {
+    this.#sessions.delete(sessionId)
+  }
+
+  #forgetOldest(): void {
+    const [oldest] = this.#sessions.keys()
+    if (oldest !== undefined) this.#sessions.delete(oldest)
+  }
+}
+
+function entryOf(command: string, native: NativeResult): HistoryEntry {
+  const { droppedStdout = 0, droppedStderr = 0, timedOut = false, isCanceled = false } = native
+  return {
+    command: command.length > LONGEST_COMMAND ? `${command.slice(0, LONGEST_COMMAND)}...` : command,
+    startTime: new Date(native.startedAt),
+    duration: native.duration,
+    exitCode: native.exitCode ?? null,
+    signal: native.signal === undefined ? null : signalName(native.signal),
+    timedOut,
+    isCanceled,
+    stdoutBytes: Buffer.byteLength(native.stdout) + droppedStdout,
+    stderrBytes: Buffer.byteLength(native.stderr) + droppedStderr,
+  }
+}

@@ -1,0 +1,38 @@
+/**
+ * The environment that a sandbox starts from.
+ */
+import os from 'node:os'
+import type { EnvLists } from '../../../options/env.js'
+
+/** Where programs are looked up when neither the caller nor this process says so. */
+const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
+
+/** The complete environment of a sandbox: this process's, or the bare defaults, with the changes on top. */
+export function completeEnv(
+  changes: EnvLists | undefined,
+  extend: boolean,
+): { names: string[]; values: string[] } {
+  const env = new Map<string, string>()
+  for (const [name, value] of Object.entries(extend ? process.env : bareEnv())) {
+    if (value !== undefined) env.set(name, value)
+  }
+  for (const [index, name] of (changes?.names ?? []).entries()) {
+    const value = changes?.values[index]
+    if (typeof value === 'string') env.set(name, value)
+    else env.delete(name)
+  }
+  return { names: [...env.keys()], values: [...env.values()] }
+}
+
+function bareEnv(): Record<string, string> {
+  return { PATH: DEFAULT_PATH, HOME: homeDirectory(), LANG: 'C.UTF-8' }
+}
+
+/** The user's home, or / for a user without an entry in the user database, for whom os.homedir() throws. */
+function homeDirectory(): string {
+  try {
+    return os.homedir()
+  } catch {
+    return '/'
+  }
+}

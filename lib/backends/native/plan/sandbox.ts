@@ -1,0 +1,86 @@
+/**
+ * The options of a sandbox and of its sessions, with their defaults.
+ */
+import os from 'node:os'
+import path from 'node:path'
+import type { ExecDefaults } from '../../../options/exec.js'
+import { readOptions } from '../../../options/read.js'
+import { sandboxOptions } from '../../../protocol/sandbox-options.js'
+import { sessionOptions } from '../../../protocol/session-options.js'
+import type { Logger } from '../../../public/index.js'
+import type { NativeConfig, NativeSession } from '../boundary/index.js'
+import { defaultJobsRoot, defaultStateDir } from './default-directories.js'
+import { completeEnv } from './environment.js'
+
+/** 8 MiB: a reader of a stream has had its output, and expects that memory does not grow with it. */
+const DEFAULT_STREAM_MAX_BUFFER_BYTES = 8 * 1024 * 1024
+
+/** The configuration of the engine but for the supervisor, which is found when the addon is loaded. */
+export type SandboxConfig = Omit<NativeConfig, 'supervisor'>
+
+/** A sandbox's options, checked. */
+export interface SandboxPlan {
+  config: SandboxConfig
+  defaults: ExecDefaults
+  logger: Logger | undefined
+}
+
+/**
+ * Checks the options of `new Sandbox` and takes the snapshot of this process's directory and environment.
+ *
+ * NACRE_ENGINE=plain and NACRE_CONTAINMENT=subreaper force the fallbacks of the engine, for tests.
+ */
+export function planSandbox(options: unknown): SandboxPlan {
+  const values = readOptions(sandboxOptions, options, 'Sandbox')
+  const env = completeEnv(values.env, values.extendEnv ?? sandboxOptions.extendEnv.default)
+  return {
+    config: {
+      cwd: absolute(values.cwd ?? '.'),
+      envNames: env.names,
+      envValues: env.values,
+      shell: values.shell,
+      surviveExit: values.surviveExit ?? sandboxOptions.surviveExit.default,
+      stateDir: values.stateDir === undefined ? defaultStateDir() : absolute(values.stateDir),
+      jobsRoot: values.jobsRoot === undefined ? defaultJobsRoot() : absolute(values.jobsRoot),
+      user: values.user,
+      ownVariables: values.env?.names,
+      limits: values.limits,
+      engine: process.env.NACRE_ENGINE === 'plain' ? 'plain' : undefined,
+      containment: process.env.NACRE_CONTAINMENT === 'subreaper' ? 'subreaper' : undefined,
+      log: values.logger !== undefined,
+    },
+    defaults: {
+      timeout: values.timeout ?? sandboxOptions.timeout.default,
+      maxBuffer: values.maxBuffer ?? sandboxOptions.maxBuffer.default,
+      streamMaxBuffer: values.maxBuffer ?? DEFAULT_STREAM_MAX_BUFFER_BYTES,
+      killSignal: values.killSignal ?? os.constants.signals[sandboxOptions.killSignal.default],
+      forceKillAfterDelay: values.forceKillAfterDelay ?? sandboxOptions.forceKillAfterDelay.default,
+    },
+    logger: values.logger,
+  }
+}
+
+/** Checks the options of `createSession`. `base` is the sandbox's directory. */
+export function planSession(options: unknown, base: string, freshId: () => string): NativeSession {
+  const values = readOptions(sessionOptions, options, 'createSession')
+  return {
+    sessionId: values.id ?? freshId(),
+    cwd: values.cwd === undefined ? undefined : path.resolve(base, values.cwd),
+    envNames: values.env?.names,
+    envValues: values.env?.values,
+    surviveExit: values.surviveExit,
+  }
+}
+
+/**
+ * The path against this process's directory. When that has been deleted, process.cwd() throws; the path then stays as
+ * the shell last knew it, and the first call says that it does not exist.
+ */
+function absolute(file: string): string {
+  if (path.isAbsolute(file)) return path.normalize(file)
+  try {
+    return path.resolve(file)
+  } catch {
+    return path.resolve('/', process.env.PWD ?? '(deleted)', file)
+  }
+}

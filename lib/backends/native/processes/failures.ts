@@ -1,0 +1,47 @@
+/**
+ * The errors of waiting for a process, with the end of its log: what it printed last is mostly the reason.
+ */
+
+import { SandboxError } from '../../../base/errors.js'
+import type { NativeProcess } from '../boundary/index.js'
+import type { Engine } from '../engine.js'
+import { describeEnd, type ProcessHandle } from './handle.js'
+import { readTail } from './log-text.js'
+
+/** Rejects. `awaited` continues the sentence, like 'it listened on port 3000'. */
+export async function exitedBeforeReady(
+  engine: Engine,
+  handle: ProcessHandle,
+  awaited: string,
+): Promise<never> {
+  const state = await handle.wait()
+  const what = `${describe(state)} ${describeEnd(state)} before ${awaited}`
+  throw await failure(engine, handle, 'PROCESS_EXITED_BEFORE_READY', what)
+}
+
+/** Rejects. */
+export async function notInTime(
+  engine: Engine,
+  handle: ProcessHandle,
+  awaited: string,
+  timeout: number,
+): Promise<never> {
+  const what = `${describe(handle.state)}: ${timeout} ms passed before ${awaited}`
+  throw await failure(engine, handle, 'PROCESS_READY_TIMEOUT', what)
+}
+
+async function failure(
+  engine: Engine,
+  handle: ProcessHandle,
+  code: 'PROCESS_EXITED_BEFORE_READY' | 'PROCESS_READY_TIMEOUT',
+  what: string,
+): Promise<SandboxError> {
+  const logTail = await readTail(engine, handle.id)
+  const shown =
+    logTail.trim() === '' ? 'It has printed nothing.' : `The end of its log:\n${logTail.trimEnd()}`
+  return new SandboxError(code, `${what}. ${shown}`, { logTail })
+}
+
+function describe({ processId, command }: NativeProcess): string {
+  return `process '${processId}' (${command.length > 200 ? `${command.slice(0, 200)}...` : command})`
+}

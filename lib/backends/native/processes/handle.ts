@@ -1,0 +1,108 @@
+/**
+ * One started process as this side of the boundary knows it: what was last heard of it, and its end.
+ *
+ * The end is waited for from the start on, without keeping the event loop alive. So whoever holds a process can always
+ * say how it ended, also when the engine has forgotten it.
+ */
+
+import { signalName } from '../../../base/signals.js'
+import type { KillPlan } from '../../../options/logs.js'
+import type { ProcessPlan } from '../../../options/process.js'
+import type { ProcessExit } from '../../../public/index.js'
+import type { NativeProcess } from '../boundary/index.js'
+import type { Engine } from '../engine.js'
+
+export class ProcessHandle {
+  /** Resolves with the last state. */
+  readonly ended: Promise<NativeProcess>
+  /** How it is killed when the caller does not say. */
+  readonly killDefaults: KillPlan
+  /** Its input is for `write`. */
+  readonly hasPipe: boolean
+  readonly hasTerminal: boolean
+  readonly #engine: Engine
+  #state: NativeProcess
+
+  /** Call it in the very event that tells of the start: later the process could have been forgotten. */
+  constructor(engine: Engine, started: NativeProcess, { request, source }: ProcessPlan) {
+    this.#engine = engine
+    this.#state = started
+    this.killDefaults = { signal: request.killSignal, forceKillAfterDelay: request.forceKillAfterDelay }
+    this.hasPipe = request.input === 'open' && source === undefined
+    this.hasTerminal = request.pty !== undefined
+    this.ended = new Promise((resolve) => {
+      engine.watch(
+        (native, id) => native.waitProcess(id, started.processId),
+        ({ process }) => {
+          this.#state = process ?? { ...this.state, status: 'error', endedAt: Date.now() }
+          resolve(this.#state)
+        },
+      )
+    })
+  }
+
+  get id(): string {
+    return this.#state.processId
+  }
+
+  /** As it is now, or was when the engine last knew it. */
+  get state(): NativeProcess {
+    if (isOver(this.#state)) return this.#state
+    const now = this.#ask()
+    // The id may have been given to another process since this one has ended.
+    if (now !== null && now.pid === this.#state.pid && now.startedAt === this.#state.startedAt)
+      this.#state = now
+    return this.#state
+  }
+
+  /** Ends the whole tree, and resolves when nothing of it is left. False when the process had ended before. */
+  async kill({ signal, forceKillAfterDelay }: KillPlan): Promise<boolean> {
+    if (isOver(this.state)) return false
+    const { killed = false } = await this.#engine.call((native, id) =>
+      native.killProcess(id, this.id, signal, forceKillAfterDelay),
+    )
+    // So that the state, asked for next, is the last one.
+    await this.wait()
+    return killed
+  }
+
+  /** The same as `ended`, for somebody who waits for it: the event loop is kept alive until then, or until `stop`. */
+  wait(stop?: AbortSignal): Promise<NativeProcess> {
+    const release = this.#engine.hold()
+    stop?.addEventListener('abort', release, { once: true })
+    return this.ended.finally(release)
+  }
+
+  #ask(): NativeProcess | null {
+    try {
+      return this.#engine.ask((native) => native.process(this.id)) ?? null
+    } catch {
+      // The sandbox has been destroyed; the last event is on its way.
+      return null
+    }
+  }
+}
+
+/** Whether a state is the last one. */
+export function isOver(state: NativeProcess): boolean {
+  return state.status !== 'running'
+}
+
+/** The end of a process in public terms. */
+export function exitOf({ exitCode, signal, reason }: NativeProcess): ProcessExit {
+  return {
+    exitCode: exitCode ?? null,
+    signal: signal === undefined ? null : signalName(signal),
+    reason: reason ?? null,
+  }
+}
+
+/** The end of a process in words, for messages. */
+export function describeEnd(state: NativeProcess): string {
+  const { exitCode, signal, reason } = exitOf(state)
+  if (reason === 'timeout') return 'was killed by its timeout'
+  if (reason === 'oom') return 'was killed for lack of memory'
+  if (reason === 'killed') return 'was killed'
+  if (signal !== null) return `was ended by ${signal}`
+  return exitCode === null ? 'was lost' : `ended with exit code ${exitCode}`
+}

@@ -1,0 +1,117 @@
+/**
+ * Whether a service does its work: until it does for the first time, and later at any time.
+ */
+import os from 'node:os'
+import { onAbort } from '../../../base/abort.js'
+import { pause, within } from '../../../base/waiting.js'
+import { freshProcessId, type ProcessPlan } from '../../../options/process.js'
+import type { HealthCheck, ServicePlan } from '../../../options/service.js'
+import type { Engine } from '../engine.js'
+import { exitedBeforeReady, notInTime } from './failures.js'
+import { isOver, type ProcessHandle } from './handle.js'
+import { startProcess } from './start.js'
+import { waitForLog } from './wait-for-log.js'
+import { serves, waitForPort } from './wait-for-port.js'
+
+type CommandCheck = HealthCheck & { kind: 'command' }
+
+/** One attempt takes no longer than this. */
+const ATTEMPT_MS = 10_000
+
+/** Resolves when the check passes for the first time. Rejects when it does not in time, or the process ends. */
+export async function waitUntilHealthy(
+  engine: Engine,
+  handle: ProcessHandle,
+  { healthCheck, process }: ServicePlan,
+): Promise<void> {
+  const limits = { timeout: healthCheck.timeout, signal: process.signal }
+  if (healthCheck.kind === 'port') {
+    await waitForPort(engine, handle, { ...healthCheck.probe, ...limits })
+  } else if (healthCheck.kind === 'log') {
+    await waitForLog(engine, handle, { pattern: healthCheck.pattern, since: 0, ...limits })
+  } else {
+    const awaited = `\`${healthCheck.shown}\` succeeded`
+    await within(
+      limits,
+      async (stop) => {
+        const passed = await retry(engine, handle, healthCheck, process, stop)
+        stop.throwIfAborted()
+        if (!passed) await exitedBeforeReady(engine, handle, awaited)
+      },
+      () => notInTime(engine, handle, awaited, limits.timeout),
+    )
+  }
+}
+
+/** Whether it passes now. A line of the log that has been there says no more than that the process runs. */
+export async function isHealthy(
+  engine: Engine,
+  handle: ProcessHandle,
+  { healthCheck, process }: ServicePlan,
+): Promise<boolean> {
+  if (isOver(handle.state)) return false
+  if (healthCheck.kind === 'log') return true
+  return within(
+    { timeout: ATTEMPT_MS, signal: undefined },
+    (stop) =>
+      healthCheck.kind === 'port'
+        ? serves(engine, handle, healthCheck.probe, stop)
+        : succeeds(engine, healthCheck, process, stop),
+    async () => false,
+  )
+}
+
+/** False when it was given up, or the process has ended. */
+async function retry(
+  engine: Engine,
+  handle: ProcessHandle,
+  check: CommandCheck,
+  service: ProcessPlan,
+  stop: AbortSignal,
+): Promise<boolean> {
+  while (!stop.aborted && !isOver(handle.state)) {
+    if (await succeeds(engine, check, service, stop)) return true
+    await Promise.race([pause(check.interval, stop), handle.ended])
+  }
+  return false
+}
+
+/**
+ * Runs the command beside the service, where the service has been started from: same session, directory, variables.
+ * It is a process of its own, so that it does not wait for a command that runs in that session, and is not listed.
+ */
+async function succeeds(
+  engine: Engine,
+  check: CommandCheck,
+  service: ProcessPlan,
+  stop: AbortSignal,
+): Promise<boolean> {
+  const { sessionId, cwd, envNames, envValues } = service.request
+  const kill = { signal: os.constants.signals.SIGKILL, forceKillAfterDelay: 0 }
+  const request: ProcessPlan['request'] = {
+    processId: `check-${freshProcessId()}`,
+    sessionId,
+    cwd,
+    envNames,
+    envValues,
+    ...check.command,
+    command: check.shown,
+    timeout: ATTEMPT_MS,
+    killSignal: kill.signal,
+    forceKillAfterDelay: kill.forceKillAfterDelay,
+    input: 'none',
+    logLimit: 0,
+    autoCleanup: true,
+  }
+  const plan = { request, source: undefined, signal: undefined, callbacks: {} }
+  const handle = await startProcess(engine, plan, (started) => started)
+  const end = () => void handle.kill(kill).catch(() => {})
+  const release = onAbort(stop, end)
+  try {
+    if (stop.aborted) end()
+    return (await handle.wait()).exitCode === 0
+  } finally {
+    release()
+    engine.ask((native) => native.cleanUpProcesses(handle.id))
+  }
+}

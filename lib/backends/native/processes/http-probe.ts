@@ -1,0 +1,52 @@
+/**
+ * Asks a local server for a page and gives the status of its answer.
+ *
+ * node:http is loaded by the first probe: on Node 22 loading it takes about 30 ms.
+ */
+import type { request as Request } from 'node:http'
+import { onAbort } from '../../../base/abort.js'
+
+/** 127.0.0.1 first. Where nothing can be connected to there, a server may have only the other. */
+const ADDRESSES = ['127.0.0.1', '::1']
+
+/** A server that takes longer for one answer is asked again. */
+const ANSWER_MS = 5000
+
+/** The status; undefined when there was no answer. Redirections are not followed. */
+export async function httpStatus(port: number, path: string, stop: AbortSignal): Promise<number | undefined> {
+  const { request } = await import('node:http')
+  for (const host of ADDRESSES) {
+    const answer = await ask(request, host, port, path, stop)
+    if (answer !== 'unreachable') return answer
+    if (stop.aborted) return undefined
+  }
+  return undefined
+}
+
+function ask(
+  request: typeof Request,
+  host: string,
+  port: number,
+  path: string,
+  stop: AbortSignal,
+): Promise<number | 'unreachable' | undefined> {
+  return new Promise((resolve) => {
+    const asked = request({ host, port, path, agent: false, headers: { connection: 'close' } })
+    const end = (answer: number | 'unreachable' | undefined) => {
+      clearTimeout(timer)
+      release()
+      asked.destroy()
+      resolve(answer)
+    }
+    const timer = setTimeout(() => end(undefined), ANSWER_MS)
+    const release = onAbort(stop, () => end(undefined))
+    asked.on('response', ({ statusCode }) => end(statusCode))
+    asked.on('error', (error: NodeJS.ErrnoException) => end(isUnreachable(error) ? 'unreachable' : undefined))
+    asked.end()
+  })
+}
+
+/** Nobody listens at this address; Bun has a code of its own for it. */
+function isUnreachable({ code }: NodeJS.ErrnoException): boolean {
+  return code === 'ECONNREFUSED' || code === 'ConnectionRefused' || code === 'EADDRNOTAVAIL'
+}

@@ -1,0 +1,87 @@
+/**
+ * From slices of a log to events: text or bytes, with the cursor that leads on from there.
+ *
+ * A character whose bytes arrived in two pieces appears whole, with the second. The cursor of the first piece is
+ * behind all of its bytes nevertheless: who goes on from there is given the bytes before it again (`prime`), to complete
+ * what was begun.
+ */
+import { StringDecoder } from 'node:string_decoder'
+import { isoTime } from '../../../base/time.js'
+import type { Encoding, LogOutput } from '../../../public/index.js'
+import type { NativeLog } from '../boundary/index.js'
+
+const STDERR = 2
+
+/** Where a character can begin whose bytes go on behind a cursor, if little of the other stream is in between. */
+export const LOOK_BACK_BYTES = 64
+
+export class LogDecoder {
+  readonly #decoders: { stdout: StringDecoder; stderr: StringDecoder } | undefined
+  /** How far the events have come. */
+  #cursor: number
+  #missing = 0
+
+  constructor(encoding: Encoding, cursor: number) {
+    this.#cursor = cursor
+    if (encoding === 'utf8')
+      this.#decoders = { stdout: new StringDecoder('utf8'), stderr: new StringDecoder('utf8') }
+  }
+
+  /** Takes in what lies before the cursor, for the characters that are complete only behind it. */
+  prime(before: NativeLog): void {
+    for (const { stream, cursor, data } of before.pieces) {
+      const known = data.subarray(0, Math.max(0, this.#cursor - cursor))
+      this.#decoders?.[streamName(stream)].write(known)
+    }
+  }
+
+  /** The events of the next slice. */
+  write(log: NativeLog): LogOutput<Encoding>[] {
+    const events: LogOutput<Encoding>[] = []
+    for (const { stream, cursor, data, time } of log.pieces) {
+      this.#skip(cursor)
+      this.#cursor = cursor + data.length
+      const type = streamName(stream)
+      const output = this.#decoders === undefined ? data : this.#decoders[type].write(data)
+      if (output.length > 0) events.push(this.#event(type, output, time))
+    }
+    this.#skip(log.next)
+    return events
+  }
+
+  /** What is left of characters that were never completed, when the log has ended. */
+  end(time: number): LogOutput<Encoding>[] {
+    const { stdout, stderr } = this.#decoders ?? {}
+    const rests = [
+      { type: 'stdout', text: stdout?.end() ?? '' },
+      { type: 'stderr', text: stderr?.end() ?? '' },
+    ] as const
+    return rests.filter(({ text }) => text !== '').map(({ type, text }) => this.#event(type, text, time))
+  }
+
+  /** How many bytes were missing since the last event. */
+  takeMissing(): number {
+    const missing = this.#missing
+    this.#missing = 0
+    return missing
+  }
+
+  /** Bytes up to here are not there any more, and neither are the ends of characters that began before them. */
+  #skip(cursor: number): void {
+    if (cursor <= this.#cursor) return
+    this.#missing += cursor - this.#cursor
+    this.#cursor = cursor
+    this.#decoders?.stdout.end()
+    this.#decoders?.stderr.end()
+  }
+
+  #event(type: 'stdout' | 'stderr', data: string | Buffer, time: number): LogOutput<Encoding> {
+    const timestamp = isoTime(time)
+    const missing = this.takeMissing()
+    return { type, data, cursor: this.#cursor, timestamp, ...(missing > 0 && { missing }) }
+  }
+}
+
+function streamName(stream: number): 'stdout' | 'stderr' {
+  return stream === STDERR ? 'stderr' : 'stdout'
+}

@@ -1,0 +1,94 @@
+/**
+ * Reads the log of a process slice by slice. A reader is a cursor and nothing else: a slow one holds nobody up, and
+ * what came before it and what comes while it reads are got in the same way.
+ */
+
+import { engineError } from '../../../base/errors.js'
+import type { NativeLog } from '../boundary/index.js'
+import type { Engine, PendingCall } from '../engine.js'
+
+/** Most bytes of one slice. */
+const SLICE_BYTES = 256 * 1024
+
+/** Whether a pending read keeps the event loop alive. */
+export type Presence = 'awaited' | 'idle'
+
+export class LogReader {
+  readonly #engine: Engine
+  readonly #processId: string
+  readonly #presence: Presence
+  #cursor: number
+  #giveUp: (() => void) | undefined
+  #closed = false
+
+  constructor(engine: Engine, processId: string, cursor: number, presence: Presence) {
+    this.#engine = engine
+    this.#processId = processId
+    this.#cursor = cursor
+    this.#presence = presence
+  }
+
+  /** Where the next slice begins. */
+  get cursor(): number {
+    return this.#cursor
+  }
+
+  /** What comes next, at once; nothing when there is nothing yet. Undefined after `close`. */
+  async read(): Promise<NativeLog | undefined> {
+    const log = await this.#read(this.#cursor, SLICE_BYTES, false)
+    if (log !== undefined) this.#cursor = log.next
+    return log
+  }
+
+  /** What comes next, as soon as there is something or the process has ended. Undefined after `close`. */
+  async follow(): Promise<NativeLog | undefined> {
+    const log = await this.#read(this.#cursor, SLICE_BYTES, true)
+    if (log !== undefined) this.#cursor = log.next
+    return log
+  }
+
+  /** Looks at a part of the log without moving. Undefined after `close`. */
+  peek(cursor: number, bytes: number): Promise<NativeLog | undefined> {
+    return this.#read(cursor, bytes, false)
+  }
+
+  /** Where the log ends now. */
+  async end(): Promise<number> {
+    const log = await this.#read(Number.MAX_SAFE_INTEGER, 1, false)
+    return log?.next ?? 0
+  }
+
+  /** Gives up a read that waits; it resolves with undefined. */
+  close(): void {
+    this.#closed = true
+    this.#giveUp?.()
+  }
+
+  #read(cursor: number, bytes: number, follow: boolean): Promise<NativeLog | undefined> {
+    if (this.#closed) return Promise.resolve(undefined)
+    return new Promise((resolve, reject) => {
+      const engine = this.#engine
+      const release = this.#presence === 'awaited' ? engine.hold() : () => {}
+      let call: PendingCall | undefined
+      this.#giveUp = () => {
+        release()
+        call?.native.abandon(call.id)
+        resolve(undefined)
+      }
+      try {
+        call = engine.watch(
+          (native, id) => native.readLog(id, this.#processId, cursor, bytes, follow),
+          (event) => {
+            release()
+            this.#giveUp = undefined
+            if (event.kind === 'error') reject(engineError(event.code, event.message))
+            else resolve(event.log)
+          },
+        )
+      } catch (error) {
+        release()
+        reject(error)
+      }
+    })
+  }
+}

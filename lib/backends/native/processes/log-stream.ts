@@ -1,0 +1,156 @@
+/**
+ * The log of a process as events: what is there already, then what comes, then how the process ended.
+ *
+ * An iterator by hand, as a generator would keep `return()` waiting behind a `next()` that waits for output. Leaving the
+ * loop lets go of the reader; the process does not notice. Nothing is read ahead of what is asked for.
+ */
+
+import { onAbort } from '../../../base/abort.js'
+import { AbortError } from '../../../base/errors.js'
+import type { LogStreamPlan } from '../../../options/logs.js'
+import type { Encoding, LogEvent } from '../../../public/index.js'
+import type { NativeLog } from '../boundary/index.js'
+import type { Engine } from '../engine.js'
+import { exitOf, type ProcessHandle } from './handle.js'
+import { LOOK_BACK_BYTES, LogDecoder } from './log-decoder.js'
+import { LogReader } from './log-reader.js'
+
+type Event = LogEvent<Encoding>
+type Result = IteratorResult<Event, undefined>
+
+const DONE: Result = { done: true, value: undefined }
+
+/** What is open while the stream is being read. */
+interface Reading {
+  handle: ProcessHandle
+  reader: LogReader
+  decoder: LogDecoder
+  /** Where to stop when the log is not followed. */
+  until: number
+  release: () => void
+}
+
+export class LogStream implements AsyncIterableIterator<Event, undefined> {
+  readonly #engine: Engine
+  readonly #find: () => ProcessHandle
+  readonly #plan: LogStreamPlan
+  #reading: Reading | undefined
+  #filling: Promise<void> | undefined
+  #events: Event[] = []
+  #given = 0
+  #over = false
+  #failure: { error: unknown } | undefined
+
+  /** Nothing is read before the first `next`, which also is what rejects when `find` throws. */
+  constructor(engine: Engine, find: () => ProcessHandle, plan: LogStreamPlan) {
+    this.#engine = engine
+    this.#find = find
+    this.#plan = plan
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this
+  }
+
+  /** Calls that overlap are answered in their order. */
+  async next(): Promise<Result> {
+    for (;;) {
+      const value = this.#take()
+      if (value !== undefined) return { done: false, value }
+      this.#throwFailure()
+      if (this.#over) return DONE
+      this.#filling ??= this.#fill().finally(() => {
+        this.#filling = undefined
+      })
+      await this.#filling
+    }
+  }
+
+  async return(): Promise<Result> {
+    this.#events = []
+    this.#given = 0
+    this.#failure = undefined
+    this.#close()
+    return DONE
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.return()
+  }
+
+  #take(): Event | undefined {
+    const event = this.#events[this.#given]
+    if (event === undefined) return undefined
+    this.#given++
+    if (this.#given === this.#events.length) {
+      this.#events = []
+      this.#given = 0
+    }
+    return event
+  }
+
+  /** Once; after that the stream is over. */
+  #throwFailure(): void {
+    const failure = this.#failure
+    this.#failure = undefined
+    if (failure !== undefined) throw failure.error
+  }
+
+  /** Gets the next slice. */
+  async #fill(): Promise<void> {
+    try {
+      const reading = this.#reading ?? (await this.#open())
+      const log = await (this.#plan.follow ? reading.reader.follow() : reading.reader.read())
+      if (log !== undefined && !this.#over) await this.#receive(reading, log)
+    } catch (error) {
+      this.#fail(error)
+    }
+  }
+
+  async #open(): Promise<Reading> {
+    const { since, encoding, follow, signal } = this.#plan
+    const handle = this.#find()
+    const reader = new LogReader(this.#engine, handle.id, since, 'awaited')
+    const abort = () => this.#fail(new AbortError(signal?.reason, undefined, 'reading the log'))
+    const release = onAbort(signal, abort)
+    const reading = { handle, reader, decoder: new LogDecoder(encoding, since), until: Infinity, release }
+    this.#reading = reading
+    if (signal?.aborted) abort()
+    if (since > 0 && encoding === 'utf8') {
+      const start = Math.max(0, since - LOOK_BACK_BYTES)
+      const before = await reader.peek(start, since - start)
+      if (before !== undefined) reading.decoder.prime(before)
+    }
+    if (!follow) reading.until = await reader.end()
+    return reading
+  }
+
+  async #receive({ handle, decoder, until }: Reading, log: NativeLog): Promise<void> {
+    const events: Event[] = decoder.write(log)
+    if (log.ended) {
+      const end = await handle.wait()
+      const endedAt = end.endedAt ?? Date.now()
+      events.push(...decoder.end(endedAt))
+      const missing = decoder.takeMissing()
+      const timestamp = new Date(endedAt).toISOString()
+      events.push({ type: 'exit', ...exitOf(end), timestamp, ...(missing > 0 && { missing }) })
+    }
+    this.#events = events
+    if (log.ended || log.next >= until) this.#close()
+  }
+
+  /** What was read ahead goes with it. */
+  #fail(error: unknown): void {
+    if (this.#over) return
+    this.#failure = { error }
+    this.#events = []
+    this.#given = 0
+    this.#close()
+  }
+
+  #close(): void {
+    this.#over = true
+    this.#reading?.reader.close()
+    this.#reading?.release()
+  }
+}

@@ -1,0 +1,56 @@
+/**
+ * A log as a whole, and its end for messages.
+ */
+
+import { decodeText } from '../../../base/text.js'
+import type { Encoding, Output, ProcessLogs } from '../../../public/index.js'
+import type { Engine } from '../engine.js'
+import { LogDecoder } from './log-decoder.js'
+import { LogReader } from './log-reader.js'
+
+const STDERR = 2
+
+/** How much of a log an error shows. */
+const TAIL_BYTES = 4096
+
+/** What has been printed until now, each stream by itself. */
+export async function readWhole(
+  engine: Engine,
+  processId: string,
+  encoding: Encoding,
+): Promise<ProcessLogs<Encoding>> {
+  const reader = new LogReader(engine, processId, 0, 'awaited')
+  const stdout: Buffer[] = []
+  const stderr: Buffer[] = []
+  let missing = 0
+  const end = await reader.end()
+  while (reader.cursor < end) {
+    const log = await reader.read()
+    if (log === undefined) break
+    for (const { stream, data } of log.pieces) (stream === STDERR ? stderr : stdout).push(data)
+    missing += log.dropped + log.lost
+  }
+  const decode = async (pieces: Buffer[]): Promise<Output<Encoding>> => {
+    const bytes = Buffer.concat(pieces)
+    return encoding === 'utf8' ? decodeText(bytes) : bytes
+  }
+  const logs = { stdout: await decode(stdout), stderr: await decode(stderr) }
+  return missing > 0 ? { ...logs, truncated: missing } : logs
+}
+
+/** The last lines of both streams in order of arrival; empty when they cannot be had. */
+export async function readTail(engine: Engine, processId: string): Promise<string> {
+  try {
+    const reader = new LogReader(engine, processId, 0, 'awaited')
+    const end = await reader.end()
+    const start = Math.max(0, end - TAIL_BYTES)
+    const log = await reader.peek(start, TAIL_BYTES)
+    if (log === undefined) return ''
+    const events = new LogDecoder('utf8', start).write(log)
+    const text = events.map(({ data }) => data).join('')
+    return start === 0 ? text : text.slice(text.indexOf('\n') + 1)
+  } catch {
+    // The process has been forgotten, or the sandbox destroyed. What is being reported is something else.
+    return ''
+  }
+}

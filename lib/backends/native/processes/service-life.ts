@@ -1,0 +1,187 @@
+/**
+ * The processes that a service is, one after the other: starts them, sees them get ready, and after a failure starts the
+ * next one.
+ *
+ * All have the same id. The log of the one before goes when the next is started, so the end of it is kept.
+ */
+
+import { onAbort } from '../../../base/abort.js'
+import { AbortError, engineError, SandboxError } from '../../../base/errors.js'
+import type { KillPlan } from '../../../options/logs.js'
+import type { ServicePlan } from '../../../options/service.js'
+import type { ServiceFailure } from '../../../public/index.js'
+import type { NativeProcess } from '../boundary/index.js'
+import type { Engine } from '../engine.js'
+import { exitOf, type ProcessHandle } from './handle.js'
+import { waitUntilHealthy } from './health.js'
+import { readTail } from './log-text.js'
+import { countFailures, hasFailed, restartDelay } from './restart.js'
+import { startProcess } from './start.js'
+
+export class ServiceLife {
+  readonly plan: ServicePlan
+  /** How often it has been started again. */
+  restarts = 0
+  lastFailure: ServiceFailure | undefined
+  readonly #engine: Engine
+  readonly #introduce: () => unknown
+  #handle: ProcessHandle | undefined
+  #launching = false
+  #failures = 0
+  /** Aborted when nobody wants the service to go on. */
+  #stopped = new AbortController()
+  #revival: Promise<void> | undefined
+  #restart: Promise<void> | undefined
+
+  /** `introduce` is called for each process, when it is the one that `handle` gives, and makes what onStart is given. */
+  constructor(engine: Engine, plan: ServicePlan, introduce: () => unknown) {
+    this.#engine = engine
+    this.plan = plan
+    this.#introduce = introduce
+  }
+
+  /** The process that runs now, or the last one that did. */
+  get handle(): ProcessHandle {
+    if (this.#handle === undefined) throw engineError('ENGINE_ERROR', 'the service has not been started')
+    return this.#handle
+  }
+
+  /** A process is being started, or will be after a pause. */
+  get isStarting(): boolean {
+    return this.#launching || this.#revival !== undefined
+  }
+
+  /** The first start. When it fails nothing is left of it. */
+  async begin(): Promise<void> {
+    try {
+      await this.#launch()
+    } catch (error) {
+      this.#forgetProcess()
+      throw error
+    }
+  }
+
+  /** Kills the process, and there will be no further one. False when there was none. */
+  async kill(policy: KillPlan): Promise<boolean> {
+    this.#stopped.abort()
+    const killed = await this.handle.kill(policy)
+    await this.#revival
+    return killed
+  }
+
+  /** Ends the process and starts the next one. Calls at the same time are one. */
+  restart(): Promise<void> {
+    this.#restart ??= this.#startOver().finally(() => {
+      this.#restart = undefined
+    })
+    return this.#restart
+  }
+
+  async #startOver(): Promise<void> {
+    await this.kill(this.handle.killDefaults)
+    this.#stopped = new AbortController()
+    this.#failures = 0
+    await this.#next()
+  }
+
+  async #next(): Promise<void> {
+    this.#forgetProcess()
+    await this.#launch()
+    this.restarts++
+  }
+
+  /** Resolves when a process is ready. When it does not get there it is killed. */
+  async #launch(): Promise<void> {
+    this.#launching = true
+    try {
+      await startProcess(this.#engine, this.plan.process, (started) => {
+        this.#handle = started
+        return this.#introduce()
+      })
+      await this.#getReady(this.handle)
+    } finally {
+      this.#launching = false
+    }
+  }
+
+  async #getReady(handle: ProcessHandle): Promise<void> {
+    try {
+      if (this.#isStopped()) throw new AbortError(undefined, undefined, 'the start of the service')
+      await waitUntilHealthy(this.#engine, handle, this.plan)
+    } catch (error) {
+      await handle.kill(handle.killDefaults)
+      await this.#remember(handle)
+      throw error
+    }
+    handle.ended.then((end) => this.#ended(handle, end))
+  }
+
+  async #ended(handle: ProcessHandle, end: NativeProcess): Promise<void> {
+    if (!hasFailed(end) || this.#isStopped()) return
+    this.#failures = countFailures(this.#failures, end)
+    if (this.plan.restart === 'never') {
+      await this.#remember(handle)
+      return
+    }
+    this.#revival = this.#revive(handle).finally(() => {
+      this.#revival = undefined
+    })
+  }
+
+  /** Starts processes until one gets ready or nobody wants it any more. */
+  async #revive(failed: ProcessHandle): Promise<void> {
+    await this.#remember(failed)
+    while (await this.#pause()) {
+      try {
+        return await this.#next()
+      } catch (error) {
+        if (isFinal(error)) return
+        this.#engine.warn(`service '${failed.id}' could not be started again: ${error}`)
+        this.#failures++
+      }
+    }
+  }
+
+  #isStopped(): boolean {
+    return this.#stopped.signal.aborted || this.plan.process.signal?.aborted === true
+  }
+
+  /** Waits before the next start, without keeping the event loop alive. False when there is to be none. */
+  async #pause(): Promise<boolean> {
+    const { signal } = this.#stopped
+    const aborted = this.plan.process.signal
+    const milliseconds = restartDelay(this.plan.restartDelay, this.#failures)
+    await new Promise<void>((resolve) => {
+      const end = () => {
+        clearTimeout(timer)
+        for (const release of releases) release()
+        resolve()
+      }
+      const timer = setTimeout(end, milliseconds).unref()
+      const releases = [onAbort(signal, end), onAbort(aborted, end)]
+      if (this.#isStopped()) end()
+    })
+    return !this.#isStopped()
+  }
+
+  async #remember(handle: ProcessHandle): Promise<void> {
+    const { state } = handle
+    const logTail = await readTail(this.#engine, handle.id)
+    this.lastFailure = { ...exitOf(state), endTime: new Date(state.endedAt ?? Date.now()), logTail }
+  }
+
+  #forgetProcess(): void {
+    const id = this.plan.process.request.processId
+    try {
+      this.#engine.ask((native) => native.cleanUpProcesses(id))
+    } catch {
+      // The sandbox has been destroyed, and the process with it.
+    }
+  }
+}
+
+/** Errors after which no start can succeed, or nobody wants one. */
+function isFinal(error: unknown): boolean {
+  const final = ['SANDBOX_DESTROYED', 'SESSION_NOT_FOUND', 'SESSION_DESTROYED']
+  return error instanceof AbortError || (error instanceof SandboxError && final.includes(error.code))
+}

@@ -1,0 +1,85 @@
+/**
+ * Waits for a line of the log that a pattern fits: among those that are there already, then as they come.
+ *
+ * A line counts when it is complete. One without an end, like a prompt, counts when nothing more has come for a moment,
+ * or the process has ended: so `/port (\d+)/` does not find half a number.
+ */
+
+import { within } from '../../../base/waiting.js'
+import type { LogPlan } from '../../../options/waits.js'
+import type { LogMatch } from '../../../public/index.js'
+import type { Engine } from '../engine.js'
+import { exitedBeforeReady, notInTime } from './failures.js'
+import type { ProcessHandle } from './handle.js'
+import { LineAssembler } from './lines.js'
+import { LogDecoder } from './log-decoder.js'
+import { LogReader } from './log-reader.js'
+
+/** How long a line without an end must be quiet. */
+const QUIET_MS = 50
+
+export function waitForLog(engine: Engine, handle: ProcessHandle, plan: LogPlan): Promise<LogMatch> {
+  const awaited = `a line of its log had ${plan.pattern.shown}`
+  return within(
+    plan,
+    async (stop) => {
+      const match = await search(engine, handle, plan, stop)
+      // When it was given up, nobody listens any more.
+      stop.throwIfAborted()
+      return match ?? exitedBeforeReady(engine, handle, awaited)
+    },
+    () => notInTime(engine, handle, awaited, plan.timeout),
+  )
+}
+
+/** The first match; undefined when the log has ended without one. */
+async function search(
+  engine: Engine,
+  handle: ProcessHandle,
+  { pattern, since }: LogPlan,
+  stop: AbortSignal,
+): Promise<LogMatch | undefined> {
+  const reader = new LogReader(engine, handle.id, since, 'awaited')
+  stop.addEventListener('abort', () => reader.close(), { once: true })
+  const decoder = new LogDecoder('utf8', since)
+  const streams = { stdout: new LineAssembler(), stderr: new LineAssembler() }
+  const rests = () => [streams.stdout.rest, streams.stderr.rest].filter((rest) => rest !== '')
+  let quiet = true
+  for (;;) {
+    const next = reader.follow()
+    if (!quiet && (await passes(QUIET_MS, next))) {
+      quiet = true
+      const match = first(rests(), pattern.find)
+      if (match !== undefined) return match
+    }
+    const log = await next
+    if (log === undefined) return undefined
+    for (const { type, data } of decoder.write(log)) {
+      const match = first(streams[type].write(data as string), pattern.find)
+      if (match !== undefined) return match
+    }
+    if (log.ended) return first(rests(), pattern.find)
+    quiet = rests().length === 0
+  }
+}
+
+function first<T>(lines: string[], find: (line: string) => T | undefined): T | undefined {
+  for (const line of lines) {
+    const found = find(line)
+    if (found !== undefined) return found
+  }
+  return undefined
+}
+
+/** Whether the time passes before the promise settles. */
+async function passes(milliseconds: number, promise: Promise<unknown>): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined
+  const time = new Promise<boolean>((resolve) => {
+    timer = setTimeout(() => resolve(true), milliseconds)
+  })
+  const settled = promise.then(
+    () => false,
+    () => false,
+  )
+  return Promise.race([settled, time]).finally(() => clearTimeout(timer))
+}

@@ -1,0 +1,60 @@
+/**
+ * Waits until a process serves a port: somebody of its own tree listens on it and, if a page is asked for, answers.
+ *
+ * That the port is its own is asked of the kernel each time. A port that another program has had open all along says
+ * nothing about this process.
+ */
+
+import { pause, within } from '../../../base/waiting.js'
+import type { PortPlan, PortProbe } from '../../../options/waits.js'
+import type { Engine } from '../engine.js'
+import { exitedBeforeReady, notInTime } from './failures.js'
+import { isOver, type ProcessHandle } from './handle.js'
+import { httpStatus } from './http-probe.js'
+
+export function waitForPort(engine: Engine, handle: ProcessHandle, plan: PortPlan): Promise<void> {
+  const awaited = describeProbe(plan)
+  return within(
+    plan,
+    async (stop) => {
+      const ready = await Promise.race([handle.ended.then(() => false), probe(engine, handle, plan, stop)])
+      stop.throwIfAborted()
+      if (!ready) await exitedBeforeReady(engine, handle, awaited)
+    },
+    () => notInTime(engine, handle, awaited, plan.timeout),
+  )
+}
+
+/** Looks again and again. False when it was given up, or the process has ended. */
+async function probe(
+  engine: Engine,
+  handle: ProcessHandle,
+  plan: PortProbe,
+  stop: AbortSignal,
+): Promise<boolean> {
+  while (!stop.aborted && !isOver(handle.state)) {
+    if (await serves(engine, handle, plan, stop)) return true
+    await pause(plan.interval, stop)
+  }
+  return false
+}
+
+/** One look. */
+export async function serves(
+  engine: Engine,
+  handle: ProcessHandle,
+  { port, http }: PortProbe,
+  stop: AbortSignal,
+): Promise<boolean> {
+  const { listens } = await engine.call((native, id) => native.processListens(id, handle.id, port))
+  if (listens !== true) return false
+  if (http === undefined) return true
+  const status = await httpStatus(port, http.path, stop)
+  return status !== undefined && status >= http.status.min && status <= http.status.max
+}
+
+function describeProbe({ port, http }: PortProbe): string {
+  if (http === undefined) return `it listened on port ${port}`
+  const { min, max } = http.status
+  return `it answered for http://localhost:${port}${http.path} with ${min === max ? min : `${min} to ${max}`}`
+}

@@ -1,0 +1,182 @@
+/**
+ * What a run came to: the one place that builds results and decides which error a caller gets.
+ */
+
+import { AbortError, engineError, SandboxError } from '../../base/errors.js'
+import { failureText } from '../../base/failure-text.js'
+import { cutOf, type Omission, omissionIn } from '../../base/omission.js'
+import { signalName } from '../../base/signals.js'
+import { decodeText } from '../../base/text.js'
+import { isoTime } from '../../base/time.js'
+import type { ExecPlan } from '../../options/exec.js'
+import type { Encoding, ExecResult, Output } from '../../public/index.js'
+import type { NativeResult } from './boundary/index.js'
+import { interleaveBytes, interleaveText, type StreamText } from './interleave.js'
+import type { RunEnd } from './run.js'
+
+type AnyResult = ExecResult<Encoding>
+type AnyOutput = Output<Encoding>
+
+/** The result of a run, or the error that stands for it, thrown. */
+export async function conclude(plan: ExecPlan, end: RunEnd): Promise<AnyResult> {
+  const result = end.result && (await buildResult(plan, end.result))
+  const failure = chooseFailure(plan, end, result)
+  if (failure !== undefined) throw failure.error
+  return result as AnyResult
+}
+
+/**
+ * The precedence: engine error > exception of the caller's code > timeout > abort > failed check. A command that the
+ * holder of its stream has killed comes to a result, as one that was killed by somebody else.
+ */
+export function chooseFailure(
+  plan: ExecPlan,
+  end: RunEnd,
+  result: AnyResult | undefined,
+): { error: unknown } | undefined {
+  if (end.error) return { error: engineError(end.error.code, end.error.message, { result }) }
+  if (end.thrown) return { error: end.thrown.value }
+  if (result === undefined) return { error: engineError('ENGINE_ERROR', 'the engine gave no result') }
+  const fail = (code: 'COMMAND_TIMEOUT' | 'COMMAND_FAILED', what: string) => {
+    const { message, shortMessage } = failureText(result, what)
+    return { error: new SandboxError(code, message, { result, shortMessage }) }
+  }
+  if (result.timedOut) {
+    const by = result.signal === null ? 'ended' : `was ended by ${result.signal}`
+    return fail('COMMAND_TIMEOUT', `ran longer than its timeout of ${plan.request.timeout} ms and ${by}`)
+  }
+  if (result.isCanceled && !end.killed) {
+    if (!hasRun(end.result)) return { error: new AbortError(plan.signal?.reason) }
+    const text = failureText(result, 'was aborted')
+    return { error: new AbortError(plan.signal?.reason, result, text) }
+  }
+  return plan.check && !result.success ? fail('COMMAND_FAILED', describeEnding(result)) : undefined
+}
+
+function describeEnding({ signal, exitCode, isCanceled }: AnyResult): string {
+  if (signal !== null) return `was ended by ${signal}`
+  return isCanceled ? 'was killed before it started,' : `ended with exit code ${exitCode}`
+}
+
+/** A command that was cancelled in the queue has no time at which it started. */
+function hasRun(result: NativeResult | undefined): boolean {
+  return result !== undefined && result.startedAt > 0
+}
+
+/** The public result of a native one. Text above 1 MiB is decoded here, in slices. */
+export async function buildResult(plan: ExecPlan, native: NativeResult): Promise<AnyResult> {
+  const { encoding, sessionId, maxBuffer } = plan.request
+  const out = kept(native.stdout, native.droppedStdout, maxBuffer, encoding)
+  const err = kept(native.stderr, native.droppedStderr, maxBuffer, encoding)
+  // Nothing is awaited that is there: each turn of the promise queue is time in which a short command could have run.
+  const stdout = isUndecoded(native.stdout, encoding) ? await decodeKept(native.stdout, out) : native.stdout
+  const stderr = isUndecoded(native.stderr, encoding) ? await decodeKept(native.stderr, err) : native.stderr
+  const strip = plan.stripFinalNewline ? stripFinalNewline : (output: AnyOutput) => output
+  const exitCode = native.exitCode ?? null
+  const { timedOut = false, isCanceled = false, sessionRestarted = false } = native
+  const result: AnyResult = {
+    success: exitCode === 0 && !timedOut && !isCanceled,
+    exitCode,
+    signal: native.signal === undefined ? null : signalName(native.signal),
+    stdout: strip(stdout),
+    stderr: strip(stderr),
+    command: plan.command,
+    sessionId,
+    cwd: native.cwd,
+    duration: native.duration,
+    timestamp: isoTime(native.startedAt || Date.now()),
+    timedOut,
+    isCanceled,
+    truncated: truncatedOf(out, err, encoding, maxBuffer),
+    sessionRestarted,
+    all: strip(stdout.length > 0 ? stdout : stderr),
+  }
+  if (native.order !== undefined) {
+    const both = [
+      { output: stdout, raw: native.stdout, ...out },
+      { output: stderr, raw: native.stderr, ...err },
+    ] as const
+    defineLazily(result, 'all', interleaving(both, native.order, strip))
+  }
+  return result
+}
+
+/** How much of a stream is missing, and where its text shows that. */
+interface Kept {
+  missing: number
+  omission: Omission | undefined
+}
+
+const COMPLETE: Kept = { missing: 0, omission: undefined }
+
+function kept(output: string | Buffer, dropped = 0, maxBuffer: number, encoding: Encoding): Kept {
+  if (dropped === 0) return COMPLETE
+  if (typeof output === 'string' || encoding === 'buffer') return { missing: dropped, omission: undefined }
+  const omission = omissionIn(output, cutOf(maxBuffer), dropped)
+  return { missing: omission?.missing ?? dropped, omission }
+}
+
+function truncatedOf(out: Kept, err: Kept, encoding: Encoding, maxBuffer: number): AnyResult['truncated'] {
+  if (out.missing + err.missing === 0) return null
+  const missing = { stdout: out.missing, stderr: err.missing }
+  return encoding === 'buffer' ? { ...missing, offset: cutOf(maxBuffer) } : missing
+}
+
+function isUndecoded(output: string | Buffer, encoding: Encoding): output is Buffer {
+  return encoding === 'utf8' && typeof output !== 'string'
+}
+
+async function decodeKept(bytes: Buffer, { omission }: Kept): Promise<string> {
+  if (omission === undefined) return decodeText(bytes)
+  const head = await decodeText(bytes.subarray(0, omission.start))
+  return head + omission.marker + (await decodeText(bytes.subarray(omission.end)))
+}
+
+interface Stream extends Kept {
+  output: AnyOutput
+  raw: string | Buffer
+}
+
+/** How to get `all` of two streams. The closure keeps the bytes only where the text alone does not tell where they were cut. */
+function interleaving(
+  [out, err]: readonly [Stream, Stream],
+  order: Uint32Array,
+  strip: (output: AnyOutput) => AnyOutput,
+): () => AnyOutput {
+  const { output: stdout } = out
+  const { output: stderr } = err
+  if (typeof stdout !== 'string' || typeof stderr !== 'string') {
+    return () => strip(interleaveBytes(stdout as Uint8Array, stderr as Uint8Array, order))
+  }
+  const texts = [textOf(stdout, out), textOf(stderr, err)] as const
+  return () => strip(interleaveText(...texts, order))
+}
+
+function textOf(text: string, { raw, omission }: Stream): StreamText {
+  const isNeeded = typeof raw !== 'string' && (omission !== undefined || raw.length !== text.length)
+  return { text, bytes: isNeeded ? raw : undefined, omission }
+}
+
+/** Makes a property one that is computed at its first read and is a plain one from then on. */
+function defineLazily<T extends object, K extends keyof T>(target: T, name: K, compute: () => T[K]): void {
+  Object.defineProperty(target, name, {
+    enumerable: true,
+    configurable: true,
+    get() {
+      const value = compute()
+      Object.defineProperty(target, name, { value, enumerable: true, configurable: true, writable: true })
+      return value
+    },
+  })
+}
+
+/** Without one final \n or \r\n. */
+export function stripFinalNewline(output: AnyOutput): AnyOutput {
+  const end = output.length
+  if (typeof output === 'string') {
+    if (!output.endsWith('\n')) return output
+    return output.slice(0, output.endsWith('\r\n') ? end - 2 : end - 1)
+  }
+  if (output[end - 1] !== 0x0a) return output
+  return output.subarray(0, output[end - 2] === 0x0d ? end - 2 : end - 1)
+}

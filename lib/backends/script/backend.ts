@@ -1,0 +1,89 @@
+/**
+ * One call to the remote sandbox: a command line that is safe on its way, and the lines of the reply.
+ *
+ * Whatever stands behind `executeCommand` may split the command line into words itself or hand it to a shell. So it is
+ * `sh -c '<fixed text>'` and words of plain characters: paths and contents travel as base64.
+ */
+
+import { engineError } from '../../base/errors.js'
+import type { JobsBackend } from '../../public/index.js'
+import { refuseIfTold } from './refusals.js'
+import { SCRIPT, SCRIPT_NAME } from './script/script.js'
+
+export interface RemotePlace {
+  backend: JobsBackend
+  /** The directory of all jobs, absolute. */
+  root: string
+  /** Seconds that a call may take. */
+  callTimeout: number
+}
+
+/** Base64 characters in one command line: Linux allows 128 KiB for one argument, and somebody may add to it. */
+export const MOST_INLINE = 90_000
+/** Bytes of one part, a multiple of 3, so that the parts are whole in base64. */
+const PART_BYTES = (MOST_INLINE / 4) * 3
+
+/** Runs the script, when it is there and nobody else's: it could hold anything. */
+const RUN = `r=$(printf %s "$0"|base64 -d);s=$r/${SCRIPT_NAME};if [ -f "$s" ]&&[ -O "$s" ]&&[ -O "$r" ]&&[ ! -L "\${r%/}" ];then exec sh "$s" "$r" "$@";fi;echo "<nacre";echo upload;echo "nacre>"`
+
+/** Appends bytes to a file, and renames it when there is a third word. */
+const STORE = `r=$(printf %s "$0"|base64 -d);umask 077;echo "<nacre";mkdir -p "$r";if [ ! -O "$r" ]||[ -L "\${r%/}" ];then echo "refused STATE_DIR_UNAVAILABLE not-ours";elif printf %s "$2"|base64 -d >>"$r/$1"&&{ [ -z "$3" ]||mv "$r/$1" "$r/$3";};then echo stored;else echo "refused STATE_DIR_UNAVAILABLE no-room";fi 2>/dev/null;echo "nacre>"`
+
+/**
+ * Calls the script: a verb, the job that it is about, and what else there is to say. It is uploaded by the first call that does not
+ * find it. Throws SandboxError.
+ */
+export async function call(place: RemotePlace, ...words: Array<string | number>): Promise<string[]> {
+  const subject = String(words[1] ?? place.root)
+  const reply = await execute(place, RUN, words, subject)
+  if (reply[0] !== 'upload') return reply
+  await store(place, `@part-${mark()}`, Buffer.from(SCRIPT), SCRIPT_NAME)
+  const second = await execute(place, RUN, words, subject)
+  if (second[0] !== 'upload') return second
+  throw engineError('STATE_DIR_UNAVAILABLE', `${SCRIPT_NAME} does not stay in ${place.root}; see jobsRoot`)
+}
+
+/** Puts bytes of any length into a file of the root; with a last name under that, complete from its first moment on. */
+export async function store(place: RemotePlace, name: string, bytes: Buffer, lastName = ''): Promise<void> {
+  for (let start = 0; start < bytes.length; start += PART_BYTES) {
+    const part = bytes.subarray(start, start + PART_BYTES).toString('base64')
+    const isLast = start + PART_BYTES >= bytes.length
+    await execute(place, STORE, isLast && lastName ? [name, part, lastName] : [name, part], place.root)
+  }
+}
+
+/** A word that nobody else has. */
+export function mark(): string {
+  return crypto.randomUUID().replaceAll('-', '')
+}
+
+async function execute(
+  { backend, root, callTimeout }: RemotePlace,
+  text: string,
+  words: Array<string | number>,
+  subject: string,
+): Promise<string[]> {
+  const line = [`sh -c '${text}'`, Buffer.from(root).toString('base64'), ...words].join(' ')
+  let reply: { result?: unknown } | undefined
+  try {
+    reply = await backend.process.executeCommand(line, undefined, undefined, callTimeout)
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause)
+    throw engineError('ENGINE_ERROR', `the remote sandbox did not run a command: ${why}`, { cause })
+  }
+  const lines = readReply(String(reply?.result ?? ''))
+  if (lines === undefined) {
+    const shown = JSON.stringify(String(reply?.result ?? '').slice(-200))
+    throw engineError('ENGINE_ERROR', `the remote sandbox gave no whole reply, but ${shown}`)
+  }
+  refuseIfTold(lines, subject)
+  return lines
+}
+
+/** The lines between the two marks; undefined when one is missing. */
+export function readReply(text: string): string[] | undefined {
+  const lines = text.split(/\r?\n/).map((line) => line.trim())
+  const begin = lines.indexOf('<nacre')
+  const end = lines.lastIndexOf('nacre>')
+  return begin < 0 || end < begin ? undefined : lines.slice(begin + 1, end)
+}

@@ -1,0 +1,39 @@
+/**
+ * Ending a remote job: it is asked once, and then looked at until nothing of it is left.
+ *
+ * Its supervisor does the work and keeps the grace time. The kill from here is for those who have none: jobs of other
+ * packages, and a grace time that a supervisor could not be told.
+ */
+import { engineError } from '../../base/errors.js'
+import { call, type RemotePlace } from './backend.js'
+import { Backoff } from './backoff.js'
+import { jobOf, readFacts, statusOf } from './facts.js'
+import { notFound } from './find.js'
+
+/** How long to wait for processes that even SIGKILL does not end, in milliseconds. */
+const UNKILLABLE_MS = 10_000
+/** A call waits up to a second itself. */
+const PAUSE_MS = 50
+
+export async function cancel(
+  place: RemotePlace,
+  jobId: string,
+  graceMs: number | undefined,
+  defaultGraceMs: number,
+): Promise<void> {
+  const backoff = new Backoff(PAUSE_MS)
+  let lines = await call(place, 'cancel', jobId, 'ask', graceMs === undefined ? '-' : Math.ceil(graceMs / 10))
+  const [facts] = readFacts(lines)
+  if (facts === undefined || statusOf(facts) === undefined) throw notFound(jobId)
+  const deadline = performance.now() + (graceMs ?? jobOf(facts)?.graceMs ?? defaultGraceMs)
+  while (lines.includes('left yes')) {
+    const now = performance.now()
+    if (now > deadline + UNKILLABLE_MS)
+      throw engineError(
+        'ENGINE_ERROR',
+        `job '${jobId}' can not be cancelled: some of its processes do not die`,
+      )
+    await backoff.wait(0, undefined)
+    lines = await call(place, 'cancel', jobId, now >= deadline ? 'kill' : 'look', '-')
+  }
+}

@@ -1,0 +1,119 @@
+/**
+ * What the script tells of a job, and what follows from it. The script looks, in one call: the record, who lives, and
+ * the record again. What that means is decided here, without looking anywhere.
+ */
+import type { NativeJob, NativeJobStatus } from '../native/boundary/index.js'
+
+interface Record {
+  /** From `exit`. */
+  exit: number
+  /** From `end.json`, where there is one. */
+  end: { [field: string]: unknown }
+}
+
+export interface Facts {
+  jobId: string
+  first: Record | undefined
+  second: Record | undefined
+  life: 'alive' | 'dead' | 'reboot'
+  /** The text of `meta.json`; empty when only its being there is told, undefined when there is none. */
+  meta: string | undefined
+}
+
+/** Reads all jobs that the lines tell of. */
+export function readFacts(lines: readonly string[]): Facts[] {
+  const found: Facts[] = []
+  for (const line of lines) {
+    const [key = '', ...words] = line.split(' ')
+    if (key === 'job')
+      found.push({
+        jobId: words[0] ?? '',
+        first: undefined,
+        second: undefined,
+        life: 'dead',
+        meta: undefined,
+      })
+    const last = found.at(-1)
+    if (last === undefined) continue
+    if (key === 'first' || key === 'second') last[key] = readRecord(words)
+    if (key === 'life') last.life = words[0] === 'alive' || words[0] === 'reboot' ? words[0] : 'dead'
+    if (key === 'meta') last.meta = fromBase64(words).toString()
+    if (key === 'data') break
+  }
+  return found
+}
+
+/** Bytes from base64 that was broken into words or lines. */
+export function fromBase64(words: readonly string[]): Buffer {
+  return Buffer.from(words.join(''), 'base64')
+}
+
+/**
+ * The state, in the shape that the native side gives; undefined when nobody has ever finished starting the job.
+ *
+ * The second record is there for a job that ends between the first look and the question who lives: it has written its
+ * record before it ended. So `crashed` is what had been gone already when there was still no record.
+ */
+export function statusOf({ first, second, life, meta }: Facts): NativeJobStatus | undefined {
+  const alive = life === 'alive'
+  if (meta === undefined && first === undefined && second === undefined) return undefined
+  if (first === undefined && alive) return { state: 'running', alive, outputLost: false }
+  const record = first ?? second
+  if (record === undefined)
+    return { state: 'crashed', alive, reason: life === 'reboot' ? 'reboot' : 'killed', outputLost: false }
+  const { exit, end } = record
+  const signal = number(end.signal)
+  return {
+    state: 'exited',
+    exitCode: signal === undefined ? (number(end.exitCode) ?? exit) : undefined,
+    signal,
+    reason: end.reason as NativeJobStatus['reason'],
+    alive: alive && end.leftBehind !== false,
+    endedAt: string(end.endedAt),
+    duration: number(end.durationMs),
+    outputLost: end.outputLost === true,
+  }
+}
+
+/** Who the job is; undefined when `meta.json` is missing, damaged, or names a group that must not be signalled. */
+export function jobOf({ jobId, meta }: Facts): (NativeJob & { graceMs?: number }) | undefined {
+  const fields = parse(meta ?? '')
+  const [dir, outputFile, exitFile] = [string(fields.dir), string(fields.outputFile), string(fields.exitFile)]
+  const pgid = number(fields.pgid)
+  if (fields.jobId !== jobId || pgid === undefined || !Number.isInteger(pgid) || pgid <= 1) return undefined
+  if (dir === undefined || outputFile === undefined || exitFile === undefined) return undefined
+  return {
+    jobId,
+    dir,
+    outputFile,
+    exitFile,
+    pgid,
+    cgroup: string(fields.cgroup),
+    processName: string(fields.processName),
+    createdAt: string(fields.createdAt) ?? '',
+    command: string(fields.command),
+    graceMs: number(fields.graceMs),
+  }
+}
+
+function readRecord([exit = '', ...end]: string[]): Record {
+  return { exit: Number(exit), end: parse(fromBase64(end).toString()) }
+}
+
+/** The fields of a JSON object; none when it is not one. */
+function parse(text: string): { [field: string]: unknown } {
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' && value !== null ? (value as { [field: string]: unknown }) : {}
+  } catch {
+    return {}
+  }
+}
+
+function number(value: unknown): number | undefined {
+  return typeof value === 'number' ? value : undefined
+}
+
+function string(value: unknown): string | undefined {
+  return typeof value === 'string' ? value : undefined
+}

@@ -1,0 +1,33 @@
+/**
+ * What the script refuses, as errors: it names the code and a word, and the sentences are here.
+ */
+
+import { engineError } from '../../base/errors.js'
+import type { SandboxErrorCode } from '../../public/index.js'
+
+/** Sentences by code, or by code and word. `subject` is the job or the directory that it is about. */
+const SENTENCES: Record<string, (subject: string, detail: string) => string> = {
+  JOB_NOT_FOUND: (job) => `there is no job '${job}'`,
+  'JOB_NOT_FOUND damaged': (job) => `job '${job}' has a damaged meta.json`,
+  'JOB_NOT_FOUND strange-output': (job) => `job '${job}' is damaged: its output.log is not a regular file`,
+  JOB_ALREADY_EXISTS: (job) => `there is a job '${job}' already`,
+  JOB_RUNNING: (job) => `job '${job}' still runs: cancel it first`,
+  CWD_NOT_FOUND: () => 'the working directory can not be entered',
+  STATE_DIR_UNAVAILABLE: () => 'the directory of jobs can not be used; see jobsRoot',
+  'STATE_DIR_UNAVAILABLE no-room': () => 'the directory of jobs takes no more: its disk may be full',
+  'STATE_DIR_UNAVAILABLE not-ours': () =>
+    'the directory belongs to another user or is a symlink; see jobsRoot',
+  'LIMIT_UNSUPPORTED openFiles': () => 'the limit openFiles can not be set there',
+  'SPAWN_FAILED missing-tool': (_, tool) => `the remote sandbox has no program ${tool}, which jobs need`,
+  'SPAWN_FAILED killed': () => 'the supervisor of the job was killed',
+  'ENGINE_ERROR elsewhere': (job) => `job '${job}' can not be cancelled: it runs in another pid namespace`,
+}
+
+/** Throws SandboxError when one of the lines is a refusal. */
+export function refuseIfTold(lines: readonly string[], subject: string): void {
+  const refusal = lines.find((line) => line.startsWith('refused '))
+  if (refusal === undefined) return
+  const [, code = '', word = '', detail = ''] = refusal.split(' ')
+  const sentence = SENTENCES[`${code} ${word}`] ?? SENTENCES[code]
+  throw engineError(code as SandboxErrorCode, sentence?.(subject, detail))
+}

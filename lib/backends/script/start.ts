@@ -1,0 +1,66 @@
+/**
+ * Starting a remote job: one call for what fits into it, and one more for each 66 KiB beyond.
+ */
+
+import { engineError, OptionError, SandboxError } from '../../base/errors.js'
+import type { JobStartPlan } from '../../options/jobs.js'
+import type { NativeJob } from '../native/boundary/index.js'
+import { call, MOST_INLINE, mark, type RemotePlace, store } from './backend.js'
+import { buildRequest, type RemoteDefaults } from './request.js'
+
+/** Limits that need a control group, which a script has not. */
+const NEED_CONTROLLERS = ['memory', 'cpus', 'pids'] as const
+
+export async function start(
+  place: RemotePlace,
+  jobId: string,
+  plan: JobStartPlan,
+  defaults: RemoteDefaults,
+): Promise<NativeJob> {
+  check(plan)
+  const own = mark()
+  const { payload, sizes } = buildRequest(jobId, plan, own, defaults)
+  const inline = payload.toString('base64')
+  const fits = inline.length <= MOST_INLINE
+  if (!fits) await store(place, `@part-${own}`, payload)
+  const times = [hundredths((plan.timeoutSeconds ?? 0) * 1000), hundredths(defaults.graceMs)]
+  const words = [jobId, own, fits ? inline : 'uploaded', ...sizes, ...times, plan.limits?.openFiles ?? 0]
+  const [reply = ''] = await call(place, 'start', ...words).catch((error) => {
+    throw withDirectory(error, plan.cwd ?? defaults.cwd)
+  })
+  const pgid = Number(/^started (\d+)$/.exec(reply)?.[1])
+  if (Number.isNaN(pgid))
+    throw engineError('ENGINE_ERROR', `a start was answered by ${JSON.stringify(reply)}`)
+  const dir = `${place.root}/${jobId}`
+  const { processName } = plan
+  return {
+    jobId,
+    dir,
+    outputFile: `${dir}/output.log`,
+    exitFile: `${dir}/exit`,
+    pgid,
+    processName,
+    createdAt: '',
+  }
+}
+
+/** What can be refused without asking. */
+function check({ limits, command }: JobStartPlan): void {
+  const missing = NEED_CONTROLLERS.find((name) => limits?.[name] !== undefined)
+  if (missing !== undefined)
+    throw engineError('LIMIT_UNSUPPORTED', `the limit ${missing} needs control groups: not for remote jobs`)
+  // env(1), which starts the program, would take it for a variable.
+  if (command.argv?.[0]?.includes('='))
+    throw new OptionError('INVALID_COMMAND', 'command must not name a program with = in a remote sandbox')
+}
+
+/** A refused directory is called by its name. */
+function withDirectory(error: unknown, cwd = ''): unknown {
+  if (!(error instanceof SandboxError) || error.code !== 'CWD_NOT_FOUND') return error
+  return engineError('CWD_NOT_FOUND', `the working directory ${cwd} can not be entered`, { cause: error })
+}
+
+/** Milliseconds as the script counts, rounded up. */
+function hundredths(ms: number): number {
+  return Math.ceil(ms / 10)
+}

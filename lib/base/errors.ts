@@ -1,0 +1,125 @@
+/**
+ * The errors that callers see, and the one table of their codes.
+ *
+ * SandboxError is for what goes wrong at run time. A bad argument is an OptionError, which is a TypeError, so that
+ * a mistake in the calling program is told from a failure of a command. Both carry `code`.
+ */
+
+import type { Encoding, ExecResult, OptionErrorCode, SandboxErrorCode } from '../public/index.js'
+import type { FailureText } from './failure-text.js'
+
+/** Every code of SandboxError, with the sentence for when the engine gives none. */
+const MEANINGS: Record<SandboxErrorCode, string> = {
+  COMMAND_FAILED: 'the command failed',
+  COMMAND_TIMEOUT: 'the command ran longer than its timeout',
+  CONNECTION_FAILED: 'the server cannot be reached, or the connection broke',
+  CWD_NOT_FOUND: 'the working directory does not exist',
+  ENGINE_ERROR: 'the engine failed',
+  INPUT_CLOSED: 'the process reads its input no more',
+  INVALID_ENV_NAME: 'the variable cannot be changed in this session',
+  JOB_ALREADY_EXISTS: 'there is a job of this id already',
+  JOB_NOT_FOUND: 'there is no job of this id',
+  JOB_RUNNING: 'the job still runs',
+  LIMIT_UNSUPPORTED: 'the limit cannot be enforced on this machine',
+  PROCESS_ALREADY_EXISTS: 'there is a process of this id already',
+  PROCESS_EXITED_BEFORE_READY: 'the process ended before it was ready',
+  PROCESS_NOT_FOUND: 'there is no process of this id',
+  PROCESS_READY_TIMEOUT: 'what was waited for did not come in time',
+  REQUEST_REFUSED: 'the server refused the request',
+  SANDBOX_DESTROYED: 'the sandbox has been destroyed',
+  SESSION_ALREADY_EXISTS: 'there is a session of this id already',
+  SESSION_DESTROYED: 'the session was deleted while the call was pending',
+  SESSION_NOT_FOUND: 'there is no session of this id',
+  SESSION_TERMINATED: 'the session ended while the call was pending',
+  SPAWN_FAILED: 'a process could not be started',
+  STATE_DIR_UNAVAILABLE: 'the state directory cannot be used',
+}
+
+interface RunErrorOptions extends ErrorOptions {
+  result?: ExecResult<Encoding>
+  logTail?: string
+  shortMessage?: string
+}
+
+export class SandboxError extends Error {
+  static {
+    Object.defineProperty(SandboxError.prototype, 'name', { value: 'SandboxError' })
+  }
+
+  readonly code: SandboxErrorCode
+  declare readonly result?: ExecResult<Encoding>
+  declare readonly logTail?: string
+  /** The message without the lines of stderr below it. */
+  readonly shortMessage: string
+
+  constructor(code: SandboxErrorCode, message: string, options: RunErrorOptions = {}) {
+    super(message, options)
+    this.code = code
+    this.shortMessage = options.shortMessage ?? message
+    hide(this, 'shortMessage')
+    attach(this, 'result', options.result)
+    attach(this, 'logTail', options.logTail)
+  }
+}
+
+/** A bad argument. Its name stays 'TypeError', as it is with Node's own argument errors. */
+export class OptionError extends TypeError {
+  readonly code: OptionErrorCode
+
+  constructor(code: OptionErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.code = code
+  }
+}
+
+/** The rejection after an abort: `cause` is the signal's reason, `result` is there when the command had started. */
+export class AbortError extends Error {
+  static {
+    Object.defineProperty(AbortError.prototype, 'name', { value: 'AbortError' })
+  }
+
+  readonly code = 'ABORT_ERR'
+  declare readonly result?: ExecResult<Encoding>
+  readonly shortMessage: string
+
+  /** `text` is the whole message, or what was aborted. */
+  constructor(reason: unknown, result?: ExecResult<Encoding>, text: FailureText | string = 'the command') {
+    const { message, shortMessage } =
+      typeof text === 'string'
+        ? { message: `${text} was aborted`, shortMessage: `${text} was aborted` }
+        : text
+    super(message, { cause: reason })
+    this.shortMessage = shortMessage
+    hide(this, 'shortMessage')
+    attach(this, 'result', result)
+  }
+}
+
+/** The SandboxError for an error event of the engine. A code that is not in the table is an ENGINE_ERROR. */
+export function engineError(
+  code: string | undefined,
+  message: string | undefined,
+  options?: RunErrorOptions,
+) {
+  const known = isKnown(code) ? code : 'ENGINE_ERROR'
+  return new SandboxError(known, message || MEANINGS[known], options)
+}
+
+/** The sentence for a code. */
+export function meaningOf(code: SandboxErrorCode): string {
+  return MEANINGS[code]
+}
+
+function isKnown(code: string | undefined): code is SandboxErrorCode {
+  return code !== undefined && Object.hasOwn(MEANINGS, code)
+}
+
+/** Keeps what the message says already out of what `console.log(error)` prints. */
+function hide(error: Error, name: string): void {
+  Object.defineProperty(error, name, { enumerable: false })
+}
+
+/** Only a failed run has the property, and it stays out of what `console.log(error)` prints: it can be megabytes. */
+function attach(error: Error, name: string, value: unknown): void {
+  if (value !== undefined) Object.defineProperty(error, name, { value, enumerable: false })
+}

@@ -1,0 +1,63 @@
+/**
+ * The limits of every wait, in one place: the timeout and the AbortSignal.
+ */
+
+import type { WaitLimits } from '../options/waits.js'
+import { onAbort, refuseAborted } from './abort.js'
+import { AbortError } from './errors.js'
+
+/**
+ * Does `work` until it is done, its time is up or the signal is aborted; `stop` is aborted in any case, so that nothing
+ * of it goes on. `late` is what then counts when the time is up.
+ */
+export async function within<T>(
+  { timeout, signal }: WaitLimits,
+  work: (stop: AbortSignal) => Promise<T>,
+  late: () => Promise<T>,
+): Promise<T> {
+  refuseAborted(signal, 'the wait')
+  const stop = new AbortController()
+  const limits = startLimits({ timeout, signal })
+  try {
+    const first = await Promise.race([work(stop.signal).then((value) => ({ value })), limits.reached])
+    if (first === 'aborted') throw new AbortError(signal?.reason, undefined, 'the wait')
+    if (first === 'late') {
+      stop.abort()
+      return await late()
+    }
+    return first.value
+  } finally {
+    stop.abort()
+    limits.release()
+  }
+}
+
+function startLimits({ timeout, signal }: WaitLimits): {
+  reached: Promise<'late' | 'aborted'>
+  release: () => void
+} {
+  let release = () => {}
+  const reached = new Promise<'late' | 'aborted'>((resolve) => {
+    const timer = timeout > 0 ? setTimeout(() => resolve('late'), timeout) : undefined
+    const ignore = onAbort(signal, () => resolve('aborted'))
+    release = () => {
+      clearTimeout(timer)
+      ignore()
+    }
+  })
+  return { reached, release }
+}
+
+/** Resolves after some milliseconds, or earlier when `stop` is aborted. */
+export function pause(milliseconds: number, stop: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const end = () => {
+      clearTimeout(timer)
+      release()
+      resolve()
+    }
+    const timer = setTimeout(end, milliseconds)
+    const release = onAbort(stop, end)
+    if (stop.aborted) end()
+  })
+}

@@ -1,0 +1,78 @@
+/**
+ * The events of a stream: the start, each piece of output as text or bytes, and the end.
+ */
+
+import { MOST_TEXT_BYTES, PieceDecoder } from '../base/utf8.js'
+import { STDERR, STDOUT } from '../options/stream.js'
+import type { Encoding, ExecEvent, SandboxError } from '../public/index.js'
+import type { Item, Outcome, Piece } from './feed.js'
+import type { Translator } from './reader.js'
+
+type Event = ExecEvent<Encoding>
+
+/** What events say about the command. */
+export interface StreamPlan {
+  command: string
+  /** `window`: pieces that may wait for the reader. */
+  request: { sessionId: string; encoding: Encoding; window?: number | undefined }
+}
+
+export class EventTranslator implements Translator<Event> {
+  /** An error is the last event. */
+  readonly throws = false
+  readonly mostBytes: number
+  readonly #plan: StreamPlan
+  /** For text only, by stream. */
+  readonly #decoders: Map<number, PieceDecoder>
+
+  constructor(plan: StreamPlan) {
+    this.#plan = plan
+    const isText = plan.request.encoding === 'utf8'
+    this.mostBytes = isText ? MOST_TEXT_BYTES : Number.POSITIVE_INFINITY
+    const streams = isText ? [STDOUT, STDERR] : []
+    this.#decoders = new Map(streams.map((stream) => [stream, new PieceDecoder()]))
+  }
+
+  translate(item: Item): Event[] {
+    const timestamp = new Date(item.time).toISOString()
+    switch (item.type) {
+      case 'start':
+        return [this.#start(item.pid, timestamp)]
+      case 'output':
+        return this.#output(item, timestamp)
+      case 'end':
+        return [...this.#cutCharacters(timestamp), last(item, timestamp)]
+    }
+  }
+
+  #start(pid: number, timestamp: string): Event {
+    const { command, request } = this.#plan
+    return { type: 'start', timestamp, command, pid, sessionId: request.sessionId }
+  }
+
+  /** The bytes of a character that is not complete yet wait for the rest, and so does the cursor. */
+  #output({ stream, data, end }: Piece, timestamp: string): Event[] {
+    const decoder = this.#decoders.get(stream)
+    if (decoder === undefined) return [output(stream, timestamp, data, end)]
+    const text = decoder.write(data)
+    return text === '' ? [] : [output(stream, timestamp, text, decoder.position)]
+  }
+
+  /** What a stream that ended within a character has left. */
+  #cutCharacters(timestamp: string): Event[] {
+    return Array.from(this.#decoders).flatMap(([stream, decoder]) => {
+      const text = decoder.end()
+      return text === '' ? [] : [output(stream, timestamp, text, decoder.position)]
+    })
+  }
+}
+
+function output(stream: number, timestamp: string, data: string | Uint8Array, cursor: number): Event {
+  return { type: stream === STDERR ? 'stderr' : 'stdout', timestamp, data, cursor }
+}
+
+function last(outcome: Outcome, timestamp: string): Event {
+  if (outcome.result === undefined) return { type: 'error', timestamp, error: outcome.error as SandboxError }
+  const { exitCode, signal } = outcome.result
+  return { type: 'complete', timestamp, exitCode, signal, result: outcome.result }
+}

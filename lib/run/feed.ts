@@ -1,0 +1,160 @@
+/**
+ * What a run has told and its consumer has not taken yet: the place where backpressure begins.
+ *
+ * The engine sends at most a window of pieces of output without being given permits back, one for each piece that was
+ * taken. A consumer that takes nothing leaves it without permits; it then leaves the pipe alone, and in the end
+ * the command blocks. So what is held here is bounded, however much the command prints.
+ */
+
+import type { RunObserver } from '../backends/native/run.js'
+import { OptionError } from '../base/errors.js'
+import type { Encoding, ExecResult } from '../public/index.js'
+
+/** How a run came out. */
+export type Outcome = { result: ExecResult<Encoding>; error?: never } | { error: unknown; result?: never }
+
+/** A piece of one stream: 1 is stdout, 2 is stderr. `end` is the offset in that stream, in bytes, of what follows. */
+export interface Piece {
+  type: 'output'
+  stream: number
+  data: Uint8Array
+  end: number
+}
+
+/** `time`: when it arrived, in milliseconds since the epoch. */
+export type Item = { time: number } & ({ type: 'start'; pid: number } | Piece | ({ type: 'end' } & Outcome))
+
+/** Pieces that may be under way: WINDOW of `src/pending.rs`. */
+const OUTPUT_WINDOW = 16
+/** Permits go back in so many parts of the window, since each way across the boundary wakes the engine. */
+const PARTS = 4
+
+export class Feed implements RunObserver {
+  readonly #giveBack: (permits: number) => void
+  readonly #window: number
+  readonly #permitsAtOnce: number
+  readonly #ends = [0, 0, 0]
+  #items: Item[] = []
+  /** Pieces among the items. */
+  #held = 0
+  /** Permits of pieces that were taken. */
+  #owed = 0
+  /** `unread`: nobody has taken anything. `drained`, `closed`: what comes is dropped. */
+  #state: 'unread' | 'read' | 'drained' | 'closed' = 'unread'
+  #isRunning = true
+  #resultAwaited = false
+  #arrived = () => {}
+
+  /** `giveBack` gives permits for more pieces to the engine. `window`: the pieces that the engine sends without. */
+  constructor(giveBack: (permits: number) => void, window = OUTPUT_WINDOW) {
+    this.#giveBack = giveBack
+    this.#window = window
+    this.#permitsAtOnce = Math.max(1, Math.floor(window / PARTS))
+  }
+
+  start(pid: number): void {
+    this.#add({ type: 'start', pid, time: Date.now() })
+  }
+
+  /** Keeps the piece, and its permit, until it is taken. */
+  output(stream: number, data: Uint8Array): boolean {
+    const end = (this.#ends[stream] ?? 0) + data.length
+    this.#ends[stream] = end
+    if (this.#isDropping()) return false
+    this.#held++
+    this.#add({ type: 'output', stream, data, end, time: Date.now() })
+    this.#drainUnlessRead()
+    return true
+  }
+
+  /** The command has ended: nothing holds it back any more. What it comes to is told by `finish`, a moment later. */
+  end(): void {
+    this.#isRunning = false
+  }
+
+  /** Adds the last item. */
+  finish(outcome: Outcome): void {
+    this.#add({ type: 'end', ...outcome, time: Date.now() })
+  }
+
+  /** `arrived` is called whenever there is something new to take. */
+  listen(arrived: () => void): void {
+    this.#arrived = arrived
+  }
+
+  /** Nothing can be taken right now. */
+  get isEmpty(): boolean {
+    return this.#items.length === 0
+  }
+
+  /**
+   * The next item, if it is there; of a piece at most so many bytes. Throws when what came before has been drained.
+   */
+  take(mostBytes: number): Item | undefined {
+    if (this.#state === 'drained') {
+      throw new OptionError(
+        'STREAM_LOCKED',
+        'the output is gone: `result` was awaited and nobody read it; begin to read before awaiting `result`',
+      )
+    }
+    if (this.#state === 'unread') this.#state = 'read'
+    const item = this.#items[0]
+    if (item?.type === 'output' && item.data.length > mostBytes) return cut(item, mostBytes)
+    this.#items.shift()
+    if (item?.type === 'output') {
+      this.#held--
+      this.#owed++
+    }
+    if (this.#owed === this.#permitsAtOnce || (this.#owed > 0 && item === undefined)) this.#pay()
+    return item
+  }
+
+  /** The result is wanted. Were the output held back while nobody reads it, the result would never come. */
+  awaitResult(): void {
+    this.#resultAwaited = true
+    this.#drainUnlessRead()
+  }
+
+  /** Nobody wants to read any more. */
+  close(): void {
+    this.#state = 'closed'
+    this.#drop()
+  }
+
+  #add(item: Item): void {
+    if (this.#isDropping()) return
+    this.#items.push(item)
+    this.#arrived()
+  }
+
+  /** Only when the window is full: until then somebody may still begin to read, and nothing is lost. */
+  #drainUnlessRead(): void {
+    if (this.#state !== 'unread' || !this.#isRunning || !this.#resultAwaited) return
+    if (this.#held < this.#window) return
+    this.#state = 'drained'
+    this.#drop()
+  }
+
+  #drop(): void {
+    this.#owed += this.#held
+    this.#held = 0
+    this.#items = []
+    this.#pay()
+  }
+
+  #pay(): void {
+    this.#giveBack(this.#owed)
+    this.#owed = 0
+  }
+
+  #isDropping(): boolean {
+    return this.#state === 'drained' || this.#state === 'closed'
+  }
+}
+
+/** Takes the first bytes off a piece. */
+function cut<T extends Piece>(piece: T, bytes: number): T {
+  const data = piece.data.subarray(0, bytes)
+  piece.data = piece.data.subarray(bytes)
+  return { ...piece, data, end: piece.end - piece.data.length }
+}

@@ -1,0 +1,74 @@
+/**
+ * The lines of a stream's output, as text without their ends.
+ *
+ * A piece is decoded and split as a whole and its lines are handed out one by one: per line nothing but a promise is
+ * left to do, and a million short lines take a fraction of a second.
+ */
+import { engineError } from '../base/errors.js'
+import { MOST_TEXT_BYTES, PieceDecoder } from '../base/utf8.js'
+import type { Item } from './feed.js'
+import type { Translator } from './reader.js'
+
+const CARRIAGE_RETURN = 13
+/** The longest string of V8; other engines have longer ones. */
+const MOST_CHARACTERS = 2 ** 29 - 24
+const NONE: readonly string[] = []
+
+export class LineTranslator implements Translator<string> {
+  readonly throws = true
+  readonly mostBytes = MOST_TEXT_BYTES
+  readonly #splitters: Map<number, LineSplitter>
+
+  constructor(streams: readonly number[]) {
+    this.#splitters = new Map(streams.map((stream) => [stream, new LineSplitter()]))
+  }
+
+  translate(item: Item): readonly string[] {
+    if (item.type === 'output') return this.#splitters.get(item.stream)?.write(item.data) ?? NONE
+    if (item.type === 'end') return Array.from(this.#splitters.values()).flatMap((splitter) => splitter.end())
+    return NONE
+  }
+}
+
+/** Splits one stream at `\n` and `\r\n`, wherever its pieces were cut. */
+export class LineSplitter {
+  readonly #decoder = new PieceDecoder()
+  /** The beginning of a line whose end has not come yet. */
+  #begun = ''
+  /** To ask the joined string itself would put it together once for each piece. */
+  #begunHasReturn = false
+
+  write(data: Uint8Array): string[] {
+    return this.#split(this.#decoder.write(data))
+  }
+
+  /** The last line, if it has no end. */
+  end(): string[] {
+    const lines = this.#split(this.#decoder.end())
+    if (this.#begun !== '') lines.push(this.#begun)
+    return lines
+  }
+
+  #split(text: string): string[] {
+    const lines = text.split('\n')
+    const hasReturns = text.includes('\r')
+    const mayHaveReturns = hasReturns || this.#begunHasReturn
+    lines[0] = join(this.#begun, lines[0] ?? '')
+    this.#begun = lines.pop() ?? ''
+    this.#begunHasReturn = lines.length === 0 ? mayHaveReturns : hasReturns
+    return mayHaveReturns ? lines.map(withoutReturn) : lines
+  }
+}
+
+function withoutReturn(line: string): string {
+  return line.charCodeAt(line.length - 1) === CARRIAGE_RETURN ? line.slice(0, -1) : line
+}
+
+/** The runtime joins by reference, so a line of many pieces costs no more than its length. */
+function join(begun: string, more: string): string {
+  if (begun.length + more.length <= MOST_CHARACTERS) return begun + more
+  throw engineError(
+    'ENGINE_ERROR',
+    `a line is longer than the longest string (${MOST_CHARACTERS}); use toReadableStream()`,
+  )
+}

@@ -1,0 +1,52 @@
+/**
+ * The tagged template `$`: shell text in which every value is one word, or a list of words, and is never parsed.
+ */
+
+import { OptionError } from '../base/errors.js'
+import { showCommand } from '../options/command.js'
+import { describe, readEntries } from '../options/read.js'
+import type { ShellTag } from '../public/index.js'
+
+type Exec<Options, Result> = (command: string, options: Options | undefined) => Promise<Result>
+
+/** A tag whose templates run by `exec`. Called with options, it gives a tag that uses them. */
+export function shellTag<Options extends object, Result>(
+  exec: Exec<Options, Result>,
+  options?: Options,
+): ShellTag<Options, Result> {
+  function tag(first: TemplateStringsArray, ...values: unknown[]): Promise<Result>
+  function tag(first: Options): ShellTag<Options, Result>
+  function tag(first: TemplateStringsArray | Options, ...values: unknown[]) {
+    if (isTemplate(first)) return run(first, values)
+    readEntries(first, 'the options of $')
+    return shellTag(exec, { ...options, ...first })
+  }
+  async function run(strings: TemplateStringsArray, values: unknown[]): Promise<Result> {
+    return exec(shellText(strings.raw, values), options)
+  }
+  return tag as ShellTag<Options, Result>
+}
+
+function isTemplate(value: unknown): value is TemplateStringsArray {
+  return Array.isArray(value) && Array.isArray((value as Partial<TemplateStringsArray>).raw)
+}
+
+/** The text of a template. Backslashes stand as they are written. Throws OptionError. */
+export function shellText(strings: readonly string[], values: readonly unknown[]): string {
+  return strings.map((text, at) => (at < values.length ? text + words(values[at], at) : text)).join('')
+}
+
+/** A value as shell words, quoted where needed. An empty list is no word at all. */
+function words(value: unknown, at: number): string {
+  if (Array.isArray(value)) return Array.from(value, (item: unknown) => word(item, at)).join(' ')
+  return word(value, at)
+}
+
+function word(value: unknown, at: number): string {
+  if (typeof value === 'string') return value === '' ? "''" : showCommand({ argv: [value] })
+  if (typeof value === 'number' || typeof value === 'bigint') return String(value)
+  throw new OptionError(
+    'INVALID_COMMAND',
+    `value ${at + 1} of a template must be a string, a number or a list of them, not ${describe(value)}`,
+  )
+}
