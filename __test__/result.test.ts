@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import type { NativeResult } from '../lib/backends/native/boundary/index.js'
+import { planExec } from '../lib/backends/native/plan/exec.js'
 import { conclude, stripFinalNewline } from '../lib/backends/native/result.js'
 import type { RunEnd } from '../lib/backends/native/run.js'
 import { OptionError, SandboxError } from '../lib/base/errors.js'
-import { planExec } from '../lib/options/exec.js'
+import { readExec } from '../lib/options/exec.js'
 import { rejectionOf } from './helpers/thrown.js'
 
 const defaults = {
@@ -32,7 +33,7 @@ function native(changes: Partial<NativeResult> = {}): NativeResult {
 }
 
 function concluded(changes: Partial<NativeResult> = {}, options: object = {}, end: RunEnd = {}) {
-  const plan = planExec('make all', options, defaults)
+  const plan = planExec(readExec('make all', options, 'exec'), defaults)
   return conclude(plan, { result: native(changes), ...end })
 }
 
@@ -199,7 +200,7 @@ describe('the precedence of errors', () => {
   it('keeps the result out of what a printed error shows', async () => {
     const rejection = await rejectionOf(concluded({ exitCode: 1, stdout: 'secret' }, { check: true }))
     expect(Object.keys(rejection)).toEqual(['code'])
-    const bare = await rejectionOf(conclude(planExec('x', {}, defaults), { error }))
+    const bare = await rejectionOf(conclude(planExec(readExec('x', {}, 'exec'), defaults), { error }))
     expect(Object.hasOwn(bare, 'result')).toBe(false)
   })
 })

@@ -6,8 +6,8 @@ let consumer: Consumer
 
 /** Uses types and values of every entry point; it is compiled and also run. */
 const PROGRAM = `
-import { type AddonError, type ExecResult, OptionError, Sandbox, SandboxError, type SandboxOptions } from 'nacre'
-import { SandboxClient, type RemoteProcess } from 'nacre/client'
+import { type AddonError, type ExecResult, OptionError, type Process, Sandbox, SandboxError, type SandboxOptions } from 'nacre'
+import { SandboxClient } from 'nacre/client'
 import { createSessionClass, type Session } from 'nacre/container'
 import { createServer, type Server } from 'nacre/server'
 
@@ -28,7 +28,7 @@ async function main(): Promise<string> {
   return [result.stdout.trim(), ...lines, job].join()
 }
 
-export const remote = (url: URL): Promise<RemoteProcess[]> => new SandboxClient({ url }).listProcesses()
+export const remote = (url: URL): Promise<Process[]> => new SandboxClient({ url }).listProcesses()
 export const server = (sandbox: Sandbox): Server => createServer(sandbox, { maxRequests: 5 })
 export const session = (): Session => new (createSessionClass())({ id: 'a' })
 export const isMissing = (error: AddonError): boolean => error.code === 'ADDON_MISSING'

@@ -1,8 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { planFilter, planKill, planLogStream, planLogs } from '../../lib/options/logs.js'
+import { planFilter, planLogStream, planLogs, readKill } from '../../lib/options/logs.js'
 import { refusalOf } from '../helpers/thrown.js'
-
-const defaults = { signal: 15, forceKillAfterDelay: 5000 }
 
 describe('planLogStream', () => {
   it('follows the whole log as text when nothing is said', () => {
@@ -29,10 +27,10 @@ describe('planLogStream', () => {
   })
 })
 
-describe('planKill', () => {
-  it('takes from the process what is not given', () => {
-    expect(planKill(undefined, undefined, defaults, 'kill')).toEqual(defaults)
-    expect(planKill('SIGINT', { forceKillAfterDelay: 0 }, defaults, 'kill')).toEqual({
+describe('readKill', () => {
+  it('leaves to the process what is not given', () => {
+    expect(readKill(undefined, undefined, 'kill')).toEqual({})
+    expect(readKill('SIGINT', { forceKillAfterDelay: 0 }, 'kill')).toEqual({
       signal: 2,
       forceKillAfterDelay: 0,
     })
@@ -40,9 +38,7 @@ describe('planKill', () => {
 
   it('refuses signals that are none', () => {
     for (const signal of [0, 65, 'TERM', 'SIGFOO', null]) {
-      expect(refusalOf(() => planKill(signal, undefined, defaults, 'kill')).message).toContain(
-        'signal must be',
-      )
+      expect(refusalOf(() => readKill(signal, undefined, 'kill')).message).toContain('signal must be')
     }
   })
 })

@@ -1,12 +1,13 @@
 import { describe, expect, it } from 'vitest'
+import { planProcess } from '../../lib/backends/native/plan/process.js'
 import { planSandbox } from '../../lib/backends/native/plan/sandbox.js'
-import { planProcess, planSessionProcess } from '../../lib/options/process.js'
+import { readProcess } from '../../lib/options/process.js'
 import { refusalOf } from '../helpers/thrown.js'
 
 const { defaults } = planSandbox({ timeout: 5000, killSignal: 'SIGINT', forceKillAfterDelay: 7 })
-const request = (options?: object) => planProcess('sleep 1', options, defaults).request
+const request = (options?: object) => planProcess(readProcess('sleep 1', options), defaults).request
 
-describe('planProcess', () => {
+describe('the plan of a process', () => {
   it('has the documented defaults: a timeout of the sandbox is not for processes', () => {
     expect(request()).toEqual({
       processId: expect.stringMatching(/^proc-[0-9a-f]{10}$/),
@@ -27,7 +28,7 @@ describe('planProcess', () => {
   })
 
   it('takes argument lists and shows them quoted', () => {
-    const { request: given } = planSessionProcess('s', ['echo', 'a b'], { processId: 'p' }, defaults)
+    const { request: given } = planProcess(readProcess(['echo', 'a b'], { processId: 'p' }, 's'), defaults)
     expect(given).toMatchObject({
       argv: ['echo', 'a b'],
       command: "echo 'a b'",
@@ -44,7 +45,7 @@ describe('planProcess', () => {
     expect(request({ input: new TextEncoder().encode('pipe') })).toMatchObject({ input: 'bytes' })
     expect(request({ input: 'pipe' })).toMatchObject({ input: 'open', inputBytes: undefined })
     const source = new Blob(['x']).stream()
-    const plan = planProcess('cat', { input: source }, defaults)
+    const plan = planProcess(readProcess('cat', { input: source }), defaults)
     expect([plan.request.input, plan.source]).toEqual(['open', source])
   })
 
@@ -89,9 +90,9 @@ describe('planProcess', () => {
   }
 
   it('refuses a sessionId where the session is given, and bad commands', () => {
-    expect(refusalOf(() => planSessionProcess('s', 'x', { sessionId: 'a' }, defaults)).message).toContain(
+    expect(refusalOf(() => readProcess('x', { sessionId: 'a' }, 's')).message).toContain(
       'session.startProcess has no option "sessionId"',
     )
-    expect(refusalOf(() => planProcess(' ', undefined, defaults)).code).toBe('INVALID_COMMAND')
+    expect(refusalOf(() => readProcess(' ', undefined)).code).toBe('INVALID_COMMAND')
   })
 })

@@ -40,7 +40,7 @@ describe('planSession', () => {
   const fresh = () => 'fresh'
 
   it('makes up an id and leaves the rest to the sandbox', () => {
-    expect(planSession(undefined, '/base', fresh)).toEqual({ sessionId: 'fresh' })
+    expect(planSession({}, '/base', fresh)).toEqual({ sessionId: 'fresh' })
   })
 
   it("resolves cwd against the sandbox's", () => {

@@ -1,15 +1,13 @@
 import { describe, expect, it } from 'vitest'
-import { planSandbox } from '../../lib/backends/native/plan/sandbox.js'
-import { planService } from '../../lib/options/service.js'
+import { readService } from '../../lib/options/service.js'
 import { refusalOf } from '../helpers/thrown.js'
 
-const { defaults } = planSandbox(undefined)
-const plan = (options: unknown) => planService('serve', options, defaults)
+const plan = (options: unknown) => readService('serve', options)
 
-describe('planService', () => {
+describe('readService', () => {
   it('has the documented defaults', () => {
     const { process, ...rest } = plan({ healthCheck: { port: 80 }, sessionId: 'a' })
-    expect(process.request).toMatchObject({ text: 'serve', sessionId: 'a', input: 'none' })
+    expect(process).toMatchObject({ command: { text: 'serve' }, sessionId: 'a', values: {} })
     expect(rest).toEqual({
       healthCheck: { kind: 'port', probe: { port: 80, http: undefined, interval: 100 }, timeout: 30_000 },
       restart: 'never',

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { withSandbox } from '../helpers/invariants.js'
 import { itInEveryMode } from '../helpers/modes.js'
 import * as proc from '../helpers/proc.js'
-import { thrownBy } from '../helpers/thrown.js'
+import { rejectionOf } from '../helpers/thrown.js'
 import { until } from '../helpers/until.js'
 
 const pty = { cols: 100, rows: 40 }
@@ -55,12 +55,12 @@ itInEveryMode('Ctrl-C ends the job in front and not the shell; a resize is seen'
   await process.waitForLog('code 130')
   // Before it prompts, readline sets the size that it has just read: a new one between the two is lost.
   await promptOf(process, 3)
-  expect(process.resize(120, 50)).toBe(true)
+  expect(await process.resize(120, 50)).toBe(true)
   await process.write('stty size\n')
   await process.waitForLog('50 120')
   await process.write('exit 9\n')
   expect(await process.wait()).toMatchObject({ exitCode: 9, reason: 'exit' })
-  expect(process.resize(1, 1)).toBe(false)
+  expect(await process.resize(1, 1)).toBe(false)
 })
 
 itInEveryMode('a kill ends everything in the terminal', async ({ sandbox }) => {
@@ -106,6 +106,6 @@ describe('terminals', () => {
         await expect(start(size)()).rejects.toThrow(/pty/)
       }
       const plain = await sandbox.startProcess('sleep 60')
-      expect((thrownBy(() => plain.resize(80, 24)) as Error).message).toMatch(/needs a process .* pty/)
+      expect((await rejectionOf(plain.resize(80, 24))).message).toMatch(/needs a process .* pty/)
     }))
 })

@@ -1,6 +1,6 @@
 /** Compiled, never run: what the types of the client and the server allow and refuse. */
-import type { ExecResult, Sandbox, SandboxError } from 'nacre'
-import { type RemoteProcess, type RemoteService, type RemoteSession, SandboxClient } from 'nacre/client'
+import type { ExecResult, Process, Sandbox, SandboxError, Service, Session } from 'nacre'
+import { SandboxClient } from 'nacre/client'
 import { createServer, type Serving, serve } from 'nacre/server'
 
 /** Compiles only when both types are the same. */
@@ -18,10 +18,10 @@ export async function client(sandbox: Sandbox) {
   same<typeof bytes.all, Uint8Array>()
   same<typeof remote.execStream, typeof sandbox.execStream>()
   same<typeof remote.streamProcessLogs, typeof sandbox.streamProcessLogs>()
-  same<Awaited<ReturnType<typeof remote.createSession>>, RemoteSession>()
-  const process: RemoteProcess = await remote.startProcess('ls', { input: 'pipe' })
+  same<Awaited<ReturnType<typeof remote.createSession>>, Session>()
+  const process: Process = await remote.startProcess('ls', { input: 'pipe' })
   same<Awaited<ReturnType<typeof process.resize>>, boolean>()
-  const service: RemoteService = await remote.startService('ls', { healthCheck: { port: 80 } })
+  const service: Service = await remote.startService('ls', { healthCheck: { port: 80 } })
   await service.restart()
   await remote.jobs.start({ command: 'ls' })
   // @ts-expect-error: a server does not tell where its jobs are

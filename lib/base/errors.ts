@@ -123,3 +123,8 @@ function hide(error: Error, name: string): void {
 function attach(error: Error, name: string, value: unknown): void {
   if (value !== undefined) Object.defineProperty(error, name, { value, enumerable: false })
 }
+
+/** Whether an error is a SandboxError with one of these codes. */
+export function isCode(error: unknown, ...codes: SandboxErrorCode[]): error is SandboxError {
+  return error instanceof SandboxError && codes.includes(error.code)
+}

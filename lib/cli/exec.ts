@@ -44,7 +44,7 @@ export function addExec(program: Command, finish: Finish): void {
 }
 
 async function run(words: string[], { cwd, env, timeout, grace, json = false }: Options): Promise<number> {
-  const { Sandbox } = await import('../sandbox/sandbox.js')
+  const { Sandbox } = await import('../backends/native/sandbox.js')
   await using sandbox = new Sandbox({ env, forceKillAfterDelay: grace })
   const stream = sandbox.execStream(commandOf(words), {
     cwd,

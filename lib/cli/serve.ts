@@ -36,7 +36,7 @@ export function addServe(program: Command): void {
 
 async function run({ cwd, jobsRoot, allowOrigin, ...options }: Options): Promise<void> {
   const [{ Sandbox }, { serve }] = await Promise.all([
-    import('../sandbox/sandbox.js'),
+    import('../backends/native/sandbox.js'),
     import('../server/serve.js'),
   ])
   const sandbox = new Sandbox({ cwd, jobsRoot, logger: stderrLogger })

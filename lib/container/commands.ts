@@ -5,23 +5,24 @@
  * It is a key of a map and nothing else: the engine has ids of its own, so no id can lead to a file, or to another
  * session's process.
  */
-import type { ProcessHandle } from '../backends/native/processes/handle.js'
+import type { LocalProcess } from '../backends/native/processes/process.js'
+import { AS_STARTED } from '../run/start-process.js'
 import { duplicateCommand } from './errors.js'
 
 export class Commands {
-  readonly #running = new Map<string, Promise<ProcessHandle>>()
+  readonly #running = new Map<string, Promise<LocalProcess>>()
 
   /**
    * Starts a process under an id. Throws when the id is taken.
    *
    * The id is taken in the same turn in which it is looked up, so two starts at once can not both have it.
    */
-  start(commandId: string, start: () => Promise<ProcessHandle>): Promise<ProcessHandle> {
+  start(commandId: string, start: () => Promise<LocalProcess>): Promise<LocalProcess> {
     if (this.#running.has(commandId)) throw duplicateCommand(commandId)
     const starting = start()
     this.#running.set(commandId, starting)
     const forget = () => this.#running.delete(commandId)
-    starting.then((handle) => handle.ended.then(forget), forget)
+    starting.then((process) => process.handle.ended.then(forget), forget)
     return starting
   }
 
@@ -37,7 +38,7 @@ export class Commands {
     const starting = this.#running.get(commandId)
     if (starting === undefined) return false
     const killing = starting.then(
-      (handle) => handle.kill(handle.killDefaults),
+      (process) => process.kill(AS_STARTED),
       () => false,
     )
     if (wait) return killing

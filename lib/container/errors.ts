@@ -61,8 +61,3 @@ export function timedOut(timeoutMs: number, cause?: SandboxError): Error {
 export function duplicateCommand(commandId: string): Error {
   return new OptionError('INVALID_ID', `commandId '${commandId}' belongs to a command that still runs`)
 }
-
-/** Whether it is an error of nacre with one of these codes. */
-export function hasCode(error: unknown, ...codes: Array<SandboxError['code']>): error is SandboxError {
-  return error instanceof SandboxError && codes.includes(error.code)
-}

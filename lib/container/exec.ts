@@ -1,9 +1,10 @@
 /**
  * A command in the session's shell, and its result as containers expect it.
  */
+import { isCode } from '../base/errors.js'
 import type { RawExecResult } from '../public/container.js'
 import type { ExecResult } from '../public/index.js'
-import { hasCode, timedOut } from './errors.js'
+import { timedOut } from './errors.js'
 import type { CommandPlan } from './options.js'
 import type { Shell } from './shell.js'
 
@@ -22,8 +23,8 @@ export async function execIn(
   try {
     return rawResult(command, await shell.exec(command, { cwd, env, timeout }))
   } catch (error) {
-    if (hasCode(error, 'COMMAND_TIMEOUT')) throw timedOut(timeout, error)
-    if (hasCode(error, 'CWD_NOT_FOUND') && cwd !== undefined) return refusedDirectory(command, cwd, begun)
+    if (isCode(error, 'COMMAND_TIMEOUT')) throw timedOut(timeout, error)
+    if (isCode(error, 'CWD_NOT_FOUND') && cwd !== undefined) return refusedDirectory(command, cwd, begun)
     throw error
   }
 }

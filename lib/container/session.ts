@@ -8,6 +8,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import { inspect } from 'node:util'
+import { isCode } from '../base/errors.js'
 import { report } from '../base/report.js'
 import type {
   ExecEvent,
@@ -20,7 +21,7 @@ import type {
   StreamOptions,
 } from '../public/container.js'
 import { Commands } from './commands.js'
-import { chooseErrors, hasCode, notReady } from './errors.js'
+import { chooseErrors, notReady } from './errors.js'
 import { execIn } from './exec.js'
 import { type CommandPlan, planExec, planSession, planStream, type SessionPlan } from './options.js'
 import { type Shell, startShell } from './shell.js'
@@ -92,7 +93,7 @@ class ContainerSession implements PublicSession {
       return await this.#commands.kill(commandId, waitForExit)
     } catch (error) {
       // Then it is gone, and somebody else has done it.
-      if (hasCode(error, 'SANDBOX_DESTROYED', 'SESSION_DESTROYED', 'PROCESS_NOT_FOUND')) return false
+      if (isCode(error, 'SANDBOX_DESTROYED', 'SESSION_DESTROYED', 'PROCESS_NOT_FOUND')) return false
       throw error
     }
   }
@@ -102,7 +103,7 @@ class ContainerSession implements PublicSession {
   }
 
   destroy(): Promise<void> {
-    this.#destroying ??= this.#shell?.engine.destroy() ?? Promise.resolve()
+    this.#destroying ??= this.#shell?.backend.destroy() ?? Promise.resolve()
     return this.#destroying
   }
 
@@ -145,7 +146,7 @@ class ContainerSession implements PublicSession {
       subject,
       begun: performance.now(),
       cwd,
-      engine: shell.engine,
+      backend: shell.backend,
       starting,
       explain: (error) => this.#explain(error),
       check: () => {
@@ -156,9 +157,9 @@ class ContainerSession implements PublicSession {
 
   /** The container's error for one of nacre's. Takes note of it when the shell has ended. */
   #explain(error: unknown): unknown {
-    if (hasCode(error, 'SANDBOX_DESTROYED', 'SESSION_DESTROYED'))
+    if (isCode(error, 'SANDBOX_DESTROYED', 'SESSION_DESTROYED'))
       return new this.#errors.SessionDestroyedError(this.#plan.id)
-    if (!hasCode(error, 'SESSION_TERMINATED')) return error
+    if (!isCode(error, 'SESSION_TERMINATED')) return error
     this.#state = 'terminated'
     // Only the command that ended the shell has a result; those that waited behind it are told the same code.
     this.#exitCode = error.result?.exitCode ?? this.#exitCode

@@ -1,36 +1,33 @@
 /**
  * The one shell of a drop-in session: an engine with nothing but its default session, and where that starts.
  */
-
-import { Engine } from '../backends/native/engine.js'
-import { exec } from '../backends/native/exec.js'
+import { NativeBackend } from '../backends/native/backend.js'
 import { planSandbox } from '../backends/native/plan/sandbox.js'
-import type { ProcessHandle } from '../backends/native/processes/handle.js'
-import { startProcess } from '../backends/native/processes/start.js'
+import type { LocalProcess } from '../backends/native/processes/process.js'
+import { isCode } from '../base/errors.js'
 import { report } from '../base/report.js'
-import { type ExecDefaults, planExec } from '../options/exec.js'
-import { planProcess } from '../options/process.js'
+import { readProcess } from '../options/process.js'
 import type { ExecOptions, ExecResult, ProcessOptions } from '../public/index.js'
-import { hasCode } from './errors.js'
+import { Runner } from '../sandbox/runner.js'
 import type { SessionPlan } from './options.js'
 
 export class Shell {
-  readonly engine: Engine
-  readonly #defaults: ExecDefaults
+  readonly backend: NativeBackend
+  readonly #runner: Runner
 
   /** Does no I/O. */
   constructor({ env, surviveExit, logger }: SessionPlan, cwd: string | undefined) {
     const plan = planSandbox({ cwd, surviveExit, logger, env: { ...localeDefaults(env), ...env } })
-    this.engine = new Engine(plan.config, plan.logger)
-    this.#defaults = plan.defaults
+    this.backend = new NativeBackend(plan)
+    this.#runner = new Runner(this.backend)
   }
 
   exec(command: string, options?: ExecOptions): Promise<ExecResult> {
-    return exec(this.engine, planExec(command, options, this.#defaults)) as Promise<ExecResult>
+    return this.#runner.exec(command, options)
   }
 
-  start(command: string, options: ProcessOptions): Promise<ProcessHandle> {
-    return startProcess(this.engine, planProcess(command, options, this.#defaults), (handle) => handle)
+  async start(command: string, options: ProcessOptions): Promise<LocalProcess> {
+    return this.backend.startProcess(readProcess(command, options), () => undefined)
   }
 }
 
@@ -57,8 +54,8 @@ export async function startShell(plan: SessionPlan, introduce: (shell: Shell) =>
       }
       return
     } catch (error) {
-      await shell.engine.destroy()
-      if (!hasCode(error, 'CWD_NOT_FOUND') || index === directories.length - 1) throw error
+      await shell.backend.destroy()
+      if (!isCode(error, 'CWD_NOT_FOUND') || index === directories.length - 1) throw error
     }
   }
 }

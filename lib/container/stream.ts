@@ -6,12 +6,12 @@
  * BACKLOG_BYTES; a gap is never passed over in silence.
  */
 
-import type { Engine } from '../backends/native/engine.js'
-import { isOver, type ProcessHandle } from '../backends/native/processes/handle.js'
-import { LogStream } from '../backends/native/processes/log-stream.js'
+import type { NativeBackend } from '../backends/native/backend.js'
+import type { LocalProcess } from '../backends/native/processes/process.js'
+import { isCode } from '../base/errors.js'
 import { planLogStream } from '../options/logs.js'
 import type { ExecEvent } from '../public/container.js'
-import { hasCode } from './errors.js'
+import { AS_STARTED } from '../run/start-process.js'
 import {
   endEvent,
   errorEvent,
@@ -30,8 +30,8 @@ export interface Background {
   /** By the clock of `performance.now()`. */
   begun: number
   cwd: string | undefined
-  engine: Engine
-  starting: Promise<ProcessHandle>
+  backend: NativeBackend
+  starting: Promise<LocalProcess>
   /** What to tell instead of an error of nacre. */
   explain(error: unknown): unknown
   /** Throws when the session was destroyed: an end that comes from that is no end of the command's own. */
@@ -60,8 +60,8 @@ export class CommandStream implements AsyncGenerator<ExecEvent, void, undefined>
   }
 
   async return(): Promise<IteratorResult<ExecEvent, void>> {
-    const handle = await this.#background?.starting.catch(() => undefined)
-    if (handle !== undefined) await end(handle)
+    const process = await this.#background?.starting.catch(() => undefined)
+    if (process !== undefined) await end(process)
     return this.#events.return()
   }
 
@@ -81,37 +81,37 @@ export class CommandStream implements AsyncGenerator<ExecEvent, void, undefined>
 }
 
 async function* events(background: Background): AsyncGenerator<ExecEvent, void, undefined> {
-  const { subject, cwd, engine, starting, explain } = background
-  let handle: ProcessHandle
+  const { subject, cwd, backend, starting, explain } = background
+  let process: LocalProcess
   try {
-    handle = await starting
+    process = await starting
   } catch (error) {
-    if (hasCode(error, 'CWD_NOT_FOUND') && cwd !== undefined) yield* refusedDirectoryEvents(subject, cwd)
+    if (isCode(error, 'CWD_NOT_FOUND') && cwd !== undefined) yield* refusedDirectoryEvents(subject, cwd)
     else yield errorEvent(explain(error))
     return
   }
   // From now on: it may have ended long before its output has been read.
-  const duration = handle.ended.then(() => performance.now() - background.begun)
+  const duration = process.handle.ended.then(() => performance.now() - background.begun)
   let last: ExecEvent
   try {
-    yield startEvent(subject, handle.state.pid)
-    last = yield* output(background, handle, duration)
+    yield startEvent(subject, process.info.pid)
+    last = yield* output(background, process, duration)
   } finally {
     // Before the last event is given: many readers do not ask for what comes after it.
-    await end(handle)
-    forget(engine, handle)
+    await end(process)
+    forget(backend, process)
   }
   yield last
 }
 
 /** The output, and then the last event as the value of the generator. */
 async function* output(
-  { subject, engine, explain, check }: Background,
-  handle: ProcessHandle,
+  { subject, explain, check }: Background,
+  process: LocalProcess,
   duration: Promise<number>,
 ): AsyncGenerator<ExecEvent, ExecEvent, undefined> {
   try {
-    for await (const event of new LogStream(engine, () => handle, planLogStream({}, 'execStream'))) {
+    for await (const event of process.output(planLogStream({}, 'execStream'))) {
       if (event.missing !== undefined) {
         // What followed would only look complete.
         return errorEvent(`${event.missing} bytes of output were lost before they were read`)
@@ -120,27 +120,26 @@ async function* output(
       yield outputEvent(event)
     }
     check()
-    return endEvent(subject, await handle.ended, await duration)
+    return endEvent(subject, await process.handle.ended, await duration)
   } catch (error) {
     return errorEvent(explain(error))
   }
 }
 
 /** Ends what still runs. When the session is being destroyed, that does it. */
-async function end(handle: ProcessHandle): Promise<void> {
-  if (isOver(handle.state)) return
+async function end(process: LocalProcess): Promise<void> {
   try {
-    await handle.kill(handle.killDefaults)
+    await process.kill(AS_STARTED)
   } catch (error) {
-    if (!hasCode(error, 'SANDBOX_DESTROYED', 'SESSION_DESTROYED', 'PROCESS_NOT_FOUND')) throw error
+    if (!isCode(error, 'SANDBOX_DESTROYED', 'SESSION_DESTROYED', 'PROCESS_NOT_FOUND')) throw error
   }
 }
 
 /** The log has been read, or nobody will. */
-function forget(engine: Engine, handle: ProcessHandle): void {
+function forget(backend: NativeBackend, process: LocalProcess): void {
   try {
-    engine.ask((native) => native.cleanUpProcesses(handle.id))
+    backend.forgetProcess(process.info.id)
   } catch (error) {
-    if (!hasCode(error, 'SANDBOX_DESTROYED')) throw error
+    if (!isCode(error, 'SANDBOX_DESTROYED')) throw error
   }
 }

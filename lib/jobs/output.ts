@@ -1,9 +1,8 @@
 /**
- * A job's output as callers ask for it, once and again: the arguments checked, then read and followed, for any backend.
+ * A job's output, read and followed, for any backend that can fetch a part of it.
  */
-
-import { type JobReadPlan, jobReference, planJobFollow, planJobRead, readCursor } from '../options/jobs.js'
-import type { Encoding, JobFollowOptions, JobHandle, JobRead, JobReadOptions } from '../public/index.js'
+import type { JobReadPlan } from '../options/jobs.js'
+import type { Encoding, JobRead } from '../public/index.js'
 import { follow, type Source } from './follow.js'
 import { type Fetched, readJob } from './read.js'
 
@@ -16,29 +15,27 @@ export interface OutputBackend {
   mostBytes: number
 }
 
-export async function readOutput<E extends Encoding>(
+export async function readOutput(
   backend: OutputBackend,
-  job: JobHandle | string,
-  cursor: number | undefined,
-  options: JobReadOptions<E> | undefined,
-): Promise<JobRead<E>> {
-  const [jobId, place, plan] = [jobReference(job), readCursor(cursor), planJobRead(options)]
-  const { read } = await readJob(fetchOf(backend, jobId), place, bounded(plan, backend))
-  return read as JobRead<E>
+  jobId: string,
+  cursor: number,
+  plan: JobReadPlan,
+): Promise<JobRead<Encoding>> {
+  const { read } = await readJob(fetchOf(backend, jobId), cursor, bounded(plan, backend))
+  return read
 }
 
-export function followOutput<E extends Encoding>(
+export function followOutput(
   backend: OutputBackend,
-  job: JobHandle | string,
-  cursor: number | undefined,
-  options: JobFollowOptions<E> | undefined,
-): AsyncIterableIterator<JobRead<E>, undefined> {
-  const [jobId, place, plan] = [jobReference(job), readCursor(cursor), planJobFollow(options)]
+  jobId: string,
+  cursor: number,
+  plan: JobReadPlan & { signal: AbortSignal | undefined },
+): AsyncIterableIterator<JobRead<Encoding>, undefined> {
   const source = {
     read: (from: number) => readJob(fetchOf(backend, jobId), from, bounded(plan, backend)),
     news: backend.watch(jobId),
   }
-  return follow(source, place, plan.signal) as AsyncIterableIterator<JobRead<E>, undefined>
+  return follow(source, cursor, plan.signal)
 }
 
 function fetchOf({ fetch }: OutputBackend, jobId: string) {

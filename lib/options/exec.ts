@@ -1,146 +1,48 @@
 /**
- * The options of exec and execStream, and how they become the request that crosses the boundary.
+ * The arguments of exec and execStream, checked. What is not given stays away: the backend's defaults hold.
  */
-import type { NativeExec } from '../backends/native/boundary/index.js'
 import { execOptions, sessionExecOptions } from '../protocol/exec-options.js'
 import type { OptionValues } from '../protocol/option.js'
-import { areLive, callbacksOf, type ExecCallbacks } from '../run/callbacks.js'
+import type { Encoding } from '../public/index.js'
+import { callbacksOf, type ExecCallbacks } from '../run/callbacks.js'
 import { isVerboseByDefault } from '../run/verbose.js'
 import { type CheckedCommand, readCommand, showCommand } from './command.js'
-import type { CheckedInput } from './input.js'
 import { readArgument, readOptions } from './read.js'
 
 /** The session that exists by itself. */
 export const DEFAULT_SESSION = execOptions.sessionId.default
 
-/** What a sandbox sets for all its commands. */
-export interface ExecDefaults {
-  timeout: number
-  maxBuffer: number
-  /** The same for execStream. */
-  streamMaxBuffer: number
-  killSignal: number
-  forceKillAfterDelay: number
-}
-
-/** One exec, checked: the request, and what happens on this side of the boundary. */
-export interface ExecPlan {
-  request: NativeExec
+/** A command in the foreground of a session. */
+export interface ExecRequest {
+  command: CheckedCommand
   /** The command as it is shown in the result. */
-  command: string
-  input: CheckedInput | undefined
-  signal: AbortSignal | undefined
-  stripFinalNewline: boolean
-  verbose: boolean
-  check: boolean
+  shown: string
+  sessionId: string
+  encoding: Encoding
   callbacks: ExecCallbacks
+  verbose: boolean
+  values: OptionValues<typeof sessionExecOptions>
 }
 
-/** Checks the arguments of `sandbox.exec`. Throws OptionError. */
-export function planExec(command: unknown, options: unknown, defaults: ExecDefaults): ExecPlan {
-  const checked = readArgument(readCommand, command, 'command')
-  const values = readOptions(execOptions, options, 'exec')
-  return plan(checked, values, values.sessionId ?? DEFAULT_SESSION, defaults)
-}
-
-/** Checks the arguments of `session.exec`, where the session is given. Throws OptionError. */
-export function planSessionExec(
-  sessionId: string,
+/** Checks the arguments of a call; in a session, the session is given. Throws OptionError. */
+export function readExec(
   command: unknown,
   options: unknown,
-  defaults: ExecDefaults,
-): ExecPlan {
+  owner: 'exec' | 'execStream',
+  session?: string,
+): ExecRequest {
   const checked = readArgument(readCommand, command, 'command')
-  return plan(checked, readOptions(sessionExecOptions, options, 'session.exec'), sessionId, defaults)
-}
-
-/** Checks the arguments of `sandbox.execStream`. Throws OptionError. */
-export function planExecStream(command: unknown, options: unknown, defaults: ExecDefaults): ExecPlan {
-  const checked = readArgument(readCommand, command, 'command')
-  const values = readOptions(execOptions, options, 'execStream')
-  return streamed(plan(checked, values, values.sessionId ?? DEFAULT_SESSION, ofStreams(defaults)))
-}
-
-/** Bounds of a stream whose reader is at the other end of a connection. */
-export interface ConnectionBounds {
-  /** Pieces of output that wait for it. */
-  window: number
-  /** Bytes of each stream in the result, unless the caller says how many. */
-  maxBuffer: number
-}
-
-/** Checks the arguments of `sandbox.execStream` for such a reader. Throws OptionError. */
-export function planConnectionStream(
-  command: unknown,
-  options: unknown,
-  defaults: ExecDefaults,
-  { window, maxBuffer }: ConnectionBounds,
-): ExecPlan {
-  const streamMaxBuffer = Math.min(defaults.streamMaxBuffer, maxBuffer)
-  const planned = planExecStream(command, options, { ...defaults, streamMaxBuffer })
-  return { ...planned, request: { ...planned.request, window } }
-}
-
-/** Checks the arguments of `session.execStream`. Throws OptionError. */
-export function planSessionExecStream(
-  sessionId: string,
-  command: unknown,
-  options: unknown,
-  defaults: ExecDefaults,
-): ExecPlan {
-  const checked = readArgument(readCommand, command, 'command')
-  const values = readOptions(sessionExecOptions, options, 'session.execStream')
-  return streamed(plan(checked, values, sessionId, ofStreams(defaults)))
-}
-
-function ofStreams(defaults: ExecDefaults): ExecDefaults {
-  return { ...defaults, maxBuffer: defaults.streamMaxBuffer }
-}
-
-/** The same with its events wanted. */
-function streamed(plan: ExecPlan): ExecPlan {
-  return { ...plan, request: { ...plan.request, events: true } }
-}
-
-function plan(
-  command: CheckedCommand,
-  values: OptionValues<typeof sessionExecOptions>,
-  sessionId: string,
-  defaults: ExecDefaults,
-): ExecPlan {
-  const { input, signal } = values
-  const { stripFinalNewline = sessionExecOptions.stripFinalNewline.default } = values
-  const { check = sessionExecOptions.check.default, verbose = isVerboseByDefault() } = values
-  const callbacks = callbacksOf(values)
-  const request: NativeExec = {
-    sessionId,
-    ...command,
-    cwd: values.cwd,
-    envNames: values.env?.names,
-    envValues: values.env?.values,
-    timeout: values.timeout ?? defaults.timeout,
-    killSignal: values.killSignal ?? defaults.killSignal,
-    forceKillAfterDelay: values.forceKillAfterDelay ?? defaults.forceKillAfterDelay,
-    maxBuffer: values.maxBuffer ?? defaults.maxBuffer,
-    encoding: values.encoding ?? sessionExecOptions.encoding.default,
-    input: inputKind(input),
-    mergeOutput: values.mergeOutput,
-    inputBytes: input instanceof Uint8Array ? input : undefined,
-    events: areLive(callbacks),
-  }
+  const { sessionId = DEFAULT_SESSION, ...values }: OptionValues<typeof execOptions> =
+    session === undefined
+      ? readOptions(execOptions, options, owner)
+      : readOptions(sessionExecOptions, options, `session.${owner}`)
   return {
-    request,
-    command: showCommand(command),
-    input,
-    signal,
-    stripFinalNewline,
-    verbose,
-    check,
-    callbacks,
+    command: checked,
+    shown: showCommand(checked),
+    sessionId: session ?? sessionId,
+    encoding: values.encoding ?? sessionExecOptions.encoding.default,
+    callbacks: callbacksOf(values),
+    verbose: values.verbose ?? isVerboseByDefault(),
+    values,
   }
-}
-
-function inputKind(input: CheckedInput | undefined): NativeExec['input'] {
-  if (input === undefined) return 'none'
-  return input instanceof Uint8Array ? 'bytes' : 'stream'
 }

@@ -37,25 +37,18 @@ export function planLogs(options: unknown, owner: string): { encoding: Encoding 
   return { encoding: chosen }
 }
 
-/** How a process is ended. */
-export interface KillPlan {
-  signal: number
+/** How a process is ended; what is not given is as the process was started. */
+export interface KillRequest {
+  signal: number | undefined
   /** Milliseconds until SIGKILL. */
-  forceKillAfterDelay: number
+  forceKillAfterDelay: number | undefined
 }
 
-/** Checks the arguments of `kill`; what is not given is as the process was started. Throws OptionError. */
-export function planKill(signal: unknown, options: unknown, defaults: KillPlan, owner: string): KillPlan {
-  const values = readOptions(killOptions, options, owner)
-  return {
-    signal: signal === undefined ? defaults.signal : readArgument(processSignal, signal, 'signal'),
-    forceKillAfterDelay: values.forceKillAfterDelay ?? defaults.forceKillAfterDelay,
-  }
-}
-
-/** Checks the arguments of `killProcess`, before it is known whose defaults hold. Throws OptionError. */
-export function checkKill(signal: unknown, options: unknown): void {
-  planKill(signal, options, { signal: 0, forceKillAfterDelay: 0 }, 'killProcess')
+/** Checks the arguments of `kill` and `killProcess`. Throws OptionError. */
+export function readKill(signal: unknown, options: unknown, owner: string): KillRequest {
+  const { forceKillAfterDelay } = readOptions(killOptions, options, owner)
+  const number = signal === undefined ? undefined : readArgument(processSignal, signal, 'signal')
+  return { signal: number, forceKillAfterDelay }
 }
 
 const STATUSES = new Set<unknown>(['starting', 'running', 'completed', 'failed', 'killed', 'error'])

@@ -2,13 +2,11 @@
  * The options of startService: those of a process, when it is ready, and what happens when it fails.
  */
 import { OptionError } from '../base/errors.js'
-import type { OptionValues } from '../protocol/option.js'
 import { serviceOptions } from '../protocol/process-options.js'
 import { portNumber, portOptions } from '../protocol/wait-options.js'
 import { type CheckedCommand, readCommand, showCommand } from './command.js'
-import { DEFAULT_SESSION, type ExecDefaults } from './exec.js'
 import { interval, milliseconds } from './numbers.js'
-import { type ProcessPlan, processPlan } from './process.js'
+import { type ProcessRequest, processRequest } from './process.js'
 import { readArgument, readEntries, readGroup, readOptions } from './read.js'
 import { type LinePattern, linePattern, type PortProbe, portProbe } from './waits.js'
 
@@ -19,9 +17,9 @@ export type HealthCheck = { timeout: number } & (
   | { kind: 'command'; command: CheckedCommand; shown: string; interval: number }
 )
 
-/** A service, checked. */
-export interface ServicePlan {
-  process: ProcessPlan
+/** A service. */
+export interface ServiceRequest {
+  process: ProcessRequest
   healthCheck: HealthCheck
   restart: 'never' | 'on-failure'
   /** Milliseconds before the first restart; each further one waits twice as long. */
@@ -33,26 +31,23 @@ const DEFAULT_COMMAND_INTERVAL_MS = 500
 
 const allOptions = { ...serviceOptions, healthCheck }
 
-/** Checks the arguments of `startService`. Throws OptionError. */
-export function planService(command: unknown, options: unknown, defaults: ExecDefaults): ServicePlan {
+/** Checks the arguments of `startService`, of whose options `healthCheck` must be there. Throws OptionError. */
+export function readService(command: unknown, options: unknown): ServiceRequest {
   const checked = readArgument(readCommand, command, 'command')
-  const values = readServiceOptions(options)
-  return {
-    process: processPlan(checked, values, values.sessionId ?? DEFAULT_SESSION, defaults),
-    healthCheck: values.healthCheck,
-    restart: values.restart ?? serviceOptions.restart.default,
-    restartDelay: values.restartDelay ?? serviceOptions.restartDelay.default,
-  }
-}
-
-/** Checks the options of `startService`, of which `healthCheck` must be there. Throws OptionError. */
-export function readServiceOptions(
-  options: unknown,
-): OptionValues<typeof serviceOptions> & { healthCheck: HealthCheck } {
-  const { healthCheck: check, ...values } = readOptions(allOptions, options, 'startService')
+  const {
+    healthCheck: check,
+    restart,
+    restartDelay,
+    ...values
+  } = readOptions(allOptions, options, 'startService')
   if (check === undefined)
     throw new OptionError('INVALID_OPTION', 'healthCheck must be given: { port }, { log } or { command }')
-  return { ...values, healthCheck: check }
+  return {
+    process: processRequest(checked, values),
+    healthCheck: check,
+    restart: restart ?? serviceOptions.restart.default,
+    restartDelay: restartDelay ?? serviceOptions.restartDelay.default,
+  }
 }
 
 /** Exactly one of port, log and command says which kind it is, and so which other options it has. */

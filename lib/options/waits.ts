@@ -38,6 +38,8 @@ export function planWaitForExit(timeout: unknown): WaitLimits {
 export interface LinePattern {
   /** The line, and where a regular expression matched; undefined when it does not. */
   find(line: string): { line: string; match?: RegExpExecArray } | undefined
+  /** As it was given. */
+  source: string | RegExp
   /** For messages. */
   shown: string
 }
@@ -67,7 +69,7 @@ export function linePattern(value: unknown, name: string): LinePattern {
   }
   if (value.includes('\n'))
     throw new OptionError('INVALID_OPTION', `${name} must not contain a newline: lines are tested one by one`)
-  return { find: (line) => (line.includes(value) ? { line } : undefined), shown: quote(value) }
+  return { find: (line) => (line.includes(value) ? { line } : undefined), source: value, shown: quote(value) }
 }
 
 /** A copy without the flags that make a match depend on the one before. */
@@ -78,6 +80,7 @@ function regularExpression(given: RegExp): LinePattern {
       const match = pattern.exec(line)
       return match === null ? undefined : { line, match }
     },
+    source: given,
     shown: String(given).slice(0, 80),
   }
 }

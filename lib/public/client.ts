@@ -12,21 +12,7 @@
  *
  * @packageDocumentation
  */
-import type {
-  Capabilities,
-  Command,
-  Jobs,
-  Logger,
-  Process,
-  ProcessFilter,
-  ProcessOptions,
-  Sandbox,
-  Service,
-  ServiceOptions,
-  Session,
-  SessionOptions,
-  SessionProcessOptions,
-} from './index.js'
+import type { Capabilities, Jobs, Logger, Process, Sandbox, Service } from './index.js'
 
 export { OptionError, SandboxError } from './index.js'
 
@@ -59,59 +45,21 @@ export interface ClientOptions {
   logger?: Logger
 }
 
-/**
- * A process on the server. Its properties are as it was last heard of: at its start or its lookup, by `getStatus`, `wait`
- * and `kill`. Its output goes on over as many connections as it takes, with neither gap nor duplicate.
- */
-export interface RemoteProcess extends Omit<Process, 'resize'> {
-  /** See {@link Process.resize}. */
-  resize(cols: number, rows: number): Promise<boolean>
-}
-
-/** A service on the server. `restarts` and `lastFailure` are those of the last {@link Service.getHealth}. */
-export interface RemoteService extends Omit<Service, 'resize'> {
-  /** See {@link Process.resize}. */
-  resize(cols: number, rows: number): Promise<boolean>
-}
-
-/** A session of the server. */
-export interface RemoteSession extends Omit<Session, 'startProcess'> {
-  /** See {@link Session.startProcess}. */
-  startProcess(command: Command, options?: SessionProcessOptions): Promise<RemoteProcess>
-}
-
 /** Durable jobs of the server: {@link Jobs} without its root. `follow` goes on when the server was started anew. */
 export type RemoteJobs = Omit<Jobs, 'root'>
-
-/** What is the same here and there. */
-type Same = Omit<
-  Sandbox,
-  | 'capabilities'
-  | 'createSession'
-  | 'getProcess'
-  | 'getSession'
-  | 'jobs'
-  | 'listProcesses'
-  | 'listSessions'
-  | 'startProcess'
-  | 'startService'
->
 
 /**
  * A sandbox on a server. The command of an `exec` or `execStream` is killed when its AbortSignal is aborted, and when this
  * program or the connection ends; processes, sessions and jobs go on without it.
  *
+ * What a {@link Process} or a {@link Service} says of itself is as it was last heard of: at its start or its lookup, by
+ * `getStatus`, `getHealth`, `wait` and `kill`. Its output goes on over as many connections as it takes, with neither gap nor
+ * duplicate.
+ *
  * `destroy` kills the processes and deletes the sessions that were begun by this object, and ends its requests; the
  * server, and what others have begun there, stays. It rejects with CONNECTION_FAILED when the server cannot be told.
  */
-export interface SandboxClient extends Same {
-  startProcess(command: Command, options?: ProcessOptions): Promise<RemoteProcess>
-  startService(command: Command, options: ServiceOptions): Promise<RemoteService>
-  listProcesses(filter?: ProcessFilter): Promise<RemoteProcess[]>
-  getProcess(id: string): Promise<RemoteProcess | null>
-  createSession(options?: SessionOptions): Promise<RemoteSession>
-  getSession(id: string): Promise<RemoteSession | null>
-  listSessions(): Promise<RemoteSession[]>
+export interface SandboxClient extends Omit<Sandbox, 'capabilities' | 'jobs'> {
   readonly jobs: RemoteJobs
   /** Of the server's machine. */
   capabilities(): Promise<Capabilities>

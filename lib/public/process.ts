@@ -187,7 +187,7 @@ export interface Process extends ProcessInfo {
    * A shell that edits its lines reads the size and sets it again before each prompt: a resize within these
    * microseconds is lost, as in every terminal.
    */
-  resize(cols: number, rows: number): boolean
+  resize(cols: number, rows: number): Promise<boolean>
   /** Rejects with PROCESS_NOT_FOUND when the process has ended. */
   stats(): Promise<ProcessStats>
   /** Plain data of it. */

@@ -2,12 +2,12 @@
  * The callbacks of exec: output as text or as lines, and what happens to what they throw.
  */
 
-import type { RunObserver } from '../backends/native/run.js'
 import { PieceDecoder } from '../base/utf8.js'
 import { STDERR, STDOUT } from '../options/stream.js'
 import type { sessionExecOptions } from '../protocol/exec-options.js'
 import type { OptionValues } from '../protocol/option.js'
 import { LineSplitter } from './lines.js'
+import type { RunObserver } from './run.js'
 
 type Values = OptionValues<typeof sessionExecOptions>
 
@@ -31,12 +31,13 @@ export function areLive({ onStart, onOutput, onStdout, onStderr, onLine }: ExecC
 /** What callbacks are called about. */
 export interface CallbackPlan {
   callbacks: ExecCallbacks
-  command: string
-  request: { sessionId: string }
+  /** The command as it is shown. */
+  shown: string
+  sessionId: string
 }
 
 /** Feeds the callbacks that are live; undefined when the plan has none. */
-export function callbackObserver({ callbacks, command, request }: CallbackPlan): RunObserver | undefined {
+export function callbackObserver({ callbacks, shown, sessionId }: CallbackPlan): RunObserver | undefined {
   if (!areLive(callbacks)) return undefined
   const { onStart, onOutput, onLine } = callbacks
   const stdout = new StreamCallbacks('stdout', onOutput, callbacks.onStdout, onLine)
@@ -47,7 +48,7 @@ export function callbackObserver({ callbacks, command, request }: CallbackPlan):
   ])
   return {
     start(pid) {
-      onStart?.({ command, pid, sessionId: request.sessionId })
+      onStart?.({ command: shown, pid, sessionId })
     },
     output(stream, data) {
       streams.get(stream)?.write(data)

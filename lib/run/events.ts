@@ -12,9 +12,10 @@ type Event = ExecEvent<Encoding>
 
 /** What events say about the command. */
 export interface StreamPlan {
-  command: string
-  /** `window`: pieces that may wait for the reader. */
-  request: { sessionId: string; encoding: Encoding; window?: number | undefined }
+  /** The command as it is shown. */
+  shown: string
+  sessionId: string
+  encoding: Encoding
 }
 
 export class EventTranslator implements Translator<Event> {
@@ -27,7 +28,7 @@ export class EventTranslator implements Translator<Event> {
 
   constructor(plan: StreamPlan) {
     this.#plan = plan
-    const isText = plan.request.encoding === 'utf8'
+    const isText = plan.encoding === 'utf8'
     this.mostBytes = isText ? MOST_TEXT_BYTES : Number.POSITIVE_INFINITY
     const streams = isText ? [STDOUT, STDERR] : []
     this.#decoders = new Map(streams.map((stream) => [stream, new PieceDecoder()]))
@@ -46,8 +47,8 @@ export class EventTranslator implements Translator<Event> {
   }
 
   #start(pid: number, timestamp: string): Event {
-    const { command, request } = this.#plan
-    return { type: 'start', timestamp, command, pid, sessionId: request.sessionId }
+    const { shown, sessionId } = this.#plan
+    return { type: 'start', timestamp, command: shown, pid, sessionId }
   }
 
   /** The bytes of a character that is not complete yet wait for the rest, and so does the cursor. */

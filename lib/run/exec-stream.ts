@@ -2,7 +2,6 @@
  * execStream: a run that began when it was made, and the one consumer of its output.
  */
 
-import type { RunObserver } from '../backends/native/run.js'
 import { OptionError } from '../base/errors.js'
 import { readArgument } from '../options/read.js'
 import { processSignal } from '../options/signals.js'
@@ -10,7 +9,6 @@ import { planSource } from '../options/stream.js'
 import type {
   Encoding,
   ExecEvent,
-  ExecResult,
   ExecStream as PublicExecStream,
   Signal,
   SourceOptions,
@@ -21,50 +19,53 @@ import { EventTranslator, type StreamPlan } from './events.js'
 import { Feed } from './feed.js'
 import { LineTranslator } from './lines.js'
 import { Reader, type Translator } from './reader.js'
+import type { Result, RunObserver, StreamRun } from './run.js'
 
-/** The run behind a stream, wherever it is. */
-export interface StreamRun {
-  /** What exec would have given. */
-  outcome: Promise<ExecResult<Encoding>>
-  /** Permits for more pieces of output. */
-  giveBack(permits: number): void
-  /** Kills the command; null is its `killSignal`. Resolves when it is gone: true when it ended early. */
-  kill(signal: number | null): Promise<boolean>
+/** Where the run of a stream is, and what it needs from there. */
+export interface StreamSource {
+  /** Pieces of output that may wait for the reader. */
+  window?: number | undefined
+  /** Starts the run at once, and has it call the observer. */
+  start(observer: RunObserver): StreamRun
+  /** Awaits the outcome of a run, and passes it on to all that want to know. */
+  settle(perform: () => Promise<Result>): Promise<Result>
 }
 
-/** Starts the run at once, and has it tell the observer. */
-export type StartRun = (observer: RunObserver) => StreamRun
-
 export class ExecStream implements PublicExecStream<Encoding> {
-  readonly #plan: StreamPlan
+  readonly #request: StreamPlan
   readonly #feed: Feed
-  readonly #run: StreamRun
+  readonly #outcome: Promise<Result>
+  #run: StreamRun | undefined
   /** How the output is being read. */
   #consumer: string | undefined
 
   /** Queues the command at once, so that calls keep their order. What keeps it from running is the last event. */
-  constructor(plan: StreamPlan & CallbackPlan, start: StartRun) {
-    this.#plan = plan
-    this.#feed = new Feed((permits) => this.#run.giveBack(permits), plan.request.window)
-    this.#run = start(observe(plan, this.#feed))
+  constructor(request: StreamPlan & CallbackPlan, source: StreamSource) {
+    this.#request = request
+    this.#feed = new Feed((permits) => this.#run?.giveBack(permits), source.window)
+    this.#outcome = source.settle(() => {
+      this.#run = source.start(observe(request, this.#feed))
+      return this.#run.outcome
+    })
     // Being listened to here, a rejection that the iteration tells is not an unhandled one as well.
-    this.#run.outcome.then(
+    this.#outcome.then(
       (result) => this.#feed.finish({ result }),
       (error) => this.#feed.finish({ error }),
     )
   }
 
-  get result(): Promise<ExecResult<Encoding>> {
+  get result(): Promise<Result> {
     this.#feed.awaitResult()
-    return this.#run.outcome
+    return this.#outcome
   }
 
   async kill(signal?: Signal): Promise<boolean> {
-    return this.#run.kill(signal === undefined ? null : readArgument(processSignal, signal, 'signal'))
+    const number = signal === undefined ? null : readArgument(processSignal, signal, 'signal')
+    return this.#run?.kill(number) ?? false
   }
 
   [Symbol.asyncIterator](): AsyncIterableIterator<ExecEvent<Encoding>, undefined> {
-    return this.#read('iterated', new EventTranslator(this.#plan))
+    return this.#read('iterated', new EventTranslator(this.#request))
   }
 
   lines(options?: SourceOptions): AsyncIterableIterator<string, undefined> {
@@ -95,8 +96,8 @@ export class ExecStream implements PublicExecStream<Encoding> {
   /** Ends the run, if it has not ended, and resolves when nothing of it is left and the result is known. */
   async #stop(): Promise<void> {
     this.#feed.close()
-    this.#run.kill(null).catch(() => {})
-    await this.#run.outcome.catch(() => {})
+    this.#run?.kill(null).catch(() => {})
+    await this.#outcome.catch(() => {})
   }
 }
 

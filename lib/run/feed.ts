@@ -6,9 +6,9 @@
  * the command blocks. So what is held here is bounded, however much the command prints.
  */
 
-import type { RunObserver } from '../backends/native/run.js'
 import { OptionError } from '../base/errors.js'
 import type { Encoding, ExecResult } from '../public/index.js'
+import type { RunObserver } from './run.js'
 
 /** How a run came out. */
 export type Outcome = { result: ExecResult<Encoding>; error?: never } | { error: unknown; result?: never }

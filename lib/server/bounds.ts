@@ -5,8 +5,9 @@
  * the response is being written from, and what the result keeps. All three are bounded here. A client that does not read
  * makes the response stop taking, the engine then leaves the pipe alone, and in the end the command blocks.
  */
+
+import { Sandbox } from '../backends/native/sandbox.js'
 import type { Command, Encoding, ExecOptions, ExecStream, Sandbox as PublicSandbox } from '../public/index.js'
-import { Sandbox } from '../sandbox/sandbox.js'
 
 /** Pieces of at most 256 KiB: 1 MiB. In this process it may be more, since there the reader is the caller itself. */
 const WINDOW = 4

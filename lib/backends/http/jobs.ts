@@ -1,95 +1,67 @@
 /**
  * Durable jobs on the server. Their cursors outlive the server, so following one does too.
  */
-
-import { SandboxError } from '../../base/errors.js'
-import { identifier } from '../../options/ids.js'
-import {
-  jobReference,
-  planJobCancel,
-  planJobFollow,
-  planJobRead,
-  planJobStart,
-  planJobWait,
-  readCursor,
-} from '../../options/jobs.js'
-import { readArgument } from '../../options/read.js'
+import { isCode } from '../../base/errors.js'
+import type { JobReadPlan, JobStartPlan } from '../../options/jobs.js'
 import { encodeOptions } from '../../protocol/codec.js'
 import { jobStartOptions } from '../../protocol/job-options.js'
-import type { RemoteJobs as PublicJobs } from '../../public/client.js'
-import type {
-  Encoding,
-  JobFollowOptions,
-  JobHandle,
-  JobInfo,
-  JobRead,
-  JobReadOptions,
-  JobStartOptions,
-  JobStatus,
-} from '../../public/index.js'
+import type { Encoding, JobHandle, JobInfo, JobRead, JobStatus } from '../../public/index.js'
+import type { JobsBackend } from '../../sandbox/backend.js'
 import type { Connection, Request } from './connection.js'
 import { ResumingStream } from './resuming.js'
 import { jobReadOf, type WireRead } from './wire.js'
 
-export class RemoteJobs implements PublicJobs {
+export class HttpJobs implements JobsBackend {
   readonly #connection: Connection
 
   constructor(connection: Connection) {
     this.#connection = connection
   }
 
-  async start(options: JobStartOptions): Promise<JobHandle> {
-    const body = encodeOptions(jobStartOptions, planJobStart(options))
-    return this.#connection.call({ path: '/v1/jobs', body })
+  start(plan: JobStartPlan): Promise<JobHandle> {
+    return this.#connection.call({ path: '/v1/jobs', body: encodeOptions(jobStartOptions, plan) })
   }
 
-  async status(job: JobHandle | string): Promise<JobStatus> {
-    return this.#get(job, 'status')
+  status(jobId: string): Promise<JobStatus> {
+    return this.#get(jobId, '/status')
   }
 
-  async read<E extends Encoding = 'utf8'>(
-    job: JobHandle | string,
-    cursor?: number,
-    options?: JobReadOptions<E>,
-  ): Promise<JobRead<E>> {
-    const plan = planJobRead(options)
-    const read = await this.#get<WireRead>(job, 'output', { cursor: readCursor(cursor), ...plan })
-    return jobReadOf(read, plan.encoding) as JobRead<E>
+  async read(jobId: string, cursor: number, plan: JobReadPlan): Promise<JobRead<Encoding>> {
+    return jobReadOf(await this.#get<WireRead>(jobId, '/output', { cursor, ...plan }), plan.encoding)
   }
 
-  follow<E extends Encoding = 'utf8'>(
-    job: JobHandle | string,
-    cursor?: number,
-    options?: JobFollowOptions<E>,
-  ): AsyncIterableIterator<JobRead<E>, undefined> {
-    const path = pathOf(job, 'follow')
-    const { signal, ...plan } = planJobFollow(options)
-    const stream: AsyncIterableIterator<JobRead<Encoding>, undefined> = new ResumingStream(this.#connection, {
-      cursor: readCursor(cursor),
+  follow(
+    jobId: string,
+    cursor: number,
+    { signal, ...plan }: JobReadPlan & { signal: AbortSignal | undefined },
+  ): AsyncIterableIterator<JobRead<Encoding>, undefined> {
+    return new ResumingStream<JobRead<Encoding>>(this.#connection, {
+      cursor,
       signal,
       subject: 'following the job',
-      request: (place) => ({ method: 'GET', path, query: { cursor: place, ...plan } }),
+      request: (place) => ({
+        method: 'GET',
+        path: `/v1/jobs/${jobId}/follow`,
+        query: { cursor: place, ...plan },
+      }),
       value: (data) => ({ value: jobReadOf(data, plan.encoding), cursor: data.cursor }),
     })
-    return stream as AsyncIterableIterator<JobRead<E>, undefined>
   }
 
-  async wait(job: JobHandle | string, options?: { signal?: AbortSignal }): Promise<JobStatus> {
-    const { signal } = planJobWait(options)
-    const request = { path: pathOf(job, 'wait'), signal, subject: 'the wait' }
+  wait(jobId: string, signal: AbortSignal | undefined): Promise<JobStatus> {
+    const request = { path: `/v1/jobs/${jobId}/wait`, signal, subject: 'the wait' }
     return this.#connection.call({ ...request, waits: true, isIdempotent: true })
   }
 
-  async cancel(job: JobHandle | string, options?: { graceMs?: number }): Promise<void> {
-    await this.#connection.call({ path: pathOf(job, 'cancel'), body: planJobCancel(options), waits: true })
+  async cancel(jobId: string, graceMs: number | undefined): Promise<void> {
+    await this.#connection.call({ path: `/v1/jobs/${jobId}/cancel`, body: { graceMs }, waits: true })
   }
 
-  async attach(id: string): Promise<JobHandle | null> {
-    const jobId = readArgument(identifier, id, 'jobId')
+  async attach(jobId: string): Promise<JobHandle | null> {
     try {
       return await this.#get<JobHandle>(jobId, '')
     } catch (error) {
-      if (error instanceof SandboxError && error.code === 'JOB_NOT_FOUND') return null
+      if (isCode(error, 'JOB_NOT_FOUND')) return null
       throw error
     }
   }
@@ -99,15 +71,11 @@ export class RemoteJobs implements PublicJobs {
     return jobs
   }
 
-  async remove(job: JobHandle | string): Promise<void> {
-    await this.#connection.call({ method: 'DELETE', path: pathOf(job, '') })
+  async remove(jobId: string): Promise<void> {
+    await this.#connection.call({ method: 'DELETE', path: `/v1/jobs/${jobId}` })
   }
 
-  #get<T>(job: JobHandle | string, what: string, query?: Request['query']): Promise<T> {
-    return this.#connection.call<T>({ method: 'GET', path: pathOf(job, what), query })
+  #get<T>(jobId: string, what: string, query?: Request['query']): Promise<T> {
+    return this.#connection.call<T>({ method: 'GET', path: `/v1/jobs/${jobId}${what}`, query })
   }
-}
-
-function pathOf(job: JobHandle | string, what: string): string {
-  return `/v1/jobs/${jobReference(job)}${what === '' ? '' : `/${what}`}`
 }

@@ -1,113 +1,86 @@
 /**
- * Checked options of commands and processes as the requests that they become. What is not given is left to the server,
- * whose sandbox has defaults of its own.
+ * Checked requests as the bodies that they are sent as. What is not given is left to the server, whose sandbox has
+ * defaults of its own.
  */
-
-import { type CheckedCommand, readCommand, showCommand } from '../../options/command.js'
-import { DEFAULT_SESSION, type ExecPlan } from '../../options/exec.js'
-import { readArgument, readOptions } from '../../options/read.js'
+import type { ExecRequest } from '../../options/exec.js'
+import type { ProcessRequest } from '../../options/process.js'
+import type { HealthCheck, ServiceRequest } from '../../options/service.js'
 import { encodeOptions } from '../../protocol/codec.js'
-import { execOptions, sessionExecOptions } from '../../protocol/exec-options.js'
+import { execOptions } from '../../protocol/exec-options.js'
 import { encodeCommand } from '../../protocol/json.js'
-import type { OptionValues } from '../../protocol/option.js'
-import { processOptions, sessionProcessOptions } from '../../protocol/process-options.js'
-import type { Encoding } from '../../public/index.js'
-import { areLive, callbacksOf } from '../../run/callbacks.js'
-import { isVerboseByDefault } from '../../run/verbose.js'
+import { processOptions } from '../../protocol/process-options.js'
 import { MOST_BYTES_AT_ONCE } from './wire.js'
 
 /** What exec keeps of each stream; the request of a stream would keep less. */
 const EXEC_MAX_BUFFER_BYTES = 64 * 1024 * 1024
 
-export interface RemoteExec {
+/** A request, and what of its input is sent while it runs. */
+export interface Sendable {
   body: object
-  command: string
-  /** What is read on this side of the connection. */
-  input: AsyncIterable<unknown> | undefined
-  signal: AbortSignal | undefined
-  encoding: Encoding
-  /** What a stream needs to know. */
-  request: { sessionId: string; encoding: Encoding }
-  callbacks: ExecPlan['callbacks']
-  verbose: boolean
-  /** Something is to happen while it runs, and not only at its end. */
-  isLive: boolean
+  source: AsyncIterable<unknown> | undefined
 }
 
-type ExecValues = OptionValues<typeof execOptions>
+/** A command that one request runs to its end; undefined when something is to happen while it runs. */
+export function planExec(request: ExecRequest): object | undefined {
+  const { inline, source } = divideInput(request.values.input)
+  if (source !== undefined || request.values.signal !== undefined) return undefined
+  return { ...execBody(request, inline), maxBuffer: request.values.maxBuffer, encoding: request.encoding }
+}
 
-/** Checks the arguments of `exec` and `execStream`; with a session those of its own. Throws OptionError. */
-export function planRemoteExec(
-  command: unknown,
-  options: unknown,
-  { sessionId, owner, isStream }: { sessionId: string | undefined; owner: string; isStream: boolean },
-): RemoteExec {
-  const checked = readArgument(readCommand, command, 'command')
-  const values: ExecValues =
-    sessionId === undefined
-      ? readOptions(execOptions, options, owner)
-      : readOptions(sessionExecOptions, options, `session.${owner}`)
-  const { signal, encoding = 'utf8' } = values
-  const callbacks = callbacksOf(values)
-  const session = sessionId ?? values.sessionId ?? DEFAULT_SESSION
-  const { inline, source } = divideInput(values.input)
-  const isLive = isStream || source !== undefined || signal !== undefined || areLive(callbacks)
+/** A command whose output comes while it runs, as bytes: characters are put together here. */
+export function planLiveExec(request: ExecRequest, isStream: boolean): Sendable {
+  const { inline, source } = divideInput(request.values.input)
   const body = {
-    command: encodeCommand(checked),
-    sessionId: session,
-    ...encodeOptions(execOptions, { ...values, input: inline }),
-    maxBuffer: values.maxBuffer ?? (isLive && !isStream ? EXEC_MAX_BUFFER_BYTES : undefined),
-    // Output on its way is bytes: characters are put together where it arrives.
-    encoding: isLive ? 'buffer' : encoding,
+    ...execBody(request, inline),
+    maxBuffer: request.values.maxBuffer ?? (isStream ? undefined : EXEC_MAX_BUFFER_BYTES),
+    encoding: 'buffer',
     openInput: source === undefined ? undefined : true,
   }
+  return { body, source }
+}
+
+function execBody({ command, sessionId, values }: ExecRequest, input: Uint8Array | undefined): object {
   return {
-    ...{ body, command: showCommand(checked), input: source, signal, encoding, isLive },
-    request: { sessionId: session, encoding },
-    callbacks,
-    verbose: values.verbose ?? isVerboseByDefault(),
+    command: encodeCommand(command),
+    sessionId,
+    ...encodeOptions(execOptions, { ...values, input }),
   }
 }
 
-type ProcessValues = OptionValues<typeof processOptions>
-
-export interface RemoteProcessPlan {
-  body: object
-  input: AsyncIterable<unknown> | undefined
-  signal: AbortSignal | undefined
-  callbacks: Pick<ProcessValues, 'onStart' | 'onOutput' | 'onExit' | 'onError'>
-}
-
-/** Checks the arguments of `startProcess`; with a session those of its own. Throws OptionError. */
-export function planRemoteProcess(
-  command: unknown,
-  options: unknown,
-  sessionId: string | undefined,
-): RemoteProcessPlan {
-  const checked = readArgument(readCommand, command, 'command')
-  const values: ProcessValues =
-    sessionId === undefined
-      ? readOptions(processOptions, options, 'startProcess')
-      : readOptions(sessionProcessOptions, options, 'session.startProcess')
-  return remoteProcessPlan(checked, values, sessionId ?? values.sessionId ?? DEFAULT_SESSION)
-}
-
-export function remoteProcessPlan(
-  command: CheckedCommand,
-  values: ProcessValues,
-  sessionId: string,
-): RemoteProcessPlan {
-  const { signal, onStart, onOutput, onExit, onError, pty } = values
+export function planProcess({ command, sessionId, values }: ProcessRequest): Sendable {
   const { inline, source } = values.input === 'pipe' ? {} : divideInput(values.input)
   const isOpen =
-    values.input === 'pipe' || source !== undefined || (pty !== undefined && inline === undefined)
+    values.input === 'pipe' || source !== undefined || (values.pty !== undefined && inline === undefined)
   const body = {
     command: encodeCommand(command),
     sessionId,
     ...encodeOptions(processOptions, { ...values, input: inline }),
     openInput: isOpen ? true : undefined,
   }
-  return { body, input: source, signal, callbacks: { onStart, onOutput, onExit, onError } }
+  return { body, source }
+}
+
+export function planService({ process, healthCheck, restart, restartDelay }: ServiceRequest): Sendable {
+  const { body, source } = planProcess(process)
+  return { body: { ...body, restart, restartDelay, healthCheck: checkBody(healthCheck) }, source }
+}
+
+function checkBody(check: HealthCheck): object {
+  const { timeout } = check
+  if (check.kind === 'command')
+    return { command: encodeCommand(check.command), interval: check.interval, timeout }
+  if (check.kind === 'log') return { log: patternBody(check.pattern), timeout }
+  const { port, interval } = check.probe
+  return { port, ...probeBody(check.probe), interval, timeout }
+}
+
+/** A pattern as it was given: what it was checked to is a function. */
+export function patternBody({ source }: { source: string | RegExp }): unknown {
+  return source instanceof RegExp ? { source: source.source, flags: source.flags } : source
+}
+
+export function probeBody({ http }: { http: object | undefined }): object {
+  return http === undefined ? { mode: 'tcp' } : { mode: 'http', ...http }
 }
 
 /** Input that is too large for one request is sent while the command runs. */

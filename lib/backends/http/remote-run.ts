@@ -7,16 +7,13 @@
  */
 
 import { onAbort, refuseAborted } from '../../base/abort.js'
+import type { ExecRequest } from '../../options/exec.js'
 import { STDERR, STDOUT } from '../../options/stream.js'
-import type { Encoding, ExecResult } from '../../public/index.js'
-import type { StartRun, StreamRun } from '../../run/exec-stream.js'
 import { InputFeed } from '../../run/input.js'
-import type { RunObserver } from '../native/run.js'
-import type { Place } from './calls.js'
+import type { Result, RunObserver, StreamRun } from '../../run/run.js'
 import type { Connection } from './connection.js'
 import { connectionError, errorOf, refusalCode } from './failure.js'
-import type { RemoteExec } from './plan.js'
-import { settle } from './settle.js'
+import type { Sendable } from './plan.js'
 import type { ServerEvent } from './sse.js'
 import type { Turn } from './turns.js'
 import { bytesOf, encodeBytes, piecesOf, resultOf } from './wire.js'
@@ -24,15 +21,14 @@ import { bytesOf, encodeBytes, piecesOf, resultOf } from './wire.js'
 /** Pieces that the consumer may be behind; then the connection is left alone, and in the end the command waits. */
 const WINDOW = 16
 
-/** Starts the run at once, or when the server has what was begun before in its session. */
-export function remoteRun({ connection, turns }: Place, plan: RemoteExec): StartRun {
-  return (observer) => new RemoteRun(connection, plan, observer, turns.take(plan.request.sessionId))
-}
+/** For a run that nothing listens to. */
+export const SILENT: RunObserver = { start() {}, output: () => false, end() {} }
 
-class RemoteRun implements StreamRun {
-  readonly outcome: Promise<ExecResult<Encoding>>
+export class RemoteRun implements StreamRun {
+  readonly outcome: Promise<Result>
   readonly #connection: Connection
-  readonly #plan: RemoteExec
+  readonly #request: ExecRequest
+  readonly #sendable: Sendable
   readonly #observer: RunObserver
   readonly #turn: Turn
   /** Rejects when there will never be one. */
@@ -47,9 +43,17 @@ class RemoteRun implements StreamRun {
   #thrown: { value: unknown } | undefined
   readonly #cut = new AbortController()
 
-  constructor(connection: Connection, plan: RemoteExec, observer: RunObserver, turn: Turn) {
+  /** Starts the run at once, or when the server has what was begun before in its session. */
+  constructor(
+    connection: Connection,
+    request: ExecRequest,
+    sendable: Sendable,
+    observer: RunObserver,
+    turn: Turn,
+  ) {
     this.#connection = connection
-    this.#plan = plan
+    this.#request = request
+    this.#sendable = sendable
     this.#observer = observer
     this.#turn = turn
     this.#id = new Promise((resolve, reject) => {
@@ -57,7 +61,7 @@ class RemoteRun implements StreamRun {
       this.#denyId = reject
     })
     this.#id.catch(() => {})
-    this.outcome = settle(plan, connection.logger, () => this.#perform())
+    this.outcome = this.#perform()
   }
 
   giveBack(permits: number): void {
@@ -84,17 +88,18 @@ class RemoteRun implements StreamRun {
     try {
       return (await this.outcome).isCanceled
     } catch (error) {
-      return (error as { result?: ExecResult<Encoding> }).result?.isCanceled ?? false
+      return (error as { result?: Result }).result?.isCanceled ?? false
     }
   }
 
-  async #perform(): Promise<ExecResult<Encoding>> {
-    const { input, signal } = this.#plan
+  async #perform(): Promise<Result> {
+    const { signal } = this.#request.values
+    const { source } = this.#sendable
     let feed: InputFeed | undefined
     let release = () => {}
     try {
       refuseAborted(signal)
-      feed = input && new InputFeed(input)
+      feed = source && new InputFeed(source)
       release = onAbort(signal, () => this.#abort())
       feed?.feed({
         write: async (data) => {
@@ -117,9 +122,9 @@ class RemoteRun implements StreamRun {
     }
   }
 
-  async #follow(): Promise<ExecResult<Encoding>> {
-    const request = { path: '/v1/exec/stream', body: this.#plan.body, signal: this.#cut.signal }
-    let end: (() => ExecResult<Encoding>) | undefined
+  async #follow(): Promise<Result> {
+    const request = { path: '/v1/exec/stream', body: this.#sendable.body, signal: this.#cut.signal }
+    let end: (() => Result) | undefined
     for await (const { data } of this.#connection.events(request)) {
       // After the last one the response ends by itself, and its connection can be used again.
       end ??= this.#receive(data)
@@ -132,8 +137,9 @@ class RemoteRun implements StreamRun {
   }
 
   /** What the last event comes to. */
-  #receive(data: ServerEvent['data']): (() => ExecResult<Encoding>) | undefined {
-    const { encoding, signal } = this.#plan
+  #receive(data: ServerEvent['data']): (() => Result) | undefined {
+    const { encoding, values } = this.#request
+    const { signal } = values
     switch (data.type) {
       case 'run':
         this.#tellId(data.runId)

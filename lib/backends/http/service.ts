@@ -1,39 +1,31 @@
 /**
  * A service on the server. `restarts`, `lastFailure` and what it says of its process are as it was last heard of.
  */
-import type { RemoteService as PublicService } from '../../public/client.js'
 import type { ServiceFailure, ServiceHealth } from '../../public/index.js'
+import type { ServiceBackend } from '../../sandbox/backend.js'
 import type { Connection } from './connection.js'
-import { processPath, RemoteProcess, type WireProcess } from './process.js'
+import { HttpProcess, processPath, type WireProcess } from './process.js'
 
 type WireFailure = Omit<ServiceFailure, 'endTime'> & { endTime: string }
 type WireHealth = Omit<ServiceHealth, 'lastFailure'> & { lastFailure?: WireFailure }
 
-export class RemoteService extends RemoteProcess implements PublicService {
+export class HttpService extends HttpProcess implements ServiceBackend {
   readonly #connection: Connection
-  #restarts = 0
-  #lastFailure: ServiceFailure | undefined
+  restarts = 0
+  lastFailure: ServiceFailure | undefined
 
   constructor(connection: Connection, info: WireProcess) {
     super(connection, info)
     this.#connection = connection
   }
 
-  get restarts(): number {
-    return this.#restarts
-  }
-
-  get lastFailure(): ServiceFailure | undefined {
-    return this.#lastFailure
-  }
-
-  async getHealth(): Promise<ServiceHealth> {
+  async health(): Promise<ServiceHealth> {
     const path = processPath(this.id, 'health')
     const { lastFailure, ...rest } = await this.#connection.call<WireHealth>({ method: 'GET', path })
-    this.#restarts = rest.restarts
-    this.#lastFailure = lastFailure && { ...lastFailure, endTime: new Date(lastFailure.endTime) }
+    this.restarts = rest.restarts
+    this.lastFailure = lastFailure && { ...lastFailure, endTime: new Date(lastFailure.endTime) }
     await this.refresh()
-    return { ...rest, ...(this.#lastFailure && { lastFailure: this.#lastFailure }) }
+    return { ...rest, ...(this.lastFailure && { lastFailure: this.lastFailure }) }
   }
 
   async restart(): Promise<void> {

@@ -1,7 +1,5 @@
 /**
- * `sandbox.jobs`: durable jobs of the native supervisor.
- *
- * Nothing is remembered here. Every call looks at the job's directory, so it does not matter who started it.
+ * Durable jobs of the native supervisor.
  */
 import path from 'node:path'
 import { refuseAborted } from '../../base/abort.js'
@@ -10,40 +8,23 @@ import { freshJobId } from '../../jobs/ids.js'
 import { followOutput, type OutputBackend, readOutput } from '../../jobs/output.js'
 import type { Fetched } from '../../jobs/read.js'
 import { publicHandle, publicInfo, publicStatus } from '../../jobs/status.js'
-import { identifier } from '../../options/ids.js'
-import {
-  type JobStartPlan,
-  jobReference,
-  planJobCancel,
-  planJobStart,
-  planJobWait,
-} from '../../options/jobs.js'
-import { readArgument } from '../../options/read.js'
-import type {
-  Encoding,
-  JobFollowOptions,
-  JobHandle,
-  JobInfo,
-  JobRead,
-  JobReadOptions,
-  JobStartOptions,
-  JobStatus,
-  Jobs as PublicJobs,
-} from '../../public/index.js'
+import type { JobReadPlan, JobStartPlan } from '../../options/jobs.js'
+import type { Encoding, JobHandle, JobInfo, JobRead, JobStatus } from '../../public/index.js'
+import type { JobsBackend } from '../../sandbox/backend.js'
 import type { NativeEvent, NativeJobStart } from './boundary/index.js'
 import type { Engine } from './engine.js'
 import { JobWaits } from './job-waits.js'
+
 import { traced } from './tracing.js'
 
 /** What jobs take from their sandbox. */
 export interface JobDefaults {
   cwd: string
-  jobsRoot: string
   /** Milliseconds between SIGTERM and SIGKILL. */
   graceMs: number
 }
 
-export class Jobs implements PublicJobs {
+export class NativeJobs implements JobsBackend {
   readonly #engine: Engine
   readonly #defaults: JobDefaults
   readonly #waits: JobWaits
@@ -59,12 +40,7 @@ export class Jobs implements PublicJobs {
     this.#waits = new JobWaits(engine)
   }
 
-  get root(): string {
-    return this.#defaults.jobsRoot
-  }
-
-  async start(options: JobStartOptions): Promise<JobHandle> {
-    const plan = planJobStart(options)
+  start(plan: JobStartPlan): Promise<JobHandle> {
     const request = this.#request(plan)
     return traced(
       'job',
@@ -78,42 +54,31 @@ export class Jobs implements PublicJobs {
     )
   }
 
-  async status(job: JobHandle | string): Promise<JobStatus> {
-    return this.#status(jobReference(job))
+  async status(jobId: string): Promise<JobStatus> {
+    return statusOf(await this.#engine.call((native, id) => native.jobStatus(id, jobId)))
   }
 
-  async read<E extends Encoding = 'utf8'>(
-    job: JobHandle | string,
-    cursor?: number,
-    options?: JobReadOptions<E>,
-  ): Promise<JobRead<E>> {
-    return readOutput(this.#output, job, cursor, options)
+  read(jobId: string, cursor: number, plan: JobReadPlan): Promise<JobRead<Encoding>> {
+    return readOutput(this.#output, jobId, cursor, plan)
   }
 
-  follow<E extends Encoding = 'utf8'>(
-    job: JobHandle | string,
-    cursor?: number,
-    options?: JobFollowOptions<E>,
-  ): AsyncIterableIterator<JobRead<E>, undefined> {
-    return followOutput(this.#output, job, cursor, options)
+  follow(jobId: string, cursor: number, plan: JobReadPlan & { signal: AbortSignal | undefined }) {
+    return followOutput(this.#output, jobId, cursor, plan)
   }
 
-  async wait(job: JobHandle | string, options?: { signal?: AbortSignal }): Promise<JobStatus> {
-    const [jobId, { signal }] = [jobReference(job), planJobWait(options)]
+  async wait(jobId: string, signal: AbortSignal | undefined): Promise<JobStatus> {
     refuseAborted(signal, 'the wait')
     const never = new AbortController().signal
     await this.#waits.news(jobId, null, signal ?? never)
     if (signal?.aborted) throw new AbortError(signal.reason, undefined, 'the wait')
-    return this.#status(jobId)
+    return this.status(jobId)
   }
 
-  async cancel(job: JobHandle | string, options?: { graceMs?: number }): Promise<void> {
-    const [jobId, { graceMs = null }] = [jobReference(job), planJobCancel(options)]
-    await this.#engine.call((native, id) => native.cancelJob(id, jobId, graceMs))
+  async cancel(jobId: string, graceMs: number | undefined): Promise<void> {
+    await this.#engine.call((native, id) => native.cancelJob(id, jobId, graceMs ?? null))
   }
 
-  async attach(id: string): Promise<JobHandle | null> {
-    const jobId = readArgument(identifier, id, 'jobId')
+  async attach(jobId: string): Promise<JobHandle | null> {
     const { job } = await this.#engine.call((native, call) => native.attachJob(call, jobId))
     return job === undefined ? null : publicHandle(job)
   }
@@ -123,18 +88,13 @@ export class Jobs implements PublicJobs {
     return jobs.map(publicInfo)
   }
 
-  async remove(job: JobHandle | string): Promise<void> {
-    const jobId = jobReference(job)
+  async remove(jobId: string): Promise<void> {
     await this.#engine.call((native, id) => native.removeJob(id, jobId))
   }
 
-  /** The sandbox ends: those who wait are told; the jobs go on. */
+  /** The sandbox ends: all waits do, and the jobs go on. */
   letGo(): void {
     this.#waits.letGo()
-  }
-
-  async #status(jobId: string): Promise<JobStatus> {
-    return statusOf(await this.#engine.call((native, id) => native.jobStatus(id, jobId)))
   }
 
   async #fetch(jobId: string, cursor: number, maxBytes: number): Promise<Fetched> {

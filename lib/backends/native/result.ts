@@ -8,10 +8,10 @@ import { cutOf, type Omission, omissionIn } from '../../base/omission.js'
 import { signalName } from '../../base/signals.js'
 import { decodeText } from '../../base/text.js'
 import { isoTime } from '../../base/time.js'
-import type { ExecPlan } from '../../options/exec.js'
 import type { Encoding, ExecResult, Output } from '../../public/index.js'
 import type { NativeResult } from './boundary/index.js'
 import { interleaveBytes, interleaveText, type StreamText } from './interleave.js'
+import type { ExecPlan } from './plan/exec.js'
 import type { RunEnd } from './run.js'
 
 type AnyResult = ExecResult<Encoding>

@@ -4,20 +4,9 @@
  * It says how the run ended and leaves what that means to `result.ts`. Exceptions of the observer are kept and kill
  * the command; they never reach the addon, where they would be an uncaught exception of the host.
  */
+import type { RunObserver } from '../../run/run.js'
 import type { NativeEvent, NativeExec, NativeResult, NativeSandbox } from './boundary/index.js'
 import type { Engine, PendingCall } from './engine.js'
-
-/** Told about a run while it goes on. May throw. */
-export interface RunObserver {
-  start(pid: number): void
-  /**
-   * `stream`: 1 is stdout, 2 is stderr. True when the observer keeps the piece for later and will give its permit back
-   * by `Run.giveBack` itself.
-   */
-  output(stream: number, data: Uint8Array): boolean
-  /** After the last output. */
-  end(): void
-}
 
 /** How a run ended. */
 export interface RunEnd {

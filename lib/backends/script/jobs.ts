@@ -6,28 +6,25 @@
  */
 
 import { refuseAborted } from '../../base/abort.js'
-import { AbortError, SandboxError } from '../../base/errors.js'
+import { AbortError, isCode } from '../../base/errors.js'
 import { freshJobId } from '../../jobs/ids.js'
 import { followOutput, type OutputBackend, readOutput } from '../../jobs/output.js'
 import type { Fetched } from '../../jobs/read.js'
 import { publicHandle, publicInfo, publicStatus } from '../../jobs/status.js'
-import { identifier } from '../../options/ids.js'
-import { jobReference, planJobCancel, planJobStart, planJobWait } from '../../options/jobs.js'
-import { readArgument } from '../../options/read.js'
+import type { JobReadPlan, JobStartPlan } from '../../options/jobs.js'
 import { planRemoteJobs, type RemoteJobsPlan } from '../../options/remote-jobs.js'
 import type {
   Encoding,
-  JobFollowOptions,
   JobHandle,
   JobInfo,
   JobRead,
-  JobReadOptions,
-  JobStartOptions,
   JobStatus,
-  JobsBackend,
   Jobs as PublicJobs,
+  JobsBackend as PublicJobsBackend,
   SandboxJobsOptions,
 } from '../../public/index.js'
+import type { JobsBackend } from '../../sandbox/backend.js'
+import { RootedJobs } from '../../sandbox/jobs.js'
 import { call, mark } from './backend.js'
 import { Backoff } from './backoff.js'
 import { cancel } from './cancel.js'
@@ -38,11 +35,12 @@ import { start } from './start.js'
 /** 4 MiB: what a reply may grow to that travels as text. */
 const MOST_READ_BYTES = 4 * 1024 * 1024
 
-export function createSandboxJobs(backend: JobsBackend, options?: SandboxJobsOptions): PublicJobs {
-  return new RemoteJobs(planRemoteJobs(backend, options))
+export function createSandboxJobs(backend: PublicJobsBackend, options?: SandboxJobsOptions): PublicJobs {
+  const plan = planRemoteJobs(backend, options)
+  return new RootedJobs(new ScriptJobs(plan), plan.place.root)
 }
 
-class RemoteJobs implements PublicJobs {
+class ScriptJobs implements JobsBackend {
   readonly #plan: RemoteJobsPlan
   readonly #output: OutputBackend = {
     fetch: (jobId, cursor, maxBytes) => this.#fetch(jobId, cursor, maxBytes),
@@ -57,42 +55,28 @@ class RemoteJobs implements PublicJobs {
     this.#plan = plan
   }
 
-  get root(): string {
-    return this.#plan.place.root
-  }
-
-  async start(options: JobStartOptions): Promise<JobHandle> {
-    const plan = planJobStart(options)
+  async start(plan: JobStartPlan): Promise<JobHandle> {
     const jobId = plan.jobId ?? freshJobId()
     return publicHandle(await start(this.#plan.place, jobId, plan, this.#plan.defaults))
   }
 
-  async status(job: JobHandle | string): Promise<JobStatus> {
-    return this.#status(jobReference(job))
+  async status(jobId: string): Promise<JobStatus> {
+    return told(await find(this.#plan.place, jobId))
   }
 
-  async read<E extends Encoding = 'utf8'>(
-    job: JobHandle | string,
-    cursor?: number,
-    options?: JobReadOptions<E>,
-  ): Promise<JobRead<E>> {
-    return readOutput(this.#output, job, cursor, options)
+  read(jobId: string, cursor: number, plan: JobReadPlan): Promise<JobRead<Encoding>> {
+    return readOutput(this.#output, jobId, cursor, plan)
   }
 
-  follow<E extends Encoding = 'utf8'>(
-    job: JobHandle | string,
-    cursor?: number,
-    options?: JobFollowOptions<E>,
-  ): AsyncIterableIterator<JobRead<E>, undefined> {
-    return followOutput(this.#output, job, cursor, options)
+  follow(jobId: string, cursor: number, plan: JobReadPlan & { signal: AbortSignal | undefined }) {
+    return followOutput(this.#output, jobId, cursor, plan)
   }
 
-  async wait(job: JobHandle | string, options?: { signal?: AbortSignal }): Promise<JobStatus> {
-    const [jobId, { signal }] = [jobReference(job), planJobWait(options)]
+  async wait(jobId: string, signal: AbortSignal | undefined): Promise<JobStatus> {
     const backoff = new Backoff(this.#plan.maxPollInterval)
     refuseAborted(signal, 'the wait')
     for (;;) {
-      const status = await this.#status(jobId)
+      const status = await this.status(jobId)
       if (signal?.aborted) throw new AbortError(signal.reason, undefined, 'the wait')
       if (status.state !== 'running') return status
       await backoff.wait(0, signal)
@@ -100,18 +84,16 @@ class RemoteJobs implements PublicJobs {
     }
   }
 
-  async cancel(job: JobHandle | string, options?: { graceMs?: number }): Promise<void> {
-    const [jobId, { graceMs }] = [jobReference(job), planJobCancel(options)]
+  async cancel(jobId: string, graceMs: number | undefined): Promise<void> {
     await cancel(this.#plan.place, jobId, graceMs, this.#plan.defaults.graceMs)
   }
 
-  async attach(id: string): Promise<JobHandle | null> {
-    const jobId = readArgument(identifier, id, 'jobId')
+  async attach(jobId: string): Promise<JobHandle | null> {
     try {
       const job = jobOf(await find(this.#plan.place, jobId, 'whole'))
       return job === undefined ? null : publicHandle(job)
     } catch (error) {
-      if (error instanceof SandboxError && error.code === 'JOB_NOT_FOUND') return null
+      if (isCode(error, 'JOB_NOT_FOUND')) return null
       throw error
     }
   }
@@ -126,13 +108,8 @@ class RemoteJobs implements PublicJobs {
     )
   }
 
-  async remove(job: JobHandle | string): Promise<void> {
-    const jobId = jobReference(job)
+  async remove(jobId: string): Promise<void> {
     await call(this.#plan.place, 'remove', jobId, mark())
-  }
-
-  async #status(jobId: string): Promise<JobStatus> {
-    return told(await find(this.#plan.place, jobId))
   }
 
   /** One byte more is asked for than can be used, which shows whether there is more. */

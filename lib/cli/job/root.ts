@@ -21,7 +21,7 @@ export function withRoot(command: Command): Command {
 
 /** Runs something with the jobs of a root; they go on afterwards. */
 export async function useJobs<T>({ root }: RootOptions, use: (jobs: Jobs) => Promise<T>): Promise<T> {
-  const { Sandbox } = await import('../../sandbox/sandbox.js')
+  const { Sandbox } = await import('../../backends/native/sandbox.js')
   await using sandbox = new Sandbox({ jobsRoot: root })
   return await use(sandbox.jobs)
 }

@@ -88,7 +88,7 @@ export function addProcessIo(define: Define, { sandbox }: ServerContext): void {
     reply: z.object({ resized: z.boolean() }),
     errors: ['PROCESS_NOT_FOUND'],
     async handle({ params: { processId }, body: { cols, rows } }) {
-      return { resized: (await findProcess(sandbox, processId)).resize(cols, rows) }
+      return { resized: await (await findProcess(sandbox, processId)).resize(cols, rows) }
     },
   })
   define({

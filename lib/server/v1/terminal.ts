@@ -6,10 +6,10 @@
  */
 import { z } from '@hono/zod-openapi'
 import type { WebSocket } from 'ws'
-import { Process as LocalProcess } from '../../backends/native/processes/process.js'
 import { onAbort } from '../../base/abort.js'
 import { OptionError, SandboxError } from '../../base/errors.js'
 import type { LogEvent, Process } from '../../public/index.js'
+import { Process as SandboxProcess } from '../../sandbox/process.js'
 import type { ServerContext } from '../context.js'
 import type { Define } from '../route.js'
 import { processParams, queryNumber } from '../schemas.js'
@@ -42,7 +42,7 @@ export function addTerminal(define: Define, server: ServerContext): void {
     errors: ['PROCESS_NOT_FOUND', 'UPGRADE_REQUIRED'],
     async handle({ params: { processId }, query: { since }, signal }) {
       const process = await findProcess(server.sandbox, processId)
-      if (!LocalProcess.hasTerminal(process))
+      if (!SandboxProcess.hasTerminal(process))
         throw new OptionError('INVALID_OPTION', `process '${processId}' was not started with pty`)
       return new SocketSession((socket, closed) => {
         const stop = AbortSignal.any([closed, signal])
@@ -122,12 +122,10 @@ class Terminal {
       this.#close(BAD_MESSAGE, 'a text message must be {"resize":{"cols":80,"rows":24}}')
       return
     }
-    try {
-      this.#process.resize(data.resize.cols, data.resize.rows)
-    } catch (error) {
+    this.#process.resize(data.resize.cols, data.resize.rows).catch((error) => {
       if (error instanceof OptionError) this.#close(BAD_MESSAGE, error.message)
       else this.#fail(error)
-    }
+    })
   }
 
   #fail(error: unknown): void {

@@ -3,14 +3,15 @@
  */
 import os from 'node:os'
 import path from 'node:path'
-import type { ExecDefaults } from '../../../options/exec.js'
 import { readOptions } from '../../../options/read.js'
+import type { OptionValues } from '../../../protocol/option.js'
 import { sandboxOptions } from '../../../protocol/sandbox-options.js'
-import { sessionOptions } from '../../../protocol/session-options.js'
+import type { sessionOptions } from '../../../protocol/session-options.js'
 import type { Logger } from '../../../public/index.js'
 import type { NativeConfig, NativeSession } from '../boundary/index.js'
 import { defaultJobsRoot, defaultStateDir } from './default-directories.js'
 import { completeEnv } from './environment.js'
+import type { ExecDefaults } from './exec.js'
 
 /** 8 MiB: a reader of a stream has had its output, and expects that memory does not grow with it. */
 const DEFAULT_STREAM_MAX_BUFFER_BYTES = 8 * 1024 * 1024
@@ -60,9 +61,12 @@ export function planSandbox(options: unknown): SandboxPlan {
   }
 }
 
-/** Checks the options of `createSession`. `base` is the sandbox's directory. */
-export function planSession(options: unknown, base: string, freshId: () => string): NativeSession {
-  const values = readOptions(sessionOptions, options, 'createSession')
+/** A session as it crosses the boundary. `base` is the sandbox's directory. */
+export function planSession(
+  values: OptionValues<typeof sessionOptions>,
+  base: string,
+  freshId: () => string,
+): NativeSession {
   return {
     sessionId: values.id ?? freshId(),
     cwd: values.cwd === undefined ? undefined : path.resolve(base, values.cwd),

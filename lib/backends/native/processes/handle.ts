@@ -6,20 +6,20 @@
  */
 
 import { signalName } from '../../../base/signals.js'
-import type { KillPlan } from '../../../options/logs.js'
-import type { ProcessPlan } from '../../../options/process.js'
-import type { ProcessExit } from '../../../public/index.js'
+import type { KillRequest } from '../../../options/logs.js'
+import type { ProcessExit, ProcessInfo } from '../../../public/index.js'
 import type { NativeProcess } from '../boundary/index.js'
 import type { Engine } from '../engine.js'
+import type { ProcessPlan } from '../plan/process.js'
 
 export class ProcessHandle {
   /** Resolves with the last state. */
   readonly ended: Promise<NativeProcess>
-  /** How it is killed when the caller does not say. */
-  readonly killDefaults: KillPlan
   /** Its input is for `write`. */
   readonly hasPipe: boolean
   readonly hasTerminal: boolean
+  /** How it is killed when the caller does not say. */
+  readonly #killDefaults: { signal: number; forceKillAfterDelay: number }
   readonly #engine: Engine
   #state: NativeProcess
 
@@ -27,7 +27,7 @@ export class ProcessHandle {
   constructor(engine: Engine, started: NativeProcess, { request, source }: ProcessPlan) {
     this.#engine = engine
     this.#state = started
-    this.killDefaults = { signal: request.killSignal, forceKillAfterDelay: request.forceKillAfterDelay }
+    this.#killDefaults = { signal: request.killSignal, forceKillAfterDelay: request.forceKillAfterDelay }
     this.hasPipe = request.input === 'open' && source === undefined
     this.hasTerminal = request.pty !== undefined
     this.ended = new Promise((resolve) => {
@@ -56,8 +56,10 @@ export class ProcessHandle {
   }
 
   /** Ends the whole tree, and resolves when nothing of it is left. False when the process had ended before. */
-  async kill({ signal, forceKillAfterDelay }: KillPlan): Promise<boolean> {
+  async kill(request: KillRequest): Promise<boolean> {
     if (isOver(this.state)) return false
+    const { signal = this.#killDefaults.signal } = request
+    const { forceKillAfterDelay = this.#killDefaults.forceKillAfterDelay } = request
     const { killed = false } = await this.#engine.call((native, id) =>
       native.killProcess(id, this.id, signal, forceKillAfterDelay),
     )
@@ -86,6 +88,15 @@ export class ProcessHandle {
 /** Whether a state is the last one. */
 export function isOver(state: NativeProcess): boolean {
   return state.status !== 'running'
+}
+
+/** A process in public terms. */
+export function infoOf(state: NativeProcess): ProcessInfo {
+  const { processId, pid, command, sessionId, status, startedAt, endedAt, reason } = state
+  const { exitCode, signal } = exitOf(state)
+  const startTime = new Date(startedAt)
+  const endTime = endedAt === undefined ? undefined : new Date(endedAt)
+  return { id: processId, pid, command, sessionId, status, startTime, endTime, exitCode, signal, reason }
 }
 
 /** The end of a process in public terms. */

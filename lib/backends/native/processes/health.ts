@@ -4,12 +4,13 @@
 import os from 'node:os'
 import { onAbort } from '../../../base/abort.js'
 import { pause, within } from '../../../base/waiting.js'
-import { freshProcessId, type ProcessPlan } from '../../../options/process.js'
-import type { HealthCheck, ServicePlan } from '../../../options/service.js'
+import type { HealthCheck } from '../../../options/service.js'
 import type { Engine } from '../engine.js'
+import { freshProcessId, type ProcessPlan } from '../plan/process.js'
 import { exitedBeforeReady, notInTime } from './failures.js'
 import { isOver, type ProcessHandle } from './handle.js'
-import { startProcess } from './start.js'
+import { launch } from './launch.js'
+import type { ServicePlan } from './service-life.js'
 import { waitForLog } from './wait-for-log.js'
 import { serves, waitForPort } from './wait-for-port.js'
 
@@ -23,8 +24,9 @@ export async function waitUntilHealthy(
   engine: Engine,
   handle: ProcessHandle,
   { healthCheck, process }: ServicePlan,
+  signal: AbortSignal | undefined,
 ): Promise<void> {
-  const limits = { timeout: healthCheck.timeout, signal: process.signal }
+  const limits = { timeout: healthCheck.timeout, signal }
   if (healthCheck.kind === 'port') {
     await waitForPort(engine, handle, { ...healthCheck.probe, ...limits })
   } else if (healthCheck.kind === 'log') {
@@ -103,8 +105,7 @@ async function succeeds(
     logLimit: 0,
     autoCleanup: true,
   }
-  const plan = { request, source: undefined, signal: undefined, callbacks: {} }
-  const handle = await startProcess(engine, plan, (started) => started)
+  const handle = await launch(engine, { request, source: undefined })
   const end = () => void handle.kill(kill).catch(() => {})
   const release = onAbort(stop, end)
   try {

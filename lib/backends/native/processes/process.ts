@@ -1,51 +1,30 @@
 /**
- * A background process as callers hold it. It says what is known at the moment it is asked; what waits, reads or writes
- * is elsewhere.
+ * A background process of this process's engine. It says what is known at the moment it is asked.
  */
-import { inspect } from 'node:util'
-import { OptionError, SandboxError } from '../../../base/errors.js'
+import { engineError } from '../../../base/errors.js'
 import { within } from '../../../base/waiting.js'
-import { inputBytes } from '../../../options/input.js'
-import { terminal } from '../../../options/limits.js'
-import { planKill, planLogStream, planLogs } from '../../../options/logs.js'
-import { readArgument } from '../../../options/read.js'
-import {
-  planWait,
-  planWaitForExit,
-  planWaitForLog,
-  planWaitForPort,
-  type WaitLimits,
-} from '../../../options/waits.js'
+import type { KillRequest, LogStreamPlan } from '../../../options/logs.js'
+import type { LogPlan, PortPlan, WaitLimits } from '../../../options/waits.js'
 import type {
   Encoding,
-  ExitReason,
-  KillOptions,
   LogEvent,
   LogMatch,
-  LogOptions,
-  LogStreamOptions,
   ProcessExit,
   ProcessInfo,
   ProcessLogs,
   ProcessStats,
-  ProcessStatus,
-  Process as PublicProcess,
-  Signal,
-  WaitForLogOptions,
-  WaitForPortOptions,
-  WaitOptions,
 } from '../../../public/index.js'
+import type { ProcessBackend } from '../../../sandbox/backend.js'
 import type { Engine } from '../engine.js'
 import { notInTime } from './failures.js'
-import { exitOf, type ProcessHandle } from './handle.js'
+import { exitOf, infoOf, type ProcessHandle } from './handle.js'
 import { LogStream } from './log-stream.js'
 import { readWhole } from './log-text.js'
-import { readStats } from './stats.js'
-import { closeInput, write } from './stdin.js'
 import { waitForLog } from './wait-for-log.js'
 import { waitForPort } from './wait-for-port.js'
+import { watch } from './watch.js'
 
-export class Process implements PublicProcess {
+export class LocalProcess implements ProcessBackend {
   readonly #engine: Engine
   readonly #current: () => ProcessHandle
 
@@ -55,144 +34,74 @@ export class Process implements PublicProcess {
     this.#current = current
   }
 
-  /** Whether it was started with `pty`. */
-  static hasTerminal(process: PublicProcess): boolean {
-    return process instanceof Process && process.#current().hasTerminal
+  get handle(): ProcessHandle {
+    return this.#current()
   }
 
-  get id(): string {
-    return this.#current().id
+  get info(): ProcessInfo {
+    return infoOf(this.handle.state)
   }
 
-  get pid(): number {
-    return this.#current().state.pid
+  get hasPipe(): boolean {
+    return this.handle.hasPipe
   }
 
-  get command(): string {
-    return this.#current().state.command
+  get hasTerminal(): boolean {
+    return this.handle.hasTerminal
   }
 
-  get sessionId(): string {
-    return this.#current().state.sessionId
+  /** `info` is asked of the engine each time. */
+  async refresh(): Promise<void> {}
+
+  async kill(request: KillRequest): Promise<boolean> {
+    return this.handle.kill(request)
   }
 
-  get status(): ProcessStatus {
-    return this.#current().state.status
-  }
-
-  get startTime(): Date {
-    return new Date(this.#current().state.startedAt)
-  }
-
-  get endTime(): Date | undefined {
-    const { endedAt } = this.#current().state
-    return endedAt === undefined ? undefined : new Date(endedAt)
-  }
-
-  get exitCode(): number | null {
-    return exitOf(this.#current().state).exitCode
-  }
-
-  get signal(): NodeJS.Signals | null {
-    return exitOf(this.#current().state).signal
-  }
-
-  get reason(): ExitReason | undefined {
-    return this.#current().state.reason
-  }
-
-  async kill(signal?: Signal, options?: KillOptions): Promise<boolean> {
-    const handle = this.#current()
-    return handle.kill(planKill(signal, options, handle.killDefaults, 'kill'))
-  }
-
-  async wait(options?: WaitOptions): Promise<ProcessExit> {
-    return this.#wait(planWait(options))
-  }
-
-  async waitForExit(timeout?: number): Promise<ProcessExit> {
-    return this.#wait(planWaitForExit(timeout))
-  }
-
-  async getStatus(): Promise<ProcessStatus> {
-    return this.status
-  }
-
-  async getLogs<E extends Encoding = 'utf8'>(options?: LogOptions<E>): Promise<ProcessLogs<E>> {
-    const { encoding } = planLogs(options, 'getLogs')
-    return (await readWhole(this.#engine, this.id, encoding)) as ProcessLogs<E>
-  }
-
-  output<E extends Encoding = 'utf8'>(
-    options?: LogStreamOptions<E>,
-  ): AsyncIterableIterator<LogEvent<E>, undefined> {
-    const plan = planLogStream(options, 'output')
-    const stream: AsyncIterableIterator<LogEvent<Encoding>, undefined> = new LogStream(
-      this.#engine,
-      this.#current,
-      plan,
-    )
-    return stream as AsyncIterableIterator<LogEvent<E>, undefined>
-  }
-
-  async waitForLog(pattern: string | RegExp, options?: WaitForLogOptions): Promise<LogMatch> {
-    return waitForLog(this.#engine, this.#current(), planWaitForLog(pattern, options))
-  }
-
-  async waitForPort(port: number, options?: WaitForPortOptions): Promise<void> {
-    return waitForPort(this.#engine, this.#current(), planWaitForPort(port, options))
-  }
-
-  async write(data: string | Uint8Array): Promise<void> {
-    const bytes = readArgument(inputBytes, data, 'data')
-    await write(this.#engine, this.#piped('write'), bytes)
-  }
-
-  async closeStdin(): Promise<void> {
-    closeInput(this.#engine, this.#piped('closeStdin'))
-  }
-
-  resize(cols: number, rows: number): boolean {
-    const size = readArgument(terminal, { cols, rows }, 'size')
-    const handle = this.#current()
-    if (!handle.hasTerminal)
-      throw new OptionError('INVALID_OPTION', 'resize needs a process that was started with pty')
-    return this.#engine.ask((native) => native.resizeProcess(handle.id, size.cols, size.rows)) ?? false
-  }
-
-  async stats(): Promise<ProcessStats> {
-    return readStats(this.#engine, this.#current())
-  }
-
-  toJSON(): ProcessInfo {
-    const { id, pid, command, sessionId, status, startTime, endTime, exitCode, signal, reason } = this
-    return { id, pid, command, sessionId, status, startTime, endTime, exitCode, signal, reason }
-  }
-
-  /** So that console.log shows what it is. */
-  [inspect.custom](): ProcessInfo {
-    return this.toJSON()
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.kill().catch(ignoreGone)
-  }
-
-  #piped(method: string): ProcessHandle {
-    const handle = this.#current()
-    if (handle.hasPipe) return handle
-    throw new OptionError('INVALID_OPTION', `${method} needs a process that was started with input: 'pipe'`)
-  }
-
-  async #wait(limits: WaitLimits): Promise<ProcessExit> {
-    const handle = this.#current()
+  async wait(limits: WaitLimits): Promise<ProcessExit> {
+    const { handle } = this
     const late = () => notInTime(this.#engine, handle, 'it ended', limits.timeout)
     return exitOf(await within(limits, (stop) => handle.wait(stop), late))
   }
-}
 
-/** Nothing of it is left when the sandbox has been destroyed, or the process forgotten. */
-function ignoreGone(error: unknown): void {
-  const gone = ['SANDBOX_DESTROYED', 'PROCESS_NOT_FOUND']
-  if (!(error instanceof SandboxError && gone.includes(error.code))) throw error
+  async logs(encoding: Encoding): Promise<ProcessLogs<Encoding>> {
+    return readWhole(this.#engine, this.handle.id, encoding)
+  }
+
+  output(plan: LogStreamPlan): AsyncIterableIterator<LogEvent<Encoding>, undefined> {
+    return new LogStream(this.#engine, this.#current, plan)
+  }
+
+  watch(wantsOutput: boolean): AsyncIterable<LogEvent> {
+    return watch(this.#engine, this.handle, wantsOutput)
+  }
+
+  async waitForLog(plan: LogPlan): Promise<LogMatch> {
+    return waitForLog(this.#engine, this.handle, plan)
+  }
+
+  async waitForPort(plan: PortPlan): Promise<void> {
+    return waitForPort(this.#engine, this.handle, plan)
+  }
+
+  /** Resolves when the pipe took it, so a process that does not read holds the writer up. */
+  async write(data: Uint8Array): Promise<void> {
+    const { id } = this.handle
+    await this.#engine.call((native, call) => native.writeProcess(call, id, data))
+  }
+
+  /** Nothing happens when it is closed already, or the process has ended. */
+  async closeInput(): Promise<void> {
+    this.#engine.ask((native) => native.closeProcessInput(this.handle.id))
+  }
+
+  async resize({ cols, rows }: { cols: number; rows: number }): Promise<boolean> {
+    return this.#engine.ask((native) => native.resizeProcess(this.handle.id, cols, rows)) ?? false
+  }
+
+  async stats(): Promise<ProcessStats> {
+    const { id } = this.handle
+    const { stats } = await this.#engine.call((native, call) => native.processStats(call, id))
+    if (stats === undefined) throw engineError('ENGINE_ERROR', 'the engine gave no stats')
+    return { ...stats }
+  }
 }

@@ -2,32 +2,22 @@
  * The background processes of one sandbox, by id.
  *
  * The engine is the authority on which there are; this table gives each of them one object for all who ask. What the
- * engine has forgotten leaves the table when somebody notices, at the latest when the table has doubled.
+ * engine has forgotten leaves the table when that is noticed, at the latest when the table has doubled.
  */
-
-import { engineError, OptionError, SandboxError } from '../../../base/errors.js'
-import type { ExecDefaults } from '../../../options/exec.js'
-import { identifier } from '../../../options/ids.js'
-import { checkKill, planFilter, planLogStream, planLogs } from '../../../options/logs.js'
-import { type ProcessPlan, planProcess, planSessionProcess } from '../../../options/process.js'
-import { readArgument } from '../../../options/read.js'
-import { planService } from '../../../options/service.js'
-import type { Encoding, KillOptions, LogEvent, ProcessLogs, Signal } from '../../../public/index.js'
+import { engineError, SandboxError } from '../../../base/errors.js'
+import type { ProcessFilter } from '../../../options/logs.js'
+import type { ProcessRequest } from '../../../options/process.js'
+import type { ServiceRequest } from '../../../options/service.js'
+import type { Logger } from '../../../public/index.js'
+import { AS_STARTED, startProcess } from '../../../run/start-process.js'
+import type { ProcessBackend, ServiceBackend } from '../../../sandbox/backend.js'
 import type { Engine } from '../engine.js'
-import type { ProcessHandle } from './handle.js'
-import { LogStream } from './log-stream.js'
-import { readWhole } from './log-text.js'
-import { reportError } from './observe.js'
-import { Process } from './process.js'
-import { Service } from './service.js'
+import type { ExecDefaults } from '../plan/exec.js'
+import { planProcess } from '../plan/process.js'
+import { launch } from './launch.js'
+import { LocalProcess } from './process.js'
+import { LocalService } from './service.js'
 import { ServiceLife } from './service-life.js'
-import { startProcess } from './start.js'
-
-/** A process, and how to get at what its object hides. */
-interface Known {
-  shown: Process
-  current: () => ProcessHandle
-}
 
 /** The table is not looked through as long as it is smaller. */
 const FEW = 64
@@ -35,62 +25,71 @@ const FEW = 64
 export class Processes {
   readonly #engine: Engine
   readonly #defaults: ExecDefaults
-  readonly #known = new Map<string, Known>()
-  readonly #starting = new Set<Promise<Process>>()
+  readonly #logger: Logger | undefined
+  readonly #known = new Map<string, LocalProcess>()
+  readonly #starting = new Set<Promise<LocalProcess>>()
   #pruneAt = FEW
 
-  constructor(engine: Engine, defaults: ExecDefaults) {
+  constructor(engine: Engine, defaults: ExecDefaults, logger: Logger | undefined) {
     this.#engine = engine
     this.#defaults = defaults
+    this.#logger = logger
   }
 
-  start(command: unknown, options: unknown): Promise<Process> {
-    return this.#start(planProcess(command, options, this.#defaults))
-  }
-
-  startIn(sessionId: string, command: unknown, options: unknown): Promise<Process> {
-    return this.#start(planSessionProcess(sessionId, command, options, this.#defaults))
-  }
-
-  startService(command: unknown, options: unknown): Promise<Service> {
-    const plan = planService(command, options, this.#defaults)
-    return this.#settle(plan.process, async () => {
-      const life: ServiceLife = new ServiceLife(this.#engine, plan, () =>
-        this.#add(service, () => life.handle),
-      )
-      const service: Service = new Service(this.#engine, life)
-      await life.begin()
-      return service
-    })
-  }
-
-  list(filter: unknown): Process[] {
-    const { status, sessionId } = planFilter(filter)
-    const all = this.#engine.ask((native) => native.processes()) ?? []
-    const shown = all.flatMap(({ processId }) => this.#known.get(processId)?.shown ?? [])
-    return shown.filter(
-      (process) =>
-        (status === undefined || status.has(process.status)) &&
-        (sessionId === undefined || process.sessionId === sessionId),
+  start(request: ProcessRequest, introduce: (process: ProcessBackend) => unknown): Promise<LocalProcess> {
+    const plan = planProcess(request, this.#defaults)
+    const launched = async (): Promise<LocalProcess> => {
+      const handle = await launch(this.#engine, plan)
+      return this.#add(new LocalProcess(this.#engine, () => handle))
+    }
+    const { source } = plan
+    return this.#settle(
+      startProcess<LocalProcess>({
+        ...{ request, source, logger: this.#logger, introduce },
+        launch: launched,
+      }),
     )
   }
 
-  get(id: unknown): Process | null {
-    return this.#find(readArgument(identifier, id, 'id'))?.shown ?? null
+  startService(
+    request: ServiceRequest,
+    introduce: (service: ServiceBackend) => unknown,
+  ): Promise<LocalService> {
+    const plan = { ...request, process: planProcess(request.process, this.#defaults) }
+    const life: ServiceLife = new ServiceLife(this.#engine, this.#logger, request, plan, () =>
+      introduce(this.#add(service)),
+    )
+    const service: LocalService = new LocalService(this.#engine, life)
+    return this.#settle<LocalService>(life.begin().then(() => service))
   }
 
-  async kill(id: unknown, signal: unknown, options: unknown): Promise<boolean> {
-    const processId = readArgument(identifier, id, 'id')
-    checkKill(signal, options)
-    return this.#require(processId).shown.kill(signal as Signal, options as KillOptions)
+  list({ status, sessionId }: ProcessFilter): ProcessBackend[] {
+    const all = this.#engine.ask((native) => native.processes()) ?? []
+    const shown = all.flatMap(({ processId }) => this.#known.get(processId) ?? [])
+    return shown.filter(
+      ({ info }) =>
+        (status === undefined || status.has(info.status)) &&
+        (sessionId === undefined || info.sessionId === sessionId),
+    )
+  }
+
+  find(id: string): LocalProcess | undefined {
+    const exists = this.#engine.ask((native) => native.process(id)) ?? null
+    if (exists === null) this.#known.delete(id)
+    return this.#known.get(id)
+  }
+
+  /** The process that has the id when it is used. */
+  at(id: string): ProcessBackend {
+    return this.find(id) ?? new LocalProcess(this.#engine, () => this.#require(id).handle)
   }
 
   /** Those that are being started are killed as soon as they can be. Gives how many there were. */
   async killAll(): Promise<number> {
-    const running = this.list(undefined).map((process) => process.kill())
+    const running = this.list({}).map((process) => process.kill(AS_STARTED))
     const starting = Array.from(this.#starting, (start) =>
       start.then(
-        (process) => process.kill(),
+        (process) => process.kill(AS_STARTED),
         () => false,
       ),
     )
@@ -104,69 +103,36 @@ export class Processes {
     return count
   }
 
-  async logs(id: unknown, options: unknown): Promise<ProcessLogs<Encoding>> {
-    const processId = readArgument(identifier, id, 'id')
-    const { encoding } = planLogs(options, 'getProcessLogs')
-    this.#require(processId)
-    return readWhole(this.#engine, processId, encoding)
-  }
-
-  /** An unknown id is the rejection of the first `next`. */
-  stream(id: unknown, options: unknown): AsyncIterableIterator<LogEvent<Encoding>, undefined> {
-    const processId = readArgument(identifier, id, 'id')
-    const plan = planLogStream(options, 'streamProcessLogs')
-    return new LogStream(this.#engine, () => this.#require(processId).current(), plan)
-  }
-
-  #start(plan: ProcessPlan): Promise<Process> {
-    return this.#settle(plan, () =>
-      startProcess(this.#engine, plan, (handle) => {
-        const current = () => handle
-        return this.#add(new Process(this.#engine, current), current)
-      }),
-    )
-  }
-
-  /** Makes a start known while it is under way, and tells onError when it fails. */
-  async #settle<T extends Process>(plan: ProcessPlan, start: () => Promise<T>): Promise<T> {
-    const starting = start()
+  /** Makes a start known while it is under way. */
+  async #settle<T extends LocalProcess>(starting: Promise<T>): Promise<T> {
     this.#starting.add(starting)
     try {
       return await starting
-    } catch (thrown) {
+    } catch (error) {
       // However it came to its end, that is the reason.
-      const isEnd = this.#engine.isDestroyed && thrown instanceof SandboxError
-      const error = isEnd ? engineError('SANDBOX_DESTROYED', undefined) : thrown
-      if (plan.callbacks.onError !== undefined && !(error instanceof OptionError))
-        reportError(this.#engine, plan.callbacks, error)
-      throw error
+      const isEnd = this.#engine.isDestroyed && error instanceof SandboxError
+      throw isEnd ? engineError('SANDBOX_DESTROYED', undefined) : error
     } finally {
       this.#starting.delete(starting)
     }
   }
 
-  #add<T extends Process>(shown: T, current: () => ProcessHandle): T {
+  #add<T extends LocalProcess>(process: T): T {
     if (this.#known.size >= this.#pruneAt) {
       this.#prune()
       this.#pruneAt = Math.max(FEW, 2 * this.#known.size)
     }
-    this.#known.set(current().id, { shown, current })
-    return shown
+    this.#known.set(process.handle.id, process)
+    return process
   }
 
-  #require(id: string): Known {
-    const known = this.#find(id)
+  #require(id: string): LocalProcess {
+    const known = this.find(id)
     if (known === undefined) throw engineError('PROCESS_NOT_FOUND', `there is no process '${id}'`)
     return known
   }
 
-  #find(id: string): Known | undefined {
-    const exists = this.#engine.ask((native) => native.process(id)) ?? null
-    if (exists === null) this.#known.delete(id)
-    return this.#known.get(id)
-  }
-
   #prune(): void {
-    for (const id of this.#known.keys()) this.#find(id)
+    for (const id of this.#known.keys()) this.find(id)
   }
 }

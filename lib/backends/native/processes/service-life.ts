@@ -7,16 +7,23 @@
 
 import { onAbort } from '../../../base/abort.js'
 import { AbortError, engineError, SandboxError } from '../../../base/errors.js'
-import type { KillPlan } from '../../../options/logs.js'
-import type { ServicePlan } from '../../../options/service.js'
-import type { ServiceFailure } from '../../../public/index.js'
+import { report } from '../../../base/report.js'
+import type { KillRequest } from '../../../options/logs.js'
+import type { ServiceRequest } from '../../../options/service.js'
+import type { Logger, ServiceFailure } from '../../../public/index.js'
+import { AS_STARTED, startProcess } from '../../../run/start-process.js'
 import type { NativeProcess } from '../boundary/index.js'
 import type { Engine } from '../engine.js'
+import type { ProcessPlan } from '../plan/process.js'
 import { exitOf, type ProcessHandle } from './handle.js'
 import { waitUntilHealthy } from './health.js'
+import { launch } from './launch.js'
 import { readTail } from './log-text.js'
+import { LocalProcess } from './process.js'
 import { countFailures, hasFailed, restartDelay } from './restart.js'
-import { startProcess } from './start.js'
+
+/** A service, ready to be started. */
+export type ServicePlan = Omit<ServiceRequest, 'process'> & { process: ProcessPlan }
 
 export class ServiceLife {
   readonly plan: ServicePlan
@@ -24,6 +31,8 @@ export class ServiceLife {
   restarts = 0
   lastFailure: ServiceFailure | undefined
   readonly #engine: Engine
+  readonly #logger: Logger | undefined
+  readonly #request: ServiceRequest
   readonly #introduce: () => unknown
   #handle: ProcessHandle | undefined
   #launching = false
@@ -34,8 +43,16 @@ export class ServiceLife {
   #restart: Promise<void> | undefined
 
   /** `introduce` is called for each process, when it is the one that `handle` gives, and makes what onStart is given. */
-  constructor(engine: Engine, plan: ServicePlan, introduce: () => unknown) {
+  constructor(
+    engine: Engine,
+    logger: Logger | undefined,
+    request: ServiceRequest,
+    plan: ServicePlan,
+    introduce: () => unknown,
+  ) {
     this.#engine = engine
+    this.#logger = logger
+    this.#request = request
     this.plan = plan
     this.#introduce = introduce
   }
@@ -62,9 +79,9 @@ export class ServiceLife {
   }
 
   /** Kills the process, and there will be no further one. False when there was none. */
-  async kill(policy: KillPlan): Promise<boolean> {
+  async kill(request: KillRequest): Promise<boolean> {
     this.#stopped.abort()
-    const killed = await this.handle.kill(policy)
+    const killed = await this.handle.kill(request)
     await this.#revival
     return killed
   }
@@ -78,7 +95,7 @@ export class ServiceLife {
   }
 
   async #startOver(): Promise<void> {
-    await this.kill(this.handle.killDefaults)
+    await this.kill(AS_STARTED)
     this.#stopped = new AbortController()
     this.#failures = 0
     await this.#next()
@@ -94,9 +111,16 @@ export class ServiceLife {
   async #launch(): Promise<void> {
     this.#launching = true
     try {
-      await startProcess(this.#engine, this.plan.process, (started) => {
-        this.#handle = started
-        return this.#introduce()
+      await startProcess({
+        request: this.#request.process,
+        source: undefined,
+        logger: this.#logger,
+        launch: async () => {
+          const started = await launch(this.#engine, this.plan.process)
+          this.#handle = started
+          return new LocalProcess(this.#engine, () => started)
+        },
+        introduce: this.#introduce,
       })
       await this.#getReady(this.handle)
     } finally {
@@ -107,9 +131,9 @@ export class ServiceLife {
   async #getReady(handle: ProcessHandle): Promise<void> {
     try {
       if (this.#isStopped()) throw new AbortError(undefined, undefined, 'the start of the service')
-      await waitUntilHealthy(this.#engine, handle, this.plan)
+      await waitUntilHealthy(this.#engine, handle, this.plan, this.#signal)
     } catch (error) {
-      await handle.kill(handle.killDefaults)
+      await handle.kill(AS_STARTED)
       await this.#remember(handle)
       throw error
     }
@@ -136,20 +160,24 @@ export class ServiceLife {
         return await this.#next()
       } catch (error) {
         if (isFinal(error)) return
-        this.#engine.warn(`service '${failed.id}' could not be started again: ${error}`)
+        report(this.#logger, 'warn', `service '${failed.id}' could not be started again: ${error}`)
         this.#failures++
       }
     }
   }
 
+  get #signal(): AbortSignal | undefined {
+    return this.#request.process.values.signal
+  }
+
   #isStopped(): boolean {
-    return this.#stopped.signal.aborted || this.plan.process.signal?.aborted === true
+    return this.#stopped.signal.aborted || this.#signal?.aborted === true
   }
 
   /** Waits before the next start, without keeping the event loop alive. False when there is to be none. */
   async #pause(): Promise<boolean> {
     const { signal } = this.#stopped
-    const aborted = this.plan.process.signal
+    const aborted = this.#signal
     const milliseconds = restartDelay(this.plan.restartDelay, this.#failures)
     await new Promise<void>((resolve) => {
       const end = () => {

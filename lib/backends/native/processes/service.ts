@@ -1,22 +1,15 @@
 /**
- * A service as callers hold it: its process at the moment, whether it does its work, and how to start it anew.
+ * A service of this process's engine: its process at the moment, whether it does its work, and how to start it anew.
  */
-
-import { planKill } from '../../../options/logs.js'
-import type {
-  KillOptions,
-  ProcessStatus,
-  Service as PublicService,
-  ServiceFailure,
-  ServiceHealth,
-  Signal,
-} from '../../../public/index.js'
+import type { KillRequest } from '../../../options/logs.js'
+import type { ProcessInfo, ServiceFailure, ServiceHealth } from '../../../public/index.js'
+import type { ServiceBackend } from '../../../sandbox/backend.js'
 import type { Engine } from '../engine.js'
 import { isHealthy } from './health.js'
-import { Process } from './process.js'
+import { LocalProcess } from './process.js'
 import type { ServiceLife } from './service-life.js'
 
-export class Service extends Process implements PublicService {
+export class LocalService extends LocalProcess implements ServiceBackend {
   readonly #engine: Engine
   readonly #life: ServiceLife
 
@@ -26,8 +19,8 @@ export class Service extends Process implements PublicService {
     this.#life = life
   }
 
-  override get status(): ProcessStatus {
-    return this.#life.isStarting ? 'starting' : super.status
+  override get info(): ProcessInfo {
+    return this.#life.isStarting ? { ...super.info, status: 'starting' } : super.info
   }
 
   get restarts(): number {
@@ -38,16 +31,16 @@ export class Service extends Process implements PublicService {
     return this.#life.lastFailure
   }
 
-  async getHealth(): Promise<ServiceHealth> {
+  async health(): Promise<ServiceHealth> {
     const healthy =
       !this.#life.isStarting && (await isHealthy(this.#engine, this.#life.handle, this.#life.plan))
-    const { status, restarts, lastFailure } = this
-    return { healthy, status, restarts, ...(lastFailure && { lastFailure }) }
+    const { restarts, lastFailure } = this
+    return { healthy, status: this.info.status, restarts, ...(lastFailure && { lastFailure }) }
   }
 
   /** Also when it waits for its next start. */
-  override async kill(signal?: Signal, options?: KillOptions): Promise<boolean> {
-    return this.#life.kill(planKill(signal, options, this.#life.handle.killDefaults, 'kill'))
+  override async kill(request: KillRequest): Promise<boolean> {
+    return this.#life.kill(request)
   }
 
   async restart(): Promise<void> {

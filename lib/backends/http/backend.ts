@@ -1,0 +1,203 @@
+/** A server as the backend of a sandbox. */
+import { isCode } from '../../base/errors.js'
+import type { EnvLists } from '../../options/env.js'
+import type { ExecRequest } from '../../options/exec.js'
+import type { ProcessFilter } from '../../options/logs.js'
+import type { ProcessRequest } from '../../options/process.js'
+import type { ServiceRequest } from '../../options/service.js'
+import { encodeOptions } from '../../protocol/codec.js'
+import { encodeEnv } from '../../protocol/json.js'
+import type { OptionValues } from '../../protocol/option.js'
+import { sessionOptions } from '../../protocol/session-options.js'
+import type { Capabilities, HistoryEntry, Logger } from '../../public/index.js'
+import type { Result, RunObserver, StreamRun } from '../../run/run.js'
+import { AS_STARTED, startProcess } from '../../run/start-process.js'
+import type { Backend, ProcessBackend, ServiceBackend } from '../../sandbox/backend.js'
+import { Begun } from './begun.js'
+import { Connection, type Request } from './connection.js'
+import { HttpJobs } from './jobs.js'
+import type { ClientPlan } from './options.js'
+import { planExec, planLiveExec, planProcess, planService } from './plan.js'
+import { HttpProcess, processPath, type WireProcess } from './process.js'
+import { RemoteRun, SILENT } from './remote-run.js'
+import { HttpService } from './service.js'
+import { Turns } from './turns.js'
+import { resultOf, type WireResult } from './wire.js'
+
+type WireEntry = Omit<HistoryEntry, 'startTime'> & { startTime: string }
+
+export class HttpBackend implements Backend {
+  readonly logger: Logger | undefined
+  readonly jobs: HttpJobs
+  readonly #connection: Connection
+  /** What this client has begun there. */
+  readonly #begun: Begun
+  readonly #turns = new Turns()
+  #destroyed: Promise<void> | undefined
+
+  constructor(plan: ClientPlan) {
+    this.logger = plan.logger
+    this.#connection = new Connection(plan)
+    this.#begun = new Begun(this.#connection)
+    this.jobs = new HttpJobs(this.#connection)
+  }
+
+  /** One request is enough, unless something is to happen while the command runs. */
+  async exec(request: ExecRequest, observer: RunObserver | undefined): Promise<Result> {
+    const { sessionId, encoding } = request
+    const body = observer === undefined ? planExec(request) : undefined
+    if (body === undefined) return this.#start(request, observer ?? SILENT, false).outcome
+    const call = { path: '/v1/exec', body, encoding, waits: true }
+    const { result } = await this.#inTurn<{ result: WireResult }>(sessionId, call)
+    return resultOf(result, encoding)
+  }
+
+  stream(request: ExecRequest, observer: RunObserver): StreamRun {
+    return this.#start(request, observer, true)
+  }
+
+  traced(_: ExecRequest, perform: () => Promise<Result>): Promise<Result> {
+    return perform()
+  }
+
+  startProcess(request: ProcessRequest, introduce: (process: ProcessBackend) => unknown) {
+    const { body, source } = planProcess(request)
+    const launch = async () => {
+      const call = this.#connection.call<WireProcess>({ path: '/v1/processes', body, waits: true })
+      const info = await this.#begun.starting(call.then((started) => this.#begun.addProcess(started)))
+      return new HttpProcess(this.#connection, info)
+    }
+    return startProcess({ request, source, logger: this.logger, launch, introduce })
+  }
+
+  startService({ process, ...rest }: ServiceRequest, introduce: (service: ServiceBackend) => unknown) {
+    const { body, source } = planService({ process, ...rest })
+    const { signal } = process.values
+    const launch = async () => {
+      // The server gives a service up when its client goes away while it is being started.
+      const call = { path: '/v1/services', body, signal, subject: 'the process', waits: true }
+      const info = this.#begun.addProcess(await this.#connection.call<WireProcess>(call), true)
+      return new HttpService(this.#connection, info)
+    }
+    return startProcess({ request: process, source, logger: this.logger, launch, introduce })
+  }
+
+  async listProcesses({ status, sessionId }: ProcessFilter): Promise<ProcessBackend[]> {
+    if (status?.size === 0) return []
+    const query = { status: status && [...status].join(','), sessionId }
+    const { processes } = await this.#get<{ processes: WireProcess[] }>('/v1/processes', query)
+    return processes.map((info) => new HttpProcess(this.#connection, info))
+  }
+
+  async findProcess(id: string): Promise<ProcessBackend | null> {
+    try {
+      return new HttpProcess(this.#connection, await this.#get<WireProcess>(processPath(id, '')))
+    } catch (error) {
+      if (isCode(error, 'PROCESS_NOT_FOUND')) return null
+      throw error
+    }
+  }
+
+  /** Known by its id alone. */
+  process(id: string): ProcessBackend {
+    return new HttpProcess(this.#connection, { id } as WireProcess)
+  }
+
+  killAllProcesses(): Promise<number> {
+    return this.#count({ path: '/v1/processes/kill-all', waits: true })
+  }
+
+  cleanUpProcesses(): Promise<number> {
+    return this.#count({ path: '/v1/processes/cleanup' })
+  }
+
+  async setEnv(sessionId: string, env: EnvLists): Promise<void> {
+    const body = { vars: encodeEnv(env), sessionId }
+    await this.#inTurn(sessionId, { path: '/v1/env', body, waits: true })
+  }
+
+  async createSession(values: OptionValues<typeof sessionOptions>): Promise<string> {
+    const body = encodeOptions(sessionOptions, values)
+    const call = this.#connection.call<{ id: string }>({ path: '/v1/sessions', body })
+    const { id } = await this.#begun.starting(call.then((reply) => this.#begun.addSession(reply)))
+    return id
+  }
+
+  async hasSession(id: string): Promise<boolean> {
+    try {
+      await this.#get(`/v1/sessions/${id}`)
+      return true
+    } catch (error) {
+      if (isCode(error, 'SESSION_NOT_FOUND')) return false
+      throw error
+    }
+  }
+
+  async listSessions(): Promise<string[]> {
+    const { sessions } = await this.#get<{ sessions: Array<{ id: string }> }>('/v1/sessions')
+    return sessions.map(({ id }) => id)
+  }
+
+  async deleteSession(id: string): Promise<void> {
+    await this.#connection.call({ method: 'DELETE', path: `/v1/sessions/${id}`, waits: true })
+    this.#begun.sessions.delete(id)
+  }
+
+  async history(sessionId: string, limit: number | undefined): Promise<HistoryEntry[]> {
+    const path = `/v1/sessions/${sessionId}/history`
+    const { commands } = await this.#get<{ commands: WireEntry[] }>(path, { limit })
+    return commands.map((entry) => ({ ...entry, startTime: new Date(entry.startTime) }))
+  }
+
+  async capabilities(): Promise<Capabilities> {
+    return this.#get('/v1/capabilities')
+  }
+
+  destroy(): Promise<void> {
+    this.#destroyed ??= this.#destroy()
+    return this.#destroyed
+  }
+
+  /** What was begun from here goes, whatever of it is there still; what others have begun stays. */
+  async #destroy(): Promise<void> {
+    const ignoring = (promise: Promise<unknown>, ...codes: Parameters<typeof isCode>[1][]) =>
+      promise.catch((error) => {
+        if (!isCode(error, ...codes)) throw error
+      })
+    try {
+      await this.#begun.settled()
+      const running = await this.#begun.runningProcesses()
+      await Promise.all([
+        ...running.map((id) =>
+          ignoring(this.process(id).kill(AS_STARTED), 'SANDBOX_DESTROYED', 'PROCESS_NOT_FOUND'),
+        ),
+        ...Array.from(this.#begun.sessions, (id) => ignoring(this.deleteSession(id), 'SESSION_NOT_FOUND')),
+      ])
+    } finally {
+      this.#connection.close()
+    }
+  }
+
+  #start(request: ExecRequest, observer: RunObserver, isStream: boolean): RemoteRun {
+    const turn = this.#turns.take(request.sessionId)
+    return new RemoteRun(this.#connection, request, planLiveExec(request, isStream), observer, turn)
+  }
+
+  async #inTurn<T>(sessionId: string, request: Request): Promise<T> {
+    const turn = this.#turns.take(sessionId)
+    try {
+      if (turn.begins !== undefined) await turn.begins
+      return await this.#connection.call<T>(request)
+    } finally {
+      turn.end()
+    }
+  }
+
+  async #count(request: Request): Promise<number> {
+    return (await this.#connection.call<{ count: number }>(request)).count
+  }
+
+  #get<T>(path: string, query?: Request['query']): Promise<T> {
+    return this.#connection.call<T>({ method: 'GET', path, query })
+  }
+}

@@ -1,0 +1,135 @@
+/** This process's engine as the backend of a sandbox. */
+import { randomUUID } from 'node:crypto'
+import { engineError } from '../../base/errors.js'
+import type { EnvLists } from '../../options/env.js'
+import { DEFAULT_SESSION, type ExecRequest } from '../../options/exec.js'
+import type { ProcessFilter } from '../../options/logs.js'
+import type { ProcessRequest } from '../../options/process.js'
+import type { ServiceRequest } from '../../options/service.js'
+import type { OptionValues } from '../../protocol/option.js'
+import { historyOptions, type sessionOptions } from '../../protocol/session-options.js'
+import type { Capabilities, HistoryEntry, Logger } from '../../public/index.js'
+import type { Result, RunObserver, StreamRun } from '../../run/run.js'
+import type { Backend, ProcessBackend, ServiceBackend, StreamBounds } from '../../sandbox/backend.js'
+import { Engine } from './engine.js'
+import { exec, stream } from './exec.js'
+import { NativeJobs } from './jobs.js'
+import { type ExecDefaults, planExec, planStream } from './plan/exec.js'
+import { planSession, type SandboxPlan } from './plan/sandbox.js'
+import { Processes } from './processes/processes.js'
+import { traced } from './tracing.js'
+
+export class NativeBackend implements Backend {
+  readonly logger: Logger | undefined
+  readonly jobs: NativeJobs
+  readonly #engine: Engine
+  readonly #processes: Processes
+  readonly #defaults: ExecDefaults
+  /** Absolute: where sessions start. */
+  readonly #cwd: string
+
+  /** Does no I/O: everything is started by the first call. */
+  constructor({ config, defaults, logger }: SandboxPlan) {
+    this.logger = logger
+    this.#engine = new Engine(config, logger)
+    this.#processes = new Processes(this.#engine, defaults, logger)
+    this.#defaults = defaults
+    this.#cwd = config.cwd
+    this.jobs = new NativeJobs(this.#engine, { cwd: config.cwd, graceMs: defaults.forceKillAfterDelay })
+  }
+
+  exec(request: ExecRequest, observer: RunObserver | undefined): Promise<Result> {
+    return exec(this.#engine, planExec(request, this.#defaults), observer)
+  }
+
+  stream(request: ExecRequest, observer: RunObserver, bounds?: StreamBounds): StreamRun {
+    const { streamMaxBuffer } = this.#defaults
+    const most = Math.min(streamMaxBuffer, bounds?.maxBuffer ?? streamMaxBuffer)
+    const plan = planStream(request, { ...this.#defaults, streamMaxBuffer: most }, bounds?.window)
+    return stream(this.#engine, plan, observer)
+  }
+
+  traced(request: ExecRequest, perform: () => Promise<Result>): Promise<Result> {
+    return traced('exec', () => ({ command: request.shown, sessionId: request.sessionId }), perform)
+  }
+
+  async startProcess(request: ProcessRequest, introduce: (process: ProcessBackend) => unknown) {
+    return this.#processes.start(request, introduce)
+  }
+
+  async startService(request: ServiceRequest, introduce: (service: ServiceBackend) => unknown) {
+    return this.#processes.startService(request, introduce)
+  }
+
+  /** Forgets a process that has ended, and its log. Throws SANDBOX_DESTROYED. */
+  forgetProcess(id: string): void {
+    this.#engine.ask((native) => native.cleanUpProcesses(id))
+  }
+
+  async listProcesses(filter: ProcessFilter): Promise<ProcessBackend[]> {
+    return this.#processes.list(filter)
+  }
+
+  async findProcess(id: string): Promise<ProcessBackend | null> {
+    return this.#processes.find(id) ?? null
+  }
+
+  process(id: string): ProcessBackend {
+    return this.#processes.at(id)
+  }
+
+  async killAllProcesses(): Promise<number> {
+    return this.#processes.killAll()
+  }
+
+  async cleanUpProcesses(): Promise<number> {
+    return this.#processes.cleanUp()
+  }
+
+  async setEnv(sessionId: string, { names, values }: EnvLists): Promise<void> {
+    await this.#engine.call((native, id) => native.setEnv(id, sessionId, names, values))
+  }
+
+  async createSession(values: OptionValues<typeof sessionOptions>): Promise<string> {
+    const session = planSession(values, this.#cwd, randomUUID)
+    if (session.sessionId === DEFAULT_SESSION)
+      throw engineError('SESSION_ALREADY_EXISTS', `the session '${DEFAULT_SESSION}' exists by itself`)
+    await this.#engine.call((native, id) => native.createSession(id, session))
+    return session.sessionId
+  }
+
+  async hasSession(id: string): Promise<boolean> {
+    return this.#sessionIds().has(id)
+  }
+
+  async listSessions(): Promise<string[]> {
+    return [...this.#sessionIds()]
+  }
+
+  async deleteSession(id: string): Promise<void> {
+    this.#engine.history.forget(id)
+    // It exists by itself, also when it has not been started.
+    if (id === DEFAULT_SESSION && !this.#engine.sessions().includes(id)) return
+    await this.#engine.call((native, call) => native.deleteSession(call, id))
+  }
+
+  async history(sessionId: string, limit: number = historyOptions.limit.default): Promise<HistoryEntry[]> {
+    if (!this.#sessionIds().has(sessionId))
+      throw engineError('SESSION_NOT_FOUND', `there is no session '${sessionId}'`)
+    return this.#engine.history.of(sessionId, limit)
+  }
+
+  capabilities(): Capabilities {
+    return this.#engine.capabilities()
+  }
+
+  destroy(): Promise<void> {
+    this.jobs.letGo()
+    return this.#engine.destroy()
+  }
+
+  /** The default session is there before the engine has heard of it. */
+  #sessionIds(): Set<string> {
+    return new Set([DEFAULT_SESSION, ...this.#engine.sessions()])
+  }
+}

@@ -1,0 +1,68 @@
+/** A command as the request that crosses the boundary, with the sandbox's defaults. */
+import type { ExecRequest } from '../../../options/exec.js'
+import type { CheckedInput } from '../../../options/input.js'
+import { sessionExecOptions } from '../../../protocol/exec-options.js'
+import { areLive } from '../../../run/callbacks.js'
+import type { NativeExec } from '../boundary/index.js'
+
+/** What a sandbox sets for all its commands. */
+export interface ExecDefaults {
+  timeout: number
+  maxBuffer: number
+  /** The same for execStream. */
+  streamMaxBuffer: number
+  killSignal: number
+  forceKillAfterDelay: number
+}
+
+/** One exec: the request, and what happens on this side of the boundary. */
+export interface ExecPlan {
+  request: NativeExec
+  /** The command as it is shown in the result. */
+  command: string
+  input: CheckedInput | undefined
+  signal: AbortSignal | undefined
+  stripFinalNewline: boolean
+  check: boolean
+}
+
+export function planExec(exec: ExecRequest, defaults: ExecDefaults): ExecPlan {
+  const { command, sessionId, encoding, values } = exec
+  const { input, signal } = values
+  const { stripFinalNewline, check } = sessionExecOptions
+  const request: NativeExec = {
+    sessionId,
+    ...command,
+    cwd: values.cwd,
+    envNames: values.env?.names,
+    envValues: values.env?.values,
+    timeout: values.timeout ?? defaults.timeout,
+    killSignal: values.killSignal ?? defaults.killSignal,
+    forceKillAfterDelay: values.forceKillAfterDelay ?? defaults.forceKillAfterDelay,
+    maxBuffer: values.maxBuffer ?? defaults.maxBuffer,
+    encoding,
+    input: inputKind(input),
+    mergeOutput: values.mergeOutput,
+    inputBytes: input instanceof Uint8Array ? input : undefined,
+    events: areLive(exec.callbacks),
+  }
+  return {
+    request,
+    command: exec.shown,
+    input,
+    signal,
+    stripFinalNewline: values.stripFinalNewline ?? stripFinalNewline.default,
+    check: values.check ?? check.default,
+  }
+}
+
+/** The same for a run whose output is handed out: `window` is how many pieces may wait for the reader. */
+export function planStream(exec: ExecRequest, defaults: ExecDefaults, window: number | undefined): ExecPlan {
+  const plan = planExec(exec, { ...defaults, maxBuffer: defaults.streamMaxBuffer })
+  return { ...plan, request: { ...plan.request, events: true, window } }
+}
+
+function inputKind(input: CheckedInput | undefined): NativeExec['input'] {
+  if (input === undefined) return 'none'
+  return input instanceof Uint8Array ? 'bytes' : 'stream'
+}

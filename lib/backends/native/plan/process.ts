@@ -1,0 +1,47 @@
+/** A process as the request that crosses the boundary, with the sandbox's defaults. */
+import type { ProcessRequest } from '../../../options/process.js'
+import { processOptions } from '../../../protocol/process-options.js'
+import type { NativeProcessStart } from '../boundary/index.js'
+import type { ExecDefaults } from './exec.js'
+
+/** Everything that a process needs to start. */
+export interface ProcessPlan {
+  request: NativeProcessStart
+  /** Where its input comes from, when it does not cross as bytes. */
+  source: AsyncIterable<unknown> | undefined
+}
+
+/** A timeout of the sandbox is for commands, not for processes. */
+export function planProcess(process: ProcessRequest, defaults: ExecDefaults): ProcessPlan {
+  const { command, sessionId, values } = process
+  const { input } = values
+  const bytes = input instanceof Uint8Array ? input : undefined
+  const request: NativeProcessStart = {
+    processId: values.processId ?? freshProcessId(),
+    sessionId,
+    ...command,
+    command: process.shown,
+    cwd: values.cwd,
+    envNames: values.env?.names,
+    envValues: values.env?.values,
+    timeout: values.timeout ?? processOptions.timeout.default,
+    killSignal: values.killSignal ?? defaults.killSignal,
+    forceKillAfterDelay: values.forceKillAfterDelay ?? defaults.forceKillAfterDelay,
+    input:
+      bytes === undefined ? (input === undefined && values.pty === undefined ? 'none' : 'open') : 'bytes',
+    inputBytes: bytes,
+    logLimit: values.logLimit ?? processOptions.logLimit.default,
+    pty: values.pty,
+    limits: values.limits,
+    autoCleanup: values.autoCleanup ?? processOptions.autoCleanup.default,
+  }
+  const source =
+    typeof input === 'object' && bytes === undefined ? (input as AsyncIterable<unknown>) : undefined
+  return { request, source }
+}
+
+/** Short, since it is typed and read; 40 bits, so that thousands do not collide. */
+export function freshProcessId(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(5))
+  return `proc-${Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')}`
+}

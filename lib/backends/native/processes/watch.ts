@@ -1,0 +1,42 @@
+/**
+ * The output of a process as text, and its end, for callbacks. Nothing awaits them, so the event loop is not kept alive.
+ */
+import type { LogEvent } from '../../../public/index.js'
+import type { Engine } from '../engine.js'
+import { exitOf, type ProcessHandle } from './handle.js'
+import { LogDecoder } from './log-decoder.js'
+import { LogReader } from './log-reader.js'
+
+/** Without output, the end alone. An error of the log is thrown after the end. */
+export async function* watch(
+  engine: Engine,
+  handle: ProcessHandle,
+  wantsOutput: boolean,
+): AsyncGenerator<LogEvent, undefined> {
+  let failure: { error: unknown } | undefined
+  if (wantsOutput) {
+    try {
+      yield* readOutput(engine, handle)
+    } catch (error) {
+      failure = { error }
+    }
+  }
+  const end = await handle.ended
+  const timestamp = new Date(end.endedAt ?? Date.now()).toISOString()
+  yield { type: 'exit', ...exitOf(end), timestamp }
+  if (failure !== undefined) throw failure.error
+  return undefined
+}
+
+async function* readOutput(engine: Engine, handle: ProcessHandle): AsyncGenerator<LogEvent, undefined> {
+  const reader = new LogReader(engine, handle.id, 0, 'idle')
+  const decoder = new LogDecoder('utf8', 0)
+  for (;;) {
+    const log = await reader.follow()
+    if (log === undefined) return undefined
+    yield* decoder.write(log) as LogEvent[]
+    if (!log.ended) continue
+    yield* decoder.end(Date.now()) as LogEvent[]
+    return undefined
+  }
+}

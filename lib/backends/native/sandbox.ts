@@ -1,0 +1,46 @@
+/** `Sandbox`: the facade over this process's engine. */
+import { readExec } from '../../options/exec.js'
+import type {
+  Capabilities,
+  Command,
+  Encoding,
+  ExecOptions,
+  ExecStream,
+  Sandbox as PublicSandbox,
+  SandboxOptions,
+} from '../../public/index.js'
+import type { StreamBounds } from '../../sandbox/backend.js'
+import { SandboxFacade } from '../../sandbox/facade.js'
+import { RootedJobs } from '../../sandbox/jobs.js'
+import { openStream } from '../../sandbox/runner.js'
+import { NativeBackend } from './backend.js'
+import { planSandbox } from './plan/sandbox.js'
+
+export class Sandbox extends SandboxFacade implements PublicSandbox {
+  readonly jobs: RootedJobs
+  readonly #backend: NativeBackend
+
+  constructor(options?: SandboxOptions) {
+    const plan = planSandbox(options)
+    const backend = new NativeBackend(plan)
+    super(backend)
+    this.#backend = backend
+    this.jobs = new RootedJobs(backend.jobs, plan.config.jobsRoot)
+  }
+
+  /** `execStream` of a sandbox for a reader at the other end of a connection, with bounds of its own. */
+  static connectionStream<E extends Encoding>(
+    sandbox: PublicSandbox,
+    command: Command,
+    options: ExecOptions<E>,
+    bounds: StreamBounds,
+  ): ExecStream<E> {
+    // What only looks like a sandbox has its own bounds.
+    if (!(#backend in sandbox)) return sandbox.execStream(command, options)
+    return openStream(sandbox.#backend, readExec(command, options, 'execStream'), bounds)
+  }
+
+  capabilities(): Capabilities {
+    return this.#backend.capabilities()
+  }
+}

@@ -1,0 +1,125 @@
+/**
+ * Starts a process, and ties it to what it was given: its input, its AbortSignal and its callbacks.
+ */
+import { onAbort, refuseAborted } from '../base/abort.js'
+import { AbortError, engineError, isCode } from '../base/errors.js'
+import { report } from '../base/report.js'
+import type { KillRequest } from '../options/logs.js'
+import type { ProcessRequest } from '../options/process.js'
+import type { LogEvent, Logger } from '../public/index.js'
+import { InputFeed } from './input.js'
+import { callError } from './settle.js'
+
+/** What is done to a process from here. */
+export interface StartedProcess {
+  kill(request: KillRequest): Promise<boolean>
+  write(data: Uint8Array): Promise<void>
+  closeInput(): Promise<void>
+  watch(wantsOutput: boolean): AsyncIterable<LogEvent>
+}
+
+export interface Start<T extends StartedProcess> {
+  request: ProcessRequest
+  /** Where its input comes from while it runs. */
+  source: AsyncIterable<unknown> | undefined
+  logger: Logger | undefined
+  /** Resolves when it runs. */
+  launch(): Promise<T>
+  /** What onStart is called with. */
+  introduce(process: T): unknown
+}
+
+type Callbacks = ProcessRequest['callbacks']
+
+/** By the signal and after the delay that it was started with. */
+export const AS_STARTED: KillRequest = { signal: undefined, forceKillAfterDelay: undefined }
+
+/**
+ * Resolves when the process runs. An abort, or an exception of onStart, in the meantime kills it and is the rejection.
+ */
+export async function startProcess<T extends StartedProcess>(start: Start<T>): Promise<T> {
+  const { signal } = start.request.values
+  refuseAborted(signal, 'the process')
+  const feed = start.source && new InputFeed(start.source)
+  try {
+    const process = await start.launch()
+    const shown = start.introduce(process)
+    try {
+      if (signal?.aborted) throw new AbortError(signal.reason, undefined, 'the process')
+      start.request.callbacks.onStart?.(shown)
+    } catch (error) {
+      await process.kill(AS_STARTED)
+      throw error
+    }
+    attach(process, start, feed)
+    return process
+  } catch (error) {
+    feed?.close()
+    throw error
+  }
+}
+
+function attach(process: StartedProcess, start: Start<StartedProcess>, feed: InputFeed | undefined): void {
+  const { request, logger } = start
+  const { callbacks, values } = request
+  const stop = () => void process.kill(AS_STARTED).catch(() => {})
+  const release = onAbort(values.signal, stop)
+  const fail = (error: unknown) => {
+    reportError(callbacks, logger, error)
+    stop()
+  }
+  // A process that reads no more is no failure. Otherwise it must not wait for what cannot be given to it.
+  const refuse = (error: unknown) => {
+    if (!isCode(error, 'INPUT_CLOSED', 'PROCESS_NOT_FOUND', 'SANDBOX_DESTROYED')) throw error
+    feed?.close()
+  }
+  feed?.feed({
+    write: (data) => process.write(data).catch(refuse),
+    closeInput: () => void process.closeInput().catch(refuse).catch(fail),
+    fail,
+  })
+  const { onOutput, onExit } = callbacks
+  if ((onOutput ?? onExit ?? values.signal ?? feed) === undefined) return
+  observe(process, callbacks, logger).finally(() => {
+    release()
+    feed?.close()
+  })
+}
+
+/** Calls the callbacks until the process has ended. After its first exception onOutput is not called again. */
+async function observe(
+  process: StartedProcess,
+  callbacks: Callbacks,
+  logger: Logger | undefined,
+): Promise<void> {
+  const { onOutput, onExit } = callbacks
+  try {
+    for await (const event of process.watch(onOutput !== undefined)) {
+      if (event.type !== 'exit') {
+        if (attempt(callbacks, logger, () => onOutput?.(event.type, event.data))) continue
+        return observe(process, { ...callbacks, onOutput: undefined }, logger)
+      }
+      attempt(callbacks, logger, () => onExit?.(event.exitCode, event.signal))
+      if (event.reason === null)
+        reportError(callbacks, logger, engineError('ENGINE_ERROR', 'the process was lost'))
+    }
+  } catch (error) {
+    reportError(callbacks, logger, error)
+  }
+}
+
+/** Whether the callback returned. What it throws goes to onError, or to the logger when there is none. */
+function attempt(callbacks: Callbacks, logger: Logger | undefined, call: () => unknown): boolean {
+  try {
+    call()
+    return true
+  } catch (error) {
+    reportError(callbacks, logger, error)
+    return false
+  }
+}
+
+function reportError(callbacks: Callbacks, logger: Logger | undefined, error: unknown): void {
+  if (callbacks.onError !== undefined) callError(callbacks, logger, error)
+  else report(logger, 'warn', `a callback of a process threw: ${error}`)
+}

@@ -1,0 +1,96 @@
+/**
+ * Durable jobs as callers ask for them, on any backend. Nothing is remembered here: every call looks at the job itself,
+ * so it does not matter who started it.
+ */
+import { identifier } from '../options/ids.js'
+import {
+  jobReference,
+  planJobCancel,
+  planJobFollow,
+  planJobRead,
+  planJobStart,
+  planJobWait,
+  readCursor,
+} from '../options/jobs.js'
+import { readArgument } from '../options/read.js'
+import type {
+  Encoding,
+  JobCancelOptions,
+  JobFollowOptions,
+  JobHandle,
+  JobInfo,
+  JobRead,
+  JobReadOptions,
+  JobStartOptions,
+  JobStatus,
+  JobWaitOptions,
+  Jobs as PublicJobs,
+} from '../public/index.js'
+import type { JobsBackend } from './backend.js'
+
+export class Jobs implements Omit<PublicJobs, 'root'> {
+  readonly #backend: JobsBackend
+
+  constructor(backend: JobsBackend) {
+    this.#backend = backend
+  }
+
+  async start(options: JobStartOptions): Promise<JobHandle> {
+    return this.#backend.start(planJobStart(options))
+  }
+
+  async status(job: JobHandle | string): Promise<JobStatus> {
+    return this.#backend.status(jobReference(job))
+  }
+
+  async read<E extends Encoding = 'utf8'>(
+    job: JobHandle | string,
+    cursor?: number,
+    options?: JobReadOptions<E>,
+  ): Promise<JobRead<E>> {
+    const [jobId, place, plan] = [jobReference(job), readCursor(cursor), planJobRead(options)]
+    return (await this.#backend.read(jobId, place, plan)) as JobRead<E>
+  }
+
+  follow<E extends Encoding = 'utf8'>(
+    job: JobHandle | string,
+    cursor?: number,
+    options?: JobFollowOptions<E>,
+  ): AsyncIterableIterator<JobRead<E>, undefined> {
+    const [jobId, place, plan] = [jobReference(job), readCursor(cursor), planJobFollow(options)]
+    return this.#backend.follow(jobId, place, plan) as AsyncIterableIterator<JobRead<E>, undefined>
+  }
+
+  async wait(job: JobHandle | string, options?: JobWaitOptions): Promise<JobStatus> {
+    const [jobId, { signal }] = [jobReference(job), planJobWait(options)]
+    return this.#backend.wait(jobId, signal)
+  }
+
+  async cancel(job: JobHandle | string, options?: JobCancelOptions): Promise<void> {
+    const [jobId, { graceMs }] = [jobReference(job), planJobCancel(options)]
+    await this.#backend.cancel(jobId, graceMs)
+  }
+
+  async attach(id: string): Promise<JobHandle | null> {
+    return this.#backend.attach(readArgument(identifier, id, 'jobId'))
+  }
+
+  async list(): Promise<JobInfo[]> {
+    return this.#backend.list()
+  }
+
+  async remove(job: JobHandle | string): Promise<void> {
+    await this.#backend.remove(jobReference(job))
+  }
+}
+
+/** Jobs whose directory is known here. */
+export class RootedJobs extends Jobs implements PublicJobs {
+  /** The directory of all jobs. */
+  readonly root: string
+
+  constructor(backend: JobsBackend, root: string) {
+    super(backend)
+    this.root = root
+  }
+}

@@ -1,0 +1,176 @@
+/**
+ * A background process as callers hold it. It checks arguments; what they are about is the backend's.
+ */
+import { isCode, OptionError } from '../base/errors.js'
+import { inputBytes } from '../options/input.js'
+import { terminal } from '../options/limits.js'
+import { planLogStream, planLogs, readKill } from '../options/logs.js'
+import { readArgument } from '../options/read.js'
+import { planWait, planWaitForExit, planWaitForLog, planWaitForPort } from '../options/waits.js'
+import type {
+  Encoding,
+  ExitReason,
+  KillOptions,
+  LogEvent,
+  LogMatch,
+  LogOptions,
+  LogStreamOptions,
+  ProcessExit,
+  ProcessInfo,
+  ProcessLogs,
+  ProcessStats,
+  ProcessStatus,
+  Process as PublicProcess,
+  Signal,
+  WaitForLogOptions,
+  WaitForPortOptions,
+  WaitOptions,
+} from '../public/index.js'
+import type { ProcessBackend } from './backend.js'
+
+/** The object of each process, so that the same process is the same object as long as its backend is. */
+const shown = new WeakMap<ProcessBackend, Process>()
+
+export function processOf(backend: ProcessBackend): Process {
+  const process = shown.get(backend) ?? new Process(backend)
+  shown.set(backend, process)
+  return process
+}
+
+/** Makes this the object of a process. */
+export function show<T extends Process>(backend: ProcessBackend, process: T): T {
+  shown.set(backend, process)
+  return process
+}
+
+export class Process implements PublicProcess {
+  readonly #backend: ProcessBackend
+
+  constructor(backend: ProcessBackend) {
+    this.#backend = backend
+  }
+
+  /** Whether it was started with `pty`. */
+  static hasTerminal(process: PublicProcess): boolean {
+    return #backend in process && process.#backend.hasTerminal
+  }
+
+  get id(): string {
+    return this.#backend.info.id
+  }
+
+  get pid(): number {
+    return this.#backend.info.pid
+  }
+
+  get command(): string {
+    return this.#backend.info.command
+  }
+
+  get sessionId(): string {
+    return this.#backend.info.sessionId
+  }
+
+  get status(): ProcessStatus {
+    return this.#backend.info.status
+  }
+
+  get startTime(): Date {
+    return this.#backend.info.startTime
+  }
+
+  get endTime(): Date | undefined {
+    return this.#backend.info.endTime
+  }
+
+  get exitCode(): number | null {
+    return this.#backend.info.exitCode
+  }
+
+  get signal(): NodeJS.Signals | null {
+    return this.#backend.info.signal
+  }
+
+  get reason(): ExitReason | undefined {
+    return this.#backend.info.reason
+  }
+
+  async kill(signal?: Signal, options?: KillOptions): Promise<boolean> {
+    return this.#backend.kill(readKill(signal, options, 'kill'))
+  }
+
+  async wait(options?: WaitOptions): Promise<ProcessExit> {
+    return this.#backend.wait(planWait(options))
+  }
+
+  async waitForExit(timeout?: number): Promise<ProcessExit> {
+    return this.#backend.wait(planWaitForExit(timeout))
+  }
+
+  async getStatus(): Promise<ProcessStatus> {
+    await this.#backend.refresh()
+    return this.status
+  }
+
+  async getLogs<E extends Encoding = 'utf8'>(options?: LogOptions<E>): Promise<ProcessLogs<E>> {
+    const { encoding } = planLogs(options, 'getLogs')
+    return (await this.#backend.logs(encoding)) as ProcessLogs<E>
+  }
+
+  output<E extends Encoding = 'utf8'>(
+    options?: LogStreamOptions<E>,
+  ): AsyncIterableIterator<LogEvent<E>, undefined> {
+    const stream = this.#backend.output(planLogStream(options, 'output'))
+    return stream as AsyncIterableIterator<LogEvent<E>, undefined>
+  }
+
+  async waitForLog(pattern: string | RegExp, options?: WaitForLogOptions): Promise<LogMatch> {
+    return this.#backend.waitForLog(planWaitForLog(pattern, options))
+  }
+
+  async waitForPort(port: number, options?: WaitForPortOptions): Promise<void> {
+    return this.#backend.waitForPort(planWaitForPort(port, options))
+  }
+
+  async write(data: string | Uint8Array): Promise<void> {
+    const bytes = readArgument(inputBytes, data, 'data')
+    this.#check(this.#backend.hasPipe, 'write', "input: 'pipe'")
+    await this.#backend.write(bytes)
+  }
+
+  async closeStdin(): Promise<void> {
+    this.#check(this.#backend.hasPipe, 'closeStdin', "input: 'pipe'")
+    await this.#backend.closeInput()
+  }
+
+  async resize(cols: number, rows: number): Promise<boolean> {
+    const size = readArgument(terminal, { cols, rows }, 'size')
+    this.#check(this.#backend.hasTerminal, 'resize', 'pty')
+    return this.#backend.resize(size)
+  }
+
+  async stats(): Promise<ProcessStats> {
+    return this.#backend.stats()
+  }
+
+  toJSON(): ProcessInfo {
+    return this.#backend.info
+  }
+
+  /** What console.log shows on Node and Bun. */
+  [Symbol.for('nodejs.util.inspect.custom')](): ProcessInfo {
+    return this.toJSON()
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.kill().catch((error) => {
+      // Then nothing of it is left.
+      if (!isCode(error, 'SANDBOX_DESTROYED', 'PROCESS_NOT_FOUND')) throw error
+    })
+  }
+
+  #check(isPossible: boolean, method: string, option: string): void {
+    if (!isPossible)
+      throw new OptionError('INVALID_OPTION', `${method} needs a process that was started with ${option}`)
+  }
+}

@@ -1,0 +1,90 @@
+/**
+ * What a sandbox and a session have in common: commands and processes. A session gives its id; a sandbox leaves it to
+ * the options.
+ */
+import { OptionError } from '../base/errors.js'
+import { envChanges } from '../options/env.js'
+import { type ExecRequest, readExec } from '../options/exec.js'
+import { readProcess } from '../options/process.js'
+import { readArgument } from '../options/read.js'
+import type {
+  Command,
+  Encoding,
+  ExecOptions,
+  ExecResult,
+  ProcessOptions,
+  ExecStream as PublicExecStream,
+} from '../public/index.js'
+import { callbackObserver } from '../run/callbacks.js'
+import { ExecStream } from '../run/exec-stream.js'
+import { callError, settle } from '../run/settle.js'
+import type { Backend, StreamBounds } from './backend.js'
+import { type Process, processOf } from './process.js'
+import { shellTag } from './tag.js'
+
+export class Runner {
+  readonly $ = shellTag((command, options?: ExecOptions) => this.exec(command, options))
+  readonly #backend: Backend
+  readonly #sessionId: string | undefined
+
+  constructor(backend: Backend, sessionId?: string) {
+    this.#backend = backend
+    this.#sessionId = sessionId
+  }
+
+  async exec<E extends Encoding = 'utf8'>(
+    command: Command,
+    options?: ExecOptions<E>,
+  ): Promise<ExecResult<E>> {
+    const backend = this.#backend
+    const request = readExec(command, options, 'exec', this.#sessionId)
+    const result = await backend.traced(request, () =>
+      settle(request, backend.logger, () => backend.exec(request, callbackObserver(request))),
+    )
+    return result as ExecResult<E>
+  }
+
+  execStream<E extends Encoding = 'utf8'>(command: Command, options?: ExecOptions<E>): PublicExecStream<E> {
+    return openStream(this.#backend, readExec(command, options, 'execStream', this.#sessionId))
+  }
+
+  async startProcess(command: Command, options?: ProcessOptions): Promise<Process> {
+    const request = readProcess(command, options, this.#sessionId)
+    return startWith(this.#backend, request, async () =>
+      processOf(await this.#backend.startProcess(request, processOf)),
+    )
+  }
+}
+
+/** Starts a run whose output is handed out. With bounds, it is for a reader at the other end of a connection. */
+export function openStream<E extends Encoding>(
+  backend: Backend,
+  request: ExecRequest,
+  bounds?: StreamBounds,
+): PublicExecStream<E> {
+  const stream: PublicExecStream<Encoding> = new ExecStream(request, {
+    window: bounds?.window,
+    start: (observer) => backend.stream(request, observer, bounds),
+    settle: (perform) => backend.traced(request, () => settle(request, backend.logger, perform)),
+  })
+  return stream as PublicExecStream<E>
+}
+
+/** Starts something, and calls onError when that fails, except for a mistake in the arguments. */
+export async function startWith<T>(
+  { logger }: Backend,
+  { callbacks }: { callbacks: { onError?: (error: unknown) => unknown } },
+  start: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await start()
+  } catch (error) {
+    if (!(error instanceof OptionError)) callError(callbacks, logger, error)
+    throw error
+  }
+}
+
+/** Checks the variables and sets them in a session, in its turn. */
+export async function setEnv(backend: Backend, sessionId: string, vars: unknown): Promise<void> {
+  await backend.setEnv(sessionId, readArgument(envChanges, vars, 'vars'))
+}

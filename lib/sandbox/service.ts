@@ -1,0 +1,31 @@
+/**
+ * A service as callers hold it: its process at the moment, whether it does its work, and how to start it anew.
+ */
+import type { Service as PublicService, ServiceFailure, ServiceHealth } from '../public/index.js'
+import type { ServiceBackend } from './backend.js'
+import { Process } from './process.js'
+
+export class Service extends Process implements PublicService {
+  readonly #backend: ServiceBackend
+
+  constructor(backend: ServiceBackend) {
+    super(backend)
+    this.#backend = backend
+  }
+
+  get restarts(): number {
+    return this.#backend.restarts
+  }
+
+  get lastFailure(): ServiceFailure | undefined {
+    return this.#backend.lastFailure
+  }
+
+  async getHealth(): Promise<ServiceHealth> {
+    return this.#backend.health()
+  }
+
+  async restart(): Promise<void> {
+    await this.#backend.restart()
+  }
+}
