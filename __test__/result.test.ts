@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import type { NativeResult } from '../lib/backends/native/boundary/index.js'
+import type { RunEnd } from '../lib/backends/native/engine-run.js'
 import { planExec } from '../lib/backends/native/plan/exec.js'
 import { conclude, stripFinalNewline } from '../lib/backends/native/result.js'
-import type { RunEnd } from '../lib/backends/native/run.js'
 import { OptionError, SandboxError } from '../lib/base/errors.js'
-import { readExec } from '../lib/options/exec.js'
+import { readExec } from '../lib/requests/exec.js'
 import { rejectionOf } from './helpers/thrown.js'
 
 const defaults = {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { planFilter, planLogStream, planLogs, readKill } from '../../lib/options/logs.js'
+import { planFilter, planLogStream, planLogs, readKill } from '../../lib/requests/logs.js'
 import { refusalOf } from '../helpers/thrown.js'
 
 describe('planLogStream', () => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { planProcess } from '../../lib/backends/native/plan/process.js'
 import { planSandbox } from '../../lib/backends/native/plan/sandbox.js'
-import { readProcess } from '../../lib/options/process.js'
+import { readProcess } from '../../lib/requests/process.js'
 import { refusalOf } from '../helpers/thrown.js'
 
 const { defaults } = planSandbox({ timeout: 5000, killSignal: 'SIGINT', forceKillAfterDelay: 7 })

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { readService } from '../../lib/options/service.js'
+import { readService } from '../../lib/requests/service.js'
 import { refusalOf } from '../helpers/thrown.js'
 
 const plan = (options: unknown) => readService('serve', options)

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { planWait, planWaitForExit, planWaitForLog, planWaitForPort } from '../../lib/options/waits.js'
+import { planWait, planWaitForExit, planWaitForLog, planWaitForPort } from '../../lib/requests/waits.js'
 import { refusalOf } from '../helpers/thrown.js'
 
 describe('planWait', () => {

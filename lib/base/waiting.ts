@@ -2,9 +2,15 @@
  * The limits of every wait, in one place: the timeout and the AbortSignal.
  */
 
-import type { WaitLimits } from '../options/waits.js'
 import { onAbort, refuseAborted } from './abort.js'
 import { AbortError } from './errors.js'
+
+/** When a wait is given up. */
+export interface WaitLimits {
+  /** Milliseconds, 0 = none. */
+  timeout: number
+  signal: AbortSignal | undefined
+}
 
 /**
  * Does `work` until it is done, its time is up or the signal is aborted; `stop` is aborted in any case, so that nothing

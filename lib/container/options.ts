@@ -5,10 +5,10 @@
 import { OptionError } from '../base/errors.js'
 import { envChanges, isVariableName } from '../options/env.js'
 import { milliseconds } from '../options/numbers.js'
+import type { OptionValues } from '../options/option.js'
 import { directory } from '../options/paths.js'
 import { describe, readArgument, readEntries, readOptions } from '../options/read.js'
 import { flag, logger } from '../options/values.js'
-import type { OptionValues } from '../protocol/option.js'
 import type { ExecOptions, Logger, SessionOptions } from '../public/container.js'
 
 type Variables = Record<string, string | undefined>

@@ -1,8 +1,9 @@
 /**
  * A job's output, read and followed, for any backend that can fetch a part of it.
  */
-import type { JobReadPlan } from '../options/jobs.js'
+
 import type { Encoding, JobRead } from '../public/index.js'
+import type { JobReadPlan } from '../requests/jobs.js'
 import { follow, type Source } from './follow.js'
 import { type Fetched, readJob } from './read.js'
 

@@ -3,8 +3,8 @@
  */
 
 import { decodeText } from '../base/text.js'
-import type { JobReadPlan } from '../options/jobs.js'
 import type { Encoding, JobRead, JobStatus } from '../public/index.js'
+import type { JobReadPlan } from '../requests/jobs.js'
 import { deliverable, LONGEST_CHARACTER } from './cut.js'
 
 /** What a backend fetches: the status first, and then bytes from a place on. */

@@ -2,11 +2,11 @@
  * Jobs and their states as callers see them.
  */
 
-import type { NativeJob, NativeJobStatus } from '../backends/native/boundary/index.js'
 import { signalName } from '../base/signals.js'
 import type { JobHandle, JobInfo, JobStatus } from '../public/index.js'
+import type { JobRecord, JobState } from './record.js'
 
-export function publicStatus(native: NativeJobStatus): JobStatus {
+export function publicStatus(native: JobState): JobStatus {
   const { state, alive, exitCode, signal, reason, endedAt, duration, outputLost } = native
   return {
     state,
@@ -20,13 +20,13 @@ export function publicStatus(native: NativeJobStatus): JobStatus {
   }
 }
 
-export function publicHandle(native: NativeJob): JobHandle {
+export function publicHandle(native: JobRecord): JobHandle {
   const { jobId, dir, outputFile, exitFile, pgid, cgroup, processName } = native
   const handle = { jobId, dir, outputFile, exitFile, pgid, cgroup: cgroup ?? null }
   return processName === undefined ? handle : { ...handle, processName }
 }
 
-export function publicInfo(native: NativeJob): JobInfo {
+export function publicInfo(native: JobRecord): JobInfo {
   const { createdAt, command, status } = native
   if (status === undefined) throw new Error('the engine lists a job without its status')
   return {

@@ -1,8 +1,8 @@
 /** Readers for how a port is looked at. */
 
 import { OptionError } from '../base/errors.js'
-import type { Kind } from '../protocol/option.js'
 import { wholeNumber } from './numbers.js'
+import type { Kind } from './option.js'
 import { describe, readGroup } from './read.js'
 
 export interface StatusRange {

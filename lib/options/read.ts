@@ -5,7 +5,7 @@
  * Inherited properties are not options. `undefined` counts as not given.
  */
 import { OptionError } from '../base/errors.js'
-import type { OptionTable, OptionValues, Reader } from '../protocol/option.js'
+import type { OptionTable, OptionValues, Reader } from './option.js'
 
 /** The checked options. `owner` is what they are options of, for messages, like 'exec'. */
 export function readOptions<T extends OptionTable>(table: T, value: unknown, owner: string): OptionValues<T> {

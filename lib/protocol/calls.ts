@@ -3,6 +3,8 @@
  *
  * The docs are written from this list, and a test proves that readers, routes, types and docs agree on it.
  */
+
+import type { OptionTable } from '../options/option.js'
 import { clientOptions } from './client-options.js'
 import { execOptions, sessionExecOptions } from './exec-options.js'
 import {
@@ -13,7 +15,6 @@ import {
   jobWaitOptions,
 } from './job-options.js'
 import { limitOptions } from './limit-options.js'
-import type { OptionTable } from './option.js'
 import { killOptions, processOptions, serviceOptions, sessionProcessOptions } from './process-options.js'
 import { sandboxOptions } from './sandbox-options.js'
 import { historyOptions, sessionOptions } from './session-options.js'

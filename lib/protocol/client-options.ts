@@ -1,10 +1,10 @@
 /** The options of a client. */
 
 import { clientToken, requestHeaders, serverUrl } from '../options/client-values.js'
+import { type Kind, option } from '../options/option.js'
 import { callback as readCallback, logger as readLogger } from '../options/values.js'
 import type { Logger } from '../public/index.js'
 import { milliseconds } from './kinds.js'
-import { type Kind, option } from './option.js'
 
 const url: Kind<string> = { read: serverUrl, bounds: 'an http: or https: URL' }
 const token: Kind<string> = { read: clientToken, bounds: 'printable ASCII without blanks' }

@@ -1,4 +1,6 @@
 /** The options of commands in the foreground. */
+
+import { type Kind, option } from '../options/option.js'
 import {
   abortSignal,
   bytes,
@@ -12,7 +14,6 @@ import {
   killSignal,
   milliseconds,
 } from './kinds.js'
-import { type Kind, option } from './option.js'
 
 /** Printed where the call is made, so it is not sent. */
 const verbose: Kind<boolean> = { read: flag.read, bounds: flag.bounds }

@@ -1,5 +1,6 @@
 /** The options of durable jobs. They are the same for every backend that runs jobs. */
 import { MOST_SECONDS, processName, seconds } from '../options/job-values.js'
+import { type Kind, option } from '../options/option.js'
 import {
   abortSignal,
   command,
@@ -13,7 +14,6 @@ import {
   milliseconds,
 } from './kinds.js'
 import { limits } from './limits.js'
-import { type Kind, option } from './option.js'
 
 const MOST_READ_BYTES = 64 * 1024 * 1024
 

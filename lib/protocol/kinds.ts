@@ -13,13 +13,13 @@ import {
   milliseconds as readMilliseconds,
   wholeNumber,
 } from '../options/numbers.js'
+import type { FromBase64, Kind, Reader } from '../options/option.js'
 import { directory as readDirectory } from '../options/paths.js'
 import { abortSignal as readAbortSignal, processSignal as readProcessSignal } from '../options/signals.js'
 import { callback as readCallback, encoding as readEncoding, flag as readFlag } from '../options/values.js'
 import type { Encoding } from '../public/index.js'
 import { toBase64 } from './base64.js'
 import { decodeData, decodeEnv, encodeCommand, encodeEnv } from './json.js'
-import type { FromBase64, Kind, Reader } from './option.js'
 
 export const milliseconds: Kind<number> = {
   read: readMilliseconds,

@@ -1,6 +1,7 @@
 /** docs/options.md: every option of every call, as Markdown. */
+
+import type { Option, OptionTable } from '../options/option.js'
 import type { Call } from './calls.js'
-import type { Option, OptionTable } from './option.js'
 
 const HEAD = `# Options
 

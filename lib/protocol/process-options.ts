@@ -1,6 +1,6 @@
 /** The options of background processes and services. */
 
-import { terminalOption } from '../options/limits.js'
+import { type Kind, option } from '../options/option.js'
 import { processInput, repeatableInput, restartPolicy } from '../options/process-values.js'
 import {
   abortSignal,
@@ -17,8 +17,7 @@ import {
   pause,
 } from './kinds.js'
 import { terminalOptions } from './limit-options.js'
-import { limits } from './limits.js'
-import { type Kind, option } from './option.js'
+import { limits, terminalOption } from './limits.js'
 
 const pty: Kind<ReturnType<typeof terminalOption>> = {
   read: terminalOption,

@@ -1,19 +1,15 @@
 /** The options of a sandbox. */
 
-import { resourceLimits } from '../options/limits.js'
+import { type Kind, option } from '../options/option.js'
 import { filePath } from '../options/paths.js'
 import { user as readUser } from '../options/user.js'
 import { logger as readLogger } from '../options/values.js'
 import type { Logger } from '../public/index.js'
 import { bytes, directory, env, flag, killSignal, milliseconds } from './kinds.js'
-import { type Kind, option } from './option.js'
+import { limits } from './limits.js'
 
 const shell: Kind<string> = { read: filePath, bounds: 'a path' }
 const user: Kind<ReturnType<typeof readUser>> = { read: readUser, bounds: 'a name, or { uid, gid }' }
-const limits: Kind<ReturnType<typeof resourceLimits>> = {
-  read: resourceLimits,
-  bounds: 'an object of limits',
-}
 const logger: Kind<Logger> = { read: readLogger, bounds: 'an object with debug, info, warn and error' }
 
 /** Of `new Sandbox`. */

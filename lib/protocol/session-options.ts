@@ -1,6 +1,7 @@
 /** The options of sessions. */
+
+import { option } from '../options/option.js'
 import { count, directory, env, flag, id } from './kinds.js'
-import { option } from './option.js'
 
 /** Of `createSession`. */
 export const sessionOptions = {

@@ -3,30 +3,12 @@
  */
 
 import { PieceDecoder } from '../base/utf8.js'
-import { STDERR, STDOUT } from '../options/stream.js'
-import type { sessionExecOptions } from '../protocol/exec-options.js'
-import type { OptionValues } from '../protocol/option.js'
+import { areLive, type ExecCallbacks } from '../requests/exec.js'
+import { STDERR, STDOUT } from '../requests/source.js'
 import { LineSplitter } from './lines.js'
 import type { RunObserver } from './run.js'
 
-type Values = OptionValues<typeof sessionExecOptions>
-
-/** The callbacks of one exec. */
-export type ExecCallbacks = Pick<
-  Values,
-  'onStart' | 'onOutput' | 'onStdout' | 'onStderr' | 'onLine' | 'onComplete' | 'onError'
->
-
-/** The callbacks among checked options. */
-export function callbacksOf(values: Values): ExecCallbacks {
-  const { onStart, onOutput, onStdout, onStderr, onLine, onComplete, onError } = values
-  return { onStart, onOutput, onStdout, onStderr, onLine, onComplete, onError }
-}
-
-/** Whether one of them is called while the command runs. */
-export function areLive({ onStart, onOutput, onStdout, onStderr, onLine }: ExecCallbacks): boolean {
-  return (onStart ?? onOutput ?? onStdout ?? onStderr ?? onLine) !== undefined
-}
+type Callback<Name extends keyof ExecCallbacks> = ExecCallbacks[Name]
 
 /** What callbacks are called about. */
 export interface CallbackPlan {
@@ -64,17 +46,17 @@ export function callbackObserver({ callbacks, shown, sessionId }: CallbackPlan):
 /** The callbacks of one stream, which has decoders of its own. */
 class StreamCallbacks {
   readonly #name: 'stdout' | 'stderr'
-  readonly #onOutput: Values['onOutput']
-  readonly #onText: Values['onStdout']
-  readonly #onLine: Values['onLine']
+  readonly #onOutput: Callback<'onOutput'>
+  readonly #onText: Callback<'onStdout'>
+  readonly #onLine: Callback<'onLine'>
   readonly #decoder = new PieceDecoder()
   readonly #splitter = new LineSplitter()
 
   constructor(
     name: 'stdout' | 'stderr',
-    onOutput: Values['onOutput'],
-    onText: Values['onStdout'],
-    onLine: Values['onLine'],
+    onOutput: Callback<'onOutput'>,
+    onText: Callback<'onStdout'>,
+    onLine: Callback<'onLine'>,
   ) {
     this.#name = name
     this.#onOutput = onOutput

@@ -5,7 +5,6 @@
 import { OptionError } from '../base/errors.js'
 import { readArgument } from '../options/read.js'
 import { processSignal } from '../options/signals.js'
-import { planSource } from '../options/stream.js'
 import type {
   Encoding,
   ExecEvent,
@@ -13,6 +12,7 @@ import type {
   Signal,
   SourceOptions,
 } from '../public/index.js'
+import { planSource } from '../requests/source.js'
 import { ByteTranslator, readableStream } from './bytes.js'
 import { type CallbackPlan, callbackObserver } from './callbacks.js'
 import { EventTranslator, type StreamPlan } from './events.js'

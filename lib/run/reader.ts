@@ -5,7 +5,7 @@
  * ever for a command that prints nothing. And it can hand out many values of one item without waiting in between.
  */
 import type { Feed, Item, Outcome } from './feed.js'
-import { Turns } from './turns.js'
+import { Turns } from './loop-turns.js'
 
 /** Turns items into values. */
 export interface Translator<T> {

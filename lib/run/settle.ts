@@ -2,8 +2,8 @@
  * What every run comes to: a result or an error, printed where that is wanted, and passed to the callbacks first.
  */
 import { report } from '../base/report.js'
-import type { ExecRequest } from '../options/exec.js'
 import type { Logger } from '../public/index.js'
+import type { ExecRequest } from '../requests/exec.js'
 import type { Result } from './run.js'
 import { announce } from './verbose.js'
 

@@ -4,9 +4,9 @@
 import { onAbort, refuseAborted } from '../base/abort.js'
 import { AbortError, engineError, isCode } from '../base/errors.js'
 import { report } from '../base/report.js'
-import type { KillRequest } from '../options/logs.js'
-import type { ProcessRequest } from '../options/process.js'
 import type { LogEvent, Logger } from '../public/index.js'
+import type { KillRequest } from '../requests/logs.js'
+import type { ProcessRequest } from '../requests/process.js'
 import { InputFeed } from './input.js'
 import { callError } from './settle.js'
 

@@ -4,12 +4,7 @@ import { durationText } from '../base/failure-text.js'
 import type { Encoding, ExecResult } from '../public/index.js'
 
 interface Host {
-  process?: { env?: Record<string, string | undefined>; stderr?: { write(text: string): unknown } }
-}
-
-/** The default of `verbose`. */
-export function isVerboseByDefault(): boolean {
-  return (globalThis as Host).process?.env?.NACRE_DEBUG === '1'
+  process?: { stderr?: { write(text: string): unknown } }
 }
 
 /** Prints the command, and gives what prints its end. */

@@ -3,14 +3,10 @@
  *
  * All arguments have been checked. What the caller has not given is undefined, and the backend's own default holds.
  */
+
+import type { WaitLimits } from '../base/waiting.js'
 import type { EnvLists } from '../options/env.js'
-import type { ExecRequest } from '../options/exec.js'
-import type { JobReadPlan, JobStartPlan } from '../options/jobs.js'
-import type { KillRequest, LogStreamPlan, ProcessFilter } from '../options/logs.js'
-import type { ProcessRequest } from '../options/process.js'
-import type { ServiceRequest } from '../options/service.js'
-import type { LogPlan, PortPlan, WaitLimits } from '../options/waits.js'
-import type { OptionValues } from '../protocol/option.js'
+import type { OptionValues } from '../options/option.js'
 import type { sessionOptions } from '../protocol/session-options.js'
 import type {
   Capabilities,
@@ -30,6 +26,12 @@ import type {
   ServiceFailure,
   ServiceHealth,
 } from '../public/index.js'
+import type { ExecRequest } from '../requests/exec.js'
+import type { JobReadPlan, JobStartPlan } from '../requests/jobs.js'
+import type { KillRequest, LogStreamPlan, ProcessFilter } from '../requests/logs.js'
+import type { ProcessRequest } from '../requests/process.js'
+import type { ServiceRequest } from '../requests/service.js'
+import type { LogPlan, PortPlan } from '../requests/waits.js'
 import type { Result, RunObserver, StreamRun } from '../run/run.js'
 
 export interface Backend {

@@ -2,11 +2,9 @@
  * The methods of a sandbox, written once for every backend: they check arguments, then ask the backend. Whatever goes
  * wrong is a rejection, but for `execStream` and `streamProcessLogs`, which throw for bad arguments.
  */
-import { DEFAULT_SESSION } from '../options/exec.js'
+
 import { identifier } from '../options/ids.js'
-import { planFilter, planLogStream, planLogs, readKill } from '../options/logs.js'
 import { readArgument, readOptions } from '../options/read.js'
-import { readService } from '../options/service.js'
 import { sessionOptions, setEnvVarsOptions } from '../protocol/session-options.js'
 import type {
   Command,
@@ -26,6 +24,9 @@ import type {
   SessionOptions,
   Signal,
 } from '../public/index.js'
+import { DEFAULT_SESSION } from '../requests/exec.js'
+import { planFilter, planLogStream, planLogs, readKill } from '../requests/logs.js'
+import { readService } from '../requests/service.js'
 import type { Backend } from './backend.js'
 import { processOf, show } from './process.js'
 import { Runner, setEnv, startWith } from './runner.js'

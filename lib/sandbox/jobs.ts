@@ -3,15 +3,6 @@
  * so it does not matter who started it.
  */
 import { identifier } from '../options/ids.js'
-import {
-  jobReference,
-  planJobCancel,
-  planJobFollow,
-  planJobRead,
-  planJobStart,
-  planJobWait,
-  readCursor,
-} from '../options/jobs.js'
 import { readArgument } from '../options/read.js'
 import type {
   Encoding,
@@ -26,6 +17,15 @@ import type {
   JobWaitOptions,
   Jobs as PublicJobs,
 } from '../public/index.js'
+import {
+  jobReference,
+  planJobCancel,
+  planJobFollow,
+  planJobRead,
+  planJobStart,
+  planJobWait,
+  readCursor,
+} from '../requests/jobs.js'
 import type { JobsBackend } from './backend.js'
 
 export class Jobs implements Omit<PublicJobs, 'root'> {

@@ -3,10 +3,8 @@
  */
 import { isCode, OptionError } from '../base/errors.js'
 import { inputBytes } from '../options/input.js'
-import { terminal } from '../options/limits.js'
-import { planLogStream, planLogs, readKill } from '../options/logs.js'
 import { readArgument } from '../options/read.js'
-import { planWait, planWaitForExit, planWaitForLog, planWaitForPort } from '../options/waits.js'
+import { terminal } from '../protocol/limits.js'
 import type {
   Encoding,
   ExitReason,
@@ -26,6 +24,8 @@ import type {
   WaitForPortOptions,
   WaitOptions,
 } from '../public/index.js'
+import { planLogStream, planLogs, readKill } from '../requests/logs.js'
+import { planWait, planWaitForExit, planWaitForLog, planWaitForPort } from '../requests/waits.js'
 import type { ProcessBackend } from './backend.js'
 
 /** The object of each process, so that the same process is the same object as long as its backend is. */

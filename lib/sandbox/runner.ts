@@ -4,8 +4,6 @@
  */
 import { OptionError } from '../base/errors.js'
 import { envChanges } from '../options/env.js'
-import { type ExecRequest, readExec } from '../options/exec.js'
-import { readProcess } from '../options/process.js'
 import { readArgument } from '../options/read.js'
 import type {
   Command,
@@ -15,6 +13,8 @@ import type {
   ProcessOptions,
   ExecStream as PublicExecStream,
 } from '../public/index.js'
+import { type ExecRequest, readExec } from '../requests/exec.js'
+import { readProcess } from '../requests/process.js'
 import { callbackObserver } from '../run/callbacks.js'
 import { ExecStream } from '../run/exec-stream.js'
 import { callError, settle } from '../run/settle.js'

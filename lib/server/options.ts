@@ -3,10 +3,10 @@
  */
 import { OptionError } from '../base/errors.js'
 import { byteCount, interval, milliseconds, wholeNumber } from '../options/numbers.js'
+import type { OptionValues } from '../options/option.js'
 import { filePath } from '../options/paths.js'
 import { describe, readOptions } from '../options/read.js'
 import { flag, logger } from '../options/values.js'
-import type { OptionValues } from '../protocol/option.js'
 
 /** A token that can be guessed is none. */
 const LEAST_TOKEN_CHARACTERS = 16

@@ -5,8 +5,8 @@
  * for every caller, so that the messages are the same.
  */
 import { z } from '@hono/zod-openapi'
+import type { About, JsonSchema, OptionTable } from '../options/option.js'
 import { sendable } from '../protocol/codec.js'
-import type { About, JsonSchema, OptionTable } from '../protocol/option.js'
 import { commandSchema, dataSchema, envSchema, patternSchema } from './schemas.js'
 
 const named = {

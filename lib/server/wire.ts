@@ -2,9 +2,9 @@
  * How results and bytes look in JSON: text is a string, bytes are `{ base64 }`.
  */
 
+import type { OptionTable } from '../options/option.js'
 import { decodeOptions } from '../protocol/codec.js'
 import { decodeData as decode, type WireData } from '../protocol/json.js'
-import type { OptionTable } from '../protocol/option.js'
 import type {
   Encoding,
   ExecResult,

@@ -1,8 +1,8 @@
 /** The script itself, and what is concluded from what it tells. */
 import { spawnSync } from 'node:child_process'
 import { describe, expect, it } from 'vitest'
-import { readReply } from '../../../lib/backends/script/backend.js'
 import { jobOf, readFacts, statusOf } from '../../../lib/backends/script/facts.js'
+import { readReply } from '../../../lib/backends/script/remote-call.js'
 import { SCRIPT } from '../../../lib/backends/script/script/script.js'
 import { everyShell, inEveryShell } from '../../helpers/remote-jobs.js'
 

@@ -2,10 +2,10 @@
  * Durable jobs on the server. Their cursors outlive the server, so following one does too.
  */
 import { isCode } from '../../base/errors.js'
-import type { JobReadPlan, JobStartPlan } from '../../options/jobs.js'
 import { encodeOptions } from '../../protocol/codec.js'
 import { jobStartOptions } from '../../protocol/job-options.js'
 import type { Encoding, JobHandle, JobInfo, JobRead, JobStatus } from '../../public/index.js'
+import type { JobReadPlan, JobStartPlan } from '../../requests/jobs.js'
 import type { JobsBackend } from '../../sandbox/backend.js'
 import type { Connection, Request } from './connection.js'
 import { ResumingStream } from './resuming.js'

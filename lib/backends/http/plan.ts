@@ -2,13 +2,14 @@
  * Checked requests as the bodies that they are sent as. What is not given is left to the server, whose sandbox has
  * defaults of its own.
  */
-import type { ExecRequest } from '../../options/exec.js'
-import type { ProcessRequest } from '../../options/process.js'
-import type { HealthCheck, ServiceRequest } from '../../options/service.js'
+
 import { encodeOptions } from '../../protocol/codec.js'
 import { execOptions } from '../../protocol/exec-options.js'
 import { encodeCommand } from '../../protocol/json.js'
 import { processOptions } from '../../protocol/process-options.js'
+import type { ExecRequest } from '../../requests/exec.js'
+import type { ProcessRequest } from '../../requests/process.js'
+import type { HealthCheck, ServiceRequest } from '../../requests/service.js'
 import { MOST_BYTES_AT_ONCE } from './wire.js'
 
 /** What exec keeps of each stream; the request of a stream would keep less. */

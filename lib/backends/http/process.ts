@@ -3,8 +3,7 @@
  * when it was found or started.
  */
 import { isCode } from '../../base/errors.js'
-import type { KillRequest, LogStreamPlan } from '../../options/logs.js'
-import type { LogPlan, PortPlan, WaitLimits } from '../../options/waits.js'
+import type { WaitLimits } from '../../base/waiting.js'
 import type {
   Encoding,
   LogEvent,
@@ -14,6 +13,8 @@ import type {
   ProcessLogs,
   ProcessStats,
 } from '../../public/index.js'
+import type { KillRequest, LogStreamPlan } from '../../requests/logs.js'
+import type { LogPlan, PortPlan } from '../../requests/waits.js'
 import type { ProcessBackend } from '../../sandbox/backend.js'
 import type { Connection } from './connection.js'
 import { patternBody, probeBody } from './plan.js'

@@ -7,15 +7,15 @@
  */
 
 import { onAbort, refuseAborted } from '../../base/abort.js'
-import type { ExecRequest } from '../../options/exec.js'
-import { STDERR, STDOUT } from '../../options/stream.js'
+import type { ExecRequest } from '../../requests/exec.js'
+import { STDERR, STDOUT } from '../../requests/source.js'
 import { InputFeed } from '../../run/input.js'
 import type { Result, RunObserver, StreamRun } from '../../run/run.js'
 import type { Connection } from './connection.js'
 import { connectionError, errorOf, refusalCode } from './failure.js'
 import type { Sendable } from './plan.js'
+import type { Turn } from './session-order.js'
 import type { ServerEvent } from './sse.js'
-import type { Turn } from './turns.js'
 import { bytesOf, encodeBytes, piecesOf, resultOf } from './wire.js'
 
 /** Pieces that the consumer may be behind; then the connection is left alone, and in the end the command waits. */

@@ -6,7 +6,7 @@ import { engineError, meaningOf, SandboxError } from '../../base/errors.js'
 import { loadAddon } from '../../native.js'
 import type { Logger } from '../../public/index.js'
 import type { NativeCapabilities, NativeEvent, NativeSandbox } from './boundary/index.js'
-import { CallTable, isLast } from './calls.js'
+import { CallTable, isLast } from './call-table.js'
 import { History } from './history.js'
 import type { SandboxConfig } from './plan/sandbox.js'
 

@@ -5,9 +5,9 @@ import { onAbort, refuseAborted } from '../../base/abort.js'
 import { InputFeed } from '../../run/input.js'
 import type { Result, RunObserver, StreamRun } from '../../run/run.js'
 import type { Engine } from './engine.js'
+import { Run, type RunEnd } from './engine-run.js'
 import type { ExecPlan } from './plan/exec.js'
 import { conclude } from './result.js'
-import { Run, type RunEnd } from './run.js'
 
 /** Runs the command. */
 export async function exec(

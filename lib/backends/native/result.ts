@@ -10,9 +10,9 @@ import { decodeText } from '../../base/text.js'
 import { isoTime } from '../../base/time.js'
 import type { Encoding, ExecResult, Output } from '../../public/index.js'
 import type { NativeResult } from './boundary/index.js'
+import type { RunEnd } from './engine-run.js'
 import { interleaveBytes, interleaveText, type StreamText } from './interleave.js'
 import type { ExecPlan } from './plan/exec.js'
-import type { RunEnd } from './run.js'
 
 type AnyResult = ExecResult<Encoding>
 type AnyOutput = Output<Encoding>

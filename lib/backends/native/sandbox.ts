@@ -1,5 +1,5 @@
 /** `Sandbox`: the facade over this process's engine. */
-import { readExec } from '../../options/exec.js'
+
 import type {
   Capabilities,
   Command,
@@ -9,6 +9,7 @@ import type {
   Sandbox as PublicSandbox,
   SandboxOptions,
 } from '../../public/index.js'
+import { readExec } from '../../requests/exec.js'
 import type { StreamBounds } from '../../sandbox/backend.js'
 import { SandboxFacade } from '../../sandbox/facade.js'
 import { RootedJobs } from '../../sandbox/jobs.js'

@@ -5,10 +5,10 @@
  * packages, and a grace time that a supervisor could not be told.
  */
 import { engineError } from '../../base/errors.js'
-import { call, type RemotePlace } from './backend.js'
 import { Backoff } from './backoff.js'
 import { jobOf, readFacts, statusOf } from './facts.js'
 import { notFound } from './find.js'
+import { call, type RemotePlace } from './remote-call.js'
 
 /** How long to wait for processes that even SIGKILL does not end, in milliseconds. */
 const UNKILLABLE_MS = 10_000

@@ -2,7 +2,7 @@
  * What the script tells of a job, and what follows from it. The script looks, in one call: the record, who lives, and
  * the record again. What that means is decided here, without looking anywhere.
  */
-import type { NativeJob, NativeJobStatus } from '../native/boundary/index.js'
+import type { JobRecord, JobState } from '../../jobs/record.js'
 
 interface Record {
   /** From `exit`. */
@@ -54,7 +54,7 @@ export function fromBase64(words: readonly string[]): Buffer {
  * The second record is there for a job that ends between the first look and the question who lives: it has written its
  * record before it ended. So `crashed` is what had been gone already when there was still no record.
  */
-export function statusOf({ first, second, life, meta }: Facts): NativeJobStatus | undefined {
+export function statusOf({ first, second, life, meta }: Facts): JobState | undefined {
   const alive = life === 'alive'
   if (meta === undefined && first === undefined && second === undefined) return undefined
   if (first === undefined && alive) return { state: 'running', alive, outputLost: false }
@@ -67,7 +67,7 @@ export function statusOf({ first, second, life, meta }: Facts): NativeJobStatus 
     state: 'exited',
     exitCode: signal === undefined ? (number(end.exitCode) ?? exit) : undefined,
     signal,
-    reason: end.reason as NativeJobStatus['reason'],
+    reason: end.reason as JobState['reason'],
     alive: alive && end.leftBehind !== false,
     endedAt: string(end.endedAt),
     duration: number(end.durationMs),
@@ -76,7 +76,7 @@ export function statusOf({ first, second, life, meta }: Facts): NativeJobStatus 
 }
 
 /** Who the job is; undefined when `meta.json` is missing, damaged, or names a group that must not be signalled. */
-export function jobOf({ jobId, meta }: Facts): (NativeJob & { graceMs?: number }) | undefined {
+export function jobOf({ jobId, meta }: Facts): (JobRecord & { graceMs?: number }) | undefined {
   const fields = parse(meta ?? '')
   const [dir, outputFile, exitFile] = [string(fields.dir), string(fields.outputFile), string(fields.exitFile)]
   const pgid = number(fields.pgid)

@@ -2,8 +2,8 @@
  * One remote job by its id.
  */
 import { engineError, type SandboxError } from '../../base/errors.js'
-import { call, type RemotePlace } from './backend.js'
 import { type Facts, readFacts } from './facts.js'
+import { call, type RemotePlace } from './remote-call.js'
 
 /** What there is to know of a job, with all of its meta.json when that is wanted. Throws JOB_NOT_FOUND. */
 export async function find(place: RemotePlace, jobId: string, detail?: 'whole'): Promise<Facts> {

@@ -11,8 +11,6 @@ import { freshJobId } from '../../jobs/ids.js'
 import { followOutput, type OutputBackend, readOutput } from '../../jobs/output.js'
 import type { Fetched } from '../../jobs/read.js'
 import { publicHandle, publicInfo, publicStatus } from '../../jobs/status.js'
-import type { JobReadPlan, JobStartPlan } from '../../options/jobs.js'
-import { planRemoteJobs, type RemoteJobsPlan } from '../../options/remote-jobs.js'
 import type {
   Encoding,
   JobHandle,
@@ -23,13 +21,15 @@ import type {
   JobsBackend as PublicJobsBackend,
   SandboxJobsOptions,
 } from '../../public/index.js'
+import type { JobReadPlan, JobStartPlan } from '../../requests/jobs.js'
 import type { JobsBackend } from '../../sandbox/backend.js'
 import { RootedJobs } from '../../sandbox/jobs.js'
-import { call, mark } from './backend.js'
 import { Backoff } from './backoff.js'
 import { cancel } from './cancel.js'
 import { type Facts, fromBase64, jobOf, readFacts, statusOf } from './facts.js'
 import { find, notFound } from './find.js'
+import { planRemoteJobs, type RemoteJobsPlan } from './plan.js'
+import { call, mark } from './remote-call.js'
 import { start } from './start.js'
 
 /** 4 MiB: what a reply may grow to that travels as text. */

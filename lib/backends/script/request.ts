@@ -3,7 +3,7 @@
  */
 import path from 'node:path'
 import type { EnvLists } from '../../options/env.js'
-import type { JobStartPlan } from '../../options/jobs.js'
+import type { JobStartPlan } from '../../requests/jobs.js'
 import { mergedEnv } from './environment.js'
 
 /** What all jobs of a backend begin with. */

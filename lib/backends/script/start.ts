@@ -3,9 +3,9 @@
  */
 
 import { engineError, OptionError, SandboxError } from '../../base/errors.js'
-import type { JobStartPlan } from '../../options/jobs.js'
-import type { NativeJob } from '../native/boundary/index.js'
-import { call, MOST_INLINE, mark, type RemotePlace, store } from './backend.js'
+import type { JobRecord } from '../../jobs/record.js'
+import type { JobStartPlan } from '../../requests/jobs.js'
+import { call, MOST_INLINE, mark, type RemotePlace, store } from './remote-call.js'
 import { buildRequest, type RemoteDefaults } from './request.js'
 
 /** Limits that need a control group, which a script has not. */
@@ -16,7 +16,7 @@ export async function start(
   jobId: string,
   plan: JobStartPlan,
   defaults: RemoteDefaults,
-): Promise<NativeJob> {
+): Promise<JobRecord> {
   check(plan)
   const own = mark()
   const { payload, sizes } = buildRequest(jobId, plan, own, defaults)

@@ -3,7 +3,7 @@
  */
 import { z } from '@hono/zod-openapi'
 import { OptionError } from '../../base/errors.js'
-import type { OptionTable } from '../../protocol/option.js'
+import type { OptionTable } from '../../options/option.js'
 import { killOptions, processOptions, serviceOptions } from '../../protocol/process-options.js'
 import { portOptions } from '../../protocol/wait-options.js'
 import type {

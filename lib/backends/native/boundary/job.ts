@@ -15,28 +15,4 @@ export interface NativeJobStart extends NativeCommand {
   stdin?: Uint8Array
 }
 
-export interface NativeJob {
-  jobId: string
-  dir: string
-  outputFile: string
-  exitFile: string
-  pgid: number
-  cgroup?: string
-  processName?: string
-  createdAt: string
-  /** Only of jobs of nacre's. */
-  command?: string
-  /** In a list. */
-  status?: NativeJobStatus
-}
-
-export interface NativeJobStatus {
-  state: 'running' | 'exited' | 'crashed'
-  exitCode?: number
-  signal?: number
-  reason?: 'exit' | 'signal' | 'timeout' | 'cancelled' | 'oom' | 'killed' | 'reboot'
-  alive: boolean
-  endedAt?: string
-  duration?: number
-  outputLost: boolean
-}
+export type { JobRecord as NativeJob, JobState as NativeJobStatus } from '../../../jobs/record.js'

@@ -1,8 +1,8 @@
 /** A command as the request that crosses the boundary, with the sandbox's defaults. */
-import type { ExecRequest } from '../../../options/exec.js'
+
 import type { CheckedInput } from '../../../options/input.js'
 import { sessionExecOptions } from '../../../protocol/exec-options.js'
-import { areLive } from '../../../run/callbacks.js'
+import { areLive, type ExecRequest } from '../../../requests/exec.js'
 import type { NativeExec } from '../boundary/index.js'
 
 /** What a sandbox sets for all its commands. */

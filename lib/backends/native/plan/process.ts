@@ -1,6 +1,7 @@
 /** A process as the request that crosses the boundary, with the sandbox's defaults. */
-import type { ProcessRequest } from '../../../options/process.js'
+
 import { processOptions } from '../../../protocol/process-options.js'
+import type { ProcessRequest } from '../../../requests/process.js'
 import type { NativeProcessStart } from '../boundary/index.js'
 import type { ExecDefaults } from './exec.js'
 

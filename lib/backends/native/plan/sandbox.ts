@@ -3,8 +3,8 @@
  */
 import os from 'node:os'
 import path from 'node:path'
+import type { OptionValues } from '../../../options/option.js'
 import { readOptions } from '../../../options/read.js'
-import type { OptionValues } from '../../../protocol/option.js'
 import { sandboxOptions } from '../../../protocol/sandbox-options.js'
 import type { sessionOptions } from '../../../protocol/session-options.js'
 import type { Logger } from '../../../public/index.js'

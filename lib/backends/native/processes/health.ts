@@ -4,7 +4,7 @@
 import os from 'node:os'
 import { onAbort } from '../../../base/abort.js'
 import { pause, within } from '../../../base/waiting.js'
-import type { HealthCheck } from '../../../options/service.js'
+import type { HealthCheck } from '../../../requests/service.js'
 import type { Engine } from '../engine.js'
 import { freshProcessId, type ProcessPlan } from '../plan/process.js'
 import { exitedBeforeReady, notInTime } from './failures.js'

@@ -7,8 +7,8 @@
 
 import { onAbort } from '../../../base/abort.js'
 import { AbortError } from '../../../base/errors.js'
-import type { LogStreamPlan } from '../../../options/logs.js'
 import type { Encoding, LogEvent } from '../../../public/index.js'
+import type { LogStreamPlan } from '../../../requests/logs.js'
 import type { NativeLog } from '../boundary/index.js'
 import type { Engine } from '../engine.js'
 import { exitOf, type ProcessHandle } from './handle.js'

@@ -2,9 +2,8 @@
  * A background process of this process's engine. It says what is known at the moment it is asked.
  */
 import { engineError } from '../../../base/errors.js'
+import type { WaitLimits } from '../../../base/waiting.js'
 import { within } from '../../../base/waiting.js'
-import type { KillRequest, LogStreamPlan } from '../../../options/logs.js'
-import type { LogPlan, PortPlan, WaitLimits } from '../../../options/waits.js'
 import type {
   Encoding,
   LogEvent,
@@ -14,6 +13,8 @@ import type {
   ProcessLogs,
   ProcessStats,
 } from '../../../public/index.js'
+import type { KillRequest, LogStreamPlan } from '../../../requests/logs.js'
+import type { LogPlan, PortPlan } from '../../../requests/waits.js'
 import type { ProcessBackend } from '../../../sandbox/backend.js'
 import type { Engine } from '../engine.js'
 import { notInTime } from './failures.js'

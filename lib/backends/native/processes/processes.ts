@@ -5,10 +5,10 @@
  * engine has forgotten leaves the table when that is noticed, at the latest when the table has doubled.
  */
 import { engineError, SandboxError } from '../../../base/errors.js'
-import type { ProcessFilter } from '../../../options/logs.js'
-import type { ProcessRequest } from '../../../options/process.js'
-import type { ServiceRequest } from '../../../options/service.js'
 import type { Logger } from '../../../public/index.js'
+import type { ProcessFilter } from '../../../requests/logs.js'
+import type { ProcessRequest } from '../../../requests/process.js'
+import type { ServiceRequest } from '../../../requests/service.js'
 import { AS_STARTED, startProcess } from '../../../run/start-process.js'
 import type { ProcessBackend, ServiceBackend } from '../../../sandbox/backend.js'
 import type { Engine } from '../engine.js'

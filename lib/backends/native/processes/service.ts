@@ -1,8 +1,9 @@
 /**
  * A service of this process's engine: its process at the moment, whether it does its work, and how to start it anew.
  */
-import type { KillRequest } from '../../../options/logs.js'
+
 import type { ProcessInfo, ServiceFailure, ServiceHealth } from '../../../public/index.js'
+import type { KillRequest } from '../../../requests/logs.js'
 import type { ServiceBackend } from '../../../sandbox/backend.js'
 import type { Engine } from '../engine.js'
 import { isHealthy } from './health.js'

@@ -6,8 +6,8 @@
  */
 
 import { within } from '../../../base/waiting.js'
-import type { LogPlan } from '../../../options/waits.js'
 import type { LogMatch } from '../../../public/index.js'
+import type { LogPlan } from '../../../requests/waits.js'
 import type { Engine } from '../engine.js'
 import { exitedBeforeReady, notInTime } from './failures.js'
 import type { ProcessHandle } from './handle.js'

@@ -6,7 +6,7 @@
  */
 
 import { pause, within } from '../../../base/waiting.js'
-import type { PortPlan, PortProbe } from '../../../options/waits.js'
+import type { PortPlan, PortProbe } from '../../../requests/waits.js'
 import type { Engine } from '../engine.js'
 import { exitedBeforeReady, notInTime } from './failures.js'
 import { isOver, type ProcessHandle } from './handle.js'

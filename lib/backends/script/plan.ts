@@ -2,13 +2,13 @@
  * The arguments of createSandboxJobs.
  */
 
-import type { RemotePlace } from '../backends/script/backend.js'
-import type { RemoteDefaults } from '../backends/script/request.js'
-import { OptionError } from '../base/errors.js'
-import type { JobsBackend } from '../public/index.js'
-import { envChanges } from './env.js'
-import { interval, milliseconds } from './numbers.js'
-import { describe, readArgument, readOptions } from './read.js'
+import { OptionError } from '../../base/errors.js'
+import { envChanges } from '../../options/env.js'
+import { interval, milliseconds } from '../../options/numbers.js'
+import { describe, readArgument, readOptions } from '../../options/read.js'
+import type { JobsBackend } from '../../public/index.js'
+import type { RemotePlace } from './remote-call.js'
+import type { RemoteDefaults } from './request.js'
 
 /** The same place that the native side has by default, for a machine with its temporary files in /tmp. */
 const DEFAULT_ROOT = '/tmp/sandbox-jobs'

@@ -3,6 +3,11 @@
  */
 
 import { OptionError } from '../base/errors.js'
+import { type CheckedCommand, showCommand } from '../options/command.js'
+import { identifier } from '../options/ids.js'
+import { byteCount } from '../options/numbers.js'
+import type { OptionValues } from '../options/option.js'
+import { describe, readArgument, readEntries, readOptions } from '../options/read.js'
 import {
   jobCancelOptions,
   jobFollowOptions,
@@ -10,12 +15,7 @@ import {
   jobStartOptions,
   jobWaitOptions,
 } from '../protocol/job-options.js'
-import type { OptionValues } from '../protocol/option.js'
 import type { Encoding } from '../public/index.js'
-import { type CheckedCommand, showCommand } from './command.js'
-import { identifier } from './ids.js'
-import { byteCount } from './numbers.js'
-import { describe, readArgument, readEntries, readOptions } from './read.js'
 
 /** 1 MiB: few calls for much output, and little memory. */
 export const DEFAULT_READ_BYTES = jobReadOptions.maxBytes.default

@@ -2,12 +2,12 @@
  * The options of startService: those of a process, when it is ready, and what happens when it fails.
  */
 import { OptionError } from '../base/errors.js'
+import { type CheckedCommand, readCommand, showCommand } from '../options/command.js'
+import { interval, milliseconds } from '../options/numbers.js'
+import { readArgument, readEntries, readGroup, readOptions } from '../options/read.js'
 import { serviceOptions } from '../protocol/process-options.js'
 import { portNumber, portOptions } from '../protocol/wait-options.js'
-import { type CheckedCommand, readCommand, showCommand } from './command.js'
-import { interval, milliseconds } from './numbers.js'
 import { type ProcessRequest, processRequest } from './process.js'
-import { readArgument, readEntries, readGroup, readOptions } from './read.js'
 import { type LinePattern, linePattern, type PortProbe, portProbe } from './waits.js'
 
 /** How to tell that a service is ready. `timeout` is for all attempts together, in milliseconds; 0 = none. */

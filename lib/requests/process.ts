@@ -1,11 +1,12 @@
 /**
  * The arguments of startProcess, checked. What is not given stays away: the backend's defaults hold.
  */
-import type { OptionValues } from '../protocol/option.js'
+
+import { type CheckedCommand, readCommand, showCommand } from '../options/command.js'
+import type { OptionValues } from '../options/option.js'
+import { readArgument, readOptions } from '../options/read.js'
 import { processOptions, sessionProcessOptions } from '../protocol/process-options.js'
-import { type CheckedCommand, readCommand, showCommand } from './command.js'
 import { DEFAULT_SESSION } from './exec.js'
-import { readArgument, readOptions } from './read.js'
 
 type Values = OptionValues<typeof sessionProcessOptions>
 

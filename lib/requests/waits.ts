@@ -2,6 +2,10 @@
  * The options of everything that waits for a process: how long, for what, how often to look.
  */
 import { OptionError } from '../base/errors.js'
+import type { WaitLimits } from '../base/waiting.js'
+import { milliseconds } from '../options/numbers.js'
+import type { StatusRange } from '../options/port-values.js'
+import { describe, quote, readArgument, readOptions } from '../options/read.js'
 import {
   portNumber,
   portOptions,
@@ -9,16 +13,6 @@ import {
   waitForPortOptions,
   waitOptions,
 } from '../protocol/wait-options.js'
-import { milliseconds } from './numbers.js'
-import type { StatusRange } from './port-values.js'
-import { describe, quote, readArgument, readOptions } from './read.js'
-
-/** When a wait is given up. */
-export interface WaitLimits {
-  /** Milliseconds, 0 = none. */
-  timeout: number
-  signal: AbortSignal | undefined
-}
 
 /** Checks the options of `wait`. Throws OptionError. */
 export function planWait(options: unknown): WaitLimits {

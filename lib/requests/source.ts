@@ -2,7 +2,7 @@
  * The options of a stream's `lines` and `toReadableStream`.
  */
 import { OptionError } from '../base/errors.js'
-import { describe, readOptions } from './read.js'
+import { describe, readOptions } from '../options/read.js'
 
 /** The numbers of the output streams at the boundary. */
 export const STDOUT = 1

@@ -1,0 +1,46 @@
+/**
+ * The architecture of lib/: no cycles, and each folder knows only those above it in this list.
+ *
+ *   npx depcruise lib
+ */
+const LAYERS = [
+  ['public', '^lib/public/'],
+  ['base', '^lib/base/'],
+  ['options', '^lib/options/'],
+  ['protocol', '^lib/protocol/'],
+  ['requests', '^lib/requests/'],
+  ['run', '^lib/run/'],
+  ['jobs', '^lib/jobs/'],
+  ['sandbox', '^lib/sandbox/'],
+  ['addon', '^lib/addon/'],
+  ['backends', '^lib/backends/'],
+  ['entry points', '^lib/(container|server)/|^lib/[^/]+[.]ts$'],
+  ['command line', '^lib/cli/'],
+]
+
+const layers = LAYERS.slice(0, -1).map(([name, path], at) => ({
+  name: `${name} know only what is below them`,
+  severity: 'error',
+  from: { path },
+  to: { path: LAYERS.slice(at + 1).map(([, above]) => above) },
+}))
+
+const backends = ['native', 'http', 'script'].map((name) => ({
+  name: `the backend ${name} knows no other`,
+  severity: 'error',
+  from: { path: `^lib/backends/${name}/` },
+  to: { path: '^lib/backends/', pathNot: `^lib/backends/${name}/` },
+}))
+
+export default {
+  forbidden: [
+    { name: 'no cycle', severity: 'error', from: {}, to: { circular: true } },
+    ...layers,
+    ...backends,
+  ],
+  options: {
+    doNotFollow: { path: 'node_modules' },
+    tsConfig: { fileName: 'tsconfig.json' },
+    tsPreCompilationDeps: true,
+  },
+}
