@@ -6,6 +6,8 @@ import type { NativeResult } from './boundary/index.js'
 import { AbortError, engineError, SandboxError } from './errors.js'
 import { failureText } from './failure-text.js'
 import { interleaveBytes, interleaveText, type StreamText } from './interleave.js'
+import { defineLazily } from './lazy.js'
+import { toLines } from './line-arrays.js'
 import { cutOf, type Omission, omissionIn } from './omission.js'
 import type { ExecPlan } from './options/exec.js'
 import type { RunEnd } from './run.js'
@@ -20,6 +22,8 @@ type AnyOutput = Output<Encoding>
 export async function conclude(plan: ExecPlan, end: RunEnd): Promise<AnyResult> {
   const result = end.result && (await buildResult(plan, end.result))
   const failure = chooseFailure(plan, end, result)
+  // The message of an error shows text.
+  if (result !== undefined && plan.lines !== undefined) toLines(result, plan.lines)
   if (failure !== undefined) throw failure.error
   return result as AnyResult
 }
@@ -154,19 +158,6 @@ function interleaving(
 function textOf(text: string, { raw, omission }: Stream): StreamText {
   const isNeeded = typeof raw !== 'string' && (omission !== undefined || raw.length !== text.length)
   return { text, bytes: isNeeded ? raw : undefined, omission }
-}
-
-/** Makes a property one that is computed at its first read and is a plain one from then on. */
-function defineLazily<T extends object, K extends keyof T>(target: T, name: K, compute: () => T[K]): void {
-  Object.defineProperty(target, name, {
-    enumerable: true,
-    configurable: true,
-    get() {
-      const value = compute()
-      Object.defineProperty(target, name, { value, enumerable: true, configurable: true, writable: true })
-      return value
-    },
-  })
 }
 
 /** Without one final \n or \r\n. */

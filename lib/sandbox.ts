@@ -53,7 +53,7 @@ export class Sandbox implements PublicSandbox {
   readonly #engine: Engine
   readonly #processes: Processes
   readonly jobs: Jobs
-  readonly $ = shellTag((command, options?: ExecOptions) => this.exec(command, options))
+  readonly $ = shellTag<Pick<ExecOptions, 'sessionId'>>((command, options) => this.exec(command, options))
 
   constructor(options?: SandboxOptions) {
     this.#plan = planSandbox(options)
@@ -63,20 +63,23 @@ export class Sandbox implements PublicSandbox {
     this.jobs = new Jobs(this.#engine, { cwd, jobsRoot, graceMs: this.#plan.defaults.forceKillAfterDelay })
   }
 
-  async exec<E extends Encoding = 'utf8'>(
+  async exec<E extends Encoding = 'utf8', L extends boolean = false>(
     command: Command,
-    options?: ExecOptions<E>,
-  ): Promise<ExecResult<E>> {
+    options?: ExecOptions<E, L>,
+  ): Promise<ExecResult<E, L>> {
     const plan = planExec(command, options, this.#plan.defaults)
-    return (await exec(this.#engine, plan)) as ExecResult<E>
+    return (await exec(this.#engine, plan)) as ExecResult<E, L>
   }
 
-  execStream<E extends Encoding = 'utf8'>(command: Command, options?: ExecOptions<E>): PublicExecStream<E> {
+  execStream<E extends Encoding = 'utf8', L extends boolean = false>(
+    command: Command,
+    options?: ExecOptions<E, L>,
+  ): PublicExecStream<E, L> {
     const plan = planExecStream(command, options, this.#plan.defaults)
     return new ExecStream(
       plan,
       localRun(this.#engine, plan),
-    ) as PublicExecStream<Encoding> as PublicExecStream<E>
+    ) as PublicExecStream<Encoding> as PublicExecStream<E, L>
   }
 
   /** `execStream` of a sandbox for a reader at the other end of a connection, with bounds of its own. */

@@ -28,7 +28,7 @@ import { shellTag } from './tag.js'
 
 export class Session implements PublicSession {
   readonly id: string
-  readonly $ = shellTag((command, options?: SessionExecOptions) => this.exec(command, options))
+  readonly $ = shellTag((command, options) => this.exec(command, options))
   readonly #engine: Engine
   readonly #defaults: ExecDefaults
   readonly #processes: Processes
@@ -40,23 +40,23 @@ export class Session implements PublicSession {
     this.#processes = processes
   }
 
-  async exec<E extends Encoding = 'utf8'>(
+  async exec<E extends Encoding = 'utf8', L extends boolean = false>(
     command: Command,
-    options?: SessionExecOptions<E>,
-  ): Promise<ExecResult<E>> {
+    options?: SessionExecOptions<E, L>,
+  ): Promise<ExecResult<E, L>> {
     const plan = planSessionExec(this.id, command, options, this.#defaults)
-    return (await exec(this.#engine, plan)) as ExecResult<E>
+    return (await exec(this.#engine, plan)) as ExecResult<E, L>
   }
 
-  execStream<E extends Encoding = 'utf8'>(
+  execStream<E extends Encoding = 'utf8', L extends boolean = false>(
     command: Command,
-    options?: SessionExecOptions<E>,
-  ): PublicExecStream<E> {
+    options?: SessionExecOptions<E, L>,
+  ): PublicExecStream<E, L> {
     const plan = planSessionExecStream(this.id, command, options, this.#defaults)
     return new ExecStream(
       plan,
       localRun(this.#engine, plan),
-    ) as PublicExecStream<Encoding> as PublicExecStream<E>
+    ) as PublicExecStream<Encoding> as PublicExecStream<E, L>
   }
 
   async startProcess(command: Command, options?: SessionProcessOptions): Promise<Process> {

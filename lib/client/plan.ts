@@ -4,6 +4,7 @@
  */
 import type { Encoding } from '../../index.js'
 import { areLive, callbacksOf } from '../callbacks.js'
+import { type LineForm, lineForm } from '../line-arrays.js'
 import { type CheckedCommand, readCommand, showCommand } from '../options/command.js'
 import { DEFAULT_SESSION, type ExecPlan } from '../options/exec.js'
 import { readArgument, readOptions } from '../options/read.js'
@@ -28,6 +29,7 @@ export interface RemoteExec {
   /** What a stream needs to know. */
   request: { sessionId: string; encoding: Encoding }
   callbacks: ExecPlan['callbacks']
+  lines: LineForm | undefined
   verbose: boolean
   /** Something is to happen while it runs, and not only at its end. */
   isLive: boolean
@@ -47,6 +49,7 @@ export function planRemoteExec(
       ? readOptions(execOptions, options, owner)
       : readOptions(sessionExecOptions, options, `session.${owner}`)
   const { signal, encoding = 'utf8' } = values
+  const lines = lineForm(values)
   const callbacks = callbacksOf(values)
   const session = sessionId ?? values.sessionId ?? DEFAULT_SESSION
   const { inline, source } = divideInput(values.input)
@@ -56,6 +59,8 @@ export function planRemoteExec(
     sessionId: session,
     ...encodeOptions(execOptions, { ...values, input: inline }),
     maxBuffer: values.maxBuffer ?? (isLive && !isStream ? EXEC_MAX_BUFFER_BYTES : undefined),
+    // The text of lines is whole.
+    stripFinalNewline: lines === undefined ? values.stripFinalNewline : undefined,
     // Output on its way is bytes: characters are put together where it arrives.
     encoding: isLive ? 'buffer' : encoding,
     openInput: source === undefined ? undefined : true,
@@ -64,6 +69,7 @@ export function planRemoteExec(
     ...{ body, command: showCommand(checked), input: source, signal, encoding, isLive },
     request: { sessionId: session, encoding },
     callbacks,
+    lines,
     verbose: values.verbose ?? isVerboseByDefault(),
   }
 }

@@ -48,7 +48,7 @@ import { Turns } from './turns.js'
 
 export class SandboxClient implements PublicSandboxClient {
   readonly jobs: RemoteJobs
-  readonly $ = shellTag((command, options?: ExecOptions) => this.exec(command, options))
+  readonly $ = shellTag<Pick<ExecOptions, 'sessionId'>>((command, options) => this.exec(command, options))
   readonly #place: Place
   #destroyed: Promise<void> | undefined
 
@@ -58,16 +58,19 @@ export class SandboxClient implements PublicSandboxClient {
     this.jobs = new RemoteJobs(connection)
   }
 
-  async exec<E extends Encoding = 'utf8'>(
+  async exec<E extends Encoding = 'utf8', L extends boolean = false>(
     command: Command,
-    options?: ExecOptions<E>,
-  ): Promise<ExecResult<E>> {
-    return (await exec(this.#place, command, options)) as ExecResult<E>
+    options?: ExecOptions<E, L>,
+  ): Promise<ExecResult<E, L>> {
+    return (await exec(this.#place, command, options)) as ExecResult<E, L>
   }
 
-  execStream<E extends Encoding = 'utf8'>(command: Command, options?: ExecOptions<E>): PublicExecStream<E> {
+  execStream<E extends Encoding = 'utf8', L extends boolean = false>(
+    command: Command,
+    options?: ExecOptions<E, L>,
+  ): PublicExecStream<E, L> {
     const stream: PublicExecStream<Encoding> = execStream(this.#place, command, options)
-    return stream as PublicExecStream<E>
+    return stream as PublicExecStream<E, L>
   }
 
   async startProcess(command: Command, options?: ProcessOptions): Promise<PublicProcess> {

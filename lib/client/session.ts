@@ -23,7 +23,7 @@ type WireEntry = Omit<HistoryEntry, 'startTime'> & { startTime: string }
 
 export class RemoteSession implements PublicSession {
   readonly id: string
-  readonly $ = shellTag((command, options?: SessionExecOptions) => this.exec(command, options))
+  readonly $ = shellTag((command, options) => this.exec(command, options))
   readonly #place: Place
 
   constructor(id: string, place: Place) {
@@ -31,19 +31,19 @@ export class RemoteSession implements PublicSession {
     this.#place = place
   }
 
-  async exec<E extends Encoding = 'utf8'>(
+  async exec<E extends Encoding = 'utf8', L extends boolean = false>(
     command: Command,
-    options?: SessionExecOptions<E>,
-  ): Promise<ExecResult<E>> {
-    return (await exec(this.#place, command, options, this.id)) as ExecResult<E>
+    options?: SessionExecOptions<E, L>,
+  ): Promise<ExecResult<E, L>> {
+    return (await exec(this.#place, command, options, this.id)) as ExecResult<E, L>
   }
 
-  execStream<E extends Encoding = 'utf8'>(
+  execStream<E extends Encoding = 'utf8', L extends boolean = false>(
     command: Command,
-    options?: SessionExecOptions<E>,
-  ): PublicExecStream<E> {
+    options?: SessionExecOptions<E, L>,
+  ): PublicExecStream<E, L> {
     const stream: PublicExecStream<Encoding> = execStream(this.#place, command, options, this.id)
-    return stream as PublicExecStream<E>
+    return stream as PublicExecStream<E, L>
   }
 
   async startProcess(command: Command, options?: SessionProcessOptions): Promise<PublicProcess> {

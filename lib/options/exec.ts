@@ -3,6 +3,7 @@
  */
 import type { NativeExec } from '../boundary/index.js'
 import { areLive, callbacksOf, type ExecCallbacks } from '../callbacks.js'
+import { type LineForm, lineForm } from '../line-arrays.js'
 import { execOptions, sessionExecOptions } from '../protocol/exec-options.js'
 import type { OptionValues } from '../protocol/option.js'
 import { isVerboseByDefault } from '../verbose.js'
@@ -31,6 +32,7 @@ export interface ExecPlan {
   input: CheckedInput | undefined
   signal: AbortSignal | undefined
   stripFinalNewline: boolean
+  lines: LineForm | undefined
   verbose: boolean
   check: boolean
   callbacks: ExecCallbacks
@@ -109,6 +111,7 @@ function plan(
   defaults: ExecDefaults,
 ): ExecPlan {
   const { input, signal } = values
+  const lines = lineForm(values)
   const { stripFinalNewline = sessionExecOptions.stripFinalNewline.default } = values
   const { check = sessionExecOptions.check.default, verbose = isVerboseByDefault() } = values
   const callbacks = callbacksOf(values)
@@ -133,7 +136,9 @@ function plan(
     command: showCommand(command),
     input,
     signal,
-    stripFinalNewline,
+    // The text of lines is whole.
+    stripFinalNewline: stripFinalNewline && lines === undefined,
+    lines,
     verbose,
     check,
     callbacks,
