@@ -10,22 +10,35 @@ import { InputFeed } from './input.js'
 import type { ExecPlan } from './options/exec.js'
 import { conclude } from './result.js'
 import { Run, type RunEnd, type RunObserver } from './run.js'
-import { traced } from './tracing.js'
+import { type TraceContext, traced, withTracedEnv } from './tracing.js'
 import { announce } from './verbose.js'
 
 /** Runs the command. */
 export function exec(engine: Engine, plan: ExecPlan): Promise<ExecResult<Encoding>> {
-  return settle(engine, plan, () => begin(engine, plan, callbackObserver(plan)).ended)
+  return settle(engine, plan, (traced) => begin(engine, traced, callbackObserver(plan)).ended)
 }
 
-/** The result of a run, published and printed where that is wanted. */
+/** The result of a run, published and printed where that is wanted. `perform` gets the plan that is to be run. */
 export function settle(
   engine: Engine,
   plan: ExecPlan,
-  perform: () => Promise<RunEnd>,
+  perform: (plan: ExecPlan) => Promise<RunEnd>,
 ): Promise<ExecResult<Encoding>> {
-  const context = () => ({ command: plan.command, sessionId: plan.request.sessionId })
-  return traced('exec', context, () => resultOf(engine, plan, perform))
+  const { command, request } = plan
+  const about = () => ({ command, argv: request.argv, sessionId: request.sessionId, changes: request })
+  return traced('exec', about, (context) => resultOf(engine, plan, () => follow(plan, context, perform)))
+}
+
+/** Runs the plan with what the subscribers of a tracing channel have added, and gives them the pid. */
+async function follow(
+  plan: ExecPlan,
+  context: TraceContext | undefined,
+  perform: (plan: ExecPlan) => Promise<RunEnd>,
+): Promise<RunEnd> {
+  if (context === undefined) return perform(plan)
+  const end = await perform({ ...plan, request: { ...withTracedEnv(plan.request, context), start: true } })
+  if (end.pid !== undefined) context.pid = end.pid
+  return end
 }
 
 /** Calls onComplete or onError before the promise settles. */

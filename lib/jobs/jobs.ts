@@ -22,7 +22,7 @@ import { AbortError, engineError } from '../errors.js'
 import { identifier } from '../options/ids.js'
 import { type JobStartPlan, jobReference, planJobCancel, planJobStart, planJobWait } from '../options/jobs.js'
 import { readArgument } from '../options/read.js'
-import { traced } from '../tracing.js'
+import { traced, withTracedEnv } from '../tracing.js'
 import { freshJobId } from './ids.js'
 import { followOutput, type OutputBackend, readOutput } from './output.js'
 import type { Fetched } from './read.js'
@@ -62,9 +62,10 @@ export class Jobs implements PublicJobs {
     const request = this.#request(plan)
     return traced(
       'job',
-      () => ({ command: plan.shown, jobId: plan.jobId }),
-      async () => {
-        const { job } = await this.#engine.call((native, id) => native.startJob(id, request))
+      () => ({ command: plan.shown, argv: request.argv, jobId: request.jobId, changes: request }),
+      async (context) => {
+        const traced = withTracedEnv(request, context)
+        const { job } = await this.#engine.call((native, id) => native.startJob(id, traced))
         if (job === undefined)
           throw engineError('ENGINE_ERROR', 'the engine started a job and does not know it')
         return publicHandle(job)

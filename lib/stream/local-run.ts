@@ -11,8 +11,8 @@ export function localRun(engine: Engine, plan: ExecPlan): StartRun {
   return (observer) => {
     /** Not there when the command could not be sent to the engine. */
     let run: Run | undefined
-    const outcome = settle(engine, plan, () => {
-      run = begin(engine, plan, observer)
+    const outcome = settle(engine, plan, (traced) => {
+      run = begin(engine, traced, observer)
       return run.ended
     })
     return {
