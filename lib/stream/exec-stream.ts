@@ -15,6 +15,7 @@ import { readArgument } from '../options/read.js'
 import { processSignal } from '../options/signals.js'
 import { planSource } from '../options/stream.js'
 import type { RunObserver } from '../run.js'
+import { AwaitedPromise } from './awaited.js'
 import { ByteTranslator, readableStream } from './bytes.js'
 import { EventTranslator, type StreamPlan } from './events.js'
 import { Feed } from './feed.js'
@@ -35,6 +36,7 @@ export interface StreamRun {
 export type StartRun = (observer: RunObserver) => StreamRun
 
 export class ExecStream implements PublicExecStream<Encoding> {
+  readonly result: Promise<ExecResult<Encoding>>
   readonly #plan: StreamPlan
   readonly #feed: Feed
   readonly #run: StreamRun
@@ -51,11 +53,7 @@ export class ExecStream implements PublicExecStream<Encoding> {
       (result) => this.#feed.finish({ result }),
       (error) => this.#feed.finish({ error }),
     )
-  }
-
-  get result(): Promise<ExecResult<Encoding>> {
-    this.#feed.awaitResult()
-    return this.#run.outcome
+    this.result = AwaitedPromise.of(this.#run.outcome, () => this.#feed.awaitResult())
   }
 
   async kill(signal?: Signal): Promise<boolean> {
