@@ -72,6 +72,7 @@ export class SandboxError extends Error {
  */
 export class OptionError extends TypeError {
   constructor(code: OptionErrorCode, message: string, options?: { cause?: unknown })
+  readonly name: 'OptionError'
   readonly code: OptionErrorCode
 }
 
