@@ -88,6 +88,26 @@ describe('exec', () => {
     }
   })
 
+  itHolds(
+    "keeps what the sandbox's maxBuffer says, with callbacks too",
+    async ({ sandbox }) => {
+      const plain = await sandbox.exec('seq 100000')
+      const live = await sandbox.exec('seq 100000', { onStdout: () => {} })
+      expect(live.stdout).toBe(plain.stdout)
+      expect(live.truncated).toEqual(plain.truncated)
+      expect(plain.stdout.length).toBeLessThan(1100)
+      const own = await sandbox.exec('seq 100000', { maxBuffer: 5000, onStdout: () => {} })
+      expect(own.stdout.length).toBeGreaterThan(4000)
+    },
+    { mayStall: true, options: { maxBuffer: 1000 } },
+  )
+
+  itHolds('keeps 64 MiB by default, with callbacks too', async ({ sandbox }) => {
+    const options = { encoding: 'buffer', onStdout: () => {} } as const
+    const { stdout, truncated } = await sandbox.exec('head -c 10000000 /dev/zero', options)
+    expect([stdout.length, truncated]).toEqual([10_000_000, null])
+  })
+
   itHolds('refuses lines of bytes', async ({ sandbox }) => {
     const message = "lines must not be true with encoding 'buffer': only text has lines"
     const options = { lines: true, encoding: 'buffer' } as const
@@ -95,7 +115,7 @@ describe('exec', () => {
       () => sandbox.exec('touch ran', options),
       async () => sandbox.execStream('touch ran', options),
     ])
-      expect(await rejectionOf(run())).toMatchObject({ code: 'INVALID_OPTION', message })
+      expect(await rejectionOf(run())).toMatchObject({ name: 'OptionError', code: 'INVALID_OPTION', message })
     expect((await sandbox.exec('ls')).stdout).toBe('')
   })
 

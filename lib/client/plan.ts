@@ -16,9 +16,6 @@ import { processOptions, sessionProcessOptions } from '../protocol/process-optio
 import { isVerboseByDefault } from '../verbose.js'
 import { MOST_BYTES_AT_ONCE } from './wire.js'
 
-/** What exec keeps of each stream; the request of a stream would keep less. */
-const EXEC_MAX_BUFFER_BYTES = 64 * 1024 * 1024
-
 export interface RemoteExec {
   body: object
   command: string
@@ -58,7 +55,7 @@ export function planRemoteExec(
     command: encodeCommand(checked),
     sessionId: session,
     ...encodeOptions(execOptions, { ...values, input: inline }),
-    maxBuffer: values.maxBuffer ?? (isLive && !isStream ? EXEC_MAX_BUFFER_BYTES : undefined),
+    wholeResult: isLive && !isStream ? true : undefined,
     // The text of lines is whole.
     stripFinalNewline: lines === undefined ? values.stripFinalNewline : undefined,
     // Output on its way is bytes: characters are put together where it arrives.

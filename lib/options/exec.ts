@@ -67,8 +67,8 @@ export function planExecStream(command: unknown, options: unknown, defaults: Exe
 export interface ConnectionBounds {
   /** Pieces of output that wait for it. */
   window: number
-  /** Bytes of each stream in the result, unless the caller says how many. */
-  maxBuffer: number
+  /** Most bytes of each stream in the result, unless the caller says how many; undefined: as many as exec keeps. */
+  maxBuffer: number | undefined
 }
 
 /** Checks the arguments of `sandbox.execStream` for such a reader. Throws OptionError. */
@@ -78,7 +78,8 @@ export function planConnectionStream(
   defaults: ExecDefaults,
   { window, maxBuffer }: ConnectionBounds,
 ): ExecPlan {
-  const streamMaxBuffer = Math.min(defaults.streamMaxBuffer, maxBuffer)
+  const streamMaxBuffer =
+    maxBuffer === undefined ? defaults.maxBuffer : Math.min(defaults.streamMaxBuffer, maxBuffer)
   const planned = planExecStream(command, options, { ...defaults, streamMaxBuffer })
   return { ...planned, request: { ...planned.request, window } }
 }
