@@ -14,7 +14,7 @@ const LAYERS = [
   ['sandbox', '^lib/sandbox/'],
   ['addon', '^lib/addon/'],
   ['backends', '^lib/backends/'],
-  ['entry points', '^lib/(container|server)/|^lib/[^/]+[.]ts$'],
+  ['entry points', '^lib/(container|server|otel)/|^lib/[^/]+[.]ts$'],
   ['command line', '^lib/cli/'],
 ]
 
@@ -34,7 +34,8 @@ const backends = ['native', 'http', 'script'].map((name) => ({
 
 export default {
   forbidden: [
-    { name: 'no cycle', severity: 'error', from: {}, to: { circular: true } },
+    // Public types of one thing name those of others.
+    { name: 'no cycle', severity: 'error', from: { pathNot: '^lib/public/' }, to: { circular: true } },
     ...layers,
     ...backends,
   ],

@@ -32,8 +32,8 @@ describe('tracing channels', () => {
       const events = await published('exec', () => sandbox.exec('echo hi'))
       expect(events.map(([name]) => name)).toEqual(['start', 'end', 'asyncStart', 'asyncEnd'])
       const [[, first] = ['', {}], , , [, last] = ['', {}]] = events
-      expect(first).toEqual({ command: 'echo hi', sessionId: 'default' })
-      expect(last).toMatchObject({ command: 'echo hi', result: { stdout: 'hi\n' } })
+      expect(first).toEqual({ command: 'echo hi', sessionId: 'default', env: {} })
+      expect(last).toMatchObject({ command: 'echo hi', pid: expect.any(Number), result: { stdout: 'hi\n' } })
       expect(await published('exec', () => sandbox.execStream('true').result)).toHaveLength(4)
     }))
 
@@ -49,13 +49,60 @@ describe('tracing channels', () => {
       const [process] = await published('process', async () => {
         await (await sandbox.startProcess('true', { processId: 'one' })).wait()
       })
-      expect(process?.[1]).toEqual({ command: 'true', sessionId: 'default', processId: 'one' })
+      expect(process?.[1]).toEqual({ command: 'true', sessionId: 'default', processId: 'one', env: {} })
       const [job] = await published('job', async () => {
         const handle = await sandbox.jobs.start({ command: 'true', jobId: 'first' })
         await sandbox.jobs.wait(handle)
         await sandbox.jobs.remove(handle)
       })
-      expect(job?.[1]).toEqual({ command: 'true', jobId: 'first' })
+      expect(job?.[1]).toEqual({ command: 'true', jobId: 'first', env: {} })
+    }))
+})
+
+describe('env of a tracing context', () => {
+  const channels = ['exec', 'process', 'job'].map((kind) => diagnostics.tracingChannel(`nacre:${kind}`))
+
+  /** Runs with a subscriber that adds variables. */
+  async function withAdded(env: Record<string, unknown>, run: () => Promise<unknown>): Promise<void> {
+    const start = (context: unknown) => void Object.assign((context as { env: object }).env, env)
+    for (const channel of channels) channel.start.subscribe(start)
+    try {
+      await run()
+    } finally {
+      for (const channel of channels) channel.start.unsubscribe(start)
+    }
+  }
+
+  it('reaches the command alone, and never replaces what the caller gave', () =>
+    withSandbox(async ({ sandbox }) => {
+      const show = 'echo "$A ${B-unset}"'
+      await withAdded({ A: 'added' }, async () => {
+        const { stdout } = await sandbox.exec(show)
+        expect(stdout).toBe('added unset\n')
+        const given = await sandbox.exec(show, { env: { A: 'given', B: 'b' } })
+        expect(given.stdout).toBe('given b\n')
+        expect((await sandbox.exec(show, { env: { A: undefined } })).stdout).toBe(' unset\n')
+        expect((await sandbox.execStream(['printenv', 'A']).result).stdout).toBe('added\n')
+        const process = await sandbox.startProcess(show, { env: { B: 'b' } })
+        await process.wait()
+        expect((await process.getLogs()).stdout).toBe('added b\n')
+        const job = await sandbox.jobs.start({ command: show })
+        await sandbox.jobs.wait(job)
+        expect((await sandbox.jobs.read(job)).raw).toBe('added unset\n')
+        await sandbox.jobs.remove(job)
+      })
+      expect((await sandbox.exec('echo "${A-unset}"')).stdout).toBe('unset\n')
+    }))
+
+  it('is refused before anything runs when it is not valid', () =>
+    withSandbox(async ({ sandbox }) => {
+      await withAdded({ 'A-B': 'x' }, async () => {
+        const message = /^env of the tracing context has the name "A-B"/
+        const refused = [sandbox.exec('touch ran'), sandbox.startProcess('touch ran')]
+        for (const error of await Promise.all(refused.map(rejectionOf)))
+          expect(error).toMatchObject({ code: 'INVALID_ENV_NAME', message: expect.stringMatching(message) })
+      })
+      expect((await sandbox.exec('ls')).stdout).toBe('')
     }))
 })
 

@@ -88,13 +88,13 @@ pub struct CallSink {
     pub calls: Arc<Calls>,
     /// Deliver the result as text.
     pub as_text: bool,
-    /// Send `start` and `output` events.
-    pub events: bool,
+    /// Send `start`.
+    pub announces: bool,
 }
 
 impl Sink for CallSink {
     fn started(&mut self, pid: i32) {
-        if self.events {
+        if self.announces {
             self.emitter.emit(NativeEvent {
                 id: self.id,
                 kind: "start".into(),

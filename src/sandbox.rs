@@ -106,7 +106,7 @@ impl NativeSandbox {
             emitter: Arc::clone(&self.emitter),
             calls: Arc::clone(&self.calls),
             as_text,
-            events: request.events,
+            announces: request.events || request.start == Some(true),
         };
         let call = Call { session: session_id.clone(), credit: credit.clone(), input: sender };
         self.calls.lock().insert(id, call);

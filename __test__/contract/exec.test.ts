@@ -30,6 +30,95 @@ describe('exec', () => {
     expect((await sandbox.exec('kill -9 $$')).sessionRestarted).toBe(true)
   })
 
+  itHolds('gives lines instead of text', async ({ sandbox }) => {
+    const command = "printf 'a\\r\\n\\nb\\n\\n'; printf 'c\\nd' >&2"
+    const { stdout, stderr, all } = await sandbox.exec(command, { lines: true })
+    expect([stdout, stderr]).toEqual([
+      ['a', '', 'b', ''],
+      ['c', 'd'],
+    ])
+    expect(all.toSorted()).toEqual(['', '', 'a', 'b', 'c', 'd'])
+    const whole = await sandbox.exec(command, { lines: true, stripFinalNewline: false })
+    expect([whole.stdout, whole.stderr]).toEqual([
+      ['a\r\n', '\n', 'b\n', '\n'],
+      ['c\n', 'd'],
+    ])
+    const bare = await sandbox.exec(command, { lines: true, stripFinalNewline: true })
+    expect(bare.stdout).toEqual(stdout)
+    expect(await sandbox.exec('true', { lines: true })).toMatchObject({ stdout: [], stderr: [], all: [] })
+    expect((await sandbox.exec('echo; echo', { lines: true })).all).toEqual(['', ''])
+    expect((await sandbox.$({ lines: true })`seq ${3}`).stdout).toEqual(['1', '2', '3'])
+    const session = await sandbox.createSession()
+    expect((await session.exec('seq 2', { lines: true })).all).toEqual(['1', '2'])
+  })
+
+  itHolds('shows callbacks text, and onComplete and errors lines', async ({ sandbox }) => {
+    const seen: unknown[] = []
+    await sandbox.exec('seq 2', {
+      lines: true,
+      onStdout: (text) => seen.push(text),
+      onComplete: ({ stdout }) => seen.push(stdout),
+    })
+    expect(seen).toEqual(['1\n2\n', ['1', '2']])
+    const options = { lines: true, check: true } as const
+    const error = (await rejectionOf(sandbox.exec('seq 2; echo no >&2; exit 3', options))) as SandboxError
+    expect(error.message).toMatch(/^`seq 2; .* exit code 3 after .*\nno$/)
+    expect(error.result).toMatchObject({ stdout: ['1', '2'], stderr: ['no'], exitCode: 3 })
+    const stream = sandbox.execStream('seq 2', { lines: true })
+    const pieces: unknown[] = []
+    for await (const event of stream) {
+      if (event.type === 'stdout') pieces.push(event.data)
+      if (event.type === 'complete') pieces.push(event.result.stdout)
+    }
+    expect(pieces).toEqual(['1\n2\n', ['1', '2']])
+    expect((await stream.result).all).toEqual(['1', '2'])
+  })
+
+  itHolds('shows the place of omitted output as a line', async ({ sandbox }) => {
+    for (const onStdout of [undefined, () => {}]) {
+      const { stdout, truncated } = await sandbox.exec('seq 1 10000', {
+        lines: true,
+        maxBuffer: 200,
+        onStdout,
+      })
+      expect(truncated?.stdout).toBeGreaterThan(48_000)
+      const marker = `[${truncated?.stdout.toLocaleString('en-US')} bytes omitted]`
+      expect(stdout.filter((line) => !/^\d+$/.test(line))).toEqual([marker])
+      expect([stdout.at(0), stdout.at(-1)]).toEqual(['1', '10000'])
+    }
+  })
+
+  itHolds(
+    "keeps what the sandbox's maxBuffer says, with callbacks too",
+    async ({ sandbox }) => {
+      const plain = await sandbox.exec('seq 100000')
+      const live = await sandbox.exec('seq 100000', { onStdout: () => {} })
+      expect(live.stdout).toBe(plain.stdout)
+      expect(live.truncated).toEqual(plain.truncated)
+      expect(plain.stdout.length).toBeLessThan(1100)
+      const own = await sandbox.exec('seq 100000', { maxBuffer: 5000, onStdout: () => {} })
+      expect(own.stdout.length).toBeGreaterThan(4000)
+    },
+    { mayStall: true, options: { maxBuffer: 1000 } },
+  )
+
+  itHolds('keeps 64 MiB by default, with callbacks too', async ({ sandbox }) => {
+    const options = { encoding: 'buffer', onStdout: () => {} } as const
+    const { stdout, truncated } = await sandbox.exec('head -c 10000000 /dev/zero', options)
+    expect([stdout.length, truncated]).toEqual([10_000_000, null])
+  })
+
+  itHolds('refuses lines of bytes', async ({ sandbox }) => {
+    const message = "lines must not be true with encoding 'buffer': only text has lines"
+    const options = { lines: true, encoding: 'buffer' } as const
+    for (const run of [
+      () => sandbox.exec('touch ran', options),
+      async () => sandbox.execStream('touch ran', options),
+    ])
+      expect(await rejectionOf(run())).toMatchObject({ name: 'OptionError', code: 'INVALID_OPTION', message })
+    expect((await sandbox.exec('ls')).stdout).toBe('')
+  })
+
   itHolds('keeps bytes exact', async ({ sandbox }) => {
     const bytes = Uint8Array.from({ length: 70_000 }, (_, index) => (index * 7) % 256)
     const { stdout, all } = await sandbox.exec('cat', { input: bytes, encoding: 'buffer' })

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { withSandbox } from '../helpers/invariants.js'
-import { itInEveryMode } from '../helpers/modes.js'
-import { runs, uniqueSleep } from '../helpers/proc.js'
+import { itInEveryMode, modes, plain, withSandboxIn } from '../helpers/modes.js'
+import { runs, uniqueSleep, untilRuns } from '../helpers/proc.js'
 import { rejectionOf } from '../helpers/thrown.js'
 
 describe('the end of a process', () => {
@@ -140,6 +140,38 @@ describe('kill', () => {
       expect((await byId.getLogs()).stdout).toMatch(/^up\n(INT\n)+$/)
       expect(given.toJSON()).toMatchObject({ status: 'killed', exitCode: 7, reason: 'killed' })
     }))
+
+  const trap = "trap 'echo caught; kill $! 2>/dev/null; exit 7' INT;"
+  const trapping: Array<[string, (nap: string) => string]> = [
+    ['between commands', (nap) => `${trap} sleep 0.01; ${nap} & echo up; while :; do sleep 0.1; done`],
+    ['waiting for its last command', (nap) => `${trap} ${nap}`],
+    ['waiting for a command that is not its last', (nap) => `${trap} ${nap}; echo no`],
+    ['waiting for a pipeline', (nap) => `${trap} ${nap} | cat`],
+    ['in wait', (nap) => `${trap} ${nap} & wait`],
+    ['with a trap that a function sets', (nap) => `f() { eval "$1"; }; f "${trap}" && ${nap}`],
+    ['of a bash that it has become', (nap) => `exec bash -c "${trap} ${nap}; echo no"`],
+  ]
+  for (const mode of [...modes, ...plain]) {
+    for (const pty of [undefined, true]) {
+      it.each(trapping)(
+        `runs the INT trap of a shell ${pty ? 'with a terminal ' : ''}${mode.name}: %s`,
+        (_, command) =>
+          withSandboxIn(mode, async ({ sandbox }) => {
+            const nap = uniqueSleep()
+            const process = await sandbox.startProcess(command(nap), { pty })
+            await untilRuns(nap)
+            expect(await process.kill('SIGINT')).toBe(true)
+            expect((await process.getLogs()).stdout).toMatch(/^(up\s+)?caught\s*$/)
+            expect(process.toJSON()).toMatchObject({
+              status: 'killed',
+              exitCode: 7,
+              signal: null,
+              reason: 'killed',
+            })
+          }),
+      )
+    }
+  }
 
   it('uses SIGKILL when the delay has passed', () =>
     withSandbox(async ({ sandbox }) => {

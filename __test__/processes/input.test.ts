@@ -67,7 +67,7 @@ describe('the input of a process', () => {
       const without = await sandbox.startProcess('sleep 60')
       const refused = [without.write('x'), without.closeStdin()].map(rejectionOf)
       for (const error of await Promise.all(refused)) {
-        expect(error).toMatchObject({ code: 'INVALID_OPTION', name: 'TypeError' })
+        expect(error).toMatchObject({ code: 'INVALID_OPTION', name: 'OptionError' })
         expect(error.message).toContain("needs a process that was started with input: 'pipe'")
       }
       const piped = await sandbox.startProcess('cat', { input: 'pipe' })

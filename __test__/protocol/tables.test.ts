@@ -40,7 +40,7 @@ const { paths } = createServer(new Sandbox()).document() as {
 const types = typeMembers()
 
 function typeMembers(): Map<string, Map<string, string>> {
-  const files = ['index.d.ts', 'client.d.ts'].map((name) => path.join(root, name))
+  const files = ['index.d.ts', 'client.d.ts', 'otel.d.ts'].map((name) => path.join(root, name))
   const program = ts.createProgram(files, { module: ts.ModuleKind.NodeNext, skipLibCheck: true })
   const checker = program.getTypeChecker()
   const found = new Map<string, Map<string, string>>()

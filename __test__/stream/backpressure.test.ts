@@ -35,6 +35,18 @@ function blocked(words: string): Promise<number> {
   )
 }
 
+it('reading the property `result` of a stream does not change what happens to its output', () =>
+  withSandbox(async ({ sandbox }) => {
+    const words = 'head -c 20000000 /dev/zero'
+    const stream = sandbox.execStream(words)
+    const { result } = stream
+    expect(stream.result).toBe(result)
+    expect(result).toBeInstanceOf(Promise)
+    await blocked(words)
+    expect(textOf(await all(stream))).toHaveLength(20_000_000)
+    expect(await result).toMatchObject({ success: true })
+  }))
+
 itInEveryMode(
   'a stream that nobody reads blocks its command with flat memory, and an abort works at once',
   async ({ sandbox }) => {

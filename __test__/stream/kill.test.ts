@@ -38,7 +38,7 @@ describe('kill', () => {
       await made(directory, 'begun')
       for (const signal of ['SIGFOO', 0, 99, null]) {
         const rejection = await rejectionOf(stream.kill(signal as never))
-        expect(rejection).toMatchObject({ name: 'TypeError', code: 'INVALID_OPTION' })
+        expect(rejection).toMatchObject({ name: 'OptionError', code: 'INVALID_OPTION' })
         expect(rejection.message).toContain('signal')
       }
       await sandbox.createSession({ id: 'other' }).then((other) => other.exec('touch go'))

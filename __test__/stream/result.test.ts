@@ -59,7 +59,7 @@ describe('the result of a stream', () => {
         const lines = early.lines()
         await stream.result
         await early.result
-        const locked = { name: 'TypeError', code: 'STREAM_LOCKED', message: /result.*was awaited/ }
+        const locked = { name: 'OptionError', code: 'STREAM_LOCKED', message: /result.*was awaited/ }
         for (const reading of [all(stream), all(lines)]) {
           const { name, code, message } = (await rejectionOf(reading)) as Error & { code?: string }
           expect({ name, code }).toEqual({ name: locked.name, code: locked.code })
@@ -100,7 +100,7 @@ describe('a second reader', () => {
         () => stream.toReadableStream(),
       ]) {
         expect(thrownBy(attempt)).toMatchObject({
-          name: 'TypeError',
+          name: 'OptionError',
           code: 'STREAM_LOCKED',
           message: expect.stringContaining('iterated'),
         })

@@ -24,6 +24,7 @@ function same<A, B>(..._proof: [A] extends [B] ? ([B] extends [A] ? [] : [never]
 
 export async function results(
   sandbox: Sandbox,
+  session: Session,
   options: ExecOptions,
   either: ExecOptions<'utf8' | 'buffer'>,
 ) {
@@ -34,6 +35,21 @@ export async function results(
   same<typeof text.truncated, null | { stdout: number; stderr: number; offset?: number }>()
   const bytes = await sandbox.exec(['ls', '-l'] as const, { encoding: 'buffer', timeout: 5 })
   same<typeof bytes.all, Uint8Array>()
+  const lines = await sandbox.exec('ls', { lines: true })
+  same<typeof lines.stdout | typeof lines.all, string[]>()
+  const maybe = await session.exec('ls', { lines: Math.random() < 0.5 })
+  same<typeof maybe.stderr, string | string[]>()
+  const tag = session.$({ lines: true, check: true })
+  const tagged = await tag`ls ${'a'}`
+  same<typeof tagged.stdout, string[]>()
+  const again = await sandbox.$({ lines: true })({ sessionId: 'a' })`ls`
+  same<typeof again.stdout, string[]>()
+  const plain = await sandbox.$`ls`
+  same<typeof plain.stdout, string>()
+  // @ts-expect-error: a session's tag has its session
+  session.$({ sessionId: 'a' })
+  const stream = sandbox.execStream('ls', { lines: true })
+  same<Awaited<typeof stream.result>['stdout'], string[]>()
   const given = await sandbox.exec('ls', options)
   same<typeof given.stderr, string>()
   const unknown = await sandbox.exec('ls', either)

@@ -62,8 +62,13 @@ export class SandboxError extends Error {
   }
 }
 
-/** A bad argument. Its name stays 'TypeError', as it is with Node's own argument errors. */
+/** A bad argument. */
 export class OptionError extends TypeError {
+  static {
+    Object.defineProperty(OptionError.prototype, 'name', { value: 'OptionError' })
+  }
+
+  declare readonly name: 'OptionError'
   readonly code: OptionErrorCode
 
   constructor(code: OptionErrorCode, message: string, options?: ErrorOptions) {

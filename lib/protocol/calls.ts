@@ -15,6 +15,7 @@ import {
   jobWaitOptions,
 } from './job-options.js'
 import { limitOptions } from './limit-options.js'
+import { instrumentOptions } from './otel-options.js'
 import { killOptions, processOptions, serviceOptions, sessionProcessOptions } from './process-options.js'
 import { sandboxOptions } from './sandbox-options.js'
 import { historyOptions, sessionOptions } from './session-options.js'
@@ -44,6 +45,7 @@ export interface Call {
 export const calls: readonly Call[] = [
   { name: 'new Sandbox', table: sandboxOptions, type: 'SandboxOptions', local: true },
   { name: 'new SandboxClient', table: clientOptions, type: 'ClientOptions', local: true },
+  { name: 'instrument', table: instrumentOptions, type: 'InstrumentOptions', local: true },
   { name: 'exec and execStream', table: execOptions, type: 'ExecOptions', route: '/v1/exec' },
   { name: 'session.exec and session.execStream', table: sessionExecOptions, type: 'SessionExecOptions' },
   { name: 'startProcess', table: processOptions, type: 'ProcessOptions', route: '/v1/processes' },

@@ -15,8 +15,8 @@ import {
   milliseconds,
 } from './kinds.js'
 
-/** Printed where the call is made, so it is not sent. */
-const verbose: Kind<boolean> = { read: flag.read, bounds: flag.bounds }
+/** For what is done where the call is made, so it is not sent. */
+const ownFlag: Kind<boolean> = { read: flag.read, bounds: flag.bounds }
 
 /** Of `session.exec` and `session.execStream`. */
 export const sessionExecOptions = {
@@ -50,8 +50,12 @@ export const sessionExecOptions = {
     doc: 'Gives the command one pipe for both streams: stdout has everything in the exact order, stderr nothing.',
     default: false,
   }),
+  lines: option(ownFlag, {
+    doc: 'stdout, stderr and all are arrays of lines. Text only.',
+    default: false,
+  }),
   stripFinalNewline: option(flag, {
-    doc: 'Removes one final newline from stdout, stderr and all.',
+    doc: 'Removes one final newline from stdout, stderr and all. With `lines`, false keeps the end of each line.',
     default: false,
   }),
   maxBuffer: option(bytes, {
@@ -59,7 +63,7 @@ export const sessionExecOptions = {
     otherwise: "the sandbox's",
   }),
   check: option(flag, { doc: 'An unsuccessful command rejects with COMMAND_FAILED.', default: false }),
-  verbose: option(verbose, {
+  verbose: option(ownFlag, {
     doc: 'Prints the command, its duration and its end on standard error of this program.',
     otherwise: '`NACRE_DEBUG=1` in the environment',
   }),

@@ -9,8 +9,8 @@ Every option of every call. This page is written by \`npm run docs:options\` fro
 make the readers, the JSON codec and the OpenAPI document. Options that are \`undefined\` count as not given. An unknown
 option or a value out of bounds is an \`OptionError\` before anything runs.
 
-Options marked with * exist in one process only and do not cross HTTP by themselves: callbacks, and \`signal\`, which the
-client turns into a request of its own.
+Options marked with * exist in one process only and do not cross HTTP by themselves: callbacks,
+\`lines\` and \`verbose\`, and \`signal\`, which the client turns into a request of its own.
 `
 
 /** The whole page. */

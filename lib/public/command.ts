@@ -1,5 +1,7 @@
 /** What is run, with what, and in which form its output comes. */
 
+import type { ExecResult, SessionExecOptions } from './exec.js'
+
 /**
  * Shell text (`string`), which bash parses, or an argument list (`string[]`), which no shell ever parses: the first
  * item is the program (looked up on the session's PATH), the others are its arguments as they are.
@@ -20,11 +22,17 @@ export type ShellValue = string | number | bigint | ReadonlyArray<string | numbe
  * ```
  *
  * Values are quoted where they stand, so no quotes belong around them. Backslashes stand as they are written. Rejects as
- * `exec` does, and with INVALID_COMMAND for a value of another kind.
+ * `exec` does, and with INVALID_COMMAND for a value of another kind. `Scope` has the options that only a sandbox takes.
  */
-export interface ShellTag<Options, Result> {
-  (strings: TemplateStringsArray, ...values: ShellValue[]): Promise<Result>
-  (options: Options): ShellTag<Options, Result>
+export interface ShellTag<
+  Scope extends object = object,
+  E extends Encoding = 'utf8',
+  L extends boolean = false,
+> {
+  (strings: TemplateStringsArray, ...values: ShellValue[]): Promise<ExecResult<E, L>>
+  <F extends Encoding = E, M extends boolean = L>(
+    options: SessionExecOptions<F, M> & Scope,
+  ): ShellTag<Scope, F, M>
 }
 
 /** A signal by its name ('SIGTERM') or its number (1 to 64). 0 is refused. */
@@ -36,8 +44,14 @@ export type EnvChanges = Record<string, string | undefined>
 /** How output is handed out: as text (invalid bytes become U+FFFD) or as the bytes themselves. */
 export type Encoding = 'utf8' | 'buffer'
 
-/** The type of output for an encoding. At run time bytes are a Buffer, which is a Uint8Array. */
-export type Output<E extends Encoding> = E extends 'buffer' ? Uint8Array : string
+/**
+ * The type of output for an encoding, and with `lines` or without. At run time bytes are a Buffer, which is a Uint8Array.
+ */
+export type Output<E extends Encoding, L extends boolean = false> = E extends 'buffer'
+  ? Uint8Array
+  : L extends true
+    ? string[]
+    : string
 
 /** What a command can read from its standard input. Text is encoded as UTF-8. */
 export type Input =

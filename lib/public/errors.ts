@@ -45,7 +45,12 @@ export declare class SandboxError extends Error {
   constructor(
     code: SandboxErrorCode,
     message: string,
-    options?: { cause?: unknown; result?: ExecResult<Encoding>; logTail?: string; shortMessage?: string },
+    options?: {
+      cause?: unknown
+      result?: ExecResult<Encoding, boolean>
+      logTail?: string
+      shortMessage?: string
+    },
   )
   readonly code: SandboxErrorCode
   /**
@@ -54,7 +59,7 @@ export declare class SandboxError extends Error {
    */
   readonly shortMessage: string
   /** Of a failed command: the result so far. */
-  readonly result?: ExecResult<Encoding>
+  readonly result?: ExecResult<Encoding, boolean>
   /** Of a process that did not get ready: the last lines of its log, both streams in order of arrival. */
   readonly logTail?: string
 }
@@ -65,6 +70,7 @@ export declare class SandboxError extends Error {
  */
 export declare class OptionError extends TypeError {
   constructor(code: OptionErrorCode, message: string, options?: { cause?: unknown })
+  readonly name: 'OptionError'
   readonly code: OptionErrorCode
 }
 
@@ -93,5 +99,5 @@ export interface AbortError extends Error {
   /** One sentence; `message` has the last lines of stderr below it, when the command had started. */
   shortMessage: string
   /** The result so far, when the command had started. */
-  result?: ExecResult<Encoding>
+  result?: ExecResult<Encoding, boolean>
 }

@@ -6,7 +6,7 @@ import type { Sandbox } from './sandbox.js'
 import type { Session } from './session.js'
 
 /** Options of {@link Session.exec} and {@link Session.execStream}; where they differ, `result` is that of the stream. */
-export interface SessionExecOptions<E extends Encoding = 'utf8'> {
+export interface SessionExecOptions<E extends Encoding = 'utf8', L extends boolean = false> {
   /**
    * Directory for this command only; the session's own is restored afterwards. A relative path is resolved against
    * the session's. When it does not exist, exec rejects with CWD_NOT_FOUND and nothing runs.
@@ -42,7 +42,16 @@ export interface SessionExecOptions<E extends Encoding = 'utf8'> {
    * Default: false.
    */
   mergeOutput?: boolean
-  /** Whether to remove one final `\n` or `\r\n` from stdout, stderr and all. Default: false. */
+  /**
+   * Gives stdout, stderr and all as arrays of lines, without their `\n` or `\r\n`. A final newline ends the last line and
+   * begins no other, so no output is no line. A line that marks omitted output is an item as well. Refused with encoding
+   * 'buffer'. The events of a stream stay text. Default: false.
+   */
+  lines?: L
+  /**
+   * Whether to remove one final `\n` or `\r\n` from stdout, stderr and all. With `lines`, which have no ends, false keeps
+   * the end of each line. Default: false.
+   */
   stripFinalNewline?: boolean
   /**
    * Bytes kept per stream, 0 to Number.MAX_SAFE_INTEGER. Beyond it the head and the tail are kept and the command
@@ -71,32 +80,33 @@ export interface SessionExecOptions<E extends Encoding = 'utf8'> {
   /** Called when the command starts to run, with the pid of the session's shell. */
   onStart?: (start: { command: string; pid: number; sessionId: string }) => void
   /** Called with the result just before exec resolves. */
-  onComplete?: (result: ExecResult<E>) => void
+  onComplete?: (result: ExecResult<E, L>) => void
   /** Called with the error just before exec rejects, except for an {@link OptionError}. What it throws is logged. */
   onError?: (error: unknown) => void
 }
 
 /** Options of {@link Sandbox.exec} and {@link Sandbox.execStream}. */
-export interface ExecOptions<E extends Encoding = 'utf8'> extends SessionExecOptions<E> {
+export interface ExecOptions<E extends Encoding = 'utf8', L extends boolean = false>
+  extends SessionExecOptions<E, L> {
   /** The session to run in. Default: 'default', which exists by itself. Unknown: SESSION_NOT_FOUND. */
   sessionId?: string
 }
 
 /** What became of a command. */
-export interface ExecResult<E extends Encoding = 'utf8'> {
+export interface ExecResult<E extends Encoding = 'utf8', L extends boolean = false> {
   /** The command ended by itself with code 0. */
   success: boolean
   /** null when the command did not get to an exit code. */
   exitCode: number | null
   /** The signal that ended the command, if one did. Real-time signals are called 'SIGRTMIN' and 'SIGRTMIN+1' to '+30'. */
   signal: NodeJS.Signals | null
-  stdout: Output<E>
-  stderr: Output<E>
+  stdout: Output<E, L>
+  stderr: Output<E, L>
   /**
    * stdout and stderr in the order in which they were read. That is exact only with `mergeOutput`. Put together at the
    * first read.
    */
-  all: Output<E>
+  all: Output<E, L>
   /** The command; an argument list is shown quoted for a shell. */
   command: string
   sessionId: string
@@ -122,7 +132,7 @@ export interface ExecResult<E extends Encoding = 'utf8'> {
  * What happens to a command, in order: `start`, output, and then exactly one `complete` or `error`, which is the last. A
  * command that could not start has the `error` alone. `timestamp` is when it happened, as ISO 8601.
  */
-export type ExecEvent<E extends Encoding = 'utf8'> = { timestamp: string } & (
+export type ExecEvent<E extends Encoding = 'utf8', L extends boolean = false> = { timestamp: string } & (
   | {
       type: 'start'
       command: string
@@ -145,7 +155,7 @@ export type ExecEvent<E extends Encoding = 'utf8'> = { timestamp: string } & (
       exitCode: number | null
       signal: NodeJS.Signals | null
       /** The same object that {@link ExecStream.result} resolves with. */
-      result: ExecResult<E>
+      result: ExecResult<E, L>
     }
   | {
       type: 'error'
@@ -175,12 +185,12 @@ export interface SourceOptions {
  * - **Not reading** at all is fine when `result` is awaited: output beyond these 4 MiB is then dropped, but for what
  *   `maxBuffer` keeps in the result. To begin to read later than that throws STREAM_LOCKED.
  */
-export interface ExecStream<E extends Encoding = 'utf8'> {
+export interface ExecStream<E extends Encoding = 'utf8', L extends boolean = false> {
   /**
    * What exec would have given. Rejects as exec does, but is never an unhandled rejection by itself. Reading comes
    * first: within a loop that still has output to read, this may wait for that output for ever.
    */
-  readonly result: Promise<ExecResult<E>>
+  readonly result: Promise<ExecResult<E, L>>
   /**
    * Kills the command and everything it started in the foreground: `signal` (default: `killSignal`), then SIGKILL after
    * `forceKillAfterDelay`. Resolves when all of it is gone: true when this, or an abort, has ended it, false when it had
@@ -191,7 +201,7 @@ export interface ExecStream<E extends Encoding = 'utf8'> {
    */
   kill(signal?: Signal): Promise<boolean>
   /** The events. Rejects only with STREAM_LOCKED, when `result` was awaited first and the output has been dropped. */
-  [Symbol.asyncIterator](): AsyncIterableIterator<ExecEvent<E>>
+  [Symbol.asyncIterator](): AsyncIterableIterator<ExecEvent<E, L>>
   /**
    * The lines of the output as text, without their `\n` or `\r\n`, also the last one if it has none. What is not a line
    * (start, end, the other stream) is left out; a run that fails throws its error after the last line.

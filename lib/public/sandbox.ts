@@ -127,10 +127,13 @@ export declare class Sandbox {
    * ENGINE_ERROR. When several apply, the first of these is reported: an error of the engine, an error thrown by a
    * callback or the input, the timeout, the abort, the failure.
    */
-  exec<E extends Encoding = 'utf8'>(command: Command, options?: ExecOptions<E>): Promise<ExecResult<E>>
+  exec<E extends Encoding = 'utf8', L extends boolean = false>(
+    command: Command,
+    options?: ExecOptions<E, L>,
+  ): Promise<ExecResult<E, L>>
 
   /** {@link Sandbox.exec} as a tagged template, with values that are quoted safely. */
-  readonly $: ShellTag<ExecOptions, ExecResult>
+  readonly $: ShellTag<Pick<ExecOptions, 'sessionId'>>
 
   /**
    * The same run as {@link Sandbox.exec}, as events while it runs. It begins, or queues up, at once.
@@ -144,7 +147,10 @@ export declare class Sandbox {
    *
    * Throws {@link OptionError}; everything else that can go wrong is the event `error` and the rejection of `result`.
    */
-  execStream<E extends Encoding = 'utf8'>(command: Command, options?: ExecOptions<E>): ExecStream<E>
+  execStream<E extends Encoding = 'utf8', L extends boolean = false>(
+    command: Command,
+    options?: ExecOptions<E, L>,
+  ): ExecStream<E, L>
 
   /**
    * Starts a background process with the whole state of a session: directory, variables, functions, options. It does not

@@ -44,11 +44,17 @@ export interface HistoryEntry {
 export interface Session {
   readonly id: string
   /** Runs a command in this session. See {@link Sandbox.exec}. */
-  exec<E extends Encoding = 'utf8'>(command: Command, options?: SessionExecOptions<E>): Promise<ExecResult<E>>
+  exec<E extends Encoding = 'utf8', L extends boolean = false>(
+    command: Command,
+    options?: SessionExecOptions<E, L>,
+  ): Promise<ExecResult<E, L>>
   /** {@link Session.exec} as a tagged template, with values that are quoted safely. */
-  readonly $: ShellTag<SessionExecOptions, ExecResult>
+  readonly $: ShellTag
   /** Runs a command in this session, as events. See {@link Sandbox.execStream}. */
-  execStream<E extends Encoding = 'utf8'>(command: Command, options?: SessionExecOptions<E>): ExecStream<E>
+  execStream<E extends Encoding = 'utf8', L extends boolean = false>(
+    command: Command,
+    options?: SessionExecOptions<E, L>,
+  ): ExecStream<E, L>
   /** Starts a background process from this session. See {@link Sandbox.startProcess}. */
   startProcess(command: Command, options?: SessionProcessOptions): Promise<Process>
   /** Sets and unsets exported variables of this session. See {@link Sandbox.setEnvVars}. */

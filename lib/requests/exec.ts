@@ -2,6 +2,7 @@
  * The arguments of exec and execStream, checked. What is not given stays away: the backend's defaults hold.
  */
 
+import { OptionError } from '../base/errors.js'
 import { type CheckedCommand, readCommand, showCommand } from '../options/command.js'
 import type { OptionValues } from '../options/option.js'
 import { readArgument, readOptions } from '../options/read.js'
@@ -30,6 +31,20 @@ export function areLive({ onStart, onOutput, onStdout, onStderr, onLine }: ExecC
   return (onStart ?? onOutput ?? onStdout ?? onStderr ?? onLine) !== undefined
 }
 
+/** `bare`: lines without their `\n` or `\r\n`. `whole`: with them. */
+export type LineForm = 'bare' | 'whole'
+
+/** The lines that the options ask for; undefined when output stays in one piece. Throws OptionError. */
+function lineForm({ lines = false, encoding, stripFinalNewline }: Values): LineForm | undefined {
+  if (!lines) return undefined
+  if (encoding === 'buffer')
+    throw new OptionError(
+      'INVALID_OPTION',
+      "lines must not be true with encoding 'buffer': only text has lines",
+    )
+  return stripFinalNewline === false ? 'whole' : 'bare'
+}
+
 /** A command in the foreground of a session. */
 export interface ExecRequest {
   command: CheckedCommand
@@ -39,6 +54,10 @@ export interface ExecRequest {
   encoding: Encoding
   callbacks: ExecCallbacks
   verbose: boolean
+  /** How the result shows lines; undefined: as text. */
+  lines: LineForm | undefined
+  /** Receives the pid of the shell, with the end of the command. */
+  onPid?: (pid: number) => void
   values: Values
 }
 
@@ -54,6 +73,7 @@ export function readExec(
     session === undefined
       ? readOptions(execOptions, options, owner)
       : readOptions(sessionExecOptions, options, `session.${owner}`)
+  const lines = lineForm(values)
   return {
     command: checked,
     shown: showCommand(checked),
@@ -61,7 +81,9 @@ export function readExec(
     encoding: values.encoding ?? sessionExecOptions.encoding.default,
     callbacks: callbacksOf(values),
     verbose: values.verbose ?? isVerboseByDefault(),
-    values,
+    lines,
+    // Lines are made of the whole text.
+    values: lines === undefined ? values : { ...values, stripFinalNewline: undefined },
   }
 }
 

@@ -12,7 +12,9 @@ import type {
   Signal,
   SourceOptions,
 } from '../public/index.js'
+import type { ExecRequest } from '../requests/exec.js'
 import { planSource } from '../requests/source.js'
+import { AwaitedPromise } from './awaited.js'
 import { ByteTranslator, readableStream } from './bytes.js'
 import { type CallbackPlan, callbackObserver } from './callbacks.js'
 import { EventTranslator, type StreamPlan } from './events.js'
@@ -26,12 +28,13 @@ export interface StreamSource {
   /** Pieces of output that may wait for the reader. */
   window?: number | undefined
   /** Starts the run at once, and has it call the observer. */
-  start(observer: RunObserver): StreamRun
+  start(request: ExecRequest, observer: RunObserver): StreamRun
   /** Awaits the outcome of a run, and passes it on to all that want to know. */
-  settle(perform: () => Promise<Result>): Promise<Result>
+  settle(perform: (request: ExecRequest) => Promise<Result>): Promise<Result>
 }
 
 export class ExecStream implements PublicExecStream<Encoding> {
+  readonly result: Promise<Result>
   readonly #request: StreamPlan
   readonly #feed: Feed
   readonly #outcome: Promise<Result>
@@ -40,11 +43,11 @@ export class ExecStream implements PublicExecStream<Encoding> {
   #consumer: string | undefined
 
   /** Queues the command at once, so that calls keep their order. What keeps it from running is the last event. */
-  constructor(request: StreamPlan & CallbackPlan, source: StreamSource) {
+  constructor(request: ExecRequest, source: StreamSource) {
     this.#request = request
     this.#feed = new Feed((permits) => this.#run?.giveBack(permits), source.window)
-    this.#outcome = source.settle(() => {
-      this.#run = source.start(observe(request, this.#feed))
+    this.#outcome = source.settle((settled) => {
+      this.#run = source.start(settled, observe(request, this.#feed))
       return this.#run.outcome
     })
     // Being listened to here, a rejection that the iteration tells is not an unhandled one as well.
@@ -52,11 +55,7 @@ export class ExecStream implements PublicExecStream<Encoding> {
       (result) => this.#feed.finish({ result }),
       (error) => this.#feed.finish({ error }),
     )
-  }
-
-  get result(): Promise<Result> {
-    this.#feed.awaitResult()
-    return this.#outcome
+    this.result = AwaitedPromise.of(this.#outcome, () => this.#feed.awaitResult())
   }
 
   async kill(signal?: Signal): Promise<boolean> {

@@ -1,27 +1,43 @@
 /**
  * What every run comes to: a result or an error, printed where that is wanted, and passed to the callbacks first.
  */
+import { AbortError, SandboxError } from '../base/errors.js'
 import { report } from '../base/report.js'
 import type { Logger } from '../public/index.js'
-import type { ExecRequest } from '../requests/exec.js'
+import type { ExecRequest, LineForm } from '../requests/exec.js'
+import { toLines } from './line-arrays.js'
 import type { Result } from './run.js'
 import { announce } from './verbose.js'
 
 /** Rejects with the first error; one of onError itself goes to the logger. */
 export async function settle(
-  { shown, verbose, callbacks }: ExecRequest,
+  { shown, verbose, lines, callbacks }: ExecRequest,
   logger: Logger | undefined,
   perform: () => Promise<Result>,
 ): Promise<Result> {
   const printEnd = verbose ? announce(shown) : undefined
   try {
-    const result = await perform()
+    const result = await lined(perform, lines)
     printEnd?.({ result })
     callbacks.onComplete?.(result)
     return result
   } catch (error) {
     printEnd?.({ error })
     callError(callbacks, logger, error)
+    throw error
+  }
+}
+
+/** The result of a run, or the one that its error holds, with lines where they are wanted. */
+async function lined(perform: () => Promise<Result>, form: LineForm | undefined): Promise<Result> {
+  if (form === undefined) return perform()
+  try {
+    const result = await perform()
+    toLines(result, form)
+    return result
+  } catch (error) {
+    if ((error instanceof AbortError || error instanceof SandboxError) && error.result !== undefined)
+      toLines(error.result, form)
     throw error
   }
 }

@@ -41,8 +41,8 @@ export interface Backend {
   exec(request: ExecRequest, observer: RunObserver | undefined): Promise<Result>
   /** The same with the output while it runs. What keeps it from running is the rejection of the outcome. */
   stream(request: ExecRequest, observer: RunObserver, bounds?: StreamBounds): StreamRun
-  /** Publishes a run to what traces this program. */
-  traced(request: ExecRequest, perform: () => Promise<Result>): Promise<Result>
+  /** Publishes a run to what traces this program, which may add variables to the request. */
+  traced(request: ExecRequest, perform: (request: ExecRequest) => Promise<Result>): Promise<Result>
   /** `introduce` makes what onStart is called with. */
   startProcess(
     request: ProcessRequest,
@@ -73,8 +73,8 @@ export interface Backend {
 export interface StreamBounds {
   /** Pieces of output that wait for it. */
   window: number
-  /** Bytes of each stream in the result, unless the caller says how many. */
-  maxBuffer: number
+  /** Most bytes of each stream in the result, unless the caller says how many; undefined: as many as exec keeps. */
+  maxBuffer: number | undefined
 }
 
 /** One background process. */

@@ -23,7 +23,7 @@ import { type Process, processOf } from './process.js'
 import { shellTag } from './tag.js'
 
 export class Runner {
-  readonly $ = shellTag((command, options?: ExecOptions) => this.exec(command, options))
+  readonly $ = shellTag<Pick<ExecOptions, 'sessionId'>>((command, options) => this.exec(command, options))
   readonly #backend: Backend
   readonly #sessionId: string | undefined
 
@@ -32,19 +32,22 @@ export class Runner {
     this.#sessionId = sessionId
   }
 
-  async exec<E extends Encoding = 'utf8'>(
+  async exec<E extends Encoding = 'utf8', L extends boolean = false>(
     command: Command,
-    options?: ExecOptions<E>,
-  ): Promise<ExecResult<E>> {
+    options?: ExecOptions<E, L>,
+  ): Promise<ExecResult<E, L>> {
     const backend = this.#backend
     const request = readExec(command, options, 'exec', this.#sessionId)
-    const result = await backend.traced(request, () =>
-      settle(request, backend.logger, () => backend.exec(request, callbackObserver(request))),
+    const result: ExecResult<Encoding, boolean> = await backend.traced(request, (traced) =>
+      settle(traced, backend.logger, () => backend.exec(traced, callbackObserver(traced))),
     )
-    return result as ExecResult<E>
+    return result as ExecResult<E, L>
   }
 
-  execStream<E extends Encoding = 'utf8'>(command: Command, options?: ExecOptions<E>): PublicExecStream<E> {
+  execStream<E extends Encoding = 'utf8', L extends boolean = false>(
+    command: Command,
+    options?: ExecOptions<E, L>,
+  ): PublicExecStream<E, L> {
     return openStream(this.#backend, readExec(command, options, 'execStream', this.#sessionId))
   }
 
@@ -57,17 +60,18 @@ export class Runner {
 }
 
 /** Starts a run whose output is handed out. With bounds, it is for a reader at the other end of a connection. */
-export function openStream<E extends Encoding>(
+export function openStream<E extends Encoding, L extends boolean>(
   backend: Backend,
   request: ExecRequest,
   bounds?: StreamBounds,
-): PublicExecStream<E> {
+): PublicExecStream<E, L> {
   const stream: PublicExecStream<Encoding> = new ExecStream(request, {
     window: bounds?.window,
-    start: (observer) => backend.stream(request, observer, bounds),
-    settle: (perform) => backend.traced(request, () => settle(request, backend.logger, perform)),
+    start: (traced, observer) => backend.stream(traced, observer, bounds),
+    settle: (perform) =>
+      backend.traced(request, (traced) => settle(traced, backend.logger, () => perform(traced))),
   })
-  return stream as PublicExecStream<E>
+  return stream as PublicExecStream<E, L>
 }
 
 /** Starts something, and calls onError when that fails, except for a mistake in the arguments. */

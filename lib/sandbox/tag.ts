@@ -5,17 +5,16 @@
 import { OptionError } from '../base/errors.js'
 import { showCommand } from '../options/command.js'
 import { describe, readEntries } from '../options/read.js'
-import type { ShellTag } from '../public/index.js'
+import type { Encoding, ExecOptions, ExecResult, ShellTag } from '../public/index.js'
 
-type Exec<Options, Result> = (command: string, options: Options | undefined) => Promise<Result>
+/** What templates are run with. */
+type Options = ExecOptions<Encoding, boolean>
+type Result = ExecResult<Encoding, boolean>
+
+type Exec = (command: string, options: Options | undefined) => Promise<Result>
 
 /** A tag whose templates run by `exec`. Called with options, it gives a tag that uses them. */
-export function shellTag<Options extends object, Result>(
-  exec: Exec<Options, Result>,
-  options?: Options,
-): ShellTag<Options, Result> {
-  function tag(first: TemplateStringsArray, ...values: unknown[]): Promise<Result>
-  function tag(first: Options): ShellTag<Options, Result>
+export function shellTag<Scope extends object = object>(exec: Exec, options?: Options): ShellTag<Scope> {
   function tag(first: TemplateStringsArray | Options, ...values: unknown[]) {
     if (isTemplate(first)) return run(first, values)
     readEntries(first, 'the options of $')
@@ -24,7 +23,7 @@ export function shellTag<Options extends object, Result>(
   async function run(strings: TemplateStringsArray, values: unknown[]): Promise<Result> {
     return exec(shellText(strings.raw, values), options)
   }
-  return tag as ShellTag<Options, Result>
+  return tag as ShellTag<Scope>
 }
 
 function isTemplate(value: unknown): value is TemplateStringsArray {

@@ -21,11 +21,13 @@ const MAX_BUFFER_BYTES = 1024 * 1024
 /** Most bytes of a job's output in one event. */
 export const MOST_EVENT_BYTES = 1024 * 1024
 
-/** Starts a command whose output goes to a connection. */
+/** Starts a command whose output goes to a connection. `wholeResult`: the result keeps what exec would. */
 export function streamToConnection<E extends Encoding>(
   sandbox: PublicSandbox,
   command: Command,
   options: ExecOptions<E>,
+  wholeResult = false,
 ): ExecStream<E> {
-  return Sandbox.connectionStream(sandbox, command, options, { window: WINDOW, maxBuffer: MAX_BUFFER_BYTES })
+  const maxBuffer = wholeResult ? undefined : MAX_BUFFER_BYTES
+  return Sandbox.connectionStream(sandbox, command, options, { window: WINDOW, maxBuffer })
 }

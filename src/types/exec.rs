@@ -21,6 +21,8 @@ pub struct NativeExecExtras {
     pub input_bytes: Option<Uint8Array>,
     /// Both streams through one pipe.
     pub merge_output: Option<bool>,
+    /// Also send `start`.
+    pub start: Option<bool>,
     /// Also send `start` and `output`.
     pub events: bool,
     /// Maximum unconsumed output events; `WINDOW` by default.

@@ -95,6 +95,9 @@ enum { OWN_LEVEL = 1 };
 
 struct outcome run_command(char *text, uint32_t length, uint32_t flags);
 
+/* Lets the last command of a background process run as a child, once a trap is set. */
+void keep_shell_for_traps(void);
+
 /* ---- ends.c ---- */
 
 enum end { COMPLETE, LEFT, EXEC_FAILED };

@@ -20,9 +20,12 @@ int in_command;
 /* The command being executed. It outlives jumps. */
 static COMMAND *current;
 
+/* The part of it that is to take the process over. */
+static COMMAND *in_place;
+
 static void dispose_current(void) {
   if (current) dispose_command(current);
-  current = NULL;
+  current = in_place = NULL;
 }
 
 static void check_interrupt(void) {
@@ -54,14 +57,16 @@ static int has_more(void) {
   return *bash_input.location.string || parser_expanding_alias();
 }
 
+/* A trap needs the shell until the end. */
+static int has_traps(void) {
+  return any_signals_trapped() >= 0 || signal_is_trapped(EXIT_TRAP) || signal_is_trapped(ERROR_TRAP);
+}
+
 /* The last command of a background process takes the process over, as with `bash -c`: the program is the process, and its
    exit code and signals are the process's. */
 static void run_in_place(COMMAND *command) {
   const int exempt = CMD_TIME_PIPELINE | CMD_INVERT_RETURN;
-  if (job_control || running_trap || any_signals_trapped() >= 0 || signal_is_trapped(EXIT_TRAP) ||
-      signal_is_trapped(ERROR_TRAP)) {
-    return;
-  }
+  if (job_control || running_trap || has_traps()) return;
   while (command->type == cm_connection && command->value.Connection->connector != '|' &&
          command->value.Connection->connector != '&' && !command->redirects && !(command->flags & exempt)) {
     command = command->value.Connection->second;
@@ -69,6 +74,14 @@ static void run_in_place(COMMAND *command) {
   if (command->type != cm_simple || command->redirects || command->flags & exempt) return;
   command->flags |= CMD_NO_FORK;
   command->value.Simple->flags |= CMD_NO_FORK;
+  in_place = command;
+}
+
+void keep_shell_for_traps(void) {
+  if (!in_place || !has_traps()) return;
+  in_place->flags &= ~CMD_NO_FORK;
+  in_place->value.Simple->flags &= ~CMD_NO_FORK;
+  in_place = NULL;
 }
 
 /* Reads one command from the text and executes it. Returns 0 at a syntax error. */

@@ -1,9 +1,9 @@
 /*
- * Traps outlive a failing `exec`.
+ * Traps outlive a failing `exec`, and keep a background process from replacing its shell by its last command.
  *
  * `exec` resets all traps before it tries the program, and calls exit() when that fails. Since bash 5.2 the texts of the
  * traps stay in bash's table. Older versions free those of signals and of EXIT, so copies of them are made when a command
- * begins and after each `trap`. A replacement of that builtin makes them. `exec` itself cannot be replaced: bash recognizes
+ * begins and after each `trap`, which is replaced for both. `exec` itself cannot be replaced: bash recognizes
  * it by its function when it keeps redirections.
  *
  * bash's own way back, which `shopt -s execfail` takes, is not used: it loses a trap on SIGINT or SIGQUIT.
@@ -30,17 +30,18 @@ void copy_traps(void) {
   }
 }
 
-static int trap_and_copy(WORD_LIST *words) {
+static int trap_and_note(WORD_LIST *words) {
   int status = trap_builtin(words);
   copy_traps();
+  keep_shell_for_traps();
   return status;
 }
 
 void prepare_traps(void) {
   sigaction(SIGCHLD, NULL, &child_action);
   copies_are_needed = is_before_bash_5_2();
-  struct builtin *trap = copies_are_needed ? builtin_address_internal("trap", 1) : NULL;
-  if (trap) trap->function = trap_and_copy;
+  struct builtin *trap = builtin_address_internal("trap", 1);
+  if (trap) trap->function = trap_and_note;
 }
 
 /* An ignored EXIT, DEBUG, ERR or RETURN loses only the mark that it is trapped: `ignore_signal` does nothing then. */

@@ -47,6 +47,10 @@ fn they_end_as_bash_c_does() {
         "wait; sleep .01 & wait $!; (exit 3); echo $?; kill -9 $$",
         "kill $$",
         "trap 'echo bye' EXIT; echo a",
+        "trap 'echo bye' EXIT; /bin/echo a",
+        "f() { eval \"trap 'echo bye' EXIT\"; }; f && /bin/echo a",
+        "trap 'echo error' ERR; echo a; /bin/false",
+        "trap - EXIT; x=$(trap); echo $BASHPID >/dev/null; /bin/echo a $x",
         "f(){ return 3; }; f",
     ] {
         let output = std::process::Command::new(process::bash()).args(["-c", text, "bash"]).output().unwrap();
@@ -74,6 +78,8 @@ fn signals_end_them_unless_trapped() {
         ("echo r; sleep 100", libc::SIGINT, libc::SIGINT, "r\n"),
         ("trap 'echo bye2' EXIT; echo r; while :; do sleep .01; done", libc::SIGTERM, libc::SIGTERM, "r\nbye2\n"),
         ("trap 'echo t; exit 9' TERM; echo r; while :; do sleep .01; done", libc::SIGTERM, 9 << 8, "r\nt\n"),
+        ("trap 'echo t; exit 9' INT; echo r; sleep 100", libc::SIGINT, 9 << 8, "r\nt\n"),
+        ("trap : INT; trap - INT; echo r; sleep 100", libc::SIGINT, libc::SIGINT, "r\n"),
         ("trap : TERM; trap - TERM; echo r; while :; do :; done", libc::SIGTERM, libc::SIGTERM, "r\n"),
         ("echo r; while :; do :; done", libc::SIGHUP, libc::SIGHUP, "r\n"),
         ("echo r; while :; do :; done", libc::SIGUSR1, libc::SIGUSR1, "r\n"),

@@ -56,8 +56,8 @@ export class HttpBackend implements Backend {
     return this.#start(request, observer, true)
   }
 
-  traced(_: ExecRequest, perform: () => Promise<Result>): Promise<Result> {
-    return perform()
+  traced(request: ExecRequest, perform: (request: ExecRequest) => Promise<Result>): Promise<Result> {
+    return perform(request)
   }
 
   startProcess(request: ProcessRequest, introduce: (process: ProcessBackend) => unknown) {

@@ -12,9 +12,6 @@ import type { ProcessRequest } from '../../requests/process.js'
 import type { HealthCheck, ServiceRequest } from '../../requests/service.js'
 import { MOST_BYTES_AT_ONCE } from './wire.js'
 
-/** What exec keeps of each stream; the request of a stream would keep less. */
-const EXEC_MAX_BUFFER_BYTES = 64 * 1024 * 1024
-
 /** A request, and what of its input is sent while it runs. */
 export interface Sendable {
   body: object
@@ -25,7 +22,7 @@ export interface Sendable {
 export function planExec(request: ExecRequest): object | undefined {
   const { inline, source } = divideInput(request.values.input)
   if (source !== undefined || request.values.signal !== undefined) return undefined
-  return { ...execBody(request, inline), maxBuffer: request.values.maxBuffer, encoding: request.encoding }
+  return { ...execBody(request, inline), encoding: request.encoding }
 }
 
 /** A command whose output comes while it runs, as bytes: characters are put together here. */
@@ -33,7 +30,7 @@ export function planLiveExec(request: ExecRequest, isStream: boolean): Sendable 
   const { inline, source } = divideInput(request.values.input)
   const body = {
     ...execBody(request, inline),
-    maxBuffer: request.values.maxBuffer ?? (isStream ? undefined : EXEC_MAX_BUFFER_BYTES),
+    wholeResult: isStream ? undefined : true,
     encoding: 'buffer',
     openInput: source === undefined ? undefined : true,
   }

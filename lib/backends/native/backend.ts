@@ -17,7 +17,7 @@ import { NativeJobs } from './jobs.js'
 import { type ExecDefaults, planExec, planStream } from './plan/exec.js'
 import { planSession, type SandboxPlan } from './plan/sandbox.js'
 import { Processes } from './processes/processes.js'
-import { traced } from './tracing.js'
+import { tracedExec } from './traced-exec.js'
 
 export class NativeBackend implements Backend {
   readonly logger: Logger | undefined
@@ -44,13 +44,17 @@ export class NativeBackend implements Backend {
 
   stream(request: ExecRequest, observer: RunObserver, bounds?: StreamBounds): StreamRun {
     const { streamMaxBuffer } = this.#defaults
-    const most = Math.min(streamMaxBuffer, bounds?.maxBuffer ?? streamMaxBuffer)
-    const plan = planStream(request, { ...this.#defaults, streamMaxBuffer: most }, bounds?.window)
+    const most = bounds === undefined ? streamMaxBuffer : (bounds.maxBuffer ?? this.#defaults.maxBuffer)
+    const defaults = {
+      ...this.#defaults,
+      streamMaxBuffer: bounds?.maxBuffer === undefined ? most : Math.min(streamMaxBuffer, most),
+    }
+    const plan = planStream(request, defaults, bounds?.window)
     return stream(this.#engine, plan, observer)
   }
 
-  traced(request: ExecRequest, perform: () => Promise<Result>): Promise<Result> {
-    return traced('exec', () => ({ command: request.shown, sessionId: request.sessionId }), perform)
+  traced(request: ExecRequest, perform: (request: ExecRequest) => Promise<Result>): Promise<Result> {
+    return tracedExec(request, perform)
   }
 
   async startProcess(request: ProcessRequest, introduce: (process: ProcessBackend) => unknown) {

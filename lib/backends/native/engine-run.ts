@@ -15,6 +15,8 @@ export interface RunEnd {
   error?: { code: string | undefined; message: string | undefined }
   /** The first thing that the observer or the input threw. */
   thrown?: { value: unknown }
+  /** Of the shell, where the request asked for the start. */
+  pid?: number | undefined
   /** It was `kill` that ended the command early, and not an interrupt. */
   killed?: boolean
 }
@@ -28,6 +30,7 @@ export class Run {
   /** Who wanted the command to end before its time. The first one counts. */
   #stopped: 'kill' | 'interrupt' | undefined
   #thrown: RunEnd['thrown']
+  #pid: number | undefined
 
   /** Starts at once. Throws what `Engine.begin` throws. */
   constructor(engine: Engine, request: NativeExec, observer: RunObserver | undefined) {
@@ -81,6 +84,7 @@ export class Run {
 
   #receive(event: NativeEvent, resolve: (end: RunEnd) => void): void {
     if (event.kind === 'start') {
+      this.#pid = event.pid
       this.#tell((observer) => observer.start(event.pid ?? 0))
     } else if (event.kind === 'output') {
       const { stream = 0, data = Buffer.alloc(0) } = event
@@ -91,7 +95,7 @@ export class Run {
       this.#pending = false
       const error = event.kind === 'error' ? { code: event.code, message: event.message } : undefined
       const killed = this.#stopped === 'kill'
-      resolve({ result: event.result, error, thrown: this.#thrown, killed })
+      resolve({ result: event.result, error, thrown: this.#thrown, pid: this.#pid, killed })
     }
   }
 
@@ -114,8 +118,8 @@ function send(native: NativeSandbox, id: number, request: NativeExec): void {
   native.exec(id, sessionId, text, timeout, killSignal, forceKillAfterDelay, maxBuffer, asText, extras)
 }
 
-function hasExtras({ text, cwd, envNames, input, mergeOutput, events, window }: NativeExec): boolean {
-  const changes = (cwd ?? envNames ?? mergeOutput) !== undefined
+function hasExtras({ text, cwd, envNames, input, mergeOutput, start, events, window }: NativeExec): boolean {
+  const changes = (cwd ?? envNames ?? mergeOutput ?? start) !== undefined
   return text === undefined || changes || input !== 'none' || events || window !== undefined
 }
 

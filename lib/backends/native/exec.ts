@@ -39,6 +39,7 @@ export function stream(engine: Engine, plan: ExecPlan, observer: RunObserver): S
 }
 
 function finish(engine: Engine, plan: ExecPlan, end: RunEnd): Promise<Result> {
+  if (end.pid !== undefined) plan.onPid?.(end.pid)
   if (end.result !== undefined) engine.history.add(plan.request.sessionId, plan.command, end.result)
   return conclude(plan, end)
 }

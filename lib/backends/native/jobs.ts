@@ -15,7 +15,7 @@ import type { NativeEvent, NativeJobStart } from './boundary/index.js'
 import type { Engine } from './engine.js'
 import { JobWaits } from './job-waits.js'
 
-import { traced } from './tracing.js'
+import { traced, withTracedEnv } from './tracing.js'
 
 /** What jobs take from their sandbox. */
 export interface JobDefaults {
@@ -44,9 +44,10 @@ export class NativeJobs implements JobsBackend {
     const request = this.#request(plan)
     return traced(
       'job',
-      () => ({ command: plan.shown, jobId: plan.jobId }),
-      async () => {
-        const { job } = await this.#engine.call((native, id) => native.startJob(id, request))
+      () => ({ command: plan.shown, argv: request.argv, jobId: request.jobId, changes: request }),
+      async (context) => {
+        const traced = withTracedEnv(request, context)
+        const { job } = await this.#engine.call((native, id) => native.startJob(id, traced))
         if (job === undefined)
           throw engineError('ENGINE_ERROR', 'the engine started a job and does not know it')
         return publicHandle(job)

@@ -4,6 +4,7 @@
 
 import { AbortError, engineError, SandboxError } from '../../base/errors.js'
 import { failureText } from '../../base/failure-text.js'
+import { defineLazily } from '../../base/lazy.js'
 import { cutOf, type Omission, omissionIn } from '../../base/omission.js'
 import { signalName } from '../../base/signals.js'
 import { decodeText } from '../../base/text.js'
@@ -155,19 +156,6 @@ function interleaving(
 function textOf(text: string, { raw, omission }: Stream): StreamText {
   const isNeeded = typeof raw !== 'string' && (omission !== undefined || raw.length !== text.length)
   return { text, bytes: isNeeded ? raw : undefined, omission }
-}
-
-/** Makes a property one that is computed at its first read and is a plain one from then on. */
-function defineLazily<T extends object, K extends keyof T>(target: T, name: K, compute: () => T[K]): void {
-  Object.defineProperty(target, name, {
-    enumerable: true,
-    configurable: true,
-    get() {
-      const value = compute()
-      Object.defineProperty(target, name, { value, enumerable: true, configurable: true, writable: true })
-      return value
-    },
-  })
 }
 
 /** Without one final \n or \r\n. */

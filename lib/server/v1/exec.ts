@@ -14,8 +14,13 @@ import { decodeData, encodeData, encodeResult, optionsOf } from '../wire.js'
 
 const execBody = z.strictObject({ command: commandSchema, ...shapeOf(execOptions) })
 
-/** `openInput`: input is sent to the run while it goes on. */
-const streamBody = execBody.extend({ openInput: z.boolean().optional() })
+const streamBody = execBody.extend({
+  openInput: z.boolean().optional().openapi({ description: 'Input is sent to the run while it goes on.' }),
+  wholeResult: z.boolean().optional().openapi({
+    description:
+      'The result keeps as much output as that of /v1/exec. Default: 1 MiB of each stream, or less.',
+  }),
+})
 
 export const resultSchema = z
   .object({
@@ -78,14 +83,11 @@ export function addExec(define: Define, server: ServerContext): void {
     reply: 'events',
     errors,
     async handle({ body, signal }) {
-      const { command, openInput = false, ...rest } = body
+      const { command, openInput = false, wholeResult = false, ...rest } = body
       const { id, run } = runs.add(openInput, (queue, aborted) => {
         const input = queue === undefined ? {} : { input: queue }
-        return streamToConnection(sandbox, command, {
-          ...optionsOf(execOptions, rest),
-          ...input,
-          signal: aborted,
-        })
+        const options = { ...optionsOf(execOptions, rest), ...input, signal: aborted }
+        return streamToConnection(sandbox, command, options, wholeResult)
       })
       signal.addEventListener('abort', () => run.abort.abort(signal.reason), { once: true })
       metrics

@@ -20,6 +20,8 @@ export interface NativeExecExtras extends Omit<NativeCommand, 'text'> {
   inputBytes?: Uint8Array
   /** Both streams through one pipe, as stdout. */
   mergeOutput?: boolean | undefined
+  /** Also send the event `start`. */
+  start?: boolean
   /** Also send `start` and `output` events. */
   events: boolean
   /** Output events that may be under way; WINDOW of `src/pending.rs` by default. */

@@ -24,6 +24,7 @@ export interface ExecPlan {
   signal: AbortSignal | undefined
   stripFinalNewline: boolean
   check: boolean
+  onPid: ExecRequest['onPid']
 }
 
 export function planExec(exec: ExecRequest, defaults: ExecDefaults): ExecPlan {
@@ -44,6 +45,7 @@ export function planExec(exec: ExecRequest, defaults: ExecDefaults): ExecPlan {
     input: inputKind(input),
     mergeOutput: values.mergeOutput,
     inputBytes: input instanceof Uint8Array ? input : undefined,
+    ...(exec.onPid && { start: true }),
     events: areLive(exec.callbacks),
   }
   return {
@@ -53,6 +55,7 @@ export function planExec(exec: ExecRequest, defaults: ExecDefaults): ExecPlan {
     signal,
     stripFinalNewline: values.stripFinalNewline ?? stripFinalNewline.default,
     check: values.check ?? check.default,
+    onPid: exec.onPid,
   }
 }
 

@@ -2,17 +2,23 @@
 import { engineError } from '../../../base/errors.js'
 import type { Engine } from '../engine.js'
 import type { ProcessPlan } from '../plan/process.js'
-import { traced } from '../tracing.js'
-import { ProcessHandle } from './handle.js'
+import { traced, withTracedEnv } from '../tracing.js'
+import { exitOf, ProcessHandle } from './handle.js'
 
 /** Resolves when it runs. */
-export function launch(engine: Engine, plan: ProcessPlan): Promise<ProcessHandle> {
-  const { command, sessionId, processId } = plan.request
-  return traced(
-    'process',
-    () => ({ command, sessionId, processId }),
-    () => launchNow(engine, plan),
-  )
+export async function launch(engine: Engine, plan: ProcessPlan): Promise<ProcessHandle> {
+  let handle: ProcessHandle | undefined
+  const { command, argv, sessionId, processId } = plan.request
+  const about = () => ({ command, argv, sessionId, processId, changes: plan.request })
+  await traced('process', about, async (context) => {
+    handle = await launchNow(engine, { ...plan, request: withTracedEnv(plan.request, context) })
+    if (context !== undefined) {
+      context.pid = handle.state.pid
+      context.ended = handle.ended.then(exitOf)
+    }
+  })
+  // Not the result of the traced call: subscribers must not get hold of it.
+  return handle as unknown as ProcessHandle
 }
 
 function launchNow(engine: Engine, plan: ProcessPlan): Promise<ProcessHandle> {

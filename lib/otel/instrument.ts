@@ -1,0 +1,64 @@
+/**
+ * Makes spans of what the tracing channels publish. Each span begins with the call's `start`, so that its trace context
+ * is in the environment before the command runs.
+ */
+import { tracingChannel } from 'node:diagnostics_channel'
+import { context, type Span, type Tracer, type TracerProvider, trace } from '@opentelemetry/api'
+import type { TraceContext } from '../backends/native/tracing.js'
+import { readOptions } from '../options/read.js'
+import { instrumentOptions } from '../protocol/otel-options.js'
+import type { Instrumentation, InstrumentOptions } from '../public/otel.js'
+import { addTraceContext } from './propagate.js'
+import { endOfCall, endOfProcess, finish, firstAttributes, KINDS, nameOf } from './spans.js'
+
+type Kind = keyof typeof KINDS
+
+/** See public/otel.ts. */
+export function instrument(options?: InstrumentOptions): Instrumentation {
+  const { tracerProvider, commandArgs = false } = readOptions(instrumentOptions, options, 'instrument')
+  const stops = (Object.keys(KINDS) as Kind[]).map((kind) => subscribe(kind, tracerProvider, commandArgs))
+  return {
+    disable() {
+      for (const stop of stops) stop()
+    },
+  }
+}
+
+function subscribe(kind: Kind, provider: TracerProvider | undefined, commandArgs: boolean): () => void {
+  const spans = new WeakMap<TraceContext, Span>()
+  const channel = tracingChannel<unknown, TraceContext>(`nacre:${kind}`)
+  const nothing = () => {}
+  const subscribers = {
+    start(call: TraceContext) {
+      const span = begin(tracerOf(provider), kind, call, commandArgs)
+      spans.set(call, span)
+      addTraceContext(call.env, span.spanContext())
+    },
+    end: nothing,
+    asyncStart: nothing,
+    error: nothing,
+    asyncEnd(call: TraceContext) {
+      const span = spans.get(call)
+      if (span !== undefined) settle(span, call)
+    },
+  }
+  channel.subscribe(subscribers)
+  return () => void channel.unsubscribe(subscribers)
+}
+
+/** The global provider may be set later than this module is used. */
+function tracerOf(provider: TracerProvider | undefined): Tracer {
+  return (provider ?? trace.getTracerProvider()).getTracer('nacre')
+}
+
+function begin(tracer: Tracer, kind: Kind, call: TraceContext, commandArgs: boolean): Span {
+  const attributes = firstAttributes(call, commandArgs)
+  return tracer.startSpan(nameOf(call), { kind: KINDS[kind], attributes }, context.active())
+}
+
+/** A process that has started goes on, and so does its span. */
+function settle(span: Span, call: TraceContext): void {
+  if (call.pid !== undefined) span.setAttribute('process.pid', call.pid)
+  if (call.ended === undefined) finish(span, endOfCall(call))
+  else call.ended.then((exit) => finish(span, endOfProcess(exit)))
+}

@@ -1,0 +1,73 @@
+/**
+ * What spans say, by the semantic conventions for callers of command line programs.
+ *
+ * A text is run by bash, so its program is bash, whatever the text calls. Names are of few kinds for the same reason.
+ */
+import { constants } from 'node:os'
+import path from 'node:path'
+import { type Attributes, type Span, SpanKind, SpanStatusCode } from '@opentelemetry/api'
+import type { TraceContext } from '../backends/native/tracing.js'
+import type { ExecResult, ProcessExit } from '../public/index.js'
+
+/** A job outlives its caller, as a message does. */
+export const KINDS = { exec: SpanKind.CLIENT, process: SpanKind.CLIENT, job: SpanKind.PRODUCER } as const
+
+/** How what a span stands for has ended. */
+export interface SpanEnd {
+  exitCode?: number | undefined
+  /** Of few kinds, for what was not successful. */
+  errorType?: string | undefined
+}
+
+/** The program, which is the name of the span. */
+export function nameOf({ argv }: TraceContext): string {
+  return path.basename(argv?.[0] ?? 'bash') || 'bash'
+}
+
+/** What is known before the command runs. */
+export function firstAttributes(call: TraceContext, commandArgs: boolean): Attributes {
+  const { command, argv, sessionId, processId, jobId } = call
+  return {
+    'process.executable.name': nameOf(call),
+    ...(commandArgs && { 'process.command_args': argv ?? ['bash', '-c', command] }),
+    ...(sessionId !== undefined && { 'nacre.session.id': sessionId }),
+    ...(processId !== undefined && { 'nacre.process.id': processId }),
+    ...(jobId !== undefined && { 'nacre.job.id': jobId }),
+  }
+}
+
+/** The end of a call: of a command its exit, of a job that it was started. */
+export function endOfCall({ error, result }: TraceContext): SpanEnd {
+  if (error === undefined) return isExit(result) ? endOfProcess(result) : {}
+  const { code, name = 'Error', result: soFar } = error as { code?: unknown; name?: string; result?: unknown }
+  const errorType = typeof code === 'string' ? code : name
+  const { exitCode } = isExit(soFar) ? endOfProcess(soFar) : {}
+  return { exitCode, errorType }
+}
+
+/** A signal counts as the exit code that shells give it. */
+export function endOfProcess({ exitCode, signal }: Pick<ProcessExit, 'exitCode' | 'signal'>): SpanEnd {
+  if (signal === null) return { exitCode: exitCode ?? undefined, errorType: errorTypeOf(exitCode) }
+  const number = constants.signals[signal]
+  return { exitCode: number === undefined ? undefined : 128 + number, errorType: signal }
+}
+
+/** A process that was lost has no exit code. */
+function errorTypeOf(exitCode: number | null): string | undefined {
+  if (exitCode === null) return '_OTHER'
+  return exitCode === 0 ? undefined : String(exitCode)
+}
+
+/** Messages of errors stay out: they have the command and the end of its stderr. */
+export function finish(span: Span, { exitCode, errorType }: SpanEnd): void {
+  if (exitCode !== undefined) span.setAttribute('process.exit.code', exitCode)
+  if (errorType !== undefined) {
+    span.setAttribute('error.type', errorType)
+    span.setStatus({ code: SpanStatusCode.ERROR })
+  }
+  span.end()
+}
+
+function isExit(value: unknown): value is Pick<ExecResult, 'exitCode' | 'signal'> {
+  return typeof value === 'object' && value !== null && 'exitCode' in value && 'signal' in value
+}

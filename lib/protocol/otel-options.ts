@@ -1,0 +1,27 @@
+/** The options of `nacre/otel`. */
+import type { TracerProvider } from '@opentelemetry/api'
+import { OptionError } from '../base/errors.js'
+import { type Kind, option } from '../options/option.js'
+import { describe } from '../options/read.js'
+import { flag } from './kinds.js'
+
+const tracerProvider: Kind<TracerProvider> = {
+  read(value, name) {
+    if (typeof (value as Partial<TracerProvider> | null)?.getTracer === 'function')
+      return value as TracerProvider
+    throw new OptionError('INVALID_OPTION', `${name} must be a TracerProvider, not ${describe(value)}`)
+  },
+  bounds: 'a TracerProvider',
+}
+
+/** Of `instrument`. */
+export const instrumentOptions = {
+  tracerProvider: option(tracerProvider, {
+    doc: 'Where the tracer comes from.',
+    otherwise: 'the global provider',
+  }),
+  commandArgs: option(flag, {
+    doc: 'Spans have `process.command_args`, which may hold secrets.',
+    default: false,
+  }),
+}

@@ -1,0 +1,33 @@
+/**
+ * `lines: true`: a result whose stdout, stderr and all are arrays of lines.
+ *
+ * A line that marks omitted output is an item like the others.
+ */
+import { defineLazily } from '../base/lazy.js'
+import type { Encoding, ExecResult } from '../public/index.js'
+import type { LineForm } from '../requests/exec.js'
+
+/** Replaces the text of a result by its lines. It stays the same object, so an error that holds it shows lines too. */
+export function toLines(result: ExecResult<Encoding>, form: LineForm): void {
+  const lined = result as ExecResult<Encoding, boolean>
+  // Reading it here would put text together that may never be wanted.
+  const all = Object.getOwnPropertyDescriptor(result, 'all')
+  defineLazily(lined, 'all', () => splitLines(String(all?.get?.call({}) ?? all?.value), form))
+  lined.stdout = splitLines(String(result.stdout), form)
+  lined.stderr = splitLines(String(result.stderr), form)
+}
+
+/** The lines of a text. A final newline ends the last line and does not begin another. */
+export function splitLines(text: string, form: LineForm): string[] {
+  const lines = text.split('\n')
+  const rest = lines.pop() ?? ''
+  const hasReturns = text.includes('\r')
+  const bare = () => (hasReturns ? lines.map(withoutReturn) : lines)
+  const ended = form === 'whole' ? lines.map((line) => `${line}\n`) : bare()
+  if (rest !== '') ended.push(rest)
+  return ended
+}
+
+function withoutReturn(line: string): string {
+  return line.endsWith('\r') ? line.slice(0, -1) : line
+}
