@@ -7,10 +7,10 @@ import { signalNumber } from '../base/signals.js'
 import type { ExecResult } from '../public/index.js'
 import { withExamples } from './examples.js'
 import { exitCodeOfEnd } from './failure.js'
-import type { Finish } from './program.js'
 import { onSignals } from './signals.js'
 import { NOBODY_READS, printJson, write } from './terminal.js'
 import { commandOf, duration, variable } from './values.js'
+import type { Finish } from './verb.js'
 
 interface Options {
   cwd?: string

@@ -16,12 +16,7 @@ import { addStart } from './job/start.js'
 import { addStatus } from './job/status.js'
 import { addWait } from './job/wait.js'
 import { addServe } from './serve.js'
-
-/** Told the exit code by a verb that has done its work with another one than 0. */
-export type Finish = (exitCode: number) => void
-
-/** Adds a verb to a program or a group of verbs. */
-export type Verb = (parent: Command, finish: Finish) => void
+import type { Finish, Verb } from './verb.js'
 
 const VERBS: Verb[] = [addExec, addServe, addCompletion]
 const JOB_VERBS: Verb[] = [addStart, addList, addStatus, addLogs, addWait, addCancel, addRemove]

@@ -7,21 +7,11 @@ import { AbortError, engineError, OptionError, SandboxError } from '../../base/e
 import { pause } from '../../base/waiting.js'
 import type { Logger } from '../../public/index.js'
 import { CallLimits } from './call-limits.js'
-import { type Asked, connectionError, errorOf, isEnvelope } from './failure.js'
+import { connectionError, errorOf, isEnvelope } from './failure.js'
 import type { ClientPlan } from './options.js'
 import { isDeleted, isRepeatable, mayPass, PAUSES_MS } from './repeat.js'
+import type { Request } from './request.js'
 import { readEvents, type ServerEvent } from './sse.js'
-
-export interface Request extends Asked {
-  method?: 'GET' | 'POST' | 'DELETE'
-  path: string
-  query?: Record<string, string | number | boolean | undefined>
-  body?: object
-  /** The server answers when something has happened, which may take hours: no time limit holds. */
-  waits?: boolean
-  /** It is a POST whose second arrival changes nothing. GET and DELETE are such by themselves. */
-  isIdempotent?: boolean
-}
 
 export class Connection {
   readonly #plan: ClientPlan

@@ -5,8 +5,8 @@
  * command, a start or a signal is never repeated.
  */
 import { SandboxError } from '../../base/errors.js'
-import type { Request } from './connection.js'
 import { refusalCode } from './failure.js'
+import type { Request } from './request.js'
 
 /** Milliseconds before the second, the third and the last attempt. */
 export const PAUSES_MS = [100, 300, 900]

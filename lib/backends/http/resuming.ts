@@ -7,8 +7,9 @@
 import { onAbort, refuseAborted } from '../../base/abort.js'
 import { AbortError } from '../../base/errors.js'
 import { pause } from '../../base/waiting.js'
-import type { Connection, Request } from './connection.js'
+import type { Connection } from './connection.js'
 import { connectionError, errorOf, isEnvelope, isPassing } from './failure.js'
+import type { Request } from './request.js'
 import type { ServerEvent } from './sse.js'
 
 /** Milliseconds before the first attempt; each further one waits twice as long. */

@@ -2,6 +2,7 @@
 
 import { processOptions } from '../../../protocol/process-options.js'
 import type { ProcessRequest } from '../../../requests/process.js'
+import type { ServiceRequest } from '../../../requests/service.js'
 import type { NativeProcessStart } from '../boundary/index.js'
 import type { ExecDefaults } from './exec.js'
 
@@ -11,6 +12,9 @@ export interface ProcessPlan {
   /** Where its input comes from, when it does not cross as bytes. */
   source: AsyncIterable<unknown> | undefined
 }
+
+/** A service, ready to be started. */
+export type ServicePlan = Omit<ServiceRequest, 'process'> & { process: ProcessPlan }
 
 /** A timeout of the sandbox is for commands, not for processes. */
 export function planProcess(process: ProcessRequest, defaults: ExecDefaults): ProcessPlan {

@@ -14,16 +14,13 @@ import type { ServiceRequest } from '../../../requests/service.js'
 import { AS_STARTED, startProcess } from '../../../run/start-process.js'
 import type { NativeProcess } from '../boundary/index.js'
 import type { Engine } from '../engine.js'
-import type { ProcessPlan } from '../plan/process.js'
+import type { ServicePlan } from '../plan/process.js'
 import { exitOf, type ProcessHandle } from './handle.js'
 import { waitUntilHealthy } from './health.js'
 import { launch } from './launch.js'
 import { readTail } from './log-text.js'
 import { LocalProcess } from './process.js'
 import { countFailures, hasFailed, restartDelay } from './restart.js'
-
-/** A service, ready to be started. */
-export type ServicePlan = Omit<ServiceRequest, 'process'> & { process: ProcessPlan }
 
 export class ServiceLife {
   readonly plan: ServicePlan

@@ -1,0 +1,7 @@
+import type { Command } from 'commander'
+
+/** Told the exit code by a verb that has done its work with another one than 0. */
+export type Finish = (exitCode: number) => void
+
+/** Adds a verb to a program or a group of verbs. */
+export type Verb = (parent: Command, finish: Finish) => void
