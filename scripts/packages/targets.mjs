@@ -20,8 +20,8 @@ function target(cpu, arch, abi) {
     libc: isGnu ? 'glibc' : 'musl',
     triple: `${arch}-unknown-linux-${abi}`,
     zig: `${arch}-linux-${abi}${isGnu ? `.${GLIBC_FLOOR}` : ''}`,
-    /** GCC for this processor, which links the static supervisor: zig has no static glibc. */
-    gcc: isGnu ? [`${arch}-linux-gnu-gcc`, `${arch}-linux-gnu-gcc-14`, `${arch}-linux-gnu-gcc-12`] : [],
+    /** Of the supervisor, which is static: musl makes it a third of the size that glibc does. */
+    supervisor: { triple: `${arch}-unknown-linux-musl`, zig: `${arch}-linux-musl` },
   }
 }
 

@@ -1,5 +1,5 @@
 /**
- * Finds what compiles for a target: cargo, Rust's standard library for it, zig, and GCC for static glibc.
+ * Finds what compiles for a target: cargo, Rust's standard library, and zig.
  *
  * Rust is the one on PATH, or `RUSTC`, or the one that `node scripts/packages/fetch-rust.mjs` has made of Debian's
  * packages. Its standard library is the compiled one of the target (`rustup target add`). Where there is none it is
@@ -29,13 +29,17 @@ export function findToolchain(name) {
     throw new Problem(`There is no target '${name}'; the targets are ${Object.keys(TARGETS).join(', ')}.`)
   }
   if (ask('cargo', ['--version']) === undefined) {
-    throw new Problem('nacre is built with Rust, and there is no cargo on PATH: install Rust from https://rustup.rs.')
+    throw new Problem(
+      'nacre is built with Rust, and there is no cargo on PATH: install Rust from https://rustup.rs.',
+    )
   }
-  return { name, ...target, rust: findRust(target), zig: findZig(), zigTarget: target.zig, gcc: findGcc(target) }
+  const zig = findZig()
+  const part = ({ triple, zig: zigTarget }) => ({ triple, zig, zigTarget, rust: findRust(triple) })
+  return { name, addon: part(target), supervisor: part(target.supervisor) }
 }
 
 /** The compiler, as variables for cargo, and whether its standard library has to be compiled. */
-function findRust({ triple }) {
+function findRust(triple) {
   const own = { RUSTC: process.env.RUSTC ?? 'rustc' }
   const candidates = [own, fetchedRust()].filter((env) => env !== undefined)
   for (const env of candidates) if (hasLibrary(env, triple)) return { env, buildsLibrary: false }
@@ -67,20 +71,4 @@ function findZig() {
     'The packages are linked with zig, and there is none: install zig 0.15, ' +
       'or run `node scripts/packages/fetch-zig.mjs`.',
   )
-}
-
-/** GCC for the target, undefined where none is needed. This machine's own is `cc`. */
-function findGcc({ cpu, gcc }) {
-  if (gcc.length === 0) return undefined
-  const candidates = process.arch === cpu ? ['cc', ...gcc] : gcc
-  const found = candidates.find((name) => ask(name, ['--version']) !== undefined)
-  if (found !== undefined) return found
-  throw new Problem(
-    `The supervisor is linked statically, which needs GCC for ${cpu}: install the package ${packageOf(cpu)}.`,
-  )
-}
-
-function packageOf(cpu) {
-  if (process.arch === cpu) return 'gcc'
-  return cpu === 'arm64' ? 'gcc-aarch64-linux-gnu' : 'gcc-x86-64-linux-gnu'
 }

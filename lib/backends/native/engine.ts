@@ -2,8 +2,8 @@
  * One sandbox's connection to the addon: created at the first call, kept alive while calls are pending.
  */
 
+import { loadAddon } from '../../addon/load.js'
 import { engineError, meaningOf, SandboxError } from '../../base/errors.js'
-import { loadAddon } from '../../native.js'
 import type { Logger } from '../../public/index.js'
 import type { NativeCapabilities, NativeEvent, NativeSandbox } from './boundary/index.js'
 import { CallTable, isLast } from './calls.js'
