@@ -12,6 +12,7 @@ const LAYERS = [
   ['run', '^lib/run/'],
   ['jobs', '^lib/jobs/'],
   ['sandbox', '^lib/sandbox/'],
+  ['boundary', '^lib/boundary/'],
   ['addon', '^lib/addon/'],
   ['backends', '^lib/backends/'],
   ['entry points', '^lib/(container|server|otel)/|^lib/[^/]+[.]ts$'],

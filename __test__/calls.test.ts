@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import type { NativeEvent } from '../lib/backends/native/boundary/index.js'
 import { CallTable } from '../lib/backends/native/call-table.js'
+import type { NativeEvent } from '../lib/boundary/index.js'
 
 describe('CallTable', () => {
   it('gives every pending call its own id above 0', () => {

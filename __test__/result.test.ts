@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import type { NativeResult } from '../lib/backends/native/boundary/index.js'
 import type { RunEnd } from '../lib/backends/native/engine-run.js'
 import { planExec } from '../lib/backends/native/plan/exec.js'
 import { conclude, stripFinalNewline } from '../lib/backends/native/result.js'
 import { OptionError, SandboxError } from '../lib/base/errors.js'
+import type { NativeResult } from '../lib/boundary/index.js'
 import { readExec } from '../lib/requests/exec.js'
 import { rejectionOf } from './helpers/thrown.js'
 

@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'nod
 import os from 'node:os'
 import path from 'node:path'
 import { expect, it } from 'vitest'
-import { unpackExecutable } from '../lib/unpack.js'
+import { unpackExecutable } from '../lib/addon/unpack.js'
 
 it('removes files that a killed program has left half written, and nothing else', () => {
   const former = process.env.TMPDIR

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import type { NativeLog } from '../../lib/backends/native/boundary/index.js'
 import { LogDecoder } from '../../lib/backends/native/processes/log-decoder.js'
+import type { NativeLog } from '../../lib/boundary/index.js'
 import { randomBytes } from '../helpers/bytes.js'
 
 /** A slice of the pieces [stream, cursor, bytes]. */

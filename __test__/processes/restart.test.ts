@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import type { NativeProcess } from '../../lib/backends/native/boundary/index.js'
 import { countFailures, hasFailed, restartDelay } from '../../lib/backends/native/processes/restart.js'
+import type { NativeProcess } from '../../lib/boundary/index.js'
 
 const end = (state: Partial<NativeProcess>): NativeProcess => ({
   processId: 'p',

@@ -4,7 +4,7 @@
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { Command } from 'commander'
-import { packageRoot } from '../package-root.js'
+import { packageRoot } from '../addon/package-root.js'
 import { addCompletion } from './completion.js'
 import { withExamples } from './examples.js'
 import { addExec } from './exec.js'

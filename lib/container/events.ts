@@ -2,7 +2,7 @@
  * From a background process's log to the events that containers pass on. Pure: what an event is depends on nothing else.
  */
 
-import type { NativeProcess } from '../backends/native/boundary/index.js'
+import type { NativeProcess } from '../boundary/index.js'
 import type { ExecEvent } from '../public/container.js'
 import type { Encoding, LogOutput } from '../public/index.js'
 import { timedOut } from './errors.js'

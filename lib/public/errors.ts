@@ -77,11 +77,13 @@ export declare class OptionError extends TypeError {
 /** Codes of {@link AddonError}. */
 export type AddonErrorCode =
   | 'ADDON_MISSING'
+  | 'ADDON_NOT_EXECUTABLE'
   | 'ADDON_NOT_LOADABLE'
   | 'ADDON_UNSUPPORTED_NODE'
   | 'ADDON_UNSUPPORTED_PLATFORM'
   | 'ADDON_WRONG_ARCHITECTURE'
   | 'ADDON_WRONG_LIBC'
+  | 'ADDON_WRONG_VERSION'
 
 /**
  * The native addon could not be loaded: every call that needs it rejects with this error. The message names the cause

@@ -1,4 +1,4 @@
-//! The types of the boundary to JavaScript. `lib/backends/native/boundary` has the same shapes and documents them.
+//! The types of the boundary to JavaScript. `lib/boundary` has the same shapes and documents them.
 
 mod event;
 mod exec;

@@ -5,13 +5,12 @@
 
 use crate::pid::Pid;
 use crate::proc_table::read_pids;
+use nix::sys::statfs::{CGROUP2_SUPER_MAGIC, statfs};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-
-const CGROUP2_MAGIC: i64 = 0x6367_7270;
 
 /// One control group, named by its directory. Dropping it removes nothing; see [`Group::remove`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -211,7 +210,7 @@ fn unescape(field: &str) -> String {
 }
 
 fn is_cgroup2(directory: &Path) -> bool {
-    nix::sys::statfs::statfs(directory).is_ok_and(|info| info.filesystem_type().0 == CGROUP2_MAGIC)
+    statfs(directory).is_ok_and(|info| info.filesystem_type() == CGROUP2_SUPER_MAGIC)
 }
 
 #[cfg(test)]

@@ -143,12 +143,15 @@ impl From<ShellError> for Error {
     }
 }
 
+/// Where bash is looked for without PATH, as bash itself does with commands.
+const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
 /// Finds the bash to use: `shell`, or the first `bash` on `path`.
-pub fn find_bash(shell: Option<&Path>, path: &OsStr) -> Result<PathBuf, ShellError> {
+pub fn find_bash(shell: Option<&Path>, path: Option<&OsStr>) -> Result<PathBuf, ShellError> {
     match shell {
         Some(shell) if is_executable(shell) => Ok(shell.to_path_buf()),
         Some(shell) => Err(ShellError::NotExecutable(shell.to_path_buf())),
-        None => std::env::split_paths(path)
+        None => std::env::split_paths(path.unwrap_or(OsStr::new(DEFAULT_PATH)))
             .filter(|directory| directory.is_absolute())
             .map(|directory| directory.join("bash"))
             .find(|candidate| is_executable(candidate))
@@ -193,9 +196,15 @@ mod tests {
 
     #[test]
     fn a_missing_bash_is_said_with_what_to_do() {
-        assert!(find_bash(None, OsStr::new("/nowhere:relative")).unwrap_err().to_string().contains("install bash 4.4"));
-        let named = find_bash(Some(Path::new("/nowhere/bash")), OsStr::new("")).unwrap_err();
+        assert!(
+            find_bash(None, Some(OsStr::new("/nowhere:relative")))
+                .unwrap_err()
+                .to_string()
+                .contains("install bash 4.4")
+        );
+        let named = find_bash(Some(Path::new("/nowhere/bash")), None).unwrap_err();
         assert!(named.to_string().contains("/nowhere/bash"));
-        assert!(find_bash(None, OsStr::new("/usr/bin:/bin")).is_ok());
+        assert!(find_bash(None, Some(OsStr::new("/usr/bin:/bin"))).is_ok());
+        assert!(find_bash(None, None).is_ok());
     }
 }

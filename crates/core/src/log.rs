@@ -1,7 +1,7 @@
 //! Diagnostics: events and durations of sessions, commands, processes, supervisors and state transitions.
 //!
 //! They are `tracing` events. Without a subscriber they cost one comparison. A subscriber is installed by the first sandbox
-//! when the variable `NACRE_LOG` is set, an env-filter string such as `debug` or `nacre_core::session=trace`, or when a
+//! when the variable `NACRE_LOG` is set, a filter such as `debug` or `nacre_core::session=trace`, or when a
 //! sandbox has a logger. `NACRE_LOG` decides what is printed to standard error and what reaches the loggers; without it the
 //! loggers receive warnings and errors.
 
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Subscriber};
-use tracing_subscriber::filter::EnvFilter;
+use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 
 /// How much an event matters.
@@ -84,10 +84,11 @@ impl Log {
             return;
         }
         INSTALLED.call_once(|| {
+            let default = || Targets::new().with_default(tracing::Level::WARN);
             let filter =
-                wanted.as_ref().map_or(Ok(EnvFilter::new("warn")), EnvFilter::try_new).unwrap_or_else(|error| {
+                wanted.as_ref().map_or(Ok(default()), |wanted| wanted.parse::<Targets>()).unwrap_or_else(|error| {
                     eprintln!("nacre: NACRE_LOG is not a valid filter and 'warn' is used instead: {error}");
-                    EnvFilter::new("warn")
+                    default()
                 });
             let print = wanted.map(|_| tracing_subscriber::fmt::layer().with_writer(std::io::stderr));
             let registry = tracing_subscriber::registry().with(filter).with(Forward).with(print);

@@ -8,14 +8,19 @@ use nacre_protocol::socket;
 use nacre_protocol::supervisor::{self, Order, Report};
 use std::ffi::OsString;
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::process::{Child, Command, Stdio};
+
+/// Most of a complaint that an error repeats.
+const MAX_COMPLAINT_BYTES: usize = 1024;
 
 /// A running supervisor. Dropping it closes the socket, which makes the supervisor end everything it guards; a task of
 /// its own then reaps it.
 pub struct Supervisor {
     outbox: Outbox,
     pid: Pid,
+    /// A file in memory: its standard error until it is set up.
+    stderr: OwnedFd,
 }
 
 impl Supervisor {
@@ -49,18 +54,28 @@ impl Supervisor {
         command
             .env_clear()
             .envs(config.env.iter().filter(|(name, _)| name != WITHHELD).map(|(name, value)| (name, value)));
-        command.stdin(theirs).stdout(Stdio::null()).stderr(Stdio::null());
+        command.stdin(theirs).stdout(Stdio::null());
+        let stderr = crate::sys::memory_file()?;
+        command.stderr(stderr.try_clone()?);
         let child = command.spawn()?;
         drop(command);
         let pid =
             Pid::new(child.id() as i32).ok_or_else(|| io::Error::other("the supervisor has an impossible pid"))?;
         reap(child, pid);
-        Ok(Self { outbox: Outbox::new(ours)?, pid })
+        Ok(Self { outbox: Outbox::new(ours)?, pid, stderr })
     }
 
     /// Its process.
     pub fn pid(&self) -> Pid {
         self.pid
+    }
+
+    /// What it wrote to standard error before it was set up: why it has ended. `None` when it wrote nothing.
+    pub fn complaint(&self) -> Option<String> {
+        let bytes = crate::sys::beginning(&self.stderr, MAX_COMPLAINT_BYTES).ok()?;
+        let text = String::from_utf8_lossy(&bytes);
+        let text = text.trim();
+        (!text.is_empty()).then(|| text.strip_prefix("nacre-supervisor: ").unwrap_or(text).to_string())
     }
 
     /// Sends an order. A supervisor that is gone is noticed by [`Supervisor::report`].

@@ -88,6 +88,14 @@ pub fn position(fd: &OwnedFd) -> io::Result<u64> {
     io::Seek::stream_position(&mut &*borrowed(fd))
 }
 
+/// Reads at most `most` bytes from the start of a file. Opens no descriptor.
+pub fn beginning(fd: &OwnedFd, most: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; most];
+    let length = borrowed(fd).read_at(&mut bytes, 0)?;
+    bytes.truncate(length);
+    Ok(bytes)
+}
+
 /// Reads the contents of a file. Opens no descriptor.
 pub fn contents(fd: &OwnedFd) -> io::Result<Vec<u8>> {
     let file = borrowed(fd);

@@ -74,11 +74,14 @@ void drop_pending_signals(void);
 /* Blocks signals, the interrupt too. Returns the former mask. */
 uint64_t block_all_signals(void);
 void restore_signal_mask(uint64_t former);
+void release_signals(void);
+
+/* ---- notices.c ---- */
 
 /* Drops bash's messages about killed jobs: when the engine killed them, or when they end between commands. */
+void prepare_notices(void);
 void silence_notices(void);
 void restore_notices(void);
-void release_signals(void);
 
 /* ---- run.c ---- */
 

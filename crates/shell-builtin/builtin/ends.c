@@ -26,8 +26,7 @@ void prepare_ends(void) {
 static int is_expansion_error;
 
 /* Other calls of exit() are bash's fatal ends: the shell dies, and the standby takes its place. */
-static void on_process_exit(int status, void *unused) {
-  (void)unused;
+static void on_process_exit(int status) {
   if (getpid() != own_pid || is_background || !in_command) return;
   if (this_shell_builtin != exec_builtin && !exit_immediately_on_error) return;
   is_expansion_error = this_shell_builtin != exec_builtin;
@@ -36,9 +35,29 @@ static void on_process_exit(int status, void *unused) {
   siglongjmp(failed_exec, 1);
 }
 
-static void register_process_exit(void) {
-  on_exit(on_process_exit, NULL);
+#if defined(__GLIBC__)
+
+static void on_exit_with_status(int status, void *unused) {
+  (void)unused;
+  on_process_exit(status);
 }
+
+static void register_process_exit(void) {
+  on_exit(on_exit_with_status, NULL);
+}
+
+#else
+
+/* musl passes no status. bash sets this one before it calls exit(). */
+static void on_exit_without_status(void) {
+  on_process_exit(last_command_exit_value);
+}
+
+static void register_process_exit(void) {
+  atexit(on_exit_without_status);
+}
+
+#endif
 
 /* ---- The EXIT trap ---- */
 

@@ -23,25 +23,6 @@ static const int fatal[] = {SIGILL, SIGTRAP, SIGABRT, SIGFPE, SIGBUS, SIGSEGV, S
 
 enum { ENDING_SIGNALS = sizeof ending / sizeof *ending, FATAL_SIGNALS = sizeof fatal / sizeof *fatal };
 
-/* ---- Messages about jobs ---- */
-
-/* bash writes its messages to `stderr`, which is not where the commands that it runs write to. */
-static FILE *own_stderr, *nowhere;
-
-static void open_nowhere(void) {
-  static const cookie_io_functions_t discard;
-  own_stderr = stderr;
-  nowhere = fopencookie(NULL, "w", discard);
-}
-
-void silence_notices(void) {
-  if (nowhere) stderr = nowhere;
-}
-
-void restore_notices(void) {
-  if (own_stderr) stderr = own_stderr;
-}
-
 /* ---- System calls without glibc, which leaves out the interrupt ---- */
 
 struct kernel_action {
@@ -133,7 +114,7 @@ void interrupt_if_cancelled(void) {
 }
 
 void take_signals(void) {
-  if (!nowhere) open_nowhere();
+  prepare_notices();
   for (int i = 0; i < ENDING_SIGNALS; i++) {
     if (!signal_is_trapped(ending[i])) set_original_signal(ending[i], on_signal);
   }

@@ -54,17 +54,22 @@ static int populate_object(struct dl_phdr_info *object, size_t size, void *unuse
   return 0;
 }
 
+/* The size of malloc()'s main heap; 0 where malloc() does not report it, as in musl. */
+static uintptr_t heap_bytes(void) {
+#if defined(__GLIBC__) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 33)
+  return mallinfo2().arena;
+#elif defined(__GLIBC__)
+  return (unsigned)mallinfo().arena;
+#else
+  return 0;
+#endif
+}
+
 /* malloc()'s main heap. */
 static void populate_heap(void) {
   static uintptr_t start;
   uintptr_t end = (uintptr_t)sbrk(0);
-  if (!start) {
-#if defined(__GLIBC__) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 33)
-    start = end - mallinfo2().arena;
-#else
-    start = end - (unsigned)mallinfo().arena;
-#endif
-  }
+  if (!start) start = end - heap_bytes();
   if (end - start <= MOST_HEAP_BYTES) {
     populate(start, end);
   } else {

@@ -32,7 +32,7 @@ impl Setting {
 /// with out of the standard numbers: 0 is the control socket.
 pub fn prepare(host: i32) -> io::Result<Setting> {
     nix::unistd::setsid()?;
-    nix::sys::prctl::set_child_subreaper(true)?;
+    nix::sys::prctl::set_child_subreaper(true).map_err(explain_subreaper)?;
     let children = block_signals(&[libc::SIGCHLD])?;
     let null = File::options().read(true).write(true).open("/dev/null")?;
     let control = take(0, &null)?;
@@ -43,7 +43,17 @@ pub fn prepare(host: i32) -> io::Result<Setting> {
     if nix::unistd::getppid().as_raw() != host {
         return Err(io::Error::other("the host has ended"));
     }
+    // Until here standard error was the host's, for the reason of a failure. Nothing else may reach it.
+    drop(take(2, &null)?);
     Ok(Setting { control, host: host_fd, children, null })
+}
+
+/// Every Linux has this; emulators of system calls may not.
+fn explain_subreaper(error: nix::errno::Errno) -> io::Error {
+    io::Error::other(format!(
+        "this system has no child subreapers (prctl PR_SET_CHILD_SUBREAPER: {}); QEMU 7.2 lacks them, QEMU 10 has them",
+        error.desc()
+    ))
 }
 
 /// Blocks every signal. Those that count are read from a descriptor, and no stray SIGTERM, SIGHUP or SIGINT (a user's

@@ -6,8 +6,8 @@
  */
 
 import { report } from '../../base/report.js'
+import type { NativeEvent } from '../../boundary/index.js'
 import type { Logger } from '../../public/index.js'
-import type { NativeEvent } from './boundary/index.js'
 
 /** Receives the events of one call. Must not throw: nobody above could handle it. */
 export type Listener = (event: NativeEvent) => void

@@ -4,8 +4,9 @@
  * It says how the run ended and leaves what that means to `result.ts`. Exceptions of the observer are kept and kill
  * the command; they never reach the addon, where they would be an uncaught exception of the host.
  */
+
+import type { NativeEvent, NativeExec, NativeResult, NativeSandbox } from '../../boundary/index.js'
 import type { RunObserver } from '../../run/run.js'
-import type { NativeEvent, NativeExec, NativeResult, NativeSandbox } from './boundary/index.js'
 import type { Engine, PendingCall } from './engine.js'
 
 /** How a run ended. */

@@ -2,10 +2,10 @@
  * One sandbox's connection to the addon: created at the first call, kept alive while calls are pending.
  */
 
+import { loadAddon } from '../../addon/load.js'
 import { engineError, meaningOf, SandboxError } from '../../base/errors.js'
-import { loadAddon } from '../../native.js'
+import type { NativeCapabilities, NativeEvent, NativeSandbox } from '../../boundary/index.js'
 import type { Logger } from '../../public/index.js'
-import type { NativeCapabilities, NativeEvent, NativeSandbox } from './boundary/index.js'
 import { CallTable, isLast } from './call-table.js'
 import { History } from './history.js'
 import type { SandboxConfig } from './plan/sandbox.js'

@@ -4,8 +4,8 @@
  */
 
 import { signalName } from '../../base/signals.js'
+import type { NativeResult } from '../../boundary/index.js'
 import type { HistoryEntry } from '../../public/index.js'
-import type { NativeResult } from './boundary/index.js'
 
 /** Commands kept for each session. */
 export const MOST_COMMANDS = 100

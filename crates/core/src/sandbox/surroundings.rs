@@ -39,9 +39,8 @@ impl Sandbox {
     pub fn shell(&self) -> &Result<PathBuf, ShellError> {
         self.inner.shell.get_or_init(|| {
             let config = &self.inner.config;
-            let path =
-                config.env.iter().rfind(|(name, _)| name == "PATH").map(|(_, value)| value.clone()).unwrap_or_default();
-            capabilities::find_bash(config.shell.as_deref(), &path)
+            let path = config.env.iter().rfind(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
+            capabilities::find_bash(config.shell.as_deref(), path)
         })
     }
 

@@ -27,7 +27,9 @@ impl Session {
             Arrival::Supervisor(Some(report)) => self.supervisor_said(report),
             Arrival::Supervisor(None) => {
                 self.drain_shell();
-                self.link.supervisor = None;
+                if let Some(complaint) = self.link.supervisor.take().and_then(|gone| gone.complaint()) {
+                    self.supervisor_complained(&complaint);
+                }
                 let (unread, orderly) = (self.takes_unread(), std::mem::take(&mut self.link.ended));
                 self.events.push_back(Event::SupervisorGone { unread, orderly });
             }

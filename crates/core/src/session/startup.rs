@@ -87,6 +87,13 @@ impl Session {
         }
     }
 
+    /// The supervisor ended before it was set up. The reason answers the call when no later attempt succeeds.
+    pub(super) fn supervisor_complained(&mut self, complaint: &str) {
+        let supervisor = self.config.supervisor.display();
+        let message = format!("the supervisor {supervisor} ended before it could start the shell: {complaint}");
+        self.failure = Some(Error::new(Code::SpawnFailed, message));
+    }
+
     pub(super) fn fail(&mut self, error: Error) {
         self.failure = Some(error);
         self.link = Link::default();

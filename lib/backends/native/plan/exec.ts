@@ -1,9 +1,9 @@
 /** A command as the request that crosses the boundary, with the sandbox's defaults. */
 
+import type { NativeExec } from '../../../boundary/index.js'
 import type { CheckedInput } from '../../../options/input.js'
 import { sessionExecOptions } from '../../../protocol/exec-options.js'
 import { areLive, type ExecRequest } from '../../../requests/exec.js'
-import type { NativeExec } from '../boundary/index.js'
 
 /** What a sandbox sets for all its commands. */
 export interface ExecDefaults {

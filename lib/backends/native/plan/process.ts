@@ -1,9 +1,9 @@
 /** A process as the request that crosses the boundary, with the sandbox's defaults. */
 
+import type { NativeProcessStart } from '../../../boundary/index.js'
 import { processOptions } from '../../../protocol/process-options.js'
 import type { ProcessRequest } from '../../../requests/process.js'
 import type { ServiceRequest } from '../../../requests/service.js'
-import type { NativeProcessStart } from '../boundary/index.js'
 import type { ExecDefaults } from './exec.js'
 
 /** Everything that a process needs to start. */

@@ -3,12 +3,12 @@
  */
 import os from 'node:os'
 import path from 'node:path'
+import type { NativeConfig, NativeSession } from '../../../boundary/index.js'
 import type { OptionValues } from '../../../options/option.js'
 import { readOptions } from '../../../options/read.js'
 import { sandboxOptions } from '../../../protocol/sandbox-options.js'
 import type { sessionOptions } from '../../../protocol/session-options.js'
 import type { Logger } from '../../../public/index.js'
-import type { NativeConfig, NativeSession } from '../boundary/index.js'
 import { defaultJobsRoot, defaultStateDir } from './default-directories.js'
 import { completeEnv } from './environment.js'
 import type { ExecDefaults } from './exec.js'

@@ -3,7 +3,7 @@
  */
 
 import { SandboxError } from '../../../base/errors.js'
-import type { NativeProcess } from '../boundary/index.js'
+import type { NativeProcess } from '../../../boundary/index.js'
 import type { Engine } from '../engine.js'
 import { describeEnd, type ProcessHandle } from './handle.js'
 import { readTail } from './log-text.js'

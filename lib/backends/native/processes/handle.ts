@@ -6,9 +6,9 @@
  */
 
 import { signalName } from '../../../base/signals.js'
+import type { NativeProcess } from '../../../boundary/index.js'
 import type { ProcessExit, ProcessInfo } from '../../../public/index.js'
 import type { KillRequest } from '../../../requests/logs.js'
-import type { NativeProcess } from '../boundary/index.js'
 import type { Engine } from '../engine.js'
 import type { ProcessPlan } from '../plan/process.js'
 

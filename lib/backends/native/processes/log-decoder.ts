@@ -7,8 +7,8 @@
  */
 import { StringDecoder } from 'node:string_decoder'
 import { isoTime } from '../../../base/time.js'
+import type { NativeLog } from '../../../boundary/index.js'
 import type { Encoding, LogOutput } from '../../../public/index.js'
-import type { NativeLog } from '../boundary/index.js'
 
 const STDERR = 2
 

@@ -4,7 +4,7 @@
  */
 
 import { engineError } from '../../../base/errors.js'
-import type { NativeLog } from '../boundary/index.js'
+import type { NativeLog } from '../../../boundary/index.js'
 import type { Engine, PendingCall } from '../engine.js'
 
 /** Most bytes of one slice. */

@@ -1,7 +1,7 @@
 /**
  * When a service is started again, and how long that is put off: decisions without effects.
  */
-import type { NativeProcess } from '../boundary/index.js'
+import type { NativeProcess } from '../../../boundary/index.js'
 
 /** The longest time between two starts. */
 const LONGEST_DELAY_MS = 30_000

@@ -15,4 +15,4 @@ export interface NativeJobStart extends NativeCommand {
   stdin?: Uint8Array
 }
 
-export type { JobRecord as NativeJob, JobState as NativeJobStatus } from '../../../jobs/record.js'
+export type { JobRecord as NativeJob, JobState as NativeJobStatus } from '../jobs/record.js'

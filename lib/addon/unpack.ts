@@ -22,7 +22,7 @@ import {
 } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
-import { SandboxError } from './base/errors.js'
+import { SandboxError } from '../base/errors.js'
 
 const WRITABLE_FOR_OTHERS = 0o022
 /** The end of the name that a file has until it is complete: a hash and a random number. */

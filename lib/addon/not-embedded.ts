@@ -3,8 +3,6 @@
  *
  * Other bundlers follow the `require` of the addon there, and fail, since they have no loader for such a file.
  */
-import type { EmbeddedAddon } from './embedded.js'
+import type { loadEmbedded as Load } from './embedded.js'
 
-export function loadEmbedded(): EmbeddedAddon | undefined {
-  return undefined
-}
+export const loadEmbedded: typeof Load = () => undefined

@@ -1,0 +1,78 @@
+/**
+ * Finds the directory of a platform package.
+ *
+ * Where nacre is installed, its own package.json must declare the package, which is then resolved as an import of nacre
+ * would be. In a bundle there is no such package.json: then only directories named `node_modules` are looked at, above
+ * the program. Nothing is resolved by a name that is not declared: Bun would fetch it from the registry.
+ */
+import { existsSync, readFileSync, realpathSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import path from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { packageRoot } from './package-root.js'
+
+/** Directories that the program's own files are in. */
+export function programDirectories(): string[] {
+  // A bundler may have replaced or emptied either.
+  const url: string | undefined = import.meta.url
+  const here = url?.startsWith('file:') ? path.dirname(fileURLToPath(url)) : undefined
+  const common = typeof __dirname === 'string' && path.isAbsolute(__dirname) ? __dirname : undefined
+  const main = process.argv[1] === undefined ? undefined : path.dirname(realPath(process.argv[1]))
+  return [...new Set([here, common, main])].filter((directory) => directory !== undefined)
+}
+
+/** Absolute path of an installed package, or undefined. */
+export function findPackage(name: string, directories: string[]): string | undefined {
+  for (const directory of directories) {
+    const root = packageRoot(directory)
+    const found = root === undefined ? findAbove(name, directory) : resolveFrom(root, name)
+    if (found !== undefined) return found
+  }
+  return undefined
+}
+
+/** By the rules of the runtime, and of Yarn's Plug'n'Play. */
+function resolveFrom(root: string, name: string): string | undefined {
+  const manifest = path.join(root, 'package.json')
+  if (readJson(manifest)?.optionalDependencies?.[name] === undefined) return undefined
+  try {
+    return path.dirname(createRequire(manifest).resolve(`${name}/package.json`))
+  } catch {
+    return undefined
+  }
+}
+
+/** By looking at directories alone. pnpm keeps the package where nacre really is. */
+function findAbove(name: string, from: string): string | undefined {
+  for (let directory = from; ; directory = path.dirname(directory)) {
+    const modules = path.join(directory, 'node_modules')
+    const hoisted = path.join(modules, name)
+    if (existsSync(path.join(hoisted, 'package.json'))) return hoisted
+    const root = realPath(path.join(modules, 'nacre'))
+    if (readJson(path.join(root, 'package.json'))?.name === 'nacre') return resolveFrom(root, name)
+    if (directory === path.dirname(directory)) return undefined
+  }
+}
+
+interface Manifest {
+  name?: string
+  version?: string
+  optionalDependencies?: Record<string, string>
+}
+
+/** Undefined for what is no JSON file. */
+export function readJson(file: string): Manifest | undefined {
+  try {
+    return JSON.parse(readFileSync(file, 'utf8'))
+  } catch {
+    return undefined
+  }
+}
+
+function realPath(file: string): string {
+  try {
+    return realpathSync(file)
+  } catch {
+    return file
+  }
+}

@@ -1,0 +1,45 @@
+/**
+ * Builds the packages that are published, as tarballs in `target/packages`.
+ *
+ *   node scripts/build-packages.mjs [TARGET... | all | main]
+ *
+ * A target is `linux-x64-gnu`, `linux-x64-musl`, `linux-arm64-gnu` or `linux-arm64-musl`; the default is this machine's.
+ * `nacre` itself is always built; `main` builds nothing else.
+ */
+import path from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { compile } from './packages/compile.mjs'
+import { main } from './packages/problem.mjs'
+import { pack, stageMain, stagePlatform } from './packages/stage.mjs'
+import { hostTarget, packageName, TARGETS } from './packages/targets.mjs'
+import { findToolchain } from './packages/toolchain.mjs'
+
+const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
+const output = path.join(root, 'target', 'packages')
+
+await main(async () => {
+  // All toolchains first: a missing one is reported before anything is compiled.
+  const toolchains = targets(process.argv.slice(2)).map(findToolchain)
+  const directory = path.join(output, 'staged', 'nacre')
+  await stageMain(root, directory)
+  report('nacre', pack(directory, output))
+  for (const toolchain of toolchains) {
+    const { name } = toolchain
+    const staged = path.join(output, 'staged', name)
+    stagePlatform(root, name, await compile(toolchain), staged)
+    report(packageName(name), pack(staged, output))
+  }
+})
+
+function targets(words) {
+  if (words.length === 0) return [hostTarget()]
+  if (words.includes('all')) return Object.keys(TARGETS)
+  return words.filter((word) => word !== 'main')
+}
+
+function report(name, { file, size, unpackedSize }) {
+  const kilobytes = (bytes) => `${(bytes / 1000).toFixed(0)} kB`
+  console.log(
+    `${name}: ${path.relative(root, file)}, ${kilobytes(size)} packed, ${kilobytes(unpackedSize)} unpacked`,
+  )
+}

@@ -1,0 +1,107 @@
+/**
+ * Bundles `lib/` into the `dist/` of the published package: the entry points of package.json, what they share in chunks,
+ * and the dependencies of the server and the command line inside, so that an installed nacre has none.
+ *
+ * `#embedded` stays outside: a runtime or a bundler chooses one of its two files, which are copied as they are compiled.
+ */
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { rolldown } from 'rolldown'
+import { minifySync } from 'rolldown/utils'
+import ts from 'typescript'
+
+const EMBEDDED = ['addon/embedded', 'addon/not-embedded']
+
+/** Writes the files and returns the npm packages inside: names with the directories they came from. */
+export async function bundle(root, manifest, output) {
+  const build = await rolldown({
+    input: Object.fromEntries(entries(manifest).map((name) => [name, path.join(root, 'lib', `${name}.ts`)])),
+    platform: 'node',
+    external: ['#embedded'],
+    resolve: { extensionAlias: { '.js': ['.ts', '.js'] } },
+    tsconfig: false,
+    onwarn: (warning) => {
+      throw new Error(warning.message)
+    },
+  })
+  const { output: files } = await build.write({
+    dir: output,
+    format: 'esm',
+    entryFileNames: '[name].js',
+    chunkFileNames: 'chunks/[name]-[hash].js',
+    keepNames: true,
+    // One chunk for each package: no map is published for those, and a browser's client shares none with a server.
+    codeSplitting: {
+      groups: [
+        {
+          debugName: 'packages',
+          test: /node_modules/,
+          name: (id) => packageOf(id)?.name.replace('/', '-') ?? null,
+        },
+      ],
+    },
+    sourcemap: true,
+  })
+  await build.close()
+  for (const file of files)
+    if (file.type === 'asset' && file.fileName.endsWith('.map')) slimMap(output, file.fileName)
+  for (const name of EMBEDDED) transpile(root, output, name)
+  return packagesOf(root, files)
+}
+
+/** `dist/server/index.js` of package.json is `lib/server/index.ts`. */
+function entries({ exports, bin }) {
+  const files = [...Object.values(exports).map((entry) => entry.default), bin.nacre]
+  return files.flatMap((file) => /^\.\/dist\/(.*)\.js$/.exec(file ?? '')?.[1] ?? [])
+}
+
+/** Drops the text of other packages, which is most of a map. */
+function slimMap(output, name) {
+  const file = path.join(output, name)
+  const map = JSON.parse(readFileSync(file, 'utf8'))
+  const isOwn = map.sources.map((source) => !source.includes('node_modules'))
+  if (!isOwn.includes(true)) {
+    rmSync(file)
+    return compact(file.replace(/\.map$/, ''))
+  }
+  map.sourcesContent = map.sourcesContent.map((text, index) => (isOwn[index] ? text : null))
+  writeFileSync(file, JSON.stringify(map))
+}
+
+/** Of other packages, with the names that show in a stack trace. */
+function compact(file) {
+  const text = readFileSync(file, 'utf8').replace(/\n\/\/# sourceMappingURL=.*\n?$/, '\n')
+  const { code, errors } = minifySync(file, text, {
+    module: true,
+    compress: false,
+    mangle: false,
+    codegen: { removeWhitespace: true, legalComments: 'none' },
+  })
+  if (errors.length > 0) throw new Error(errors[0].message)
+  writeFileSync(file, code)
+}
+
+function transpile(root, output, name) {
+  const text = readFileSync(path.join(root, 'lib', `${name}.ts`), 'utf8')
+  const { outputText } = ts.transpileModule(text, {
+    compilerOptions: { module: ts.ModuleKind.ESNext, target: ts.ScriptTarget.ES2023 },
+  })
+  const file = path.join(output, `${name}.js`)
+  mkdirSync(path.dirname(file), { recursive: true })
+  writeFileSync(file, outputText)
+}
+
+function packagesOf(root, files) {
+  const packages = new Map()
+  for (const id of files.flatMap((file) => (file.type === 'chunk' ? file.moduleIds : []))) {
+    const found = packageOf(id)
+    if (found) packages.set(found.name, found.directory)
+  }
+  if (packages.size === 0) throw new Error(`no package was bundled from ${root}`)
+  return packages
+}
+
+function packageOf(id) {
+  const found = /^(.*\/node_modules\/((?:@[^/]+\/)?[^/]+))\//.exec(id)
+  return found ? { name: found[2], directory: found[1] } : undefined
+}

@@ -1,0 +1,57 @@
+/**
+ * The package.json of each published package. Pure.
+ *
+ * The repository's own package.json is that of a workspace: it has the tools, and the dependencies that are bundled. What
+ * is published has neither. The names of the platform packages appear in the published one only, so that `npm ci` in a
+ * clone asks the registry for none of them.
+ */
+import { packageName, TARGETS } from './targets.mjs'
+
+const SHARED = ['version', 'license', 'author', 'homepage', 'repository', 'bugs', 'funding', 'engines']
+
+/** Of `nacre`. */
+export function mainManifest(root) {
+  const { private: _private, scripts, devDependencies, ...kept } = root
+  return {
+    ...kept,
+    optionalDependencies: Object.fromEntries(
+      Object.keys(TARGETS).map((name) => [packageName(name), root.version]),
+    ),
+  }
+}
+
+/** Of a platform package. */
+export function platformManifest(root, name) {
+  const { cpu, libc } = TARGETS[name]
+  const shared = Object.fromEntries(SHARED.filter((key) => key in root).map((key) => [key, root[key]]))
+  return {
+    name: packageName(name),
+    description: `The native part of nacre for Linux with ${libc} on ${cpu}`,
+    ...shared,
+    os: ['linux'],
+    cpu: [cpu],
+    libc: [libc],
+    main: './nacre.node',
+    files: ['nacre.node', 'nacre-supervisor', 'NOTICE'],
+    publishConfig: { access: 'public', provenance: true },
+  }
+}
+
+/** Sentences about what must not be published. `versions` are those that other files claim, by the file's name. */
+export function findFaults(manifest, versions) {
+  const faults = []
+  const { name, version } = manifest
+  for (const [file, claimed] of Object.entries(versions)) {
+    if (claimed !== version) faults.push(`${file} has version ${claimed}, and ${name} has ${version}`)
+  }
+  if (Object.keys(manifest.scripts ?? {}).length > 0) faults.push(`${name} has scripts`)
+  if (Object.keys(manifest.dependencies ?? {}).length > 0) faults.push(`${name} has dependencies`)
+  if (manifest.private) faults.push(`${name} is private`)
+  for (const key of ['license', 'repository', 'homepage', 'bugs', 'funding']) {
+    if (manifest[key] === undefined) faults.push(`${name} has no field '${key}'`)
+  }
+  for (const [optional, wanted] of Object.entries(manifest.optionalDependencies ?? {})) {
+    if (wanted !== version) faults.push(`${name} wants ${optional} ${wanted}, not ${version}`)
+  }
+  return faults
+}

@@ -1,0 +1,91 @@
+/**
+ * NOTICE of a package: the licences of what is inside it and comes from others.
+ */
+import { execFileSync } from 'node:child_process'
+import { readdirSync, readFileSync } from 'node:fs'
+import path from 'node:path'
+import { Problem } from './problem.mjs'
+
+const LICENCE_FILE = /^(licen[cs]e|copying|notice|unlicense)([-.].*)?$/i
+
+/** The npm packages in the bundle. `packages` maps names to directories. */
+export function npmNotices(packages) {
+  return Array.from(packages, ([name, directory]) => {
+    const { version, license } = JSON.parse(readFileSync(path.join(directory, 'package.json'), 'utf8'))
+    return { name, version, license, texts: licenceTexts(directory) }
+  })
+}
+
+/** The crates that are linked into the addon or the supervisor for a target; build tools are not. */
+export function crateNotices(root, triple) {
+  const args = ['metadata', '--format-version=1', '--locked', '--filter-platform', triple]
+  const options = { cwd: root, encoding: 'utf8', maxBuffer: 1e9, stdio: ['ignore', 'pipe', 'ignore'] }
+  const metadata = JSON.parse(execFileSync('cargo', args, options))
+  return linkedCrates(metadata, ['nacre', 'nacre-supervisor']).map(
+    ({ name, version, license, manifest_path }) => ({
+      name,
+      version,
+      license,
+      texts: licenceTexts(path.dirname(manifest_path)),
+    }),
+  )
+}
+
+/** Pure. Crates of others that normal dependencies reach from `roots`. A macro is compiled in, not linked. */
+export function linkedCrates({ packages, resolve, workspace_members }, roots) {
+  const nodes = new Map(resolve.nodes.map((node) => [node.id, node]))
+  const byId = new Map(packages.map((one) => [one.id, one]))
+  const pending = packages.filter(({ name, id }) => roots.includes(name) && workspace_members.includes(id))
+  const seen = new Set(pending.map(({ id }) => id))
+  for (const { id } of pending) {
+    for (const { pkg, dep_kinds } of nodes.get(id)?.deps ?? []) {
+      const isMacro = byId.get(pkg).targets.some(({ kind }) => kind.includes('proc-macro'))
+      if (seen.has(pkg) || isMacro || !dep_kinds.some(({ kind }) => kind === null)) continue
+      seen.add(pkg)
+      pending.push(byId.get(pkg))
+    }
+  }
+  return pending.filter(({ id }) => !workspace_members.includes(id))
+}
+
+function licenceTexts(directory) {
+  const names = readdirSync(directory).filter((name) => LICENCE_FILE.test(name))
+  return names.sort().map((name) => readFileSync(path.join(directory, name), 'utf8').trim())
+}
+
+/** What is linked in besides crates. */
+const RUST = {
+  name: "Rust's standard library",
+  license: 'MIT OR Apache-2.0',
+  source: 'https://github.com/rust-lang/rust',
+}
+const MUSL = {
+  name: 'musl (in nacre-supervisor, linked statically)',
+  license: 'MIT',
+  source: 'https://musl.libc.org',
+}
+const UNWIND = {
+  name: "LLVM's libunwind",
+  license: 'Apache-2.0 WITH LLVM-exception',
+  source: 'https://llvm.org',
+}
+
+/** The components of a platform package that are no crates. */
+export const SYSTEM_NOTICES = [RUST, MUSL, UNWIND]
+
+/** Pure. The text of NOTICE. A text that several components share is written once. Throws Problem without a licence. */
+export function noticeText(title, components) {
+  const unlicensed = components.filter(({ license }) => !license).map(({ name }) => name)
+  if (unlicensed.length > 0) throw new Problem(`No licence is known for ${unlicensed.join(', ')}.`)
+  const sorted = components.toSorted((one, other) => (one.name < other.name ? -1 : 1))
+  const list = sorted.map(
+    ({ name, version, license, source }) =>
+      `- ${[name, version].filter(Boolean).join(' ')}: ${license}${source ? ` (${source})` : ''}`,
+  )
+  const byText = new Map()
+  for (const { name, texts = [] } of sorted) {
+    for (const text of texts) byText.set(text, [...(byText.get(text) ?? []), name])
+  }
+  const texts = Array.from(byText, ([text, names]) => `${'='.repeat(80)}\n${names.join(', ')}\n\n${text}\n`)
+  return `${title} contains software of others:\n\n${list.join('\n')}\n\n${texts.join('\n')}`
+}

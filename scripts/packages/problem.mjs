@@ -1,0 +1,13 @@
+/** Something is missing or wrong that a sentence explains: no stack trace helps. */
+export class Problem extends Error {}
+
+/** Runs a program's main function; a problem is one line on standard error and exit code 1. */
+export async function main(run) {
+  try {
+    await run()
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error
+    console.error(error.message)
+    process.exitCode = 1
+  }
+}

@@ -1,0 +1,83 @@
+/**
+ * Lays the packages out as they are published, checks them and packs them.
+ */
+import { execFileSync } from 'node:child_process'
+import { chmodSync, copyFileSync, cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { bundle } from './bundle.mjs'
+import { findFaults as findElfFaults, readElf } from './elf.mjs'
+import { findFaults as findManifestFaults, mainManifest, platformManifest } from './manifest.mjs'
+import { crateNotices, noticeText, npmNotices, SYSTEM_NOTICES } from './notice.mjs'
+import { Problem } from './problem.mjs'
+import { packageName, TARGETS } from './targets.mjs'
+
+/** Lays `nacre` out in a directory. */
+export async function stageMain(root, directory) {
+  const source = readRoot(root)
+  const manifest = mainManifest(source)
+  check(root, manifest)
+  prepare(directory)
+  const packages = await bundle(root, source, path.join(directory, 'dist'))
+  chmodSync(path.join(directory, source.bin.nacre), 0o755)
+  for (const name of [...manifest.files, 'README.md', 'LICENSE'].filter(
+    (name) => !['dist', 'NOTICE'].includes(name),
+  )) {
+    cpSync(path.join(root, name), path.join(directory, name), { recursive: true })
+  }
+  writeFileSync(path.join(directory, 'NOTICE'), noticeText('nacre', npmNotices(packages)))
+  writeManifest(directory, manifest)
+}
+
+/** Lays a platform package out. `files` are those that compile() returns. */
+export function stagePlatform(root, name, files, directory) {
+  const target = TARGETS[name]
+  const manifest = platformManifest(readRoot(root), name)
+  check(root, manifest)
+  for (const [kind, file] of Object.entries(files)) {
+    const faults = findElfFaults(readElf(file), kind, target)
+    if (faults.length > 0) throw new Problem(`The ${kind} of ${name} ${faults.join('; it ')}.`)
+  }
+  prepare(directory)
+  copyFileSync(files.addon, path.join(directory, 'nacre.node'))
+  copyFileSync(files.supervisor, path.join(directory, 'nacre-supervisor'))
+  for (const file of ['nacre.node', 'nacre-supervisor']) chmodSync(path.join(directory, file), 0o755)
+  copyFileSync(path.join(root, 'LICENSE'), path.join(directory, 'LICENSE'))
+  const components = [...crateNotices(root, target.triple), ...SYSTEM_NOTICES]
+  writeFileSync(path.join(directory, 'NOTICE'), noticeText(packageName(name), components))
+  const readme = `# ${packageName(name)}\n\n${manifest.description}. Install \`nacre\`, which brings it along.\n`
+  writeFileSync(path.join(directory, 'README.md'), readme)
+  writeManifest(directory, manifest)
+}
+
+/** Packs a directory and returns the tarball with its sizes in bytes. */
+export function pack(directory, destination) {
+  mkdirSync(destination, { recursive: true })
+  const args = ['pack', '--json', '--ignore-scripts', '--pack-destination', destination]
+  const options = { cwd: directory, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }
+  const [{ filename, size, unpackedSize }] = JSON.parse(execFileSync('npm', args, options))
+  return { file: path.join(destination, filename.replace('@', '').replace('/', '-')), size, unpackedSize }
+}
+
+function readRoot(root) {
+  return JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'))
+}
+
+/** The versions that have to be one. */
+function check(root, manifest) {
+  const read = (name, pattern) => pattern.exec(readFileSync(path.join(root, name), 'utf8'))?.[1]
+  const faults = findManifestFaults(manifest, {
+    'Cargo.toml': read('Cargo.toml', /^\[workspace\.package\]\nversion = "(.*)"/m),
+    'lib/addon/platforms.ts': read('lib/addon/platforms.ts', /VERSION = '(.*)'/),
+    'package-lock.json': JSON.parse(readFileSync(path.join(root, 'package-lock.json'), 'utf8')).version,
+  })
+  if (faults.length > 0) throw new Problem(`${manifest.name} must not be packed: ${faults.join('; ')}.`)
+}
+
+function prepare(directory) {
+  rmSync(directory, { recursive: true, force: true })
+  mkdirSync(directory, { recursive: true })
+}
+
+function writeManifest(directory, manifest) {
+  writeFileSync(path.join(directory, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`)
+}

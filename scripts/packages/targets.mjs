@@ -1,0 +1,37 @@
+/**
+ * The platforms that have a package.
+ *
+ * `zig` names the target of `zig cc`; for glibc with the oldest version that the addon may need. 2.17 is that of
+ * CentOS 7; every distribution that Node.js 20 supports has a newer one.
+ */
+export const GLIBC_FLOOR = '2.17'
+
+export const TARGETS = {
+  'linux-x64-gnu': target('x64', 'x86_64', 'gnu'),
+  'linux-x64-musl': target('x64', 'x86_64', 'musl'),
+  'linux-arm64-gnu': target('arm64', 'aarch64', 'gnu'),
+  'linux-arm64-musl': target('arm64', 'aarch64', 'musl'),
+}
+
+function target(cpu, arch, abi) {
+  const isGnu = abi === 'gnu'
+  return {
+    cpu,
+    libc: isGnu ? 'glibc' : 'musl',
+    triple: `${arch}-unknown-linux-${abi}`,
+    zig: `${arch}-linux-${abi}${isGnu ? `.${GLIBC_FLOOR}` : ''}`,
+    /** Of the supervisor, which is static: musl makes it a third of the size that glibc does. */
+    supervisor: { triple: `${arch}-unknown-linux-musl`, zig: `${arch}-linux-musl` },
+  }
+}
+
+/** The name of the package for a target. */
+export function packageName(target) {
+  return `@nacre/${target}`
+}
+
+/** The target of this machine. */
+export function hostTarget() {
+  const isGlibc = process.report.getReport().header.glibcVersionRuntime !== undefined
+  return `linux-${process.arch}-${isGlibc ? 'gnu' : 'musl'}`
+}
