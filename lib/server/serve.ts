@@ -12,9 +12,10 @@ import type { Sandbox } from '../../index.js'
 import type { ServeOptions, Server, Serving } from '../../server.js'
 import { OptionError } from '../errors.js'
 import { readArgument } from '../options/read.js'
+import { serverToken } from '../options/server-values.js'
 import { signalNumber } from '../signals.js'
 import { isLoopback } from './guard.js'
-import { checkSandbox, planServe, type ServePlan, token } from './options.js'
+import { checkSandbox, planServe, type ServePlan } from './options.js'
 import { buildServer } from './server.js'
 import { openWebSockets, wantsWebSocket } from './upgrade.js'
 
@@ -54,7 +55,7 @@ function withToken(plan: ServePlan): ServePlan {
   const content = readTokenFile(plan.tokenFile)
   return {
     ...plan,
-    server: { ...plan.server, token: readArgument(token, content, 'the content of tokenFile') },
+    server: { ...plan.server, token: readArgument(serverToken, content, 'the content of tokenFile') },
   }
 }
 
