@@ -24,10 +24,10 @@ export interface JobHandle {
 
 /** A job in a list. */
 export interface JobInfo extends JobHandle {
-  /** ISO 8601. */
-  createdAt: string
-  /** Only of jobs that nacre has started. */
-  command?: string
+  /** null when its record has none. */
+  createdAt: Date | null
+  /** null for a job that nacre has not started. */
+  command: string | null
   status: JobStatus
 }
 
@@ -37,20 +37,20 @@ export interface JobStatus {
   state: 'running' | 'exited' | 'crashed'
   /** null while it runs, after a crash, and when a signal ended the command. Never guessed. */
   exitCode: number | null
-  /** The signal that ended the command, if one did. */
-  signal?: NodeJS.Signals
+  /** The signal that ended the command; null when none did, or it runs. */
+  signal: NodeJS.Signals | null
   /**
    * Why it ended: 'exit' by itself, 'signal' by a signal of somebody, 'timeout', 'cancelled', 'oom' by its memory limit.
    * After a cancel or a timeout the code or the signal is what the command itself made of it. Of a crash: 'killed' when
-   * the supervisor was, 'reboot' when the machine was started anew.
+   * the supervisor was, 'reboot' when the machine was started anew. null while it runs, and when nothing has recorded it.
    */
-  reason?: 'exit' | 'signal' | 'timeout' | 'cancelled' | 'oom' | 'killed' | 'reboot'
+  reason: 'exit' | 'signal' | 'timeout' | 'cancelled' | 'oom' | 'killed' | 'reboot' | null
   /** Something of the job runs. True after 'exited' as long as processes run that the command has left behind. */
   alive: boolean
-  /** When the command ended, as ISO 8601. */
-  endedAt?: string
-  /** Milliseconds that it ran, by a monotonic clock. */
-  duration?: number
+  /** When the command ended; null when that is not known. */
+  endedAt: Date | null
+  /** Milliseconds that it ran, by a monotonic clock; null when that is not known. */
+  duration: number | null
   /** The disk was full while it ran: what was printed then is lost. */
   outputLost?: true
 }
@@ -182,7 +182,7 @@ export interface JobsBackend {
 
 /** Options of {@link createSandboxJobs}. Paths are absolute, and those of the remote machine. */
 export interface SandboxJobsOptions {
-  /** Directory of the jobs; it is made, with mode 0700, by the first call. Default: `/tmp/sandbox-jobs`. */
+  /** Directory of the jobs; it is made, with mode 0700, by the first call. Default: '/tmp/sandbox-jobs'. */
   jobsRoot?: string
   /** Where jobs run, and what a relative `cwd` of a job is resolved against. Default: where the backend runs commands. */
   cwd?: string

@@ -50,6 +50,22 @@ describe('jobs', () => {
     })
   })
 
+  itHolds('have null for what is not known yet, and Dates', async (jobs) => {
+    const job = await jobs.start({ command: 'sleep 60', jobId: 'one' })
+    const unknown = { exitCode: null, signal: null, reason: null, endedAt: null, duration: null }
+    expect(await jobs.status(job)).toEqual({ state: 'running', alive: true, ...unknown })
+    expect((await jobs.read(job)).status).toMatchObject(unknown)
+    const [info] = await jobs.list()
+    expect(info).toMatchObject({ command: 'sleep 60', status: unknown })
+    expect(info?.createdAt).toBeInstanceOf(Date)
+    await jobs.cancel(job, { graceMs: 100 })
+    const status = await jobs.wait(job)
+    expect(status).toMatchObject({ state: 'exited', exitCode: null, signal: 'SIGTERM', reason: 'cancelled' })
+    expect(status.endedAt).toBeInstanceOf(Date)
+    expect(status.duration).toBeGreaterThan(0)
+    await jobs.remove(job)
+  })
+
   itHolds('are followed, cancelled and waited for', async (jobs) => {
     const job = await jobs.start({ command: 'for i in 1 2 3; do echo $i; sleep 0.02; done' })
     const pieces = await all(jobs.follow(job, 0, { lines: true }))

@@ -28,7 +28,7 @@ import { encodeOptions } from '../protocol/codec.js'
 import { jobStartOptions } from '../protocol/job-options.js'
 import type { Connection, Request } from './connection.js'
 import { ResumingStream } from './resuming.js'
-import { jobReadOf, type WireRead } from './wire.js'
+import { jobInfoOf, jobReadOf, jobStatusOf, type WireJobInfo, type WireRead } from './wire.js'
 
 export class RemoteJobs implements PublicJobs {
   readonly #connection: Connection
@@ -43,7 +43,7 @@ export class RemoteJobs implements PublicJobs {
   }
 
   async status(job: JobHandle | string): Promise<JobStatus> {
-    return this.#get(job, 'status')
+    return jobStatusOf(await this.#get(job, 'status'))
   }
 
   async read<E extends Encoding = 'utf8'>(
@@ -76,7 +76,7 @@ export class RemoteJobs implements PublicJobs {
   async wait(job: JobHandle | string, options?: { signal?: AbortSignal }): Promise<JobStatus> {
     const { signal } = planJobWait(options)
     const request = { path: pathOf(job, 'wait'), signal, subject: 'the wait' }
-    return this.#connection.call({ ...request, waits: true, isIdempotent: true })
+    return jobStatusOf(await this.#connection.call({ ...request, waits: true, isIdempotent: true }))
   }
 
   async cancel(job: JobHandle | string, options?: { graceMs?: number }): Promise<void> {
@@ -94,8 +94,8 @@ export class RemoteJobs implements PublicJobs {
   }
 
   async list(): Promise<JobInfo[]> {
-    const { jobs } = await this.#connection.call<{ jobs: JobInfo[] }>({ method: 'GET', path: '/v1/jobs' })
-    return jobs
+    const { jobs } = await this.#connection.call<{ jobs: WireJobInfo[] }>({ method: 'GET', path: '/v1/jobs' })
+    return jobs.map(jobInfoOf)
   }
 
   async remove(job: JobHandle | string): Promise<void> {

@@ -39,8 +39,12 @@ import type { Connection } from './connection.js'
 import { ResumingStream } from './resuming.js'
 import { encodeBytes, logEventOf, logsOf, piecesOf, type WireLogs } from './wire.js'
 
-/** As it comes in JSON. */
-export type WireProcess = Omit<ProcessInfo, 'startTime' | 'endTime'> & { startTime: string; endTime?: string }
+/** As it comes in JSON. What is not known yet is left out. */
+export type WireProcess = Omit<ProcessInfo, 'startTime' | 'endTime' | 'reason'> & {
+  startTime: string
+  endTime?: string
+  reason?: ExitReason
+}
 
 export class RemoteProcess implements PublicProcess {
   readonly #connection: Connection
@@ -75,8 +79,8 @@ export class RemoteProcess implements PublicProcess {
     return new Date(this.#info.startTime)
   }
 
-  get endTime(): Date | undefined {
-    return this.#info.endTime === undefined ? undefined : new Date(this.#info.endTime)
+  get endTime(): Date | null {
+    return this.#info.endTime === undefined ? null : new Date(this.#info.endTime)
   }
 
   get exitCode(): number | null {
@@ -87,8 +91,8 @@ export class RemoteProcess implements PublicProcess {
     return this.#info.signal
   }
 
-  get reason(): ExitReason | undefined {
-    return this.#info.reason
+  get reason(): ExitReason | null {
+    return this.#info.reason ?? null
   }
 
   async kill(signal?: Signal, options?: KillOptions): Promise<boolean> {

@@ -12,7 +12,7 @@ type WireHealth = Omit<ServiceHealth, 'lastFailure'> & { lastFailure?: WireFailu
 export class RemoteService extends RemoteProcess implements PublicService {
   readonly #connection: Connection
   #restarts = 0
-  #lastFailure: ServiceFailure | undefined
+  #lastFailure: ServiceFailure | null = null
 
   constructor(connection: Connection, info: WireProcess) {
     super(connection, info)
@@ -23,7 +23,7 @@ export class RemoteService extends RemoteProcess implements PublicService {
     return this.#restarts
   }
 
-  get lastFailure(): ServiceFailure | undefined {
+  get lastFailure(): ServiceFailure | null {
     return this.#lastFailure
   }
 
@@ -31,9 +31,10 @@ export class RemoteService extends RemoteProcess implements PublicService {
     const path = processPath(this.id, 'health')
     const { lastFailure, ...rest } = await this.#connection.call<WireHealth>({ method: 'GET', path })
     this.#restarts = rest.restarts
-    this.#lastFailure = lastFailure && { ...lastFailure, endTime: new Date(lastFailure.endTime) }
+    this.#lastFailure =
+      lastFailure === undefined ? null : { ...lastFailure, endTime: new Date(lastFailure.endTime) }
     await this.refresh()
-    return { ...rest, ...(this.#lastFailure && { lastFailure: this.#lastFailure }) }
+    return { ...rest, lastFailure: this.#lastFailure }
   }
 
   async restart(): Promise<void> {

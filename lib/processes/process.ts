@@ -84,9 +84,9 @@ export class Process implements PublicProcess {
     return new Date(this.#current().state.startedAt)
   }
 
-  get endTime(): Date | undefined {
+  get endTime(): Date | null {
     const { endedAt } = this.#current().state
-    return endedAt === undefined ? undefined : new Date(endedAt)
+    return endedAt === undefined ? null : new Date(endedAt)
   }
 
   get exitCode(): number | null {
@@ -97,8 +97,8 @@ export class Process implements PublicProcess {
     return exitOf(this.#current().state).signal
   }
 
-  get reason(): ExitReason | undefined {
-    return this.#current().state.reason
+  get reason(): ExitReason | null {
+    return this.#current().state.reason ?? null
   }
 
   async kill(signal?: Signal, options?: KillOptions): Promise<boolean> {

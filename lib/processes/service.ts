@@ -33,15 +33,15 @@ export class Service extends Process implements PublicService {
     return this.#life.restarts
   }
 
-  get lastFailure(): ServiceFailure | undefined {
-    return this.#life.lastFailure
+  get lastFailure(): ServiceFailure | null {
+    return this.#life.lastFailure ?? null
   }
 
   async getHealth(): Promise<ServiceHealth> {
     const healthy =
       !this.#life.isStarting && (await isHealthy(this.#engine, this.#life.handle, this.#life.plan))
     const { status, restarts, lastFailure } = this
-    return { healthy, status, restarts, ...(lastFailure && { lastFailure }) }
+    return { healthy, status, restarts, lastFailure }
   }
 
   /** Also when it waits for its next start. */

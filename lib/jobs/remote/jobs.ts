@@ -120,9 +120,7 @@ class RemoteJobs implements PublicJobs {
       const [job, status] = [jobOf(facts), statusOf(facts)]
       return job === undefined || status === undefined ? [] : [publicInfo({ ...job, status })]
     })
-    return jobs.sort(
-      (left, right) => compare(left.createdAt, right.createdAt) || compare(left.jobId, right.jobId),
-    )
+    return jobs.sort((left, right) => compare(time(left), time(right)) || compare(left.jobId, right.jobId))
   }
 
   async remove(job: JobHandle | string): Promise<void> {
@@ -150,7 +148,11 @@ function told(facts: Facts): JobStatus {
   return publicStatus(status)
 }
 
-function compare(left: string, right: string): number {
+function time({ createdAt }: JobInfo): number {
+  return createdAt?.getTime() ?? 0
+}
+
+function compare<T extends string | number>(left: T, right: T): number {
   if (left === right) return 0
   return left < right ? -1 : 1
 }
