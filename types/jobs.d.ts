@@ -66,11 +66,15 @@ export interface JobStartOptions {
   env?: EnvChanges
   /** For people: 1 to 256 characters, no control characters. */
   processName?: string
-  /** Seconds until everything of the job is ended, greater than 0, at most 2147483. Default: none. */
+  /** Milliseconds until everything of the job is ended, 0 to 2147483647; 0 = none. Default: 0. */
+  timeout?: number
+  /** The same in seconds, greater than 0, at most 2147483; excludes `timeout`. */
   timeoutSeconds?: number
   /** What the job may use. Default: the sandbox's limits, for each job by itself. */
   limits?: Limits
   /** What the command reads from its standard input. Default: end of file at once. */
+  input?: string | Uint8Array
+  /** The same; excludes `input`. */
   stdin?: string | Uint8Array
 }
 
@@ -101,7 +105,9 @@ export interface JobWaitOptions {
 
 /** Options of {@link Jobs.cancel}. */
 export interface JobCancelOptions {
-  /** Milliseconds between SIGTERM and SIGKILL, 0 to 2147483647. Default: the sandbox's `forceKillAfterDelay`. */
+  /** Milliseconds between SIGTERM and SIGKILL, 0 to 2147483647. Default: the sandbox's. */
+  forceKillAfterDelay?: number
+  /** The same, 0 to 2147483647; excludes `forceKillAfterDelay`. */
   graceMs?: number
 }
 
@@ -210,7 +216,7 @@ export interface SandboxJobsOptions {
  *
  * ```js
  * const jobs = createSandboxJobs(await daytona.create())
- * const { jobId } = await jobs.start({ command: 'make all', timeoutSeconds: 3600 })
+ * const { jobId } = await jobs.start({ command: 'make all', timeout: 3_600_000 })
  * for await (const { raw } of jobs.follow(jobId)) process.stdout.write(raw)
  * ```
  *

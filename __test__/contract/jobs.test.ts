@@ -66,6 +66,37 @@ describe('jobs', () => {
     await jobs.remove(job)
   })
 
+  itHolds('take timeout, input and forceKillAfterDelay, and their other names', async (jobs) => {
+    for (const [limit, text] of [
+      [{ timeout: 50 }, { input: 'given' }],
+      [{ timeoutSeconds: 0.05 }, { stdin: 'given' }],
+    ]) {
+      const late = await jobs.start({ command: 'sleep 60', ...limit })
+      expect(await jobs.wait(late)).toMatchObject({ reason: 'timeout' })
+      const fed = await jobs.start({ command: 'cat', timeout: 0, ...text })
+      expect(await jobs.wait(fed)).toMatchObject({ reason: 'exit', exitCode: 0 })
+      expect((await jobs.read(fed)).raw).toBe('given')
+    }
+    for (const options of [{ forceKillAfterDelay: 50 }, { graceMs: 50 }]) {
+      const stubborn = await jobs.start({ command: "trap '' TERM; echo up; while :; do sleep 0.01; done" })
+      for await (const { raw } of jobs.follow(stubborn)) if (raw.includes('up')) break
+      await jobs.cancel(stubborn, options)
+      expect(await jobs.wait(stubborn)).toMatchObject({ signal: 'SIGKILL', reason: 'cancelled' })
+    }
+  })
+
+  itHolds('refuse an option together with its other name', async (jobs) => {
+    const message = (names: string) => `${names} exclude each other`
+    const refused: Array<[Promise<unknown>, string]> = [
+      [jobs.start({ command: 'true', timeout: 1, timeoutSeconds: 1 }), 'timeout and timeoutSeconds'],
+      [jobs.start({ command: 'true', input: '', stdin: '' }), 'input and stdin'],
+      [jobs.cancel('x', { forceKillAfterDelay: 1, graceMs: 1 }), 'forceKillAfterDelay and graceMs'],
+    ]
+    for (const [call, names] of refused)
+      expect(await rejectionOf(call)).toMatchObject({ code: 'INVALID_OPTION', message: message(names) })
+    expect(await jobs.list()).toEqual([])
+  })
+
   itHolds('are followed, cancelled and waited for', async (jobs) => {
     const job = await jobs.start({ command: 'for i in 1 2 3; do echo $i; sleep 0.02; done' })
     const pieces = await all(jobs.follow(job, 0, { lines: true }))

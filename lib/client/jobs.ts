@@ -4,6 +4,7 @@
 import type { RemoteJobs as PublicJobs } from '../../client.js'
 import type {
   Encoding,
+  JobCancelOptions,
   JobFollowOptions,
   JobHandle,
   JobInfo,
@@ -79,7 +80,7 @@ export class RemoteJobs implements PublicJobs {
     return jobStatusOf(await this.#connection.call({ ...request, waits: true, isIdempotent: true }))
   }
 
-  async cancel(job: JobHandle | string, options?: { graceMs?: number }): Promise<void> {
+  async cancel(job: JobHandle | string, options?: JobCancelOptions): Promise<void> {
     await this.#connection.call({ path: pathOf(job, 'cancel'), body: planJobCancel(options), waits: true })
   }
 

@@ -6,6 +6,7 @@
 import path from 'node:path'
 import type {
   Encoding,
+  JobCancelOptions,
   JobFollowOptions,
   JobHandle,
   JobInfo,
@@ -102,9 +103,9 @@ export class Jobs implements PublicJobs {
     return this.#status(jobId)
   }
 
-  async cancel(job: JobHandle | string, options?: { graceMs?: number }): Promise<void> {
-    const [jobId, { graceMs = null }] = [jobReference(job), planJobCancel(options)]
-    await this.#engine.call((native, id) => native.cancelJob(id, jobId, graceMs))
+  async cancel(job: JobHandle | string, options?: JobCancelOptions): Promise<void> {
+    const [jobId, { forceKillAfterDelay = null }] = [jobReference(job), planJobCancel(options)]
+    await this.#engine.call((native, id) => native.cancelJob(id, jobId, forceKillAfterDelay))
   }
 
   async attach(id: string): Promise<JobHandle | null> {
@@ -138,7 +139,7 @@ export class Jobs implements PublicJobs {
   }
 
   #request({ command, shown, ...values }: JobStartPlan): NativeJobStart {
-    const { jobId, cwd, env, processName, timeoutSeconds = 0, limits, stdin } = values
+    const { jobId, cwd, env, processName, timeout = 0, limits, input } = values
     return {
       jobId: jobId ?? freshJobId(),
       ...command,
@@ -147,10 +148,10 @@ export class Jobs implements PublicJobs {
       envNames: env?.names,
       envValues: env?.values,
       processName,
-      timeout: Math.ceil(timeoutSeconds * 1000),
+      timeout,
       graceMs: this.#defaults.graceMs,
       limits,
-      stdin,
+      stdin: input,
     }
   }
 }

@@ -6,6 +6,7 @@
  */
 import type {
   Encoding,
+  JobCancelOptions,
   JobFollowOptions,
   JobHandle,
   JobInfo,
@@ -99,9 +100,9 @@ class RemoteJobs implements PublicJobs {
     }
   }
 
-  async cancel(job: JobHandle | string, options?: { graceMs?: number }): Promise<void> {
-    const [jobId, { graceMs }] = [jobReference(job), planJobCancel(options)]
-    await cancel(this.#plan.place, jobId, graceMs, this.#plan.defaults.graceMs)
+  async cancel(job: JobHandle | string, options?: JobCancelOptions): Promise<void> {
+    const [jobId, { forceKillAfterDelay }] = [jobReference(job), planJobCancel(options)]
+    await cancel(this.#plan.place, jobId, forceKillAfterDelay, this.#plan.defaults.graceMs)
   }
 
   async attach(id: string): Promise<JobHandle | null> {
