@@ -26,16 +26,17 @@ export function settle(
 ): Promise<ExecResult<Encoding>> {
   const { command, request } = plan
   const about = () => ({ command, argv: request.argv, sessionId: request.sessionId, changes: request })
-  return traced('exec', about, (context) => resultOf(engine, plan, () => follow(plan, context, perform)))
+  return traced('exec', about, (context) =>
+    resultOf(engine, plan, () => (context === undefined ? perform(plan) : follow(plan, context, perform))),
+  )
 }
 
 /** Runs the plan with what the subscribers of a tracing channel have added, and gives them the pid. */
 async function follow(
   plan: ExecPlan,
-  context: TraceContext | undefined,
+  context: TraceContext,
   perform: (plan: ExecPlan) => Promise<RunEnd>,
 ): Promise<RunEnd> {
-  if (context === undefined) return perform(plan)
   const end = await perform({ ...plan, request: { ...withTracedEnv(plan.request, context), start: true } })
   if (end.pid !== undefined) context.pid = end.pid
   return end
