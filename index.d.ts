@@ -534,11 +534,13 @@ interface ProcessInfo {
   /** As it is at this moment. */
   readonly status: ProcessStatus
   readonly startTime: Date
-  readonly endTime?: Date | undefined
+  /** null as long as it runs. */
+  readonly endTime: Date | null
   /** null as long as it runs, and when it was ended by a signal. */
   readonly exitCode: number | null
   readonly signal: NodeJS.Signals | null
-  readonly reason?: ExitReason | undefined
+  /** null as long as it runs, and when it was lost: its status is 'error'. */
+  readonly reason: ExitReason | null
 }
 /**
  * A background process. It lives until it ends, is killed, or its session or sandbox ends.
@@ -697,7 +699,8 @@ interface ServiceHealth {
   status: ProcessStatus
   /** How often it has been started again. */
   restarts: number
-  lastFailure?: ServiceFailure
+  /** null when it has not failed. */
+  lastFailure: ServiceFailure | null
 }
 /**
  * A process that is to go on: the members of {@link Process} are those of the one that runs at the moment. `kill` ends it
@@ -705,7 +708,8 @@ interface ServiceHealth {
  */
 interface Service extends Process {
   readonly restarts: number
-  readonly lastFailure?: ServiceFailure | undefined
+  /** null when it has not failed. */
+  readonly lastFailure: ServiceFailure | null
   /** Looks now. */
   getHealth(): Promise<ServiceHealth>
   /**
@@ -1010,10 +1014,10 @@ interface JobHandle {
 }
 /** A job in a list. */
 interface JobInfo extends JobHandle {
-  /** ISO 8601. */
-  createdAt: string
-  /** Only of jobs that nacre has started. */
-  command?: string
+  /** null when its record has none. */
+  createdAt: Date | null
+  /** null for a job that nacre has not started. */
+  command: string | null
   status: JobStatus
 }
 /** How a job is. */
@@ -1022,20 +1026,20 @@ interface JobStatus {
   state: 'running' | 'exited' | 'crashed'
   /** null while it runs, after a crash, and when a signal ended the command. Never guessed. */
   exitCode: number | null
-  /** The signal that ended the command, if one did. */
-  signal?: NodeJS.Signals
+  /** The signal that ended the command; null when none did, or it runs. */
+  signal: NodeJS.Signals | null
   /**
    * Why it ended: 'exit' by itself, 'signal' by a signal of somebody, 'timeout', 'cancelled', 'oom' by its memory limit.
    * After a cancel or a timeout the code or the signal is what the command itself made of it. Of a crash: 'killed' when
-   * the supervisor was, 'reboot' when the machine was started anew.
+   * the supervisor was, 'reboot' when the machine was started anew. null while it runs, and when nothing has recorded it.
    */
-  reason?: 'exit' | 'signal' | 'timeout' | 'cancelled' | 'oom' | 'killed' | 'reboot'
+  reason: 'exit' | 'signal' | 'timeout' | 'cancelled' | 'oom' | 'killed' | 'reboot' | null
   /** Something of the job runs. True after 'exited' as long as processes run that the command has left behind. */
   alive: boolean
-  /** When the command ended, as ISO 8601. */
-  endedAt?: string
-  /** Milliseconds that it ran, by a monotonic clock. */
-  duration?: number
+  /** When the command ended; null when that is not known. */
+  endedAt: Date | null
+  /** Milliseconds that it ran, by a monotonic clock; null when that is not known. */
+  duration: number | null
   /** The disk was full while it ran: what was printed then is lost. */
   outputLost?: true
 }
@@ -1050,11 +1054,15 @@ interface JobStartOptions {
   env?: EnvChanges
   /** For people: 1 to 256 characters, no control characters. */
   processName?: string
-  /** Seconds until everything of the job is ended, greater than 0, at most 2147483. Default: none. */
+  /** Milliseconds until everything of the job is ended, 0 to 2147483647; 0 = none. Default: 0. */
+  timeout?: number
+  /** The same in seconds, greater than 0, at most 2147483; excludes `timeout`. */
   timeoutSeconds?: number
   /** What the job may use. Default: the sandbox's limits, for each job by itself. */
   limits?: Limits
   /** What the command reads from its standard input. Default: end of file at once. */
+  input?: string | Uint8Array
+  /** The same; excludes `input`. */
   stdin?: string | Uint8Array
 }
 /** Options of {@link Jobs.read}. */
@@ -1081,7 +1089,9 @@ interface JobWaitOptions {
 }
 /** Options of {@link Jobs.cancel}. */
 interface JobCancelOptions {
-  /** Milliseconds between SIGTERM and SIGKILL, 0 to 2147483647. Default: the sandbox's `forceKillAfterDelay`. */
+  /** Milliseconds between SIGTERM and SIGKILL, 0 to 2147483647. Default: the sandbox's. */
+  forceKillAfterDelay?: number
+  /** The same, 0 to 2147483647; excludes `forceKillAfterDelay`. */
   graceMs?: number
 }
 /** A part of a job's output. */
@@ -1161,7 +1171,7 @@ interface JobsBackend {
 }
 /** Options of {@link createSandboxJobs}. Paths are absolute, and those of the remote machine. */
 interface SandboxJobsOptions {
-  /** Directory of the jobs; it is made, with mode 0700, by the first call. Default: `/tmp/sandbox-jobs`. */
+  /** Directory of the jobs; it is made, with mode 0700, by the first call. Default: '/tmp/sandbox-jobs'. */
   jobsRoot?: string
   /** Where jobs run, and what a relative `cwd` of a job is resolved against. Default: where the backend runs commands. */
   cwd?: string
@@ -1188,7 +1198,7 @@ interface SandboxJobsOptions {
  *
  * ```js
  * const jobs = createSandboxJobs(await daytona.create())
- * const { jobId } = await jobs.start({ command: 'make all', timeoutSeconds: 3600 })
+ * const { jobId } = await jobs.start({ command: 'make all', timeout: 3_600_000 })
  * for await (const { raw } of jobs.follow(jobId)) process.stdout.write(raw)
  * ```
  *

@@ -60,13 +60,15 @@ interface ServeOptions extends ServerOptions {
   maxHeaderBytes?: number
   /** Connections at a time; more are closed at once. 1 to 1000000. Default: 2048. */
   maxConnections?: number
-  /** Milliseconds in which the headers of a request must arrive. Default: 10000. */
+  /** Milliseconds in which the headers of a request must arrive, 1 to 2147483647. Default: 10000. */
   headersTimeout?: number
-  /** Milliseconds in which all of a request must arrive; at least `headersTimeout`. Default: 60000. */
+  /**
+   * Milliseconds in which all of a request must arrive: at least `headersTimeout`, at most 2147483647. Default: 60000.
+   */
   requestTimeout?: number
-  /** Milliseconds that a connection may be idle between two requests. Default: 5000. */
+  /** Milliseconds that a connection may be idle between two requests, 1 to 2147483647. Default: 5000. */
   keepAliveTimeout?: number
-  /** Milliseconds that the end of the server may take, before connections are cut. Default: 10000. */
+  /** Milliseconds that the end of the server may take, before connections are cut, 0 to 2147483647. Default: 10000. */
   shutdownTimeout?: number
   /**
    * Whether SIGTERM and SIGINT close the server, destroy the sandbox and end this process: with exit code 0 when everything

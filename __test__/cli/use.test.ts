@@ -45,7 +45,7 @@ describe('refused with exit code 2:', () => {
     [['job', 'logs', '--since', '-1', 'x'], /--since.*number of bytes/],
     [['job', 'status', '../x'], /jobId must be 1 to 128 characters/],
     [['job', 'status', 'a', 'b'], /too many arguments/],
-    [['job', 'start', '--timeout', '0', 'true'], /timeoutSeconds must be/],
+    [['job', 'start', '--timeout', '600h', 'true'], /timeout must be/],
   ]
   for (const [words, message] of bad) {
     it(`nacre ${words.join(' ')}`, () =>

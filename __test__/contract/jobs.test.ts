@@ -50,6 +50,53 @@ describe('jobs', () => {
     })
   })
 
+  itHolds('have null for what is not known yet, and Dates', async (jobs) => {
+    const job = await jobs.start({ command: 'sleep 60', jobId: 'one' })
+    const unknown = { exitCode: null, signal: null, reason: null, endedAt: null, duration: null }
+    expect(await jobs.status(job)).toEqual({ state: 'running', alive: true, ...unknown })
+    expect((await jobs.read(job)).status).toMatchObject(unknown)
+    const [info] = await jobs.list()
+    expect(info).toMatchObject({ command: 'sleep 60', status: unknown })
+    expect(info?.createdAt).toBeInstanceOf(Date)
+    await jobs.cancel(job, { graceMs: 100 })
+    const status = await jobs.wait(job)
+    expect(status).toMatchObject({ state: 'exited', exitCode: null, signal: 'SIGTERM', reason: 'cancelled' })
+    expect(status.endedAt).toBeInstanceOf(Date)
+    expect(status.duration).toBeGreaterThan(0)
+    await jobs.remove(job)
+  })
+
+  itHolds('take timeout, input and forceKillAfterDelay, and their other names', async (jobs) => {
+    for (const [limit, text] of [
+      [{ timeout: 50 }, { input: 'given' }],
+      [{ timeoutSeconds: 0.05 }, { stdin: 'given' }],
+    ]) {
+      const late = await jobs.start({ command: 'sleep 60', ...limit })
+      expect(await jobs.wait(late)).toMatchObject({ reason: 'timeout' })
+      const fed = await jobs.start({ command: 'cat', timeout: 0, ...text })
+      expect(await jobs.wait(fed)).toMatchObject({ reason: 'exit', exitCode: 0 })
+      expect((await jobs.read(fed)).raw).toBe('given')
+    }
+    for (const options of [{ forceKillAfterDelay: 50 }, { graceMs: 50 }]) {
+      const stubborn = await jobs.start({ command: "trap '' TERM; echo up; while :; do sleep 0.01; done" })
+      for await (const { raw } of jobs.follow(stubborn)) if (raw.includes('up')) break
+      await jobs.cancel(stubborn, options)
+      expect(await jobs.wait(stubborn)).toMatchObject({ signal: 'SIGKILL', reason: 'cancelled' })
+    }
+  })
+
+  itHolds('refuse an option together with its other name', async (jobs) => {
+    const message = (names: string) => `${names} exclude each other`
+    const refused: Array<[Promise<unknown>, string]> = [
+      [jobs.start({ command: 'true', timeout: 1, timeoutSeconds: 1 }), 'timeout and timeoutSeconds'],
+      [jobs.start({ command: 'true', input: '', stdin: '' }), 'input and stdin'],
+      [jobs.cancel('x', { forceKillAfterDelay: 1, graceMs: 1 }), 'forceKillAfterDelay and graceMs'],
+    ]
+    for (const [call, names] of refused)
+      expect(await rejectionOf(call)).toMatchObject({ code: 'INVALID_OPTION', message: message(names) })
+    expect(await jobs.list()).toEqual([])
+  })
+
   itHolds('are followed, cancelled and waited for', async (jobs) => {
     const job = await jobs.start({ command: 'for i in 1 2 3; do echo $i; sleep 0.02; done' })
     const pieces = await all(jobs.follow(job, 0, { lines: true }))

@@ -31,6 +31,24 @@ describe('processes', () => {
     })
   })
 
+  itHolds('have null for what is not known yet', async ({ sandbox }) => {
+    const process = await sandbox.startProcess('sleep 60')
+    const unknown = { exitCode: null, signal: null, reason: null, endTime: null }
+    expect(process.toJSON()).toMatchObject(unknown)
+    expect((await sandbox.getProcess(process.id))?.toJSON()).toMatchObject({ status: 'running', ...unknown })
+    await process.kill()
+    expect(process.toJSON()).toMatchObject({ endTime: expect.any(Date), reason: 'killed', exitCode: null })
+    const service = await sandbox.startService('echo up; sleep 60', { healthCheck: { log: 'up' } })
+    expect(service.lastFailure).toBeNull()
+    expect(await service.getHealth()).toEqual({
+      healthy: true,
+      status: 'running',
+      restarts: 0,
+      lastFailure: null,
+    })
+    await service.kill()
+  })
+
   itHolds('are listed, found, killed and forgotten', async ({ sandbox }) => {
     const one = await sandbox.startProcess('sleep 60', { processId: 'one' })
     await sandbox.startProcess("trap '' TERM; echo on; sleep 60 & wait; wait", {

@@ -9,6 +9,9 @@ import { enter, type Mode, modes } from './modes.js'
 import * as proc from './proc.js'
 import { until } from './until.js'
 
+/** What the status of a job says as long as nothing of its end is known. */
+export const UNKNOWN = { exitCode: null, signal: null, reason: null, endedAt: null, duration: null }
+
 export interface JobPlace {
   sandbox: Sandbox
   jobs: Sandbox['jobs']

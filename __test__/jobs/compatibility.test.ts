@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { closedGate, untilGone, withJobs } from '../helpers/jobs.js'
+import { closedGate, UNKNOWN, untilGone, withJobs } from '../helpers/jobs.js'
 import * as proc from '../helpers/proc.js'
 import { until } from '../helpers/until.js'
 
@@ -52,7 +52,7 @@ describe('a job without fields of ours', () => {
         exitFile: path.join(dir, 'exit'),
         cgroup: null,
       })
-      expect(await jobs.status('theirs')).toEqual({ state: 'running', exitCode: null, alive: true })
+      expect(await jobs.status('theirs')).toEqual({ ...UNKNOWN, state: 'running', alive: true })
       gate.open()
       expect(await jobs.wait('theirs')).toMatchObject({ state: 'exited', exitCode: 4 })
       expect((await jobs.read('theirs')).raw).toBe('one\ntwo\n')
@@ -77,8 +77,8 @@ describe('a job without fields of ours', () => {
         () => 'the shell runs on',
       )
       expect(await jobs.status('theirs')).toEqual({
+        ...UNKNOWN,
         state: 'crashed',
-        exitCode: null,
         reason: 'killed',
         alive: false,
       })

@@ -11,6 +11,7 @@ import {
   itWithJobs,
   type JobPlace,
   QUICK,
+  UNKNOWN,
   untilGone,
   untilPrinted,
   withJobs,
@@ -33,7 +34,7 @@ itWithJobs(
     const job = await jobs.start({ command: tree(nap) })
     await untilPrinted(place, job, 'up')
     proc.kill(job.pgid)
-    expect(await jobs.wait(job)).toEqual({ state: 'crashed', exitCode: null, reason: 'killed', alive: false })
+    expect(await jobs.wait(job)).toEqual({ ...UNKNOWN, state: 'crashed', reason: 'killed', alive: false })
     await expectNoProcess(tag)
     await until(
       () => !proc.runs(nap) || undefined,

@@ -4,8 +4,9 @@ import { deliverable } from '../../lib/jobs/cut.js'
 import { freshJobId } from '../../lib/jobs/ids.js'
 import { type Fetch, readJob } from '../../lib/jobs/read.js'
 
-const running = { state: 'running', exitCode: null, alive: true } as const
-const over = { state: 'exited', exitCode: 0, alive: false } as const
+const unknown = { signal: null, reason: null, endedAt: null, duration: null }
+const running = { state: 'running', exitCode: null, alive: true, ...unknown } as const
+const over = { state: 'exited', exitCode: 0, alive: false, ...unknown } as const
 
 /** A job whose output is all there, still running or over. */
 function fetchFrom(output: Buffer, ended: boolean): Fetch {

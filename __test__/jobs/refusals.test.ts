@@ -61,7 +61,7 @@ const bad: Array<[string, unknown, string, RegExp]> = [
   ['a blank command', { command: ' ' }, 'INVALID_COMMAND', /command must not be blank/],
   ['no command', {}, 'INVALID_COMMAND', /command must be given/],
   ['no object', 'echo', 'INVALID_OPTION', /jobs.start must be an object/],
-  ['an unknown option', { command: 'true', timeout: 1 }, 'INVALID_OPTION', /has no option "timeout"/],
+  ['an unknown option', { command: 'true', timeoutMs: 1 }, 'INVALID_OPTION', /has no option "timeoutMs"/],
   ['a bad env name', { command: 'true', env: { 'a-b': '1' } }, 'INVALID_ENV_NAME', /"a-b"/],
   ['a NUL in env', { command: 'true', env: { A: '\0' } }, 'INVALID_OPTION', /env\.A/],
   ['a timeout of 0', { command: 'true', timeoutSeconds: 0 }, 'INVALID_OPTION', /timeoutSeconds/],

@@ -39,8 +39,8 @@ describe('startProcess', () => {
       expect([process.exitCode, process.signal, process.reason, process.endTime]).toEqual([
         null,
         null,
-        undefined,
-        undefined,
+        null,
+        null,
       ])
       expect(Math.abs(process.startTime.getTime() - before)).toBeLessThan(5000)
       expect(JSON.parse(JSON.stringify(process))).toMatchObject({ id: process.id, status: 'running' })

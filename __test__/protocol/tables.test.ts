@@ -40,11 +40,12 @@ const { paths } = createServer(new Sandbox()).document() as {
 const types = typeMembers()
 
 function typeMembers(): Map<string, Map<string, string>> {
-  const files = ['index.d.ts', 'client.d.ts', 'otel.d.ts'].map((name) => path.join(root, name))
+  const names = ['index', 'client', 'otel', 'server', 'container']
+  const files = names.map((name) => path.join(root, `${name}.d.ts`))
   const program = ts.createProgram(files, { module: ts.ModuleKind.NodeNext, skipLibCheck: true })
   const checker = program.getTypeChecker()
   const found = new Map<string, Map<string, string>>()
-  for (const file of files) {
+  for (const [at, file] of files.entries()) {
     const source = program.getSourceFile(file)
     const module = source && checker.getSymbolAtLocation(source)
     if (module === undefined) throw new Error(`${file} is no module`)
@@ -56,7 +57,8 @@ function typeMembers(): Map<string, Map<string, string>> {
           member.name,
           ts.displayPartsToString(member.getDocumentationComment(checker)),
         ])
-      if (!found.has(symbol.name)) found.set(symbol.name, new Map(members))
+      for (const name of [symbol.name, `${names[at]}.${symbol.name}`])
+        if (!found.has(name)) found.set(name, new Map(members))
     }
   }
   return found
@@ -78,7 +80,7 @@ describe.each(calls.map((call) => [call.name, call] as const))('%s', (_, call) =
   })
 
   it('has the members of its public type, with the same defaults and bounds', () => {
-    const members = types.get(call.type)
+    const members = types.get(call.module === undefined ? call.type : `${call.module}.${call.type}`)
     const { beside = [] } = call
     expect([...(members?.keys() ?? [])].sort()).toEqual([...Object.keys(call.table), ...beside].sort())
     for (const [name, { json, default: value }] of options(call)) {

@@ -134,7 +134,7 @@ export async function processes(sandbox: Sandbox, session: Session) {
     onExit: (exitCode, signal) => same<typeof exitCode | typeof signal, number | NodeJS.Signals | null>(),
   })
   same<typeof process.status, ProcessStatus>()
-  same<typeof process.endTime, Date | undefined>()
+  same<typeof process.endTime, Date | null>()
   same<Awaited<ReturnType<typeof process.wait>>, ProcessExit>()
   const { line, match } = await process.waitForLog(/x/, { timeout: 5, since: 3 })
   same<typeof line | NonNullable<typeof match>[0], string>()

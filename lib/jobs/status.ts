@@ -11,11 +11,11 @@ export function publicStatus(native: JobState): JobStatus {
   return {
     state,
     exitCode: exitCode ?? null,
-    ...(signal !== undefined && { signal: signalName(signal) }),
-    ...(reason !== undefined && { reason }),
+    signal: signal === undefined ? null : signalName(signal),
+    reason: reason ?? null,
     alive,
-    ...(endedAt !== undefined && { endedAt }),
-    ...(duration !== undefined && { duration }),
+    endedAt: dateOf(endedAt),
+    duration: duration ?? null,
     ...(outputLost && { outputLost }),
   }
 }
@@ -31,8 +31,14 @@ export function publicInfo(native: JobRecord): JobInfo {
   if (status === undefined) throw new Error('the engine lists a job without its status')
   return {
     ...publicHandle(native),
-    createdAt,
-    ...(command !== undefined && { command }),
+    createdAt: dateOf(createdAt),
+    command: command ?? null,
     status: publicStatus(status),
   }
+}
+
+/** A time of a record, which another program may have written. */
+function dateOf(text: string | undefined): Date | null {
+  const date = new Date(text ?? '')
+  return Number.isNaN(date.getTime()) ? null : date
 }

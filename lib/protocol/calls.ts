@@ -6,6 +6,7 @@
 
 import type { OptionTable } from '../options/option.js'
 import { clientOptions } from './client-options.js'
+import { containerExecOptions, containerSessionOptions, containerStreamOptions } from './container-options.js'
 import { execOptions, sessionExecOptions } from './exec-options.js'
 import {
   jobCancelOptions,
@@ -17,7 +18,9 @@ import {
 import { limitOptions } from './limit-options.js'
 import { instrumentOptions } from './otel-options.js'
 import { killOptions, processOptions, serviceOptions, sessionProcessOptions } from './process-options.js'
+import { remoteJobsOptions } from './remote-job-options.js'
 import { sandboxOptions } from './sandbox-options.js'
+import { serveOptions, serverOptions } from './server-options.js'
 import { historyOptions, sessionOptions } from './session-options.js'
 import {
   logOptions,
@@ -34,6 +37,8 @@ export interface Call {
   table: OptionTable
   /** The interface of the public types with the same members. */
   type: string
+  /** The entry point of that interface, where another one has an interface of the same name. */
+  module?: 'container'
   /** Where the JSON body with these options goes. */
   route?: string
   /** It is never sent. */
@@ -86,5 +91,29 @@ export const calls: readonly Call[] = [
     table: jobCancelOptions,
     type: 'JobCancelOptions',
     route: '/v1/jobs/{jobId}/cancel',
+  },
+  { name: 'createSandboxJobs', table: remoteJobsOptions, type: 'SandboxJobsOptions', local: true },
+  { name: 'createServer', table: serverOptions, type: 'ServerOptions', local: true },
+  { name: 'serve', table: serveOptions, type: 'ServeOptions', local: true },
+  {
+    name: 'new Session of nacre/container',
+    table: containerSessionOptions,
+    type: 'SessionOptions',
+    module: 'container',
+    local: true,
+  },
+  {
+    name: 'exec of nacre/container',
+    table: containerExecOptions,
+    type: 'ExecOptions',
+    module: 'container',
+    local: true,
+  },
+  {
+    name: 'execStream of nacre/container',
+    table: containerStreamOptions,
+    type: 'StreamOptions',
+    module: 'container',
+    local: true,
   },
 ]

@@ -39,12 +39,17 @@ export const jobStartOptions = {
   }),
   env: option(env, { doc: "Environment changes over the sandbox's.", otherwise: 'none' }),
   processName: option(name, { doc: 'A name for people.', otherwise: 'none' }),
-  timeoutSeconds: option(time, { doc: 'Time until everything of the job is ended.', otherwise: 'none' }),
+  timeout: option(milliseconds, {
+    doc: 'Time until everything of the job is ended; 0 = none.',
+    default: 0,
+  }),
+  timeoutSeconds: option(time, { doc: 'The same in seconds, instead of `timeout`.', otherwise: '`timeout`' }),
   limits: option(limits, {
     doc: 'What the job may use.',
     otherwise: "the sandbox's limits, for each job by itself",
   }),
-  stdin: option(data, { doc: 'Standard input.', otherwise: 'end of file at once' }),
+  input: option(data, { doc: 'Standard input.', otherwise: 'end of file at once' }),
+  stdin: option(data, { doc: 'The same, instead of `input`.', otherwise: '`input`' }),
 }
 
 /** Of `jobs.read`. */
@@ -67,8 +72,12 @@ export const jobWaitOptions = { signal }
 
 /** Of `jobs.cancel`. */
 export const jobCancelOptions = {
-  graceMs: option(milliseconds, {
+  forceKillAfterDelay: option(milliseconds, {
     doc: 'Time between SIGTERM and SIGKILL.',
-    otherwise: "the sandbox's `forceKillAfterDelay`",
+    otherwise: "the sandbox's",
+  }),
+  graceMs: option(milliseconds, {
+    doc: 'The same, instead of `forceKillAfterDelay`.',
+    otherwise: '`forceKillAfterDelay`',
   }),
 }

@@ -125,11 +125,13 @@ export interface ProcessInfo {
   /** As it is at this moment. */
   readonly status: ProcessStatus
   readonly startTime: Date
-  readonly endTime?: Date | undefined
+  /** null as long as it runs. */
+  readonly endTime: Date | null
   /** null as long as it runs, and when it was ended by a signal. */
   readonly exitCode: number | null
   readonly signal: NodeJS.Signals | null
-  readonly reason?: ExitReason | undefined
+  /** null as long as it runs, and when it was lost: its status is 'error'. */
+  readonly reason: ExitReason | null
 }
 
 /**

@@ -51,7 +51,8 @@ export interface ServiceHealth {
   status: ProcessStatus
   /** How often it has been started again. */
   restarts: number
-  lastFailure?: ServiceFailure
+  /** null when it has not failed. */
+  lastFailure: ServiceFailure | null
 }
 
 /**
@@ -60,7 +61,8 @@ export interface ServiceHealth {
  */
 export interface Service extends Process {
   readonly restarts: number
-  readonly lastFailure?: ServiceFailure | undefined
+  /** null when it has not failed. */
+  readonly lastFailure: ServiceFailure | null
   /** Looks now. */
   getHealth(): Promise<ServiceHealth>
   /**

@@ -20,8 +20,11 @@ import type { Encoding } from '../public/index.js'
 /** 1 MiB: few calls for much output, and little memory. */
 export const DEFAULT_READ_BYTES = jobReadOptions.maxBytes.default
 
-/** What is to be started; the command is always there. */
-export type JobStartPlan = OptionValues<typeof jobStartOptions> & { command: CheckedCommand; shown: string }
+/** What is to be started; the command is always there, and no option is there by its other name. */
+export type JobStartPlan = Omit<OptionValues<typeof jobStartOptions>, 'timeoutSeconds' | 'stdin'> & {
+  command: CheckedCommand
+  shown: string
+}
 
 /** How a part of the output is read. */
 export interface JobReadPlan {
@@ -35,7 +38,11 @@ export interface JobReadPlan {
 export function planJobStart(options: unknown): JobStartPlan {
   const values = readOptions(jobStartOptions, readArgument(asObject, options, 'jobs.start'), 'jobs.start')
   if (values.command === undefined) throw new OptionError('INVALID_COMMAND', 'command must be given')
-  return { ...values, command: values.command, shown: showCommand(values.command) }
+  refuseBoth(values, 'timeout', 'timeoutSeconds')
+  refuseBoth(values, 'input', 'stdin')
+  const { timeoutSeconds, stdin, command, ...rest } = values
+  const timeout = timeoutSeconds === undefined ? rest.timeout : Math.ceil(timeoutSeconds * 1000)
+  return { ...rest, timeout, input: rest.input ?? stdin, command, shown: showCommand(command) }
 }
 
 /** Checks the options of `jobs.read`. Throws OptionError. */
@@ -55,8 +62,10 @@ export function planJobWait(options: unknown): { signal: AbortSignal | undefined
 }
 
 /** Checks the options of `jobs.cancel`. Throws OptionError. */
-export function planJobCancel(options: unknown): { graceMs: number | undefined } {
-  return { graceMs: readOptions(jobCancelOptions, options, 'jobs.cancel').graceMs }
+export function planJobCancel(options: unknown): { forceKillAfterDelay: number | undefined } {
+  const values = readOptions(jobCancelOptions, options, 'jobs.cancel')
+  refuseBoth(values, 'forceKillAfterDelay', 'graceMs')
+  return { forceKillAfterDelay: values.forceKillAfterDelay ?? values.graceMs }
 }
 
 /** Where to read from: an offset in bytes. */
@@ -69,6 +78,12 @@ export function jobReference(job: unknown): string {
   if (typeof job !== 'object') return readArgument(identifier, job, 'jobId')
   const entries = readArgument(readEntries, job, 'job')
   return readArgument(identifier, new Map(entries).get('jobId'), 'job.jobId')
+}
+
+/** An option and its other name cannot both be given. */
+function refuseBoth<T extends object>(values: T, name: keyof T & string, other: keyof T & string): void {
+  if (values[name] === undefined || values[other] === undefined) return
+  throw new OptionError('INVALID_OPTION', `${name} and ${other} exclude each other`)
 }
 
 function readPlan(values: OptionValues<typeof jobReadOptions>): JobReadPlan {

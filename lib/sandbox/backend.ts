@@ -103,7 +103,7 @@ export interface ProcessBackend {
 /** A process that is waited for and kept alive. */
 export interface ServiceBackend extends ProcessBackend {
   readonly restarts: number
-  readonly lastFailure: ServiceFailure | undefined
+  readonly lastFailure: ServiceFailure | null
   health(): Promise<ServiceHealth>
   restart(): Promise<void>
 }
@@ -119,7 +119,7 @@ export interface JobsBackend {
     plan: JobReadPlan & { signal: AbortSignal | undefined },
   ): AsyncIterableIterator<JobRead<Encoding>, undefined>
   wait(jobId: string, signal: AbortSignal | undefined): Promise<JobStatus>
-  cancel(jobId: string, graceMs: number | undefined): Promise<void>
+  cancel(jobId: string, forceKillAfterDelay: number | undefined): Promise<void>
   attach(jobId: string): Promise<JobHandle | null>
   list(): Promise<JobInfo[]>
   remove(jobId: string): Promise<void>

@@ -67,8 +67,8 @@ export class Jobs implements Omit<PublicJobs, 'root'> {
   }
 
   async cancel(job: JobHandle | string, options?: JobCancelOptions): Promise<void> {
-    const [jobId, { graceMs }] = [jobReference(job), planJobCancel(options)]
-    await this.#backend.cancel(jobId, graceMs)
+    const [jobId, { forceKillAfterDelay }] = [jobReference(job), planJobCancel(options)]
+    await this.#backend.cancel(jobId, forceKillAfterDelay)
   }
 
   async attach(id: string): Promise<JobHandle | null> {

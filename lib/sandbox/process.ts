@@ -79,7 +79,7 @@ export class Process implements PublicProcess {
     return this.#backend.info.startTime
   }
 
-  get endTime(): Date | undefined {
+  get endTime(): Date | null {
     return this.#backend.info.endTime
   }
 
@@ -91,7 +91,7 @@ export class Process implements PublicProcess {
     return this.#backend.info.signal
   }
 
-  get reason(): ExitReason | undefined {
+  get reason(): ExitReason | null {
     return this.#backend.info.reason
   }
 

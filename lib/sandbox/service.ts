@@ -17,7 +17,7 @@ export class Service extends Process implements PublicService {
     return this.#backend.restarts
   }
 
-  get lastFailure(): ServiceFailure | undefined {
+  get lastFailure(): ServiceFailure | null {
     return this.#backend.lastFailure
   }
 

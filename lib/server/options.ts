@@ -2,37 +2,9 @@
  * The options of createServer and serve.
  */
 import { OptionError } from '../base/errors.js'
-import { byteCount, interval, milliseconds, wholeNumber } from '../options/numbers.js'
 import type { OptionValues } from '../options/option.js'
-import { filePath } from '../options/paths.js'
 import { describe, readOptions } from '../options/read.js'
-import { flag, logger } from '../options/values.js'
-
-/** A token that can be guessed is none. */
-const LEAST_TOKEN_CHARACTERS = 16
-
-const serverOptions = {
-  token,
-  allowedOrigins: origins,
-  maxBodyBytes: byteCount,
-  maxRequests: wholeNumber(1, 1_000_000),
-  heartbeat: interval,
-  logger,
-}
-
-const serveOptions = {
-  ...serverOptions,
-  host: hostName,
-  port: wholeNumber(0, 65_535),
-  tokenFile: filePath,
-  maxHeaderBytes: wholeNumber(1024, 1024 * 1024),
-  maxConnections: wholeNumber(1, 1_000_000),
-  headersTimeout: interval,
-  requestTimeout: interval,
-  keepAliveTimeout: interval,
-  shutdownTimeout: milliseconds,
-  handleSignals: flag,
-}
+import { serveOptions, serverOptions } from '../protocol/server-options.js'
 
 export type ServerValues = OptionValues<typeof serverOptions>
 
@@ -73,16 +45,16 @@ export function planServe(options: unknown): ServePlan {
     throw new OptionError('INVALID_OPTION', 'token and tokenFile exclude each other')
   return {
     server: serverPlan(values),
-    host: values.host ?? '127.0.0.1',
-    port: values.port ?? 4747,
+    host: values.host ?? serveOptions.host.default,
+    port: values.port ?? serveOptions.port.default,
     tokenFile: values.tokenFile,
-    maxHeaderBytes: values.maxHeaderBytes ?? 16 * 1024,
-    maxConnections: values.maxConnections ?? 2048,
-    headersTimeout: values.headersTimeout ?? 10_000,
-    requestTimeout: values.requestTimeout ?? 60_000,
-    keepAliveTimeout: values.keepAliveTimeout ?? 5000,
-    shutdownTimeout: values.shutdownTimeout ?? 10_000,
-    handleSignals: values.handleSignals ?? true,
+    maxHeaderBytes: values.maxHeaderBytes ?? serveOptions.maxHeaderBytes.default,
+    maxConnections: values.maxConnections ?? serveOptions.maxConnections.default,
+    headersTimeout: values.headersTimeout ?? serveOptions.headersTimeout.default,
+    requestTimeout: values.requestTimeout ?? serveOptions.requestTimeout.default,
+    keepAliveTimeout: values.keepAliveTimeout ?? serveOptions.keepAliveTimeout.default,
+    shutdownTimeout: values.shutdownTimeout ?? serveOptions.shutdownTimeout.default,
+    handleSignals: values.handleSignals ?? serveOptions.handleSignals.default,
   }
 }
 
@@ -90,9 +62,9 @@ function serverPlan(values: ServerValues): ServerPlan {
   return {
     token: values.token,
     allowedOrigins: values.allowedOrigins ?? [],
-    maxBodyBytes: values.maxBodyBytes ?? 16 * 1024 * 1024,
-    maxRequests: values.maxRequests ?? 1024,
-    heartbeat: values.heartbeat ?? 15_000,
+    maxBodyBytes: values.maxBodyBytes ?? serverOptions.maxBodyBytes.default,
+    maxRequests: values.maxRequests ?? serverOptions.maxRequests.default,
+    heartbeat: values.heartbeat ?? serverOptions.heartbeat.default,
     logger: values.logger,
   }
 }
@@ -104,31 +76,4 @@ export function checkSandbox(sandbox: unknown): void {
     typeof (sandbox as Record<string, unknown> | null | undefined)?.[name] === 'function'
   if (!methods.every(has))
     throw new OptionError('INVALID_OPTION', `sandbox must be a Sandbox, not ${describe(sandbox)}`)
-}
-
-/** What can stand in a header, and cannot be guessed. The message never has it. */
-export function token(value: unknown, name: string): string {
-  if (typeof value === 'string' && value.length >= LEAST_TOKEN_CHARACTERS && /^[\x21-\x7e]+$/.test(value))
-    return value
-  throw new OptionError(
-    'INVALID_OPTION',
-    `${name} must be at least ${LEAST_TOKEN_CHARACTERS} characters of printable ASCII without blanks`,
-  )
-}
-
-/** Names of origins as browsers send them. '*' is none: it would let every page on the web run commands. */
-function origins(value: unknown, name: string): string[] {
-  const list: unknown[] = Array.isArray(value) ? Array.from(value) : [value]
-  return list.map((item) => {
-    if (typeof item === 'string' && URL.canParse(item) && new URL(item).origin === item) return item
-    throw new OptionError(
-      'INVALID_OPTION',
-      `${name} must have origins like 'https://example.com' only, not ${describe(item)}`,
-    )
-  })
-}
-
-function hostName(value: unknown, name: string): string {
-  if (typeof value === 'string' && /^[A-Za-z0-9.:_-]{1,255}$/.test(value)) return value
-  throw new OptionError('INVALID_OPTION', `${name} must be a host name or an address, not ${describe(value)}`)
 }

@@ -11,10 +11,11 @@ import { createAdaptorServer } from '@hono/node-server'
 import { OptionError } from '../base/errors.js'
 import { signalNumber } from '../base/signals.js'
 import { readArgument } from '../options/read.js'
+import { serverToken } from '../options/server-values.js'
 import type { Sandbox } from '../public/index.js'
 import type { ServeOptions, Server, Serving } from '../public/server.js'
 import { isLoopback } from './guard.js'
-import { checkSandbox, planServe, type ServePlan, token } from './options.js'
+import { checkSandbox, planServe, type ServePlan } from './options.js'
 import { buildServer } from './server.js'
 import { openWebSockets, wantsWebSocket } from './upgrade.js'
 
@@ -54,7 +55,7 @@ function withToken(plan: ServePlan): ServePlan {
   const content = readTokenFile(plan.tokenFile)
   return {
     ...plan,
-    server: { ...plan.server, token: readArgument(token, content, 'the content of tokenFile') },
+    server: { ...plan.server, token: readArgument(serverToken, content, 'the content of tokenFile') },
   }
 }
 

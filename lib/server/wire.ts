@@ -8,7 +8,9 @@ import { decodeData as decode, type WireData } from '../protocol/json.js'
 import type {
   Encoding,
   ExecResult,
+  JobInfo,
   JobRead,
+  JobStatus,
   LogEvent,
   Output,
   ProcessInfo,
@@ -62,12 +64,29 @@ export function encodeLogEvent(event: LogEvent<Encoding>): object {
   return event.type === 'exit' ? event : { ...event, data: encodeData(event.data) }
 }
 
-/** Dates become ISO 8601 by themselves. */
+/** Dates become ISO 8601 by themselves. What is not known yet is left out. */
 export function encodeProcess(process: ProcessInfo): object {
   const { id, pid, command, sessionId, status, startTime, endTime, exitCode, signal, reason } = process
-  return { id, pid, command, sessionId, status, startTime, endTime, exitCode, signal, reason }
+  const end = { ...(endTime && { endTime }), ...(reason && { reason }) }
+  return { id, pid, command, sessionId, status, startTime, exitCode, signal, ...end }
 }
 
 export function encodeJobRead({ raw, cursor, bytesFetched, status }: JobRead<Encoding>): object {
-  return { raw: encodeData(raw), cursor, bytesFetched, status }
+  return { raw: encodeData(raw), cursor, bytesFetched, status: encodeJobStatus(status) }
+}
+
+/** What is not known is left out, but for the exit code. */
+export function encodeJobStatus({ signal, reason, endedAt, duration, ...status }: JobStatus): object {
+  return {
+    ...status,
+    ...(signal && { signal }),
+    ...(reason && { reason }),
+    ...(endedAt && { endedAt }),
+    ...(duration !== null && { duration }),
+  }
+}
+
+export function encodeJobInfo({ createdAt, command, status, ...handle }: JobInfo): object {
+  const known = command === null ? {} : { command }
+  return { ...handle, createdAt: createdAt ?? '', ...known, status: encodeJobStatus(status) }
 }

@@ -4,7 +4,7 @@ import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'nod
 import path from 'node:path'
 import { createSandboxJobs, type Jobs } from 'nacre'
 import { expect, it } from 'vitest'
-import { closedGate, type JobPlace, untilPrinted, withJobs } from '../../helpers/jobs.js'
+import { closedGate, type JobPlace, UNKNOWN, untilPrinted, withJobs } from '../../helpers/jobs.js'
 import * as proc from '../../helpers/proc.js'
 import { shells, standIn } from '../../helpers/remote-jobs.js'
 import { all } from '../../helpers/stream.js'
@@ -31,7 +31,7 @@ it('a job of the native supervisor is read and ended from outside', () =>
     expect(await remote.attach(done.jobId)).toEqual(done)
     const running = await jobs.start({ command: "trap 'exit 7' TERM; echo up; while :; do sleep 0.1; done" })
     await untilPrinted(place, running, 'up')
-    expect(await remote.status(running)).toEqual({ state: 'running', exitCode: null, alive: true })
+    expect(await remote.status(running)).toEqual({ ...UNKNOWN, state: 'running', alive: true })
     expect(await remote.list()).toEqual(await jobs.list())
     await remote.cancel(running)
     expect(await jobs.status(running)).toMatchObject({ exitCode: 7, reason: 'cancelled', alive: false })
@@ -92,7 +92,7 @@ it('a job without fields of ours is read, and cancelled with its group', () =>
     const { remote, root } = place
     const gate = closedGate(place)
     startForeign(root, `echo one; ${gate.passed}; exit 4`)
-    expect(await remote.status('theirs')).toEqual({ state: 'running', exitCode: null, alive: true })
+    expect(await remote.status('theirs')).toEqual({ ...UNKNOWN, state: 'running', alive: true })
     gate.open()
     expect(await remote.wait('theirs')).toMatchObject({ state: 'exited', exitCode: 4 })
     expect((await remote.read('theirs')).raw).toBe('one\n')

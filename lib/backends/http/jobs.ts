@@ -10,7 +10,7 @@ import type { JobsBackend } from '../../sandbox/backend.js'
 import type { Connection } from './connection.js'
 import type { Request } from './request.js'
 import { ResumingStream } from './resuming.js'
-import { jobReadOf, type WireRead } from './wire.js'
+import { jobInfoOf, jobReadOf, jobStatusOf, type WireJobInfo, type WireRead } from './wire.js'
 
 export class HttpJobs implements JobsBackend {
   readonly #connection: Connection
@@ -23,8 +23,8 @@ export class HttpJobs implements JobsBackend {
     return this.#connection.call({ path: '/v1/jobs', body: encodeOptions(jobStartOptions, plan) })
   }
 
-  status(jobId: string): Promise<JobStatus> {
-    return this.#get(jobId, '/status')
+  async status(jobId: string): Promise<JobStatus> {
+    return jobStatusOf(await this.#get(jobId, '/status'))
   }
 
   async read(jobId: string, cursor: number, plan: JobReadPlan): Promise<JobRead<Encoding>> {
@@ -49,13 +49,14 @@ export class HttpJobs implements JobsBackend {
     })
   }
 
-  wait(jobId: string, signal: AbortSignal | undefined): Promise<JobStatus> {
+  async wait(jobId: string, signal: AbortSignal | undefined): Promise<JobStatus> {
     const request = { path: `/v1/jobs/${jobId}/wait`, signal, subject: 'the wait' }
-    return this.#connection.call({ ...request, waits: true, isIdempotent: true })
+    return jobStatusOf(await this.#connection.call({ ...request, waits: true, isIdempotent: true }))
   }
 
-  async cancel(jobId: string, graceMs: number | undefined): Promise<void> {
-    await this.#connection.call({ path: `/v1/jobs/${jobId}/cancel`, body: { graceMs }, waits: true })
+  async cancel(jobId: string, forceKillAfterDelay: number | undefined): Promise<void> {
+    const path = `/v1/jobs/${jobId}/cancel`
+    await this.#connection.call({ path, body: { forceKillAfterDelay }, waits: true })
   }
 
   async attach(jobId: string): Promise<JobHandle | null> {
@@ -68,8 +69,8 @@ export class HttpJobs implements JobsBackend {
   }
 
   async list(): Promise<JobInfo[]> {
-    const { jobs } = await this.#connection.call<{ jobs: JobInfo[] }>({ method: 'GET', path: '/v1/jobs' })
-    return jobs
+    const { jobs } = await this.#connection.call<{ jobs: WireJobInfo[] }>({ method: 'GET', path: '/v1/jobs' })
+    return jobs.map(jobInfoOf)
   }
 
   async remove(jobId: string): Promise<void> {

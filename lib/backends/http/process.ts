@@ -6,6 +6,7 @@ import { isCode } from '../../base/errors.js'
 import type { WaitLimits } from '../../base/waiting.js'
 import type {
   Encoding,
+  ExitReason,
   LogEvent,
   LogMatch,
   ProcessExit,
@@ -21,8 +22,12 @@ import { patternBody, probeBody } from './plan.js'
 import { ResumingStream } from './resuming.js'
 import { encodeBytes, logEventOf, logsOf, piecesOf, type WireLogs } from './wire.js'
 
-/** As it comes in JSON. */
-export type WireProcess = Omit<ProcessInfo, 'startTime' | 'endTime'> & { startTime: string; endTime?: string }
+/** As it comes in JSON. What is not known yet is left out. */
+export type WireProcess = Omit<ProcessInfo, 'startTime' | 'endTime' | 'reason'> & {
+  startTime: string
+  endTime?: string
+  reason?: ExitReason
+}
 
 export class HttpProcess implements ProcessBackend {
   /** The server knows, and refuses what is not possible. */
@@ -37,11 +42,12 @@ export class HttpProcess implements ProcessBackend {
   }
 
   get info(): ProcessInfo {
-    const { startTime, endTime, ...rest } = this.#info
+    const { startTime, endTime, reason, ...rest } = this.#info
     return {
       ...rest,
       startTime: new Date(startTime),
-      endTime: endTime === undefined ? undefined : new Date(endTime),
+      endTime: endTime === undefined ? null : new Date(endTime),
+      reason: reason ?? null,
     }
   }
 

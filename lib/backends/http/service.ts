@@ -12,7 +12,7 @@ type WireHealth = Omit<ServiceHealth, 'lastFailure'> & { lastFailure?: WireFailu
 export class HttpService extends HttpProcess implements ServiceBackend {
   readonly #connection: Connection
   restarts = 0
-  lastFailure: ServiceFailure | undefined
+  lastFailure: ServiceFailure | null = null
 
   constructor(connection: Connection, info: WireProcess) {
     super(connection, info)
@@ -23,9 +23,10 @@ export class HttpService extends HttpProcess implements ServiceBackend {
     const path = processPath(this.id, 'health')
     const { lastFailure, ...rest } = await this.#connection.call<WireHealth>({ method: 'GET', path })
     this.restarts = rest.restarts
-    this.lastFailure = lastFailure && { ...lastFailure, endTime: new Date(lastFailure.endTime) }
+    this.lastFailure =
+      lastFailure === undefined ? null : { ...lastFailure, endTime: new Date(lastFailure.endTime) }
     await this.refresh()
-    return { ...rest, ...(this.lastFailure && { lastFailure: this.lastFailure }) }
+    return { ...rest, lastFailure: this.lastFailure }
   }
 
   async restart(): Promise<void> {

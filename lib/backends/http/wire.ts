@@ -5,13 +5,31 @@
 import { omissionIn } from '../../base/omission.js'
 import { fromBase64, toBase64 } from '../../protocol/base64.js'
 import type { WireData } from '../../protocol/json.js'
-import type { Encoding, ExecResult, JobRead, LogEvent, Output, ProcessLogs } from '../../public/index.js'
+import type {
+  Encoding,
+  ExecResult,
+  JobInfo,
+  JobRead,
+  JobStatus,
+  LogEvent,
+  Output,
+  ProcessLogs,
+} from '../../public/index.js'
 
 type Wire<T, K extends keyof T> = Omit<T, K> & { [N in K]: WireData }
 
 export type WireResult = Wire<ExecResult<Encoding>, 'stdout' | 'stderr'> & { all?: WireData }
 export type WireLogs = Wire<ProcessLogs<Encoding>, 'stdout' | 'stderr'>
-export type WireRead = Wire<JobRead<Encoding>, 'raw'>
+export type WireRead = Omit<Wire<JobRead<Encoding>, 'raw'>, 'status'> & { status: WireJobStatus }
+
+/** What is not known is left out. */
+type Known = Pick<JobStatus, 'signal' | 'reason' | 'duration'>
+export type WireJobStatus = Omit<JobStatus, keyof Known | 'endedAt'> & Partial<Known> & { endedAt?: string }
+export type WireJobInfo = Omit<JobInfo, 'createdAt' | 'command' | 'status'> & {
+  createdAt: string
+  command?: string
+  status: WireJobStatus
+}
 
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
 const encoder = new TextEncoder()
@@ -74,7 +92,21 @@ export function jobReadOf(
   { raw, cursor, bytesFetched, status }: WireRead,
   encoding: Encoding,
 ): JobRead<Encoding> {
-  return { raw: outputOf(raw, encoding), cursor, bytesFetched, status }
+  return { raw: outputOf(raw, encoding), cursor, bytesFetched, status: jobStatusOf(status) }
+}
+
+export function jobStatusOf({ endedAt, signal, reason, duration, ...wire }: WireJobStatus): JobStatus {
+  const known = { signal: signal ?? null, reason: reason ?? null, duration: duration ?? null }
+  return { ...wire, ...known, endedAt: endedAt === undefined ? null : new Date(endedAt) }
+}
+
+export function jobInfoOf({ createdAt, command, status, ...handle }: WireJobInfo): JobInfo {
+  return {
+    ...handle,
+    createdAt: createdAt === '' ? null : new Date(createdAt),
+    command: command ?? null,
+    status: jobStatusOf(status),
+  }
 }
 
 /** Bytes of one request of input: less than what any server takes by default, also as base64. */

@@ -75,8 +75,8 @@ export class NativeJobs implements JobsBackend {
     return this.status(jobId)
   }
 
-  async cancel(jobId: string, graceMs: number | undefined): Promise<void> {
-    await this.#engine.call((native, id) => native.cancelJob(id, jobId, graceMs ?? null))
+  async cancel(jobId: string, forceKillAfterDelay: number | undefined): Promise<void> {
+    await this.#engine.call((native, id) => native.cancelJob(id, jobId, forceKillAfterDelay ?? null))
   }
 
   async attach(jobId: string): Promise<JobHandle | null> {
@@ -104,7 +104,7 @@ export class NativeJobs implements JobsBackend {
   }
 
   #request({ command, shown, ...values }: JobStartPlan): NativeJobStart {
-    const { jobId, cwd, env, processName, timeoutSeconds = 0, limits, stdin } = values
+    const { jobId, cwd, env, processName, timeout = 0, limits, input } = values
     return {
       jobId: jobId ?? freshJobId(),
       ...command,
@@ -113,10 +113,10 @@ export class NativeJobs implements JobsBackend {
       envNames: env?.names,
       envValues: env?.values,
       processName,
-      timeout: Math.ceil(timeoutSeconds * 1000),
+      timeout,
       graceMs: this.#defaults.graceMs,
       limits,
-      stdin,
+      stdin: input,
     }
   }
 }

@@ -84,8 +84,8 @@ class ScriptJobs implements JobsBackend {
     }
   }
 
-  async cancel(jobId: string, graceMs: number | undefined): Promise<void> {
-    await cancel(this.#plan.place, jobId, graceMs, this.#plan.defaults.graceMs)
+  async cancel(jobId: string, forceKillAfterDelay: number | undefined): Promise<void> {
+    await cancel(this.#plan.place, jobId, forceKillAfterDelay, this.#plan.defaults.graceMs)
   }
 
   async attach(jobId: string): Promise<JobHandle | null> {
@@ -103,9 +103,7 @@ class ScriptJobs implements JobsBackend {
       const [job, status] = [jobOf(facts), statusOf(facts)]
       return job === undefined || status === undefined ? [] : [publicInfo({ ...job, status })]
     })
-    return jobs.sort(
-      (left, right) => compare(left.createdAt, right.createdAt) || compare(left.jobId, right.jobId),
-    )
+    return jobs.sort((left, right) => compare(time(left), time(right)) || compare(left.jobId, right.jobId))
   }
 
   async remove(jobId: string): Promise<void> {
@@ -128,7 +126,11 @@ function told(facts: Facts): JobStatus {
   return publicStatus(status)
 }
 
-function compare(left: string, right: string): number {
+function time({ createdAt }: JobInfo): number {
+  return createdAt?.getTime() ?? 0
+}
+
+function compare<T extends string | number>(left: T, right: T): number {
   if (left === right) return 0
   return left < right ? -1 : 1
 }

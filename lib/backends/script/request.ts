@@ -33,7 +33,7 @@ export function buildRequest(
   const parts: [Buffer, Buffer, Buffer, Buffer] = [
     Buffer.from(words(plan, mark, defaults)),
     Buffer.from(plan.command.text ?? ''),
-    Buffer.from(plan.stdin ?? ''),
+    Buffer.from(plan.input ?? ''),
     Buffer.from(meta(jobId, plan, mark, defaults)),
   ]
   const sizes = parts.map(({ length }) => length) as Request['sizes']
@@ -60,7 +60,7 @@ function words({ command, cwd, env }: JobStartPlan, mark: string, defaults: Remo
 /** The end of meta.json, from a comma on: what only the script can know comes before it. */
 function meta(jobId: string, plan: JobStartPlan, mark: string, { root, graceMs }: RemoteDefaults): string {
   const dir = path.posix.join(root, jobId)
-  const { processName, timeoutSeconds, limits, shown } = plan
+  const { processName, timeout = 0, limits, shown } = plan
   const fields = {
     mark,
     jobId,
@@ -70,7 +70,7 @@ function meta(jobId: string, plan: JobStartPlan, mark: string, { root, graceMs }
     dir,
     version: VERSION,
     command: shown,
-    timeoutMs: timeoutSeconds === undefined ? null : Math.ceil(timeoutSeconds * 1000),
+    timeoutMs: timeout === 0 ? null : timeout,
     graceMs,
     limits: { memory: null, millicpus: null, pids: null },
     openFiles: limits?.openFiles ?? null,

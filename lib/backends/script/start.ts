@@ -23,7 +23,7 @@ export async function start(
   const inline = payload.toString('base64')
   const fits = inline.length <= MOST_INLINE
   if (!fits) await store(place, `@part-${own}`, payload)
-  const times = [hundredths((plan.timeoutSeconds ?? 0) * 1000), hundredths(defaults.graceMs)]
+  const times = [hundredths(plan.timeout ?? 0), hundredths(defaults.graceMs)]
   const words = [jobId, own, fits ? inline : 'uploaded', ...sizes, ...times, plan.limits?.openFiles ?? 0]
   const [reply = ''] = await call(place, 'start', ...words).catch((error) => {
     throw withDirectory(error, plan.cwd ?? defaults.cwd)

@@ -19,7 +19,7 @@ export function addCancel(job: Command): void {
       const statuses = await useJobs(options, (jobs) =>
         Promise.all(
           ids.map(async (jobId) => {
-            await jobs.cancel(jobId, { graceMs: options.grace })
+            await jobs.cancel(jobId, { forceKillAfterDelay: options.grace })
             return { jobId, status: await jobs.status(jobId) }
           }),
         ),

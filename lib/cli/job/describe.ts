@@ -12,15 +12,15 @@ type Colors = ReturnType<typeof colorsOf>
 /** "exited 3 (timeout)", "killed by SIGSEGV", "running", "crashed (reboot)". */
 export function describeStatus(status: JobStatus, colors: Colors): string {
   const { state, exitCode, signal, reason, alive } = status
-  const why = reason === undefined || reason === 'exit' || reason === 'signal' ? '' : ` (${reason})`
+  const why = reason === null || reason === 'exit' || reason === 'signal' ? '' : ` (${reason})`
   const left = alive && state === 'exited' ? ', something of it runs on' : ''
   if (state === 'running') return colors.cyan('running')
   if (state === 'crashed') return colors.red(`crashed${why}`)
-  if (signal !== undefined) return colors.red(`killed by ${signal}${why}`) + left
+  if (signal !== null) return colors.red(`killed by ${signal}${why}`) + left
   return (exitCode === 0 ? colors.green : colors.red)(`exited ${exitCode}${why}`) + left
 }
 
 /** That of its command. A crash has none of its own, so it is that of a failure. */
 export function exitCodeOfJob({ exitCode, signal }: JobStatus): number {
-  return exitCodeOfEnd(exitCode, signal === undefined ? undefined : signalNumber(signal))
+  return exitCodeOfEnd(exitCode, signal === null ? undefined : signalNumber(signal))
 }

@@ -21,9 +21,11 @@ export function addList(job: Command): void {
     })
 }
 
-function line({ jobId, createdAt, status, processName, command = '' }: JobInfo): string {
+function line({ jobId, createdAt, status, processName, command }: JobInfo): string {
   const colors = colorsOf(process.stdout)
-  const text = processName ?? command.replace(/\s+/g, ' ')
+  const text = processName ?? (command ?? '').replace(/\s+/g, ' ')
   const short = text.length > MOST_CHARACTERS ? `${text.slice(0, MOST_CHARACTERS)}…` : text
-  return [jobId, colors.dim(createdAt), describeStatus(status, colors), short].join('  ')
+  return [jobId, colors.dim(createdAt?.toISOString() ?? '-'), describeStatus(status, colors), short].join(
+    '  ',
+  )
 }

@@ -41,8 +41,8 @@ export function addStart(job: Command): void {
           processName,
           cwd: cwd === undefined ? undefined : path.resolve(cwd),
           env,
-          timeoutSeconds: timeout === undefined ? undefined : timeout / 1000,
-          stdin: input === undefined ? undefined : readFileSync(input === '-' ? STDIN : input),
+          timeout,
+          input: input === undefined ? undefined : readFileSync(input === '-' ? STDIN : input),
         }),
       )
       await (json ? printJson(handle) : printLine(handle.jobId))

@@ -19,7 +19,7 @@ import {
 } from '../schemas.js'
 import { events } from '../sse.js'
 import { shapeOf } from '../table-schema.js'
-import { encodeJobRead, optionsOf } from '../wire.js'
+import { encodeJobInfo, encodeJobRead, encodeJobStatus, optionsOf } from '../wire.js'
 
 const statusSchema = z
   .object({
@@ -92,7 +92,7 @@ export function addJobs(define: Define, { sandbox: { jobs } }: ServerContext): v
     summary: 'All jobs in the order of their starts.',
     reply: z.object({ jobs: z.array(infoSchema) }),
     async handle() {
-      return { jobs: await jobs.list() }
+      return { jobs: (await jobs.list()).map(encodeJobInfo) }
     },
   })
   define({
@@ -114,7 +114,7 @@ export function addJobs(define: Define, { sandbox: { jobs } }: ServerContext): v
     ...{ tag, params, errors },
     reply: statusSchema,
     async handle({ params: { jobId } }) {
-      return jobs.status(jobId)
+      return encodeJobStatus(await jobs.status(jobId))
     },
   })
   define({
@@ -157,7 +157,7 @@ export function addJobs(define: Define, { sandbox: { jobs } }: ServerContext): v
     reply: statusSchema,
     patient: true,
     async handle({ params: { jobId }, signal }) {
-      return jobs.wait(jobId, { signal })
+      return encodeJobStatus(await jobs.wait(jobId, { signal }))
     },
   })
   define({

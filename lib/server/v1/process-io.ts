@@ -115,7 +115,8 @@ export function addProcessIo(define: Define, { sandbox }: ServerContext): void {
     }),
     errors: ['PROCESS_NOT_FOUND'],
     async handle({ params: { processId } }) {
-      return (await findService(sandbox, processId)).getHealth()
+      const { lastFailure, ...health } = await (await findService(sandbox, processId)).getHealth()
+      return { ...health, ...(lastFailure && { lastFailure }) }
     },
   })
   define({

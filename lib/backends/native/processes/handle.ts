@@ -92,10 +92,10 @@ export function isOver(state: NativeProcess): boolean {
 
 /** A process in public terms. */
 export function infoOf(state: NativeProcess): ProcessInfo {
-  const { processId, pid, command, sessionId, status, startedAt, endedAt, reason } = state
-  const { exitCode, signal } = exitOf(state)
+  const { processId, pid, command, sessionId, status, startedAt, endedAt } = state
+  const { exitCode, signal, reason } = exitOf(state)
   const startTime = new Date(startedAt)
-  const endTime = endedAt === undefined ? undefined : new Date(endedAt)
+  const endTime = endedAt === undefined ? null : new Date(endedAt)
   return { id: processId, pid, command, sessionId, status, startTime, endTime, exitCode, signal, reason }
 }
 

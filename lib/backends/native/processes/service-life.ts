@@ -26,7 +26,7 @@ export class ServiceLife {
   readonly plan: ServicePlan
   /** How often it has been started again. */
   restarts = 0
-  lastFailure: ServiceFailure | undefined
+  lastFailure: ServiceFailure | null = null
   readonly #engine: Engine
   readonly #logger: Logger | undefined
   readonly #request: ServiceRequest

@@ -28,7 +28,7 @@ export class LocalService extends LocalProcess implements ServiceBackend {
     return this.#life.restarts
   }
 
-  get lastFailure(): ServiceFailure | undefined {
+  get lastFailure(): ServiceFailure | null {
     return this.#life.lastFailure
   }
 
@@ -36,7 +36,7 @@ export class LocalService extends LocalProcess implements ServiceBackend {
     const healthy =
       !this.#life.isStarting && (await isHealthy(this.#engine, this.#life.handle, this.#life.plan))
     const { restarts, lastFailure } = this
-    return { healthy, status: this.info.status, restarts, ...(lastFailure && { lastFailure }) }
+    return { healthy, status: this.info.status, restarts, lastFailure }
   }
 
   /** Also when it waits for its next start. */

@@ -1,0 +1,41 @@
+/** Readers for the options of the drop-in session. */
+import { OptionError } from '../base/errors.js'
+import { envChanges, isVariableName } from './env.js'
+import { describe, readEntries } from './read.js'
+
+export type Variables = Record<string, string | undefined>
+
+/** What a container passes on from its own callers: it is accepted whatever it is, and ignored. */
+export function ignored(): undefined {
+  return undefined
+}
+
+/** A name that is only ever compared and shown, so any text will do: it is never used as a path. */
+export function label(value: unknown, name: string): string {
+  if (typeof value === 'string' && value !== '') return value
+  throw new OptionError('INVALID_ID', `${name} must be a text that is not empty, not ${describe(value)}`)
+}
+
+export function origin(value: unknown, name: string): 'user' | 'internal' {
+  if (value === 'user' || value === 'internal') return value
+  throw new OptionError('INVALID_OPTION', `${name} must be 'user' or 'internal', not ${describe(value)}`)
+}
+
+/** Over the environment of this process, so that `undefined` and null take a variable away. */
+export function sessionVariables(value: unknown, name: string): Variables {
+  const found = readEntries(value, name).map(([key, item]): [string, unknown] => {
+    if (!isVariableName(key))
+      throw new OptionError('INVALID_ENV_NAME', `Invalid environment variable name: ${key}`)
+    return [key, item ?? undefined]
+  })
+  const checked = Object.fromEntries(found)
+  envChanges(checked, name)
+  return checked as Variables
+}
+
+/** `undefined` and null are skipped: the command sees what the session has. */
+export function commandVariables(value: unknown, name: string): Variables {
+  return Object.fromEntries(
+    Object.entries(sessionVariables(value, name)).filter(([, variable]) => variable !== undefined),
+  )
+}

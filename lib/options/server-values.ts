@@ -1,0 +1,33 @@
+/** Readers for the options of a server. */
+import { OptionError } from '../base/errors.js'
+import { describe } from './read.js'
+
+/** A token that can be guessed is none. */
+const LEAST_TOKEN_CHARACTERS = 16
+
+/** What can stand in a header, and cannot be guessed. The message never has it. */
+export function serverToken(value: unknown, name: string): string {
+  if (typeof value === 'string' && value.length >= LEAST_TOKEN_CHARACTERS && /^[\x21-\x7e]+$/.test(value))
+    return value
+  throw new OptionError(
+    'INVALID_OPTION',
+    `${name} must be at least ${LEAST_TOKEN_CHARACTERS} characters of printable ASCII without blanks`,
+  )
+}
+
+/** Names of origins as browsers send them. '*' is none: it would let every page on the web run commands. */
+export function origins(value: unknown, name: string): string[] {
+  const list: unknown[] = Array.isArray(value) ? Array.from(value) : [value]
+  return list.map((item) => {
+    if (typeof item === 'string' && URL.canParse(item) && new URL(item).origin === item) return item
+    throw new OptionError(
+      'INVALID_OPTION',
+      `${name} must have origins like 'https://example.com' only, not ${describe(item)}`,
+    )
+  })
+}
+
+export function hostName(value: unknown, name: string): string {
+  if (typeof value === 'string' && /^[A-Za-z0-9.:_-]{1,255}$/.test(value)) return value
+  throw new OptionError('INVALID_OPTION', `${name} must be a host name or an address, not ${describe(value)}`)
+}

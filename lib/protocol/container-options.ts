@@ -1,0 +1,60 @@
+/** The options of the drop-in session of `nacre/container`. */
+
+import {
+  commandVariables,
+  ignored,
+  label as readLabel,
+  origin as readOrigin,
+  sessionVariables,
+  type Variables,
+} from '../options/container-values.js'
+import { type Kind, option } from '../options/option.js'
+import { logger as readLogger } from '../options/values.js'
+import type { Logger } from '../public/index.js'
+import { directory, flag, milliseconds, oneOf } from './kinds.js'
+
+const label: Kind<string> = { read: readLabel, bounds: 'text that is not empty' }
+const anything: Kind<undefined> = { read: ignored, bounds: 'anything' }
+const logger: Kind<Logger> = { read: readLogger, bounds: 'an object with debug, info, warn and error' }
+const sessionEnv: Kind<Variables> = {
+  read: sessionVariables,
+  bounds: 'strings by name; undefined and null unset',
+}
+const commandEnv: Kind<Variables> = {
+  read: commandVariables,
+  bounds: 'strings by name; undefined and null are skipped',
+}
+
+/** Of `new Session`. */
+export const containerSessionOptions = {
+  id: option(label, { doc: 'Shown in errors.' }),
+  cwd: option(directory, { doc: 'Where the session starts.', otherwise: '`process.cwd()`' }),
+  env: option(sessionEnv, { doc: 'Environment, merged over that of this process.', otherwise: 'none' }),
+  isolation: option(anything, { doc: 'Ignored.', otherwise: 'none' }),
+  commandTimeoutMs: option(milliseconds, {
+    doc: 'Time limit of each `exec`; 0 = none.',
+    default: 0,
+  }),
+  surviveExit: option(flag, { doc: '`exit` ends the command and not the session.', default: false }),
+  logger: option(logger, { doc: 'Receives how commands end.', otherwise: 'none' }),
+}
+
+/** Of `exec`. */
+export const containerExecOptions = {
+  cwd: option(directory, { doc: 'Directory for this command only.', otherwise: "the session's" }),
+  env: option(commandEnv, { doc: 'Variables for this command only.', otherwise: 'none' }),
+  timeoutMs: option(milliseconds, {
+    doc: 'Time limit of the command; 0 = none.',
+    otherwise: "the session's `commandTimeoutMs`; of `execStream` 0",
+  }),
+  origin: option(oneOf(readOrigin, 'user', 'internal'), {
+    doc: "Sets the log level: info for 'user', debug for 'internal'.",
+    default: 'user',
+  }),
+}
+
+/** Of `execStream`. */
+export const containerStreamOptions = {
+  ...containerExecOptions,
+  commandId: option(label, { doc: 'The id for `killCommand`.', otherwise: 'a random UUID' }),
+}
