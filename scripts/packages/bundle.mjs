@@ -20,6 +20,8 @@ export async function bundle(root, manifest, output) {
     external: ['#embedded'],
     resolve: { extensionAlias: { '.js': ['.ts', '.js'] } },
     tsconfig: false,
+    transform: { target: 'es2023' },
+    plugins: [englishOnly],
     onwarn: (warning) => {
       throw new Error(warning.message)
     },
@@ -47,6 +49,15 @@ export async function bundle(root, manifest, output) {
     if (file.type === 'asset' && file.fileName.endsWith('.map')) slimMap(output, file.fileName)
   for (const name of EMBEDDED) transpile(root, output, name)
   return packagesOf(root, files)
+}
+
+/** zod's messages in fifty languages are half of its size, and the server answers in English. */
+const englishOnly = {
+  name: 'english-only',
+  load: {
+    filter: { id: /\/zod\/v4\/locales\/index\.js$/ },
+    handler: () => "export { default as en } from './en.js'",
+  },
 }
 
 /** `dist/server/index.js` of package.json is `lib/server/index.ts`. */
