@@ -12,7 +12,7 @@ import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { buildNative, buildTypeScript } from './build.mjs'
 
-const MIN_NODE = 20
+const MIN_NODE = [20, 19]
 const MIN_BASH = [4, 4]
 const MIN_RUST = [1, 88]
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
@@ -33,8 +33,8 @@ function isOlder([major, minor], [leastMajor, leastMinor]) {
 /** The sentence about the first thing that is missing. */
 function findProblem() {
   if (process.platform !== 'linux') return `nacre runs on Linux only, and this is ${process.platform}.`
-  if (Number.parseInt(process.versions.node, 10) < MIN_NODE) {
-    return `nacre needs Node.js ${MIN_NODE} or newer, and this is ${process.versions.node}: install a newer one.`
+  if (isOlder(process.versions.node.split('.').map(Number), MIN_NODE)) {
+    return `nacre needs Node.js ${MIN_NODE.join('.')} or newer, and this is ${process.versions.node}: install a newer one.`
   }
   const bash = ask('bash', ['-c', 'echo $BASH_VERSION'])
   if (bash === undefined) return 'nacre needs bash 4.4 or newer, and there is none on PATH: install bash.'
@@ -49,6 +49,9 @@ function findProblem() {
   const version = /\d+\.\d+/.exec(rust)?.[0] ?? '0.0'
   if (isOlder(version.split('.').map(Number), MIN_RUST)) {
     return `nacre needs Rust ${MIN_RUST.join('.')} or newer, and this is ${version}: run rustup update.`
+  }
+  if (ask('cc', ['--version']) === undefined) {
+    return 'nacre is built with a C compiler, and there is no cc on PATH: install gcc or clang.'
   }
   return undefined
 }

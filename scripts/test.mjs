@@ -18,7 +18,7 @@ const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 
 /** Beginnings of the names of files that say nothing about time, and of the exceptions. */
 const PATIENT =
-  /^__test__\/(cli|client|conformance|consumers|container|contract|deployment|jobs|native|options|readme|server)/
+  /^__test__\/(cli|addon|client|conformance|consumers|container|contract|deployment|jobs|options|packages|scripts|readme|server)/
 const IMPATIENT = /^__test__\/jobs\/(follow|speed)/
 
 const files = readdirSync(path.join(root, '__test__'), { recursive: true, encoding: 'utf8' })

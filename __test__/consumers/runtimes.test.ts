@@ -24,8 +24,8 @@ const USE = `
 `
 const EXPECTED = 'over HTTP,in a container,true,COMMAND_FAILED,OptionError\n'
 
-beforeAll(() => {
-  consumer = createConsumer()
+beforeAll(async () => {
+  consumer = await createConsumer()
   consumer.write(
     'imports.mjs',
     `import { OptionError, Sandbox, SandboxError } from 'nacre'

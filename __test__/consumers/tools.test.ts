@@ -6,8 +6,8 @@ import { bun, type Consumer, createConsumer } from '../helpers/consumer.js'
 
 let consumer: Consumer
 
-beforeAll(() => {
-  consumer = createConsumer(['vitest', 'vite', '@types/node', 'rolldown'])
+beforeAll(async () => {
+  consumer = await createConsumer(['vitest', 'vite', '@types/node', 'rolldown'])
   consumer.write(
     'main.js',
     `import { Sandbox } from 'nacre'

@@ -49,8 +49,8 @@ async function compile(name: string, files: string[], options: object): Promise<
   await consumer.runTool('typescript/bin/tsc', '-p', `${name}.json`)
 }
 
-beforeAll(() => {
-  consumer = createConsumer(['@types/node'])
+beforeAll(async () => {
+  consumer = await createConsumer(['@types/node'])
   consumer.write('main.ts', PROGRAM)
   consumer.write('main.cts', PROGRAM)
   consumer.write('dynamic.cts', "void import('nacre').then(({ Sandbox }) => console.log(typeof Sandbox))")

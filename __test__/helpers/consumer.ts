@@ -1,18 +1,12 @@
-/** Projects of other people: nacre is installed there from its packed tarball, outside this repository. */
-import { execFile, execFileSync } from 'node:child_process'
-import {
-  cpSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs'
+/** A project that has nacre installed, as a user's: what `npm run build:packages` makes, unpacked into node_modules. */
+import { execFile } from 'node:child_process'
+import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { promisify } from 'node:util'
+import { VERSION } from '../../lib/addon/platforms.js'
+import { stageMain } from '../../scripts/packages/stage.mjs'
+import { hostTarget, packageName } from '../../scripts/packages/targets.mjs'
 
 const run = promisify(execFile)
 const root = path.dirname(path.dirname(__dirname))
@@ -21,38 +15,21 @@ export const bun = path.join(root, 'node_modules/.bin/bun')
 
 export interface Consumer {
   directory: string
-  /** Writes a file of the project. */
   write(name: string, text: string): void
-  /** Runs a program in the project and gives its standard output. Rejects with both outputs when it fails. */
+  /** Runs a program in the project; gives its standard output. */
   run(program: string, ...args: string[]): Promise<string>
-  /** Runs an executable of this repository's node_modules, which the project then has too. */
+  /** The same for an executable of a package of this repository. */
   runTool(tool: string, ...args: string[]): Promise<string>
   remove(): void
 }
 
-/**
- * Makes a project with nacre and what nacre depends on. `packages` are further ones from this repository's node_modules.
- *
- * npm would fetch the dependencies, so the tarball is unpacked instead, and they are links.
- */
-export function createConsumer(packages: string[] = []): Consumer {
+/** `packages` are further ones from this repository's node_modules, as links. */
+export async function createConsumer(packages: string[] = []): Promise<Consumer> {
   const directory = mkdtempSync(path.join(os.tmpdir(), 'nacre-consumer-'))
   const modules = path.join(directory, 'node_modules')
-  const installed = path.join(modules, 'nacre')
-  mkdirSync(installed, { recursive: true })
-  const pack = ['pack', '--ignore-scripts', '--json', '--pack-destination', directory]
-  const [{ filename, files }] = JSON.parse(
-    execFileSync('npm', pack, { cwd: root, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }),
-  )
-  execFileSync('tar', ['-xzf', path.join(directory, filename), '--strip-components=1', '-C', installed])
-  rmSync(path.join(directory, filename))
-  if (!files.some(({ path: name }: { path: string }) => name === 'native/release/nacre.node')) {
-    // Tests run after a debug build; the package has the release build.
-    cpSync(path.join(root, 'native/debug'), path.join(installed, 'native/release'), { recursive: true })
-  }
-  const { dependencies } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'))
-
-  for (const name of [...Object.keys(dependencies), ...packages]) {
+  await stageMain(root, path.join(modules, 'nacre'))
+  putPlatformPackage(path.join(modules, packageName(hostTarget())))
+  for (const name of packages) {
     const link = path.join(modules, name)
     mkdirSync(path.dirname(link), { recursive: true })
     if (!existsSync(link)) symlinkSync(path.join(root, 'node_modules', name), link)
@@ -79,4 +56,11 @@ export function createConsumer(packages: string[] = []): Consumer {
     runTool: (tool, ...args) => runIn('node', path.join(root, 'node_modules', tool), ...args),
     remove: () => rmSync(directory, { recursive: true, force: true }),
   }
+}
+
+/** Tests run after a debug build; the published package has the release build. */
+export function putPlatformPackage(directory: string): void {
+  cpSync(path.join(root, 'native/debug'), directory, { recursive: true })
+  const manifest = { name: packageName(hostTarget()), version: VERSION }
+  writeFileSync(path.join(directory, 'package.json'), JSON.stringify(manifest))
 }

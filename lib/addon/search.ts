@@ -23,12 +23,12 @@ export function programDirectories(): string[] {
 
 /** Absolute path of an installed package, or undefined. */
 export function findPackage(name: string, directories: string[]): string | undefined {
-  for (const directory of directories) {
-    const root = packageRoot(directory)
-    const found = root === undefined ? findAbove(name, directory) : resolveFrom(root, name)
-    if (found !== undefined) return found
-  }
-  return undefined
+  const roots = directories.flatMap((directory) => packageRoot(directory) ?? [])
+  const found =
+    roots.length > 0
+      ? roots.map((root) => resolveFrom(root, name))
+      : directories.map((directory) => findAbove(name, directory))
+  return found.find((directory) => directory !== undefined)
 }
 
 /** By the rules of the runtime, and of Yarn's Plug'n'Play. */

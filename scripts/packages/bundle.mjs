@@ -20,6 +20,8 @@ export async function bundle(root, manifest, output) {
     external: ['#embedded'],
     resolve: { extensionAlias: { '.js': ['.ts', '.js'] } },
     tsconfig: false,
+    transform: { target: 'es2023' },
+    plugins: [englishOnly],
     onwarn: (warning) => {
       throw new Error(warning.message)
     },
@@ -30,23 +32,51 @@ export async function bundle(root, manifest, output) {
     entryFileNames: '[name].js',
     chunkFileNames: 'chunks/[name]-[hash].js',
     keepNames: true,
-    // One chunk for each package: no map is published for those, and a browser's client shares none with a server.
-    codeSplitting: {
-      groups: [
-        {
-          debugName: 'packages',
-          test: /node_modules/,
-          name: (id) => packageOf(id)?.name.replace('/', '-') ?? null,
-        },
-      ],
-    },
     sourcemap: true,
+    codeSplitting: { groups: groups(path.join(root, 'lib')) },
   })
   await build.close()
   for (const file of files)
     if (file.type === 'asset' && file.fileName.endsWith('.map')) slimMap(output, file.fileName)
   for (const name of EMBEDDED) transpile(root, output, name)
   return packagesOf(root, files)
+}
+
+/**
+ * Which chunk a module is in. Node takes about a millisecond for each file, so what `nacre` imports is two chunks: what the
+ * client imports too, which runs in browsers, and the rest. Each npm package has a chunk of its own: no map is published
+ * for those.
+ */
+function groups(lib) {
+  const reached = new Map()
+  const reaches = (entry, id, context) => {
+    if (!reached.has(entry)) reached.set(entry, reachable(path.join(lib, entry), context))
+    return reached.get(entry).has(id)
+  }
+  const own = (id, context) => {
+    if (reaches('client.ts', id, context)) return 'shared'
+    return reaches('index.ts', id, context) ? 'native' : null
+  }
+  return [
+    { debugName: 'packages', test: /node_modules/, name: (id) => packageOf(id)?.name.replace('/', '-') ?? null },
+    { debugName: 'own', test: (id) => id.startsWith(lib) && !/\/lib\/(client|index)\.ts$/.test(id), name: own },
+  ]
+}
+
+/** The modules that an entry point imports, directly or not, before it runs. */
+function reachable(entry, context) {
+  const found = new Set([entry])
+  for (const id of found) for (const imported of context.getModuleInfo(id)?.importedIds ?? []) found.add(imported)
+  return found
+}
+
+/** zod's messages in fifty languages are half of its size, and the server answers in English. */
+const englishOnly = {
+  name: 'english-only',
+  load: {
+    filter: { id: /\/zod\/v4\/locales\/index\.js$/ },
+    handler: () => "export { default as en } from './en.js'",
+  },
 }
 
 /** `dist/server/index.js` of package.json is `lib/server/index.ts`. */

@@ -16,6 +16,11 @@ export function npmNotices(packages) {
   })
 }
 
+/** What the bundler itself adds. */
+export const BUNDLER_NOTICES = [
+  { name: '@oxc-project/runtime', license: 'MIT', source: 'https://github.com/oxc-project/oxc' },
+]
+
 /** The crates that are linked into the addon or the supervisor for a target; build tools are not. */
 export function crateNotices(root, triple) {
   const args = ['metadata', '--format-version=1', '--locked', '--filter-platform', triple]

@@ -7,7 +7,7 @@ import path from 'node:path'
 import { bundle } from './bundle.mjs'
 import { findFaults as findElfFaults, readElf } from './elf.mjs'
 import { findFaults as findManifestFaults, mainManifest, platformManifest } from './manifest.mjs'
-import { crateNotices, noticeText, npmNotices, SYSTEM_NOTICES } from './notice.mjs'
+import { BUNDLER_NOTICES, crateNotices, noticeText, npmNotices, SYSTEM_NOTICES } from './notice.mjs'
 import { Problem } from './problem.mjs'
 import { packageName, TARGETS } from './targets.mjs'
 
@@ -24,7 +24,7 @@ export async function stageMain(root, directory) {
   )) {
     cpSync(path.join(root, name), path.join(directory, name), { recursive: true })
   }
-  writeFileSync(path.join(directory, 'NOTICE'), noticeText('nacre', npmNotices(packages)))
+  writeFileSync(path.join(directory, 'NOTICE'), noticeText('nacre', [...npmNotices(packages), ...BUNDLER_NOTICES]))
   writeManifest(directory, manifest)
 }
 

@@ -1,0 +1,165 @@
+/**
+ * The tarballs of `npm run build:packages`, installed by npm into an empty project: without a registry, and without a
+ * compiler on PATH. Run by `npm run test:install`, which builds them.
+ */
+import { execFile, execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { VERSION } from '../../lib/addon/platforms.js'
+import { compareVersions, readElf } from '../../scripts/packages/elf.mjs'
+import { GLIBC_FLOOR, hostTarget, packageName } from '../../scripts/packages/targets.mjs'
+
+const run = promisify(execFile)
+const root = path.dirname(path.dirname(__dirname))
+const built = path.join(root, 'target', 'packages')
+const target = hostTarget()
+const tarballs = {
+  main: path.join(built, `nacre-${VERSION}.tgz`),
+  platform: path.join(built, `nacre-${target}-${VERSION}.tgz`),
+}
+/** All that the project's PATH has. */
+const TOOLS = ['bash', 'cat', 'env', 'false', 'node', 'npm', 'seq', 'sh', 'sleep', 'true', 'uname']
+
+let base: string
+let project: string
+let env: NodeJS.ProcessEnv
+
+const PROGRAM = `
+  import { Sandbox } from 'nacre'
+  const sandbox = new Sandbox({ jobsRoot: process.env.TMPDIR + '/jobs-' + process.pid })
+  await sandbox.exec('x=1; cd /')
+  const { stdout } = await sandbox.exec('echo $x $PWD')
+  const lines = []
+  for await (const line of sandbox.execStream('seq 3').lines()) lines.push(line)
+  const process_ = await sandbox.startProcess('echo up; sleep 60')
+  await process_.waitForLog('up')
+  await process_.kill()
+  const { jobId } = await sandbox.jobs.start({ command: 'exit 4' })
+  const { exitCode } = await sandbox.jobs.wait(jobId)
+  await sandbox.destroy()
+  console.log(JSON.stringify({ stdout, lines, exitCode }))
+`
+
+beforeAll(() => {
+  base = mkdtempSync(path.join(os.tmpdir(), 'nacre-install-'))
+  const bin = path.join(base, 'bin')
+  project = path.join(base, 'project')
+  for (const name of [bin, project, path.join(base, 'tmp'), path.join(base, 'home')]) mkdirSync(name)
+  for (const tool of TOOLS) symlinkSync(which(tool), path.join(bin, tool))
+  symlinkSync(path.join(root, 'node_modules/.bin/bun'), path.join(bin, 'bun'))
+  env = { PATH: bin, HOME: path.join(base, 'home'), TMPDIR: path.join(base, 'tmp') }
+  writeFileSync(path.join(project, 'package.json'), '{ "private": true, "type": "module" }')
+  const args = ['install', '--offline', '--no-audit', '--no-fund', tarballs.main, tarballs.platform]
+  execFileSync('npm', args, { cwd: project, env, stdio: ['ignore', 'ignore', 'pipe'] })
+  writeFileSync(path.join(project, 'main.js'), PROGRAM)
+}, 120_000)
+
+afterAll(() => rmSync(base, { recursive: true, force: true }))
+
+function which(tool: string): string {
+  return execFileSync('bash', ['-c', 'type -P "$1"', 'bash', tool], { encoding: 'utf8' }).trim()
+}
+
+function inProject(program: string, ...args: string[]): Promise<{ stdout: string }> {
+  return run(path.join(base, 'bin', program), args, { cwd: project, env })
+}
+
+describe('the installed packages', () => {
+  it('are nacre and its platform package, and nothing else', () => {
+    const modules = path.join(project, 'node_modules')
+    expect(readdirSync(modules).filter((name) => !name.startsWith('.')).sort()).toEqual(['@nacre', 'nacre'])
+    expect(readdirSync(path.join(modules, '@nacre'))).toEqual([target])
+  })
+
+  it('have no script that runs at the installation, and no dependency', () => {
+    for (const name of ['nacre', packageName(target)]) {
+      const text = readFileSync(path.join(project, 'node_modules', name, 'package.json'), 'utf8')
+      const { scripts, dependencies, peerDependencies, version } = JSON.parse(text)
+      expect([scripts, dependencies, peerDependencies, version]).toEqual([undefined, undefined, undefined, VERSION])
+    }
+  })
+
+  it('are at most 600 kB and 1.5 MB', () => {
+    expect(statSync(tarballs.main).size).toBeLessThanOrEqual(600_000)
+    expect(statSync(tarballs.platform).size).toBeLessThanOrEqual(1_500_000)
+  })
+
+  it(`need no glibc above ${GLIBC_FLOOR}`, () => {
+    const { glibc, isStripped } = readElf(path.join(project, 'node_modules', packageName(target), 'nacre.node'))
+    expect(glibc).toBeDefined()
+    expect(compareVersions(glibc, GLIBC_FLOOR)).toBeLessThanOrEqual(0)
+    expect(isStripped).toBe(true)
+  })
+
+  it('name the licences of what is inside them', () => {
+    const read = (name: string) => readFileSync(path.join(project, 'node_modules', name, 'NOTICE'), 'utf8')
+    for (const name of ['hono', 'zod', 'ws', 'commander']) expect(read('nacre')).toMatch(`- ${name} `)
+    for (const name of ['tokio', 'napi', 'serde_json', 'musl']) expect(read(packageName(target))).toMatch(`- ${name} `)
+  })
+})
+
+describe('without a compiler on PATH', () => {
+  for (const runtime of ['node', 'bun']) {
+    it(`a command, a stream, a process and a job run on ${runtime}`, async () => {
+      const { stdout } = await inProject(runtime, 'main.js')
+      expect(JSON.parse(stdout)).toEqual({ stdout: '1 /\n', lines: ['1', '2', '3'], exitCode: 4 })
+    }, 30_000)
+
+    it(`the command line runs on ${runtime}`, async () => {
+      const main = 'node_modules/nacre/dist/cli/main.js'
+      expect((await inProject(runtime, main, 'exec', 'echo ran')).stdout).toBe('ran\n')
+    })
+  }
+
+  it('the server answers', async () => {
+    const server = spawn(path.join(project, 'node_modules/.bin/nacre'), ['serve', '--port', '0'], { cwd: project, env })
+    try {
+      const [line] = await once(server.stdout, 'data')
+      const url = /http:\S+/.exec(String(line))?.[0]
+      expect((await fetch(`${url}/healthz`)).status).toBe(200)
+    } finally {
+      server.kill()
+      await once(server, 'exit')
+    }
+  }, 30_000)
+})
+
+/** The least of several runs: what the program takes, without what else the machine does. */
+async function least(times: number, measure: () => Promise<number>): Promise<number> {
+  const found: number[] = []
+  for (let index = 0; index < times; index++) found.push(await measure())
+  return Math.min(...found)
+}
+
+async function milliseconds(...args: string[]): Promise<number> {
+  const begun = performance.now()
+  await inProject('node', ...args)
+  return performance.now() - begun
+}
+
+describe('the start', () => {
+  it("takes at most 25 ms more for import 'nacre' than for nothing", async () => {
+    const nothing = await least(15, () => milliseconds('--input-type=module', '-e', '0'))
+    const nacre = await least(15, () => milliseconds('--input-type=module', '-e', "import 'nacre'"))
+    console.log(`import 'nacre': ${(nacre - nothing).toFixed(1)} ms above ${nothing.toFixed(1)} ms`)
+    expect(nacre - nothing).toBeLessThanOrEqual(25)
+  }, 60_000)
+
+  it('answers the first command within 15 ms', async () => {
+    const program = `import { Sandbox } from 'nacre'
+      const begun = performance.now()
+      const sandbox = new Sandbox()
+      await sandbox.exec('true')
+      console.log(performance.now() - begun)
+      await sandbox.destroy()`
+    const first = await least(15, async () => {
+      return Number((await inProject('node', '--input-type=module', '-e', program)).stdout)
+    })
+    console.log(`first exec: ${first.toFixed(1)} ms`)
+    expect(first).toBeLessThanOrEqual(15)
+  }, 60_000)
+})
