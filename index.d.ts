@@ -1094,6 +1094,21 @@ interface JobCancelOptions {
   /** The same, 0 to 2147483647; excludes `forceKillAfterDelay`. */
   graceMs?: number
 }
+/** Which jobs to list: those that all of this is true of. */
+interface JobFilter {
+  /** Only jobs in this state. */
+  state?: JobStatus['state']
+  /** Only jobs of this name: 1 to 256 characters, no control characters. */
+  processName?: string
+}
+/** Options of {@link Jobs.prune}. */
+interface JobPruneOptions {
+  /**
+   * Only jobs that ended at least this many milliseconds ago, 0 to Number.MAX_SAFE_INTEGER. A crashed job counts from its
+   * start. Default: 0.
+   */
+  olderThan?: number
+}
 /** A part of a job's output. */
 interface JobRead<E extends Encoding = 'utf8'> {
   /** As text, characters are never split and invalid bytes become U+FFFD. */
@@ -1146,10 +1161,12 @@ interface Jobs {
   cancel(job: JobHandle | string, options?: JobCancelOptions): Promise<void>
   /** The handle of a job, or null when there is none, or its meta.json is damaged. */
   attach(id: string): Promise<JobHandle | null>
-  /** All jobs in the order of their starts. */
-  list(): Promise<JobInfo[]>
+  /** The jobs, or those that all of the filter is true of, in the order of their starts. */
+  list(filter?: JobFilter): Promise<JobInfo[]>
   /** Removes the directory of a job that is over. Rejects with JOB_RUNNING when something of it still runs. */
   remove(job: JobHandle | string): Promise<void>
+  /** Removes the jobs that are over, and gives their ids. A job of which something still runs stays. */
+  prune(options?: JobPruneOptions): Promise<string[]>
 }
 /** What a remote sandbox has to offer for jobs: the shape of the Daytona SDK's `sandbox.process`. */
 interface JobsBackend {
@@ -1224,9 +1241,11 @@ export type {
   HistoryOptions,
   Input,
   JobCancelOptions,
+  JobFilter,
   JobFollowOptions,
   JobHandle,
   JobInfo,
+  JobPruneOptions,
   JobRead,
   JobReadOptions,
   JobStartOptions,

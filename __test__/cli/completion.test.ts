@@ -54,7 +54,15 @@ describe('in bash, nacre completion', () => {
   })
 
   it('offers the options of the verb that was typed', () => {
-    expect(offers('exec', '--')).toEqual(['--cwd', '--env', '--timeout', '--grace', '--json', '--help'])
+    expect(offers('exec', '--')).toEqual([
+      '--cwd',
+      '--env',
+      '--timeout',
+      '--grace',
+      '--json',
+      '--tty',
+      '--help',
+    ])
     expect(offers('job', 'logs', '-')).toContain('-f')
     expect(offers('job', 'list', '--j')).toEqual(['--json'])
     expect(offers('--')).toEqual(['--version', '--help'])
@@ -129,7 +137,7 @@ describe('in fish, nacre completion', () => {
     const logs = '-c|nacre|-n|__nacre_at "nacre job logs"'
     expect(words).toContain(`${logs}|-s|f|-l|follow|-d|go on until the job has ended, and exit with its code`)
     expect(words).toContain(`${logs}|-l|since|-r|-f|-d|begin behind so many bytes`)
-    expect(words).toContain('-c|nacre|-n|__nacre_at "nacre job"|-f|-a|ls|-d|list all jobs')
+    expect(words).toContain('-c|nacre|-n|__nacre_at "nacre job"|-f|-a|ls|-d|list jobs')
     expect(words).toContain('-c|nacre|-n|__nacre_at "nacre completion"|-f|-a|bash zsh fish')
   })
 

@@ -1,7 +1,10 @@
 /** `nacre exec`: streams, codes, input, and that nothing is left when it is asked to end. */
 import { spawnSync } from 'node:child_process'
-import { expect, it } from 'vitest'
+import path from 'node:path'
+import type { Process } from 'nacre'
+import { describe, expect, it } from 'vitest'
 import { withCli } from '../helpers/cli.js'
+import { withSandbox } from '../helpers/invariants.js'
 import { expectNoProcess } from '../helpers/jobs.js'
 import * as proc from '../helpers/proc.js'
 
@@ -125,4 +128,74 @@ it('output that can not be written is a failure with a message', () => {
     const { status, stderr } = spawnSync('sh', ['-c', command, process.execPath], { encoding: 'utf8' })
     expect([status, stderr]).toEqual([1, expect.stringContaining('ENOSPC')])
   }
+})
+
+it('Ctrl-Z stops the command with the program, and fg continues both', () =>
+  withCli(async ({ start }) => {
+    const running = start(['exec', 'echo $BASHPID; while read -r line; do echo "got $line"; done'])
+    await running.printed('\n')
+    const pid = (running.child.pid ?? 0) as number
+    running.child.kill('SIGTSTP')
+    await proc.untilStopped(pid)
+    const shell = Number(running.soFar().split('\n')[0])
+    await proc.untilStopped(shell)
+    running.child.kill('SIGCONT')
+    running.child.stdin?.end('a\nb\n')
+    expect(await running.ended).toEqual({ code: 0, stdout: `${shell}\ngot a\ngot b\n`, stderr: '' })
+  }))
+
+it('--json prints the result so far also after a timeout', () =>
+  withCli(async ({ nacre }) => {
+    const { code, stdout, stderr } = await nacre(
+      'exec',
+      '--json',
+      '--timeout',
+      '300ms',
+      'echo begun; sleep 60',
+    )
+    expect(code).toBe(124)
+    expect(JSON.parse(stdout)).toMatchObject({ stdout: 'begun\n', timedOut: true, exitCode: null })
+    expect(JSON.parse(stderr)).toMatchObject({ error: { code: 'COMMAND_TIMEOUT' } })
+  }))
+
+describe('on a terminal', () => {
+  /** `nacre` in a terminal of its own. */
+  function withTerminal(words: string, test: (terminal: Process) => Promise<void>): Promise<void> {
+    return withSandbox(
+      async ({ sandbox }) => {
+        const main = path.join(path.dirname(path.dirname(__dirname)), 'dist/cli/main.js')
+        const command = `exec '${process.execPath}' '${main}' exec ${words}`
+        const env = { NACRE_NATIVE: process.env.NACRE_NATIVE }
+        const terminal = await sandbox.startProcess(command, { pty: { cols: 100, rows: 30 }, env })
+        await test(terminal)
+      },
+      { mayStall: true },
+    )
+  }
+
+  it('what is typed is the standard input', () =>
+    withTerminal(`'while read -r line; do echo "got <$line>"; done; echo end'`, async (terminal) => {
+      await terminal.write('one\n')
+      await terminal.waitForLog('got <one>')
+      await terminal.write('\x04')
+      await terminal.waitForLog(/^end/)
+      expect(await terminal.wait()).toMatchObject({ exitCode: 0 })
+    }))
+
+  it('--tty gives the command a terminal of the same size, with Ctrl-C', () =>
+    withTerminal(
+      `--tty 'trap "echo caught; exit 7" INT; stty size; while :; do sleep 0.05; done'`,
+      async (terminal) => {
+        await terminal.waitForLog('30 100')
+        await terminal.resize(120, 40)
+        await terminal.write('\x03')
+        await terminal.waitForLog('caught')
+        expect(await terminal.wait()).toMatchObject({ exitCode: 7 })
+      },
+    ))
+
+  it('--tty refuses --json', () =>
+    withCli(async ({ nacre }) => {
+      expect(await nacre('exec', '--tty', '--json', 'true')).toMatchObject({ code: 2, stdout: '' })
+    }))
 })

@@ -91,3 +91,27 @@ it('rm --force ends a job first', () =>
       () => 'it is still there',
     )
   }))
+
+it('the list has filters, and says when the root is not there', () =>
+  withCli(async ({ job, root }) => {
+    const missing = await job('ls')
+    expect(missing).toMatchObject({ code: 0, stdout: '' })
+    expect(missing.stderr).toContain(`the directory ${root} does not exist`)
+    await job('start', '--id', 'over', '--name', 'a', 'true')
+    await job('start', '--id', 'on', '--name', 'b', 'sleep 600')
+    await job('wait', 'over')
+    expect((await job('ls', '--state', 'exited')).stdout).toMatch(/^over .*\n$/)
+    expect((await job('ls', '--name', 'b')).stdout).toMatch(/^on .*\n$/)
+    expect(await job('ls', '--state', 'done')).toMatchObject({ code: 2, stdout: '' })
+  }))
+
+it('prune removes what is over, and nothing else', () =>
+  withCli(async ({ job }) => {
+    await job('start', '--id', 'over', 'true')
+    await job('start', '--id', 'on', 'sleep 600')
+    await job('wait', 'over')
+    expect(await job('prune', '--older-than', '1d')).toEqual({ code: 0, stdout: '', stderr: '' })
+    expect(await job('prune')).toEqual({ code: 0, stdout: 'over\n', stderr: '' })
+    expect(await job('prune', '--json')).toMatchObject({ stdout: '{"removed":[]}\n' })
+    expect((await job('ls')).stdout).toMatch(/^on .*\n$/)
+  }))

@@ -50,6 +50,33 @@ describe('jobs', () => {
     })
   })
 
+  itHolds('are listed by state and name', async (jobs) => {
+    await jobs.start({ command: 'true', jobId: 'over', processName: 'a' })
+    await jobs.start({ command: 'sleep 60', jobId: 'on', processName: 'b' })
+    await jobs.wait('over')
+    const ids = async (filter: Parameters<typeof jobs.list>[0]) =>
+      (await jobs.list(filter)).map(({ jobId }) => jobId)
+    expect(await ids({ state: 'running' })).toEqual(['on'])
+    expect(await ids({ state: 'exited' })).toEqual(['over'])
+    expect(await ids({ state: 'crashed' })).toEqual([])
+    expect(await ids({ processName: 'a' })).toEqual(['over'])
+    expect(await ids({ processName: 'a', state: 'running' })).toEqual([])
+    const wrong = { state: 'done' } as unknown as Parameters<typeof jobs.list>[0]
+    expect((await rejectionOf(jobs.list(wrong))).message).toMatch(/^state must be 'running', 'exited' or/)
+  })
+
+  itHolds('that are over are pruned, and no others', async (jobs) => {
+    await jobs.start({ command: 'true', jobId: 'over' })
+    await jobs.start({ command: 'sleep 60 & true', jobId: 'left-behind' })
+    await jobs.start({ command: 'sleep 60', jobId: 'on' })
+    await jobs.wait('over')
+    await jobs.wait('left-behind')
+    expect(await jobs.prune({ olderThan: 60_000 })).toEqual([])
+    expect(await jobs.prune()).toEqual(['over'])
+    expect((await jobs.list()).map(({ jobId }) => jobId)).toEqual(['left-behind', 'on'])
+    expect((await rejectionOf(jobs.prune({ olderThan: -1 }))).message).toContain('olderThan must be')
+  })
+
   itHolds('have null for what is not known yet, and Dates', async (jobs) => {
     const job = await jobs.start({ command: 'sleep 60', jobId: 'one' })
     const unknown = { exitCode: null, signal: null, reason: null, endedAt: null, duration: null }

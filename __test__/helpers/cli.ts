@@ -20,8 +20,10 @@ export interface Ended {
 export interface Running {
   child: ChildProcess
   ended: Promise<Ended>
-  /** What it has printed so far on its standard output. */
+  /** Resolves when its standard output has this text. */
   printed(text: string): Promise<void>
+  /** What it has printed so far on its standard output. */
+  soFar(): string
 }
 
 export interface Cli {
@@ -82,5 +84,5 @@ function run(words: string[], tag: string, cwd: string, input: string | undefine
       15_000,
     )
   }
-  return { child, ended, printed }
+  return { child, ended, printed, soFar: () => texts.stdout }
 }

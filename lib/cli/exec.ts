@@ -4,10 +4,11 @@
  */
 import type { Command } from 'commander'
 import { signalNumber } from '../base/signals.js'
-import type { ExecResult } from '../public/index.js'
+import type { ExecResult, SandboxError } from '../public/index.js'
 import { withExamples } from './examples.js'
+import { runInTerminal } from './exec-terminal.js'
 import { exitCodeOfEnd } from './failure.js'
-import { onSignals } from './signals.js'
+import { onSignals, onSuspend } from './signals.js'
 import { NOBODY_READS, printJson, write } from './terminal.js'
 import { commandOf, duration, variable } from './values.js'
 import type { Finish } from './verb.js'
@@ -18,6 +19,7 @@ interface Options {
   timeout?: number
   grace?: number
   json?: boolean
+  tty?: boolean
 }
 
 export function addExec(program: Command, finish: Finish): void {
@@ -30,13 +32,15 @@ export function addExec(program: Command, finish: Finish): void {
     .option('--timeout <time>', 'kill it after 10s, 500ms, 2m, 1h', duration)
     .option('--grace <time>', 'time between SIGTERM and SIGKILL (default: 5s)', duration)
     .option('--json', 'print the whole result as JSON when it has ended')
+    .option('-t, --tty', 'give it a terminal, as editors and prompts need')
     .passThroughOptions()
     .action(async (words: string[], options: Options) => {
-      finish(await run(words, options))
+      finish(await (options.tty ? runInTerminal(commandOf(words), options) : run(words, options)))
     })
   withExamples(exec, [
     ["nacre exec 'ls *.ts | wc -l'", 'one word is shell text'],
     ["nacre exec -- printf '%s' '$HOME'", 'several words are not parsed by a shell'],
+    ['nacre exec --tty bash', 'in a terminal of its own'],
     ['nacre exec --cwd app --env CI=1 npm test', 'in a directory, with a variable'],
     ["nacre exec --timeout 30s --json 'make all'", 'the whole result as JSON'],
     ["nacre exec 'sort -n' < numbers", 'standard input is passed on'],
@@ -46,10 +50,14 @@ export function addExec(program: Command, finish: Finish): void {
 async function run(words: string[], { cwd, env, timeout, grace, json = false }: Options): Promise<number> {
   const { Sandbox } = await import('../backends/native/sandbox.js')
   await using sandbox = new Sandbox({ env, forceKillAfterDelay: grace })
+  let shell: number | undefined
   const stream = sandbox.execStream(commandOf(words), {
+    onStart({ pid }) {
+      shell = pid
+    },
     cwd,
     timeout,
-    input: process.stdin.isTTY ? undefined : process.stdin,
+    input: process.stdin,
     encoding: 'buffer',
   })
   let asked: NodeJS.Signals | undefined
@@ -58,6 +66,7 @@ async function run(words: string[], { cwd, env, timeout, grace, json = false }: 
     void stream.kill(asked === undefined ? 'SIGTERM' : 'SIGKILL')
     asked ??= signal
   })
+  const unsuspend = onSuspend((signal) => signalGroup(shell, signal))
   try {
     if (!json) {
       for await (const event of stream) {
@@ -65,12 +74,34 @@ async function run(words: string[], { cwd, env, timeout, grace, json = false }: 
         if (!(await write(process[event.type], event.data))) return NOBODY_READS
       }
     }
-    const result = await stream.result
-    if (json) await printJson(shown(result))
+    const result = await whole(stream.result, json)
     const signal = asked ?? result.signal
     return exitCodeOfEnd(result.exitCode, signal === null ? undefined : signalNumber(signal))
   } finally {
     ignore()
+    unsuspend()
+  }
+}
+
+/** Stops or continues the command, which is in the process group of its shell. */
+function signalGroup(shell: number | undefined, signal: NodeJS.Signals): void {
+  try {
+    if (shell !== undefined) process.kill(-shell, signal)
+  } catch {
+    // It has ended.
+  }
+}
+
+/** The result; as JSON it is printed also when there is an error about it, as after a timeout. */
+async function whole(promise: Promise<ExecResult<'buffer'>>, json: boolean): Promise<ExecResult<'buffer'>> {
+  try {
+    const result = await promise
+    if (json) await printJson(shown(result))
+    return result
+  } catch (error) {
+    const { result } = error as Partial<SandboxError>
+    if (json && result !== undefined) await printJson(shown(result as ExecResult<'buffer'>))
+    throw error
   }
 }
 

@@ -11,6 +11,7 @@ import { addExec } from './exec.js'
 import { addCancel } from './job/cancel.js'
 import { addLogs } from './job/logs.js'
 import { addList } from './job/ls.js'
+import { addPrune } from './job/prune.js'
 import { addRemove } from './job/rm.js'
 import { addStart } from './job/start.js'
 import { addStatus } from './job/status.js'
@@ -19,7 +20,7 @@ import { addServe } from './serve.js'
 import type { Finish, Verb } from './verb.js'
 
 const VERBS: Verb[] = [addExec, addServe, addCompletion]
-const JOB_VERBS: Verb[] = [addStart, addList, addStatus, addLogs, addWait, addCancel, addRemove]
+const JOB_VERBS: Verb[] = [addStart, addList, addStatus, addLogs, addWait, addCancel, addRemove, addPrune]
 
 export function createProgram(finish: Finish): Command {
   const program = new Command('nacre')

@@ -26,6 +26,11 @@ export async function printLine(text: string): Promise<void> {
   await write(process.stdout, `${text}\n`)
 }
 
+/** A remark that is no output. */
+export function note(text: string): void {
+  process.stderr.write(`${colorsOf(process.stderr).dim('nacre:')} ${text}\n`)
+}
+
 export async function printJson(value: unknown): Promise<void> {
   await printLine(JSON.stringify(value))
 }

@@ -3,13 +3,13 @@
  */
 import { InvalidArgumentError } from 'commander'
 
-const UNITS: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 }
+const UNITS: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 
-/** 10s, 500ms, 2m, 1h, or a plain number of seconds; as milliseconds. */
+/** 10s, 500ms, 2m, 1h, 7d, or a plain number of seconds; as milliseconds. */
 export function duration(text: string): number {
-  const [, number = '', unit = 's'] = /^(\d+(?:\.\d+)?)(ms|s|m|h)?$/.exec(text) ?? []
+  const [, number = '', unit = 's'] = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)?$/.exec(text) ?? []
   if (number !== '') return Number(number) * (UNITS[unit] ?? 1000)
-  throw new InvalidArgumentError('It must be a time like 10s, 500ms, 2m or 1h.')
+  throw new InvalidArgumentError('It must be a time like 10s, 500ms, 2m, 1h or 7d.')
 }
 
 /** NAME=VALUE, once for each variable; the names are checked where they are used. */

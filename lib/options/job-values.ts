@@ -14,6 +14,17 @@ export function seconds(value: unknown, name: string): number {
   )
 }
 
+const STATES = ['running', 'exited', 'crashed'] as const
+
+export function jobState(value: unknown, name: string): (typeof STATES)[number] {
+  const state = STATES.find((known) => known === value)
+  if (state !== undefined) return state
+  throw new OptionError(
+    'INVALID_OPTION',
+    `${name} must be 'running', 'exited' or 'crashed', not ${describe(value)}`,
+  )
+}
+
 /** For people: one line. */
 export function processName(value: unknown, name: string): string {
   const fits =

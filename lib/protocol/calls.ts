@@ -11,6 +11,8 @@ import { execOptions, sessionExecOptions } from './exec-options.js'
 import {
   jobCancelOptions,
   jobFollowOptions,
+  jobListOptions,
+  jobPruneOptions,
   jobReadOptions,
   jobStartOptions,
   jobWaitOptions,
@@ -86,6 +88,8 @@ export const calls: readonly Call[] = [
   { name: 'jobs.read', table: jobReadOptions, type: 'JobReadOptions' },
   { name: 'jobs.follow', table: jobFollowOptions, type: 'JobFollowOptions' },
   { name: 'jobs.wait', table: jobWaitOptions, type: 'JobWaitOptions' },
+  { name: 'jobs.list', table: jobListOptions, type: 'JobFilter' },
+  { name: 'jobs.prune', table: jobPruneOptions, type: 'JobPruneOptions' },
   {
     name: 'jobs.cancel',
     table: jobCancelOptions,

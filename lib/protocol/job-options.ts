@@ -1,5 +1,5 @@
 /** The options of durable jobs. They are the same for every backend that runs jobs. */
-import { MOST_SECONDS, processName, seconds } from '../options/job-values.js'
+import { jobState, MOST_SECONDS, processName, seconds } from '../options/job-values.js'
 import { type Kind, option } from '../options/option.js'
 import {
   abortSignal,
@@ -12,6 +12,7 @@ import {
   flag,
   id,
   milliseconds,
+  oneOf,
 } from './kinds.js'
 import { limits } from './limits.js'
 
@@ -69,6 +70,23 @@ export const jobFollowOptions = { ...jobReadOptions, signal }
 
 /** Of `jobs.wait`. */
 export const jobWaitOptions = { signal }
+
+/** Of `jobs.list`. */
+export const jobListOptions = {
+  state: option(oneOf(jobState, 'running', 'exited', 'crashed'), {
+    doc: 'Only jobs in this state.',
+    otherwise: 'jobs in every state',
+  }),
+  processName: option(name, { doc: 'Only jobs of this name.', otherwise: 'jobs of every name' }),
+}
+
+/** Of `jobs.prune`. */
+export const jobPruneOptions = {
+  olderThan: option(count(0, Number.MAX_SAFE_INTEGER, 'ms'), {
+    doc: 'Only jobs that ended at least this long ago. A crashed job counts from its start.',
+    default: 0,
+  }),
+}
 
 /** Of `jobs.cancel`. */
 export const jobCancelOptions = {

@@ -109,6 +109,23 @@ export interface JobCancelOptions {
   graceMs?: number
 }
 
+/** Which jobs to list: those that all of this is true of. */
+export interface JobFilter {
+  /** Only jobs in this state. */
+  state?: JobStatus['state']
+  /** Only jobs of this name: 1 to 256 characters, no control characters. */
+  processName?: string
+}
+
+/** Options of {@link Jobs.prune}. */
+export interface JobPruneOptions {
+  /**
+   * Only jobs that ended at least this many milliseconds ago, 0 to Number.MAX_SAFE_INTEGER. A crashed job counts from its
+   * start. Default: 0.
+   */
+  olderThan?: number
+}
+
 /** A part of a job's output. */
 export interface JobRead<E extends Encoding = 'utf8'> {
   /** As text, characters are never split and invalid bytes become U+FFFD. */
@@ -162,10 +179,12 @@ export interface Jobs {
   cancel(job: JobHandle | string, options?: JobCancelOptions): Promise<void>
   /** The handle of a job, or null when there is none, or its meta.json is damaged. */
   attach(id: string): Promise<JobHandle | null>
-  /** All jobs in the order of their starts. */
-  list(): Promise<JobInfo[]>
+  /** The jobs, or those that all of the filter is true of, in the order of their starts. */
+  list(filter?: JobFilter): Promise<JobInfo[]>
   /** Removes the directory of a job that is over. Rejects with JOB_RUNNING when something of it still runs. */
   remove(job: JobHandle | string): Promise<void>
+  /** Removes the jobs that are over, and gives their ids. A job of which something still runs stays. */
+  prune(options?: JobPruneOptions): Promise<string[]>
 }
 
 /** What a remote sandbox has to offer for jobs: the shape of the Daytona SDK's `sandbox.process`. */

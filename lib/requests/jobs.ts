@@ -11,6 +11,8 @@ import { describe, readArgument, readEntries, readOptions } from '../options/rea
 import {
   jobCancelOptions,
   jobFollowOptions,
+  jobListOptions,
+  jobPruneOptions,
   jobReadOptions,
   jobStartOptions,
   jobWaitOptions,
@@ -66,6 +68,16 @@ export function planJobCancel(options: unknown): { forceKillAfterDelay: number |
   const values = readOptions(jobCancelOptions, options, 'jobs.cancel')
   refuseBoth(values, 'forceKillAfterDelay', 'graceMs')
   return { forceKillAfterDelay: values.forceKillAfterDelay ?? values.graceMs }
+}
+
+/** Checks the filter of `jobs.list`. Throws OptionError. */
+export function planJobList(filter: unknown): OptionValues<typeof jobListOptions> {
+  return readOptions(jobListOptions, filter, 'jobs.list')
+}
+
+/** Checks the options of `jobs.prune`: milliseconds since the end of a job. Throws OptionError. */
+export function planJobPrune(options: unknown): number {
+  return readOptions(jobPruneOptions, options, 'jobs.prune').olderThan ?? jobPruneOptions.olderThan.default
 }
 
 /** Where to read from: an offset in bytes. */

@@ -2,14 +2,17 @@
  * Durable jobs as callers ask for them, on any backend. Nothing is remembered here: every call looks at the job itself,
  * so it does not matter who started it.
  */
+import { isCode } from '../base/errors.js'
 import { identifier } from '../options/ids.js'
 import { readArgument } from '../options/read.js'
 import type {
   Encoding,
   JobCancelOptions,
+  JobFilter,
   JobFollowOptions,
   JobHandle,
   JobInfo,
+  JobPruneOptions,
   JobRead,
   JobReadOptions,
   JobStartOptions,
@@ -21,6 +24,8 @@ import {
   jobReference,
   planJobCancel,
   planJobFollow,
+  planJobList,
+  planJobPrune,
   planJobRead,
   planJobStart,
   planJobWait,
@@ -75,12 +80,35 @@ export class Jobs implements Omit<PublicJobs, 'root'> {
     return this.#backend.attach(readArgument(identifier, id, 'jobId'))
   }
 
-  async list(): Promise<JobInfo[]> {
-    return this.#backend.list()
+  async list(filter?: JobFilter): Promise<JobInfo[]> {
+    const { state, processName } = planJobList(filter)
+    return (await this.#backend.list()).filter(
+      (job) =>
+        (state === undefined || job.status.state === state) &&
+        (processName === undefined || job.processName === processName),
+    )
   }
 
   async remove(job: JobHandle | string): Promise<void> {
     await this.#backend.remove(jobReference(job))
+  }
+
+  /** One after the other: each is a few system calls, or a request. */
+  async prune(options?: JobPruneOptions): Promise<string[]> {
+    const before = Date.now() - planJobPrune(options)
+    const pruned: string[] = []
+    for (const { jobId, createdAt, status } of await this.#backend.list()) {
+      const time = (status.endedAt ?? createdAt)?.getTime() ?? 0
+      if (status.state === 'running' || status.alive || time > before) continue
+      try {
+        await this.#backend.remove(jobId)
+        pruned.push(jobId)
+      } catch (error) {
+        // Something of it was started again, or another call has removed it.
+        if (!isCode(error, 'JOB_RUNNING', 'JOB_NOT_FOUND')) throw error
+      }
+    }
+    return pruned
   }
 }
 

@@ -1,21 +1,36 @@
 /**
  * `nacre job ls`: one line for each job, in the order of their starts.
  */
+import { existsSync } from 'node:fs'
 import type { Command } from 'commander'
-import type { JobInfo } from '../../public/index.js'
-import { colorsOf, printJson, printLine } from '../terminal.js'
+import type { JobInfo, JobStatus } from '../../public/index.js'
+import { colorsOf, note, printJson, printLine } from '../terminal.js'
 import { describeStatus } from './describe.js'
 import { type RootOptions, useJobs, withRoot } from './root.js'
 
 /** A line of the list shows this many characters of a command. */
 const MOST_CHARACTERS = 60
 
+interface Options extends RootOptions {
+  state?: JobStatus['state']
+  name?: string
+}
+
 export function addList(job: Command): void {
   withRoot(job.command('ls'))
     .alias('list')
-    .description('list all jobs')
-    .action(async (options: RootOptions) => {
-      const list = await useJobs(options, (jobs) => jobs.list())
+    .description('list jobs')
+    .option('--state <state>', 'only jobs in this state: running, exited or crashed')
+    .option('--name <name>', 'only jobs of this name')
+    .action(async (options: Options) => {
+      const { state, name } = options
+      const list = await useJobs(options, async (jobs) => {
+        const found = await jobs.list({ state, processName: name })
+        // An empty list of a root that is not there may be a typing error.
+        if (!existsSync(jobs.root))
+          note(`the directory ${jobs.root} does not exist: no job was started there`)
+        return found
+      })
       if (options.json) return printJson(list)
       for (const one of list) await printLine(line(one))
     })

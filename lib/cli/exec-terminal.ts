@@ -1,0 +1,73 @@
+/**
+ * `nacre exec --tty`: the command has a terminal of its own, which this program's terminal shows. What is typed goes there
+ * key by key, Ctrl-C and Ctrl-Z too, and each change of the size.
+ */
+import { signalNumber } from '../base/signals.js'
+import type { Process } from '../public/index.js'
+import { exitCodeOfEnd, TIMED_OUT } from './failure.js'
+import { onSignals } from './signals.js'
+import { NOBODY_READS, write } from './terminal.js'
+
+interface Options {
+  cwd?: string
+  env?: Record<string, string>
+  timeout?: number
+  grace?: number
+  json?: boolean
+}
+
+/** The exit code of the command. Throws OptionError. */
+export async function runInTerminal(command: string | string[], options: Options): Promise<number> {
+  const { OptionError } = await import('../base/errors.js')
+  if (options.json) throw new OptionError('INVALID_OPTION', '--json is not possible with --tty')
+  const { Sandbox } = await import('../backends/native/sandbox.js')
+  const { cwd, env, timeout, grace } = options
+  await using sandbox = new Sandbox({ env, forceKillAfterDelay: grace })
+  const process = await sandbox.startProcess(command, { cwd, timeout, pty: size() })
+  const release = connect(process)
+  try {
+    for await (const event of process.output({ encoding: 'buffer' }))
+      if (event.type !== 'exit' && !(await write(stdout, event.data))) return NOBODY_READS
+    const { exitCode, signal, reason } = await process.wait()
+    if (reason === 'timeout') return TIMED_OUT
+    return exitCodeOfEnd(exitCode, signal === null ? undefined : signalNumber(signal))
+  } finally {
+    release()
+  }
+}
+
+const { stdin, stdout } = globalThis.process
+
+/** That of this program's terminal; without one the usual size. */
+function size(): { cols: number; rows: number } {
+  const { columns, rows } = stdout
+  return { cols: columns || 80, rows: rows || 24 }
+}
+
+/** Passes on input, changes of the size and signals. The function it gives sets everything back. */
+function connect(process: Process): () => void {
+  const isTerminal = stdin.isTTY === true
+  if (isTerminal) stdin.setRawMode(true)
+  // The process may end at any moment: then there is nothing to tell.
+  const ignore = () => {}
+  const type = (data: Buffer) => {
+    stdin.pause()
+    process.write(data).then(() => stdin.resume(), ignore)
+  }
+  const end = () => void process.closeStdin().catch(ignore)
+  const resize = () => {
+    const { cols, rows } = size()
+    process.resize(cols, rows).catch(ignore)
+  }
+  stdin.on('data', type).on('end', end)
+  stdout.on('resize', resize)
+  const unhear = onSignals(() => void process.kill().catch(ignore))
+  return () => {
+    unhear()
+    stdout.off('resize', resize)
+    stdin.off('data', type).off('end', end).pause()
+    if (isTerminal) stdin.setRawMode(false)
+    // A terminal that is still being read keeps the event loop alive.
+    stdin.unref?.()
+  }
+}
