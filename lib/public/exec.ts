@@ -1,6 +1,6 @@
 /** Commands in the foreground of a session: as a whole, and as events. */
 
-import type { Encoding, EnvChanges, Input, Output, Signal } from './command.js'
+import type { Encoding, EnvChanges, Input, Output, Signal, SignalName } from './command.js'
 import type { AbortError, OptionError, SandboxError } from './errors.js'
 import type { Sandbox } from './sandbox.js'
 import type { Session } from './session.js'
@@ -89,7 +89,7 @@ export interface ExecResult<E extends Encoding = 'utf8'> {
   /** null when the command did not get to an exit code. */
   exitCode: number | null
   /** The signal that ended the command, if one did. Real-time signals are called 'SIGRTMIN' and 'SIGRTMIN+1' to '+30'. */
-  signal: NodeJS.Signals | null
+  signal: SignalName | null
   stdout: Output<E>
   stderr: Output<E>
   /**
@@ -143,7 +143,7 @@ export type ExecEvent<E extends Encoding = 'utf8'> = { timestamp: string } & (
   | {
       type: 'complete'
       exitCode: number | null
-      signal: NodeJS.Signals | null
+      signal: SignalName | null
       /** The same object that {@link ExecStream.result} resolves with. */
       result: ExecResult<E>
     }
