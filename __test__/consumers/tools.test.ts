@@ -7,7 +7,10 @@ import { bun, type Consumer, createConsumer } from '../helpers/consumer.js'
 let consumer: Consumer
 
 beforeAll(async () => {
-  consumer = await createConsumer(['vitest', 'vite', '@types/node', 'rolldown'])
+  consumer = await createConsumer([
+    ...['vitest', 'vite', '@types/node', 'rolldown', 'esbuild', 'rollup', 'webpack'],
+    '@rollup/plugin-node-resolve',
+  ])
   consumer.write(
     'main.js',
     `import { Sandbox } from 'nacre'
@@ -52,7 +55,7 @@ describe('a test that uses nacre passes', () => {
   })
 })
 
-/** How each bundler is run, with nacre in the bundle and with nacre outside. */
+/** How each bundler is run, with nacre in the bundle and with nacre outside. Each runs in the project's directory. */
 const BUNDLERS: Record<string, (outside: boolean, output: string) => Promise<string>> = {
   'bun build for Node': (outside, output) =>
     consumer.run(bun, 'build', 'main.js', '--target=node', `--outfile=${output}`, ...external(outside)),
@@ -64,6 +67,62 @@ const BUNDLERS: Record<string, (outside: boolean, output: string) => Promise<str
       `--file=${output}`,
       ...external(outside),
     ),
+  esbuild: (outside, output) =>
+    consumer.runTool(
+      'esbuild/bin/esbuild',
+      'main.js',
+      '--bundle',
+      '--platform=node',
+      '--format=esm',
+      `--outfile=${output}`,
+      ...(outside ? ['--external:nacre'] : []),
+    ),
+  rollup: (outside, output) =>
+    configured(
+      `import { nodeResolve } from '@rollup/plugin-node-resolve'
+      import { rollup } from 'rollup'
+      const external = (id) => id.startsWith('node:') || (${outside} && id === 'nacre')
+      const bundle = await rollup({ input: 'main.js', external, plugins: [nodeResolve({ preferBuiltins: true })] })
+      await bundle.write({ file: ${JSON.stringify(output)}, format: 'esm', inlineDynamicImports: true })`,
+    ),
+  webpack: (outside, output) =>
+    configured(
+      `import path from 'node:path'
+      import webpack from 'webpack'
+      const output = ${JSON.stringify(output)}
+      const compiler = webpack({
+        mode: 'production',
+        target: 'node20',
+        entry: './main.js',
+        experiments: { outputModule: true },
+        externals: ${outside ? "{ nacre: 'module nacre' }" : '{}'},
+        output: { path: path.dirname(output), filename: path.basename(output), module: true, library: { type: 'module' } },
+      })
+      const stats = await new Promise((resolve, reject) => compiler.run((error, stats) => error ? reject(error) : resolve(stats)))
+      if (stats.hasErrors()) throw new Error(stats.toString())`,
+    ),
+  "Vite's server build": (outside, output) =>
+    configured(
+      `import path from 'node:path'
+      import { build } from 'vite'
+      const output = ${JSON.stringify(output)}
+      await build({
+        configFile: false,
+        logLevel: 'error',
+        ssr: ${outside ? '{}' : '{ noExternal: true }'},
+        build: { ssr: 'main.js', outDir: path.dirname(output), emptyOutDir: false, target: 'node20',
+          rollupOptions: { output: { entryFileNames: path.basename(output) } } },
+      })`,
+    ),
+}
+
+let configurations = 0
+
+/** Runs a bundler that is configured by a program. */
+function configured(program: string): Promise<string> {
+  const name = `build-${configurations++}.mjs`
+  consumer.write(name, program)
+  return consumer.run('node', name)
 }
 
 function external(outside: boolean): string[] {
@@ -74,7 +133,7 @@ describe('a bundle runs on Node', () => {
   for (const [name, bundle] of Object.entries(BUNDLERS)) {
     for (const outside of [true, false]) {
       it(`made by ${name}, with nacre ${outside ? 'outside' : 'inside'}`, async () => {
-        const output = path.join(consumer.directory, 'out', `${name.replaceAll(' ', '-')}-${outside}.mjs`)
+        const output = path.join(consumer.directory, 'out', `${name.replaceAll(/\W/g, '-')}-${outside}.mjs`)
         mkdirSync(path.dirname(output), { recursive: true })
         await bundle(outside, output)
         expect(await consumer.run('node', output)).toBe('bundled\n')

@@ -1,4 +1,6 @@
 /** The declarations compile in strict projects that check libraries too, however modules are resolved. */
+import { renameSync } from 'node:fs'
+import path from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Consumer, createConsumer } from '../helpers/consumer.js'
 
@@ -42,6 +44,17 @@ const EXPECTED = 'hello you,a,2\n'
 
 const STRICT = { strict: true, skipLibCheck: false, target: 'es2022', types: ['node'] }
 
+/** A program that needs no types of Node. */
+const BARE = `
+import { Sandbox } from 'nacre'
+import { SandboxClient } from 'nacre/client'
+import { Session } from 'nacre/container'
+import { serve } from 'nacre/server'
+const sandbox = new Sandbox()
+export const signal = (await sandbox.exec('echo', { signal: new AbortController().signal })).signal
+export const names = [SandboxClient.name, Session.name, serve.name]
+`
+
 /** Compiles the files in one project. Rejects with the errors of the compiler. */
 async function compile(name: string, files: string[], options: object): Promise<void> {
   const compilerOptions = { ...STRICT, ...options, outDir: name }
@@ -69,6 +82,17 @@ describe('a strict TypeScript project compiles against nacre and runs', () => {
     await compile('nodenext', ['main.ts', 'main.cts'], { module: 'nodenext' })
     expect(await consumer.run('node', 'nodenext/main.js')).toBe(EXPECTED)
     expect(await consumer.run('node', 'nodenext/main.cjs')).toBe(EXPECTED)
+  }, 120_000)
+
+  it('without @types/node', async () => {
+    const types = path.join(consumer.directory, 'node_modules/@types')
+    renameSync(types, `${types}.away`)
+    try {
+      consumer.write('bare.ts', BARE)
+      await compile('bare', ['bare.ts'], { module: 'nodenext', types: [] })
+    } finally {
+      renameSync(`${types}.away`, types)
+    }
   }, 120_000)
 
   it('with bundler', async () => {

@@ -1,9 +1,12 @@
 /** Executables of `bun build --compile` that have nacre in them. */
 import { execFile } from 'node:child_process'
-import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { promisify } from 'node:util'
+import { stageMain } from '../../scripts/packages/stage.mjs'
+import { hostTarget, packageName } from '../../scripts/packages/targets.mjs'
+import { putPlatformPackage } from './consumer.js'
 
 const run = promisify(execFile)
 const root = path.dirname(path.dirname(__dirname))
@@ -24,14 +27,10 @@ export async function buildExecutable(program: string): Promise<Executable> {
   const app = path.join(base, 'app')
   const binary = path.join(base, 'binary')
   const temporary = path.join(base, 'tmp')
-  const installed = path.join(app, 'node_modules/nacre')
-  mkdirSync(installed, { recursive: true })
-  mkdirSync(temporary)
-  for (const name of ['package.json', 'dist'])
-    cpSync(path.join(root, name), path.join(installed, name), { recursive: true })
-  // The package has the release build; which one it is does not matter here.
-  const build = process.env.NACRE_NATIVE === 'debug' ? 'debug' : 'release'
-  cpSync(path.join(root, 'native', build), path.join(installed, 'native/release'), { recursive: true })
+  mkdirSync(temporary, { recursive: true })
+  const modules = path.join(app, 'node_modules')
+  await stageMain(root, path.join(modules, 'nacre'))
+  putPlatformPackage(path.join(modules, packageName(hostTarget())))
   writeFileSync(path.join(app, 'main.js'), program)
   const bun = path.join(root, 'node_modules/.bin/bun')
   await run(bun, ['build', '--compile', '--minify', 'main.js', '--outfile', binary], { cwd: app })

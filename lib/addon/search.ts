@@ -6,7 +6,6 @@
  * the program. Nothing is resolved by a name that is not declared: Bun would fetch it from the registry.
  */
 import { existsSync, readFileSync, realpathSync } from 'node:fs'
-import { createRequire } from 'node:module'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { packageRoot } from './package-root.js'
@@ -36,6 +35,8 @@ function resolveFrom(root: string, name: string): string | undefined {
   const manifest = path.join(root, 'package.json')
   if (readJson(manifest)?.optionalDependencies?.[name] === undefined) return undefined
   try {
+    // Not imported: webpack would replace the call by a search in its own modules.
+    const { createRequire } = process.getBuiltinModule('node:module')
     return path.dirname(createRequire(manifest).resolve(`${name}/package.json`))
   } catch {
     return undefined

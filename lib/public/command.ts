@@ -35,8 +35,48 @@ export interface ShellTag<
   ): ShellTag<Scope, F, M>
 }
 
+/** The name of a signal: the same names as `NodeJS.Signals` has, without a need for `@types/node`. */
+export type SignalName =
+  | 'SIGABRT'
+  | 'SIGALRM'
+  | 'SIGBREAK'
+  | 'SIGBUS'
+  | 'SIGCHLD'
+  | 'SIGCONT'
+  | 'SIGFPE'
+  | 'SIGHUP'
+  | 'SIGILL'
+  | 'SIGINFO'
+  | 'SIGINT'
+  | 'SIGIO'
+  | 'SIGIOT'
+  | 'SIGKILL'
+  | 'SIGLOST'
+  | 'SIGPIPE'
+  | 'SIGPOLL'
+  | 'SIGPROF'
+  | 'SIGPWR'
+  | 'SIGQUIT'
+  | 'SIGSEGV'
+  | 'SIGSTKFLT'
+  | 'SIGSTOP'
+  | 'SIGSYS'
+  | 'SIGTERM'
+  | 'SIGTRAP'
+  | 'SIGTSTP'
+  | 'SIGTTIN'
+  | 'SIGTTOU'
+  | 'SIGUNUSED'
+  | 'SIGURG'
+  | 'SIGUSR1'
+  | 'SIGUSR2'
+  | 'SIGVTALRM'
+  | 'SIGWINCH'
+  | 'SIGXCPU'
+  | 'SIGXFSZ'
+
 /** A signal by its name ('SIGTERM') or its number (1 to 64). 0 is refused. */
-export type Signal = NodeJS.Signals | number
+export type Signal = SignalName | number
 
 /** Changes to an environment: a string sets (anything but NUL), `undefined` unsets. Names: `[A-Za-z_][A-Za-z0-9_]*`. */
 export type EnvChanges = Record<string, string | undefined>

@@ -1,6 +1,6 @@
 /** Commands in the foreground of a session: as a whole, and as events. */
 
-import type { Encoding, EnvChanges, Input, Output, Signal } from './command.js'
+import type { Encoding, EnvChanges, Input, Output, Signal, SignalName } from './command.js'
 import type { AbortError, OptionError, SandboxError } from './errors.js'
 import type { Sandbox } from './sandbox.js'
 import type { Session } from './session.js'
@@ -99,7 +99,7 @@ export interface ExecResult<E extends Encoding = 'utf8', L extends boolean = fal
   /** null when the command did not get to an exit code. */
   exitCode: number | null
   /** The signal that ended the command, if one did. Real-time signals are called 'SIGRTMIN' and 'SIGRTMIN+1' to '+30'. */
-  signal: NodeJS.Signals | null
+  signal: SignalName | null
   stdout: Output<E, L>
   stderr: Output<E, L>
   /**
@@ -153,7 +153,7 @@ export type ExecEvent<E extends Encoding = 'utf8', L extends boolean = false> = 
   | {
       type: 'complete'
       exitCode: number | null
-      signal: NodeJS.Signals | null
+      signal: SignalName | null
       /** The same object that {@link ExecStream.result} resolves with. */
       result: ExecResult<E, L>
     }

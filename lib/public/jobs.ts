@@ -1,6 +1,6 @@
 /** Durable jobs. */
 
-import type { Command, Encoding, EnvChanges, Output } from './command.js'
+import type { Command, Encoding, EnvChanges, Output, SignalName } from './command.js'
 import type { AbortError, OptionError } from './errors.js'
 import type { Limits, Sandbox } from './sandbox.js'
 
@@ -36,7 +36,7 @@ export interface JobStatus {
   /** null while it runs, after a crash, and when a signal ended the command. Never guessed. */
   exitCode: number | null
   /** The signal that ended the command; null when none did, or it runs. */
-  signal: NodeJS.Signals | null
+  signal: SignalName | null
   /**
    * Why it ended: 'exit' by itself, 'signal' by a signal of somebody, 'timeout', 'cancelled', 'oom' by its memory limit.
    * After a cancel or a timeout the code or the signal is what the command itself made of it. Of a crash: 'killed' when

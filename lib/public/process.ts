@@ -1,6 +1,6 @@
 /** Background processes. */
 
-import type { Encoding, EnvChanges, Input, Signal } from './command.js'
+import type { Encoding, EnvChanges, Input, Signal, SignalName } from './command.js'
 import type { AbortError, OptionError } from './errors.js'
 import type { LogEvent, LogOptions, LogStreamOptions, ProcessLogs } from './logs.js'
 import type { Limits, Sandbox } from './sandbox.js'
@@ -61,7 +61,7 @@ export interface SessionProcessOptions {
    */
   onOutput?: (stream: 'stdout' | 'stderr', data: string) => void
   /** Called when the process has ended, after the last onOutput. */
-  onExit?: (exitCode: number | null, signal: NodeJS.Signals | null) => void
+  onExit?: (exitCode: number | null, signal: SignalName | null) => void
   /**
    * Called with the error just before startProcess rejects, except for an {@link OptionError}, and with what another
    * callback or the input throws later. Without it that is told the logger.
@@ -88,7 +88,7 @@ export type ExitReason = 'exit' | 'signal' | 'timeout' | 'oom' | 'killed'
 export interface ProcessExit {
   /** null when it was ended by a signal. */
   exitCode: number | null
-  signal: NodeJS.Signals | null
+  signal: SignalName | null
   /** null when it was lost: its status is 'error'. */
   reason: ExitReason | null
 }
@@ -129,7 +129,7 @@ export interface ProcessInfo {
   readonly endTime: Date | null
   /** null as long as it runs, and when it was ended by a signal. */
   readonly exitCode: number | null
-  readonly signal: NodeJS.Signals | null
+  readonly signal: SignalName | null
   /** null as long as it runs, and when it was lost: its status is 'error'. */
   readonly reason: ExitReason | null
 }

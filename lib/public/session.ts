@@ -1,6 +1,6 @@
 /** Sessions. */
 
-import type { Command, Encoding, EnvChanges, ShellTag } from './command.js'
+import type { Command, Encoding, EnvChanges, ShellTag, SignalName } from './command.js'
 import type { ExecResult, ExecStream, SessionExecOptions } from './exec.js'
 import type { Process, SessionProcessOptions } from './process.js'
 import type { Sandbox } from './sandbox.js'
@@ -32,7 +32,7 @@ export interface HistoryEntry {
   duration: number
   /** null when it did not get to an exit code. */
   exitCode: number | null
-  signal: NodeJS.Signals | null
+  signal: SignalName | null
   timedOut: boolean
   isCanceled: boolean
   /** Bytes that it printed, kept or not. */

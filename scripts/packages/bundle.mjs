@@ -91,7 +91,7 @@ const englishOnly = {
 /** `dist/server/index.js` of package.json is `lib/server/index.ts`. */
 function entries({ exports, bin }) {
   const files = [...Object.values(exports).map((entry) => entry.default), bin.nacre]
-  return files.flatMap((file) => /^\.\/dist\/(.*)\.js$/.exec(file ?? '')?.[1] ?? [])
+  return files.flatMap((file) => /^(?:\.\/)?dist\/(.*)\.js$/.exec(file ?? '')?.[1] ?? [])
 }
 
 /** Drops the text of other packages, which is most of a map. */
