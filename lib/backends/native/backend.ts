@@ -43,14 +43,7 @@ export class NativeBackend implements Backend {
   }
 
   stream(request: ExecRequest, observer: RunObserver, bounds?: StreamBounds): StreamRun {
-    const { streamMaxBuffer } = this.#defaults
-    const most = bounds === undefined ? streamMaxBuffer : (bounds.maxBuffer ?? this.#defaults.maxBuffer)
-    const defaults = {
-      ...this.#defaults,
-      streamMaxBuffer: bounds?.maxBuffer === undefined ? most : Math.min(streamMaxBuffer, most),
-    }
-    const plan = planStream(request, defaults, bounds?.window)
-    return stream(this.#engine, plan, observer)
+    return stream(this.#engine, planStream(request, this.#defaults, bounds), observer)
   }
 
   traced(request: ExecRequest, perform: (request: ExecRequest) => Promise<Result>): Promise<Result> {

@@ -4,6 +4,7 @@ import type { NativeExec } from '../../../boundary/index.js'
 import type { CheckedInput } from '../../../options/input.js'
 import { sessionExecOptions } from '../../../protocol/exec-options.js'
 import { areLive, type ExecRequest } from '../../../requests/exec.js'
+import type { StreamBounds } from '../../../sandbox/backend.js'
 
 /** What a sandbox sets for all its commands. */
 export interface ExecDefaults {
@@ -59,10 +60,15 @@ export function planExec(exec: ExecRequest, defaults: ExecDefaults): ExecPlan {
   }
 }
 
-/** The same for a run whose output is handed out: `window` is how many pieces may wait for the reader. */
-export function planStream(exec: ExecRequest, defaults: ExecDefaults, window: number | undefined): ExecPlan {
-  const plan = planExec(exec, { ...defaults, maxBuffer: defaults.streamMaxBuffer })
-  return { ...plan, request: { ...plan.request, events: true, window } }
+/** The same for a run whose output is handed out, in this process or, with bounds, over a connection. */
+export function planStream(exec: ExecRequest, defaults: ExecDefaults, bounds?: StreamBounds): ExecPlan {
+  const plan = planExec(exec, { ...defaults, maxBuffer: mostKept(defaults, bounds) })
+  return { ...plan, request: { ...plan.request, events: true, window: bounds?.window } }
+}
+
+function mostKept({ maxBuffer, streamMaxBuffer }: ExecDefaults, bounds: StreamBounds | undefined): number {
+  if (bounds === undefined) return streamMaxBuffer
+  return bounds.maxBuffer === undefined ? maxBuffer : Math.min(streamMaxBuffer, bounds.maxBuffer)
 }
 
 function inputKind(input: CheckedInput | undefined): NativeExec['input'] {
