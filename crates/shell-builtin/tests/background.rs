@@ -87,6 +87,10 @@ fn signals_end_them_unless_trapped() {
         let (process, out) = session.background(Request::run(1, text.as_bytes()), RequestFlags(0));
         let mut seen = read_until(&out, |text| text.contains('\n'));
         if text.ends_with("sleep 100") {
+            // A signal before the fork would be the shell's alone, which then waits for the program.
+            while !sleeps(process.pid) {
+                std::thread::yield_now();
+            }
             // SAFETY: plain system call.
             unsafe { libc::kill(-process.pid, signal) };
         } else {
@@ -98,6 +102,12 @@ fn signals_end_them_unless_trapped() {
         seen.push_str(&process::read_to_end(&out));
         assert_eq!((ended, seen.as_str()), (status, output), "{text}");
     }
+}
+
+/// Whether the process, or a child of it, is the program `sleep`.
+fn sleeps(pid: i32) -> bool {
+    let is_sleep = |pid: i32| std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name == "sleep\n");
+    is_sleep(pid) || process::children(pid).into_iter().any(is_sleep)
 }
 
 #[test]
