@@ -1,6 +1,6 @@
 /** One executable of Node.js with nacre in it: its addon and supervisor are assets. */
 import { execFile, execFileSync } from 'node:child_process'
-import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { promisify } from 'node:util'
@@ -32,7 +32,14 @@ beforeAll(async () => {
       console.log(stdout.trim())
     })`,
   )
-  const bundle = ['main.js', '--bundle', '--platform=node', '--format=cjs', '--outfile=main.cjs', '--log-level=error']
+  const bundle = [
+    'main.js',
+    '--bundle',
+    '--platform=node',
+    '--format=cjs',
+    '--outfile=main.cjs',
+    '--log-level=error',
+  ]
   await consumer.runTool('esbuild/bin/esbuild', ...bundle)
   const native = path.join('node_modules', packageName(hostTarget()))
   const assets = Object.fromEntries(
