@@ -1,26 +1,24 @@
 # A container that is one sandbox: `nacre serve` and what commands need.
 #
+#   npm run build:packages -- linux-x64-gnu
 #   docker build -t nacre .
 #   docker run --rm -p 127.0.0.1:3000:3000 -v "$PWD/token:/run/secrets/nacre-token:ro" nacre
 #
+# It is made of the packages, so nothing is compiled here. For two processors, build both and let buildx choose:
+#
+#   npm run build:packages -- linux-x64-gnu linux-arm64-gnu
+#   docker buildx build --platform linux/amd64,linux/arm64 .
+#
 # docs/deploy.md says why it is so, and how to run many of them.
 
-# The version of Rust is at least `rust-version` in Cargo.toml.
-FROM rust:1.88-slim-bookworm AS rust
-
-# The same Debian release as below: the addon is linked to its C library.
-FROM node:22-bookworm AS build
-COPY --from=rust /usr/local/cargo /usr/local/cargo
-COPY --from=rust /usr/local/rustup /usr/local/rustup
-ENV PATH=/usr/local/cargo/bin:$PATH CARGO_HOME=/usr/local/cargo RUSTUP_HOME=/usr/local/rustup
-WORKDIR /src
-# The tools first: they change less often than the sources, and this layer is kept.
-COPY package.json package-lock.json .npmrc ./
-RUN npm ci --ignore-scripts
-COPY . .
-RUN npm run build && npm pack --ignore-scripts --pack-destination /tmp
-# The package as any user installs it, without the tools that built it.
-RUN npm install --global --prefix /opt/nacre --omit=dev --ignore-scripts /tmp/nacre-*.tgz
+# The same Debian release as below: npm chooses what to install by the machine that it runs on.
+FROM node:22-bookworm-slim AS install
+ARG TARGETARCH=amd64
+COPY target/packages/*.tgz /packages/
+# The package as any user installs it.
+RUN case "$TARGETARCH" in amd64) cpu=x64 ;; *) cpu="$TARGETARCH" ;; esac \
+  && npm install --global --prefix /opt/nacre --offline --ignore-scripts --no-audit --no-fund \
+    /packages/nacre-[0-9]*.tgz "/packages/nacre-linux-$cpu-gnu-"[0-9]*.tgz
 
 FROM node:22-bookworm-slim
 # Put here what your commands need. bash is in the image; nacre needs nothing else.
@@ -32,7 +30,7 @@ RUN apt-get update \
 RUN groupadd --gid 10001 sandbox \
   && useradd --uid 10001 --gid 10001 --create-home --shell /bin/bash sandbox \
   && install -d -o 10001 -g 10001 /workspace
-COPY --from=build /opt/nacre /opt/nacre
+COPY --from=install /opt/nacre /opt/nacre
 ENV PATH=/opt/nacre/bin:$PATH
 USER 10001:10001
 WORKDIR /workspace

@@ -1,14 +1,20 @@
 /** Dockerfile and deploy/kubernetes.yaml speak of the same port, user, token and probe. */
 import { execFileSync } from 'node:child_process'
-import { existsSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, it } from 'vitest'
 
 const root = path.dirname(path.dirname(__dirname))
 const dockerfile = readFileSync(path.join(root, 'Dockerfile'), 'utf8')
-const parse = `console.log(JSON.stringify(Bun.YAML.parse(await Bun.file('deploy/kubernetes.yaml').text())))`
 const bun = path.join(root, 'node_modules/.bin/bun')
-const [service, policy, pod] = JSON.parse(execFileSync(bun, ['-e', parse], { cwd: root, encoding: 'utf8' }))
+
+function readYaml(file: string) {
+  const program = `console.log(JSON.stringify(Bun.YAML.parse(await Bun.file('${file}').text())))`
+  return JSON.parse(execFileSync(bun, ['-e', program], { cwd: root, encoding: 'utf8' }))
+}
+
+const [service, policy, pod] = readYaml('deploy/kubernetes.yaml')
+const compose = readYaml('deploy/compose.yaml')
 const [container] = pod.spec.containers
 
 /** What stands behind a word of the Dockerfile, the last time that it is there. */
@@ -32,12 +38,26 @@ describe('the image', () => {
     expect(dockerfile).toContain(`http://127.0.0.1:${option('--port')}/healthz`)
   })
 
-  it('is built with a Rust that can build nacre, and of files that are there', () => {
-    const wanted = /rust-version = "1\.(\d+)"/.exec(readFileSync(path.join(root, 'Cargo.toml'), 'utf8'))?.[1]
-    expect(Number(/FROM rust:1\.(\d+)/.exec(dockerfile)?.[1])).toBeGreaterThanOrEqual(Number(wanted))
-    const copied = /^COPY (package\.json .*) \.\/$/m.exec(dockerfile)?.[1]?.split(' ') ?? []
-    expect(copied.length).toBeGreaterThan(1)
-    for (const name of copied) expect(existsSync(path.join(root, name)), name).toBe(true)
+  it('is made of the packages alone, on the system that they are installed on', () => {
+    const from = dockerfile.split('\n').filter((line) => line.startsWith('FROM '))
+    expect(new Set(from.map((line) => line.split(' ')[1]))).toEqual(new Set([last('FROM')]))
+    expect(dockerfile.match(/^COPY (?!--from).*$/gm)).toEqual(['COPY target/packages/*.tgz /packages/'])
+    expect(readFileSync(path.join(root, '.dockerignore'), 'utf8')).toMatch(
+      /^\*\*\n!target\/packages\/\*\.tgz\n$/m,
+    )
+  })
+})
+
+describe('the compose file', () => {
+  it('runs the image as the pod does', () => {
+    const { sandbox } = compose.services
+    expect(sandbox).toMatchObject({ read_only: true, cap_drop: ['ALL'], init: false })
+    expect(sandbox.security_opt).toEqual(['no-new-privileges:true'])
+    expect(sandbox.ports).toEqual([`127.0.0.1:${option('--port')}:${option('--port')}`])
+    const [token] = sandbox.secrets
+    expect(`/run/secrets/${token.target}`).toBe(option('--token-file'))
+    const mounts = sandbox.tmpfs.map((mount: string) => mount.split(':')[0])
+    expect(mounts).toEqual(expect.arrayContaining(['/tmp', last('WORKDIR')]))
   })
 })
 

