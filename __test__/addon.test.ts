@@ -117,7 +117,9 @@ describe('the platform package of this process', () => {
     putPackage(fitting, { version: '0.0.9', links: true })
     const { code, message } = firstExec()
     expect(code).toBe('ADDON_WRONG_VERSION')
-    expect(message).toBe(`this is nacre ${VERSION}, and ${fitting} is 0.0.9: install both in the same version`)
+    expect(message).toBe(
+      `this is nacre ${VERSION}, and ${fitting} is 0.0.9: install both in the same version`,
+    )
   })
 
   it('is not used when package.json does not declare it', () => {
@@ -253,7 +255,8 @@ describe('a failure', () => {
     for (const node of ['18.20.8', '20.18.3']) {
       expect(machineFailure({ ...machine, node })?.code).toBe('ADDON_UNSUPPORTED_NODE')
     }
-    for (const node of ['20.19.0', '22.0.0', undefined]) expect(machineFailure({ ...machine, node })).toBeUndefined()
+    for (const node of ['20.19.0', '22.0.0', undefined])
+      expect(machineFailure({ ...machine, node })).toBeUndefined()
   })
 
   it('of a processor without a package names it', () => {

@@ -4,7 +4,16 @@
  */
 import { execFile, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { promisify } from 'node:util'
@@ -71,7 +80,11 @@ function inProject(program: string, ...args: string[]): Promise<{ stdout: string
 describe('the installed packages', () => {
   it('are nacre and its platform package, and nothing else', () => {
     const modules = path.join(project, 'node_modules')
-    expect(readdirSync(modules).filter((name) => !name.startsWith('.')).sort()).toEqual(['@nacre', 'nacre'])
+    expect(
+      readdirSync(modules)
+        .filter((name) => !name.startsWith('.'))
+        .sort(),
+    ).toEqual(['@nacre', 'nacre'])
     expect(readdirSync(path.join(modules, '@nacre'))).toEqual([target])
   })
 
@@ -79,7 +92,12 @@ describe('the installed packages', () => {
     for (const name of ['nacre', packageName(target)]) {
       const text = readFileSync(path.join(project, 'node_modules', name, 'package.json'), 'utf8')
       const { scripts, dependencies, peerDependencies, version } = JSON.parse(text)
-      expect([scripts, dependencies, peerDependencies, version]).toEqual([undefined, undefined, undefined, VERSION])
+      expect([scripts, dependencies, peerDependencies, version]).toEqual([
+        undefined,
+        undefined,
+        undefined,
+        VERSION,
+      ])
     }
   })
 
@@ -89,7 +107,9 @@ describe('the installed packages', () => {
   })
 
   it(`need no glibc above ${GLIBC_FLOOR}`, () => {
-    const { glibc, isStripped } = readElf(path.join(project, 'node_modules', packageName(target), 'nacre.node'))
+    const { glibc, isStripped } = readElf(
+      path.join(project, 'node_modules', packageName(target), 'nacre.node'),
+    )
     expect(glibc).toBeDefined()
     expect(compareVersions(glibc, GLIBC_FLOOR)).toBeLessThanOrEqual(0)
     expect(isStripped).toBe(true)
@@ -98,7 +118,8 @@ describe('the installed packages', () => {
   it('name the licences of what is inside them', () => {
     const read = (name: string) => readFileSync(path.join(project, 'node_modules', name, 'NOTICE'), 'utf8')
     for (const name of ['hono', 'zod', 'ws', 'commander']) expect(read('nacre')).toMatch(`- ${name} `)
-    for (const name of ['tokio', 'napi', 'serde_json', 'musl']) expect(read(packageName(target))).toMatch(`- ${name} `)
+    for (const name of ['tokio', 'napi', 'serde_json', 'musl'])
+      expect(read(packageName(target))).toMatch(`- ${name} `)
   })
 })
 
@@ -116,7 +137,10 @@ describe('without a compiler on PATH', () => {
   }
 
   it('the server answers', async () => {
-    const server = spawn(path.join(project, 'node_modules/.bin/nacre'), ['serve', '--port', '0'], { cwd: project, env })
+    const server = spawn(path.join(project, 'node_modules/.bin/nacre'), ['serve', '--port', '0'], {
+      cwd: project,
+      env,
+    })
     try {
       const [line] = await once(server.stdout, 'data')
       const url = /http:\S+/.exec(String(line))?.[0]

@@ -24,7 +24,9 @@ describe('the published package.json', () => {
 
   it('has no script, no dependency and no mark that keeps it from being published', () => {
     expect(findFaults(manifest, {})).toEqual([])
-    expect(Object.keys(manifest)).not.toEqual(expect.arrayContaining(['scripts', 'devDependencies', 'private']))
+    expect(Object.keys(manifest)).not.toEqual(
+      expect.arrayContaining(['scripts', 'devDependencies', 'private']),
+    )
   })
 
   it('of a platform package restricts where npm installs it', () => {
@@ -49,7 +51,7 @@ describe('the published package.json', () => {
   })
 })
 
-describe("what readelf prints", () => {
+describe('what readelf prints', () => {
   const text = `
   Machine:                           Advanced Micro Devices X86-64
   [27] .symtab           SYMTAB          0000000000000000 001000 000010 18     28   2  8
@@ -75,7 +77,10 @@ describe("what readelf prints", () => {
       'needs glibc 2.34; the oldest supported version is 2.17',
       'needs libssl.so.3',
     ])
-    expect(findElfFaults(parse(text), 'supervisor', x64)).toEqual(['is not stripped', 'is not linked statically'])
+    expect(findElfFaults(parse(text), 'supervisor', x64)).toEqual([
+      'is not stripped',
+      'is not linked statically',
+    ])
     expect(findElfFaults(parse(text), 'builtin', TARGETS['linux-arm64-musl'])).toEqual(
       expect.arrayContaining([
         'is built for Advanced Micro Devices X86-64, not for arm64',
@@ -94,7 +99,15 @@ describe("what readelf prints", () => {
 })
 
 it('arguments for a linker are what zig takes', () => {
-  const args = ['-m64', '--target=x86_64-linux-gnu', '-O2', '-lgcc_s', '-Wl,-z,noseparate-code', '-fuse-ld=lld', 'a.c']
+  const args = [
+    '-m64',
+    '--target=x86_64-linux-gnu',
+    '-O2',
+    '-lgcc_s',
+    '-Wl,-z,noseparate-code',
+    '-fuse-ld=lld',
+    'a.c',
+  ]
   expect(zigArguments('x86_64-linux-gnu.2.17', args)).toEqual([
     ...['cc', '-target', 'x86_64-linux-gnu.2.17'],
     ...['-O2', '-lunwind', 'a.c'],
@@ -109,10 +122,21 @@ describe('NOTICE', () => {
       deps: deps.map(([pkg, kind]) => ({ pkg, dep_kinds: [{ kind }] })),
     })
     const metadata = {
-      packages: [crate('nacre'), crate('core'), crate('a'), crate('b'), crate('m', 'proc-macro'), crate('cc')],
+      packages: [
+        crate('nacre'),
+        crate('core'),
+        crate('a'),
+        crate('b'),
+        crate('m', 'proc-macro'),
+        crate('cc'),
+      ],
       workspace_members: ['nacre', 'core'],
       resolve: {
-        nodes: [uses('nacre', ['core', null], ['cc', 'build']), uses('core', ['a', null], ['m', null]), uses('a', ['b', null])],
+        nodes: [
+          uses('nacre', ['core', null], ['cc', 'build']),
+          uses('core', ['a', null], ['m', null]),
+          uses('a', ['b', null]),
+        ],
       },
     }
     expect(linkedCrates(metadata, ['nacre']).map(({ name }: { name: string }) => name)).toEqual(['a', 'b'])
@@ -123,6 +147,8 @@ describe('NOTICE', () => {
     const text = noticeText('nacre', components)
     expect(text.match(/the text/g)).toHaveLength(1)
     expect(text).toMatch(/- a 1: MIT\n- b 1: MIT\n[\s\S]*a, b\n\nthe text/)
-    expect(() => noticeText('nacre', [{ name: 'x', license: undefined }])).toThrow('No licence is known for x.')
+    expect(() => noticeText('nacre', [{ name: 'x', license: undefined }])).toThrow(
+      'No licence is known for x.',
+    )
   })
 })
