@@ -3,6 +3,7 @@ import diagnostics from 'node:diagnostics_channel'
 import { SandboxError } from 'nacre'
 import { describe, expect, it } from 'vitest'
 import { withSandbox } from './helpers/invariants.js'
+import { all } from './helpers/stream.js'
 import { rejectionOf } from './helpers/thrown.js'
 
 type Context = Record<string, unknown>
@@ -103,6 +104,17 @@ describe('env of a tracing context', () => {
           expect(error).toMatchObject({ code: 'INVALID_ENV_NAME', message: expect.stringMatching(message) })
       })
       expect((await sandbox.exec('ls')).stdout).toBe('')
+    }))
+
+  it('is the last event of a stream when it is not valid, and its call is published to its end', () =>
+    withSandbox(async ({ sandbox }) => {
+      await withAdded({ 'A-B': 'x' }, async () => {
+        const events = await published('exec', async () => {
+          const seen = await all(sandbox.execStream('true'))
+          expect(seen).toMatchObject([{ type: 'error', error: { code: 'INVALID_ENV_NAME' } }])
+        })
+        expect(events.map(([name]) => name)).toEqual(['start', 'end', 'error', 'asyncStart', 'asyncEnd'])
+      })
     }))
 })
 

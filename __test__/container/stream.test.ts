@@ -48,6 +48,18 @@ describe('execStream', () => {
       expect(end?.type === 'complete' && end.result.success && end.result.duration > 0).toBe(true)
     }))
 
+  it('throws for a command that is not valid, and keeps its commandId free', () =>
+    withSession(async ({ session }) => {
+      for (const command of [undefined as never, '', 'a\0b']) {
+        const stream = session.execStream(command, { commandId: 'one' })
+        expect(await rejectionOf(stream.next())).toMatchObject({
+          name: 'OptionError',
+          code: 'INVALID_COMMAND',
+        })
+      }
+      expect(last(await all(session.execStream('true', { commandId: 'one' })))).toMatchObject({ exitCode: 0 })
+    }))
+
   it('sees the state of the session and does not write back', () =>
     withSession(async ({ session, directory }) => {
       await session.exec('mkdir sub; cd sub; export KEY=1; word=two; f() { echo "$KEY $word $(pwd)"; }')

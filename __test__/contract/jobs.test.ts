@@ -1,4 +1,5 @@
 /** Durable jobs are the same here and over HTTP. */
+import { getEventListeners } from 'node:events'
 import type { Jobs } from 'nacre'
 import { SandboxClient } from 'nacre/client'
 import { serve } from 'nacre/server'
@@ -75,6 +76,13 @@ describe('jobs', () => {
     expect(await jobs.prune()).toEqual(['over'])
     expect((await jobs.list()).map(({ jobId }) => jobId)).toEqual(['left-behind', 'on'])
     expect((await rejectionOf(jobs.prune({ olderThan: -1 }))).message).toContain('olderThan must be')
+  })
+
+  itHolds('leave no listener on a signal when they are followed and never read', async (jobs) => {
+    const job = await jobs.start({ command: 'true' })
+    const { signal } = new AbortController()
+    expect(jobs.follow(job, 0, { signal })).toBeDefined()
+    expect(getEventListeners(signal, 'abort')).toEqual([])
   })
 
   itHolds('have null for what is not known yet, and Dates', async (jobs) => {

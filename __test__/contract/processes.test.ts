@@ -1,10 +1,19 @@
 /** Background processes and services are the same here and over HTTP. */
+import { getEventListeners } from 'node:events'
 import { describe, expect } from 'vitest'
 import { freePort, serverCommand } from '../helpers/serving.js'
 import { all } from '../helpers/stream.js'
 import { rejectionOf } from '../helpers/thrown.js'
 import { until } from '../helpers/until.js'
-import { itHolds } from './helper.js'
+import { type ContractPlace, itHolds } from './helper.js'
+
+/** A stream is opened by a call that returns no promise. */
+async function destroyed({ sandbox }: ContractPlace): Promise<void> {
+  const process = await sandbox.startProcess('sleep 60')
+  await sandbox.destroy()
+  for (const stream of [sandbox.streamProcessLogs(process.id), process.output()])
+    expect(await rejectionOf(stream.next())).toMatchObject({ code: 'SANDBOX_DESTROYED' })
+}
 
 describe('processes', () => {
   itHolds('gives a terminal of 80 x 24 with `pty: true`, and none with false', async ({ sandbox }) => {
@@ -153,6 +162,52 @@ describe('processes', () => {
     expect(calls).toEqual([true, ['stdout', 'x\n'], [null, 'SIGTERM']])
     const error = await rejectionOf(sandbox.startProcess('true', { signal: AbortSignal.abort('no') }))
     expect(error).toMatchObject({ name: 'AbortError', cause: 'no' })
+  })
+
+  itHolds('are killed by an abort within onStart, which is the rejection', async ({ sandbox }) => {
+    const controller = new AbortController()
+    const start = sandbox.startProcess('sleep 60', {
+      processId: 'one',
+      signal: controller.signal,
+      onStart: () => controller.abort('enough'),
+    })
+    expect(await rejectionOf(start)).toMatchObject({ name: 'AbortError', cause: 'enough' })
+    expect(await sandbox.getProcess('one')).toMatchObject({ status: 'killed' })
+  })
+
+  itHolds('leave no listener on a signal, also when a log is never read', async ({ sandbox }) => {
+    const { signal } = new AbortController()
+    const process = await sandbox.startProcess('true', { signal })
+    await process.wait({ signal })
+    for (const output of [process.output({ signal }), sandbox.streamProcessLogs('one', { signal })])
+      expect(output).toBeDefined()
+    await until(
+      () => getEventListeners(signal, 'abort').length === 0 || undefined,
+      () => `${getEventListeners(signal, 'abort').length} listeners`,
+    )
+  })
+
+  itHolds('can share one signal by the dozen without a warning', async ({ sandbox }) => {
+    const warnings: Error[] = []
+    const note = (warning: Error) => warnings.push(warning)
+    process.on('warning', note)
+    try {
+      const controller = new AbortController()
+      const { signal } = controller
+      const starts = Array.from({ length: 12 }, () => sandbox.startProcess('sleep 60', { signal }))
+      const processes = await Promise.all(starts)
+      const waits = processes.map((process) => process.wait())
+      controller.abort()
+      for (const { reason } of await Promise.all(waits)) expect(reason).toBe('killed')
+    } finally {
+      process.off('warning', note)
+    }
+    expect(warnings).toEqual([])
+  })
+
+  itHolds('reject, and throw nothing, when the sandbox has been destroyed', destroyed, {
+    mayStall: true,
+    destroys: true,
   })
 
   itHolds('have stats and terminals', async ({ sandbox }) => {

@@ -1,7 +1,7 @@
 import type { Process } from 'nacre'
 import { describe, expect, it } from 'vitest'
 import { withSandbox } from '../helpers/invariants.js'
-import { commandLine } from '../helpers/proc.js'
+import { commandLine, kill } from '../helpers/proc.js'
 import { rejectionOf } from '../helpers/thrown.js'
 import { until } from '../helpers/until.js'
 
@@ -145,6 +145,20 @@ describe('callbacks', () => {
       { options: { logger } },
     )
   })
+
+  it('onError is called when the process is lost, also without other callbacks', () =>
+    withSandbox(async ({ sandbox }) => {
+      const errors: string[] = []
+      const { stdout } = await sandbox.exec('echo $PPID')
+      const process = await sandbox.startProcess('sleep 60', {
+        processId: 'one',
+        onError: (error) => errors.push((error as Error).message),
+      })
+      kill(Number(stdout))
+      await process.wait()
+      expect(process.status).toBe('error')
+      await told(errors, "process 'one' was lost")
+    }))
 
   it('onError is told why a process could not be started, but not of bad options', () =>
     withSandbox(async ({ sandbox }) => {

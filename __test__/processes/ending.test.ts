@@ -228,6 +228,29 @@ describe('killAllProcesses', () => {
       expect(await sandbox.killAllProcesses()).toBe(0)
     }))
 
+  it('kills a service that is being started, without waiting for its health check', () =>
+    withSandbox(async ({ sandbox }) => {
+      await sandbox.exec('true')
+      const options = { healthCheck: { log: 'never', timeout: 0 } }
+      const starting = rejectionOf(sandbox.startService('sleep 60', options))
+      expect(await sandbox.killAllProcesses()).toBe(1)
+      expect(await starting).toBeInstanceOf(Error)
+      expect(await sandbox.listProcesses()).toEqual([])
+    }))
+
+  it('counts a service once that is listed and not ready yet', () =>
+    withSandbox(async ({ sandbox }) => {
+      let onStart = () => {}
+      const started = new Promise<void>((resolve) => {
+        onStart = resolve
+      })
+      const options = { healthCheck: { log: 'never', timeout: 0 }, onStart }
+      const starting = rejectionOf(sandbox.startService('sleep 60', options))
+      await started
+      expect(await sandbox.killAllProcesses()).toBe(1)
+      expect(await starting).toBeInstanceOf(Error)
+    }))
+
   it('has nothing to do before anything was started', () =>
     withSandbox(async ({ sandbox }) => {
       expect(await sandbox.killAllProcesses()).toBe(0)

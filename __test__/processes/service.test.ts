@@ -21,13 +21,28 @@ describe('startService', () => {
       })
       expect([service.id, service.status, service.restarts]).toEqual(['web', 'running', 0])
       expect(await sandbox.getProcess('web')).toBe(service)
-      expect(await service.getHealth()).toEqual({ healthy: true, status: 'running', restarts: 0 })
+      expect(await service.getHealth()).toEqual({
+        healthy: true,
+        status: 'running',
+        restarts: 0,
+        lastFailure: null,
+      })
       await sandbox.exec('touch sick')
-      expect(await service.getHealth()).toEqual({ healthy: false, status: 'running', restarts: 0 })
+      expect(await service.getHealth()).toEqual({
+        healthy: false,
+        status: 'running',
+        restarts: 0,
+        lastFailure: null,
+      })
       await sandbox.exec('rm sick')
       expect((await service.getHealth()).healthy).toBe(true)
       expect(await sandbox.killProcess('web')).toBe(true)
-      expect(await service.getHealth()).toEqual({ healthy: false, status: 'killed', restarts: 0 })
+      expect(await service.getHealth()).toEqual({
+        healthy: false,
+        status: 'killed',
+        restarts: 0,
+        lastFailure: null,
+      })
     }))
 
   it('resolves when the log has the line, or the command succeeds', () =>
@@ -156,7 +171,7 @@ describe('a service that fails', () => {
       const killed = await sandbox.startService('echo ready; sleep 60', policy)
       await Promise.all([never.wait(), succeeds.wait(), killed.kill()])
       await until(
-        () => never.lastFailure,
+        () => never.lastFailure ?? undefined,
         () => 'the failure is not known',
       )
       expect([never.status, succeeds.status, killed.status]).toEqual(['failed', 'completed', 'killed'])

@@ -1,5 +1,5 @@
 /**
- * AbortSignal for calls: checked before anything runs, listened to while it runs, let go of always.
+ * AbortSignal for calls: checked before anything runs, listened to while it runs, always released.
  */
 import { AbortError } from './errors.js'
 
@@ -8,8 +8,37 @@ export function refuseAborted(signal: AbortSignal | undefined, subject?: string)
   if (signal?.aborted) throw new AbortError(signal.reason, undefined, subject)
 }
 
-/** Calls `stop` when the signal is aborted. Returns the function that removes the listener. */
+/** What each signal stops. */
+const shared = new WeakMap<AbortSignal, SharedListener>()
+
+/** Calls `stop`, which must not throw, when the signal is aborted. Returns the function that takes that back. */
 export function onAbort(signal: AbortSignal | undefined, stop: () => void): () => void {
-  signal?.addEventListener('abort', stop, { once: true })
-  return () => signal?.removeEventListener('abort', stop)
+  if (signal === undefined) return () => {}
+  const listener = shared.get(signal) ?? new SharedListener(signal)
+  shared.set(signal, listener)
+  return listener.add(stop)
+}
+
+/** One listener for all calls with the same signal: at the eleventh of its own, Node warns of a leak. */
+class SharedListener {
+  readonly #signal: AbortSignal
+  readonly #stops = new Set<() => void>()
+  readonly #stopAll = () => {
+    for (const stop of [...this.#stops]) if (this.#stops.delete(stop)) stop()
+  }
+
+  constructor(signal: AbortSignal) {
+    this.#signal = signal
+  }
+
+  add(given: () => void): () => void {
+    // Its own function, as the same one may be given twice.
+    const stop = () => given()
+    if (this.#stops.size === 0) this.#signal.addEventListener('abort', this.#stopAll, { once: true })
+    this.#stops.add(stop)
+    return () => {
+      if (this.#stops.delete(stop) && this.#stops.size === 0)
+        this.#signal.removeEventListener('abort', this.#stopAll)
+    }
+  }
 }

@@ -26,7 +26,8 @@ export class Shell {
     return this.#runner.exec(command, options)
   }
 
-  async start(command: string, options: ProcessOptions): Promise<LocalProcess> {
+  /** Throws OptionError at once; any other failure is a rejection. */
+  start(command: string, options: ProcessOptions): Promise<LocalProcess> {
     return this.backend.startProcess(readProcess(command, options), () => undefined)
   }
 }

@@ -23,10 +23,11 @@ export function follow(
   signal: AbortSignal | undefined,
 ): AsyncIterableIterator<JobRead<Encoding>, undefined> {
   const stop = new AbortController()
-  const ignore = onAbort(signal, () => stop.abort())
+  /** Not before the first `next`: what is never read must leave no listener. */
+  let ignore: (() => void) | undefined
   const pieces = read(source, cursor, signal, stop.signal)
   const leave = () => {
-    ignore()
+    ignore?.()
     stop.abort()
   }
   const settle = async (
@@ -45,7 +46,10 @@ export function follow(
     [Symbol.asyncIterator]() {
       return this
     },
-    next: () => settle(pieces.next()),
+    next() {
+      ignore ??= onAbort(signal, () => stop.abort())
+      return settle(pieces.next())
+    },
     return() {
       leave()
       return settle(pieces.return(undefined))

@@ -2,7 +2,7 @@
  * Starts a process, and ties it to what it was given: its input, its AbortSignal and its callbacks.
  */
 import { onAbort, refuseAborted } from '../base/abort.js'
-import { AbortError, engineError, isCode } from '../base/errors.js'
+import { engineError, isCode } from '../base/errors.js'
 import { report } from '../base/report.js'
 import type { LogEvent, Logger } from '../public/index.js'
 import type { KillRequest } from '../requests/logs.js'
@@ -12,6 +12,7 @@ import { callError } from './settle.js'
 
 /** What is done to a process from here. */
 export interface StartedProcess {
+  readonly info: { id: string }
   kill(request: KillRequest): Promise<boolean>
   write(data: Uint8Array): Promise<void>
   closeInput(): Promise<void>
@@ -45,8 +46,9 @@ export async function startProcess<T extends StartedProcess>(start: Start<T>): P
     const process = await start.launch()
     const shown = start.introduce(process)
     try {
-      if (signal?.aborted) throw new AbortError(signal.reason, undefined, 'the process')
+      refuseAborted(signal, 'the process')
       start.request.callbacks.onStart?.(shown)
+      refuseAborted(signal, 'the process')
     } catch (error) {
       await process.kill(AS_STARTED)
       throw error
@@ -78,8 +80,8 @@ function attach(process: StartedProcess, start: Start<StartedProcess>, feed: Inp
     closeInput: () => void process.closeInput().catch(refuse).catch(fail),
     fail,
   })
-  const { onOutput, onExit } = callbacks
-  if ((onOutput ?? onExit ?? values.signal ?? feed) === undefined) return
+  const { onOutput, onExit, onError } = callbacks
+  if ((onOutput ?? onExit ?? onError ?? values.signal ?? feed) === undefined) return
   observe(process, callbacks, logger).finally(() => {
     release()
     feed?.close()
@@ -100,11 +102,14 @@ async function observe(
         return observe(process, { ...callbacks, onOutput: undefined }, logger)
       }
       attempt(callbacks, logger, () => onExit?.(event.exitCode, event.signal))
-      if (event.reason === null)
-        reportError(callbacks, logger, engineError('ENGINE_ERROR', 'the process was lost'))
+      if (event.reason === null) {
+        const lost = engineError('ENGINE_ERROR', `process '${process.info.id}' was lost`)
+        reportError(callbacks, logger, lost)
+      }
     }
   } catch (error) {
-    reportError(callbacks, logger, error)
+    // The caller has ended the sandbox, and with it everything that there was to report.
+    if (!isCode(error, 'SANDBOX_DESTROYED')) reportError(callbacks, logger, error)
   }
 }
 

@@ -35,14 +35,13 @@ export class ResumingStream<T> implements AsyncIterableIterator<T, undefined> {
   #events: AsyncGenerator<ServerEvent, undefined> | undefined
   #turn: Promise<unknown> = Promise.resolve()
   #isOver = false
-  #ignore = () => {}
+  /** Not before the first step: a stream that is never read must leave no listener. */
+  #ignore: (() => void) | undefined
 
   constructor(connection: Connection, source: Resumable<T>) {
     this.#connection = connection
     this.#source = source
     this.#cursor = source.cursor
-    if (source.signal?.aborted) this.#stop.abort()
-    this.#ignore = onAbort(source.signal, () => this.#stop.abort())
   }
 
   [Symbol.asyncIterator](): this {
@@ -68,6 +67,7 @@ export class ResumingStream<T> implements AsyncIterableIterator<T, undefined> {
   async #step(): Promise<IteratorResult<T, undefined>> {
     if (this.#isOver) return { done: true, value: undefined }
     const { signal, subject } = this.#source
+    this.#ignore ??= onAbort(signal, () => this.#stop.abort())
     try {
       const data = await this.#receive()
       if (data !== undefined && !this.#isOver) {
@@ -117,7 +117,7 @@ export class ResumingStream<T> implements AsyncIterableIterator<T, undefined> {
 
   #end(): void {
     this.#isOver = true
-    this.#ignore()
+    this.#ignore?.()
     this.#stop.abort()
     this.#events?.return(undefined).catch(() => {})
   }

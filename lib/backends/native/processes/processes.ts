@@ -27,6 +27,7 @@ export class Processes {
   readonly #defaults: ExecDefaults
   readonly #logger: Logger | undefined
   readonly #known = new Map<string, LocalProcess>()
+  /** What is being started: each resolves as soon as there is something to kill. */
   readonly #starting = new Set<Promise<LocalProcess>>()
   #pruneAt = FEW
 
@@ -56,11 +57,17 @@ export class Processes {
     introduce: (service: ServiceBackend) => unknown,
   ): Promise<LocalService> {
     const plan = { ...request, process: planProcess(request.process, this.#defaults) }
-    const life: ServiceLife = new ServiceLife(this.#engine, this.#logger, request, plan, () =>
-      introduce(this.#add(service)),
-    )
+    let launched: (service: LocalService) => void = () => {}
+    const launch = new Promise<LocalService>((resolve) => {
+      launched = resolve
+    })
+    const life: ServiceLife = new ServiceLife(this.#engine, this.#logger, request, plan, () => {
+      launched(service)
+      return introduce(this.#add(service))
+    })
     const service: LocalService = new LocalService(this.#engine, life)
-    return this.#settle<LocalService>(life.begin().then(() => service))
+    const ready = life.begin().then(() => service)
+    return this.#settle<LocalService>(ready, Promise.race([launch, ready]))
   }
 
   list({ status, sessionId }: ProcessFilter): ProcessBackend[] {
@@ -79,17 +86,19 @@ export class Processes {
     return this.#known.get(id)
   }
 
-  /** The process that has the id when it is used. */
+  /** The process of this id. Where there is none, each use of what it gives rejects. Throws nothing. */
   at(id: string): ProcessBackend {
-    return this.find(id) ?? new LocalProcess(this.#engine, () => this.#require(id).handle)
+    const found = this.#engine.isDestroyed ? undefined : this.find(id)
+    return found ?? new LocalProcess(this.#engine, () => this.#require(id).handle)
   }
 
   /** Those that are being started are killed as soon as they can be. Gives how many there were. */
   async killAll(): Promise<number> {
-    const running = this.list({}).map((process) => process.kill(AS_STARTED))
+    const listed = new Set(this.list({}))
+    const running = Array.from(listed, (process) => process.kill(AS_STARTED))
     const starting = Array.from(this.#starting, (start) =>
       start.then(
-        (process) => process.kill(AS_STARTED),
+        (process) => !listed.has(process) && process.kill(AS_STARTED),
         () => false,
       ),
     )
@@ -103,17 +112,18 @@ export class Processes {
     return count
   }
 
-  /** Makes a start known while it is under way. */
-  async #settle<T extends LocalProcess>(starting: Promise<T>): Promise<T> {
-    this.#starting.add(starting)
+  /** Makes a start known while it is under way. `launched` resolves when there is something to kill. */
+  async #settle<T extends LocalProcess>(ready: Promise<T>, launched = ready): Promise<T> {
+    launched.catch(() => {})
+    this.#starting.add(launched)
     try {
-      return await starting
+      return await ready
     } catch (error) {
       // However it came to its end, that is the reason.
       const isEnd = this.#engine.isDestroyed && error instanceof SandboxError
       throw isEnd ? engineError('SANDBOX_DESTROYED', undefined) : error
     } finally {
-      this.#starting.delete(starting)
+      this.#starting.delete(launched)
     }
   }
 
