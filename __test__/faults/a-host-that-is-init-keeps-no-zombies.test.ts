@@ -1,4 +1,4 @@
-/** Row 34: the host is PID 1 of a pid namespace, as in a container: whatever loses its parent becomes its child. */
+/** The host is PID 1 of a pid namespace, as in a container: whatever loses its parent becomes its child. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'

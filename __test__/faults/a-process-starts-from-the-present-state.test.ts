@@ -1,4 +1,4 @@
-/** Row 37: no guess about what a command changes decides which state a background process starts from. */
+/** No guess about what a command changes decides which state a background process starts from. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'vitest'
 import { itInEveryMode } from '../helpers/modes.js'

@@ -1,4 +1,4 @@
-/** Row 13: one endless line, NUL, CRLF, ANSI sequences, bytes that are no text, characters in pieces. */
+/** One endless line, NUL, CRLF, ANSI sequences, bytes that are no text, characters in pieces. */
 import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import type { Sandbox } from 'nacre'

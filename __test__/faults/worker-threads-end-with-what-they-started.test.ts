@@ -1,4 +1,4 @@
-/** Row 30, worker threads: each has a sandbox of its own, and is ended at whatever moment. */
+/** Worker threads: each has a sandbox of its own, and is ended at whatever moment. */
 import { describe, expect, it } from 'vitest'
 import { expectGone, type Host, startHost } from '../helpers/host.js'
 import { modes } from '../helpers/modes.js'

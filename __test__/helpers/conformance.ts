@@ -28,7 +28,6 @@ export interface Step {
 }
 
 export interface Case {
-  /** Starts with the row of the list of faults that it belongs to, if there is one. */
   name: string
   steps: Step[]
   session?: SessionOptions
