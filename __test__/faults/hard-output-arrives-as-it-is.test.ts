@@ -3,9 +3,9 @@ import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import type { Sandbox } from 'nacre'
 import { expect, it } from 'vitest'
-import { randomBytes } from '../helpers/bytes.js'
 import { withSandbox } from '../helpers/invariants.js'
 import { itInEveryMode } from '../helpers/modes.js'
+import { withRandom } from '../helpers/random.js'
 import { longestStall, MAX_STALL_MS } from '../helpers/stall.js'
 
 const MEGABYTE = 2 ** 20
@@ -62,21 +62,22 @@ itInEveryMode('NUL, CRLF, ANSI sequences and marks arrive unchanged', async ({ s
 
 itInEveryMode(
   'bytes that are no text: exact as bytes, with U+FFFD as text, the same in every way they are got',
-  async ({ sandbox, directory }) => {
-    const bytes = randomBytes(3 * MEGABYTE)
-    writeFileSync(path.join(directory, 'noise'), bytes)
-    const asBytes = await sandbox.exec('cat noise; cat noise >&2', { encoding: 'buffer' })
-    expect(same(asBytes.stdout, bytes) && same(asBytes.stderr, bytes)).toBe(true)
-    expect(asBytes.all.length).toBe(2 * bytes.length)
-    const text = bytes.toString()
-    let pieces = ''
-    const asText = await sandbox.exec('cat noise', {
-      onOutput: (_, piece) => {
-        pieces += piece
-      },
-    })
-    expect([asText.stdout === text, asText.all === text, pieces === text]).toEqual([true, true, true])
-  },
+  ({ sandbox, directory }) =>
+    withRandom(async (random) => {
+      const bytes = random.bytes(3 * MEGABYTE)
+      writeFileSync(path.join(directory, 'noise'), bytes)
+      const asBytes = await sandbox.exec('cat noise; cat noise >&2', { encoding: 'buffer' })
+      expect(same(asBytes.stdout, bytes) && same(asBytes.stderr, bytes)).toBe(true)
+      expect(asBytes.all.length).toBe(2 * bytes.length)
+      const text = bytes.toString()
+      let pieces = ''
+      const asText = await sandbox.exec('cat noise', {
+        onOutput: (_, piece) => {
+          pieces += piece
+        },
+      })
+      expect([asText.stdout === text, asText.all === text, pieces === text]).toEqual([true, true, true])
+    }),
   comparing,
 )
 

@@ -16,6 +16,7 @@ import {
   withJobs,
 } from '../helpers/jobs.js'
 import * as proc from '../helpers/proc.js'
+import { withRandom } from '../helpers/random.js'
 import { until } from '../helpers/until.js'
 
 const isRoot = process.getuid?.() === 0
@@ -128,50 +129,60 @@ it('a host leaves no zombie of its jobs, and neither does one that is a pid name
 
 describe('200 random cuts during start leave either an attachable job or nothing:', () => {
   // Three starts are under way whenever a host is killed: 60 of the 200.
-  it('of the host', async () => {
-    await withJobs(async (place) => {
-      for (let round = 0; round < 20; round++) {
-        const host = startHost(`
+  it(
+    'of the host',
+    () =>
+      withRandom((random) =>
+        withJobs(async (place) => {
+          for (let round = 0; round < 20; round++) {
+            const host = startHost(`
           const { jobs } = new Sandbox({ jobsRoot: ${JSON.stringify(place.root)} })
           const start = (index) => jobs.start({ command: 'sleep 600 & sleep 600', jobId: 'r${round}-' + index })
             .then(({ jobId }) => { print('id ' + jobId + ';'); start(index + 1) })
           print('ready'); start(1); start(1000); start(2000)
         `)
-        await host.printed('ready')
-        await sleep(Math.random() * 60)
-        proc.kill(host.pid)
-        await host.ended()
-        for (const [, id = ''] of host.output().matchAll(/id (\S+);/g))
-          expect((await place.jobs.attach(id))?.jobId).toBe(id)
-        await expectAllAttachable(place, host.tag)
-      }
-    })
-  }, 120_000)
+            await host.printed('ready')
+            await sleep(random.next() * 60)
+            proc.kill(host.pid)
+            await host.ended()
+            for (const [, id = ''] of host.output().matchAll(/id (\S+);/g))
+              expect((await place.jobs.attach(id))?.jobId).toBe(id)
+            await expectAllAttachable(place, host.tag)
+          }
+        }),
+      ),
+    120_000,
+  )
 
-  it('of the supervisor and of the guard', async () => {
-    await withJobs(async (place) => {
-      const seen = { started: 0, refused: 0 }
-      for (let round = 0; round < 140; round++) {
-        const jobId = `cut-${round}`
-        const starting = place.jobs.start({ command: 'sleep 600 & sleep 600', jobId })
-        const settled = starting.then(
-          () => 'started' as const,
-          () => 'refused' as const,
-        )
-        await sleep(Math.random() * 6)
-        const victims = supervisors(place.root)
-        const victim = victims[Math.floor(Math.random() * victims.length)]
-        if (victim !== undefined) proc.kill(victim)
-        const outcome = await settled
-        seen[outcome]++
-        const attached = await place.jobs.attach(jobId)
-        expect(attached !== null).toBe(outcome === 'started')
-        if (outcome === 'refused') expect(proc.entries(place.root)).not.toContain(jobId)
-      }
-      expect(seen.started).toBeGreaterThan(0)
-      await expectAllAttachable(place, place.tag)
-    })
-  }, 120_000)
+  it(
+    'of the supervisor and of the guard',
+    () =>
+      withRandom((random) =>
+        withJobs(async (place) => {
+          const seen = { started: 0, refused: 0 }
+          for (let round = 0; round < 140; round++) {
+            const jobId = `cut-${round}`
+            const starting = place.jobs.start({ command: 'sleep 600 & sleep 600', jobId })
+            const settled = starting.then(
+              () => 'started' as const,
+              () => 'refused' as const,
+            )
+            await sleep(random.next() * 6)
+            const victims = supervisors(place.root)
+            const victim = victims[random.below(victims.length)]
+            if (victim !== undefined) proc.kill(victim)
+            const outcome = await settled
+            seen[outcome]++
+            const attached = await place.jobs.attach(jobId)
+            expect(attached !== null).toBe(outcome === 'started')
+            if (outcome === 'refused') expect(proc.entries(place.root)).not.toContain(jobId)
+          }
+          expect(seen.started).toBeGreaterThan(0)
+          await expectAllAttachable(place, place.tag)
+        }),
+      ),
+    120_000,
+  )
 })
 
 /**

@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'vitest'
 import { expectNoProcess } from '../../helpers/jobs.js'
 import * as proc from '../../helpers/proc.js'
+import { withRandom } from '../../helpers/random.js'
 import {
   inEveryShell,
   isMain,
@@ -59,26 +60,28 @@ inEveryShell('faults of remote jobs', (shell) => {
   )
 
   if (isMain(shell))
-    itRemotely(shell, 'SIGKILL of the starting call leaves an attachable job or nothing', async (place) => {
-      const { jobs, root, calls } = place
-      await jobs.list()
-      const seen = { started: 0, cut: 0 }
-      for (let round = 0; round < 10; round++) {
-        const jobId = `cut-${round}`
-        const starting = jobs.start({ command: 'sleep 600 & sleep 600', jobId }).then(
-          () => 'started' as const,
-          () => 'cut' as const,
-        )
-        await sleep(Math.random() * 60)
-        for (const call of calls) call.kill('SIGKILL')
-        seen[await starting]++
-      }
-      expect(seen.cut).toBeGreaterThan(0)
-      await expectAllAttachable(place)
-      // The stages of starts that were cut short are swept by the list of the next day; nothing of them runs.
-      for (const name of proc.entries(root))
-        if (/^@(new|part)-/.test(name)) rmSync(`${root}/${name}`, { recursive: true })
-    })
+    itRemotely(shell, 'SIGKILL of the starting call leaves an attachable job or nothing', (place) =>
+      withRandom(async (random) => {
+        const { jobs, root, calls } = place
+        await jobs.list()
+        const seen = { started: 0, cut: 0 }
+        for (let round = 0; round < 10; round++) {
+          const jobId = `cut-${round}`
+          const starting = jobs.start({ command: 'sleep 600 & sleep 600', jobId }).then(
+            () => 'started' as const,
+            () => 'cut' as const,
+          )
+          await sleep(random.next() * 60)
+          for (const call of calls) call.kill('SIGKILL')
+          seen[await starting]++
+        }
+        expect(seen.cut).toBeGreaterThan(0)
+        await expectAllAttachable(place)
+        // The stages of starts that were cut short are swept by the list of the next day; nothing of them runs.
+        for (const name of proc.entries(root))
+          if (/^@(new|part)-/.test(name)) rmSync(`${root}/${name}`, { recursive: true })
+      }),
+    )
 
   if (isMain(shell))
     itRemotely(shell, 'short jobs, polled hard, are never once crashed', async ({ jobs }) => {
