@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { expect, it } from 'vitest'
-import { conforms, environment, inEveryMode } from '../helpers/conformance.js'
+import { conforms, environment, inChosenModes } from '../helpers/conformance.js'
 
 /** Questions about the shell whose answers must be those of a bash without an engine. */
 const questions = [
@@ -49,7 +49,7 @@ function ask(question: string): string {
   }).stdout
 }
 
-inEveryMode('a session looks like any bash', (stage) => {
+inChosenModes('a session looks like any bash', (stage) => {
   for (const question of questions) {
     it(`${question}`, () =>
       stage(undefined, async ({ session }) => {
