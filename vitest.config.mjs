@@ -1,12 +1,22 @@
 import { defineConfig } from 'vitest/config'
+import { projects } from './scripts/test-projects.mjs'
 
 export default defineConfig({
   test: {
-    include: ['__test__/**/*.test.ts'],
-    pool: 'forks',
-    // One file at a time: tests measure stalls and times, which other tests on the same cores would lengthen.
-    fileParallelism: false,
-    env: { NACRE_NATIVE: 'debug' },
-    testTimeout: 20_000,
+    projects: projects.map(({ name, include, exclude, workers, env }, order) => ({
+      test: {
+        name,
+        include,
+        exclude,
+        pool: 'forks',
+        // Bun runs all files in one process too.
+        isolate: false,
+        fileParallelism: workers > 1,
+        maxWorkers: workers,
+        sequence: { groupOrder: order },
+        env: { NACRE_NATIVE: 'debug', ...env },
+        testTimeout: 20_000,
+      },
+    })),
   },
 })

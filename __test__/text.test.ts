@@ -2,8 +2,8 @@ import { StringDecoder } from 'node:string_decoder'
 import { describe, expect, it } from 'vitest'
 import { decodeText } from '../lib/base/text.js'
 import { characterBoundary, PieceDecoder } from '../lib/base/utf8.js'
-import { randomBytes } from './helpers/bytes.js'
-import { leastStall, MAX_STALL_MS } from './helpers/stall.js'
+import { withRandom } from './helpers/random.js'
+import { longestStall, MAX_STALL_MS, measureStall } from './helpers/stall.js'
 
 const SLICE = 256 * 1024
 
@@ -25,64 +25,69 @@ describe('decodeText', () => {
     }
   })
 
-  it('decodes invalid bytes across slices as it would in one piece', async () => {
-    const bytes = randomBytes(SLICE + 64)
-    bytes.fill(0x61, 0, SLICE - 64)
-    for (let round = 0; round < 20; round++) {
-      randomBytes(128).copy(bytes, SLICE - 64)
-      expect((await decodeText(bytes)) === bytes.toString('utf8')).toBe(true)
-    }
-  })
+  it('decodes invalid bytes across slices as it would in one piece', () =>
+    withRandom(async (random) => {
+      const bytes = random.bytes(SLICE + 64)
+      bytes.fill(0x61, 0, SLICE - 64)
+      for (let round = 0; round < 20; round++) {
+        random.bytes(128).copy(bytes, SLICE - 64)
+        expect((await decodeText(bytes)) === bytes.toString('utf8')).toBe(true)
+      }
+    }))
 
   it('lets the event loop run while it decodes 64 MiB', async () => {
     const bytes = Buffer.alloc(64 * 1024 * 1024, 'aü€\u{1f41a}')
-    const stall = await leastStall(
-      () => decodeText(bytes),
-      (text) => expect(text.length).toBeGreaterThan(SLICE),
-    )
-    expect(stall).toBeLessThan(MAX_STALL_MS)
+    const decode = async () => {
+      const { value, stall } = await longestStall(() => decodeText(bytes))
+      expect(value.length).toBeGreaterThan(SLICE)
+      return stall
+    }
+    expect(await measureStall(decode)).toBeLessThan(MAX_STALL_MS)
   })
 })
 
 describe('characterBoundary', () => {
-  it('never splits what decodes as one character', () => {
-    for (let round = 0; round < 5000; round++) {
-      const bytes = randomBytes(12)
-      const at = round % 13
-      const cut = characterBoundary(bytes, at)
-      expect(cut).toBeGreaterThan(at - 4)
-      expect(cut).toBeLessThanOrEqual(at)
-      expect(bytes.toString('utf8', 0, cut) + bytes.toString('utf8', cut)).toBe(bytes.toString('utf8'))
-    }
-  })
+  it('never splits what decodes as one character', () =>
+    withRandom((random) => {
+      for (let round = 0; round < 5000; round++) {
+        const bytes = random.bytes(12)
+        const at = round % 13
+        const cut = characterBoundary(bytes, at)
+        expect(cut).toBeGreaterThan(at - 4)
+        expect(cut).toBeLessThanOrEqual(at)
+        expect(bytes.toString('utf8', 0, cut) + bytes.toString('utf8', cut)).toBe(bytes.toString('utf8'))
+      }
+    }))
 })
 
 describe('StringDecoder, which the events are decoded with', () => {
-  it('gives the same text however the bytes are cut', () => {
-    for (let round = 0; round < 5000; round++) {
-      const bytes = randomBytes(12)
-      const decoder = new StringDecoder('utf8')
-      const text = Array.from(bytes, (byte) => decoder.write(Buffer.from([byte]))).join('') + decoder.end()
-      expect(text).toBe(bytes.toString('utf8'))
-    }
-  })
+  it('gives the same text however the bytes are cut', () =>
+    withRandom((random) => {
+      for (let round = 0; round < 5000; round++) {
+        const bytes = random.bytes(12)
+        const decoder = new StringDecoder('utf8')
+        const text = Array.from(bytes, (byte) => decoder.write(Buffer.from([byte]))).join('') + decoder.end()
+        expect(text).toBe(bytes.toString('utf8'))
+      }
+    }))
 })
 
 describe('PieceDecoder', () => {
-  it('gives the same text as a whole however the bytes are cut, and knows how many bytes that was', () => {
-    for (let round = 0; round < 5000; round++) {
-      const bytes = randomBytes(24)
-      const size = 1 + (round % 7)
-      const decoder = new PieceDecoder()
-      let text = ''
-      for (let start = 0; start < bytes.length; start += size) {
-        text += decoder.write(bytes.subarray(start, start + size))
-        expect(text).toBe(bytes.toString('utf8', 0, decoder.position))
-        expect(decoder.position).toBeGreaterThan(Math.min(start + size, bytes.length) - 4)
+  it('gives the same text as a whole however the bytes are cut, and knows how many bytes that was', () =>
+    withRandom((random) => {
+      for (let round = 0; round < 5000; round++) {
+        const bytes = random.bytes(24)
+        const size = 1 + (round % 7)
+        const decoder = new PieceDecoder()
+        let text = ''
+        for (let start = 0; start < bytes.length; start += size) {
+          text += decoder.write(bytes.subarray(start, start + size))
+          expect(text).toBe(bytes.toString('utf8', 0, decoder.position))
+          expect(decoder.position).toBeGreaterThan(Math.min(start + size, bytes.length) - 4)
+        }
+        text += decoder.end()
+        expect(text).toBe(bytes.toString('utf8'))
+        expect(decoder.position).toBe(bytes.length)
       }
-      text += decoder.end()
-      expect(text).toBe(bytes.toString('utf8'))
-      expect(decoder.position).toBe(bytes.length)
-    }
-  })
+    }))
 })

@@ -38,7 +38,7 @@ test('the controllers are found', async () => {
   })
 })
 
-test('row 9: a memory hog over its limit ends by oom, its siblings live', async () => {
+test('a memory hog over its limit ends by oom, its siblings live', async () => {
   await withSandbox({}, async (sandbox) => {
     const sibling = await sandbox.startProcess('sleep 1000')
     const greedy = await sandbox.startProcess(`${hog(200 * MiB)} & wait`, { limits: { memory: 80 * MiB } })
@@ -60,7 +60,7 @@ test('a process within its limit is left alone, and its peak is known', async ()
   })
 })
 
-test('row 5: a fork bomb is bounded, and ended by its timeout', async () => {
+test('a fork bomb is bounded, and ended by its timeout', async () => {
   await withSandbox({ limits: { pids: 40 } }, async (sandbox) => {
     const other = await sandbox.createSession()
     const started = performance.now()
@@ -73,7 +73,7 @@ test('row 5: a fork bomb is bounded, and ended by its timeout', async () => {
   })
 })
 
-test('row 16: a start beyond the limit of processes is refused', async () => {
+test('a start beyond the limit of processes is refused', async () => {
   await withSandbox({ limits: { pids: 25 } }, async (sandbox) => {
     await sandbox.exec('for i in {1..18}; do sleep 1000 & done 2>/dev/null')
     const started = performance.now()

@@ -4,8 +4,9 @@
  *   node scripts/fuzz.mjs [--seed N] [--seconds N] [--operations N] [--mode default|subreaper] [--keep-going]
  *
  * Needs a debug build (`node scripts/setup.mjs --debug`). A round is a sandbox with three sessions and some dozens of
- * operations. Round N of seed S is the same in every run, but for the timing of the machine. On a deviation the seed
- * and the shortest list of operations that still shows it are printed, and the exit code is 1.
+ * operations. The seed is that of --seed or of NACRE_SEED, and fresh without either. Round N of seed S is the same in
+ * every run, but for the timing of the machine. On a deviation the seed and the shortest list of operations that still
+ * shows it are printed, and the exit code is 1.
  */
 import { parseArgs } from 'node:util'
 
@@ -27,7 +28,7 @@ const { values } = parseArgs({
     'keep-going': { type: 'boolean', default: false },
   },
 })
-const seed = toNumber('seed', values.seed ?? String(Date.now() % 1_000_000_000))
+const seed = toNumber('seed', values.seed ?? process.env.NACRE_SEED ?? String(Date.now() % 1_000_000_000))
 const deadline = performance.now() + toNumber('seconds', values.seconds) * 1000
 const most =
   values.operations === undefined ? Number.POSITIVE_INFINITY : toNumber('operations', values.operations)

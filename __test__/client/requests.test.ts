@@ -76,15 +76,24 @@ describe('headers', () => {
 })
 
 describe('an idempotent request', () => {
-  const fates: Fate[] = [502, 503, 504, 'cut', 'lose']
-  for (const fate of fates) {
-    it(`repeats an idempotent request after ${fate}`, () =>
-      withProxy(async ({ client, proxy }) => {
+  it('repeats an idempotent request after 502, 503, 504, a cut connection and a lost reply', () =>
+    withServer(async ({ serving }) => {
+      const fates: Fate[] = [502, 503, 504, 'cut', 'lose']
+      const repeats = async (fate: Fate) => {
+        const proxy = await failingProxy(serving.port)
+        const client = new SandboxClient({ url: proxy.url })
         proxy.next.push(fate, fate, fate)
-        expect((await client.listSessions()).map(({ id }) => id)).toEqual(['default'])
-        expect(linesOf(proxy)).toEqual(Array(4).fill('GET /v1/sessions'))
-      }))
-  }
+        const ids = (await client.listSessions()).map(({ id }) => id)
+        await client.destroy()
+        await proxy.close()
+        return { fate, ids, lines: linesOf(proxy) }
+      }
+      // At once, since each waits between its attempts.
+      const lines = Array(4).fill('GET /v1/sessions')
+      expect(await Promise.all(fates.map(repeats))).toEqual(
+        fates.map((fate) => ({ fate, ids: ['default'], lines })),
+      )
+    }))
 
   it('gives up an idempotent request after four attempts', () =>
     withProxy(async ({ client, proxy }) => {

@@ -2,7 +2,7 @@ import { conforms } from '../helpers/conformance.js'
 
 conforms('parameters of the shell', [
   {
-    name: 'row 27: $? of the command before',
+    name: '$? of the command before',
     steps: [
       { run: 'echo $?', out: '0\n' },
       { run: 'false', code: 1 },
@@ -15,7 +15,7 @@ conforms('parameters of the shell', [
     ],
   },
   {
-    name: 'row 27: $? with a DEBUG trap',
+    name: '$? with a DEBUG trap',
     steps: [
       { run: "trap ':' DEBUG" },
       { run: 'false', code: 1 },
@@ -25,7 +25,7 @@ conforms('parameters of the shell', [
     ],
   },
   {
-    name: 'row 27: $_ after an exit',
+    name: '$_ after an exit',
     steps: [
       { run: 'exit 3', code: 3 },
       { run: 'mkdir -p one/two' },
@@ -33,7 +33,7 @@ conforms('parameters of the shell', [
     ],
   },
   {
-    name: 'row 27: $? of an exit',
+    name: '$? of an exit',
     steps: [
       { run: 'exit 3', code: 3 },
       { run: 'echo $?', out: '3\n' },
@@ -44,7 +44,7 @@ conforms('parameters of the shell', [
     ],
   },
   {
-    name: 'row 27: $? in a function, a trap and a here-document',
+    name: '$? in a function, a trap and a here-document',
     steps: [
       { run: "f() { echo $?; return $?; }; trap 'echo T$?' USR1; (exit 5)", code: 5 },
       { run: 'f', out: '5\n' },
@@ -55,7 +55,7 @@ conforms('parameters of the shell', [
     ],
   },
   {
-    name: 'row 27: the status of a return and of a syntax error',
+    name: 'the status of a return and of a syntax error',
     steps: [
       { run: 'f() { return 9; }; f', code: 9 },
       { run: 'echo $?', out: '9\n' },
@@ -64,7 +64,7 @@ conforms('parameters of the shell', [
     ],
   },
   {
-    name: 'row 27: $_',
+    name: '$_',
     steps: [
       { run: 'echo a b', out: 'a b\n' },
       { run: 'echo $_', out: 'b\n' },
@@ -73,7 +73,7 @@ conforms('parameters of the shell', [
     ],
   },
   {
-    name: 'row 27: $$ and BASHPID',
+    name: '$$ and BASHPID',
     steps: [
       { run: 'p=$$; echo $BASHPID $$', out: /^(\d+) \1\n$/ },
       { run: '[ $p = $$ ] && echo same', out: 'same\n' },
@@ -82,7 +82,7 @@ conforms('parameters of the shell', [
     ],
   },
   {
-    name: 'row 27: $! is what the user made, and nothing else',
+    name: '$! is what the user made, and nothing else',
     steps: [
       { run: 'echo "[$!]"', out: '[]\n' },
       { run: 'sleep 0.01; echo "[$!]"', out: '[]\n' },
@@ -91,7 +91,7 @@ conforms('parameters of the shell', [
     ],
   },
   {
-    name: 'row 27: PPID, SHLVL, BASH_SUBSHELL, $0 and $-',
+    name: 'PPID, SHLVL, BASH_SUBSHELL, $0 and $-',
     steps: [
       { run: 'a="$PPID $SHLVL $BASH_SUBSHELL $0 $-"; echo "$SHLVL $BASH_SUBSHELL $0"', out: '1 0 bash\n' },
       { run: '[ "$a" = "$PPID $SHLVL $BASH_SUBSHELL $0 $-" ] && echo same', out: 'same\n' },
@@ -102,7 +102,7 @@ conforms('parameters of the shell', [
     ],
   },
   {
-    name: 'row 27: RANDOM with a seed, EPOCHSECONDS, SECONDS',
+    name: 'RANDOM with a seed, EPOCHSECONDS, SECONDS',
     steps: [
       { run: 'RANDOM=42; a=$RANDOM; RANDOM=42' },
       {
@@ -112,7 +112,7 @@ conforms('parameters of the shell', [
     ],
   },
   {
-    name: 'row 27: positional parameters and shift',
+    name: 'positional parameters and shift',
     steps: [
       { run: 'set -- a "b c" d' },
       { run: 'shift; echo $# "$1"', out: '2 b c\n' },
@@ -121,7 +121,7 @@ conforms('parameters of the shell', [
     ],
   },
   {
-    name: 'row 27: directories',
+    name: 'directories',
     steps: [
       { run: 'mkdir a b; pushd a', out: '<dir>/a <dir>\n', cwd: '<dir>/a' },
       { run: 'pushd ../b', out: '<dir>/b <dir>/a <dir>\n' },
@@ -138,14 +138,14 @@ conforms('parameters of the shell', [
     ],
   },
   {
-    name: 'row 27: a regular expression and a loop variable',
+    name: 'a regular expression and a loop variable',
     steps: [
       { run: '[[ abc =~ b(.) ]]; for i in 1 2 3; do :; done' },
       { run: 'echo ${BASH_REMATCH[1]} $i', out: 'c 3\n' },
     ],
   },
   {
-    name: 'row 27: names of functions on the stack',
+    name: 'names of functions on the stack',
     steps: [
       { run: 'f() { echo "${FUNCNAME[*]} ${BASH_LINENO[*]}"; caller; }; f', out: 'f 1\n1 NULL\n' },
       { run: 'echo "[${FUNCNAME[*]}] [${BASH_SOURCE[*]}]"; caller; echo $?', out: '[] []\n1\n' },
@@ -155,7 +155,7 @@ conforms('parameters of the shell', [
 
 conforms('jobs', [
   {
-    name: 'row 27: wait $! gives the status',
+    name: 'wait $! gives the status',
     steps: [
       { run: '(exit 7) &' },
       { run: 'wait $!; echo $?', out: '7\n' },
@@ -164,7 +164,7 @@ conforms('jobs', [
     ],
   },
   {
-    name: 'row 27: wait for all, for the next, for none',
+    name: 'wait for all, for the next, for none',
     steps: [
       // The last job ends during `wait`: when it has ended before, bash 5.2.37 and 5.3 keep it for `wait -n`.
       { run: 'sleep 0.02 & sleep 0.3 &' },
@@ -180,7 +180,7 @@ conforms('jobs', [
     ],
   },
   {
-    name: 'row 27: wait of a job killed by a signal',
+    name: 'wait of a job killed by a signal',
     steps: [
       { run: 'sleep 60 & p=$!' },
       {
@@ -191,7 +191,7 @@ conforms('jobs', [
     ],
   },
   {
-    name: 'row 27: a job killed as soon as it runs',
+    name: 'a job killed as soon as it runs',
     steps: [
       {
         run: 'begun() { until [[ $(< /proc/$!/comm) == sleep ]]; do :; done; }; sleep 60 & begun; kill $!; wait $!; echo $?',
@@ -210,7 +210,7 @@ conforms('jobs', [
     ],
   },
   {
-    name: 'row 27: jobs, %1, disown',
+    name: 'jobs, %1, disown',
     steps: [
       { run: 'sleep 60 &' },
       { run: 'jobs', out: '[1]+  Running                 sleep 60 &\n' },
@@ -224,14 +224,14 @@ conforms('jobs', [
     ],
   },
   {
-    name: 'row 27: fg and bg without job control',
+    name: 'fg and bg without job control',
     steps: [
       { run: 'sleep 60 & fg', code: 1, err: 'bash: line 1: fg: no job control\n' },
       { run: 'bg; kill $!', err: 'bash: line 1: bg: no job control\n' },
     ],
   },
   {
-    name: "row 1: a background job does not hold the command up, and its late output is nobody's",
+    name: "a background job does not hold the command up, and its late output is nobody's",
     steps: [
       {
         run: '{ while [ ! -e go ]; do sleep 0.005; done; echo late; echo late >&2; echo done >log; } & echo hi',
@@ -242,21 +242,21 @@ conforms('jobs', [
     ],
   },
   {
-    name: 'row 1: a background job that writes megabytes later',
+    name: 'a background job that writes megabytes later',
     steps: [
       { run: '{ while [ ! -e go ]; do sleep 0.005; done; head -c 3000000 /dev/zero; echo $? >log; } &' },
       { run: 'touch go; wait; cat log', out: '0\n' },
     ],
   },
   {
-    name: 'row 1: nohup, setsid and a subshell in the background',
+    name: 'nohup, setsid and a subshell in the background',
     steps: [
       { run: 'nohup sleep 60 >/dev/null 2>&1 & setsid sleep 60 & (sleep 60 &); echo hi', out: 'hi\n' },
       { run: 'jobs | wc -l', out: '2\n' },
     ],
   },
   {
-    name: 'row 27: jobs live on over exit and over kill -9 of the shell',
+    name: 'jobs live on over exit and over kill -9 of the shell',
     steps: [
       { run: 'sleep 60 & p=$!' },
       { run: 'exit 3', code: 3 },
@@ -266,7 +266,7 @@ conforms('jobs', [
     ],
   },
   {
-    name: 'row 27: a coprocess',
+    name: 'a coprocess',
     steps: [
       { run: 'coproc UP { while read -r l; do echo "${l^^}"; done; }' },
       { run: 'echo hi >&${UP[1]}; read -r -u ${UP[0]} x; echo $x', out: 'HI\n' },
@@ -274,7 +274,7 @@ conforms('jobs', [
     ],
   },
   {
-    name: 'row 27: process substitutions',
+    name: 'process substitutions',
     steps: [
       { run: 'cat <(echo a) <(echo b); diff <(seq 3) <(seq 3) && echo same', out: 'a\nb\nsame\n' },
       {
@@ -285,7 +285,7 @@ conforms('jobs', [
     ],
   },
   {
-    name: 'row 27: time, and loops with break and continue',
+    name: 'time, and loops with break and continue',
     steps: [
       { run: "TIMEFORMAT='t %0lR'; time true", err: /^t \d+m\d+s\n$/ },
       { run: 'for i in 1 2 3; do [ $i = 2 ] && continue; [ $i = 3 ] && break; echo $i; done', out: '1\n' },

@@ -2,25 +2,25 @@ import { conforms } from '../helpers/conformance.js'
 
 conforms('redirections of the whole shell', [
   {
-    name: 'row 25: exec >/dev/null',
+    name: 'exec >/dev/null',
     steps: [
       { run: 'echo seen; exec >/dev/null; echo lost; echo err >&2', out: 'seen\n', err: 'err\n' },
       { run: 'echo back', out: 'back\n' },
     ],
   },
   {
-    name: 'row 25: exec >file',
+    name: 'exec >file',
     steps: [{ run: 'exec >file; echo a; ls' }, { run: 'cat file', out: 'a\nfile\n' }],
   },
   {
-    name: 'row 25: exec 2>&1',
+    name: 'exec 2>&1',
     steps: [
       { run: 'exec 2>&1; echo e >&2; nope', code: 127, out: 'e\nbash: line 1: nope: command not found\n' },
       { run: 'echo e >&2', err: 'e\n' },
     ],
   },
   {
-    name: 'row 25: exec 0<&-',
+    name: 'exec 0<&-',
     steps: [
       {
         run: 'exec 0<&-; cat',
@@ -33,21 +33,21 @@ conforms('redirections of the whole shell', [
     ],
   },
   {
-    name: 'row 25: exec >&-',
+    name: 'exec >&-',
     steps: [
       { run: 'exec >&-; echo x', code: 1, err: 'bash: line 1: echo: write error: Bad file descriptor\n' },
       { run: 'echo y', out: 'y\n' },
     ],
   },
   {
-    name: 'row 25: exec 2>&-',
+    name: 'exec 2>&-',
     steps: [
       { run: 'exec 2>&-; nope', code: 127 },
       { run: 'nope', code: 127, err: 'bash: line 1: nope: command not found\n' },
     ],
   },
   {
-    name: 'row 25: closing every descriptor up to 255',
+    name: 'closing every descriptor up to 255',
     steps: [
       { run: 'x=1; for ((i = 0; i < 256; i++)); do eval "exec $i>&-"; done; x=2; echo lost', code: 1 },
       { run: 'echo $x; echo e >&2; cat', out: '2\n', err: 'e\n' },
@@ -56,7 +56,7 @@ conforms('redirections of the whole shell', [
     ],
   },
   {
-    name: 'row 25: every descriptor opened elsewhere',
+    name: 'every descriptor opened elsewhere',
     steps: [
       { run: 'for ((i = 0; i < 256; i++)); do eval "exec $i<>/dev/null"; done; echo lost' },
       { run: 'echo on; exit 4', out: 'on\n', code: 4 },
@@ -66,21 +66,21 @@ conforms('redirections of the whole shell', [
     ],
   },
   {
-    name: 'row 25: exec <file',
+    name: 'exec <file',
     steps: [
       { run: "printf '1\\n2\\n' >file; exec <file; read x; read y; echo $x $y", out: '1 2\n' },
       { run: 'cat; echo end', out: 'end\n' },
     ],
   },
   {
-    name: 'row 25: exec through a pipe',
+    name: 'exec through a pipe',
     steps: [
       { run: 'exec > >(tr a-z A-Z); echo loud; exec >&-; wait $!', out: 'LOUD\n' },
       { run: 'echo soft', out: 'soft\n' },
     ],
   },
   {
-    name: 'row 25: redirections and exit together',
+    name: 'redirections and exit together',
     steps: [
       { run: 'exec >file 2>&1; echo a; echo b >&2; exit 3', code: 3 },
       { run: 'cat file', out: 'a\nb\n' },

@@ -70,7 +70,7 @@ const deaths: Death[] = [
 
 /** `set -e`, `set -u` and the death's own trap change the state on purpose: undone before it is looked at. */
 const keepState: Case[] = deaths.map(({ run, restarted = false, ...end }) => ({
-  name: `row 24: ${run}`,
+  name: `${run}`,
   steps: [
     { run: setState },
     { run, restarted, ...end },
@@ -84,7 +84,7 @@ conforms('a command that ends the shell keeps all state', keepState)
 
 conforms('a command that seems to end the shell', [
   {
-    name: 'row 24: in a subshell, a substitution, a pipeline or the background ends only that',
+    name: 'in a subshell, a substitution, a pipeline or the background ends only that',
     steps: [
       { run: '(exit 7); echo $?', out: '7\n' },
       { run: 'x=$(exit 8); echo $?', out: '8\n' },
@@ -99,7 +99,7 @@ conforms('a command that seems to end the shell', [
     ],
   },
   {
-    name: 'row 24: where errexit does not apply',
+    name: 'where errexit does not apply',
     steps: [
       {
         run: 'set -e; if false; then :; fi; ! true; false || true; false && true; while false; do :; done; echo on',
@@ -114,7 +114,7 @@ conforms('a command that seems to end the shell', [
     ],
   },
   {
-    name: 'row 24: that bash refuses to obey',
+    name: 'that bash refuses to obey',
     steps: [
       {
         run: 'return 5; echo "rc $?"',
@@ -140,7 +140,7 @@ conforms('a command that seems to end the shell', [
     ],
   },
   {
-    name: 'row 24: errors that end the line and not the shell',
+    name: 'errors that end the line and not the shell',
     steps: [
       { run: 'x=$((1/0)); echo no', code: 1, err: /division by 0/ },
       { run: 'echo ${x!}; echo no', code: 1, err: 'bash: line 1: ${x!}: bad substitution\n' },
@@ -162,7 +162,7 @@ conforms('a command that seems to end the shell', [
 
 conforms('traps at the end of the shell', [
   {
-    name: 'row 26: an EXIT trap runs once, at the end, and sees the status',
+    name: 'an EXIT trap runs once, at the end, and sees the status',
     steps: [
       { run: "trap 'echo bye $?' EXIT" },
       { run: 'echo still here', out: 'still here\n' },
@@ -171,11 +171,11 @@ conforms('traps at the end of the shell', [
     ],
   },
   {
-    name: 'row 26: an EXIT trap may exit with a status of its own',
+    name: 'an EXIT trap may exit with a status of its own',
     steps: [{ run: "trap 'exit 9' EXIT" }, { run: 'x=1; exit 3', code: 9 }, { run: 'echo $x', out: '1\n' }],
   },
   {
-    name: 'row 26: an EXIT trap of a subshell is its own',
+    name: 'an EXIT trap of a subshell is its own',
     steps: [
       { run: "trap 'echo outer' EXIT" },
       { run: "(trap 'echo inner' EXIT); echo on", out: 'inner\non\n' },
@@ -185,7 +185,7 @@ conforms('traps at the end of the shell', [
     ],
   },
   {
-    name: 'row 26: a trap for TERM keeps the shell from ending',
+    name: 'a trap for TERM keeps the shell from ending',
     steps: [
       { run: "trap 'echo got' TERM; kill $$; echo after", out: 'got\nafter\n' },
       { run: 'kill $$; echo after', out: 'got\nafter\n' },
@@ -196,7 +196,7 @@ conforms('traps at the end of the shell', [
     ],
   },
   {
-    name: 'row 26: an ERR trap runs before errexit ends the shell',
+    name: 'an ERR trap runs before errexit ends the shell',
     steps: [
       { run: "trap 'echo err $?' ERR; set -e" },
       { run: '(exit 5); echo no', code: 5, out: 'err 5\n' },
@@ -208,7 +208,7 @@ conforms('traps at the end of the shell', [
 
 conforms('dying again and again', [
   {
-    name: 'row 24: twenty deaths of every kind in a row',
+    name: 'twenty deaths of every kind in a row',
     steps: [
       { run: 'n=0' },
       ...Array.from({ length: 5 }, (_, round) => [
@@ -238,7 +238,7 @@ const errors: [string, number][] = [
 conforms(
   'errors under errexit end the command',
   errors.map(([run, code]) => ({
-    name: `row 24: ${run}`,
+    name: `${run}`,
     steps: [
       { run: 'x=1' },
       { run: `x=2; set -e\n${run}`, code, err: /./ },
@@ -249,7 +249,7 @@ conforms(
 
 conforms('an EXIT trap under exit', [
   {
-    name: 'row 24: that is ignored',
+    name: 'that is ignored',
     steps: [
       { run: "trap '' EXIT" },
       { run: 'exit 3', code: 3 },
@@ -257,7 +257,7 @@ conforms('an EXIT trap under exit', [
     ],
   },
   {
-    name: 'row 24: that an expansion error runs',
+    name: 'that an expansion error runs',
     steps: [
       { run: "trap 'echo bye' EXIT" },
       { run: 'set -e; : ${nope:?}', code: 1, out: 'bye\n', err: /nope/ },

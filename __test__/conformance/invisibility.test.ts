@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { expect, it } from 'vitest'
-import { conforms, environment, inEveryMode } from '../helpers/conformance.js'
+import { conforms, environment, inChosenModes } from '../helpers/conformance.js'
 
 /** Questions about the shell whose answers must be those of a bash without an engine. */
 const questions = [
@@ -49,9 +49,9 @@ function ask(question: string): string {
   }).stdout
 }
 
-inEveryMode('a session looks like any bash', (stage) => {
+inChosenModes('a session looks like any bash', (stage) => {
   for (const question of questions) {
-    it(`row 26: ${question}`, () =>
+    it(`${question}`, () =>
       stage(undefined, async ({ session }) => {
         const expected = ask(question)
         expect((await session.exec(question)).stdout).toBe(expected)
@@ -65,7 +65,7 @@ inEveryMode('a session looks like any bash', (stage) => {
 
 conforms('the engine does not show', [
   {
-    name: 'row 26: in the variables',
+    name: 'in the variables',
     steps: [
       { run: 'set | grep -ic nacre_ ; declare -p | grep -ic __nacre', out: '1\n0\n', code: 1 },
       { run: 'exit 3', code: 3 },
@@ -76,7 +76,7 @@ conforms('the engine does not show', [
     ],
   },
   {
-    name: 'row 26: in the descriptors of a child',
+    name: 'in the descriptors of a child',
     steps: [
       { run: 'ls /proc/self/fd', out: '0\n1\n2\n3\n' },
       {
@@ -90,7 +90,7 @@ conforms('the engine does not show', [
     ],
   },
   {
-    name: 'row 26: in the low descriptors of the shell',
+    name: 'in the low descriptors of the shell',
     steps: [
       { run: 'for fd in /proc/$$/fd/?; do echo ${fd##*/}; done', out: '0\n1\n2\n3\n' },
       { run: 'exec {a}</dev/null {b}</dev/null 3</dev/null; echo on', out: 'on\n' },
@@ -98,7 +98,7 @@ conforms('the engine does not show', [
     ],
   },
   {
-    name: 'row 26: among the children of the shell',
+    name: 'among the children of the shell',
     steps: [
       { run: 'read -ra c </proc/$$/task/$$/children; echo ${#c[@]}', out: '0\n' },
       { run: 'x=1' },
@@ -106,7 +106,7 @@ conforms('the engine does not show', [
     ],
   },
   {
-    name: 'row 26: in traps, asked in a function, an alias and a file',
+    name: 'in traps, asked in a function, an alias and a file',
     steps: [
       { run: 'echo "trap -p" >file; . ./file; eval "tr""ap -p"' },
       { run: "trap 'echo u' USR1; . ./file", out: "trap -- 'echo u' SIGUSR1\n" },
@@ -117,7 +117,7 @@ conforms('the engine does not show', [
     ],
   },
   {
-    name: 'row 26: in signals of children',
+    name: 'in signals of children',
     steps: [
       { run: 'yes | head -n 1', out: 'y\n' },
       {
@@ -129,7 +129,7 @@ conforms('the engine does not show', [
     ],
   },
   {
-    name: 'row 26: in the history',
+    name: 'in the history',
     steps: [
       { run: 'set -o history; echo a', out: 'a\n' },
       { run: 'echo b', out: 'b\n' },
@@ -137,7 +137,7 @@ conforms('the engine does not show', [
     ],
   },
   {
-    name: 'row 26: in the messages of errors',
+    name: 'in the messages of errors',
     steps: [
       { run: 'nope', code: 127, err: 'bash: line 1: nope: command not found\n' },
       { run: '\n\nnope', code: 127, err: 'bash: line 3: nope: command not found\n' },

@@ -3,7 +3,7 @@ import { differs } from '../helpers/conformance.js'
 /** What one bash would do. Each of these is known to come out differently; the table is to get shorter. */
 differs([
   {
-    name: 'row 25: a copy of standard output used by a later command',
+    name: 'a copy of standard output used by a later command',
     reason: 'each command has a standard output of its own, and that of the earlier command has ended',
     steps: [
       { run: 'exec 3>&1; /bin/echo a >&3', out: 'a\n' },

@@ -47,7 +47,7 @@ const names = [
 
 const asFunctions = names.map(
   (name): Case => ({
-    name: `row 26: a function called ${name}`,
+    name: `a function called ${name}`,
     steps: [
       { run: `x=1; y=(a b); function ${name} { /bin/echo "mine $*"; }` },
       { run: `${name} a b`, out: 'mine a b\n' },
@@ -71,7 +71,7 @@ const asAliases = [
   'fi',
 ].map(
   (name): Case => ({
-    name: `row 26: an alias called ${name}`,
+    name: `an alias called ${name}`,
     steps: [
       { run: `shopt -s expand_aliases; x=1; alias ${name}='/bin/echo aliased'` },
       { run: `${name} a`, out: 'aliased a\n' },
@@ -89,7 +89,7 @@ conforms('aliases with the names of builtins', asAliases)
 
 conforms('hostile functions', [
   {
-    name: 'row 26: every builtin is a function that fails',
+    name: 'every builtin is a function that fails',
     steps: [
       { run: `x=1\n${names.map((name) => `function ${name} { /bin/false; }`).join('\n')}` },
       { run: '/bin/echo $x; cd /', code: 1, out: '1\n' },
@@ -97,7 +97,7 @@ conforms('hostile functions', [
     ],
   },
   {
-    name: 'row 26: command_not_found_handle',
+    name: 'command_not_found_handle',
     steps: [
       { run: 'command_not_found_handle() { echo "no $1"; return 5; }' },
       { run: 'nope a', out: 'no nope\n', code: 5 },
@@ -106,7 +106,7 @@ conforms('hostile functions', [
     ],
   },
   {
-    name: 'row 26: a function that calls itself for ever',
+    name: 'a function that calls itself for ever',
     steps: [
       { run: 'FUNCNEST=50; f() { f; }; f', code: 1, err: /maximum function nesting level exceeded/ },
       { run: 'echo on', out: 'on\n' },
@@ -118,7 +118,7 @@ conforms('hostile functions', [
 
 conforms('hostile variables', [
   {
-    name: 'row 26: with the names of commands',
+    name: 'with the names of commands',
     steps: [
       {
         run: names
@@ -132,7 +132,7 @@ conforms('hostile variables', [
     ],
   },
   {
-    name: 'row 26: no PATH',
+    name: 'no PATH',
     steps: [
       { run: 'unset PATH; ls', code: 127, err: 'bash: line 1: ls: No such file or directory\n' },
       { run: '/bin/echo on; exit 3', out: 'on\n', code: 3 },
@@ -143,7 +143,7 @@ conforms('hostile variables', [
     ],
   },
   {
-    name: 'row 26: no HOME',
+    name: 'no HOME',
     steps: [
       { run: 'unset HOME; cd', code: 1, err: 'bash: line 1: cd: HOME not set\n' },
       { run: 'exit 3', code: 3 },
@@ -152,7 +152,7 @@ conforms('hostile variables', [
   },
   ...['0123456789', '', ':', '\\', 'abcdefghijklmnopqrstuvwxyz', '/', '$', '\n'].map(
     (ifs): Case => ({
-      name: `row 26: IFS is ${JSON.stringify(ifs)}`,
+      name: `IFS is ${JSON.stringify(ifs)}`,
       steps: [
         { run: ['eval', `IFS='${ifs}'`], out: '' },
         { run: 'cd /usr; (exit 7)', code: 7 },
@@ -165,7 +165,7 @@ conforms('hostile variables', [
     }),
   ),
   {
-    name: 'row 26: readonly variables of the shell',
+    name: 'readonly variables of the shell',
     steps: [
       { run: 'readonly PATH IFS HOME PS4 OLDPWD REPLY OPTIND; x=1' },
       {
@@ -181,7 +181,7 @@ conforms('hostile variables', [
     ],
   },
   {
-    name: 'row 26: a readonly PWD',
+    name: 'a readonly PWD',
     steps: [
       { run: 'readonly PWD; echo a', out: 'a\n' },
       { run: 'exit 3', code: 3 },
@@ -189,7 +189,7 @@ conforms('hostile variables', [
     ],
   },
   {
-    name: 'row 26: PWD that lies, and none',
+    name: 'PWD that lies, and none',
     steps: [
       { run: 'PWD=/no/such; pwd; /bin/pwd', out: '<dir>\n<dir>\n' },
       { run: 'exit 3', code: 3 },
@@ -199,7 +199,7 @@ conforms('hostile variables', [
     ],
   },
   {
-    name: 'row 26: LC_ALL and LANG',
+    name: 'LC_ALL and LANG',
     steps: [
       { run: 'LC_ALL=C; x=ü; echo ${#x}', out: '2\n' },
       { run: 'LC_ALL=C.UTF-8; echo ${#x}', out: '1\n' },
@@ -213,7 +213,7 @@ conforms('hostile variables', [
     ],
   },
   {
-    name: 'row 26: PS1, PS2, PS4, PROMPT_COMMAND',
+    name: 'PS1, PS2, PS4, PROMPT_COMMAND',
     steps: [
       { run: `PS1='\\u '; PS2='? '; PS4='$(echo trap >&2)@ '; PROMPT_COMMAND='echo prompt'` },
       { run: 'echo a', out: 'a\n' },
@@ -222,7 +222,7 @@ conforms('hostile variables', [
     ],
   },
   {
-    name: 'row 26: BASH_ENV and ENV',
+    name: 'BASH_ENV and ENV',
     steps: [
       { run: 'echo "echo sourced" >file; export BASH_ENV=$PWD/file ENV=$PWD/file' },
       { run: 'echo a; bash -c "echo b"', out: 'a\nsourced\nb\n' },
@@ -234,7 +234,7 @@ conforms('hostile variables', [
     ],
   },
   {
-    name: 'row 26: BASH_ENV of the session itself',
+    name: 'BASH_ENV of the session itself',
     session: { env: { BASH_ENV: '/no/such/file' } },
     steps: [
       { run: 'echo $BASH_ENV', out: '/no/such/file\n' },
@@ -243,7 +243,7 @@ conforms('hostile variables', [
     ],
   },
   {
-    name: 'row 26: CDPATH',
+    name: 'CDPATH',
     steps: [
       { run: 'mkdir -p a/sub b; CDPATH=$PWD/a; cd b' },
       { run: 'cd sub', out: '<dir>/a/sub\n', cwd: '<dir>/a/sub' },
@@ -254,11 +254,11 @@ conforms('hostile variables', [
     ],
   },
   {
-    name: 'row 26: TMOUT, waiting for more than that',
+    name: 'TMOUT, waiting for more than that',
     steps: [{ run: 'TMOUT=1; x=1' }, { run: 'sleep 0.01; echo $x', out: '1\n' }],
   },
   {
-    name: 'row 26: GLOBIGNORE, EXECIGNORE, FIGNORE, BASH_COMPAT',
+    name: 'GLOBIGNORE, EXECIGNORE, FIGNORE, BASH_COMPAT',
     steps: [
       { run: 'touch a b; GLOBIGNORE=a; EXECIGNORE="*/ls"; BASH_COMPAT=4.2' },
       { run: 'echo *', out: 'b\n' },
@@ -268,7 +268,7 @@ conforms('hostile variables', [
     ],
   },
   {
-    name: 'row 26: everything unset that can be',
+    name: 'everything unset that can be',
     steps: [
       { run: 'for v in $(compgen -v); do unset "$v" 2>/dev/null; done; echo on', out: 'on\n' },
       { run: 'echo on', out: 'on\n' },
@@ -280,7 +280,7 @@ conforms('hostile variables', [
 
 conforms('hostile traps', [
   {
-    name: 'row 26: DEBUG, in this command and the next ones',
+    name: 'DEBUG, in this command and the next ones',
     steps: [
       { run: "trap 'echo D' DEBUG; echo a", out: 'D\na\n' },
       { run: 'echo b; echo c', out: 'D\nb\nD\nc\n' },
@@ -290,14 +290,14 @@ conforms('hostile traps', [
     ],
   },
   {
-    name: 'row 26: DEBUG that tells the command',
+    name: 'DEBUG that tells the command',
     steps: [
       { run: 'trap \'echo "$BASH_COMMAND"\' DEBUG' },
       { run: 'x=1; ls -d .', out: 'x=1\nls -d .\n.\n' },
     ],
   },
   {
-    name: 'row 26: ERR',
+    name: 'ERR',
     steps: [
       { run: "trap 'echo E$?' ERR; false", out: 'E1\n', code: 1 },
       { run: 'true' },
@@ -308,7 +308,7 @@ conforms('hostile traps', [
     ],
   },
   {
-    name: 'row 26: RETURN',
+    name: 'RETURN',
     steps: [
       { run: "trap 'echo R' RETURN; f() { echo f; }; f", out: 'f\n' },
       { run: 'echo "echo s" >file; . ./file', out: 's\nR\n' },
@@ -319,7 +319,7 @@ conforms('hostile traps', [
     ],
   },
   {
-    name: 'row 26: CHLD',
+    name: 'CHLD',
     steps: [
       { run: "trap 'echo C' CHLD; /bin/true", out: 'C\n' },
       { run: 'echo a', out: 'a\n' },
@@ -329,7 +329,7 @@ conforms('hostile traps', [
     ],
   },
   {
-    name: 'row 26: INT, HUP and USR1',
+    name: 'INT, HUP and USR1',
     steps: [
       { run: "trap 'echo int' INT; trap 'echo hup' HUP; kill -INT $$; kill -HUP $$", out: 'int\nhup\n' },
       { run: 'kill -INT $$; kill -HUP $$', out: 'int\nhup\n' },
@@ -338,7 +338,7 @@ conforms('hostile traps', [
     ],
   },
   {
-    name: 'row 26: EXIT that is set, seen and taken away',
+    name: 'EXIT that is set, seen and taken away',
     steps: [
       { run: "trap 'echo bye' EXIT" },
       { run: 'trap -p EXIT', out: "trap -- 'echo bye' EXIT\n" },
@@ -349,7 +349,7 @@ conforms('hostile traps', [
     ],
   },
   {
-    name: 'row 26: every signal ignored',
+    name: 'every signal ignored',
     steps: [
       { run: "x=1; trap '' $(seq 64) 2>/dev/null; echo on", out: 'on\n' },
       { run: 'echo $x; sleep 0.01; exit 3', out: '1\n', code: 3 },
@@ -360,7 +360,7 @@ conforms('hostile traps', [
     ],
   },
   {
-    name: 'row 26: a trap with hostile text',
+    name: 'a trap with hostile text',
     steps: [
       { run: `trap $'echo "a\\'b\\n\\x01c\\x02"' USR1` },
       { run: 'kill -USR1 $$', out: "a'b\n\x01c\x02\n" },

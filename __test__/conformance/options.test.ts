@@ -2,7 +2,7 @@ import { conforms } from '../helpers/conformance.js'
 
 conforms('options of set', [
   {
-    name: 'row 26: errexit stays on',
+    name: 'errexit stays on',
     steps: [
       { run: 'set -e' },
       { run: 'true; echo on', out: 'on\n' },
@@ -15,7 +15,7 @@ conforms('options of set', [
     ],
   },
   {
-    name: 'row 26: nounset stays on',
+    name: 'nounset stays on',
     steps: [
       { run: 'set -u' },
       { run: 'echo "${x-unset}" "$@"', out: 'unset\n' },
@@ -27,7 +27,7 @@ conforms('options of set', [
     ],
   },
   {
-    name: 'row 26: noglob',
+    name: 'noglob',
     steps: [
       { run: 'touch a b; set -f' },
       { run: 'echo *', out: '*\n' },
@@ -36,7 +36,7 @@ conforms('options of set', [
     ],
   },
   {
-    name: 'row 26: keyword',
+    name: 'keyword',
     steps: [
       { run: 'set -k' },
       { run: 'bash -c \'echo "$x $1"\' bash x=1 two', out: '1 two\n' },
@@ -46,7 +46,7 @@ conforms('options of set', [
     ],
   },
   {
-    name: 'row 26: noclobber',
+    name: 'noclobber',
     steps: [
       { run: 'set -C; echo a >f' },
       { run: 'echo b >f', code: 1, err: 'bash: line 1: f: cannot overwrite existing file\n' },
@@ -55,7 +55,7 @@ conforms('options of set', [
     ],
   },
   {
-    name: 'row 26: noexec',
+    name: 'noexec',
     steps: [
       { run: 'x=1' },
       { run: 'set -n; echo no' },
@@ -64,7 +64,7 @@ conforms('options of set', [
     ],
   },
   {
-    name: 'row 26: verbose',
+    name: 'verbose',
     steps: [
       { run: 'set -v' },
       { run: 'echo a', out: 'a\n', err: 'echo a\n' },
@@ -75,7 +75,7 @@ conforms('options of set', [
     ],
   },
   {
-    name: 'row 26: xtrace shows nothing but the command',
+    name: 'xtrace shows nothing but the command',
     steps: [
       { run: 'set -x' },
       { run: 'echo a', out: 'a\n', err: /^\+\+? echo a\n$/ },
@@ -90,7 +90,7 @@ conforms('options of set', [
     ],
   },
   {
-    name: 'row 26: onecmd',
+    name: 'onecmd',
     steps: [
       { run: 'x=1' },
       { run: 'set -t; x=2', code: 0 },
@@ -99,7 +99,7 @@ conforms('options of set', [
     ],
   },
   {
-    name: 'row 26: monitor',
+    name: 'monitor',
     steps: [
       { run: 'set -m' },
       {
@@ -117,7 +117,7 @@ conforms('options of set', [
     ],
   },
   {
-    name: 'row 26: monitor, with a large state',
+    name: 'monitor, with a large state',
     steps: [
       { run: "set -m; large=$(head -c 3000000 /dev/zero | tr '\\0' x)" },
       { run: 'exit 3', code: 3 },
@@ -126,7 +126,7 @@ conforms('options of set', [
     ],
   },
   {
-    name: 'row 26: braceexpand and histexpand',
+    name: 'braceexpand and histexpand',
     steps: [
       { run: 'set +B -H' },
       { run: 'echo {a,b} hi! "x!y"', out: '{a,b} hi! x!y\n' },
@@ -135,7 +135,7 @@ conforms('options of set', [
     ],
   },
   {
-    name: 'row 26: history',
+    name: 'history',
     steps: [
       { run: 'set -o history' },
       { run: 'echo a', out: 'a\n' },
@@ -145,7 +145,7 @@ conforms('options of set', [
     ],
   },
   {
-    name: 'row 26: functrace and errtrace',
+    name: 'functrace and errtrace',
     steps: [
       { run: "set -TE; trap 'echo E' ERR; f() { false; true; }" },
       { run: 'f', out: 'E\n' },
@@ -155,7 +155,7 @@ conforms('options of set', [
     ],
   },
   {
-    name: 'row 26: posix',
+    name: 'posix',
     steps: [
       { run: 'set -o posix; x=1; f() { echo f; }' },
       { run: 'echo $x; f', out: '1\nf\n' },
@@ -173,7 +173,7 @@ conforms('options of set', [
     ],
   },
   {
-    name: 'row 26: POSIXLY_CORRECT',
+    name: 'POSIXLY_CORRECT',
     steps: [
       { run: 'POSIXLY_CORRECT=1; x=1' },
       { run: 'echo $x', out: '1\n' },
@@ -182,7 +182,7 @@ conforms('options of set', [
     ],
   },
   {
-    name: 'row 26: allexport',
+    name: 'allexport',
     steps: [
       { run: 'set -a; x=1' },
       { run: 'env | grep ^x=', out: 'x=1\n' },
@@ -191,7 +191,7 @@ conforms('options of set', [
     ],
   },
   {
-    name: 'row 26: physical',
+    name: 'physical',
     steps: [
       { run: 'mkdir real; ln -s real link; set -P; cd link', cwd: '<dir>/real' },
       { run: 'pwd; exit 3', out: '<dir>/real\n', code: 3 },
@@ -199,7 +199,7 @@ conforms('options of set', [
     ],
   },
   {
-    name: 'row 26: privileged, hashall, notify, nolog, ignoreeof, emacs, vi',
+    name: 'privileged, hashall, notify, nolog, ignoreeof, emacs, vi',
     steps: [
       { run: 'set -p +h -b -o nolog -o ignoreeof -o vi; echo on', out: 'on\n' },
       { run: 'exit 3', code: 3 },
@@ -211,7 +211,7 @@ conforms('options of set', [
     ],
   },
   {
-    name: 'row 26: pipefail',
+    name: 'pipefail',
     steps: [
       { run: 'set -o pipefail; false | true', code: 1 },
       { run: 'false | true', code: 1 },
@@ -221,7 +221,7 @@ conforms('options of set', [
     ],
   },
   {
-    name: 'row 26: all at once',
+    name: 'all at once',
     steps: [
       { run: 'touch f; set -efukC -o pipefail; x=1' },
       { run: 'echo * $x', out: '* 1\n' },
@@ -236,7 +236,7 @@ conforms('options of set', [
 
 conforms('options of shopt', [
   {
-    name: 'row 26: lastpipe',
+    name: 'lastpipe',
     steps: [
       { run: 'shopt -s lastpipe; echo a | read -r x; echo $x', out: 'a\n' },
       { run: 'echo b | read -r x' },
@@ -245,14 +245,14 @@ conforms('options of shopt', [
     ],
   },
   {
-    name: 'row 26: inherit_errexit',
+    name: 'inherit_errexit',
     steps: [
       { run: 'shopt -s inherit_errexit; set -e; x=$(echo a; false; echo b)', code: 1 },
       { run: 'echo $x', out: 'a\n' },
     ],
   },
   {
-    name: 'row 26: failglob, nullglob, nocaseglob',
+    name: 'failglob, nullglob, nocaseglob',
     steps: [
       { run: 'shopt -s failglob; echo no*', code: 1, err: 'bash: line 1: no match: no*\n' },
       { run: 'echo a', out: 'a\n' },
@@ -262,7 +262,7 @@ conforms('options of shopt', [
     ],
   },
   {
-    name: 'row 26: expand_aliases',
+    name: 'expand_aliases',
     steps: [
       { run: 'alias a="echo x"' },
       { run: 'a', code: 127, err: 'bash: line 1: a: command not found\n' },
@@ -273,7 +273,7 @@ conforms('options of shopt', [
     ],
   },
   {
-    name: 'row 26: xpg_echo, patsub_replacement, autocd, cdable_vars',
+    name: 'xpg_echo, patsub_replacement, autocd, cdable_vars',
     steps: [
       { run: 'shopt -s xpg_echo autocd cdable_vars; d=/usr' },
       { run: "echo 'a\\tb'; cd d", out: 'a\tb\n/usr\n', cwd: '/usr' },
@@ -282,7 +282,7 @@ conforms('options of shopt', [
     ],
   },
   {
-    name: 'row 26: localvar_unset, localvar_inherit, assoc_expand_once',
+    name: 'localvar_unset, localvar_inherit, assoc_expand_once',
     steps: [
       { run: 'shopt -s localvar_inherit; x=1; f() { local x; echo $x; }; f', out: '1\n' },
       { run: 'exit 3', code: 3 },
@@ -290,7 +290,7 @@ conforms('options of shopt', [
     ],
   },
   {
-    name: 'row 26: extdebug without a trap',
+    name: 'extdebug without a trap',
     steps: [
       { run: 'shopt -s extdebug; f() { echo "${BASH_ARGV[*]}"; }' },
       { run: 'f a b', out: 'b a\n' },
@@ -299,7 +299,7 @@ conforms('options of shopt', [
     ],
   },
   {
-    name: 'row 26: huponexit, checkjobs, execfail',
+    name: 'huponexit, checkjobs, execfail',
     steps: [
       {
         run: 'shopt -s huponexit checkjobs execfail; sleep 60 & exec /no/such',

@@ -7,24 +7,24 @@ const bytes = { encoding: 'buffer' } as const
 
 conforms('output', [
   {
-    name: 'row 13: without a line end',
+    name: 'without a line end',
     steps: [
       { run: 'printf a', out: 'a' },
       { run: 'printf "\\n\\n"', out: '\n\n' },
       { run: 'printf "a\\n\\n"; printf b >&2', out: 'a\n\n', err: 'b' },
     ],
   },
-  { name: 'row 13: nothing', steps: [{ run: 'printf ""' }, { run: ':' }] },
+  { name: 'nothing', steps: [{ run: 'printf ""' }, { run: ':' }] },
   {
-    name: 'row 13: NUL, carriage returns and colours',
+    name: 'NUL, carriage returns and colours',
     steps: [{ run: "printf 'a\\0b\\r\\nc\\e[1mx\\e[0m'", out: 'a\0b\r\nc\x1b[1mx\x1b[0m' }],
   },
   {
-    name: 'row 13: bytes of every value',
+    name: 'bytes of every value',
     steps: [{ run: `printf '${octal(every)}'`, options: bytes, out: every, err: new Uint8Array() }],
   },
   {
-    name: 'row 13: what is no UTF-8',
+    name: 'what is no UTF-8',
     steps: [
       { run: "printf 'a\\xffb\\xc3'", out: 'a\ufffdb\ufffd' },
       {
@@ -38,7 +38,7 @@ conforms('output', [
     ],
   },
   {
-    name: 'row 13: characters split over writes',
+    name: 'characters split over writes',
     steps: [
       {
         run: "printf '\\xe2'; printf '\\x82'; /bin/echo -n $'\\xac'; printf '\\xf0\\x9f'; (printf '\\x8e\\x89')",
@@ -47,11 +47,11 @@ conforms('output', [
     ],
   },
   {
-    name: 'row 13: a line of a megabyte',
+    name: 'a line of a megabyte',
     steps: [{ run: 'head -c 1048576 /dev/zero | tr "\\0" x; echo', out: `${'x'.repeat(1_048_576)}\n` }],
   },
   {
-    name: 'row 13: 100 000 lines on both streams',
+    name: '100 000 lines on both streams',
     steps: [
       {
         run: 'seq 100000 | tee /dev/stderr',

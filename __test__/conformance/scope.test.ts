@@ -32,14 +32,14 @@ conforms('cwd for one command', [
     ],
   },
   {
-    name: 'row 17: does not exist',
+    name: 'does not exist',
     steps: [
       { run: 'touch ran', options: { cwd: '/no/such' }, rejects: 'CWD_NOT_FOUND' },
       { run: 'ls; pwd', out: '<dir>\n' },
     ],
   },
   {
-    name: 'row 17: is a file',
+    name: 'is a file',
     steps: [
       { run: 'touch file' },
       { run: 'touch ran', options: { cwd: 'file' }, rejects: 'CWD_NOT_FOUND' },
@@ -47,7 +47,7 @@ conforms('cwd for one command', [
     ],
   },
   {
-    name: 'row 17: has been deleted',
+    name: 'has been deleted',
     steps: [
       { run: 'mkdir gone; rmdir gone' },
       { run: 'true', options: { cwd: 'gone' }, rejects: 'CWD_NOT_FOUND' },

@@ -358,7 +358,7 @@ const ways: Array<{ name: string; steps: Step[] }> = [
 /** A state, then a way to go on, then a look. Traps and options of the state may add output to the way: not looked at. */
 function cases(way: (typeof ways)[number]): Case[] {
   return states.map(({ name, set, see, ...seen }) => ({
-    name: `row 24: ${name}`,
+    name: `${name}`,
     steps: [
       ...set.map((run) => ({ run })),
       ...way.steps.map((step) => (/DEBUG|ERR/.test(name) ? { ...step, out: /^/ } : step)),

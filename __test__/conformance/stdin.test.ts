@@ -4,9 +4,9 @@ const binary = Buffer.from(Array.from({ length: 256 * 40 }, (_, index) => index 
 const numbers = Array.from({ length: 50_000 }, (_, index) => `${index}\n`).join('')
 
 conforms('standard input that nobody gives', [
-  { name: 'row 28: cat', steps: [{ run: 'cat' }, { run: 'cat -; cat /dev/stdin; echo end', out: 'end\n' }] },
+  { name: 'cat', steps: [{ run: 'cat' }, { run: 'cat -; cat /dev/stdin; echo end', out: 'end\n' }] },
   {
-    name: 'row 28: read',
+    name: 'read',
     steps: [
       { run: 'read x', code: 1 },
       { run: 'read x || echo "eof [$x]"', out: 'eof []\n' },
@@ -14,22 +14,22 @@ conforms('standard input that nobody gives', [
     ],
   },
   {
-    name: 'row 28: an interpreter',
+    name: 'an interpreter',
     steps: [
       { run: 'bash -s a; sh; awk "{ print }"; sort; wc -c', out: '0\n' },
       { run: 'python3 -', out: '' },
     ],
   },
   {
-    name: 'row 28: a loop and a substitution',
+    name: 'a loop and a substitution',
     steps: [{ run: 'while read -r l; do echo no; done; echo "[$(cat)]"', out: '[]\n' }],
   },
   {
-    name: 'row 28: in the background and in a pipeline',
+    name: 'in the background and in a pipeline',
     steps: [{ run: 'cat & wait; cat | cat; echo end', out: 'end\n' }],
   },
   {
-    name: 'row 28: of a select',
+    name: 'of a select',
     steps: [{ run: 'select x in a b; do echo no; done', out: '\n', code: 1, err: /1\) a/ }],
   },
 ])

@@ -52,7 +52,7 @@ const refused = [
 conforms('a text that is no program', [
   ...refused.map(
     (run): Case => ({
-      name: `row 23: ${run}`,
+      name: `${run}`,
       steps: [
         { run: 'x=kept; set -- arg' },
         { run, code: 2, err: message },
@@ -61,7 +61,7 @@ conforms('a text that is no program', [
     }),
   ),
   {
-    name: 'row 23: one after the other, the shell stays the same',
+    name: 'one after the other, the shell stays the same',
     steps: [
       { run: 'p=$$' },
       ...refused.map((run) => ({ run, code: 2, err: message })),
@@ -69,14 +69,14 @@ conforms('a text that is no program', [
     ],
   },
   {
-    name: 'row 23: an unclosed list of an array',
+    name: 'an unclosed list of an array',
     steps: [
       { run: 'a=(1 2', code: 1, err: message },
       { run: 'echo ${#a[@]}', out: '0\n' },
     ],
   },
   {
-    name: 'row 23: an unclosed substitution, then an unclosed group',
+    name: 'an unclosed substitution, then an unclosed group',
     steps: [
       { run: 'echo $(echo a', code: 2, err: message },
       { run: '{ echo b', code: 2, err: message },
@@ -84,20 +84,20 @@ conforms('a text that is no program', [
     ],
   },
   {
-    name: 'row 23: lines before the error run',
+    name: 'lines before the error run',
     steps: [
       { run: 'echo a\necho b\n)\necho c', out: 'a\nb\n', code: 2, err: message },
       { run: 'echo d', out: 'd\n' },
     ],
   },
   {
-    name: 'row 23: the message names the line of the error',
+    name: 'the message names the line of the error',
     steps: [
       { run: 'echo a\n\nfi', out: 'a\n', code: 2, err: /line 3: syntax error near unexpected token `fi'/ },
     ],
   },
   {
-    name: 'row 23: in eval, in a file, in another shell',
+    name: 'in eval, in a file, in another shell',
     steps: [
       { run: "eval 'fi'; echo $?", out: '2\n', err: /syntax error near unexpected token `fi'/ },
       { run: "echo 'fi' >file; . ./file; echo $?", out: '2\n', err: /^\.\/file: line 1: syntax error/ },
@@ -105,7 +105,7 @@ conforms('a text that is no program', [
     ],
   },
   {
-    name: 'row 23: of an alias',
+    name: 'of an alias',
     steps: [
       { run: "shopt -s expand_aliases; alias oops='if'" },
       { run: 'oops', code: 2, err: message },
@@ -116,7 +116,7 @@ conforms('a text that is no program', [
 
 conforms('a text that looks like no program', [
   {
-    name: 'row 23: an unterminated here-document',
+    name: 'an unterminated here-document',
     steps: [
       {
         run: 'cat <<EOF\nabc',
@@ -128,20 +128,20 @@ conforms('a text that looks like no program', [
     ],
   },
   {
-    name: 'row 23: a backslash at the end',
+    name: 'a backslash at the end',
     steps: [
       { run: 'echo a\\', out: 'a\\\n' },
       { run: 'echo a\\\n', out: 'a\n' },
     ],
   },
   {
-    name: 'row 23: a comment at the end',
+    name: 'a comment at the end',
     steps: [
       { run: 'echo a # b', out: 'a\n' },
       { run: 'echo a # b\n', out: 'a\n' },
     ],
   },
-  { name: 'row 23: nothing but a comment', steps: [{ run: '# a' }, { run: '  # a \n\n # b' }, { run: ':' }] },
+  { name: 'nothing but a comment', steps: [{ run: '# a' }, { run: '  # a \n\n # b' }, { run: ':' }] },
   {
     name: 'line ends and blanks around',
     steps: [

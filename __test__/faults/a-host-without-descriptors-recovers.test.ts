@@ -1,4 +1,4 @@
-/** Row 15: RLIMIT_NOFILE 64 and 40 commands at once. Each is done or refused with a code, and nothing is lost for good. */
+/** RLIMIT_NOFILE 64 and 40 commands at once. Each is done or refused with a code, and nothing is lost for good. */
 import { describe, expect, it } from 'vitest'
 import { expectGone, startHost } from '../helpers/host.js'
 import { modes } from '../helpers/modes.js'

@@ -1,5 +1,5 @@
 /**
- * Row 16: RLIMIT_NPROC reached, in a session and in the host.
+ * RLIMIT_NPROC reached, in a session and in the host.
  *
  * The limit does not bind root, so tests that run as root start the host as a user whom nobody else is. That takes
  * setpriv(1) and a checkout which that user can read; where one is missing the tests say so and are left out.

@@ -1,7 +1,8 @@
-/** Row 37: no guess about what a command changes decides which state a background process starts from. */
+/** No guess about what a command changes decides which state a background process starts from. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'vitest'
 import { itInEveryMode } from '../helpers/modes.js'
+import { withRandom } from '../helpers/random.js'
 
 /** Each sets `version` to its first argument in a way that the text of the command does not show. */
 const ways: [string, (value: string) => string][] = [
@@ -55,18 +56,20 @@ itInEveryMode('a process starts from the state after the last command', async ({
   }
 })
 
-itInEveryMode('processes started while standbys replace one another all start', async ({ sandbox }) => {
-  for (let round = 0; round < 60; round++) {
-    const commands = [
-      sandbox.exec(`sleep 0.00${round % 10}; x=$RANDOM`),
-      sandbox.exec('x=$RANDOM; sleep 0.001'),
-      sandbox.exec('y=$x'),
-    ]
-    await sleep(Math.random() * 6)
-    const started = await Promise.all(Array.from({ length: 4 }, () => sandbox.startProcess('true')))
-    await Promise.all([...commands, ...started.map((process) => process.wait())])
-  }
-})
+itInEveryMode('processes started while standbys replace one another all start', ({ sandbox }) =>
+  withRandom(async (random) => {
+    for (let round = 0; round < 60; round++) {
+      const commands = [
+        sandbox.exec(`sleep 0.00${round % 10}; x=$RANDOM`),
+        sandbox.exec('x=$RANDOM; sleep 0.001'),
+        sandbox.exec('y=$x'),
+      ]
+      await sleep(random.next() * 6)
+      const started = await Promise.all(Array.from({ length: 4 }, () => sandbox.startProcess('true')))
+      await Promise.all([...commands, ...started.map((process) => process.wait())])
+    }
+  }),
+)
 
 itInEveryMode('the last command of a process is the process', async ({ sandbox }) => {
   const process = await sandbox.startProcess(

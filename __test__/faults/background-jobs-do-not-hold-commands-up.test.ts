@@ -1,4 +1,4 @@
-/** Row 1. Their output, and their end with the session, is in the conformance tables and the invariants. */
+/** Background jobs do not delay the end of a command. The conformance tables cover their output, the invariants their end. */
 import { expect } from 'vitest'
 import { itInEveryMode } from '../helpers/modes.js'
 import * as proc from '../helpers/proc.js'

@@ -1,4 +1,4 @@
-/** Rows 2 and 20: the interrupt reaches the shell before the command does. The command must not begin after it. */
+/** The interrupt reaches the shell before the command does. The command must not begin after it. */
 import { readdirSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'vitest'

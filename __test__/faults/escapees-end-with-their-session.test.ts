@@ -1,4 +1,4 @@
-/** Row 4, at the end of a session and of a sandbox. Those of a command that is killed: see the timeouts. */
+/** Processes that left their session end with it and with the sandbox. For those of a killed command see the timeouts. */
 import { expect } from 'vitest'
 import { itInEveryMode } from '../helpers/modes.js'
 import * as proc from '../helpers/proc.js'

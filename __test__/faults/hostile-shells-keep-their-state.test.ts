@@ -1,4 +1,4 @@
-/** Rows 38 and 45: what a command does to its shell, its names and its limits. */
+/** What a command does to its shell, its names and its limits. */
 import { existsSync, readFileSync, rmSync } from 'node:fs'
 import path from 'node:path'
 import { expect } from 'vitest'

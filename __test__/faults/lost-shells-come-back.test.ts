@@ -1,4 +1,4 @@
-/** Row 7: a session's shell, its standby or its supervisor is killed, while idle and while a command runs. */
+/** A session's shell, its standby or its supervisor is killed, while idle and while a command runs. */
 import { expect } from 'vitest'
 import type { Workplace } from '../helpers/invariants.js'
 import { itInEveryMode } from '../helpers/modes.js'

@@ -1,4 +1,4 @@
-/** Rows 36 and 42: a supervisor that is stopped, or killed in the very moment of the end. */
+/** A supervisor that is stopped, or killed in the very moment of the end. */
 import { closeSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { expect } from 'vitest'

@@ -1,4 +1,4 @@
-/** Rows 6 and 30: a host that dies, in whatever way, leaves nothing behind. */
+/** A host that dies, in whatever way, leaves nothing behind. */
 import { describe, expect, it } from 'vitest'
 import { expectGone, startHost } from '../helpers/host.js'
 import { modes } from '../helpers/modes.js'

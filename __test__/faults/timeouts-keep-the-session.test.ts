@@ -1,4 +1,4 @@
-/** Rows 2, 3 and 32: every way to hang, ended by a timeout. */
+/** Every way to hang, ended by a timeout. */
 import { existsSync, rmSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, it } from 'vitest'

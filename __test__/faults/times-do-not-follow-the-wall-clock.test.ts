@@ -1,5 +1,5 @@
 /**
- * Row 33: durations, timeouts and grace times come from the monotonic clock.
+ * Durations, timeouts and grace times come from the monotonic clock.
  *
  * The system's clock is not ours to set, and a time namespace has none of its own for the time of day. So the host gets
  * a library loaded in front of the C library, whose time of day jumps by hours at every look.

@@ -1,5 +1,5 @@
 /**
- * Row 35: no control groups, read-only ones, no /proc/<pid>/fd, no pidfds. Everything works by the fallback, and
+ * No control groups, read-only ones, no /proc/<pid>/fd, no pidfds. Everything works by the fallback, and
  * `capabilities()` says which.
  *
  * Each is had in two ways: by nacre's own switch, and by really taking it away from a host in a process of its own.

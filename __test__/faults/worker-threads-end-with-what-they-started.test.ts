@@ -1,7 +1,7 @@
-/** Row 30, worker threads: each has a sandbox of its own, and is ended at whatever moment. */
+/** Worker threads: each has a sandbox of its own, and is ended at whatever moment. */
 import { describe, expect, it } from 'vitest'
 import { expectGone, type Host, startHost } from '../helpers/host.js'
-import { modes } from '../helpers/modes.js'
+import { chosenModes } from '../helpers/modes.js'
 import * as proc from '../helpers/proc.js'
 import { until } from '../helpers/until.js'
 
@@ -68,7 +68,7 @@ async function expectAlone({ tag, pid }: Host): Promise<void> {
   )
 }
 
-for (const mode of modes) {
+for (const mode of chosenModes) {
   describe(`worker threads, ${mode.name},`, () => {
     for (const { name, run } of ways) {
       it(name, async () => {

@@ -9,7 +9,7 @@ import path from 'node:path'
 import type { Command, ExecResult, Session, SessionExecOptions, SessionOptions } from 'nacre'
 import { afterAll, beforeAll, describe, it } from 'vitest'
 import { withSandbox } from './invariants.js'
-import { enter, type Mode, modes } from './modes.js'
+import { chosenModes, enter, type Mode } from './modes.js'
 
 export interface Step {
   run: Command
@@ -28,7 +28,6 @@ export interface Step {
 }
 
 export interface Case {
-  /** Starts with the row of the list of faults that it belongs to, if there is one. */
   name: string
   steps: Step[]
   session?: SessionOptions
@@ -50,9 +49,9 @@ export const environment = {
 /** Another bash than the one on PATH: scripts/bash-matrix.mjs sets it. */
 const shell = process.env.NACRE_TEST_BASH === undefined ? {} : { shell: process.env.NACRE_TEST_BASH }
 
-/** Declares the tests of a table, in every mode of the engine or in those given. */
+/** Declares the tests of a table, in the chosen modes of the engine or in those given. */
 export function conforms(subject: string, cases: Case[], among?: Mode[]): void {
-  inEveryMode(
+  inChosenModes(
     subject,
     (stage) => {
       for (const one of cases) {
@@ -70,7 +69,7 @@ export interface Infidelity extends Case {
 
 /** Declares tests that fail when a known difference from bash has gone, or has come where it is not known. */
 export function differs(cases: Infidelity[]): void {
-  inEveryMode('known infidelities', (stage) => {
+  inChosenModes('known infidelities', (stage) => {
     for (const one of cases) {
       it(`${one.name}: ${one.reason}`, () =>
         stage(one.session, async (where) => {
@@ -81,14 +80,11 @@ export function differs(cases: Infidelity[]): void {
   })
 }
 
-/** The modes differ in native code alone, which Node and Bun share: that the tables hold in all of them is shown on Node. */
-const shown = process.versions.bun === undefined ? modes : modes.slice(0, 1)
-
-/** Declares tests that get a fresh session and directory each from one sandbox, in every mode of the engine. */
-export function inEveryMode(
+/** Declares tests that get a fresh session and directory each from one sandbox, in the chosen modes of the engine. */
+export function inChosenModes(
   subject: string,
   declare: (stage: ReturnType<typeof theatre>, mode: Mode) => void,
-  among: Mode[] = shown,
+  among: Mode[] = chosenModes,
 ): void {
   for (const mode of among) {
     describe(`${subject}, ${mode.name}`, () => declare(theatre(mode), mode))

@@ -8,7 +8,7 @@ const FIRST = 10_000
 
 /**
  * A port of 127.0.0.1 that nobody listens on. It is below those that the kernel gives, one of which a connection of
- * anybody would take before the test can.
+ * anybody would take before the test can. NACRE_SEED does not apply: two runs at once must not get the same port.
  */
 export async function freePort(): Promise<number> {
   for (;;) {

@@ -1,22 +1,23 @@
 /** How long the event loop stood still while something ran. */
-import { readFileSync } from 'node:fs'
 import { setImmediate } from 'node:timers/promises'
+import { collecting, waitedForCpu, watchMachine } from './machine.js'
+import { measure } from './remeasure.js'
 
 /** The longest stall that a test may see, in ms. */
 export const MAX_STALL_MS = 20
 
-/**
- * How often something is run when the event loop stood still: a stall of ours comes every time. One that does not is the
- * machine's (a collection of the test's garbage, a page read from a slow disk, a virtual processor that was taken away).
- */
-export const ATTEMPTS = 3
+/** The longest stall in ms, and what else than nacre could have caused it. */
+export interface Stall {
+  longest: number
+  cause: string | undefined
+}
 
 /** How often to look: a stall is what takes longer. */
 const INTERVAL_MS = 1
 
 let ownWork = 0
 
-/** Runs something of the test's own that takes long, such as a look at every process: it is nobody's stall. */
+/** Runs long work of the test itself, such as a look at every process. It does not count as a stall. */
 export function notAStall<T>(work: () => T): T {
   const begun = performance.now()
   try {
@@ -26,22 +27,35 @@ export function notAStall<T>(work: () => T): T {
   }
 }
 
-/** Begins to watch; the function it returns ends that and gives the longest stall in ms. */
-export function watchStalls(): () => number {
+/**
+ * Begins to watch; the function it returns ends that. Time in which other programs had the processor, in which the test
+ * itself worked, and in which Node collected garbage is no stall.
+ */
+export function watchStalls(): () => Promise<Stall> {
+  const causeOf = watchMachine()
   let longest = 0
+  const gaps: Array<{ start: number; end: number; stall: number }> = []
   let last = look()
   const sample = () => {
     const now = look()
     const lost = now.waited - last.waited + now.worked - last.worked
-    longest = Math.max(longest, now.time - last.time - lost - INTERVAL_MS)
+    const stall = now.time - last.time - lost - INTERVAL_MS
+    if (stall < MAX_STALL_MS) longest = Math.max(longest, stall)
+    else gaps.push({ start: last.time, end: now.time, stall })
     last = now
   }
   const timer = setInterval(sample, INTERVAL_MS)
   timer.unref()
-  return () => {
+  let ended: Promise<Stall> | undefined
+  const end = async () => {
     sample()
     clearInterval(timer)
-    return longest
+    for (const gap of gaps) longest = Math.max(longest, gap.stall - (await collecting(gap)))
+    return { longest, cause: longest < MAX_STALL_MS ? undefined : await causeOf() }
+  }
+  return () => {
+    ended ??= end()
+    return ended
   }
 }
 
@@ -49,34 +63,23 @@ function look(): { time: number; waited: number; worked: number } {
   return { time: performance.now(), waited: waitedForCpu(), worked: ownWork }
 }
 
-/** Runs `action` and gives its value and the longest stall meanwhile in ms. */
-export async function longestStall<T>(action: () => Promise<T>): Promise<{ value: T; stall: number }> {
+/** Runs `action` and gives its value and the longest stall meanwhile. */
+export async function longestStall<T>(action: () => Promise<T>): Promise<{ value: T; stall: Stall }> {
   const stop = watchStalls()
   await setImmediate()
   try {
     const value = await action()
     await setImmediate()
-    return { value, stall: stop() }
+    return { value, stall: await stop() }
   } finally {
-    stop()
+    await stop()
   }
 }
 
-/** Runs `action` until it does not stall, and gives the least stall in ms; `check` looks at the value each time. */
-export async function leastStall<T>(action: () => Promise<T>, check: (value: T) => void): Promise<number> {
-  let least = Number.POSITIVE_INFINITY
-  for (let attempt = 1; attempt <= ATTEMPTS && least >= MAX_STALL_MS; attempt++) {
-    const { value, stall } = await longestStall(action)
-    check(value)
-    least = Math.min(least, stall)
-  }
-  return least
-}
-
-/**
- * Milliseconds that the main thread was ready to run and had no processor, since it started (proc(5), schedstat).
- * That is the doing of the other programs on the machine, and counts for nobody's stall.
- */
-function waitedForCpu(): number {
-  return Number(readFileSync('/proc/self/schedstat', 'latin1').split(' ')[1]) / 1e6
+/** Measures a stall, again when something else than nacre could have caused it. Resolves to its length in ms. */
+export async function measureStall(take: () => Promise<Stall>): Promise<number> {
+  const { longest } = await measure(take, ({ longest, cause }) =>
+    cause === undefined ? undefined : `the event loop stalled for ${longest.toFixed(0)} ms, and ${cause}`,
+  )
+  return longest
 }

@@ -1,4 +1,4 @@
-/** Row 39: what lies in a job's directory freezes nothing, fills no memory, and leads nowhere else. */
+/** What lies in a job's directory freezes nothing, fills no memory, and leads nowhere else. */
 import { execFileSync } from 'node:child_process'
 import {
   existsSync,

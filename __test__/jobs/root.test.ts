@@ -1,4 +1,4 @@
-/** Row 40: a jobsRoot or stateDir that other users can change is refused, for reads as for writes, and stays as it is. */
+/** A jobsRoot or stateDir that other users can change is refused, for reads as for writes, and stays as it is. */
 import {
   chmodSync,
   chownSync,

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { LogDecoder } from '../../lib/backends/native/processes/log-decoder.js'
 import type { NativeLog } from '../../lib/boundary/index.js'
-import { randomBytes } from '../helpers/bytes.js'
+import { withRandom } from '../helpers/random.js'
 
 /** A slice of the pieces [stream, cursor, bytes]. */
 function slice(...pieces: Array<[number, number, Buffer | string]>): NativeLog {
@@ -62,31 +62,30 @@ describe('LogDecoder', () => {
     expect(brief(decoder.end(0))).toEqual([['stderr', '\ufffd', 2, 0]])
   })
 
-  it('gives the same text from any cursor on', () => {
-    for (let round = 0; round < 50; round++) {
-      const bytes = randomBytes(60)
-      const cuts = [0, ...Array.from({ length: 8 }, () => Math.floor(Math.random() * 60)), 60].sort(
-        (a, b) => a - b,
-      )
-      const pieces = cuts
-        .slice(1)
-        .map((end, index): [number, number, Buffer] => [
-          1,
-          cuts[index] ?? 0,
-          bytes.subarray(cuts[index], end),
-        ])
-        .filter(([, , data]) => data.length > 0)
-      const whole = new LogDecoder('utf8', 0)
-      const events = [...whole.write(slice(...pieces)), ...whole.end(0)]
-      expect(events.map(({ data }) => data).join('')).toBe(bytes.toString('utf8'))
-      for (const [index, { cursor }] of events.entries()) {
-        const later = new LogDecoder('utf8', cursor)
-        later.prime(slice([1, 0, bytes.subarray(0, cursor)]))
-        const rest = cursor < 60 ? later.write(slice([1, cursor, bytes.subarray(cursor)])) : []
-        const text = [...rest, ...later.end(0)].map(({ data }) => data).join('')
-        const expected = events.slice(index + 1)
-        if (expected.length > 0) expect(text).toBe(expected.map(({ data }) => data).join(''))
+  it('gives the same text from any cursor on', () =>
+    withRandom((random) => {
+      for (let round = 0; round < 50; round++) {
+        const bytes = random.bytes(60)
+        const cuts = [0, ...Array.from({ length: 8 }, () => random.below(60)), 60].sort((a, b) => a - b)
+        const pieces = cuts
+          .slice(1)
+          .map((end, index): [number, number, Buffer] => [
+            1,
+            cuts[index] ?? 0,
+            bytes.subarray(cuts[index], end),
+          ])
+          .filter(([, , data]) => data.length > 0)
+        const whole = new LogDecoder('utf8', 0)
+        const events = [...whole.write(slice(...pieces)), ...whole.end(0)]
+        expect(events.map(({ data }) => data).join('')).toBe(bytes.toString('utf8'))
+        for (const [index, { cursor }] of events.entries()) {
+          const later = new LogDecoder('utf8', cursor)
+          later.prime(slice([1, 0, bytes.subarray(0, cursor)]))
+          const rest = cursor < 60 ? later.write(slice([1, cursor, bytes.subarray(cursor)])) : []
+          const text = [...rest, ...later.end(0)].map(({ data }) => data).join('')
+          const expected = events.slice(index + 1)
+          if (expected.length > 0) expect(text).toBe(expected.map(({ data }) => data).join(''))
+        }
       }
-    }
-  })
+    }))
 })

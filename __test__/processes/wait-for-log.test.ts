@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { withSandbox } from '../helpers/invariants.js'
+import { measure } from '../helpers/remeasure.js'
 import { rejectionOf } from '../helpers/thrown.js'
 
 describe('waitForLog', () => {
@@ -24,18 +25,21 @@ describe('waitForLog', () => {
   it('finds a pattern that is split over pieces, whole', () =>
     withSandbox(async ({ sandbox }) => {
       const command = "printf 'on po'; sleep 0.02; printf 'rt 8'; sleep 0.02; printf '080\\n'; sleep 60"
-      const attempt = async () => {
-        const process = await sandbox.startProcess(command)
+      const take = async () => {
+        const arrivals: number[] = []
+        const onOutput = () => void arrivals.push(performance.now())
+        const process = await sandbox.startProcess(command, { onOutput })
         const waits = [process.waitForLog(/port (\d+)/), process.waitForLog('port')]
         const [number, word] = await Promise.all(waits)
         await process.waitForLog(/^on port 8080$/)
-        return [number?.match?.[1], word?.line]
+        const pauses = arrivals.slice(1).map((time, index) => time - (arrivals[index] ?? 0))
+        return { found: [number?.match?.[1], word?.line], pause: Math.max(...pauses) }
       }
-      const whole = ['8080', 'on port 8080']
-      let found: Array<string | undefined> = []
-      // A piece that is quiet for long enough counts as a line, and the machine may make the pauses that long.
-      for (let round = 0; round < 3 && String(found) !== String(whole); round++) found = await attempt()
-      expect(found).toEqual(whole)
+      // A piece that is quiet for 50 ms counts as a line.
+      const spoiled = ({ pause }: { pause: number }) =>
+        pause < 40 ? undefined : `a pause of 20 ms took ${pause.toFixed(0)} ms`
+      const { found } = await measure(take, spoiled)
+      expect(found).toEqual(['8080', 'on port 8080'])
     }))
 
   it('finds a prompt without an end of line, once it is quiet', () =>

@@ -1,16 +1,14 @@
 /** The WebSocket of a terminal: bytes both ways, sizes, its end, its callers, and bounds in both directions. */
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
-import { connect, type Socket } from 'node:net'
+import { connect } from 'node:net'
 import path from 'node:path'
 import { Sandbox } from 'nacre'
 import { serve } from 'nacre/server'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { WebSocket } from 'ws'
-import { startHost } from '../helpers/host.js'
 import { type Body, withServer } from '../helpers/http.js'
-import { collecting } from '../helpers/memory.js'
-import * as proc from '../helpers/proc.js'
+import { active, rawClient } from '../helpers/terminal.js'
 import { until } from '../helpers/until.js'
 
 const pty = { cols: 80, rows: 24 }
@@ -62,25 +60,6 @@ async function attach(
   }
 }
 
-const HANDSHAKE = {
-  Connection: 'Upgrade',
-  Upgrade: 'websocket',
-  'Sec-WebSocket-Version': '13',
-  'Sec-WebSocket-Key': 'dGhlIHNhbXBsZSBub25jZQ==',
-}
-
-/** A client of bytes: it sends what a test wants, and reads when the test does. */
-async function rawClient(port: number, path: string, headers: Record<string, string> = {}): Promise<Socket> {
-  const socket = connect(port, '127.0.0.1')
-  await once(socket, 'connect')
-  const lines = Object.entries({ Host: 'localhost', ...HANDSHAKE, ...headers })
-  socket.pause()
-  socket.write(
-    `GET ${path} HTTP/1.1\r\n${lines.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n`,
-  )
-  return socket
-}
-
 /** The status and the body of a request for a WebSocket that is refused. */
 async function refusal(port: number, path: string, headers: Record<string, string> = {}) {
   const socket = await rawClient(port, path, headers)
@@ -102,11 +81,6 @@ function frame(payload: Uint8Array): Buffer {
   head[1] = 0x80 | 127
   head.writeBigUInt64BE(BigInt(payload.length), 2)
   return Buffer.concat([head, payload])
-}
-
-async function active(url: string): Promise<number> {
-  const text = await (await fetch(`${url}/metrics`)).text()
-  return Number(/^nacre_http_requests_active (\d+)$/m.exec(text)?.[1])
 }
 
 // Bun opens a pipe when a response is first written to a connection as it is. It then belongs to what there is before a test.
@@ -360,70 +334,6 @@ describe('bounds of a terminal', () => {
       expect((await process.getLogs()).stdout).toContain(createHash('sha1').update(whole).digest('hex'))
       client.destroy()
     }))
-
-  it('holds little memory for clients that do not read, and sends the rest when they do', async () => {
-    const connections = 12
-    const host = startHost(`
-      ${collecting}
-      const { serve } = require('nacre/server')
-      const sandbox = new Sandbox({ cwd: '/tmp' })
-      const main = async () => {
-        const pty = { cols: 80, rows: 24 }
-        const command = 'stty -opost; seq -f %015.0f 3000000'
-        await sandbox.startProcess(command, { processId: 'loud', pty, logLimit: 8 * 1024 * 1024 })
-        const { port } = await serve(sandbox, { port: 0, handleSignals: false })
-        collect()
-        setInterval(collect, 500)
-        print('port ' + port + '.')
-      }
-      main()
-    `)
-    const clients: Socket[] = []
-    try {
-      await host.printed('.\n')
-      const port = Number(/port (\d+)\./.exec(host.output())?.[1])
-      const before = proc.statusNumber('VmRSS', host.pid)
-      for (let index = 0; index < connections; index++)
-        clients.push(await rawClient(port, '/v1/processes/loud/terminal'))
-      const url = `http://127.0.0.1:${port}`
-      // It prints 48 MB. For 12 clients that would be 576 MB.
-      await until(
-        async () => {
-          const { status } = (await (await fetch(`${url}/v1/processes/loud`)).json()) as Body
-          return status !== 'running' || undefined
-        },
-        () => 'the process runs on',
-        60_000,
-      )
-      const grown = () => (proc.statusNumber('VmRSS', host.pid) - before) / 1024
-      await until(
-        () => grown() < connections * 4 || undefined,
-        () => `${connections} clients that do not read hold ${grown()} MB`,
-        10_000,
-      )
-      const [reader] = clients
-      let tail = ''
-      reader?.on('data', (data) => {
-        tail = (tail + data.toString('latin1')).slice(-200)
-      })
-      reader?.resume()
-      await until(
-        () => tail.includes('000000003000000\n') || undefined,
-        () => `the end is ${JSON.stringify(tail)}`,
-        20_000,
-      )
-      for (const client of clients) client.destroy()
-      await until(
-        async () => (await active(url)) === 1 || undefined,
-        () => 'requests go on without their clients',
-        10_000,
-      )
-    } finally {
-      for (const client of clients) client.destroy()
-      host.child.kill('SIGKILL')
-      await host.ended()
-    }
-  }, 120_000)
 })
 
 describe('the end of the server', () => {

@@ -1,4 +1,4 @@
-/** Row 44: clients that read nothing hold their commands back, and little of the server's memory. */
+/** Clients that read nothing hold their commands back, and little of the server's memory. */
 import { connect, type Socket } from 'node:net'
 import { expect, it } from 'vitest'
 import { startHost } from '../helpers/host.js'

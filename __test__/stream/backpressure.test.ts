@@ -1,4 +1,4 @@
-/** Row 11: a reader that does not read holds the command back, and nothing else. */
+/** A reader that does not read holds the command back, and nothing else. */
 import { describe, expect, it } from 'vitest'
 import { withSandbox } from '../helpers/invariants.js'
 import { collect } from '../helpers/memory.js'

@@ -1,4 +1,4 @@
-/** Row 12: who leaves a stream leaves nothing behind, and the session lives on. */
+/** Breaking out of a stream leaves nothing behind, and the session survives. */
 import type { Sandbox } from 'nacre'
 import { describe, expect, it } from 'vitest'
 import { withSandbox } from '../helpers/invariants.js'

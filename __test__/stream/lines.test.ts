@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { LineTranslator } from '../../lib/run/lines.js'
-import { randomBytes } from '../helpers/bytes.js'
 import { withSandbox } from '../helpers/invariants.js'
+import { withRandom } from '../helpers/random.js'
 import { all, made } from '../helpers/stream.js'
 import { rejectionOf } from '../helpers/thrown.js'
 
@@ -102,21 +102,22 @@ describe('lines', () => {
       { mayStall: true },
     ))
 
-  it('are the same however the bytes are cut', () => {
-    for (let round = 0; round < 2000; round++) {
-      const bytes = randomBytes(40)
-      for (const byte of [0x0a, 0x0d, 0x0a]) bytes[Math.floor(Math.random() * 40)] = byte
-      const translator = new LineTranslator([1])
-      const found: string[] = []
-      for (let at = 0; at < bytes.length; at += 1 + (round % 5)) {
-        const data = bytes.subarray(at, at + 1 + (round % 5))
-        found.push(...translator.translate({ type: 'output', stream: 1, data, end: 0, time: 0 }))
+  it('are the same however the bytes are cut', () =>
+    withRandom((random) => {
+      for (let round = 0; round < 2000; round++) {
+        const bytes = random.bytes(40)
+        for (const byte of [0x0a, 0x0d, 0x0a]) bytes[random.below(40)] = byte
+        const translator = new LineTranslator([1])
+        const found: string[] = []
+        for (let at = 0; at < bytes.length; at += 1 + (round % 5)) {
+          const data = bytes.subarray(at, at + 1 + (round % 5))
+          found.push(...translator.translate({ type: 'output', stream: 1, data, end: 0, time: 0 }))
+        }
+        found.push(...translator.translate({ type: 'end', time: 0, error: undefined }))
+        const expected = bytes.toString().split('\n')
+        if (expected.at(-1) === '') expected.pop()
+        const ended = bytes[39] === 0x0a ? expected.length : expected.length - 1
+        expect(found).toEqual(expected.map((line, index) => (index < ended ? line.replace(/\r$/, '') : line)))
       }
-      found.push(...translator.translate({ type: 'end', time: 0, error: undefined }))
-      const expected = bytes.toString().split('\n')
-      if (expected.at(-1) === '') expected.pop()
-      const ended = bytes[39] === 0x0a ? expected.length : expected.length - 1
-      expect(found).toEqual(expected.map((line, index) => (index < ended ? line.replace(/\r$/, '') : line)))
-    }
-  })
+    }))
 })

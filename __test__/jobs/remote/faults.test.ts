@@ -1,17 +1,8 @@
-/** Deaths by SIGKILL at any moment: of the call that starts a job, of its supervisor, of its guard. */
-import { rmSync } from 'node:fs'
-import { setTimeout as sleep } from 'node:timers/promises'
+/** Deaths by SIGKILL of the supervisor and of the guard of a job. */
 import { expect } from 'vitest'
 import { expectNoProcess, UNKNOWN } from '../../helpers/jobs.js'
 import * as proc from '../../helpers/proc.js'
-import {
-  inEveryShell,
-  isMain,
-  itRemotely,
-  type RemotePlace,
-  untilPrintedBy,
-} from '../../helpers/remote-jobs.js'
-import { until } from '../../helpers/until.js'
+import { inEveryShell, isMain, itRemotely, untilPrintedBy } from '../../helpers/remote-jobs.js'
 
 inEveryShell('faults of remote jobs', (shell) => {
   itRemotely(
@@ -59,28 +50,6 @@ inEveryShell('faults of remote jobs', (shell) => {
   )
 
   if (isMain(shell))
-    itRemotely(shell, 'SIGKILL of the starting call leaves an attachable job or nothing', async (place) => {
-      const { jobs, root, calls } = place
-      await jobs.list()
-      const seen = { started: 0, cut: 0 }
-      for (let round = 0; round < 10; round++) {
-        const jobId = `cut-${round}`
-        const starting = jobs.start({ command: 'sleep 600 & sleep 600', jobId }).then(
-          () => 'started' as const,
-          () => 'cut' as const,
-        )
-        await sleep(Math.random() * 60)
-        for (const call of calls) call.kill('SIGKILL')
-        seen[await starting]++
-      }
-      expect(seen.cut).toBeGreaterThan(0)
-      await expectAllAttachable(place)
-      // The stages of starts that were cut short are swept by the list of the next day; nothing of them runs.
-      for (const name of proc.entries(root))
-        if (/^@(new|part)-/.test(name)) rmSync(`${root}/${name}`, { recursive: true })
-    })
-
-  if (isMain(shell))
     itRemotely(shell, 'short jobs, polled hard, are never once crashed', async ({ jobs }) => {
       let seen = 0
       const run = async (index: number) => {
@@ -98,21 +67,6 @@ inEveryShell('faults of remote jobs', (shell) => {
       expect(seen).toBeGreaterThan(0)
     })
 })
-
-/** Everything that runs belongs to a job that can be found. A start may still be under way when its call is dead. */
-async function expectAllAttachable({ jobs, tag }: RemotePlace): Promise<void> {
-  await until(
-    async () => {
-      for (const { jobId } of await jobs.list()) {
-        expect((await jobs.attach(jobId))?.jobId).toBe(jobId)
-        await jobs.cancel(jobId, { graceMs: 500 })
-      }
-      return proc.tagged(tag).length === 0 || undefined
-    },
-    () => `in no job: ${proc.tagged(tag).map(proc.show).join(', ')}`,
-    20_000,
-  )
-}
 
 /** The child of the supervisor that is the guard. */
 function guardOf(supervisor: number): number {

@@ -1,7 +1,7 @@
 /** Reading remote jobs: exact bytes through a reply that is text, by offset, in one call each. */
 import { createHash } from 'node:crypto'
 import { expect, it } from 'vitest'
-import { randomBytes } from '../../helpers/bytes.js'
+import { withRandom } from '../../helpers/random.js'
 import {
   inEveryShell,
   itRemotely,
@@ -13,20 +13,22 @@ import { all } from '../../helpers/stream.js'
 import { rejectionOf } from '../../helpers/thrown.js'
 
 inEveryShell('reading a remote job', (shell) => {
-  itRemotely(shell, 'any part of any bytes is what was printed', async ({ jobs }) => {
-    const bytes = randomBytes(300_000)
-    const job = await jobs.start({ command: 'cat', stdin: bytes })
-    await jobs.wait(job)
-    const places = [0, 1, 65535, 65536, 65537, 131_073, 299_999, 300_000, 1e9]
-    for (const cursor of places) {
-      const read = await jobs.read(job, cursor, { encoding: 'buffer', maxBytes: 70_000 })
-      const expected = bytes.subarray(cursor, cursor + 70_000)
-      expect(Buffer.compare(Buffer.from(read.raw), expected)).toBe(0)
-      expect(read).toMatchObject({ cursor: cursor + expected.length, bytesFetched: expected.length })
-    }
-    const text = (await all(jobs.follow(job, 0, { maxBytes: 100_003 }))).map(({ raw }) => raw).join('')
-    expect(text).toBe(bytes.toString('utf8'))
-  })
+  itRemotely(shell, 'any part of any bytes is what was printed', ({ jobs }) =>
+    withRandom(async (random) => {
+      const bytes = random.bytes(300_000)
+      const job = await jobs.start({ command: 'cat', stdin: bytes })
+      await jobs.wait(job)
+      const places = [0, 1, 65535, 65536, 65537, 131_073, 299_999, 300_000, 1e9]
+      for (const cursor of places) {
+        const read = await jobs.read(job, cursor, { encoding: 'buffer', maxBytes: 70_000 })
+        const expected = bytes.subarray(cursor, cursor + 70_000)
+        expect(Buffer.compare(Buffer.from(read.raw), expected)).toBe(0)
+        expect(read).toMatchObject({ cursor: cursor + expected.length, bytesFetched: expected.length })
+      }
+      const text = (await all(jobs.follow(job, 0, { maxBytes: 100_003 }))).map(({ raw }) => raw).join('')
+      expect(text).toBe(bytes.toString('utf8'))
+    }),
+  )
 
   itRemotely(shell, 'lines and characters are not split while the job runs', async ({ jobs }) => {
     const job = await jobs.start({

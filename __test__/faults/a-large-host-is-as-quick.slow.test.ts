@@ -1,4 +1,4 @@
-/** Row 31: a host that holds 1 GB runs commands and starts sessions as quickly as a small one: nothing of it is copied. */
+/** A host that holds 1 GB runs commands and starts sessions as quickly as a small one: nothing of it is copied. */
 import { expect, it } from 'vitest'
 import { expectGone, startHost } from '../helpers/host.js'
 

@@ -1,4 +1,4 @@
-/** Row 10: far more output than is kept. The command runs to its end, and the host's memory stays where it was. */
+/** Far more output than is kept. The command runs to its end, and the host's memory stays where it was. */
 import { describe, expect, it } from 'vitest'
 import { expectGone, startHost } from '../helpers/host.js'
 import { collecting } from '../helpers/memory.js'

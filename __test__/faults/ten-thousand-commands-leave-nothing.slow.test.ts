@@ -1,5 +1,5 @@
 /**
- * Row 29: thousands of commands in a row. Memory, descriptors, threads, processes, control groups and files are after
+ * Thousands of commands in a row. Memory, descriptors, threads, processes, control groups and files are after
  * them what they were before.
  *
  * Memory is measured after a garbage collection, and with V8's young generation at a fixed size: by itself it grows by

@@ -1,0 +1,79 @@
+/** What the machine and the runtime did to this thread, by their own accounts. */
+import { readFileSync } from 'node:fs'
+import { type PerformanceEntry, PerformanceObserver } from 'node:perf_hooks'
+import { setImmediate } from 'node:timers/promises'
+
+/** A span of time, in ms of performance.now(). */
+export interface Span {
+  start: number
+  end: number
+}
+
+/**
+ * Milliseconds that the main thread was ready to run and had no processor, since it started (proc(5), schedstat).
+ */
+export function waitedForCpu(): number {
+  return Number(readFileSync('/proc/self/schedstat', 'latin1').split(' ')[1]) / 1e6
+}
+
+/** Begins to watch. The function it returns gives what could have held the thread up meanwhile, or undefined. */
+export function watchMachine(): () => Promise<string | undefined> {
+  const before = { faults: majorFaults(), stolen: stolenTicks() }
+  const wasCollected = watchGarbage()
+  return async () => {
+    const faults = majorFaults() - before.faults
+    if (faults > 0) return `${faults} pages had to be read from disk`
+    const stolen = stolenTicks() - before.stolen
+    if (stolen > 0) return `the hypervisor took ${stolen * 10} ms from the processors`
+    return (await wasCollected())
+      ? 'the runtime collected garbage, and does not report for how long'
+      : undefined
+  }
+}
+
+/** Page faults of the main thread that needed the disk (proc(5), stat). */
+function majorFaults(): number {
+  const stat = readFileSync('/proc/thread-self/stat', 'latin1')
+  return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[9])
+}
+
+/** Time that other guests had the processors of this one, in hundredths of a second (proc(5), stat). */
+function stolenTicks(): number {
+  return Number(/^cpu +(?:\d+ ){7}(\d+)/.exec(readFileSync('/proc/stat', 'latin1'))?.[1])
+}
+
+/** Whether garbage was collected since the call, in a runtime that does not report pauses: Bun. */
+function watchGarbage(): () => Promise<boolean> {
+  let collected = process.versions.bun === undefined ? undefined : false
+  if (collected === undefined) return async () => false
+  const registry = new FinalizationRegistry(() => {
+    collected = true
+  })
+  registry.register({}, undefined)
+  return async () => {
+    await setImmediate()
+    await setImmediate()
+    return collected === true
+  }
+}
+
+const pauses: Span[] = []
+
+function note({ startTime, duration }: PerformanceEntry): void {
+  pauses.push({ start: startTime, end: startTime + duration })
+  if (pauses.length > 1000) pauses.shift()
+}
+
+if (process.versions.bun === undefined)
+  new PerformanceObserver((list) => list.getEntries().forEach(note)).observe({ entryTypes: ['gc'] })
+
+/** Milliseconds of a span in which Node collected garbage. Bun does not report that: 0. */
+export async function collecting({ start, end }: Span): Promise<number> {
+  // The entries come in a turn of the event loop of their own.
+  await setImmediate()
+  await setImmediate()
+  return pauses.reduce(
+    (sum, pause) => sum + Math.max(0, Math.min(end, pause.end) - Math.max(start, pause.start)),
+    0,
+  )
+}

@@ -1,0 +1,73 @@
+/** What a server holds for terminals whose clients do not read. */
+import type { Socket } from 'node:net'
+import { it } from 'vitest'
+import { startHost } from '../helpers/host.js'
+import type { Body } from '../helpers/http.js'
+import { collecting } from '../helpers/memory.js'
+import * as proc from '../helpers/proc.js'
+import { active, rawClient } from '../helpers/terminal.js'
+import { until } from '../helpers/until.js'
+
+it('holds little memory for clients that do not read, and sends the rest when they do', async () => {
+  const connections = 12
+  const host = startHost(`
+      ${collecting}
+      const { serve } = require('nacre/server')
+      const sandbox = new Sandbox({ cwd: '/tmp' })
+      const main = async () => {
+        const pty = { cols: 80, rows: 24 }
+        const command = 'stty -opost; seq -f %015.0f 3000000'
+        await sandbox.startProcess(command, { processId: 'loud', pty, logLimit: 8 * 1024 * 1024 })
+        const { port } = await serve(sandbox, { port: 0, handleSignals: false })
+        collect()
+        setInterval(collect, 500)
+        print('port ' + port + '.')
+      }
+      main()
+    `)
+  const clients: Socket[] = []
+  try {
+    await host.printed('.\n')
+    const port = Number(/port (\d+)\./.exec(host.output())?.[1])
+    const before = proc.statusNumber('VmRSS', host.pid)
+    for (let index = 0; index < connections; index++)
+      clients.push(await rawClient(port, '/v1/processes/loud/terminal'))
+    const url = `http://127.0.0.1:${port}`
+    // It prints 48 MB. For 12 clients that would be 576 MB.
+    await until(
+      async () => {
+        const { status } = (await (await fetch(`${url}/v1/processes/loud`)).json()) as Body
+        return status !== 'running' || undefined
+      },
+      () => 'the process runs on',
+      60_000,
+    )
+    const grown = () => (proc.statusNumber('VmRSS', host.pid) - before) / 1024
+    await until(
+      () => grown() < connections * 4 || undefined,
+      () => `${connections} clients that do not read hold ${grown()} MB`,
+      10_000,
+    )
+    const [reader] = clients
+    let tail = ''
+    reader?.on('data', (data) => {
+      tail = (tail + data.toString('latin1')).slice(-200)
+    })
+    reader?.resume()
+    await until(
+      () => tail.includes('000000003000000\n') || undefined,
+      () => `the end is ${JSON.stringify(tail)}`,
+      20_000,
+    )
+    for (const client of clients) client.destroy()
+    await until(
+      async () => (await active(url)) === 1 || undefined,
+      () => 'requests go on without their clients',
+      10_000,
+    )
+  } finally {
+    for (const client of clients) client.destroy()
+    host.child.kill('SIGKILL')
+    await host.ended()
+  }
+}, 120_000)

@@ -1,0 +1,82 @@
+/**
+ * The projects of the test suite, for vitest.config.mjs and for scripts/test.mjs. They run one after the other, in this
+ * order. Each file belongs to one of the first three, or to the last. Some belong to a further one, which tests the engine's other modes.
+ *
+ * @typedef {object} Project
+ * @property {string} name
+ * @property {string} checks one line about it
+ * @property {'test' | 'rest' | 'install'} run what runs it: `npm test`, `npm run test:rest` or `npm run test:install`
+ * @property {boolean} bun whether it runs on Bun too
+ * @property {string[]} include globs
+ * @property {string[]} exclude globs
+ * @property {number} workers files that Node runs at once. Bun runs one at a time.
+ * @property {Record<string, string>} env
+ */
+
+const slow = ['__test__/**/*.slow.test.ts']
+
+/** They need the packages of a release build. */
+const packages = ['__test__/packages/**/*.test.ts']
+
+/** After each of their tests the event loop must not have stalled, or they measure times and memory. */
+const measured = [
+  '__test__/!(addon|readme).test.ts',
+  '__test__/{exec,faults,processes,stream}/**/*.test.ts',
+  '__test__/jobs/follow.test.ts',
+]
+
+/** @type {Project[]} */
+export const projects = [
+  {
+    name: 'behaviour',
+    checks: 'what commands, clients, servers and jobs do',
+    run: 'test',
+    bun: true,
+    include: ['__test__/**/*.test.ts'],
+    exclude: [...measured, ...slow, ...packages],
+    workers: 2,
+    env: { NACRE_TEST_BUSY: 'yes' },
+  },
+  {
+    name: 'measured',
+    checks: 'the same, where stalls, times or memory are measured: one file at a time',
+    run: 'test',
+    bun: true,
+    include: measured,
+    exclude: slow,
+    workers: 1,
+    env: {},
+  },
+  {
+    name: 'slow',
+    checks: 'endurance, load, random cuts, other tools: what takes long and seldom breaks',
+    run: 'rest',
+    bun: true,
+    include: [...slow, '__test__/faults/worker-threads-end-with-what-they-started.test.ts'],
+    exclude: [],
+    workers: 1,
+    env: { NACRE_TEST_MODES: 'others' },
+  },
+  {
+    name: 'modes',
+    checks: 'the conformance tables without control groups',
+    run: 'rest',
+    // The modes differ in native code alone, which Node and Bun share.
+    bun: false,
+    include: ['__test__/conformance/**/*.test.ts'],
+    // Its mode is its own.
+    exclude: ['__test__/conformance/plain.test.ts'],
+    workers: 2,
+    env: { NACRE_TEST_BUSY: 'yes', NACRE_TEST_MODES: 'others' },
+  },
+  {
+    name: 'packages',
+    checks: 'the published packages, installed into an empty project',
+    run: 'install',
+    bun: true,
+    include: packages,
+    exclude: [],
+    workers: 1,
+    env: {},
+  },
+]
