@@ -2,7 +2,8 @@
  * Bundles `lib/` into the `dist/` of the published package: the entry points of package.json, what they share in chunks,
  * and the dependencies of the server and the command line inside, so that an installed nacre has none.
  *
- * `#embedded` stays outside: a runtime or a bundler chooses one of its two files, which are copied as they are compiled.
+ * `#embedded` stays outside: a runtime or a bundler chooses one of its two files, which are copied as they are compiled. So
+ * does the optional peer `@opentelemetry/api`: it must be the one that the program has set up.
  */
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
@@ -17,7 +18,7 @@ export async function bundle(root, manifest, output) {
   const build = await rolldown({
     input: Object.fromEntries(entries(manifest).map((name) => [name, path.join(root, 'lib', `${name}.ts`)])),
     platform: 'node',
-    external: ['#embedded'],
+    external: ['#embedded', '@opentelemetry/api'],
     resolve: { extensionAlias: { '.js': ['.ts', '.js'] } },
     tsconfig: false,
     transform: { target: 'es2023' },
@@ -33,7 +34,8 @@ export async function bundle(root, manifest, output) {
     chunkFileNames: 'chunks/[name]-[hash].js',
     keepNames: true,
     sourcemap: true,
-    comments: false,
+    // `@__PURE__` stays: without it, bundlers keep a `createRequire` that fails where a bundle has no URL.
+    comments: { annotation: true, jsdoc: false, legal: false },
     codeSplitting: { groups: groups(path.join(root, 'lib')) },
   })
   await build.close()
