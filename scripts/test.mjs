@@ -6,7 +6,7 @@
  *
  * scripts/test-projects.mjs says what the projects are. Node and Bun run a project side by side, since much of a test is
  * waiting. Nothing runs a failed test again. A measurement that the machine has disturbed may be repeated
- * (`__test__/helpers/remeasure.ts`): each one is printed, and their number is the last line.
+ * (`__test__/helpers/remeasure.ts`): each one is printed, and their number is in the last line of each runtime.
  */
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -21,13 +21,11 @@ const vitest = path.join(root, 'node_modules/.bin/vitest')
 const bun = path.join(root, 'node_modules/.bin/bun')
 
 const { values } = parseArgs({ options: { rest: { type: 'boolean', default: false } } })
-let repeated = 0
 for (const project of projects.filter(({ run }) => run === (values.rest ? 'rest' : 'test'))) {
   console.log(`== ${project.name}: ${project.checks}`)
   const codes = await Promise.all([runOnNode(project), project.bun ? runOnBun(project) : 0])
   if (codes.some((code) => code !== 0)) process.exit(1)
 }
-console.log(`measurements repeated: ${repeated}`)
 
 function runOnNode({ name }) {
   return run('Node', vitest, ['run', '--project', name], {})
@@ -53,12 +51,14 @@ async function run(name, program, args, env) {
     env: { ...process.env, NACRE_NATIVE: 'debug', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
+  let repeated = 0
   const say = (line) => {
     if (line.startsWith('measured again: ')) repeated++
     console.log(`${name.padEnd(4)} | ${line}`)
   }
   for (const input of [child.stdout, child.stderr]) createInterface({ input }).on('line', say)
   const [code] = await once(child, 'close')
-  say(`exit code ${code} after ${((performance.now() - begun) / 1000).toFixed(0)} s`)
+  const seconds = ((performance.now() - begun) / 1000).toFixed(0)
+  say(`exit code ${code} after ${seconds} s, measurements repeated: ${repeated}`)
   return code ?? 1
 }

@@ -4,13 +4,13 @@ import os from 'node:os'
 import path from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { expectGone, startHost } from '../helpers/host.js'
-import { modes } from '../helpers/modes.js'
+import { isRest, modes } from '../helpers/modes.js'
 import { asInit as wrapper } from '../helpers/namespaces.js'
 import * as proc from '../helpers/proc.js'
 import { until } from '../helpers/until.js'
 
-/** Half of them leave orphans. One zombie would be seen; ten-thousand-commands…slow.test.ts has the numbers. */
-const COMMANDS = 200
+/** Half of them leave orphans. */
+const COMMANDS = isRest ? 1000 : 200
 
 const program = `
   const fs = require('fs')

@@ -24,12 +24,14 @@ export const withoutPidfds = process.env.NACRE_PIDFD === 'off'
 
 export const modes: Mode[] = withoutPidfds ? [{ name: 'without pidfds', env: {} }] : all
 
+/** Whether this is `npm run test:rest`, and not `npm test`. */
+export const isRest = process.env.NACRE_TEST_REST !== undefined
+
 /**
  * The modes that tables and slow files run in now: the first in `npm test`, the others in `npm run test:rest`
- * (NACRE_TEST_MODES, scripts/test-projects.mjs). Other tests run in all of `modes`.
+ * (scripts/test-projects.mjs). Other tests run in all of `modes`.
  */
-export const chosenModes: Mode[] =
-  process.env.NACRE_TEST_MODES === 'others' && modes.length > 1 ? modes.slice(1) : modes.slice(0, 1)
+export const chosenModes: Mode[] = isRest && modes.length > 1 ? modes.slice(1) : modes.slice(0, 1)
 
 /** Sets the variables of a mode; the function it gives sets them back. */
 export function enter({ env }: Mode): () => void {
