@@ -18,7 +18,7 @@ import {
 import type { Encoding } from '../public/index.js'
 
 /** 1 MiB: few calls for much output, and little memory. */
-export const DEFAULT_READ_BYTES = jobReadOptions.maxBytes.default
+const DEFAULT_READ_BYTES = jobReadOptions.maxBytes.default
 
 /** What is to be started; the command is always there, and no option is there by its other name. */
 export type JobStartPlan = Omit<OptionValues<typeof jobStartOptions>, 'timeoutSeconds' | 'stdin'> & {

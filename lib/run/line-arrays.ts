@@ -6,6 +6,7 @@
 import { defineLazily } from '../base/lazy.js'
 import type { Encoding, ExecResult } from '../public/index.js'
 import type { LineForm } from '../requests/exec.js'
+import { withoutReturn } from './lines.js'
 
 /** Replaces the text of a result by its lines. It stays the same object, so an error that holds it shows lines too. */
 export function toLines(result: ExecResult<Encoding>, form: LineForm): void {
@@ -18,7 +19,7 @@ export function toLines(result: ExecResult<Encoding>, form: LineForm): void {
 }
 
 /** The lines of a text. A final newline ends the last line and does not begin another. */
-export function splitLines(text: string, form: LineForm): string[] {
+function splitLines(text: string, form: LineForm): string[] {
   const lines = text.split('\n')
   const rest = lines.pop() ?? ''
   const hasReturns = text.includes('\r')
@@ -26,8 +27,4 @@ export function splitLines(text: string, form: LineForm): string[] {
   const ended = form === 'whole' ? lines.map((line) => `${line}\n`) : bare()
   if (rest !== '') ended.push(rest)
   return ended
-}
-
-function withoutReturn(line: string): string {
-  return line.endsWith('\r') ? line.slice(0, -1) : line
 }

@@ -60,7 +60,8 @@ export class LineSplitter {
   }
 }
 
-function withoutReturn(line: string): string {
+/** A line that may have ended in `\r\n`. */
+export function withoutReturn(line: string): string {
   return line.charCodeAt(line.length - 1) === CARRIAGE_RETURN ? line.slice(0, -1) : line
 }
 

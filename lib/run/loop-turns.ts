@@ -12,7 +12,7 @@ const LONGEST_MS = 4
 const afterThisTurn: (resume: () => void) => void =
   globalThis.setImmediate ?? ((resume: () => void) => setTimeout(resume, 0))
 
-export class Turns {
+export class LoopTurns {
   readonly #resume: () => void
   /** When this turn took its first item. */
   #begun: number | undefined

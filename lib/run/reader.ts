@@ -5,7 +5,7 @@
  * ever for a command that prints nothing. And it can hand out many values of one item without waiting in between.
  */
 import type { Feed, Item, Outcome } from './feed.js'
-import { Turns } from './loop-turns.js'
+import { LoopTurns } from './loop-turns.js'
 
 /** Turns items into values. */
 export interface Translator<T> {
@@ -29,7 +29,7 @@ export class Reader<T> implements AsyncIterableIterator<T, undefined> {
   readonly #translator: Translator<T>
   readonly #stop: () => Promise<void>
   readonly #waiting: Waiting<T>[] = []
-  readonly #turns = new Turns(() => this.#wake())
+  readonly #turns = new LoopTurns(() => this.#wake())
   #values: readonly T[] = []
   #at = 0
   #ended = false

@@ -9,7 +9,6 @@ import type { EnvLists } from '../options/env.js'
 import type { OptionValues } from '../options/option.js'
 import type { sessionOptions } from '../protocol/session-options.js'
 import type {
-  Capabilities,
   Encoding,
   HistoryEntry,
   JobHandle,
@@ -36,7 +35,6 @@ import type { Result, RunObserver, StreamRun } from '../run/run.js'
 
 export interface Backend {
   readonly logger: Logger | undefined
-  readonly jobs: JobsBackend
   /** Runs a command to its end. Calls are in order from the moment they are made. */
   exec(request: ExecRequest, observer: RunObserver | undefined): Promise<Result>
   /** The same with the output while it runs. What keeps it from running is the rejection of the outcome. */
@@ -65,7 +63,6 @@ export interface Backend {
   listSessions(): Promise<string[]>
   deleteSession(id: string): Promise<void>
   history(sessionId: string, limit: number | undefined): Promise<HistoryEntry[]>
-  capabilities(): Capabilities | Promise<Capabilities>
   destroy(): Promise<void>
 }
 

@@ -5,7 +5,6 @@
 import { refuseAborted } from '../../base/abort.js'
 import { AbortError, engineError, OptionError, SandboxError } from '../../base/errors.js'
 import { pause } from '../../base/waiting.js'
-import type { Logger } from '../../public/index.js'
 import { CallLimits } from './call-limits.js'
 import { connectionError, errorOf, isEnvelope } from './failure.js'
 import type { ClientPlan } from './options.js'
@@ -21,10 +20,6 @@ export class Connection {
 
   constructor(plan: ClientPlan) {
     this.#plan = plan
-  }
-
-  get logger(): Logger | undefined {
-    return this.#plan.logger
   }
 
   get reconnectTimeout(): number {

@@ -2,7 +2,7 @@
  * From the server's envelopes to the errors that the same call would have thrown there.
  */
 
-import { AbortError, OptionError, SandboxError } from '../../base/errors.js'
+import { AbortError, isCode, OptionError, SandboxError } from '../../base/errors.js'
 import type { Encoding, OptionErrorCode, SandboxErrorCode } from '../../public/index.js'
 import { resultOf, type WireResult } from './wire.js'
 
@@ -63,8 +63,11 @@ export function connectionError(message: string, cause?: unknown): SandboxError 
 
 /** Whether the same request may succeed a moment later: the server is away, ends, or has too much to do. */
 export function isPassing(error: unknown): boolean {
-  if (error instanceof AbortError) return true
-  if (!(error instanceof SandboxError)) return false
-  if (error.code === 'CONNECTION_FAILED' || error.code === 'SANDBOX_DESTROYED') return true
+  if (error instanceof AbortError || isCode(error, 'CONNECTION_FAILED', 'SANDBOX_DESTROYED')) return true
+  return isBusy(error)
+}
+
+/** Whether the server has refused a request because of its load or its end. */
+export function isBusy(error: unknown): boolean {
   return ['OVERLOADED', 'SHUTTING_DOWN'].includes(refusalCode(error) ?? '')
 }

@@ -43,7 +43,7 @@ export function bytesOf(data: WireData): Uint8Array {
 }
 
 /** The output as the caller wants it, however it came. */
-export function outputOf(data: WireData, encoding: Encoding): Output<Encoding> {
+function outputOf(data: WireData, encoding: Encoding): Output<Encoding> {
   if (encoding === 'buffer') return bytesOf(data)
   return typeof data === 'string' ? data : decoder.decode(fromBase64(data.base64))
 }

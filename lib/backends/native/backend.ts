@@ -43,14 +43,8 @@ export class NativeBackend implements Backend {
   }
 
   stream(request: ExecRequest, observer: RunObserver, bounds?: StreamBounds): StreamRun {
-    const { streamMaxBuffer } = this.#defaults
-    const most = bounds === undefined ? streamMaxBuffer : (bounds.maxBuffer ?? this.#defaults.maxBuffer)
-    const defaults = {
-      ...this.#defaults,
-      streamMaxBuffer: bounds?.maxBuffer === undefined ? most : Math.min(streamMaxBuffer, most),
-    }
-    const plan = planStream(request, defaults, bounds?.window)
-    return stream(this.#engine, plan, observer)
+    const defaults = bounds === undefined ? this.#defaults : boundDefaults(this.#defaults, bounds)
+    return stream(this.#engine, planStream(request, defaults, bounds?.window), observer)
   }
 
   traced(request: ExecRequest, perform: (request: ExecRequest) => Promise<Result>): Promise<Result> {
@@ -136,4 +130,11 @@ export class NativeBackend implements Backend {
   #sessionIds(): Set<string> {
     return new Set([DEFAULT_SESSION, ...this.#engine.sessions()])
   }
+}
+
+/** The defaults of a stream with such bounds. */
+function boundDefaults(defaults: ExecDefaults, { maxBuffer }: StreamBounds): ExecDefaults {
+  const streamMaxBuffer =
+    maxBuffer === undefined ? defaults.maxBuffer : Math.min(defaults.streamMaxBuffer, maxBuffer)
+  return { ...defaults, streamMaxBuffer }
 }

@@ -63,10 +63,6 @@ export class CallTable {
 
   #log({ code, message = '' }: NativeEvent): void {
     const level = code === 'debug' || code === 'info' || code === 'warn' ? code : 'error'
-    this.report(level, message)
-  }
-
-  report(level: keyof Logger, message: string): void {
     report(this.#logger, level, message)
   }
 }

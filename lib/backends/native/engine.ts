@@ -98,11 +98,6 @@ export class Engine {
     return this.#destroyed
   }
 
-  /** Tells the user's logger about something that has no other way out. */
-  warn(message: string): void {
-    this.#calls.report('warn', message)
-  }
-
   async #destroy(): Promise<void> {
     const native = this.#native
     if (native === undefined) return

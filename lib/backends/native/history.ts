@@ -8,7 +8,7 @@ import type { NativeResult } from '../../boundary/index.js'
 import type { HistoryEntry } from '../../public/index.js'
 
 /** Commands kept for each session. */
-export const MOST_COMMANDS = 100
+const MOST_COMMANDS = 100
 /** Sessions that are remembered; those that have been idle longest are forgotten first. */
 const MOST_SESSIONS = 1000
 /** Characters kept of each command. */

@@ -30,7 +30,7 @@ export async function conclude(plan: ExecPlan, end: RunEnd): Promise<AnyResult> 
  * The precedence: engine error > exception of the caller's code > timeout > abort > failed check. A command that the
  * holder of its stream has killed comes to a result, as one that was killed by somebody else.
  */
-export function chooseFailure(
+function chooseFailure(
   plan: ExecPlan,
   end: RunEnd,
   result: AnyResult | undefined,
@@ -65,7 +65,7 @@ function hasRun(result: NativeResult | undefined): boolean {
 }
 
 /** The public result of a native one. Text above 1 MiB is decoded here, in slices. */
-export async function buildResult(plan: ExecPlan, native: NativeResult): Promise<AnyResult> {
+async function buildResult(plan: ExecPlan, native: NativeResult): Promise<AnyResult> {
   const { encoding, sessionId, maxBuffer } = plan.request
   const out = kept(native.stdout, native.droppedStdout, maxBuffer, encoding)
   const err = kept(native.stderr, native.droppedStderr, maxBuffer, encoding)

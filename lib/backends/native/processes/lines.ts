@@ -1,6 +1,7 @@
 /**
  * Puts the text of one stream together into lines.
  */
+import { withoutReturn } from '../../../run/lines.js'
 
 /** A line longer than this many characters is given in parts, so that neither memory nor time grows with it. */
 const LONGEST_LINE = 1024 * 1024
@@ -26,8 +27,4 @@ export class LineAssembler {
   get rest(): string {
     return withoutReturn(this.#rest)
   }
-}
-
-function withoutReturn(line: string): string {
-  return line.endsWith('\r') ? line.slice(0, -1) : line
 }

@@ -6,7 +6,7 @@
  */
 
 import { onAbort } from '../../../base/abort.js'
-import { AbortError, engineError, SandboxError } from '../../../base/errors.js'
+import { AbortError, engineError, isCode } from '../../../base/errors.js'
 import { report } from '../../../base/report.js'
 import type { NativeProcess } from '../../../boundary/index.js'
 import type { Logger, ServiceFailure } from '../../../public/index.js'
@@ -207,6 +207,8 @@ export class ServiceLife {
 
 /** Errors after which no start can succeed, or nobody wants one. */
 function isFinal(error: unknown): boolean {
-  const final = ['SANDBOX_DESTROYED', 'SESSION_NOT_FOUND', 'SESSION_DESTROYED']
-  return error instanceof AbortError || (error instanceof SandboxError && final.includes(error.code))
+  return (
+    error instanceof AbortError ||
+    isCode(error, 'SANDBOX_DESTROYED', 'SESSION_NOT_FOUND', 'SESSION_DESTROYED')
+  )
 }
