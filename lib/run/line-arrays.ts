@@ -11,7 +11,7 @@ import { withoutReturn } from './lines.js'
 /** Replaces the text of a result by its lines. It stays the same object, so an error that holds it shows lines too. */
 export function toLines(result: ExecResult<Encoding>, form: LineForm): void {
   const lined = result as ExecResult<Encoding, boolean>
-  // Reading it here would put text together that may never be wanted.
+  // Reading it here would join text that may never be used.
   const all = Object.getOwnPropertyDescriptor(result, 'all')
   defineLazily(lined, 'all', () => splitLines(String(all?.get?.call({}) ?? all?.value), form))
   lined.stdout = splitLines(String(result.stdout), form)

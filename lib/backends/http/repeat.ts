@@ -1,8 +1,8 @@
 /**
- * Which requests are made again after a failure that may pass, and when.
+ * Which requests are repeated after a temporary failure, and when.
  *
- * Only those whose second arrival changes nothing: the first one may have reached the server although its reply was lost. A
- * command, a start or a signal is never repeated.
+ * Only idempotent ones: the first request may have reached the server although its reply was lost. A command, a start or
+ * a signal is never repeated.
  */
 import { isCode } from '../../base/errors.js'
 import { isBusy } from './failure.js'
@@ -11,7 +11,7 @@ import type { Request } from './request.js'
 /** Milliseconds before the second, the third and the last attempt. */
 export const PAUSES_MS = [100, 300, 900]
 
-/** Statuses of proxies and servers that are away for a moment. */
+/** Statuses of a proxy or server that is unavailable for a moment. */
 const PASSING = new Set([502, 503, 504])
 
 export function isRepeatable({ method, isIdempotent }: Request): boolean {
@@ -25,7 +25,7 @@ export function mayPass(error: unknown): boolean {
   return typeof status !== 'number' || PASSING.has(status)
 }
 
-/** Whether a DELETE that was repeated found nothing: then an attempt before it has done it. */
+/** Whether a repeated DELETE found nothing, because an earlier attempt has succeeded. */
 export function isDeleted({ method }: Request, error: unknown): boolean {
   return method === 'DELETE' && isCode(error, 'SESSION_NOT_FOUND', 'JOB_NOT_FOUND')
 }
