@@ -5,7 +5,7 @@ import type { CheckedInput } from '../../../options/input.js'
 import { sessionExecOptions } from '../../../protocol/exec-options.js'
 import { areLive, type ExecRequest } from '../../../requests/exec.js'
 
-/** What a sandbox sets for all its commands. */
+/** The options that a sandbox sets for all of its commands. */
 export interface ExecDefaults {
   timeout: number
   maxBuffer: number
@@ -59,7 +59,7 @@ export function planExec(exec: ExecRequest, defaults: ExecDefaults): ExecPlan {
   }
 }
 
-/** The same for a run whose output is handed out: `window` is how many pieces may wait for the reader. */
+/** The same for a stream. `window`: pieces that may wait for the reader. */
 export function planStream(exec: ExecRequest, defaults: ExecDefaults, window: number | undefined): ExecPlan {
   const plan = planExec(exec, { ...defaults, maxBuffer: defaults.streamMaxBuffer })
   return { ...plan, request: { ...plan.request, events: true, window } }
