@@ -58,15 +58,24 @@ function groups(lib) {
     return reaches('index.ts', id, context) ? 'native' : null
   }
   return [
-    { debugName: 'packages', test: /node_modules/, name: (id) => packageOf(id)?.name.replace('/', '-') ?? null },
-    { debugName: 'own', test: (id) => id.startsWith(lib) && !/\/lib\/(client|index)\.ts$/.test(id), name: own },
+    {
+      debugName: 'packages',
+      test: /node_modules/,
+      name: (id) => packageOf(id)?.name.replace('/', '-') ?? null,
+    },
+    {
+      debugName: 'own',
+      test: (id) => id.startsWith(lib) && !/\/lib\/(client|index)\.ts$/.test(id),
+      name: own,
+    },
   ]
 }
 
 /** The modules that an entry point imports, directly or not, before it runs. */
 function reachable(entry, context) {
   const found = new Set([entry])
-  for (const id of found) for (const imported of context.getModuleInfo(id)?.importedIds ?? []) found.add(imported)
+  for (const id of found)
+    for (const imported of context.getModuleInfo(id)?.importedIds ?? []) found.add(imported)
   return found
 }
 

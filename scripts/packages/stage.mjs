@@ -24,7 +24,10 @@ export async function stageMain(root, directory) {
   )) {
     cpSync(path.join(root, name), path.join(directory, name), { recursive: true })
   }
-  writeFileSync(path.join(directory, 'NOTICE'), noticeText('nacre', [...npmNotices(packages), ...BUNDLER_NOTICES]))
+  writeFileSync(
+    path.join(directory, 'NOTICE'),
+    noticeText('nacre', [...npmNotices(packages), ...BUNDLER_NOTICES]),
+  )
   writeManifest(directory, manifest)
 }
 
