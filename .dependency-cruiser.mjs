@@ -1,5 +1,5 @@
 /**
- * The architecture of lib/: no cycles, and each folder knows only those above it in this list.
+ * The layers of lib/: no cycles, and each layer imports only from itself and from those before it in this list.
  *
  *   npx depcruise lib
  */
@@ -20,14 +20,14 @@ const LAYERS = [
 ]
 
 const layers = LAYERS.slice(0, -1).map(([name, path], at) => ({
-  name: `${name} know only what is below them`,
+  name: `${name} import only from layers before them`,
   severity: 'error',
   from: { path },
   to: { path: LAYERS.slice(at + 1).map(([, above]) => above) },
 }))
 
 const backends = ['native', 'http', 'script'].map((name) => ({
-  name: `the backend ${name} knows no other`,
+  name: `the backend ${name} imports from no other`,
   severity: 'error',
   from: { path: `^lib/backends/${name}/` },
   to: { path: '^lib/backends/', pathNot: `^lib/backends/${name}/` },
@@ -35,7 +35,7 @@ const backends = ['native', 'http', 'script'].map((name) => ({
 
 export default {
   forbidden: [
-    // Public types of one thing name those of others.
+    // Public types refer to each other.
     { name: 'no cycle', severity: 'error', from: { pathNot: '^lib/public/' }, to: { circular: true } },
     ...layers,
     ...backends,

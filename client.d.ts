@@ -16,13 +16,13 @@
  * @packageDocumentation
  */
 
-import { Capabilities, Jobs, Logger, Sandbox } from './index.js'
+import type { Capabilities, Jobs, Logger, OptionError, Process, Sandbox, Service } from './index.js'
 
 export { OptionError, SandboxError } from './index.js'
 
 /** Options of {@link SandboxClient}. */
-interface ClientOptions {
-  /** Of the server, like 'http://127.0.0.1:4747', or with a path when a proxy puts the server below one. */
+export interface ClientOptions {
+  /** The server's URL, like 'http://127.0.0.1:4747', with a path where a proxy serves it below one. */
   url: string | URL
   /** The server's token. Default: none. */
   token?: string
@@ -31,7 +31,7 @@ interface ClientOptions {
    * `content-type` is the client's own. Default: none.
    */
   headers?: Readonly<Record<string, string>>
-  /** What requests are made with. Default: the runtime's `fetch`. */
+  /** The function that makes requests. Default: the runtime's `fetch`. */
   fetch?: (input: string, init?: RequestInit) => Promise<Response>
   /**
    * Milliseconds in which the server must begin to answer a request that neither streams nor waits, all its attempts
@@ -41,36 +41,33 @@ interface ClientOptions {
    */
   requestTimeout?: number
   /**
-   * Milliseconds in which a stream of a process or a job tries to go on after its connection broke, 0 to 2147483647. It
-   * begins anew with every event that arrives. Default: 30000.
+   * Milliseconds in which a stream of a process or a job tries to reconnect, 0 to 2147483647. Every event restarts the
+   * time. Default: 30000.
    */
   reconnectTimeout?: number
   /** Receives errors of callbacks that cannot be reported otherwise. Default: none. */
   logger?: Logger
 }
-/** Durable jobs of the server: {@link Jobs} without its root. `follow` goes on when the server was started anew. */
-type RemoteJobs = Omit<Jobs, 'root'>
+/** Durable jobs of the server: {@link Jobs} without its root. `follow` continues after a restart of the server. */
+export type RemoteJobs = Omit<Jobs, 'root'>
 /**
  * A sandbox on a server. The command of an `exec` or `execStream` is killed when its AbortSignal is aborted, and when this
- * program or the connection ends; processes, sessions and jobs go on without it.
+ * program or the connection ends; processes, sessions and jobs continue.
  *
- * What a {@link Process} or a {@link Service} says of itself is as it was last heard of: at its start or its lookup, by
- * `getStatus`, `getHealth`, `wait` and `kill`. Its output goes on over as many connections as it takes, with neither gap nor
- * duplicate.
+ * Properties of a {@link Process} or a {@link Service} reflect the last known state: from its start or its look-up, or from
+ * `getStatus`, `getHealth`, `wait` and `kill`. Its output survives broken connections, with neither gap nor duplicate.
+ * Callbacks and the signal of a service follow its first process only.
  *
- * `destroy` kills the processes and deletes the sessions that were begun by this object, and ends its requests; the
- * server, and what others have begun there, stays. It rejects with CONNECTION_FAILED when the server cannot be told.
+ * `destroy` kills the processes and deletes the sessions that this object has started, and ends its requests. It leaves
+ * everything else on the server alone. It rejects with CONNECTION_FAILED when the server cannot be reached.
  */
-interface SandboxClient extends Omit<Sandbox, 'capabilities' | 'jobs'> {
+export interface SandboxClient extends Omit<Sandbox, 'capabilities' | 'jobs'> {
   readonly jobs: RemoteJobs
-  /** Of the server's machine. */
+  /** The capabilities of the server's machine. */
   capabilities(): Promise<Capabilities>
 }
-declare const SandboxClient: {
+export declare const SandboxClient: {
   /** Sends nothing. Throws {@link OptionError}. */
   new (options: ClientOptions): SandboxClient
   readonly prototype: SandboxClient
 }
-
-export type { ClientOptions, RemoteJobs }
-export { SandboxClient }

@@ -26,7 +26,8 @@ async function declarations(name) {
   })
   const { output } = await bundle.generate({})
   await bundle.close()
-  return format(name, HEAD + introduction(input) + declarationsOnly(output[0].code))
+  const code = exportedInPlace(declarationsOnly(output[0].code))
+  return format(name, HEAD + introduction(input) + withLinked(name, code))
 }
 
 /** The comment about the whole entry point. It belongs to no declaration, so it is moved or lost otherwise. */
@@ -42,6 +43,34 @@ function declarationsOnly(code) {
     .replace(/^\/\/\/ <reference .*\n/gm, '')
     .replace(INTRODUCTION, '')
     .replace(/^\/\*\* .* \*\/\n(?=\n?\/\*\*)/gm, '')
+}
+
+/** With `export` at each declaration, where a reader looks for it, and not in a list at the end. */
+function exportedInPlace(code) {
+  const names = new Set()
+  const list = /^export (?:type )?\{([^}]*)\};\n?/gm
+  const declarations = code.replace(list, (_, items) => {
+    for (const item of items.split(',')) names.add(item.trim())
+    return ''
+  })
+  return declarations.replace(
+    /^(?:declare )?(?:class|const|function|interface|type) (\w+)/gm,
+    (line, name) => (names.has(name) ? `export ${line}` : line),
+  )
+}
+
+/** With an import of what only doc comments name: editors resolve a link as they do code. */
+function withLinked(name, code) {
+  if (name === 'index') return code
+  const own = new Set(
+    [...code.matchAll(/\b(?:class|const|function|interface|type) (\w+)/g)].map((match) => match[1]),
+  )
+  const imported = /^import (?:type )?\{([^}]*)\} from '.\/index.js';\n/m
+  const names = new Set((imported.exec(code)?.[1] ?? '').split(',').map((item) => item.trim()))
+  for (const [, linked] of code.matchAll(/\{@link (\w+)/g)) if (!own.has(linked)) names.add(linked)
+  names.delete('')
+  const line = names.size === 0 ? '' : `import type { ${[...names].sort().join(', ')} } from './index.js';\n`
+  return line + code.replace(imported, '')
 }
 
 function format(name, text) {

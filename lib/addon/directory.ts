@@ -40,7 +40,7 @@ export function openAddon(file: string, machine: Machine): NativeAddon {
 }
 
 /** access(2) also reports a file system that is mounted with noexec. */
-export function checkExecutable(file: string): void {
+function checkExecutable(file: string): void {
   try {
     accessSync(file, constants.X_OK)
   } catch (error) {

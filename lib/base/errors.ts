@@ -2,7 +2,7 @@
  * The errors that callers see, and the one table of their codes.
  *
  * SandboxError is for what goes wrong at run time. A bad argument is an OptionError, which is a TypeError, so that
- * a mistake in the calling program is told from a failure of a command. Both carry `code`.
+ * a mistake in the calling program differs from the failure of a command. Both carry `code`.
  */
 
 import type { Encoding, ExecResult, OptionErrorCode, SandboxErrorCode } from '../public/index.js'

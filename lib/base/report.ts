@@ -1,6 +1,6 @@
 /**
- * Tells a caller's logger something. A logger that throws has nobody to tell, and must not make a failure of a command
- * that was none, or get into the callback of the engine's events.
+ * Calls the caller's logger. An exception of the logger is dropped: it must neither fail a command nor reach the callback of
+ * the engine's events.
  */
 import type { Logger } from '../public/index.js'
 

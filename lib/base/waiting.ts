@@ -5,7 +5,7 @@
 import { onAbort, refuseAborted } from './abort.js'
 import { AbortError } from './errors.js'
 
-/** When a wait is given up. */
+/** When a wait ends early. */
 export interface WaitLimits {
   /** Milliseconds, 0 = none. */
   timeout: number
@@ -13,8 +13,8 @@ export interface WaitLimits {
 }
 
 /**
- * Does `work` until it is done, its time is up or the signal is aborted; `stop` is aborted in any case, so that nothing
- * of it goes on. `late` is what then counts when the time is up.
+ * Runs `work` until it settles, the time is up or the signal is aborted. Then aborts `stop` in any case, so that nothing of
+ * it continues. After a timeout, `late` gives the outcome.
  */
 export async function within<T>(
   { timeout, signal }: WaitLimits,

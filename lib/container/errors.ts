@@ -8,7 +8,7 @@ import { readOptions } from '../options/read.js'
 import { callback } from '../options/values.js'
 import type { SessionErrors } from '../public/container.js'
 
-/** The session's shell has ended, by `exit` or by a signal. `exitCode` is null when nobody knows it. */
+/** The session's shell has ended, by `exit` or by a signal. `exitCode` is null when it is unknown. */
 export class ShellTerminatedError extends Error {
   static {
     Object.defineProperty(ShellTerminatedError.prototype, 'name', { value: 'ShellTerminatedError' })

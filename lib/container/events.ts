@@ -43,7 +43,7 @@ export function endEvent(
   if (reason === 'timeout') return errorEvent(timedOut(subject.timeoutMs), timestamp)
   const own = exitCode ?? (signal === undefined ? undefined : 128 + signal)
   const code = reason === 'killed' && own === 0 ? TERMINATED : own
-  if (code === undefined) return errorEvent('the command was lost, and nobody knows how it ended', timestamp)
+  if (code === undefined) return errorEvent('the command was lost, and how it ended is unknown', timestamp)
   return completeEvent(subject, code, durationMs, timestamp)
 }
 

@@ -66,9 +66,9 @@ class ContainerSession implements PublicSession {
       this.#log(plan, `exit code ${result.exitCode} after ${Math.round(result.duration)} ms`)
       return result
     } catch (error) {
-      const told = this.#explain(error)
-      this.#log(plan, told instanceof Error ? told.message : String(told))
-      throw told
+      const explained = this.#explain(error)
+      this.#log(plan, explained instanceof Error ? explained.message : String(explained))
+      throw explained
     }
   }
 
@@ -92,7 +92,7 @@ class ContainerSession implements PublicSession {
     try {
       return await this.#commands.kill(commandId, waitForExit)
     } catch (error) {
-      // Then it is gone, and somebody else has done it.
+      // The command has ended in another way.
       if (isCode(error, 'SANDBOX_DESTROYED', 'SESSION_DESTROYED', 'PROCESS_NOT_FOUND')) return false
       throw error
     }
@@ -119,7 +119,7 @@ class ContainerSession implements PublicSession {
   async #initialize(): Promise<void> {
     try {
       await startShell(this.#plan, (shell) => {
-        // Between two directories: a shell that nobody would end any more must not be started.
+        // Between two directories: after `destroy`, nothing would end the shell.
         if (this.wasDestroyed()) throw new this.#errors.SessionDestroyedError(this.#plan.id)
         this.#shell = shell
       })
@@ -161,7 +161,7 @@ class ContainerSession implements PublicSession {
       return new this.#errors.SessionDestroyedError(this.#plan.id)
     if (!isCode(error, 'SESSION_TERMINATED')) return error
     this.#state = 'terminated'
-    // Only the command that ended the shell has a result; those that waited behind it are told the same code.
+    // Only the command that ended the shell has a result; those queued behind it get the same code.
     this.#exitCode = error.result?.exitCode ?? this.#exitCode
     return new this.#errors.ShellTerminatedError(this.#plan.id, this.#exitCode)
   }

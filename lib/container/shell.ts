@@ -61,7 +61,7 @@ export async function startShell(plan: SessionPlan, introduce: (shell: Shell) =>
   }
 }
 
-/** Programs print characters beyond ASCII as such, unless somebody has said otherwise. */
+/** A UTF-8 locale, unless the environment sets another one. */
 function localeDefaults(env: SessionPlan['env']): Record<string, string> {
   const missing = ['LANG', 'LC_ALL'].filter((name) => (env[name] ?? process.env[name] ?? '') === '')
   return Object.fromEntries(missing.map((name) => [name, 'C.UTF-8']))

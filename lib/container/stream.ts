@@ -1,9 +1,8 @@
 /**
  * A command in the background of a session, as a generator of events.
  *
- * It is a process with a log, so its pipes are emptied whether anybody reads or not, and reading follows the log at the
- * reader's own pace: nothing is in memory but the last megabyte. What it has not read yet is on disk, up to
- * BACKLOG_BYTES; a gap is never passed over in silence.
+ * It is a process with a log: its pipes are emptied even without a reader, and a reader follows the log at its own pace. The
+ * last megabyte is in memory and the rest, up to BACKLOG_BYTES, on disk. A gap is always reported.
  */
 
 import type { NativeBackend } from '../backends/native/backend.js'
@@ -32,9 +31,9 @@ export interface Background {
   cwd: string | undefined
   backend: NativeBackend
   starting: Promise<LocalProcess>
-  /** What to tell instead of an error of nacre. */
+  /** The container's error for an error of nacre. */
   explain(error: unknown): unknown
-  /** Throws when the session was destroyed: an end that comes from that is no end of the command's own. */
+  /** Throws when the session was destroyed, which is then the reason why the command ended. */
   check(): void
 }
 
@@ -135,7 +134,7 @@ async function end(process: LocalProcess): Promise<void> {
   }
 }
 
-/** The log has been read, or nobody will. */
+/** Drops the log, which is not read again. */
 function forget(backend: NativeBackend, process: LocalProcess): void {
   try {
     backend.forgetProcess(process.info.id)

@@ -23,7 +23,7 @@ export function follow(
   signal: AbortSignal | undefined,
 ): AsyncIterableIterator<JobRead<Encoding>, undefined> {
   const stop = new AbortController()
-  /** Not before the first `next`: what is never read must leave no listener. */
+  /** Set by the first `next`: a stream that is never read must leave no listener. */
   let ignore: (() => void) | undefined
   const pieces = read(source, cursor, signal, stop.signal)
   const leave = () => {

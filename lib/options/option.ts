@@ -2,8 +2,8 @@
  * One option of a call: how its value is checked, how it crosses HTTP as JSON, and what the docs say about it.
  *
  * A call has one table of options. From it come the reader of `options/read.ts` and its messages, both ends of the JSON
- * codec (`codec.ts`), the schema of the OpenAPI document (`server/table-schema.ts`) and docs/options.md
- * (`option-docs.ts`).
+ * codec (`protocol/codec.ts`), the schema of the OpenAPI document (`server/table-schema.ts`) and docs/options.md
+ * (`protocol/option-docs.ts`).
  */
 
 /** Checks one value and returns it in the form used inside; throws OptionError naming `name` and its bounds. */

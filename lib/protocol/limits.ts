@@ -9,7 +9,7 @@ import type { Limits } from '../public/index.js'
 import { limitOptions, terminalOptions } from './limit-options.js'
 
 /** An object of limits, or undefined when it names none. */
-export function resourceLimits(value: unknown, name: string): Limits | undefined {
+function resourceLimits(value: unknown, name: string): Limits | undefined {
   const limits = readGroup(limitOptions, value, name)
   return Object.keys(limits).length > 0 ? limits : undefined
 }

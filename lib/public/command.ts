@@ -1,4 +1,4 @@
-/** What is run, with what, and in which form its output comes. */
+/** Commands, their environment and input, and the form of their output. */
 
 import type { ExecResult, SessionExecOptions } from './exec.js'
 
@@ -14,15 +14,15 @@ export type Command = string | readonly string[]
 export type ShellValue = string | number | bigint | ReadonlyArray<string | number | bigint>
 
 /**
- * Runs a template as shell text. Called with options, it gives a tag that uses them for every template.
+ * Runs a template as shell text. Called with options, it returns a tag that uses them for every template.
  *
  * ```js
  * await sandbox.$`git show ${ref} -- ${paths}`
  * await sandbox.$({ check: true })`make ${target}`
  * ```
  *
- * Values are quoted where they stand, so no quotes belong around them. Backslashes stand as they are written. Rejects as
- * `exec` does, and with INVALID_COMMAND for a value of another kind. `Scope` has the options that only a sandbox takes.
+ * Each value is quoted, so write no quotes around it. Backslashes stay as written. Rejects as `exec` does, and with
+ * INVALID_COMMAND for a value of another kind. `Scope` has the options that only a sandbox takes.
  */
 export interface ShellTag<
   Scope extends object = object,
@@ -81,7 +81,7 @@ export type Signal = SignalName | number
 /** Changes to an environment: a string sets (anything but NUL), `undefined` unsets. Names: `[A-Za-z_][A-Za-z0-9_]*`. */
 export type EnvChanges = Record<string, string | undefined>
 
-/** How output is handed out: as text (invalid bytes become U+FFFD) or as the bytes themselves. */
+/** The form of output: text (invalid bytes become U+FFFD) or bytes. */
 export type Encoding = 'utf8' | 'buffer'
 
 /**
@@ -100,7 +100,7 @@ export type Input =
   | AsyncIterable<string | Uint8Array>
   | ReadableStream<string | Uint8Array>
 
-/** Receives what the engine has to say about itself. `console` fits. */
+/** Receives engine diagnostics. `console` fits. */
 export interface Logger {
   debug(message: string): void
   info(message: string): void

@@ -1,8 +1,8 @@
 /**
- * `nacre/container`: the session class of a sandbox container, to be put in the place of one that drives a shell over
- * FIFOs. docs/migrate.md tells how, what gets better and what differs.
+ * `nacre/container`: the session class of a sandbox container, a replacement for one that drives a shell over FIFOs.
+ * docs/migrate.md describes the migration, the improvements and the differences.
  *
- * All times are in milliseconds. Options that are `undefined` count as not given. An unknown option name or a value out
+ * All times are in milliseconds. An option that is `undefined` counts as left out. An unknown option name or a value out
  * of range is an {@link OptionError}, which is a TypeError, before anything runs.
  *
  * @packageDocumentation
@@ -23,7 +23,7 @@ export interface SessionOptions {
   cwd?: string
   /**
    * Environment, merged over that of this process as it is when `initialize` is called; `undefined` and null remove a
-   * variable. LANG and LC_ALL are C.UTF-8 where neither says otherwise.
+   * variable. LANG and LC_ALL are C.UTF-8 unless one of them sets another.
    */
   env?: Record<string, string | null | undefined>
   /** Accepted for containers that pass it on, and ignored. */
@@ -35,7 +35,7 @@ export interface SessionOptions {
    * rejects with ShellTerminatedError and the session is over.
    */
   surviveExit?: boolean
-  /** Told how commands end, never their text or output. `console` fits. Default: nobody. */
+  /** Receives how commands end, never their text or output. `console` fits. Default: none. */
   logger?: Logger
 }
 
@@ -50,7 +50,7 @@ export interface ExecOptions {
   env?: Record<string, string | null | undefined>
   /** Milliseconds the command may run, 0 to 2147483647; 0 = no limit. Default: the session's `commandTimeoutMs`. */
   timeoutMs?: number
-  /** Decides about the level of what the logger is told: 'user' is info, 'internal' debug. Default: 'user'. */
+  /** Sets the log level: 'user' is info, 'internal' debug. Default: 'user'. */
   origin?: 'user' | 'internal'
 }
 
@@ -60,9 +60,9 @@ export interface StreamOptions extends ExecOptions {
   commandId?: string
 }
 
-/** What became of a command. */
+/** The result of a command. */
 export interface RawExecResult {
-  /** Without one newline at its end. Of more than 64 MiB, the head and the tail. */
+  /** The output without one final newline; of more than 64 MiB, the head and the tail. */
   stdout: string
   stderr: string
   /** 128 and the signal's number for a command that a signal ended. */
@@ -74,7 +74,7 @@ export interface RawExecResult {
   timestamp: string
 }
 
-/** What happens to a command in the background: `start`, output, and last exactly one `complete` or `error`. */
+/** The events of a background command: `start`, output, and at last exactly one `complete` or `error`. */
 export type ExecEvent = {
   /** ISO 8601. */
   timestamp: string
@@ -100,20 +100,20 @@ export type ExecEvent = {
   | { type: 'error'; error: string }
 )
 
-/** One shell, with what runs in its foreground and its background. */
+/** One shell, with its foreground and background commands. */
 export declare class Session {
   /** Does no I/O. Throws {@link OptionError}. */
   constructor(options: SessionOptions)
 
-  /** For the container: the terminal that it has attached. Not touched here. */
+  /** Reserved for the container's own terminal. nacre does not use it. */
   pty: unknown
 
-  /** Starts the shell. Later calls give the same promise. Rejects with {@link SandboxError}. */
+  /** Starts the shell. Later calls return the same promise. Rejects with {@link SandboxError}. */
   initialize(): Promise<void>
 
   /**
-   * Runs a command in the session's shell, whose state stays. Commands run one after the other, in the order of the
-   * calls. Standard input is at its end.
+   * Runs a command in the session's shell, whose state persists. Commands run one after the other, in the order of the
+   * calls. Standard input is at end of file.
    *
    * Rejects with {@link OptionError}; with `... is not ready or shell has died` before `initialize` and after the end;
    * `Command timeout after <n>ms`, when nothing of the command is left; ShellTerminatedError when the shell ended;
@@ -122,34 +122,35 @@ export declare class Session {
   exec(command: string, options?: ExecOptions): Promise<RawExecResult>
 
   /**
-   * Runs a command in the background: it begins with the state of the session, leaves that alone and does not hold
-   * `exec` up. Begins with the first `next`, which rejects as `exec` does when it can not; what happens later is events.
+   * Runs a command in the background: it starts from the state of the session, does not change that state and does not
+   * delay `exec`. It starts with the first `next`, which rejects for bad options, a taken `commandId` and a session that is
+   * not ready. Any later failure is an `error` event.
    *
-   * Output is handed out without a gap. A reader may be up to 1 GiB behind, which is kept on disk; what is lost beyond
-   * that, or to a full disk, ends the stream in an `error`. Leaving the loop early kills the command.
+   * Output has no gaps. A reader may be up to 1 GiB behind, which is kept on disk. Output that is lost beyond that, or to a
+   * full disk, ends the stream with an `error`. Leaving the loop early kills the command.
    */
   execStream(command: string, options?: StreamOptions): AsyncGenerator<ExecEvent, void, undefined>
 
-  /** Whether commands can be run. A shell that was killed while nothing ran is noticed by the next command. */
+  /** Whether commands can run. The next command detects a shell that was killed while idle. */
   isReady(): boolean
 
   wasDestroyed(): boolean
 
-  /** How the shell has ended; null as long as it has not, and when nobody knows. */
+  /** The exit code of the shell; null while it runs, and when it is unknown. */
   getShellExitCode(): number | null
 
   /**
-   * Kills a command of `execStream` with everything it started: SIGTERM, after 5 s SIGKILL. Resolves when nothing of it
-   * is left, or at once with `waitForExit: false`. False when the id is unknown or its command has ended.
+   * Kills a command of `execStream` and its descendants: SIGTERM, then SIGKILL after 5 s. Resolves when nothing of it is
+   * left, or immediately with `waitForExit: false`. False when the id is unknown or its command has ended.
    *
-   * Its stream ends in `complete` with the command's own code, or 143 where that would be 0: it was no success.
+   * Its stream ends with `complete` and the command's own code, or 143 instead of 0.
    */
   killCommand(commandId: string, waitForExit?: boolean): Promise<boolean>
 
   /** The commands of `execStream` that run. */
   getRunningCommandIds(): string[]
 
-  /** Kills everything of the session; resolves when nothing is left. Idempotent. Open streams end in an `error`. */
+  /** Kills everything of the session; resolves when nothing is left. Idempotent. Open streams end with an `error`. */
   destroy(): Promise<void>
 
   toJSON(): { id: string }
@@ -164,7 +165,7 @@ export interface SessionErrors {
   SessionDestroyedError: new (sessionId: string) => Error
 }
 
-/** Makes the class, with errors of your own; nacre's in the place of those that are not given. Throws {@link OptionError}. */
+/** Makes the class with your own error classes; nacre's where one is left out. Throws {@link OptionError}. */
 export declare function createSessionClass(errors?: Partial<SessionErrors>): SessionConstructor
 
 /** The shell has ended. */

@@ -1,9 +1,9 @@
-/** What calls reject with. */
+/** The errors of all calls. */
 
 import type { Encoding } from './command.js'
 import type { ExecResult } from './exec.js'
 
-/** Codes of {@link SandboxError}. CONNECTION_FAILED and REQUEST_REFUSED are those of `nacre/client` alone. */
+/** Codes of {@link SandboxError}. CONNECTION_FAILED and REQUEST_REFUSED come from `nacre/client` only. */
 export type SandboxErrorCode =
   | 'COMMAND_FAILED'
   | 'COMMAND_TIMEOUT'
@@ -38,8 +38,8 @@ export type OptionErrorCode =
   | 'STREAM_LOCKED'
 
 /**
- * Something went wrong at run time; `code` says what. INVALID_ENV_NAME is here for a variable that the session's shell
- * has made read-only; for a name that is none it is an {@link OptionError}.
+ * A failure at run time; `code` has its kind. INVALID_ENV_NAME is for a variable that is read-only in the session's shell; a
+ * malformed name is an {@link OptionError}.
  */
 export declare class SandboxError extends Error {
   constructor(
@@ -54,19 +54,18 @@ export declare class SandboxError extends Error {
   )
   readonly code: SandboxErrorCode
   /**
-   * One sentence. Of a failed command `message` has the last lines of its stderr below it: at most 10 lines and 2000
-   * characters.
+   * One sentence. For a failed command, `message` adds the last lines of its stderr: at most 10 lines and 2000 characters.
    */
   readonly shortMessage: string
-  /** Of a failed command: the result so far. */
+  /** For a failed command: the result so far. */
   readonly result?: ExecResult<Encoding, boolean>
-  /** Of a process that did not get ready: the last lines of its log, both streams in order of arrival. */
+  /** For a process that did not become ready: the last lines of its log, both streams in order of arrival. */
   readonly logTail?: string
 }
 
 /**
- * A bad argument: an unknown option, a value out of range, a malformed name. The message names it and its bounds. With
- * STREAM_LOCKED a call that is not possible any more: a stream is read once.
+ * A bad argument: an unknown option, a value out of range, a malformed name. The message names it and its bounds.
+ * STREAM_LOCKED is for the second reader of a stream.
  */
 export declare class OptionError extends TypeError {
   constructor(code: OptionErrorCode, message: string, options?: { cause?: unknown })
@@ -87,7 +86,7 @@ export type AddonErrorCode =
 
 /**
  * The native addon could not be loaded: every call that needs it rejects with this error. The message names the cause
- * and the repair; `cause` is the error of the loader.
+ * and the fix; `cause` is the error of the loader.
  */
 export interface AddonError extends Error {
   name: 'AddonError'

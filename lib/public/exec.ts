@@ -1,4 +1,4 @@
-/** Commands in the foreground of a session: as a whole, and as events. */
+/** Commands in the foreground of a session: their results, and their events. */
 
 import type { Encoding, EnvChanges, Input, Output, Signal, SignalName } from './command.js'
 import type { AbortError, OptionError, SandboxError } from './errors.js'
@@ -15,13 +15,13 @@ export interface SessionExecOptions<E extends Encoding = 'utf8', L extends boole
   /** Environment changes for this command only; restored exactly afterwards. */
   env?: EnvChanges
   /**
-   * Milliseconds the command may run, 0 to 2147483647; 0 = no limit. A fraction is rounded up. At the end the command
-   * and all it started in the foreground is killed and exec rejects with COMMAND_TIMEOUT. Default: the sandbox's.
+   * Milliseconds the command may run, 0 to 2147483647; 0 = no limit. A fraction is rounded up. On timeout, the
+   * command and its foreground processes are killed, and exec rejects with COMMAND_TIMEOUT. Default: the sandbox's.
    */
   timeout?: number
   /**
-   * Cancels the command: nothing runs when it is aborted already or the command is still waiting for its turn,
-   * otherwise the command is killed. exec then rejects with an {@link AbortError}. No effect after the end.
+   * Aborting cancels the command: a queued one never runs, a running one is killed. exec then rejects with an
+   * {@link AbortError}. No effect after the end.
    */
   signal?: AbortSignal
   /** The first signal that a timeout or an abort sends. Default: the sandbox's. */
@@ -29,16 +29,16 @@ export interface SessionExecOptions<E extends Encoding = 'utf8', L extends boole
   /** Milliseconds between that signal and SIGKILL, 0 to 2147483647. Default: the sandbox's. */
   forceKillAfterDelay?: number
   /**
-   * Standard input. Default: end of file at once. Items of an iterable are written as the command takes them; when
-   * the command ends first the iterable is closed. When the iterable throws, the command is killed and exec rejects
-   * with that error.
+   * Standard input. Default: none, the command reads end of file. Items of an iterable are written as the command
+   * takes them; when the command ends first, the iterable is closed. When the iterable throws, the command is killed and
+   * exec rejects with that error.
    */
   input?: Input
   /** 'utf8' gives strings, 'buffer' gives bytes in stdout, stderr and all. Default: 'utf8'. */
   encoding?: E
   /**
    * Gives the command one pipe for both streams. Everything then arrives as stdout, in the exact order, and stderr is
-   * empty. Without it each stream has its own pipe, and the order between the two is only that in which they were read.
+   * empty. Without it each stream has its own pipe, and their order is only the order in which they were read.
    * Default: false.
    */
   mergeOutput?: boolean
@@ -54,8 +54,9 @@ export interface SessionExecOptions<E extends Encoding = 'utf8', L extends boole
    */
   stripFinalNewline?: boolean
   /**
-   * Bytes kept per stream, 0 to Number.MAX_SAFE_INTEGER. Beyond it the head and the tail are kept and the command
-   * runs on; a line like `[48,694 bytes omitted]` marks the place, and `truncated` says how much is missing. Default: the sandbox's. The events of a stream have everything.
+   * Bytes kept per stream, 0 to Number.MAX_SAFE_INTEGER. Of more output, the head and the tail are kept, and the command
+   * continues. A line like `[48,694 bytes omitted]` marks the place, and `truncated` has the number of missing bytes. The
+   * events of a stream are complete. Default: the sandbox's.
    */
   maxBuffer?: number
   /** Whether an unsuccessful command rejects, with COMMAND_FAILED. Default: false. */
@@ -67,15 +68,15 @@ export interface SessionExecOptions<E extends Encoding = 'utf8', L extends boole
   verbose?: boolean
   /**
    * Called with each piece of output as text while the command runs, in order of arrival; characters are never split.
-   * The command waits when this is slow. If a callback up to `onComplete` throws, the command is killed when
-   * it still runs and exec rejects with what was thrown. Promises returned by callbacks are not awaited.
+   * The command waits when this is slow. If a callback up to `onComplete` throws, a running command is
+   * killed and exec rejects with that exception. Promises returned by callbacks are not awaited.
    */
   onOutput?: (stream: 'stdout' | 'stderr', data: string) => void
   /** The same for standard output alone. */
   onStdout?: (data: string) => void
   /** The same for standard error alone. */
   onStderr?: (data: string) => void
-  /** The same line by line, without `\n` or `\r\n`. What is left without an end is the last line. */
+  /** The same line by line, without `\n` or `\r\n`. An incomplete line at the end counts. */
   onLine?: (stream: 'stdout' | 'stderr', line: string) => void
   /** Called when the command starts to run, with the pid of the session's shell. */
   onStart?: (start: { command: string; pid: number; sessionId: string }) => void
@@ -88,23 +89,23 @@ export interface SessionExecOptions<E extends Encoding = 'utf8', L extends boole
 /** Options of {@link Sandbox.exec} and {@link Sandbox.execStream}. */
 export interface ExecOptions<E extends Encoding = 'utf8', L extends boolean = false>
   extends SessionExecOptions<E, L> {
-  /** The session to run in. Default: 'default', which exists by itself. Unknown: SESSION_NOT_FOUND. */
+  /** The session to run in. Default: 'default', which always exists. Unknown: SESSION_NOT_FOUND. */
   sessionId?: string
 }
 
-/** What became of a command. */
+/** The result of a command. */
 export interface ExecResult<E extends Encoding = 'utf8', L extends boolean = false> {
   /** The command ended by itself with code 0. */
   success: boolean
-  /** null when the command did not get to an exit code. */
+  /** null when the command has no exit code, because a signal ended it or it never ran. */
   exitCode: number | null
   /** The signal that ended the command, if one did. Real-time signals are called 'SIGRTMIN' and 'SIGRTMIN+1' to '+30'. */
   signal: SignalName | null
   stdout: Output<E, L>
   stderr: Output<E, L>
   /**
-   * stdout and stderr in the order in which they were read. That is exact only with `mergeOutput`. Put together at the
-   * first read.
+   * stdout and stderr in the order in which they were read. That is exact only with `mergeOutput`. Computed at
+   * the first read.
    */
   all: Output<E, L>
   /** The command; an argument list is shown quoted for a shell. */
@@ -119,34 +120,34 @@ export interface ExecResult<E extends Encoding = 'utf8', L extends boolean = fal
   timedOut: boolean
   isCanceled: boolean
   /**
-   * Bytes that are missing in the middle of each stream, because of `maxBuffer`; null when nothing is. Text shows the
-   * place with a line of its own, like `[48,694 bytes omitted]`, between whole lines where there are any. Bytes are not
-   * marked: they are missing at `offset`, in a stream of which some are missing.
+   * Bytes missing in the middle of each stream because of `maxBuffer`; null when both are complete. Text marks the
+   * place with a line of its own, like `[48,694 bytes omitted]`, between whole lines where there are any. Bytes have no
+   * mark: in a truncated stream, they are missing at `offset`.
    */
   truncated: null | { stdout: number; stderr: number; offset?: number }
-  /** The shell had to be brought back (after `exec`, `kill -9 $$`), with its state after the last finished command. */
+  /** The shell was replaced (after `exec` or `kill -9 $$`), with its state after the last finished command. */
   sessionRestarted: boolean
 }
 
 /**
- * What happens to a command, in order: `start`, output, and then exactly one `complete` or `error`, which is the last. A
- * command that could not start has the `error` alone. `timestamp` is when it happened, as ISO 8601.
+ * The events of a command, in order: `start`, output, and at last exactly one `complete` or `error`. A command that could
+ * not start has only the `error`. `timestamp` is when it happened, as ISO 8601.
  */
 export type ExecEvent<E extends Encoding = 'utf8', L extends boolean = false> = { timestamp: string } & (
   | {
       type: 'start'
       command: string
-      /** Of the session's shell. */
+      /** The pid of the session's shell. */
       pid: number
       sessionId: string
     }
   | {
       type: 'stdout' | 'stderr'
-      /** Never empty. As text a character is never split. What a command prints within a millisecond comes together. */
+      /** Never empty. In text, characters are never split. Output of the same millisecond is one event. */
       data: Output<E>
       /**
-       * The offset in this stream, in bytes, of what comes next: all bytes before it have been in events up to this
-       * one. As text it counts bytes too, those of the UTF-8 that the command wrote.
+       * The offset in this stream, in bytes, behind this event. For text too, it counts the bytes that the command
+       * wrote.
        */
       cursor: number
     }
@@ -160,8 +161,7 @@ export type ExecEvent<E extends Encoding = 'utf8', L extends boolean = false> = 
   | {
       type: 'error'
       /**
-       * What {@link ExecStream.result} rejects with, and exec would have. When `input` or a callback has thrown, it is
-       * that exception as it is.
+       * The rejection of {@link ExecStream.result}. When `input` or a callback threw, the exception itself.
        */
       error: SandboxError | AbortError
     }
@@ -177,44 +177,45 @@ export interface SourceOptions {
  * A command that is running, or waiting for its turn. Its output can be read once, in one of three ways: by iterating
  * over the stream, by `lines` or by `toReadableStream`. Another attempt throws an {@link OptionError} with STREAM_LOCKED.
  *
- * - **Backpressure.** At most 4 MiB wait for the reader (over HTTP, 1 MiB in the server); then the command's pipe is left
- *   alone, and when that is full the command blocks. Nothing is lost, memory stays flat, and the session waits with the command. A command that is being
- *   killed is not held back for more than 0.1 s: what its reader does not take by then is only in the result.
- * - **Leaving** the iteration early (`break`, an exception, `cancel`) kills the command with everything it started in
- *   the foreground, and waits until it is gone. The session lives on.
- * - **Not reading** at all is fine when `result` is awaited: output beyond these 4 MiB is then dropped, but for what
- *   `maxBuffer` keeps in the result. To begin to read later than that throws STREAM_LOCKED.
+ * - **Backpressure.** At most 4 MiB wait for the reader (over HTTP, 1 MiB in the server). Beyond that the command's pipe is
+ *   not read, and when the pipe is full the command blocks. Nothing is lost, memory stays bounded, and the session waits
+ *   with the command. A command that is being killed blocks for at most 0.1 s: output that its reader has not taken by then
+ *   is only in the result.
+ * - **Leaving** the iteration early (`break`, an exception, `cancel`) kills the command and its foreground
+ *   processes, and waits until they have ended. The session continues.
+ * - **Not reading** at all is fine when `result` is awaited: output beyond these 4 MiB is then dropped, except for what
+ *   `maxBuffer` keeps in the result. Starting to read after that throws STREAM_LOCKED.
  */
 export interface ExecStream<E extends Encoding = 'utf8', L extends boolean = false> {
   /**
-   * What exec would have given. Rejects as exec does, but is never an unhandled rejection by itself. Reading comes
-   * first: within a loop that still has output to read, this may wait for that output for ever.
+   * Resolves to the same result as `exec`, and rejects with the same error, but is never an unhandled rejection by itself.
+   * Read first: awaited within a loop that still has output to read, it may never settle.
    */
   readonly result: Promise<ExecResult<E, L>>
   /**
-   * Kills the command and everything it started in the foreground: `signal` (default: `killSignal`), then SIGKILL after
-   * `forceKillAfterDelay`. Resolves when all of it is gone: true when this, or an abort, has ended it, false when it had
-   * ended otherwise. A later call with SIGKILL cuts the delay short.
+   * Kills the command and its foreground processes: `signal` (default: `killSignal`), then SIGKILL after
+   * `forceKillAfterDelay`. Resolves when all have ended: true when a kill or an abort ended the command, otherwise false. A
+   * later call with SIGKILL cuts the delay short.
    *
-   * That is no error: the stream ends with `complete`, and `result` has `signal` and `isCanceled`. A command that had
-   * not started never runs, and its `signal` and `exitCode` are null. Rejects with {@link OptionError}.
+   * A kill is not an error: the stream ends with `complete`, and `result` has `signal` and `isCanceled`. A queued command
+   * never runs, and its `signal` and `exitCode` are null. Rejects with {@link OptionError}.
    */
   kill(signal?: Signal): Promise<boolean>
   /** The events. Rejects only with STREAM_LOCKED, when `result` was awaited first and the output has been dropped. */
   [Symbol.asyncIterator](): AsyncIterableIterator<ExecEvent<E, L>>
   /**
-   * The lines of the output as text, without their `\n` or `\r\n`, also the last one if it has none. What is not a line
-   * (start, end, the other stream) is left out; a run that fails throws its error after the last line.
+   * The lines of the output as text, without their `\n` or `\r\n`, including an incomplete last one. After the last line
+   * of a failed run, the iteration throws its error.
    *
    * Throws {@link OptionError}.
    */
   lines(options?: SourceOptions): AsyncIterableIterator<string>
   /**
-   * The bytes of the output. A run that fails makes the stream fail with its error; `cancel()` kills the command.
+   * The bytes of the output. A failed run fails the stream with its error; `cancel()` kills the command.
    *
    * Throws {@link OptionError}.
    */
   toReadableStream(options?: SourceOptions): ReadableStream<Uint8Array>
-  /** Kills the command if it still runs, and resolves when it is gone. */
+  /** Kills the command if it still runs, and resolves when it has ended. */
   [Symbol.asyncDispose](): Promise<void>
 }

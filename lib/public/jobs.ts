@@ -29,27 +29,27 @@ export interface JobInfo extends JobHandle {
   status: JobStatus
 }
 
-/** How a job is. */
+/** The status of a job. */
 export interface JobStatus {
-  /** 'crashed': it is gone and nobody has recorded how. Its output is kept. */
+  /** 'crashed': it has ended, and its end was not recorded. Its output is kept. */
   state: 'running' | 'exited' | 'crashed'
   /** null while it runs, after a crash, and when a signal ended the command. Never guessed. */
   exitCode: number | null
   /** The signal that ended the command; null when none did, or it runs. */
   signal: SignalName | null
   /**
-   * Why it ended: 'exit' by itself, 'signal' by a signal of somebody, 'timeout', 'cancelled', 'oom' by its memory limit.
-   * After a cancel or a timeout the code or the signal is what the command itself made of it. Of a crash: 'killed' when
-   * the supervisor was, 'reboot' when the machine was started anew. null while it runs, and when nothing has recorded it.
+   * Why it ended: 'exit' by itself, 'signal' by a signal from outside, 'timeout', 'cancelled', 'oom' by its memory limit.
+   * After a cancel or a timeout, the code or the signal is the command's own reaction. After a crash: 'killed' when the
+   * supervisor was killed, 'reboot' when the machine was restarted. null while it runs, and when it was not recorded.
    */
   reason: 'exit' | 'signal' | 'timeout' | 'cancelled' | 'oom' | 'killed' | 'reboot' | null
-  /** Something of the job runs. True after 'exited' as long as processes run that the command has left behind. */
+  /** Whether processes of the job run. Stays true after 'exited' while processes run that the command has left behind. */
   alive: boolean
   /** When the command ended; null when that is not known. */
   endedAt: Date | null
   /** Milliseconds that it ran, by a monotonic clock; null when that is not known. */
   duration: number | null
-  /** The disk was full while it ran: what was printed then is lost. */
+  /** The disk was full while it ran, and some output is lost. */
   outputLost?: true
 }
 
@@ -62,15 +62,15 @@ export interface JobStartOptions {
   cwd?: string | URL
   /** Environment changes over the sandbox's. */
   env?: EnvChanges
-  /** For people: 1 to 256 characters, no control characters. */
+  /** A label for display: 1 to 256 characters, no control characters. */
   processName?: string
-  /** Milliseconds until everything of the job is ended, 0 to 2147483647; 0 = none. Default: 0. */
+  /** Milliseconds until everything of the job is killed, 0 to 2147483647; 0 = none. Default: 0. */
   timeout?: number
   /** The same in seconds, greater than 0, at most 2147483; excludes `timeout`. */
   timeoutSeconds?: number
-  /** What the job may use. Default: the sandbox's limits, for each job by itself. */
+  /** Limits of the job. Default: the sandbox's limits, for each job separately. */
   limits?: Limits
-  /** What the command reads from its standard input. Default: end of file at once. */
+  /** Standard input. Default: none, the command reads end of file. */
   input?: string | Uint8Array
   /** The same; excludes `input`. */
   stdin?: string | Uint8Array
@@ -78,10 +78,10 @@ export interface JobStartOptions {
 
 /** Options of {@link Jobs.read}. */
 export interface JobReadOptions<E extends Encoding = 'utf8'> {
-  /** 1 to 67108864. As text a character that is longer comes whole. Default: 1048576. */
+  /** 1 to 67108864. In text, a longer character is returned whole. Default: 1048576. */
   maxBytes?: number
   /**
-   * Whether to cut behind the last newline. What is without one is kept back until the job has ended, or is as long as
+   * Whether to cut after the last newline. An incomplete line is held back until the job has ended, or it is as long as
    * `maxBytes`. Default: false.
    */
   lines?: boolean
@@ -91,13 +91,13 @@ export interface JobReadOptions<E extends Encoding = 'utf8'> {
 
 /** Options of {@link Jobs.follow}. */
 export interface JobFollowOptions<E extends Encoding = 'utf8'> extends JobReadOptions<E> {
-  /** Aborting makes the iterator reject with an {@link AbortError}; the job goes on. */
+  /** Aborting makes the iterator reject with an {@link AbortError}; the job continues. */
   signal?: AbortSignal
 }
 
 /** Options of {@link Jobs.wait}. */
 export interface JobWaitOptions {
-  /** Aborting rejects the wait with an {@link AbortError}; the job goes on. */
+  /** Aborting rejects the wait with an {@link AbortError}; the job continues. */
   signal?: AbortSignal
 }
 
@@ -130,9 +130,9 @@ export interface JobPruneOptions {
 export interface JobRead<E extends Encoding = 'utf8'> {
   /** As text, characters are never split and invalid bytes become U+FFFD. */
   raw: Output<E>
-  /** Where to read on: an offset in bytes in the output, whatever the encoding. */
+  /** Where to continue: an offset in bytes in the output, whatever the encoding. */
   cursor: number
-  /** How many bytes `raw` stands for. */
+  /** Number of output bytes in `raw`. */
   bytesFetched: number
   /** Taken before the output was read: when the job has ended and nothing was fetched, there is nothing more. */
   status: JobStatus
@@ -142,28 +142,28 @@ export interface JobRead<E extends Encoding = 'utf8'> {
  * Durable jobs: commands that outlive this sandbox and this program, and are read by any later one, by their id.
  *
  * Everything about a job is in its directory; docs/jobs.md describes the format. A job starts from the sandbox's
- * directory and environment, and from nothing of a session. Where a job is asked for, its id or its handle does; of a
- * handle only `jobId` is used, so it cannot lead out of {@link Jobs.root}. Unknown ids are JOB_NOT_FOUND.
+ * directory and environment, not from a session. Methods take its id or its handle; only `jobId` of a handle is used, so
+ * a handle cannot lead out of {@link Jobs.root}. Unknown ids are JOB_NOT_FOUND.
  */
 export interface Jobs {
   /** The directory of all jobs. */
   readonly root: string
   /**
    * Starts a job, and resolves when its command runs and the job can be found. When this program ends meanwhile, in
-   * whatever way, there is either such a job, or nothing.
+   * whatever way, there is either such a job or nothing.
    *
    * Rejects with OptionError, or SandboxError, and then nothing runs and no directory is left: JOB_ALREADY_EXISTS,
    * CWD_NOT_FOUND, LIMIT_UNSUPPORTED, STATE_DIR_UNAVAILABLE, SPAWN_FAILED.
    */
   start(options: JobStartOptions): Promise<JobHandle>
   status(job: JobHandle | string): Promise<JobStatus>
-  /** Reads what is there from `cursor` on, and does not wait. Behind the end there is nothing. */
+  /** Reads the output from `cursor` on, without waiting. Beyond the end, the result is empty. */
   read<E extends Encoding = 'utf8'>(
     job: JobHandle | string,
     cursor?: number,
     options?: JobReadOptions<E>,
   ): Promise<JobRead<E>>
-  /** Reads what is there and what comes, until the job has ended and all is read. No piece is empty. */
+  /** Reads the output so far and new output, until the job has ended. No piece is empty. */
   follow<E extends Encoding = 'utf8'>(
     job: JobHandle | string,
     cursor?: number,
@@ -172,27 +172,26 @@ export interface Jobs {
   /** Waits until the job has ended. Rejects with an {@link AbortError} when the signal is aborted. */
   wait(job: JobHandle | string, options?: JobWaitOptions): Promise<JobStatus>
   /**
-   * Ends everything of a job, also what has left its session or its group: SIGTERM, and SIGKILL after `graceMs`
-   * (default: the sandbox's `forceKillAfterDelay` at the start of the job). Resolves when nothing is left, also when
-   * nothing was.
+   * Kills everything of a job, including processes that have left its session or group: SIGTERM, then SIGKILL after
+   * `forceKillAfterDelay` (default: the sandbox's at the start of the job). Resolves when nothing is left, or was.
    */
   cancel(job: JobHandle | string, options?: JobCancelOptions): Promise<void>
   /** The handle of a job, or null when there is none, or its meta.json is damaged. */
   attach(id: string): Promise<JobHandle | null>
   /** The jobs, or those that all of the filter is true of, in the order of their starts. */
   list(filter?: JobFilter): Promise<JobInfo[]>
-  /** Removes the directory of a job that is over. Rejects with JOB_RUNNING when something of it still runs. */
+  /** Removes the directory of a job that has ended. Rejects with JOB_RUNNING while processes of it run. */
   remove(job: JobHandle | string): Promise<void>
   /** Removes the jobs that are over, and gives their ids. A job of which something still runs stays. */
   prune(options?: JobPruneOptions): Promise<string[]>
 }
 
-/** What a remote sandbox has to offer for jobs: the shape of the Daytona SDK's `sandbox.process`. */
+/** What a remote sandbox must offer for jobs: the shape of the Daytona SDK's `sandbox.process`. */
 export interface JobsBackend {
   readonly process: {
     /**
-     * Runs a command line to its end, on Linux, and gives what it has printed. It may be run by any shell, or be split
-     * into words like by one. nacre leaves `cwd` and `env` out.
+     * Runs a command line to its end, on Linux, and resolves with its output. Any shell may run it, or a program that splits
+     * words as a shell does. nacre passes neither `cwd` nor `env`.
      */
     executeCommand(
       command: string,
@@ -216,20 +215,20 @@ export interface SandboxJobsOptions {
   /** Milliseconds that one call of the backend may take; 1 to 2147483647, in whole seconds, rounded up. Default: 60000. */
   callTimeout?: number
   /**
-   * Milliseconds between two looks of `wait` and `follow` at a job from which nothing comes: they begin with 50 and grow
-   * to this. 1 to 2147483647. Default: 2000.
+   * The longest time in ms between two polls of `wait` and `follow`, which start at 50 ms and slow down while a job prints
+   * nothing. 1 to 2147483647. Default: 2000.
    */
   maxPollInterval?: number
 }
 
 /**
- * Durable jobs in a remote sandbox that can do nothing but run a command and give back its output.
+ * Durable jobs in a remote sandbox that can only run a command and return its output.
  *
  * The methods and the directories are those of {@link Sandbox.jobs}, and each side can read the jobs of the other. No
- * connection is held, and nothing is remembered here. Different from local jobs, as docs/jobs.md explains: the command
+ * connection is held and no state is kept. Differences from local jobs, which docs/jobs.md explains: the command
  * runs in `bash` if there is one and otherwise in `sh`; of the limits only `openFiles` is possible, others reject with
  * LIMIT_UNSUPPORTED; `read` gives at most 4 MiB at a time; a process that leaves its session and empties its environment
- * escapes a cancel. What the backend throws, or a reply that is none, is an ENGINE_ERROR.
+ * escapes a cancel. An exception of the backend, or a malformed reply, is an ENGINE_ERROR.
  *
  * ```js
  * const jobs = createSandboxJobs(await daytona.create())

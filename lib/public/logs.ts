@@ -8,13 +8,13 @@ import type { Sandbox } from './sandbox.js'
 /** A piece of a process's output. */
 export interface LogOutput<E extends Encoding = 'utf8'> {
   type: 'stdout' | 'stderr'
-  /** Never empty. As text, characters are never split; one that arrived in two pieces comes with the second. */
+  /** Never empty. In text, characters are never split; a character that arrives in two pieces comes with the second. */
   data: Output<E>
-  /** Where to go on: the `since` that gives what follows this. Bytes in the whole log, both streams together. */
+  /** The `since` to continue from. Counts bytes of the whole log, both streams together. */
   cursor: number
   /** When it arrived, as ISO 8601, to 10 ms. */
   timestamp: string
-  /** Bytes that are missing just before this, because of `logLimit` or a full disk. */
+  /** Bytes missing just before this event, because of `logLimit` or a full disk. */
   missing?: number
 }
 
@@ -25,14 +25,14 @@ export interface LogExit extends ProcessExit {
   missing?: number
 }
 
-/** What {@link Process.output} and {@link Sandbox.streamProcessLogs} give. */
+/** The events of {@link Process.output} and {@link Sandbox.streamProcessLogs}. */
 export type LogEvent<E extends Encoding = 'utf8'> = LogOutput<E> | LogExit
 
 /** A log as a whole. */
 export interface ProcessLogs<E extends Encoding = 'utf8'> {
   stdout: Output<E>
   stderr: Output<E>
-  /** Bytes of both streams that are missing, because of `logLimit` or a full disk; not there when none are. */
+  /** Missing bytes of both streams, because of `logLimit` or a full disk. Absent when the log is complete. */
   truncated?: number
 }
 
@@ -44,10 +44,10 @@ export interface LogOptions<E extends Encoding = 'utf8'> {
 
 /** Options of {@link Process.output}. */
 export interface LogStreamOptions<E extends Encoding = 'utf8'> extends LogOptions<E> {
-  /** Where to begin: the `cursor` of an event, or any number of bytes. Beyond the end it is the end. Default: 0. */
+  /** Where to start: the `cursor` of an event, or any number of bytes. Beyond the end, starts at the end. Default: 0. */
   since?: number
-  /** Whether to go on until the process has ended. With false, what is there at the first `next` is all. Default: true. */
+  /** Whether to continue until the process has ended. With false, ends with the output so far. Default: true. */
   follow?: boolean
-  /** Aborting makes the iteration throw an {@link AbortError}. The process does not notice. */
+  /** Aborting makes the iteration throw an {@link AbortError}. The process is unaffected. */
   signal?: AbortSignal
 }

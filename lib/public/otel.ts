@@ -1,6 +1,6 @@
 /**
- * `nacre/otel`: OpenTelemetry spans of commands, processes and jobs, and their trace context in the environment of what
- * they run. Needs `@opentelemetry/api`. docs/tracing.md describes the spans.
+ * `nacre/otel`: OpenTelemetry spans of commands, processes and jobs. Their environment has the trace context. Needs
+ * `@opentelemetry/api`. docs/tracing.md describes the spans.
  *
  * @packageDocumentation
  */
@@ -9,7 +9,7 @@ import type { TracerProvider } from '@opentelemetry/api'
 
 /** Options of {@link instrument}. */
 export interface InstrumentOptions {
-  /** Where the tracer comes from. Default: the global provider, at each call. */
+  /** The provider of the tracer. Default: the global provider, at each call. */
   tracerProvider?: TracerProvider
   /**
    * Whether spans have `process.command_args`: the arguments, or `bash -c` and the text. They may hold secrets.
@@ -18,15 +18,15 @@ export interface InstrumentOptions {
   commandArgs?: boolean
 }
 
-/** What {@link instrument} has turned on. */
+/** Active instrumentation. */
 export interface Instrumentation {
-  /** Begins no more spans. Those that have begun still end. Nothing happens the second time. */
+  /** Starts no more spans. Open spans still end. Idempotent. */
   disable(): void
 }
 
 /**
- * Makes a span of each command, process and job of every sandbox in this program, from now on. The span that is active
- * where the call is made is its parent. Commands get TRACEPARENT, and TRACESTATE where there is one, in their environment,
+ * Starts a span for each later command, process and job of every sandbox in this program. The span that is active at the
+ * call is its parent. Commands get TRACEPARENT, and TRACESTATE where there is one, in their environment,
  * unless the call's own `env` has TRACEPARENT.
  *
  * Throws {@link OptionError}.

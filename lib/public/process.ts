@@ -10,8 +10,8 @@ import type { LogMatch, WaitForLogOptions, WaitForPortOptions, WaitOptions } fro
 /** Options of {@link Session.startProcess}. */
 export interface SessionProcessOptions {
   /**
-   * 1 to 128 characters of `A-Z a-z 0-9 . _ -`, not '.' or '..'. Default: `proc-` and ten random characters. One that is
-   * in use, also by a process that has ended and is still known: PROCESS_ALREADY_EXISTS.
+   * 1 to 128 characters of `A-Z a-z 0-9 . _ -`, not '.' or '..'. Default: `proc-` and ten random characters. In use, even
+   * by an ended process that is still listed: PROCESS_ALREADY_EXISTS.
    */
   processId?: string
   /** Directory of the process; a relative path is resolved against the session's. Default: the session's. */
@@ -21,8 +21,8 @@ export interface SessionProcessOptions {
   /** Milliseconds until the process is killed, with the reason 'timeout'; 0 to 2147483647, 0 = none. Default: 0. */
   timeout?: number
   /**
-   * Aborting kills the process, with the reason 'killed'. While it is being started it rejects startProcess with an
-   * {@link AbortError}; an aborted one does so before anything runs.
+   * Aborting kills the process, with the reason 'killed'. Before startProcess resolves, an abort also rejects it
+   * with an {@link AbortError}. With an aborted signal nothing runs.
    */
   signal?: AbortSignal
   /** The first signal of a kill, a timeout or an abort. Default: the sandbox's. */
@@ -30,41 +30,42 @@ export interface SessionProcessOptions {
   /** Milliseconds between that signal and SIGKILL, 0 to 2147483647. Default: the sandbox's. */
   forceKillAfterDelay?: number
   /**
-   * Standard input. Default: end of file at once. With 'pipe' it stays open, for {@link Process.write}; the text "pipe"
-   * itself can be given as bytes. When an iterable throws, the process is killed and onError is told.
+   * Standard input. Default: none, the process reads end of file. With 'pipe' it stays open, for {@link Process.write}; for
+   * the text "pipe" itself, pass bytes. When an iterable throws, the process is killed and onError is called.
    */
   input?: Input | 'pipe'
   /**
-   * Bytes of log kept, 0 to Number.MAX_SAFE_INTEGER; of more, the oldest are dropped. Beyond 768 KiB it is kept on disk, in
-   * a file without a name below `stateDir`. Default: 67108864 (64 MiB).
+   * Bytes of log kept, 0 to Number.MAX_SAFE_INTEGER; beyond that, the oldest are dropped. More than 768 KiB are kept on disk, in
+   * an unnamed file below `stateDir`. Default: 67108864 (64 MiB).
    */
   logLimit?: number
   /**
-   * Whether the process is forgotten, with its log, some time after its end: 60 s after it, and before that when 1000
-   * such processes have ended since, or 100 whose logs have more than 64 MiB. Default: true. With false it is known until
-   * {@link Sandbox.cleanupCompletedProcesses}.
+   * Whether the process is forgotten, with its log, 60 s after its end, or earlier when 1000 such processes have ended
+   * since, or 100 with more than 64 MiB of logs. With false it stays until {@link Sandbox.cleanupCompletedProcesses}.
+   * Default: true.
    */
   autoCleanup?: boolean
-  /** What it may use. Default: no limits of its own. */
+  /** Limits of the process and its descendants. Default: only the sandbox's. */
   limits?: Limits
   /**
-   * A terminal of this size, 1 to 65535 each, or of 80 x 24 with true, as standard input, output and error, which are one stream then: 'stdout'.
-   * The process has job control and the terminal is its own; TERM is 'xterm-256color' where the session has none. `input`
-   * is what is typed, by default 'pipe', and its end is a Ctrl-D. See {@link Process.resize}. Default: no terminal.
+   * A terminal as standard input, output and error, of this size (1 to 65535 each), or of 80 x 24 with true. All output is
+   * 'stdout'. The process has job control and owns the terminal; TERM is 'xterm-256color' where the session has none.
+   * `input` is typed into the terminal, by default 'pipe', and its end is a Ctrl-D. See {@link Process.resize}. Default: no
+   * terminal.
    */
   pty?: boolean | { cols: number; rows: number }
-  /** Called when it runs, before startProcess resolves. When it throws, the process is killed and startProcess rejects. */
+  /** Called before startProcess resolves. When it throws, the process is killed and startProcess rejects. */
   onStart?: (process: Process) => void
   /**
-   * Called with each piece of output as text, in order of arrival; characters are never split. What comes faster than
-   * this takes it waits in the log, so it may miss what `logLimit` drops. When it throws it is not called again.
+   * Called with each piece of output as text, in order of arrival; characters are never split. Output that
+   * arrives faster waits in the log, so a slow callback may miss what `logLimit` drops. Not called again after it threw.
    */
   onOutput?: (stream: 'stdout' | 'stderr', data: string) => void
   /** Called when the process has ended, after the last onOutput. */
   onExit?: (exitCode: number | null, signal: SignalName | null) => void
   /**
-   * Called with the error just before startProcess rejects, except for an {@link OptionError}, and with what another
-   * callback or the input throws later. Without it that is told the logger.
+   * Called with the error just before startProcess rejects, except for an {@link OptionError}; later with what another
+   * callback or the input throws, and when the process is lost. Default: the error is logged.
    */
   onError?: (error: unknown) => void
 }
@@ -76,17 +77,17 @@ export interface ProcessOptions extends SessionProcessOptions {
 }
 
 /**
- * `starting` is seen of services only; `completed` is exit code 0, `killed` what somebody asked for, `failed` every other
- * end, `error` that the process was lost together with what watched over it.
+ * `starting` is reported only for services. `completed` is exit code 0, `killed` a requested end, `failed` any other end.
+ * `error`: the process was lost, because its supervisor died.
  */
 export type ProcessStatus = 'starting' | 'running' | 'completed' | 'failed' | 'killed' | 'error'
 
-/** Why a process has ended: by itself, by a signal from somewhere else, or because it was ended. */
+/** Why a process ended: by itself ('exit'), by a signal from outside, or by a timeout, its memory limit or a kill. */
 export type ExitReason = 'exit' | 'signal' | 'timeout' | 'oom' | 'killed'
 
-/** How a process has ended. */
+/** The end of a process. */
 export interface ProcessExit {
-  /** null when it was ended by a signal. */
+  /** null when a signal ended it. */
   exitCode: number | null
   signal: SignalName | null
   /** null when it was lost: its status is 'error'. */
@@ -95,17 +96,17 @@ export interface ProcessExit {
 
 /** Options of {@link Process.kill}. */
 export interface KillOptions {
-  /** Milliseconds until SIGKILL, 0 to 2147483647. Default: as the process was started with. */
+  /** Milliseconds until SIGKILL, 0 to 2147483647. Default: the option of the process. */
   forceKillAfterDelay?: number
 }
 
-/** What a process and everything below it use at the moment. */
+/** The resources that a process and its descendants use now. */
 export interface ProcessStats {
   /** Processor time so far, in ms. */
   cpuTime: number
   /** Bytes. */
   memory: number
-  /** The most so far, in bytes. */
+  /** The maximum so far, in bytes. */
   memoryPeak: number
   /** Number of processes. */
   pids: number
@@ -117,59 +118,59 @@ export interface ProcessStats {
 /** A process as plain data. */
 export interface ProcessInfo {
   readonly id: string
-  /** Of the process that runs the command. */
+  /** The pid of the process that runs the command. */
   readonly pid: number
   /** The command; an argument list is shown quoted for a shell. */
   readonly command: string
   readonly sessionId: string
-  /** As it is at this moment. */
+  /** The current status. */
   readonly status: ProcessStatus
   readonly startTime: Date
-  /** null as long as it runs. */
+  /** null while it runs. */
   readonly endTime: Date | null
-  /** null as long as it runs, and when it was ended by a signal. */
+  /** null while it runs, and when a signal ended it. */
   readonly exitCode: number | null
   readonly signal: SignalName | null
-  /** null as long as it runs, and when it was lost: its status is 'error'. */
+  /** null while it runs, and when it was lost: its status is 'error'. */
   readonly reason: ExitReason | null
 }
 
 /**
  * A background process. It lives until it ends, is killed, or its session or sandbox ends.
  *
- * What is waited for keeps the event loop alive, a process that nobody waits for does not. When the process has been
- * forgotten, this object still says how it ended; its log is gone, and what needs it rejects with PROCESS_NOT_FOUND.
+ * A pending wait keeps the event loop alive; a process without one, and its callbacks, do not. When the process has been
+ * forgotten, this object still has its end. Its log is dropped, and methods that need it reject with PROCESS_NOT_FOUND.
  */
 export interface Process extends ProcessInfo {
   /**
-   * Kills everything that belongs to the process: `signal` (default: its `killSignal`), then SIGKILL. Resolves when
-   * nothing is left: true, or false when it had ended before.
+   * Kills the process and its descendants: `signal` (default: its `killSignal`), then SIGKILL. Resolves when nothing is
+   * left: true, or false when the process had ended before.
    */
   kill(signal?: Signal, options?: KillOptions): Promise<boolean>
   /** Waits for its end. Rejects with PROCESS_READY_TIMEOUT, AbortError. */
   wait(options?: WaitOptions): Promise<ProcessExit>
-  /** The same, with `timeout` in ms alone. */
+  /** The same with only a `timeout`, in ms. */
   waitForExit(timeout?: number): Promise<ProcessExit>
   getStatus(): Promise<ProcessStatus>
-  /** What it has printed until now. */
+  /** The output so far. */
   getLogs<E extends Encoding = 'utf8'>(options?: LogOptions<E>): Promise<ProcessLogs<E>>
   /**
-   * What it has printed and prints, then its end. Leaving the loop lets go of the log and nothing else. Any number of
-   * readers can each go at their own pace. Throws {@link OptionError}.
+   * The output so far, then new output, then the end of the process. Leaving the loop does not affect the process. Any
+   * number of readers can read at their own pace. Throws {@link OptionError}.
    */
   output<E extends Encoding = 'utf8'>(
     options?: LogStreamOptions<E>,
   ): AsyncIterableIterator<LogEvent<E>, undefined>
   /**
-   * Waits until a line of the log contains the text or matches the expression; also one that is there already. A line
-   * without an end, like a prompt, counts when it has been quiet for 50 ms. A text is not empty and has no newline.
+   * Waits until a line of the log contains the text or matches the expression, including the lines so far. A line
+   * without an end, like a prompt, counts when it has been quiet for 50 ms. The text must not be empty or have a newline.
    *
    * Rejects with PROCESS_READY_TIMEOUT, PROCESS_EXITED_BEFORE_READY, both with `logTail`; AbortError.
    */
   waitForLog(pattern: string | RegExp, options?: WaitForLogOptions): Promise<LogMatch>
   /**
-   * Waits until the process, or one that it started, listens on the port, and answers if `mode` is 'http'. A port that
-   * somebody else listens on does not count.
+   * Waits until the process, or one that it started, listens on the port, and answers if `mode` is 'http'. A port on
+   * which another process listens does not count.
    *
    * Rejects as waitForLog does.
    */
@@ -180,25 +181,25 @@ export interface Process extends ProcessInfo {
    * Rejects with INPUT_CLOSED when the process has ended, or the input has been closed by either side.
    */
   write(data: string | Uint8Array): Promise<void>
-  /** Ends standard input. Nothing happens when it has been ended before. */
+  /** Closes standard input. No effect when it is closed already. */
   closeStdin(): Promise<void>
   /**
-   * Sets the size of the terminal, 1 to 65535 each, and tells the process so (SIGWINCH). Needs `pty`. False when the
-   * process has ended.
+   * Sets the size of the terminal, 1 to 65535 each, and notifies the process (SIGWINCH). Needs `pty`. Resolves with false
+   * when the process has ended.
    *
-   * A shell that edits its lines reads the size and sets it again before each prompt: a resize within these
-   * microseconds is lost, as in every terminal.
+   * A shell with line editing reads the size before each prompt and sets it again. A resize within these microseconds is
+   * lost, as in every terminal.
    */
   resize(cols: number, rows: number): Promise<boolean>
   /** Rejects with PROCESS_NOT_FOUND when the process has ended. */
   stats(): Promise<ProcessStats>
-  /** Plain data of it. */
+  /** The process as plain data. */
   toJSON(): ProcessInfo
-  /** Kills it, if it runs. */
+  /** Kills the process, if it runs. */
   [Symbol.asyncDispose](): Promise<void>
 }
 
-/** Which processes to list: those that all of this is true of. */
+/** Which processes to list: those that match all members. */
 export interface ProcessFilter {
   status?: ProcessStatus | readonly ProcessStatus[]
   sessionId?: string

@@ -13,14 +13,14 @@ import type { Session, SessionOptions } from './session.js'
 export interface SandboxOptions {
   /**
    * Directory in which sessions start. Default: `process.cwd()` at construction. A relative path is resolved against
-   * that. When it does not exist, the first call rejects with CWD_NOT_FOUND.
+   * it. When it does not exist, the first call rejects with CWD_NOT_FOUND.
    */
   cwd?: string | URL
   /** Environment, merged over that of this process (see `extendEnv`). `undefined` removes a variable. */
   env?: EnvChanges
   /**
-   * Whether `env` extends the environment of this process as it is at construction. Default: true. With false there
-   * is nothing but `env`, and defaults for PATH, HOME and LANG where `env` does not name them.
+   * Whether `env` extends the environment of this process as it is at construction. Default: true. With false the
+   * environment is only `env`, with defaults for PATH, HOME and LANG.
    */
   extendEnv?: boolean
   /** The shell: bash 4.4 or newer. Default: the bash found on PATH of the environment above. */
@@ -29,19 +29,18 @@ export interface SandboxOptions {
   timeout?: number
   /**
    * Default for {@link ExecOptions.maxBuffer}: bytes kept per stream and command. Default: 67108864 (64 MiB) for exec
-   * and 8388608 (8 MiB) for execStream, which hands all output out while the command runs; over HTTP at most 1 MiB.
+   * and 8388608 (8 MiB) for execStream, whose reader receives all output; over HTTP at most 1 MiB.
    */
   maxBuffer?: number
   /**
-   * Whom everything runs as: a name from the user database, or numbers. The groups are the user's, HOME, USER, LOGNAME
-   * and SHELL are his unless `env` names them, and no set-user-ID program gives anything back (no_new_privs). This
-   * process must be root; otherwise, or when there is no such user, the first call rejects with SPAWN_FAILED.
-   * Default: the user of this process.
+   * The user to run as: a name from the user database, or numbers. Groups are the user's, and so are HOME, USER, LOGNAME
+   * and SHELL unless `env` names them. Set-user-ID programs have no effect (no_new_privs). This process must be root;
+   * otherwise, or for an unknown user, the first call rejects with SPAWN_FAILED. Default: the user of this process.
    */
   user?: string | { uid: number; gid: number }
   /**
-   * What everything in the sandbox together may use; `openFiles` is for each single process. What cannot be enforced
-   * here makes the first call reject with LIMIT_UNSUPPORTED. Default: no limits.
+   * Limits of everything in the sandbox together, except that `openFiles` is for each process. When this machine cannot
+   * enforce one, the first call rejects with LIMIT_UNSUPPORTED. Default: no limits.
    */
   limits?: Limits
   /** Default for {@link ExecOptions.killSignal}. Default: 'SIGTERM'. */
@@ -58,16 +57,16 @@ export interface SandboxOptions {
   stateDir?: string
   /**
    * Directory of durable jobs, one directory for each; see {@link Jobs}. Default: `<os.tmpdir()>/sandbox-jobs`, where any
-   * program of the same user finds them, or `<os.tmpdir()>/sandbox-jobs-<uid>` when that directory is another user's. It is
-   * made, with mode 0700, when the first job is started. A root that belongs to another user, is writable by others or is
-   * a symlink is refused by every call, with STATE_DIR_UNAVAILABLE.
+   * program of the same user finds them, or `<os.tmpdir()>/sandbox-jobs-<uid>` when that directory belongs to another
+   * user. The first job creates it, with mode 0700. When it belongs to another user, is writable by others or is a symlink,
+   * every call rejects with STATE_DIR_UNAVAILABLE.
    */
   jobsRoot?: string | URL
-  /** Where the engine reports about itself. Default: nowhere. */
+  /** Receives engine diagnostics. Default: none. */
   logger?: Logger
 }
 
-/** What a process and everything it starts may use. A limit that this machine cannot enforce is LIMIT_UNSUPPORTED. */
+/** Limits of a process and its descendants. LIMIT_UNSUPPORTED: this machine cannot enforce one. */
 export interface Limits {
   /** Bytes of memory, 1 to Number.MAX_SAFE_INTEGER. Beyond it the process is killed, with the reason 'oom'. */
   memory?: number
@@ -79,17 +78,17 @@ export interface Limits {
   openFiles?: number
 }
 
-/** What this machine offers and which mechanisms the engine therefore uses. */
+/** What this machine offers, and the mechanisms that the engine uses on it. */
 export interface Capabilities {
-  /** Whether process trees are held in cgroups, or followed by other means. */
+  /** Whether the engine holds process trees in cgroups, or tracks them by other means. */
   cgroup: 'v2' | 'none'
   /** Whether the kernel can kill a whole cgroup at once (cgroup.kill). */
   cgroupKill: boolean
-  /** Those of the controllers 'memory', 'pids' and 'cpu' that are there; notes say what becomes of limits without them. */
+  /** Available controllers of 'memory', 'pids' and 'cpu'; `notes` has what replaces the others. */
   controllers: string[]
-  /** Whether processes can be held by file descriptor instead of by number. */
+  /** Whether the engine can refer to processes by file descriptor instead of by number. */
   pidfd: boolean
-  /** Whether /proc/self/fd can be opened. bash loads the builtin from there, and each command gets a bash of its own otherwise. */
+  /** Whether /proc/self/fd can be opened. bash loads the builtin from there; without it, the engine is `plain`. */
   procFd: boolean
   /** The shell that will be used, null when none was found. */
   shell: string | null
@@ -101,20 +100,20 @@ export interface Capabilities {
    * one before.
    */
   engine: 'builtin' | 'plain'
-  /** What one command leaves to the next, like 'variables' and 'cwd'; 'jobs' and 'descriptors' only with `builtin`. */
+  /** The state that one command leaves to the next, like 'variables' and 'cwd'; 'jobs' and 'descriptors' only with `builtin`. */
   restored: string[]
-  /** Sentences about what is missing and what is used instead. */
+  /** Sentences about missing features and their replacements. */
   notes: string[]
 }
 
 /**
- * A set of bash sessions and everything they start, which end together.
+ * A set of bash sessions and everything they start.
  *
  * A pending call keeps the event loop alive, an idle sandbox does not. When this process ends, in whatever way,
- * everything that the sandbox started is killed.
+ * everything that the sandbox started is killed, except durable jobs.
  */
 export declare class Sandbox {
-  /** Does no I/O: everything is started by the first call. Throws {@link OptionError}. */
+  /** Does no I/O: the first call starts the engine. Throws {@link OptionError}. */
   constructor(options?: SandboxOptions)
 
   /**
@@ -132,11 +131,11 @@ export declare class Sandbox {
     options?: ExecOptions<E, L>,
   ): Promise<ExecResult<E, L>>
 
-  /** {@link Sandbox.exec} as a tagged template, with values that are quoted safely. */
+  /** {@link Sandbox.exec} as a tagged template that quotes its values. */
   readonly $: ShellTag<Pick<ExecOptions, 'sessionId'>>
 
   /**
-   * The same run as {@link Sandbox.exec}, as events while it runs. It begins, or queues up, at once.
+   * Runs a command as {@link Sandbox.exec} does, as events while it runs. It starts, or queues, immediately.
    *
    * ```js
    * for await (const event of sandbox.execStream('npm run build')) {
@@ -145,7 +144,7 @@ export declare class Sandbox {
    * }
    * ```
    *
-   * Throws {@link OptionError}; everything else that can go wrong is the event `error` and the rejection of `result`.
+   * Throws {@link OptionError}. Any other failure is the event `error` and the rejection of `result`.
    */
   execStream<E extends Encoding = 'utf8', L extends boolean = false>(
     command: Command,
@@ -154,7 +153,7 @@ export declare class Sandbox {
 
   /**
    * Starts a background process with the whole state of a session: directory, variables, functions, options. It does not
-   * wait for a command that runs there: it then starts from the state after the last finished one. Resolves when the
+   * wait for a running command: the process then starts from the state after the last finished one. Resolves when the
    * process has a pid.
    *
    * Rejects with OptionError, AbortError, or SandboxError: PROCESS_ALREADY_EXISTS, SESSION_NOT_FOUND, CWD_NOT_FOUND,
@@ -163,39 +162,39 @@ export declare class Sandbox {
   startProcess(command: Command, options?: ProcessOptions): Promise<Process>
 
   /**
-   * Starts a process and waits until it is ready. When it is not in time, or ends before, it is killed and nothing of it
-   * is left.
+   * Starts a process and waits until it is ready. A process that is not ready in time is killed. After a failure, nothing
+   * of it is left.
    *
    * Rejects as startProcess does, and with PROCESS_READY_TIMEOUT or PROCESS_EXITED_BEFORE_READY, both with `logTail`.
    */
   startService(command: Command, options: ServiceOptions): Promise<Service>
 
-  /** The processes that are known, in the order of their starts; ended ones too, until they are cleaned up. */
+  /** All processes in the order of their starts, including ended ones until they are cleaned up. */
   listProcesses(filter?: ProcessFilter): Promise<Process[]>
 
-  /** The process of that id, or null. */
+  /** The process of this id, or null. */
   getProcess(id: string): Promise<Process | null>
 
   /** See {@link Process.kill}. Rejects with PROCESS_NOT_FOUND. */
   killProcess(id: string, signal?: Signal, options?: KillOptions): Promise<boolean>
 
-  /** Kills all processes at the same time; resolves with how many there were, when nothing of them is left. */
+  /** Kills all processes at once, those that are being started too; resolves with their number when all have ended. */
   killAllProcesses(): Promise<number>
 
-  /** Forgets processes that have ended, and their logs; resolves with how many there were. */
+  /** Forgets processes that have ended, and their logs; resolves with their number. */
   cleanupCompletedProcesses(): Promise<number>
 
-  /** What a process has printed until now. Rejects with PROCESS_NOT_FOUND. */
+  /** The output of a process so far. Rejects with PROCESS_NOT_FOUND. */
   getProcessLogs<E extends Encoding = 'utf8'>(id: string, options?: LogOptions<E>): Promise<ProcessLogs<E>>
 
-  /** See {@link Process.output}. An unknown id rejects the first `next` with PROCESS_NOT_FOUND. */
+  /** See {@link Process.output}. With an unknown id, the first `next` rejects with PROCESS_NOT_FOUND. */
   streamProcessLogs<E extends Encoding = 'utf8'>(
     id: string,
     options?: LogStreamOptions<E>,
   ): AsyncIterableIterator<LogEvent<E>, undefined>
 
   /**
-   * Sets and unsets exported variables of a session (default: 'default'), after the commands already called.
+   * Sets and unsets exported variables of a session (default: 'default'), after the commands called before.
    *
    * Rejects with INVALID_ENV_NAME (also for a variable that is read-only in the session), INVALID_OPTION (a value that
    * is not a string, or has a NUL), SESSION_NOT_FOUND.
@@ -209,24 +208,24 @@ export declare class Sandbox {
    */
   createSession(options?: SessionOptions): Promise<Session>
 
-  /** The session of that id, or null. */
+  /** The session of this id, or null. */
   getSession(id: string): Promise<Session | null>
 
-  /** All sessions, 'default' included. */
+  /** All sessions, including 'default'. */
   listSessions(): Promise<Session[]>
 
   /**
-   * Kills everything that runs in a session and forgets it; resolves when all of it is gone.
+   * Kills everything that runs in a session and deletes it; resolves when all of it has ended.
    *
-   * Rejects with SESSION_NOT_FOUND, except for 'default', which exists by itself: the next command starts a new one, even
-   * while the former one is still ending.
+   * Rejects with SESSION_NOT_FOUND, except for 'default': the next command starts a new one, even while the old one is
+   * still ending.
    */
   deleteSession(id: string): Promise<void>
 
   /** Durable jobs, which outlive this sandbox and this program. */
   readonly jobs: Jobs
 
-  /** Looks at the machine; starts nothing. Throws SANDBOX_DESTROYED. */
+  /** Examines the machine and starts nothing. Throws SANDBOX_DESTROYED. */
   capabilities(): Capabilities
 
   /**

@@ -8,17 +8,17 @@ import type { Logger, Sandbox } from './index.js'
 /** Options of {@link createServer}. */
 export interface ServerOptions {
   /**
-   * What requests must have as `Authorization: Bearer <token>`: at least 16 characters of printable ASCII. Compared in
-   * constant time. Without one, only requests from this machine to a loopback name are answered. Default: none.
+   * The token that requests must send as `Authorization: Bearer <token>`: at least 16 characters of printable ASCII, compared
+   * in constant time. Without one, the server answers only requests from this machine to a loopback name. Default: none.
    */
   token?: string
-  /** Origins of pages that may call, like 'https://example.com'. Requests with any other `Origin` are refused. Default: none. */
+  /** Origins of pages that may call, like 'https://example.com'. Requests of any other `Origin` are refused. Default: none. */
   allowedOrigins?: string | readonly string[]
   /** The largest body of a request, in bytes. Default: 16777216 (16 MiB). */
   maxBodyBytes?: number
-  /** Requests at a time, streams included; more are answered with 503 OVERLOADED. 1 to 1000000. Default: 1024. */
+  /** Concurrent requests, including streams; more are answered with 503 OVERLOADED. 1 to 1000000. Default: 1024. */
   maxRequests?: number
-  /** Milliseconds after which a response that has nothing to say shows that it is alive, 1 to 2147483647. Default: 15000. */
+  /** Milliseconds between the signs of life of a silent response, 1 to 2147483647. Default: 15000. */
   heartbeat?: number
   /** Receives one line per request (info) and the reasons of internal errors (error). Default: none. */
   logger?: Logger
@@ -27,14 +27,14 @@ export interface ServerOptions {
 /** A server without a listener. */
 export interface Server {
   /**
-   * Answers a request. `env` is what the runtime gives with it: Bun its server, `@hono/node-server` its bindings. It tells
-   * who calls, so without a token it is needed.
+   * Answers a request. `env` is what the runtime passes with it: Bun its server, `@hono/node-server` its bindings. It has the
+   * caller's address, so it is required without a token.
    */
   fetch(request: Request, env?: unknown): Promise<Response>
   /** The OpenAPI document, which is served at /openapi.json as well. */
   document(): object
   /**
-   * Answers no more, aborts foreground commands, kills all background processes, and resolves when every request is over.
+   * Refuses new requests, aborts foreground commands, kills all background processes, and resolves when every request has ended.
    * The sandbox is not destroyed.
    */
   close(): Promise<void>
@@ -51,13 +51,13 @@ export declare function createServer(sandbox: Sandbox, options?: ServerOptions):
 export interface ServeOptions extends ServerOptions {
   /** Where to listen. Any host but a loopback one needs a token. Default: '127.0.0.1'. */
   host?: string
-  /** 0 to 65535; 0 is any that is free. Default: 4747. */
+  /** 0 to 65535; 0 is any free port. Default: 4747. */
   port?: number
-  /** A file that holds the token, read once; blanks around it are left out. Excludes `token`. */
+  /** A file that holds the token, read once; blanks around it are removed. Excludes `token`. */
   tokenFile?: string
-  /** The most bytes of a request's headers, 1024 to 1048576; more are answered with 431. Default: 16384. */
+  /** Maximum bytes of a request's headers, 1024 to 1048576; more are answered with 431. Default: 16384. */
   maxHeaderBytes?: number
-  /** Connections at a time; more are closed at once. 1 to 1000000. Default: 2048. */
+  /** Concurrent connections; more are closed immediately. 1 to 1000000. Default: 2048. */
   maxConnections?: number
   /** Milliseconds in which the headers of a request must arrive, 1 to 2147483647. Default: 10000. */
   headersTimeout?: number
@@ -67,11 +67,11 @@ export interface ServeOptions extends ServerOptions {
   requestTimeout?: number
   /** Milliseconds that a connection may be idle between two requests, 1 to 2147483647. Default: 5000. */
   keepAliveTimeout?: number
-  /** Milliseconds that the end of the server may take, before connections are cut, 0 to 2147483647. Default: 10000. */
+  /** Milliseconds that `close` may take before connections are cut, 0 to 2147483647. Default: 10000. */
   shutdownTimeout?: number
   /**
    * Whether SIGTERM and SIGINT close the server, destroy the sandbox and end this process: with exit code 0 when everything
-   * ended within `shutdownTimeout`, otherwise with 143 or 130. A second signal ends it at once. Default: true.
+   * ended within `shutdownTimeout`, otherwise with 143 or 130. A second signal ends it immediately. Default: true.
    */
   handleSignals?: boolean
 }
@@ -84,8 +84,8 @@ export interface Serving extends AsyncDisposable {
   /** Like 'http://127.0.0.1:4747'. */
   readonly url: string
   /**
-   * Accepts no more, ends everything as {@link Server.close} does, and resolves when nobody is connected. Idempotent. The
-   * sandbox is not destroyed.
+   * Stops listening, ends everything as {@link Server.close} does, and resolves when all connections are closed. Idempotent.
+   * The sandbox is not destroyed.
    */
   close(): Promise<void>
 }

@@ -1,11 +1,11 @@
-/** Background processes that are waited for and kept alive. */
+/** Services: background processes with a health check and restarts. */
 
 import type { Command } from './command.js'
 import type { Process, ProcessExit, ProcessOptions, ProcessStatus } from './process.js'
 import type { Sandbox } from './sandbox.js'
 import type { PortOptions } from './waits.js'
 
-/** When a service is ready. `timeout` is for all attempts together, in ms, 0 = none. Default: 30000. */
+/** When a service counts as ready. `timeout` in ms is for all attempts together, 0 = none. Default: 30000. */
 export type HealthCheck =
   | (PortOptions & { port: number; timeout?: number })
   | {
@@ -14,7 +14,7 @@ export type HealthCheck =
       timeout?: number
     }
   | {
-      /** A command that succeeds. It runs beside the service, with its session, directory and environment. */
+      /** A command that must succeed. It runs with the session, directory and environment of the service. */
       command: Command
       /** Milliseconds between two attempts, each of which has 10 s. Default: 500. */
       interval?: number
@@ -25,48 +25,48 @@ export type HealthCheck =
 export interface ServiceOptions extends ProcessOptions {
   healthCheck: HealthCheck
   /**
-   * What happens when the process fails: ends with another code than 0, by a signal of somebody else, or for lack of
-   * memory. With 'on-failure' another is started, with the same id. Default: 'never'.
+   * Whether to start the process again, with the same id, after a failure: an exit code other than 0, a signal from outside
+   * or its memory limit. Default: 'never'.
    */
   restart?: 'never' | 'on-failure'
   /**
-   * Milliseconds before the first restart, 1 to 2147483647. Each failure in a row doubles them, up to 30 s; one after a
-   * minute without trouble is the first again. Default: 500.
+   * Milliseconds before the first restart, 1 to 2147483647. Each failure in a row doubles the delay, up to 30 s;
+   * after a minute without a failure it starts again. Default: 500.
    */
   restartDelay?: number
   input?: string | Uint8Array | 'pipe'
 }
 
-/** How a process of a service has failed. */
+/** A failure of a service's process. */
 export interface ServiceFailure extends ProcessExit {
   endTime: Date
-  /** The last lines of its log, which goes when the next process is started. */
+  /** The last lines of its log. The log itself is dropped when the next process starts. */
   logTail: string
 }
 
-/** How a service is. */
+/** The health of a service. */
 export interface ServiceHealth {
-  /** Its health check passes. For one by log: it has passed, and the process runs. */
+  /** Whether its health check passes. With a check of the log: whether the process runs. */
   healthy: boolean
   status: ProcessStatus
-  /** How often it has been started again. */
+  /** Number of restarts. */
   restarts: number
-  /** null when it has not failed. */
+  /** null without a failure. */
   lastFailure: ServiceFailure | null
 }
 
 /**
- * A process that is to go on: the members of {@link Process} are those of the one that runs at the moment. `kill` ends it
- * for good, `status` is 'starting' while it is not ready or waits for its next start.
+ * A process with a health check. The members of {@link Process} are those of the current process. `kill` ends the service
+ * for good. `status` is 'starting' until the process is ready, and before a restart.
  */
 export interface Service extends Process {
   readonly restarts: number
-  /** null when it has not failed. */
+  /** null without a failure. */
   readonly lastFailure: ServiceFailure | null
-  /** Looks now. */
+  /** Runs the health check. */
   getHealth(): Promise<ServiceHealth>
   /**
-   * Kills the process and starts it anew; resolves when it is ready. Also when it has ended or was killed.
+   * Kills the process and starts it again, even after its end or a kill; resolves when it is ready.
    *
    * Rejects as {@link Sandbox.startService} does.
    */

@@ -19,7 +19,7 @@ export interface SessionOptions {
 
 /** Options of {@link Session.history}. */
 export interface HistoryOptions {
-  /** How many commands, the last ones: 1 to 100. Default: 100. */
+  /** Number of commands, 1 to 100. Default: 100. */
   limit?: number
 }
 
@@ -30,17 +30,17 @@ export interface HistoryEntry {
   startTime: Date
   /** Milliseconds, by a monotonic clock. */
   duration: number
-  /** null when it did not get to an exit code. */
+  /** null when the command has no exit code, because a signal ended it. */
   exitCode: number | null
   signal: SignalName | null
   timedOut: boolean
   isCanceled: boolean
-  /** Bytes that it printed, kept or not. */
+  /** Bytes of output, including those beyond `maxBuffer`. */
   stdoutBytes: number
   stderrBytes: number
 }
 
-/** A persistent bash session. Its directory, variables, functions, options and traps stay from command to command. */
+/** A persistent bash session. Its directory, variables, functions, options and traps persist between commands. */
 export interface Session {
   readonly id: string
   /** Runs a command in this session. See {@link Sandbox.exec}. */
@@ -48,7 +48,7 @@ export interface Session {
     command: Command,
     options?: SessionExecOptions<E, L>,
   ): Promise<ExecResult<E, L>>
-  /** {@link Session.exec} as a tagged template, with values that are quoted safely. */
+  /** {@link Session.exec} as a tagged template that quotes its values. */
   readonly $: ShellTag
   /** Runs a command in this session, as events. See {@link Sandbox.execStream}. */
   execStream<E extends Encoding = 'utf8', L extends boolean = false>(
@@ -60,11 +60,11 @@ export interface Session {
   /** Sets and unsets exported variables of this session. See {@link Sandbox.setEnvVars}. */
   setEnvVars(vars: EnvChanges): Promise<void>
   /**
-   * The last commands that ran here, the oldest first. Kept in memory: 100 for each of the 1000 sessions used last.
+   * The last commands of this session, the oldest first. Kept in memory: 100 for each of the 1000 sessions used last.
    *
    * Rejects with OptionError, or SESSION_NOT_FOUND.
    */
   history(options?: HistoryOptions): Promise<HistoryEntry[]>
-  /** Deletes this session; nothing happens when it is gone already. */
+  /** Deletes this session. No effect when it was deleted before. */
   [Symbol.asyncDispose](): Promise<void>
 }

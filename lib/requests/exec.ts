@@ -1,5 +1,5 @@
 /**
- * The arguments of exec and execStream, checked. What is not given stays away: the backend's defaults hold.
+ * The checked arguments of exec and execStream. Options that were left out stay undefined: the backend has the defaults.
  */
 
 import { OptionError } from '../base/errors.js'

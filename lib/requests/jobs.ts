@@ -20,9 +20,9 @@ import {
 import type { Encoding } from '../public/index.js'
 
 /** 1 MiB: few calls for much output, and little memory. */
-export const DEFAULT_READ_BYTES = jobReadOptions.maxBytes.default
+const DEFAULT_READ_BYTES = jobReadOptions.maxBytes.default
 
-/** What is to be started; the command is always there, and no option is there by its other name. */
+/** A job to start. The command is always there, and each option has its current name. */
 export type JobStartPlan = Omit<OptionValues<typeof jobStartOptions>, 'timeoutSeconds' | 'stdin'> & {
   command: CheckedCommand
   shown: string
@@ -31,7 +31,7 @@ export type JobStartPlan = Omit<OptionValues<typeof jobStartOptions>, 'timeoutSe
 /** How a part of the output is read. */
 export interface JobReadPlan {
   maxBytes: number
-  /** Cut behind a newline. */
+  /** Cut after a newline. */
   lines: boolean
   encoding: Encoding
 }
@@ -85,7 +85,7 @@ export function readCursor(cursor: unknown): number {
   return cursor === undefined ? 0 : readArgument(byteCount, cursor, 'cursor')
 }
 
-/** The id of a job, given as such or with a handle. Nothing else of a handle is believed. */
+/** The id of a job, from an id or a handle. Nothing else of a handle is used. */
 export function jobReference(job: unknown): string {
   if (typeof job !== 'object') return readArgument(identifier, job, 'jobId')
   const entries = readArgument(readEntries, job, 'job')

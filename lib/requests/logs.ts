@@ -37,7 +37,7 @@ export function planLogs(options: unknown, owner: string): { encoding: Encoding 
   return { encoding: chosen }
 }
 
-/** How a process is ended; what is not given is as the process was started. */
+/** How to kill a process. Undefined: as the options of the process say. */
 export interface KillRequest {
   signal: number | undefined
   /** Milliseconds until SIGKILL. */

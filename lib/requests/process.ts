@@ -1,5 +1,5 @@
 /**
- * The arguments of startProcess, checked. What is not given stays away: the backend's defaults hold.
+ * The checked arguments of startProcess. Options that were left out stay undefined: the backend has the defaults.
  */
 
 import { type CheckedCommand, readCommand, showCommand } from '../options/command.js'

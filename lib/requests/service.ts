@@ -10,7 +10,7 @@ import { portNumber, portOptions } from '../protocol/wait-options.js'
 import { type ProcessRequest, processRequest } from './process.js'
 import { type LinePattern, linePattern, type PortProbe, portProbe } from './waits.js'
 
-/** How to tell that a service is ready. `timeout` is for all attempts together, in milliseconds; 0 = none. */
+/** When a service counts as ready. `timeout` is for all attempts together, in milliseconds; 0 = none. */
 export type HealthCheck = { timeout: number } & (
   | { kind: 'port'; probe: PortProbe }
   | { kind: 'log'; pattern: LinePattern }
@@ -50,7 +50,7 @@ export function readService(command: unknown, options: unknown): ServiceRequest 
   }
 }
 
-/** Exactly one of port, log and command says which kind it is, and so which other options it has. */
+/** Exactly one of port, log and command must be given; it decides which other options are valid. */
 function healthCheck(value: unknown, name: string): HealthCheck {
   const given = Object.fromEntries(readEntries(value, name))
   const kinds = ['port', 'log', 'command'].filter((kind) => given[kind] !== undefined)

@@ -1,5 +1,5 @@
 /**
- * The options of everything that waits for a process: how long, for what, how often to look.
+ * The options of every wait for a process: how long, for what, how often to check.
  */
 import { OptionError } from '../base/errors.js'
 import type { WaitLimits } from '../base/waiting.js'
@@ -28,7 +28,7 @@ export function planWaitForExit(timeout: unknown): WaitLimits {
   }
 }
 
-/** What a line of a log is to have. */
+/** What a line of a log must contain. */
 export interface LinePattern {
   /** The line, and where a regular expression matched; undefined when it does not. */
   find(line: string): { line: string; match?: RegExpExecArray } | undefined
@@ -79,7 +79,7 @@ function regularExpression(given: RegExp): LinePattern {
   }
 }
 
-/** How a port is looked at. */
+/** How a port is checked. */
 export interface PortProbe {
   port: number
   /** Undefined: listening is enough. */
@@ -90,7 +90,7 @@ export interface PortProbe {
 /** What waitForPort waits for, and how long. */
 export interface PortPlan extends PortProbe, WaitLimits {}
 
-/** A server that answers, and not with an error. */
+/** A server that answers without an error. */
 const DEFAULT_STATUS: StatusRange = { min: 200, max: 399 }
 
 /** Checks the arguments of `waitForPort`. Throws OptionError. */

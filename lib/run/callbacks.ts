@@ -10,7 +10,7 @@ import type { RunObserver } from './run.js'
 
 type Callback<Name extends keyof ExecCallbacks> = ExecCallbacks[Name]
 
-/** What callbacks are called about. */
+/** The callbacks of a run, and what onStart reports. */
 export interface CallbackPlan {
   callbacks: ExecCallbacks
   /** The command as it is shown. */

@@ -10,7 +10,7 @@ import type { Translator } from './reader.js'
 
 type Event = ExecEvent<Encoding>
 
-/** What events say about the command. */
+/** What the events need to know about the command. */
 export interface StreamPlan {
   /** The command as it is shown. */
   shown: string

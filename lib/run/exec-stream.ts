@@ -1,5 +1,5 @@
 /**
- * execStream: a run that began when it was made, and the one consumer of its output.
+ * execStream: a run that starts with its construction, and the one consumer of its output.
  */
 
 import { OptionError } from '../base/errors.js'
@@ -23,13 +23,13 @@ import { LineTranslator } from './lines.js'
 import { Reader, type Translator } from './reader.js'
 import type { Result, RunObserver, StreamRun } from './run.js'
 
-/** Where the run of a stream is, and what it needs from there. */
+/** What a stream needs from its backend. */
 export interface StreamSource {
   /** Pieces of output that may wait for the reader. */
   window?: number | undefined
-  /** Starts the run at once, and has it call the observer. */
+  /** Starts the run immediately. */
   start(request: ExecRequest, observer: RunObserver): StreamRun
-  /** Awaits the outcome of a run, and passes it on to all that want to know. */
+  /** Awaits the outcome of a run, publishes it and calls the callbacks. */
   settle(perform: (request: ExecRequest) => Promise<Result>): Promise<Result>
 }
 
@@ -42,7 +42,7 @@ export class ExecStream implements PublicExecStream<Encoding> {
   /** How the output is being read. */
   #consumer: string | undefined
 
-  /** Queues the command at once, so that calls keep their order. What keeps it from running is the last event. */
+  /** Queues the command immediately, so that calls keep their order. An error that prevents the run is the last event. */
   constructor(request: ExecRequest, source: StreamSource) {
     this.#request = request
     this.#feed = new Feed((permits) => this.#run?.giveBack(permits), source.window)
@@ -50,7 +50,7 @@ export class ExecStream implements PublicExecStream<Encoding> {
       this.#run = source.start(settled, observe(request, this.#feed))
       return this.#run.outcome
     })
-    // Being listened to here, a rejection that the iteration tells is not an unhandled one as well.
+    // These handlers also keep a rejection that the iteration reports from being an unhandled one.
     this.#outcome.then(
       (result) => this.#feed.finish({ result }),
       (error) => this.#feed.finish({ error }),
@@ -92,7 +92,7 @@ export class ExecStream implements PublicExecStream<Encoding> {
     return new Reader(this.#feed, translator, () => this.#stop())
   }
 
-  /** Ends the run, if it has not ended, and resolves when nothing of it is left and the result is known. */
+  /** Kills the command, if it still runs. Resolves when nothing of it is left and the result is known. */
   async #stop(): Promise<void> {
     this.#feed.close()
     this.#run?.kill(null).catch(() => {})
@@ -100,7 +100,7 @@ export class ExecStream implements PublicExecStream<Encoding> {
   }
 }
 
-/** Tells the callbacks, if there are any, and then the feed, which has the last word about permits. */
+/** Passes everything to the callbacks, then to the feed, which decides about permits. */
 function observe(plan: CallbackPlan, feed: Feed): RunObserver {
   const callbacks = callbackObserver(plan)
   if (callbacks === undefined) return feed

@@ -1,16 +1,16 @@
 /**
- * What a run has told and its consumer has not taken yet: the place where backpressure begins.
+ * What a run has reported and its consumer has not taken yet: where backpressure begins.
  *
- * The engine sends at most a window of pieces of output without being given permits back, one for each piece that was
- * taken. A consumer that takes nothing leaves it without permits; it then leaves the pipe alone, and in the end
- * the command blocks. So what is held here is bounded, however much the command prints.
+ * The engine sends at most a window of pieces of output, plus one for each permit that it gets back: a permit a piece
+ * taken. A consumer that takes nothing leaves the engine without permits. The engine then stops reading the pipe, and at
+ * last the command blocks. So the feed is bounded, however much the command prints.
  */
 
 import { OptionError } from '../base/errors.js'
 import type { Encoding, ExecResult } from '../public/index.js'
 import type { RunObserver } from './run.js'
 
-/** How a run came out. */
+/** The result of a run, or its error. */
 export type Outcome = { result: ExecResult<Encoding>; error?: never } | { error: unknown; result?: never }
 
 /** A piece of one stream: 1 is stdout, 2 is stderr. `end` is the offset in that stream, in bytes, of what follows. */
@@ -26,7 +26,7 @@ export type Item = { time: number } & ({ type: 'start'; pid: number } | Piece | 
 
 /** Pieces that may be under way: WINDOW of `src/pending.rs`. */
 const OUTPUT_WINDOW = 16
-/** Permits go back in so many parts of the window, since each way across the boundary wakes the engine. */
+/** Permits go back in this many parts of the window, since each call across the boundary wakes the engine. */
 const PARTS = 4
 
 export class Feed implements RunObserver {
@@ -37,9 +37,9 @@ export class Feed implements RunObserver {
   #items: Item[] = []
   /** Pieces among the items. */
   #held = 0
-  /** Permits of pieces that were taken. */
+  /** Permits of taken pieces that have not gone back yet. */
   #owed = 0
-  /** `unread`: nobody has taken anything. `drained`, `closed`: what comes is dropped. */
+  /** `unread`: no item has been taken. `drained`, `closed`: new items are dropped. */
   #state: 'unread' | 'read' | 'drained' | 'closed' = 'unread'
   #isRunning = true
   #resultAwaited = false
@@ -67,7 +67,7 @@ export class Feed implements RunObserver {
     return true
   }
 
-  /** The command has ended: nothing holds it back any more. What it comes to is told by `finish`, a moment later. */
+  /** The command has ended and needs no more permits. `finish` follows with its outcome. */
   end(): void {
     this.#isRunning = false
   }
@@ -82,19 +82,19 @@ export class Feed implements RunObserver {
     this.#arrived = arrived
   }
 
-  /** Nothing can be taken right now. */
+  /** True when there is nothing to take. */
   get isEmpty(): boolean {
     return this.#items.length === 0
   }
 
   /**
-   * The next item, if it is there; of a piece at most so many bytes. Throws when what came before has been drained.
+   * The next item, if there is one; a piece is cut after `mostBytes`. Throws STREAM_LOCKED after the output was dropped.
    */
   take(mostBytes: number): Item | undefined {
     if (this.#state === 'drained') {
       throw new OptionError(
         'STREAM_LOCKED',
-        'the output is gone: `result` was awaited and nobody read it; begin to read before awaiting `result`',
+        'the output was dropped, because `result` was awaited while nothing read it: start reading before you await `result`',
       )
     }
     if (this.#state === 'unread') this.#state = 'read'
@@ -109,13 +109,13 @@ export class Feed implements RunObserver {
     return item
   }
 
-  /** The result is wanted. Were the output held back while nobody reads it, the result would never come. */
+  /** Marks the result as awaited. An unread stream then drops its output: held back, it would block the command. */
   awaitResult(): void {
     this.#resultAwaited = true
     this.#drainUnlessRead()
   }
 
-  /** Nobody wants to read any more. */
+  /** Drops what is held and what follows. */
   close(): void {
     this.#state = 'closed'
     this.#drop()
@@ -127,7 +127,7 @@ export class Feed implements RunObserver {
     this.#arrived()
   }
 
-  /** Only when the window is full: until then somebody may still begin to read, and nothing is lost. */
+  /** Drops only once the window is full: until then a reader may still start, and nothing is lost. */
   #drainUnlessRead(): void {
     if (this.#state !== 'unread' || !this.#isRunning || !this.#resultAwaited) return
     if (this.#held < this.#window) return

@@ -1,15 +1,15 @@
 /**
- * Feeds the input of a command or process from an async iterable, one item at a time: the next is asked for when the one
- * before was taken.
+ * Feeds the input of a command or process from an async iterable, one item at a time: it requests the next item when
+ * the pipe took the one before.
  */
 import { inputBytes } from '../options/input.js'
 import { readArgument } from '../options/read.js'
 
-/** Whose input it is: a command or a process. */
+/** The command or process that reads the input. */
 export interface InputTarget {
   write(data: Uint8Array): Promise<void>
   closeInput(): void
-  /** Ends it because of an exception of the source. */
+  /** Kills it because of an exception of the source. */
   fail(error: unknown): void
 }
 
@@ -41,8 +41,8 @@ export class InputFeed {
   }
 
   /**
-   * Lets go of the source when the command has ended. What the source does with that is nobody's concern any more:
-   * an async generator may even be stuck in its own await for ever.
+   * Releases the source when the command has ended. Nothing waits for that: an async generator may be stuck in its own
+   * await for ever.
    */
   async close(): Promise<void> {
     if (this.#finished) return

@@ -6,11 +6,12 @@
 import { defineLazily } from '../base/lazy.js'
 import type { Encoding, ExecResult } from '../public/index.js'
 import type { LineForm } from '../requests/exec.js'
+import { withoutReturn } from './lines.js'
 
 /** Replaces the text of a result by its lines. It stays the same object, so an error that holds it shows lines too. */
 export function toLines(result: ExecResult<Encoding>, form: LineForm): void {
   const lined = result as ExecResult<Encoding, boolean>
-  // Reading it here would put text together that may never be wanted.
+  // Reading it here would join text that may never be used.
   const all = Object.getOwnPropertyDescriptor(result, 'all')
   defineLazily(lined, 'all', () => splitLines(String(all?.get?.call({}) ?? all?.value), form))
   lined.stdout = splitLines(String(result.stdout), form)
@@ -18,7 +19,7 @@ export function toLines(result: ExecResult<Encoding>, form: LineForm): void {
 }
 
 /** The lines of a text. A final newline ends the last line and does not begin another. */
-export function splitLines(text: string, form: LineForm): string[] {
+function splitLines(text: string, form: LineForm): string[] {
   const lines = text.split('\n')
   const rest = lines.pop() ?? ''
   const hasReturns = text.includes('\r')
@@ -26,8 +27,4 @@ export function splitLines(text: string, form: LineForm): string[] {
   const ended = form === 'whole' ? lines.map((line) => `${line}\n`) : bare()
   if (rest !== '') ended.push(rest)
   return ended
-}
-
-function withoutReturn(line: string): string {
-  return line.endsWith('\r') ? line.slice(0, -1) : line
 }

@@ -1,8 +1,8 @@
 /**
  * The lines of a stream's output, as text without their ends.
  *
- * A piece is decoded and split as a whole and its lines are handed out one by one: per line nothing but a promise is
- * left to do, and a million short lines take a fraction of a second.
+ * A piece is decoded and split as a whole, then its lines are handed out one by one. Each line costs one promise, so a
+ * million short lines take a fraction of a second.
  */
 import { engineError } from '../base/errors.js'
 import { MOST_TEXT_BYTES, PieceDecoder } from '../base/utf8.js'
@@ -33,9 +33,9 @@ export class LineTranslator implements Translator<string> {
 /** Splits one stream at `\n` and `\r\n`, wherever its pieces were cut. */
 export class LineSplitter {
   readonly #decoder = new PieceDecoder()
-  /** The beginning of a line whose end has not come yet. */
+  /** The beginning of an incomplete line. */
   #begun = ''
-  /** To ask the joined string itself would put it together once for each piece. */
+  /** Searching the joined string itself would flatten it once a piece. */
   #begunHasReturn = false
 
   write(data: Uint8Array): string[] {
@@ -60,7 +60,8 @@ export class LineSplitter {
   }
 }
 
-function withoutReturn(line: string): string {
+/** A line that may have ended in `\r\n`. */
+export function withoutReturn(line: string): string {
   return line.charCodeAt(line.length - 1) === CARRIAGE_RETURN ? line.slice(0, -1) : line
 }
 

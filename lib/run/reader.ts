@@ -1,11 +1,11 @@
 /**
  * The asynchronous iterator over a feed, with items translated to what a consumer reads: events, lines or bytes.
  *
- * A class and not an `async function*`: a generator's `return()` waits behind a pending `next()`, which may wait for
- * ever for a command that prints nothing. And it can hand out many values of one item without waiting in between.
+ * A class and not an `async function*`: a generator's `return()` waits behind a pending `next()`, for ever when a command
+ * prints nothing. And it hands out many values of one item without waiting in between.
  */
 import type { Feed, Item, Outcome } from './feed.js'
-import { Turns } from './loop-turns.js'
+import { LoopTurns } from './loop-turns.js'
 
 /** Turns items into values. */
 export interface Translator<T> {
@@ -29,7 +29,7 @@ export class Reader<T> implements AsyncIterableIterator<T, undefined> {
   readonly #translator: Translator<T>
   readonly #stop: () => Promise<void>
   readonly #waiting: Waiting<T>[] = []
-  readonly #turns = new Turns(() => this.#wake())
+  readonly #turns = new LoopTurns(() => this.#wake())
   #values: readonly T[] = []
   #at = 0
   #ended = false
@@ -60,7 +60,7 @@ export class Reader<T> implements AsyncIterableIterator<T, undefined> {
     })
   }
 
-  /** Leaves: pending reads are done at once, and the promise resolves when the command's processes are gone. */
+  /** Ends pending reads immediately, and resolves when the processes of the command have ended. */
   async return(): Promise<Step<T>> {
     this.#ended = true
     this.#failure = undefined

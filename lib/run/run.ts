@@ -1,29 +1,29 @@
 /**
- * One run of a command, wherever it is: what it says while it goes on, and what can be done to it.
+ * One run of a command on any backend: what it reports while it runs, and how it is controlled.
  */
 import type { Encoding, ExecResult } from '../public/index.js'
 
 /** The result of a run. */
 export type Result = ExecResult<Encoding>
 
-/** Hears about a run while it goes on. May throw, which kills the command. */
+/** Receives what a run reports. An exception kills the command. */
 export interface RunObserver {
   start(pid: number): void
   /**
-   * `stream`: 1 is stdout, 2 is stderr. True when the observer keeps the piece for later and will give its permit back
-   * by `StreamRun.giveBack` itself.
+   * `stream`: 1 is stdout, 2 is stderr. Returns true to keep the piece for later; the observer then returns its permit
+   * by `StreamRun.giveBack`.
    */
   output(stream: number, data: Uint8Array): boolean
   /** After the last output. */
   end(): void
 }
 
-/** A run whose output is handed out while it goes on. */
+/** A run whose output is handed out while the command runs. */
 export interface StreamRun {
-  /** What exec would have given. */
+  /** Settles as `exec` would. */
   outcome: Promise<Result>
   /** Permits for more pieces of output. */
   giveBack(permits: number): void
-  /** Kills the command; null is its `killSignal`. Resolves when it is gone: true when it ended early. */
+  /** Kills the command; null is its `killSignal`. Resolves when it has ended: true when it was ended early. */
   kill(signal: number | null): Promise<boolean>
 }

@@ -1,5 +1,5 @@
 /**
- * What every run comes to: a result or an error, printed where that is wanted, and passed to the callbacks first.
+ * The end of every run: prints it with `verbose`, calls onComplete or onError, then settles the promise.
  */
 import { AbortError, SandboxError } from '../base/errors.js'
 import { report } from '../base/report.js'
@@ -9,7 +9,7 @@ import { toLines } from './line-arrays.js'
 import type { Result } from './run.js'
 import { announce } from './verbose.js'
 
-/** Rejects with the first error; one of onError itself goes to the logger. */
+/** Rejects with the first error. What onError itself throws goes to the logger. */
 export async function settle(
   { shown, verbose, lines, callbacks }: ExecRequest,
   logger: Logger | undefined,
@@ -28,7 +28,7 @@ export async function settle(
   }
 }
 
-/** The result of a run, or the one that its error holds, with lines where they are wanted. */
+/** The result of a run, or of its error, with arrays of lines where the options ask for them. */
 async function lined(perform: () => Promise<Result>, form: LineForm | undefined): Promise<Result> {
   if (form === undefined) return perform()
   try {

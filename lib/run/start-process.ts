@@ -1,5 +1,5 @@
 /**
- * Starts a process, and ties it to what it was given: its input, its AbortSignal and its callbacks.
+ * Starts a process and connects it to its input, its AbortSignal and its callbacks.
  */
 import { onAbort, refuseAborted } from '../base/abort.js'
 import { engineError, isCode } from '../base/errors.js'
@@ -10,7 +10,7 @@ import type { ProcessRequest } from '../requests/process.js'
 import { InputFeed } from './input.js'
 import { callError } from './settle.js'
 
-/** What is done to a process from here. */
+/** What a started process must offer. */
 export interface StartedProcess {
   readonly info: { id: string }
   kill(request: KillRequest): Promise<boolean>
@@ -21,22 +21,22 @@ export interface StartedProcess {
 
 export interface Start<T extends StartedProcess> {
   request: ProcessRequest
-  /** Where its input comes from while it runs. */
+  /** Its input, when that is read while it runs. */
   source: AsyncIterable<unknown> | undefined
   logger: Logger | undefined
   /** Resolves when it runs. */
   launch(): Promise<T>
-  /** What onStart is called with. */
+  /** Returns the object that onStart receives. */
   introduce(process: T): unknown
 }
 
 type Callbacks = ProcessRequest['callbacks']
 
-/** By the signal and after the delay that it was started with. */
+/** A kill with the signal and the delay of the process's own options. */
 export const AS_STARTED: KillRequest = { signal: undefined, forceKillAfterDelay: undefined }
 
 /**
- * Resolves when the process runs. An abort, or an exception of onStart, in the meantime kills it and is the rejection.
+ * Resolves when the process runs. An abort until then, or an exception of onStart, kills it and is the rejection.
  */
 export async function startProcess<T extends StartedProcess>(start: Start<T>): Promise<T> {
   const { signal } = start.request.values
@@ -70,7 +70,7 @@ function attach(process: StartedProcess, start: Start<StartedProcess>, feed: Inp
     reportError(callbacks, logger, error)
     stop()
   }
-  // A process that reads no more is no failure. Otherwise it must not wait for what cannot be given to it.
+  // A process may stop reading its input. Any other failure kills it, since it would wait for the missing input.
   const refuse = (error: unknown) => {
     if (!isCode(error, 'INPUT_CLOSED', 'PROCESS_NOT_FOUND', 'SANDBOX_DESTROYED')) throw error
     feed?.close()

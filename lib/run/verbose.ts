@@ -7,7 +7,7 @@ interface Host {
   process?: { stderr?: { write(text: string): unknown } }
 }
 
-/** Prints the command, and gives what prints its end. */
+/** Prints the command. Returns the function that prints its end. */
 export function announce(
   command: string,
 ): (end: { result: ExecResult<Encoding> } | { error: unknown }) => void {

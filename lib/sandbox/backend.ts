@@ -1,7 +1,7 @@
 /**
- * What a sandbox needs of the place where things run: this process's engine, or a server.
+ * What a sandbox needs from the place where commands run: the engine of this process, or a server.
  *
- * All arguments have been checked. What the caller has not given is undefined, and the backend's own default holds.
+ * All arguments have been checked. An option that the caller left out is undefined; the backend applies its default.
  */
 
 import type { WaitLimits } from '../base/waiting.js'
@@ -9,7 +9,6 @@ import type { EnvLists } from '../options/env.js'
 import type { OptionValues } from '../options/option.js'
 import type { sessionOptions } from '../protocol/session-options.js'
 import type {
-  Capabilities,
   Encoding,
   HistoryEntry,
   JobHandle,
@@ -36,14 +35,13 @@ import type { Result, RunObserver, StreamRun } from '../run/run.js'
 
 export interface Backend {
   readonly logger: Logger | undefined
-  readonly jobs: JobsBackend
-  /** Runs a command to its end. Calls are in order from the moment they are made. */
+  /** Runs a command to its end. Commands of one session run in the order of the calls. */
   exec(request: ExecRequest, observer: RunObserver | undefined): Promise<Result>
-  /** The same with the output while it runs. What keeps it from running is the rejection of the outcome. */
+  /** Runs a command and hands out its output meanwhile. A command that cannot start rejects the outcome. */
   stream(request: ExecRequest, observer: RunObserver, bounds?: StreamBounds): StreamRun
-  /** Publishes a run to what traces this program, which may add variables to the request. */
+  /** Publishes a run to the tracing subscribers, which may add variables to the request. */
   traced(request: ExecRequest, perform: (request: ExecRequest) => Promise<Result>): Promise<Result>
-  /** `introduce` makes what onStart is called with. */
+  /** `introduce` returns the object that onStart receives. */
   startProcess(
     request: ProcessRequest,
     introduce: (process: ProcessBackend) => unknown,
@@ -54,34 +52,33 @@ export interface Backend {
   ): Promise<ServiceBackend>
   listProcesses(filter: ProcessFilter): Promise<ProcessBackend[]>
   findProcess(id: string): Promise<ProcessBackend | null>
-  /** Whatever process has that id when it is used; PROCESS_NOT_FOUND then, when there is none. */
+  /** The process of this id, without a look-up that could fail: an unknown id rejects its calls. Throws nothing. */
   process(id: string): ProcessBackend
   killAllProcesses(): Promise<number>
   cleanUpProcesses(): Promise<number>
   setEnv(sessionId: string, env: EnvLists): Promise<void>
-  /** Gives the id. */
+  /** Resolves with the id. */
   createSession(values: OptionValues<typeof sessionOptions>): Promise<string>
   hasSession(id: string): Promise<boolean>
   listSessions(): Promise<string[]>
   deleteSession(id: string): Promise<void>
   history(sessionId: string, limit: number | undefined): Promise<HistoryEntry[]>
-  capabilities(): Capabilities | Promise<Capabilities>
   destroy(): Promise<void>
 }
 
-/** For a stream whose reader is at the other end of a connection. */
+/** Limits of a stream whose reader is at the other end of a connection. */
 export interface StreamBounds {
-  /** Pieces of output that wait for it. */
+  /** Pieces of output that may wait for the reader. */
   window: number
-  /** Most bytes of each stream in the result, unless the caller says how many; undefined: as many as exec keeps. */
+  /** Bytes of each stream kept in the result, where the caller sets no maxBuffer; undefined: the limit of `exec`. */
   maxBuffer: number | undefined
 }
 
 /** One background process. */
 export interface ProcessBackend {
-  /** As it is known now. */
+  /** The last known state. */
   readonly info: ProcessInfo
-  /** Whether it can be written to, and whether it has a terminal. True where only the backend can tell. */
+  /** Whether it takes input from `write`, and whether it has a terminal. True where only the server knows. */
   readonly hasPipe: boolean
   readonly hasTerminal: boolean
   /** Brings `info` up to date. */
@@ -90,7 +87,7 @@ export interface ProcessBackend {
   wait(limits: WaitLimits): Promise<ProcessExit>
   logs(encoding: Encoding): Promise<ProcessLogs<Encoding>>
   output(plan: LogStreamPlan): AsyncIterableIterator<LogEvent<Encoding>, undefined>
-  /** Its events as text, for callbacks: nothing awaits them, so they do not keep the program alive. */
+  /** Its events as text, for callbacks. Reading them does not keep the event loop alive. */
   watch(wantsOutput: boolean): AsyncIterable<LogEvent>
   waitForLog(plan: LogPlan): Promise<LogMatch>
   waitForPort(plan: PortPlan): Promise<void>
@@ -100,7 +97,7 @@ export interface ProcessBackend {
   stats(): Promise<ProcessStats>
 }
 
-/** A process that is waited for and kept alive. */
+/** A process with a health check, restarted when it fails. */
 export interface ServiceBackend extends ProcessBackend {
   readonly restarts: number
   readonly lastFailure: ServiceFailure | null

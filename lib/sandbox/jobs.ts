@@ -1,6 +1,6 @@
 /**
- * Durable jobs as callers ask for them, on any backend. Nothing is remembered here: every call looks at the job itself,
- * so it does not matter who started it.
+ * Durable jobs as callers hold them, on any backend. Every call looks at the job itself and keeps no state, so a job
+ * may have been started by another program.
  */
 import { isCode } from '../base/errors.js'
 import { identifier } from '../options/ids.js'
@@ -112,7 +112,7 @@ export class Jobs implements Omit<PublicJobs, 'root'> {
   }
 }
 
-/** Jobs whose directory is known here. */
+/** Jobs in a directory of this machine. */
 export class RootedJobs extends Jobs implements PublicJobs {
   /** The directory of all jobs. */
   readonly root: string

@@ -1,5 +1,5 @@
 /**
- * A background process as callers hold it. It checks arguments; what they are about is the backend's.
+ * A background process as callers hold it: checks arguments and calls the backend.
  */
 import { isCode, OptionError } from '../base/errors.js'
 import { inputBytes } from '../options/input.js'
@@ -28,7 +28,7 @@ import { planLogStream, planLogs, readKill } from '../requests/logs.js'
 import { planWait, planWaitForExit, planWaitForLog, planWaitForPort } from '../requests/waits.js'
 import type { ProcessBackend } from './backend.js'
 
-/** The object of each process, so that the same process is the same object as long as its backend is. */
+/** The public object of each backend process. While the backend keeps its object, callers get the same one. */
 const shown = new WeakMap<ProcessBackend, Process>()
 
 export function processOf(backend: ProcessBackend): Process {
@@ -37,7 +37,7 @@ export function processOf(backend: ProcessBackend): Process {
   return process
 }
 
-/** Makes this the object of a process. */
+/** Registers the public object of a backend process. */
 export function show<T extends Process>(backend: ProcessBackend, process: T): T {
   shown.set(backend, process)
   return process
@@ -157,14 +157,14 @@ export class Process implements PublicProcess {
     return this.#backend.info
   }
 
-  /** What console.log shows on Node and Bun. */
+  /** What `console.log` prints on Node and Bun. */
   [Symbol.for('nodejs.util.inspect.custom')](): ProcessInfo {
     return this.toJSON()
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.kill().catch((error) => {
-      // Then nothing of it is left.
+      // Nothing is left to kill.
       if (!isCode(error, 'SANDBOX_DESTROYED', 'PROCESS_NOT_FOUND')) throw error
     })
   }

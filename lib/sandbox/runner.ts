@@ -1,6 +1,6 @@
 /**
- * What a sandbox and a session have in common: commands and processes. A session gives its id; a sandbox leaves it to
- * the options.
+ * Commands and processes: what a sandbox and a session have in common. A session passes its id; a sandbox takes the id
+ * from the options.
  */
 import { OptionError } from '../base/errors.js'
 import { envChanges } from '../options/env.js'
@@ -59,7 +59,7 @@ export class Runner {
   }
 }
 
-/** Starts a run whose output is handed out. With bounds, it is for a reader at the other end of a connection. */
+/** Starts a run and returns its stream. With bounds, the reader is at the other end of a connection. */
 export function openStream<E extends Encoding, L extends boolean>(
   backend: Backend,
   request: ExecRequest,
@@ -74,7 +74,7 @@ export function openStream<E extends Encoding, L extends boolean>(
   return stream as PublicExecStream<E, L>
 }
 
-/** Starts something, and calls onError when that fails, except for a mistake in the arguments. */
+/** Calls `start`, and onError when that fails, except for an OptionError. */
 export async function startWith<T>(
   { logger }: Backend,
   { callbacks }: { callbacks: { onError?: (error: unknown) => unknown } },
@@ -88,7 +88,7 @@ export async function startWith<T>(
   }
 }
 
-/** Checks the variables and sets them in a session, in its turn. */
+/** Checks the variables and sets them in a session, after the commands in front of them. */
 export async function setEnv(backend: Backend, sessionId: string, vars: unknown): Promise<void> {
   await backend.setEnv(sessionId, readArgument(envChanges, vars, 'vars'))
 }

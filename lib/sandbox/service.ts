@@ -1,5 +1,5 @@
 /**
- * A service as callers hold it: its process at the moment, whether it does its work, and how to start it anew.
+ * A service as callers hold it: its current process, its health and its restart.
  */
 import type { Service as PublicService, ServiceFailure, ServiceHealth } from '../public/index.js'
 import type { ServiceBackend } from './backend.js'

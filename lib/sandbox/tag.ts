@@ -7,13 +7,13 @@ import { showCommand } from '../options/command.js'
 import { describe, readEntries } from '../options/read.js'
 import type { Encoding, ExecOptions, ExecResult, ShellTag } from '../public/index.js'
 
-/** What templates are run with. */
+/** The options of a template. */
 type Options = ExecOptions<Encoding, boolean>
 type Result = ExecResult<Encoding, boolean>
 
 type Exec = (command: string, options: Options | undefined) => Promise<Result>
 
-/** A tag whose templates run by `exec`. Called with options, it gives a tag that uses them. */
+/** A tag that runs its templates with `exec`. Called with options, it returns a tag that uses them. */
 export function shellTag<Scope extends object = object>(exec: Exec, options?: Options): ShellTag<Scope> {
   function tag(first: TemplateStringsArray | Options, ...values: unknown[]) {
     if (isTemplate(first)) return run(first, values)
@@ -30,12 +30,12 @@ function isTemplate(value: unknown): value is TemplateStringsArray {
   return Array.isArray(value) && Array.isArray((value as Partial<TemplateStringsArray>).raw)
 }
 
-/** The text of a template. Backslashes stand as they are written. Throws OptionError. */
+/** The shell text of a template. Backslashes stay as written. Throws OptionError. */
 export function shellText(strings: readonly string[], values: readonly unknown[]): string {
   return strings.map((text, at) => (at < values.length ? text + words(values[at], at) : text)).join('')
 }
 
-/** A value as shell words, quoted where needed. An empty list is no word at all. */
+/** A value as shell words, quoted where needed. An empty list gives no word. */
 function words(value: unknown, at: number): string {
   if (Array.isArray(value)) return Array.from(value, (item: unknown) => word(item, at)).join(' ')
   return word(value, at)

@@ -31,7 +31,7 @@ export class HttpBackend implements Backend {
   readonly logger: Logger | undefined
   readonly jobs: HttpJobs
   readonly #connection: Connection
-  /** What this client has begun there. */
+  /** What this client has started there. */
   readonly #begun: Begun
   readonly #turns = new Turns()
   #destroyed: Promise<void> | undefined
@@ -43,7 +43,7 @@ export class HttpBackend implements Backend {
     this.jobs = new HttpJobs(this.#connection)
   }
 
-  /** One request is enough, unless something is to happen while the command runs. */
+  /** Sends one request, unless a callback, a signal or input needs the live run. */
   async exec(request: ExecRequest, observer: RunObserver | undefined): Promise<Result> {
     const { sessionId, encoding } = request
     const body = observer === undefined ? planExec(request) : undefined
@@ -75,7 +75,7 @@ export class HttpBackend implements Backend {
     const { body, source } = planService({ process, ...rest })
     const { signal } = process.values
     const launch = async () => {
-      // The server gives a service up when its client goes away while it is being started.
+      // The server kills a service whose client disconnects while it is being started.
       const call = { path: '/v1/services', body, signal, subject: 'the process', waits: true }
       const info = this.#begun.addProcess(await this.#connection.call<WireProcess>(call), true)
       return new HttpService(this.#connection, info)
@@ -99,7 +99,7 @@ export class HttpBackend implements Backend {
     }
   }
 
-  /** Known by its id alone. */
+  /** Only its id is known. */
   process(id: string): ProcessBackend {
     return new HttpProcess(this.#connection, { id } as WireProcess)
   }
@@ -159,7 +159,7 @@ export class HttpBackend implements Backend {
     return this.#destroyed
   }
 
-  /** What was begun from here goes, whatever of it is there still; what others have begun stays. */
+  /** Kills the processes and deletes the sessions that this client has started, and nothing else. */
   async #destroy(): Promise<void> {
     const ignoring = (promise: Promise<unknown>, ...codes: Parameters<typeof isCode>[1][]) =>
       promise.catch((error) => {

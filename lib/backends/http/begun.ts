@@ -1,19 +1,19 @@
 /**
- * What a client has begun on the server, and is to end with it.
+ * What a client has started on the server, and what ends with the client.
  *
- * An id alone does not say that it is still the same process: it may have ended, been forgotten, and its id been given to
- * one of somebody else. So the pid and the time of the start are compared as well. A service keeps its id for all of its
- * processes, so there the id says it.
+ * An id alone does not identify a process: the process may have ended and been forgotten, and another client may use the id
+ * again. So the pid and the start time are compared as well. A service keeps its id for all of its processes, so there the
+ * id is enough.
  */
 import type { Connection } from './connection.js'
 import type { WireProcess } from './process.js'
 
-/** The list is not looked through as long as it is shorter. */
+/** A shorter list is not pruned. */
 const FEW = 256
 
 export class Begun {
   readonly sessions = new Set<string>()
-  /** Requests for something new, which must not come into being after the end. */
+  /** Pending requests that create something, which must not outlive the client. */
   readonly #starting = new Set<Promise<unknown>>()
   readonly #connection: Connection
   readonly #processes = new Map<string, { info: WireProcess; isService: boolean }>()
@@ -23,7 +23,7 @@ export class Begun {
     this.#connection = connection
   }
 
-  /** Takes note of such a request. */
+  /** Tracks such a request until it settles. */
   async starting<T>(request: Promise<T>): Promise<T> {
     this.#starting.add(request)
     try {
@@ -33,7 +33,7 @@ export class Begun {
     }
   }
 
-  /** Resolves when everything that was asked for is there, or will not be. */
+  /** Resolves when all of these requests have settled. */
   async settled(): Promise<void> {
     await Promise.allSettled(this.#starting)
   }
@@ -51,20 +51,20 @@ export class Begun {
 
   #prune(): void {
     this.#pruneAt = Number.POSITIVE_INFINITY
-    // Those that are begun while the answer is on its way are not in it.
+    // The reply may lack processes that are started meanwhile.
     const before = [...this.#processes.keys()]
     this.runningProcesses()
       .then((running) => {
         for (const id of before) if (!running.includes(id)) this.#processes.delete(id)
       })
-      // The server is away for a moment: there is another time.
+      // The server is unavailable: the next prune tries again.
       .catch(() => {})
       .finally(() => {
         this.#pruneAt = Math.max(FEW, 2 * this.#processes.size)
       })
   }
 
-  /** Ids of the processes that were begun here and still run. */
+  /** Ids of the processes that this client has started and that still run. */
   async runningProcesses(): Promise<string[]> {
     if (this.#processes.size === 0) return []
     const { processes } = await this.#connection.call<{ processes: WireProcess[] }>({

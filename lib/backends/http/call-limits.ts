@@ -1,5 +1,5 @@
 /**
- * What ends a call before its reply: the caller, the end of the client, and the time in which it must be answered.
+ * What ends a call before its reply: the caller's signal, the end of the client, and the time limit.
  */
 import { onAbort } from '../../base/abort.js'
 
@@ -16,17 +16,17 @@ export class CallLimits {
     this.#deadline = timeout === 0 ? Number.POSITIVE_INFINITY : performance.now() + timeout
   }
 
-  /** Aborted when the call is to end. */
+  /** Aborted to end the call. */
   get signal(): AbortSignal {
     return this.#stop.signal
   }
 
-  /** Whether the time was over before the server answered. */
+  /** True when the time limit has ended the call. */
   get isLate(): boolean {
     return this.#isLate
   }
 
-  /** Whether there is so much time left, in milliseconds. */
+  /** Whether at least this much time is left. */
   allows(milliseconds: number): boolean {
     return performance.now() + milliseconds < this.#deadline
   }
@@ -35,7 +35,7 @@ export class CallLimits {
     this.#stop.abort()
   }
 
-  /** Waits for the answer to a request, in the time that is left. */
+  /** Waits for the reply to a request, within the time that is left. */
   async answer<T>(request: Promise<T>): Promise<T> {
     if (this.#deadline !== Number.POSITIVE_INFINITY) {
       this.#timer = setTimeout(

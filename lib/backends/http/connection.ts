@@ -1,11 +1,10 @@
 /**
- * Requests to the server, and the errors that come back.
+ * Requests to the server, and their errors.
  */
 
 import { refuseAborted } from '../../base/abort.js'
 import { AbortError, engineError, OptionError, SandboxError } from '../../base/errors.js'
 import { pause } from '../../base/waiting.js'
-import type { Logger } from '../../public/index.js'
 import { CallLimits } from './call-limits.js'
 import { connectionError, errorOf, isEnvelope } from './failure.js'
 import type { ClientPlan } from './options.js'
@@ -15,7 +14,7 @@ import { readEvents, type ServerEvent } from './sse.js'
 
 export class Connection {
   readonly #plan: ClientPlan
-  /** What ends the requests that are under way. */
+  /** The limits of the pending requests. */
   readonly #open = new Set<CallLimits>()
   #isClosed = false
 
@@ -23,15 +22,11 @@ export class Connection {
     this.#plan = plan
   }
 
-  get logger(): Logger | undefined {
-    return this.#plan.logger
-  }
-
   get reconnectTimeout(): number {
     return this.#plan.reconnectTimeout
   }
 
-  /** Ends every request that is under way. */
+  /** Ends all pending requests. */
   close(): void {
     this.#isClosed = true
     for (const limits of this.#open) limits.stop()
@@ -43,8 +38,8 @@ export class Connection {
   }
 
   /**
-   * Makes a call and gives its reply. A long one begins with blanks and may be an error in spite of its status. What is
-   * safe to repeat is repeated after failures that may pass.
+   * Makes a call and resolves with its reply. A long reply begins with blanks, and may hold an error in spite of its status.
+   * Requests that are safe to repeat are repeated after a temporary failure.
    */
   async call<T>(request: Request): Promise<T> {
     const limits = this.#limits(request.signal, request.waits ? 0 : this.#plan.requestTimeout)
@@ -67,7 +62,7 @@ export class Connection {
     }
   }
 
-  /** Makes a call whose reply is events. They end early, by an error, when the connection breaks or is aborted. */
+  /** Makes a call whose reply is a stream of events. Throws when the connection breaks or the call is aborted. */
   async *events(request: Request): AsyncGenerator<ServerEvent, undefined> {
     const limits = this.#limits(request.signal, 0)
     try {
@@ -96,7 +91,7 @@ export class Connection {
       return await limits.answer(
         this.#plan.fetch(this.#plan.url + path + queryOf(query), {
           ...{ method, headers, signal: limits.signal },
-          // Cookies and pages that a server may point to are none of this client's business.
+          // No cookies, and no redirects to other servers.
           ...{ credentials: 'omit', redirect: 'error' },
           ...(body && { body: JSON.stringify(body) }),
         }),
@@ -122,11 +117,11 @@ export class Connection {
     return reply
   }
 
-  /** What `fetch` throws says little, and differs everywhere. */
+  /** The error for what `fetch` throws, which says little and differs between runtimes. */
   #explain(error: unknown, { path, signal, subject }: Request, limits: CallLimits): unknown {
     this.check()
     if (signal?.aborted) return new AbortError(signal.reason, undefined, subject)
-    // Errors of this library have been explained already.
+    // An error of this library needs no explanation.
     if (isOurs(error)) return error
     const what = `${this.#plan.url}${path}`
     if (limits.isLate) {

@@ -1,8 +1,8 @@
 /**
- * From the server's envelopes to the errors that the same call would have thrown there.
+ * Converts the error envelopes of the server to the errors that the same call throws locally.
  */
 
-import { AbortError, OptionError, SandboxError } from '../../base/errors.js'
+import { AbortError, isCode, OptionError, SandboxError } from '../../base/errors.js'
 import type { Encoding, OptionErrorCode, SandboxErrorCode } from '../../public/index.js'
 import { resultOf, type WireResult } from './wire.js'
 
@@ -13,7 +13,7 @@ export interface Envelope {
   httpStatus: number
 }
 
-/** What an error is told in terms of. */
+/** What the error of a request refers to. */
 export interface Asked {
   encoding?: Encoding
   signal?: AbortSignal | undefined
@@ -51,7 +51,7 @@ export function errorOf(envelope: Envelope, { encoding = 'utf8', signal, subject
   }
 }
 
-/** The code of the server that an error stands for, where nacre has none. */
+/** The server's own code in a REQUEST_REFUSED. */
 export function refusalCode(error: unknown): string | undefined {
   const { cause } = error instanceof SandboxError ? error : {}
   return isEnvelope(cause) ? cause.code : undefined
@@ -61,10 +61,13 @@ export function connectionError(message: string, cause?: unknown): SandboxError 
   return new SandboxError('CONNECTION_FAILED', message, { cause })
 }
 
-/** Whether the same request may succeed a moment later: the server is away, ends, or has too much to do. */
+/** Whether the same request may succeed a moment later: the server is unavailable, ends or is overloaded. */
 export function isPassing(error: unknown): boolean {
-  if (error instanceof AbortError) return true
-  if (!(error instanceof SandboxError)) return false
-  if (error.code === 'CONNECTION_FAILED' || error.code === 'SANDBOX_DESTROYED') return true
+  if (error instanceof AbortError || isCode(error, 'CONNECTION_FAILED', 'SANDBOX_DESTROYED')) return true
+  return isBusy(error)
+}
+
+/** Whether the server has refused a request because of its load or its end. */
+export function isBusy(error: unknown): boolean {
   return ['OVERLOADED', 'SHUTTING_DOWN'].includes(refusalCode(error) ?? '')
 }

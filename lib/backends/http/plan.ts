@@ -1,6 +1,5 @@
 /**
- * Checked requests as the bodies that they are sent as. What is not given is left to the server, whose sandbox has
- * defaults of its own.
+ * The JSON bodies of checked requests. Options that were left out are not sent: the sandbox of the server has defaults.
  */
 
 import { encodeOptions } from '../../protocol/codec.js'
@@ -12,20 +11,20 @@ import type { ProcessRequest } from '../../requests/process.js'
 import type { HealthCheck, ServiceRequest } from '../../requests/service.js'
 import { MOST_BYTES_AT_ONCE } from './wire.js'
 
-/** A request, and what of its input is sent while it runs. */
+/** A request, and the input that is sent while the command runs. */
 export interface Sendable {
   body: object
   source: AsyncIterable<unknown> | undefined
 }
 
-/** A command that one request runs to its end; undefined when something is to happen while it runs. */
+/** A command that one request runs to its end; undefined when a signal or input needs the live run. */
 export function planExec(request: ExecRequest): object | undefined {
   const { inline, source } = divideInput(request.values.input)
   if (source !== undefined || request.values.signal !== undefined) return undefined
   return { ...execBody(request, inline), encoding: request.encoding }
 }
 
-/** A command whose output comes while it runs, as bytes: characters are put together here. */
+/** A command with live output. The output is sent as bytes, and decoded here. */
 export function planLiveExec(request: ExecRequest, isStream: boolean): Sendable {
   const { inline, source } = divideInput(request.values.input)
   const body = {
@@ -72,7 +71,7 @@ function checkBody(check: HealthCheck): object {
   return { port, ...probeBody(check.probe), interval, timeout }
 }
 
-/** A pattern as it was given: what it was checked to is a function. */
+/** A pattern as the caller gave it, since its checked form is a function. */
 export function patternBody({ source }: { source: string | RegExp }): unknown {
   return source instanceof RegExp ? { source: source.source, flags: source.flags } : source
 }

@@ -1,6 +1,6 @@
 /**
- * A background process on the server. What it says of itself is as it was last heard of: by `refresh`, `wait`, `kill`, and
- * when it was found or started.
+ * A background process on the server. `info` is the last known state: from its start or its look-up, or from `refresh`,
+ * `wait` or `kill`.
  */
 import { isCode } from '../../base/errors.js'
 import type { WaitLimits } from '../../base/waiting.js'
@@ -22,7 +22,7 @@ import { patternBody, probeBody } from './plan.js'
 import { ResumingStream } from './resuming.js'
 import { encodeBytes, logEventOf, logsOf, piecesOf, type WireLogs } from './wire.js'
 
-/** As it comes in JSON. What is not known yet is left out. */
+/** A process in JSON, without what is not known yet. */
 export type WireProcess = Omit<ProcessInfo, 'startTime' | 'endTime' | 'reason'> & {
   startTime: string
   endTime?: string
@@ -30,7 +30,7 @@ export type WireProcess = Omit<ProcessInfo, 'startTime' | 'endTime' | 'reason'> 
 }
 
 export class HttpProcess implements ProcessBackend {
-  /** The server knows, and refuses what is not possible. */
+  /** Only the server knows, and refuses what is not possible. */
   readonly hasPipe = true
   readonly hasTerminal = true
   readonly #connection: Connection
@@ -55,7 +55,7 @@ export class HttpProcess implements ProcessBackend {
     return this.#info.id
   }
 
-  /** One that has been forgotten meanwhile stays as it was. */
+  /** A process that the server has forgotten keeps its last state. */
   async refresh(): Promise<void> {
     try {
       this.#info = await this.#connection.call<WireProcess>({ method: 'GET', path: this.#path('') })
@@ -73,7 +73,7 @@ export class HttpProcess implements ProcessBackend {
   async wait({ timeout, signal }: WaitLimits): Promise<ProcessExit> {
     const reply = await this.#connection.call<{ exit: ProcessExit; process: WireProcess }>({
       ...{ path: this.#path('wait'), body: { timeout }, signal, subject: 'the wait', waits: true },
-      // With a time limit, a second request would begin to count anew.
+      // A second request would start the time limit again.
       isIdempotent: timeout === 0,
     })
     this.#info = reply.process
@@ -85,7 +85,7 @@ export class HttpProcess implements ProcessBackend {
     return logsOf(await this.#connection.call<WireLogs>(request), encoding)
   }
 
-  /** Over as many connections as it takes. */
+  /** Reconnects as often as needed. */
   output({ since, follow, signal, encoding }: LogStreamPlan): ResumingStream<LogEvent<Encoding>> {
     return new ResumingStream<LogEvent<Encoding>>(this.#connection, {
       cursor: since,
@@ -136,7 +136,7 @@ export class HttpProcess implements ProcessBackend {
     return this.#connection.call({ method: 'GET', path: this.#path('stats') })
   }
 
-  /** Takes in what a reply has said. */
+  /** Takes over the state that a reply has reported. */
   protected update(info: WireProcess): void {
     this.#info = info
   }

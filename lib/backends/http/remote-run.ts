@@ -1,9 +1,8 @@
 /**
- * The run of a command on the server, told to the same observer as one in this process.
+ * The run of a command on the server, reported to the same observer as a local one.
  *
- * The reply to the request is the run's events. Its first one has the run's id, so whatever is then said about the run
- * (input, kill, abort) is said about one that there is. Should the connection break, the server kills the command: nobody
- * could say what became of it.
+ * The reply to the request is the stream of the run's events. The first event has the run's id; input, kill and abort
+ * wait for it. When the connection breaks, the server kills the command, since its result could not be delivered.
  */
 
 import { onAbort, refuseAborted } from '../../base/abort.js'
@@ -18,10 +17,10 @@ import type { Turn } from './session-order.js'
 import type { ServerEvent } from './sse.js'
 import { bytesOf, encodeBytes, piecesOf, resultOf } from './wire.js'
 
-/** Pieces that the consumer may be behind; then the connection is left alone, and in the end the command waits. */
+/** Pieces that may wait for the consumer. Beyond that the connection is not read, and at last the command blocks. */
 const WINDOW = 16
 
-/** For a run that nothing listens to. */
+/** The observer of a run without callbacks. */
 export const SILENT: RunObserver = { start() {}, output: () => false, end() {} }
 
 export class RemoteRun implements StreamRun {
@@ -31,19 +30,19 @@ export class RemoteRun implements StreamRun {
   readonly #sendable: Sendable
   readonly #observer: RunObserver
   readonly #turn: Turn
-  /** Rejects when there will never be one. */
+  /** Rejects when the run ends without an id. */
   readonly #id: Promise<string>
-  #tellId: (id: string) => void = () => {}
-  #denyId: (error: Error) => void = () => {}
+  #resolveId: (id: string) => void = () => {}
+  #rejectId: (error: Error) => void = () => {}
   #credit = WINDOW
   #proceed = () => {}
-  /** The command is being ended: what is left of its output holds nobody up. */
+  /** The command is being killed: the rest of its output needs no permits. */
   #isStopping = false
   #isOver = false
   #thrown: { value: unknown } | undefined
   readonly #cut = new AbortController()
 
-  /** Starts the run at once, or when the server has what was begun before in its session. */
+  /** Starts the run as soon as the server has the earlier commands of its session. */
   constructor(
     connection: Connection,
     request: ExecRequest,
@@ -57,8 +56,8 @@ export class RemoteRun implements StreamRun {
     this.#observer = observer
     this.#turn = turn
     this.#id = new Promise((resolve, reject) => {
-      this.#tellId = resolve
-      this.#denyId = reject
+      this.#resolveId = resolve
+      this.#rejectId = reject
     })
     this.#id.catch(() => {})
     this.outcome = this.#perform()
@@ -118,7 +117,7 @@ export class RemoteRun implements StreamRun {
       this.#turn.end()
       release()
       feed?.close()
-      this.#denyId(connectionError('the run is over'))
+      this.#rejectId(connectionError('the run is over'))
     }
   }
 
@@ -130,28 +129,28 @@ export class RemoteRun implements StreamRun {
       end ??= this.#receive(data)
       while (this.#credit <= 0 && !this.#isStopping) await this.#permits()
     }
-    this.#tell(() => this.#observer.end())
+    this.#notify(() => this.#observer.end())
     if (this.#thrown !== undefined) throw this.#thrown.value
     if (end === undefined) throw connectionError('the events of the command ended early')
     return end()
   }
 
-  /** What the last event comes to. */
+  /** Handles an event. Returns the end of the run after the last one: a function that returns the result or throws. */
   #receive(data: ServerEvent['data']): (() => Result) | undefined {
     const { encoding, values } = this.#request
     const { signal } = values
     switch (data.type) {
       case 'run':
-        this.#tellId(data.runId)
+        this.#resolveId(data.runId)
         this.#turn.end()
         return undefined
       case 'start':
-        this.#tell(() => this.#observer.start(data.pid))
+        this.#notify(() => this.#observer.start(data.pid))
         return undefined
       case 'stdout':
       case 'stderr': {
         const stream = data.type === 'stderr' ? STDERR : STDOUT
-        const isKept = this.#tell(() => this.#observer.output(stream, bytesOf(data.data)))
+        const isKept = this.#notify(() => this.#observer.output(stream, bytesOf(data.data)))
         if (isKept) this.#credit--
         return undefined
       }
@@ -164,11 +163,11 @@ export class RemoteRun implements StreamRun {
     }
   }
 
-  /** An observer that threw is not told anything any more, and the command ends. */
-  #tell<T>(notify: () => T): T | undefined {
+  /** Calls the observer. After an exception it is not called again, and the command is killed. */
+  #notify<T>(call: () => T): T | undefined {
     if (this.#thrown !== undefined) return undefined
     try {
-      return notify()
+      return call()
     } catch (error) {
       this.#fail(error)
       return undefined
@@ -180,7 +179,7 @@ export class RemoteRun implements StreamRun {
     this.#abort()
   }
 
-  /** A run that has ended wants no more. Otherwise input that cannot be given is lost, and the command must not wait for it. */
+  /** Sends input. Throws when it is lost while the command runs, which would wait for it. */
   async #give(input: object): Promise<void> {
     try {
       await this.#ask('input', input)
@@ -189,7 +188,7 @@ export class RemoteRun implements StreamRun {
     }
   }
 
-  /** Should the server not be able to be told, the end of the connection tells it. */
+  /** Asks the server to abort. When that fails, closing the connection has the same effect. */
   #abort(): void {
     this.#stopWaiting()
     this.#ask('abort', undefined).catch(() => {

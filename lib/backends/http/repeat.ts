@@ -1,17 +1,17 @@
 /**
- * Which requests are made again after a failure that may pass, and when.
+ * Which requests are repeated after a temporary failure, and when.
  *
- * Only those whose second arrival changes nothing: the first one may have reached the server although its reply was lost. A
- * command, a start or a signal is never repeated.
+ * Only idempotent ones: the first request may have reached the server although its reply was lost. A command, a start or
+ * a signal is never repeated.
  */
-import { SandboxError } from '../../base/errors.js'
-import { refusalCode } from './failure.js'
+import { isCode } from '../../base/errors.js'
+import { isBusy } from './failure.js'
 import type { Request } from './request.js'
 
 /** Milliseconds before the second, the third and the last attempt. */
 export const PAUSES_MS = [100, 300, 900]
 
-/** Statuses of proxies and servers that are away for a moment. */
+/** Statuses of a proxy or server that is unavailable for a moment. */
 const PASSING = new Set([502, 503, 504])
 
 export function isRepeatable({ method, isIdempotent }: Request): boolean {
@@ -20,16 +20,12 @@ export function isRepeatable({ method, isIdempotent }: Request): boolean {
 
 /** Whether the connection failed, or the server or a proxy before it cannot answer at the moment. */
 export function mayPass(error: unknown): boolean {
-  if (!(error instanceof SandboxError)) return false
-  if (error.code === 'CONNECTION_FAILED') {
-    const { status } = (error.cause ?? {}) as { status?: unknown }
-    return typeof status !== 'number' || PASSING.has(status)
-  }
-  return ['OVERLOADED', 'SHUTTING_DOWN'].includes(refusalCode(error) ?? '')
+  if (!isCode(error, 'CONNECTION_FAILED')) return isBusy(error)
+  const { status } = (error.cause ?? {}) as { status?: unknown }
+  return typeof status !== 'number' || PASSING.has(status)
 }
 
-/** Whether a DELETE that was repeated found nothing: then an attempt before it has done it. */
+/** Whether a repeated DELETE found nothing, because an earlier attempt has succeeded. */
 export function isDeleted({ method }: Request, error: unknown): boolean {
-  const codes: readonly string[] = ['SESSION_NOT_FOUND', 'JOB_NOT_FOUND']
-  return method === 'DELETE' && error instanceof SandboxError && codes.includes(error.code)
+  return method === 'DELETE' && isCode(error, 'SESSION_NOT_FOUND', 'JOB_NOT_FOUND')
 }

@@ -1,4 +1,4 @@
-/** A request to the server, as its callers describe it. */
+/** A request to the server. */
 import type { Asked } from './failure.js'
 
 export interface Request extends Asked {
@@ -6,8 +6,8 @@ export interface Request extends Asked {
   path: string
   query?: Record<string, string | number | boolean | undefined>
   body?: object
-  /** The server answers when something has happened, which may take hours: no time limit holds. */
+  /** The reply waits for an event and may take hours, so requestTimeout does not apply. */
   waits?: boolean
-  /** It is a POST whose second arrival changes nothing. GET and DELETE are such by themselves. */
+  /** A POST that may be repeated. GET and DELETE always may. */
   isIdempotent?: boolean
 }

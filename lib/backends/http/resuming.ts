@@ -1,8 +1,8 @@
 /**
- * A stream that goes on after its connection broke: it is asked for again, from the cursor of the last event that was
- * handed out. So there is no gap and no duplicate, however often that happens.
+ * A stream that survives broken connections: it reconnects from the cursor of the last event that it has handed out. So
+ * there is neither a gap nor a duplicate.
  *
- * An iterator by hand, since a generator would keep `return()` waiting behind a `next()` that waits for output.
+ * A class and not a generator, whose `return()` would wait behind a `next()` that waits for output.
  */
 import { onAbort, refuseAborted } from '../../base/abort.js'
 import { AbortError } from '../../base/errors.js'
@@ -18,12 +18,12 @@ const LONGEST_PAUSE_MS = 2000
 
 export interface Resumable<T> {
   cursor: number
-  /** The request for what follows a cursor. */
+  /** The request for the events after a cursor. */
   request: (cursor: number) => Request
-  /** The value of an event, and where the next begins. */
+  /** The value of an event, and the cursor behind it. */
   value: (data: ServerEvent['data']) => { value: T; cursor?: number }
   signal: AbortSignal | undefined
-  /** What is aborted, for the message. */
+  /** What an abort ends, for the message. */
   subject: string
 }
 
@@ -35,7 +35,7 @@ export class ResumingStream<T> implements AsyncIterableIterator<T, undefined> {
   #events: AsyncGenerator<ServerEvent, undefined> | undefined
   #turn: Promise<unknown> = Promise.resolve()
   #isOver = false
-  /** Not before the first step: a stream that is never read must leave no listener. */
+  /** Set by the first step: a stream that is never read must leave no listener. */
   #ignore: (() => void) | undefined
 
   constructor(connection: Connection, source: Resumable<T>) {
@@ -48,7 +48,7 @@ export class ResumingStream<T> implements AsyncIterableIterator<T, undefined> {
     return this
   }
 
-  /** Calls that overlap are answered in their order. */
+  /** Overlapping calls settle in order. */
   next(): Promise<IteratorResult<T, undefined>> {
     const step = this.#turn.then(() => this.#step())
     this.#turn = step.catch(() => {})
@@ -76,7 +76,7 @@ export class ResumingStream<T> implements AsyncIterableIterator<T, undefined> {
         return { done: false, value }
       }
     } catch (error) {
-      // Left while it was being read.
+      // After `return()` the error does not matter.
       if (!this.#isOver) {
         this.#end()
         throw signal?.aborted ? new AbortError(signal.reason, undefined, subject) : error
@@ -86,7 +86,7 @@ export class ResumingStream<T> implements AsyncIterableIterator<T, undefined> {
     return { done: true, value: undefined }
   }
 
-  /** The next event, over as many connections as it takes; undefined at the end. */
+  /** The next event, after reconnecting if needed; undefined at the end. */
   async #receive(): Promise<ServerEvent['data'] | undefined> {
     const { signal, subject } = this.#source
     let deadline: number | undefined
@@ -105,7 +105,7 @@ export class ResumingStream<T> implements AsyncIterableIterator<T, undefined> {
     }
   }
 
-  /** Only the event `end` is the end: whatever else ends a response is a broken connection. */
+  /** Only the event `end` ends the stream: without it, the end of a response is a broken connection. */
   async #read(): Promise<ServerEvent['data'] | undefined> {
     const request = { ...this.#source.request(this.#cursor), signal: this.#stop.signal }
     this.#events ??= this.#connection.events(request)

@@ -1,5 +1,5 @@
 /**
- * A service on the server. `restarts`, `lastFailure` and what it says of its process are as it was last heard of.
+ * A service on the server. `restarts`, `lastFailure` and `info` are the last known state.
  */
 import type { ServiceFailure, ServiceHealth } from '../../public/index.js'
 import type { ServiceBackend } from '../../sandbox/backend.js'

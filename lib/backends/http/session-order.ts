@@ -1,22 +1,22 @@
 /**
  * The order of a client's calls on one session.
  *
- * Requests go over connections of their own and can overtake each other, so the next command of a session is sent when
- * the server has the one before: when its run is announced, or its reply is here. Other sessions are not waited for.
+ * Each request has a connection of its own and can overtake others. So the next command of a session is sent only when
+ * the server has the one before: when it has announced the run, or has replied. Sessions do not wait for each other.
  */
 
 /** A call's place in the order. */
 export interface Turn {
-  /** Settled when it is this call's turn; undefined when it is at once. */
+  /** Resolves when it is this call's turn; undefined when there is nothing to wait for. */
   begins: Promise<void> | undefined
-  /** The server has it, or never will: the next one may be sent. May be called again, and before the turn. */
+  /** Lets the next call be sent: the server has this one, or never will. May be called twice, and before the turn. */
   end: () => void
 }
 
 export class Turns {
   readonly #last = new Map<string, Promise<void>>()
 
-  /** The turn after all that were taken before for this session. */
+  /** The turn after all earlier ones of this session. */
   take(sessionId: string): Turn {
     const begins = this.#last.get(sessionId)
     let end = () => {}

@@ -1,5 +1,5 @@
 /**
- * Server-sent events from the body of a response. An event that was cut off at the end is left out.
+ * Server-sent events from the body of a response. An incomplete event at the end is dropped.
  */
 import { createParser } from 'eventsource-parser'
 

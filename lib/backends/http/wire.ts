@@ -22,7 +22,7 @@ export type WireResult = Wire<ExecResult<Encoding>, 'stdout' | 'stderr'> & { all
 export type WireLogs = Wire<ProcessLogs<Encoding>, 'stdout' | 'stderr'>
 export type WireRead = Omit<Wire<JobRead<Encoding>, 'raw'>, 'status'> & { status: WireJobStatus }
 
-/** What is not known is left out. */
+/** Left out while unknown. */
 type Known = Pick<JobStatus, 'signal' | 'reason' | 'duration'>
 export type WireJobStatus = Omit<JobStatus, keyof Known | 'endedAt'> & Partial<Known> & { endedAt?: string }
 export type WireJobInfo = Omit<JobInfo, 'createdAt' | 'command' | 'status'> & {
@@ -42,8 +42,8 @@ export function bytesOf(data: WireData): Uint8Array {
   return typeof data === 'string' ? encoder.encode(data) : fromBase64(data.base64)
 }
 
-/** The output as the caller wants it, however it came. */
-export function outputOf(data: WireData, encoding: Encoding): Output<Encoding> {
+/** The output in the caller's encoding, whichever way it was sent. */
+function outputOf(data: WireData, encoding: Encoding): Output<Encoding> {
   if (encoding === 'buffer') return bytesOf(data)
   return typeof data === 'string' ? data : decoder.decode(fromBase64(data.base64))
 }
@@ -59,7 +59,7 @@ export function resultOf(wire: WireResult, encoding: Encoding): ExecResult<Encod
   return { ...wire, stdout, stderr, all, truncated }
 }
 
-/** A stream, and how much of it is missing. Bytes that are to be text are marked here. */
+/** A stream, and how many of its bytes are missing. Bytes that become text get the marker here. */
 function keptOf(
   { truncated, ...wire }: WireResult,
   stream: 'stdout' | 'stderr',
@@ -109,10 +109,10 @@ export function jobInfoOf({ createdAt, command, status, ...handle }: WireJobInfo
   }
 }
 
-/** Bytes of one request of input: less than what any server takes by default, also as base64. */
+/** Bytes of input in one request. Also as base64, it fits into the default limit of a body. */
 export const MOST_BYTES_AT_ONCE = 1024 * 1024
 
-/** Gives bytes in pieces that fit into requests; at least one. */
+/** The bytes in pieces that fit into requests; at least one. */
 export function* piecesOf(bytes: Uint8Array): Generator<Uint8Array> {
   for (let start = 0; start === 0 || start < bytes.length; start += MOST_BYTES_AT_ONCE)
     yield bytes.subarray(start, start + MOST_BYTES_AT_ONCE)

@@ -105,7 +105,7 @@ export class NativeBackend implements Backend {
 
   async deleteSession(id: string): Promise<void> {
     this.#engine.history.forget(id)
-    // It exists by itself, also when it has not been started.
+    // The default session exists even before it has been started.
     if (id === DEFAULT_SESSION && !this.#engine.sessions().includes(id)) return
     await this.#engine.call((native, call) => native.deleteSession(call, id))
   }
@@ -125,8 +125,15 @@ export class NativeBackend implements Backend {
     return this.#engine.destroy()
   }
 
-  /** The default session is there before the engine has heard of it. */
+  /** The default session exists before the engine starts it. */
   #sessionIds(): Set<string> {
     return new Set([DEFAULT_SESSION, ...this.#engine.sessions()])
   }
+}
+
+/** The defaults of a stream with such bounds. */
+function boundDefaults(defaults: ExecDefaults, { maxBuffer }: StreamBounds): ExecDefaults {
+  const streamMaxBuffer =
+    maxBuffer === undefined ? defaults.maxBuffer : Math.min(defaults.streamMaxBuffer, maxBuffer)
+  return { ...defaults, streamMaxBuffer }
 }

@@ -1,15 +1,15 @@
 /**
  * The table of pending calls of one sandbox: request id to listener.
  *
- * The addon's event callback holds this table and nothing else. A listener may hold the sandbox, but it is here only
- * while its call is pending; so an idle sandbox that the program drops can be collected, together with its handle.
+ * The addon's event callback holds this table and nothing else. A listener may hold the sandbox, but leaves the table when
+ * its call ends. So an idle sandbox that the program drops can be collected, together with its handle.
  */
 
 import { report } from '../../base/report.js'
 import type { NativeEvent } from '../../boundary/index.js'
 import type { Logger } from '../../public/index.js'
 
-/** Receives the events of one call. Must not throw: nobody above could handle it. */
+/** Receives the events of one call. Must not throw: its caller is the addon. */
 export type Listener = (event: NativeEvent) => void
 
 /** Ids are 1 to 2^32-1, since they cross the boundary as u32. */
@@ -63,10 +63,6 @@ export class CallTable {
 
   #log({ code, message = '' }: NativeEvent): void {
     const level = code === 'debug' || code === 'info' || code === 'warn' ? code : 'error'
-    this.report(level, message)
-  }
-
-  report(level: keyof Logger, message: string): void {
     report(this.#logger, level, message)
   }
 }

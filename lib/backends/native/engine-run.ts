@@ -1,8 +1,8 @@
 /**
  * One run of a command on this side of the boundary: from the request to its one last event.
  *
- * It says how the run ended and leaves what that means to `result.ts`. Exceptions of the observer are kept and kill
- * the command; they never reach the addon, where they would be an uncaught exception of the host.
+ * It records how the run ended; `result.ts` decides what that means. An exception of the observer is kept and kills the
+ * command. It never reaches the addon, where it would be an uncaught exception of the host.
  */
 
 import type { NativeEvent, NativeExec, NativeResult, NativeSandbox } from '../../boundary/index.js'
@@ -12,13 +12,13 @@ import type { Engine, PendingCall } from './engine.js'
 /** How a run ended. */
 export interface RunEnd {
   result?: NativeResult
-  /** The engine could not bring the run to its end; `result` is what it has so far. */
+  /** The engine failed during the run; `result` is what it has so far. */
   error?: { code: string | undefined; message: string | undefined }
   /** The first thing that the observer or the input threw. */
   thrown?: { value: unknown }
-  /** Of the shell, where the request asked for the start. */
+  /** The pid of the shell, when the request asked for the start event. */
   pid?: number | undefined
-  /** It was `kill` that ended the command early, and not an interrupt. */
+  /** `kill` has ended the command early, not an interrupt. */
   killed?: boolean
 }
 
@@ -28,7 +28,7 @@ export class Run {
   readonly #observer: RunObserver | undefined
   readonly #call: PendingCall
   #pending = true
-  /** Who wanted the command to end before its time. The first one counts. */
+  /** What ended the command early. The first one counts. */
   #stopped: 'kill' | 'interrupt' | undefined
   #thrown: RunEnd['thrown']
   #pid: number | undefined
@@ -50,7 +50,7 @@ export class Run {
     this.#stop('interrupt', null)
   }
 
-  /** The same for who holds the run: what it then comes to is a result and no error. */
+  /** Ends the command for the holder of its stream: the outcome is then a result, not an error. */
   kill(signal: number | null): void {
     this.#stop('kill', signal)
   }
@@ -72,7 +72,7 @@ export class Run {
     if (this.#pending) this.#call.native.closeInput(this.#call.id)
   }
 
-  /** Permits for pieces that the observer has kept until now. */
+  /** Returns permits of pieces that the observer had kept. */
   giveBack(permits: number): void {
     if (this.#pending && permits > 0) this.#call.native.credit(this.#call.id, permits)
   }
@@ -86,13 +86,13 @@ export class Run {
   #receive(event: NativeEvent, resolve: (end: RunEnd) => void): void {
     if (event.kind === 'start') {
       this.#pid = event.pid
-      this.#tell((observer) => observer.start(event.pid ?? 0))
+      this.#notify((observer) => observer.start(event.pid ?? 0))
     } else if (event.kind === 'output') {
       const { stream = 0, data = Buffer.alloc(0) } = event
-      const isKept = this.#tell((observer) => observer.output(stream, data))
+      const isKept = this.#notify((observer) => observer.output(stream, data))
       if (!isKept) this.giveBack(1)
     } else {
-      this.#tell((observer) => observer.end())
+      this.#notify((observer) => observer.end())
       this.#pending = false
       const error = event.kind === 'error' ? { code: event.code, message: event.message } : undefined
       const killed = this.#stopped === 'kill'
@@ -100,11 +100,11 @@ export class Run {
     }
   }
 
-  /** An observer that threw is not told anything any more. */
-  #tell<T>(notify: (observer: RunObserver) => T): T | undefined {
+  /** Calls the observer, until it throws. */
+  #notify<T>(call: (observer: RunObserver) => T): T | undefined {
     if (this.#observer === undefined || this.#thrown !== undefined) return undefined
     try {
-      return notify(this.#observer)
+      return call(this.#observer)
     } catch (error) {
       this.fail(error)
       return undefined

@@ -26,7 +26,7 @@ export class Engine {
   readonly history = new History()
   #native: NativeSandbox | undefined
   #destroyed: Promise<void> | undefined
-  /** How many want the event loop to live: pending calls, and those who wait for something else. */
+  /** Number of reasons to keep the event loop alive: pending calls and other waits. */
   #holds = 0
 
   constructor(config: SandboxConfig, logger: Logger | undefined) {
@@ -45,14 +45,14 @@ export class Engine {
   }
 
   /**
-   * The same for what only looks on: it does not keep the event loop alive, and is possible while everything is being
-   * destroyed, so that the end can be seen.
+   * The same for an observer: it does not keep the event loop alive, and works while the sandbox is being destroyed, so
+   * that it sees the end.
    */
   watch(send: Send, listener: (event: NativeEvent) => void): PendingCall {
     return this.#send(this.#native ?? this.#living(), send, listener, () => {})
   }
 
-  /** Makes a call that ends with `done`, and gives that event. Rejects with the engine's error. */
+  /** Makes a call that ends with `done`, and resolves with that event. Rejects with the engine's error. */
   async call(send: Send): Promise<NativeEvent> {
     const event = await new Promise<NativeEvent>((resolve) => {
       this.begin(send, resolve)
@@ -61,13 +61,13 @@ export class Engine {
     return event
   }
 
-  /** Asks for something that is known at once; undefined when nothing has been started. Throws SANDBOX_DESTROYED. */
+  /** A query that the engine answers immediately; undefined when nothing was started. Throws SANDBOX_DESTROYED. */
   ask<T>(query: (native: NativeSandbox) => T): T | undefined {
     if (this.#destroyed !== undefined) throw engineError('SANDBOX_DESTROYED', undefined)
     return this.#native && query(this.#native)
   }
 
-  /** Keeps the event loop alive until the function it gives is called. */
+  /** Keeps the event loop alive until the returned function is called. */
   hold(): () => void {
     const native = this.#native
     if (native === undefined) return () => {}
@@ -96,11 +96,6 @@ export class Engine {
   destroy(): Promise<void> {
     this.#destroyed ??= this.#destroy()
     return this.#destroyed
-  }
-
-  /** Tells the user's logger about something that has no other way out. */
-  warn(message: string): void {
-    this.#calls.report('warn', message)
   }
 
   async #destroy(): Promise<void> {
@@ -151,7 +146,7 @@ export class Engine {
   }
 }
 
-/** When everything ends, that a session was deleted is not the reason. */
+/** Within `destroy`, the deletion of a session is not the reason that callers should see. */
 function ofTheEnd(event: NativeEvent): NativeEvent {
   if (event.kind !== 'error' || event.code !== 'SESSION_DESTROYED') return event
   return { ...event, code: 'SANDBOX_DESTROYED', message: meaningOf('SANDBOX_DESTROYED') }

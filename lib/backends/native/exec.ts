@@ -18,9 +18,9 @@ export async function exec(
   return finish(engine, plan, await begin(engine, plan, observer).ended)
 }
 
-/** The same for a run that something holds. */
+/** Runs the command for a stream. */
 export function stream(engine: Engine, plan: ExecPlan, observer: RunObserver): StreamRun {
-  /** Not there when the command could not be sent to the engine. */
+  /** Undefined when the command could not be sent to the engine. */
   let run: Run | undefined
   const perform = async () => {
     run = begin(engine, plan, observer)
@@ -44,7 +44,7 @@ function finish(engine: Engine, plan: ExecPlan, end: RunEnd): Promise<Result> {
   return conclude(plan, end)
 }
 
-/** Begins a run at once. Throws what keeps it from beginning. */
+/** Starts a run immediately. Throws what prevents it. */
 function begin(engine: Engine, plan: ExecPlan, observer: RunObserver | undefined): Run {
   refuseAborted(plan.signal)
   const { input } = plan

@@ -1,6 +1,6 @@
 /**
- * What the sessions of a sandbox have run, in memory: the last commands of each session, and of a bounded number of
- * sessions. Commands that never began are not part of it.
+ * What the sessions of a sandbox have run, in memory: the last commands of each session, for a bounded number of sessions.
+ * Commands that never started are left out.
  */
 
 import { signalName } from '../../base/signals.js'
@@ -8,8 +8,8 @@ import type { NativeResult } from '../../boundary/index.js'
 import type { HistoryEntry } from '../../public/index.js'
 
 /** Commands kept for each session. */
-export const MOST_COMMANDS = 100
-/** Sessions that are remembered; those that have been idle longest are forgotten first. */
+const MOST_COMMANDS = 100
+/** Sessions with a history. Beyond that, the one that has been idle longest loses it. */
 const MOST_SESSIONS = 1000
 /** Characters kept of each command. */
 const LONGEST_COMMAND = 1000

@@ -1,5 +1,5 @@
 /**
- * Waiting for news of a job, until somebody gives up: the caller by its AbortSignal, or the sandbox by its end.
+ * Waits for news of a job, until the caller's AbortSignal or the end of the sandbox ends them.
  */
 import { onAbort } from '../../base/abort.js'
 import { engineError } from '../../base/errors.js'
@@ -14,8 +14,8 @@ export class JobWaits {
   }
 
   /**
-   * Resolves when there are more than `cursor` bytes of output, or the job is over; with null only then. Also when
-   * `stop` is aborted, which is for the caller to see.
+   * Resolves when the job has more than `cursor` bytes of output, or has ended; with null only when it has ended. Also
+   * resolves when `stop` is aborted.
    */
   async news(jobId: string, cursor: number | null, stop: AbortSignal): Promise<void> {
     if (stop.aborted) return

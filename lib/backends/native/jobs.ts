@@ -17,7 +17,7 @@ import { JobWaits } from './job-waits.js'
 
 import { traced, withTracedEnv } from './tracing.js'
 
-/** What jobs take from their sandbox. */
+/** The defaults that jobs take from their sandbox. */
 export interface JobDefaults {
   cwd: string
   /** Milliseconds between SIGTERM and SIGKILL. */
@@ -93,7 +93,7 @@ export class NativeJobs implements JobsBackend {
     await this.#engine.call((native, id) => native.removeJob(id, jobId))
   }
 
-  /** The sandbox ends: all waits do, and the jobs go on. */
+  /** Ends all waits, for the end of the sandbox. The jobs continue. */
   letGo(): void {
     this.#waits.letGo()
   }

@@ -1,5 +1,5 @@
 /**
- * What a run came to: the one place that builds results and decides which error a caller gets.
+ * The outcome of a run: the one place that builds results and decides which error a caller gets.
  */
 
 import { AbortError, engineError, SandboxError } from '../../base/errors.js'
@@ -27,10 +27,10 @@ export async function conclude(plan: ExecPlan, end: RunEnd): Promise<AnyResult> 
 }
 
 /**
- * The precedence: engine error > exception of the caller's code > timeout > abort > failed check. A command that the
- * holder of its stream has killed comes to a result, as one that was killed by somebody else.
+ * The precedence: engine error > exception of the caller's code > timeout > abort > failed check. A kill by the holder
+ * of the stream gives a result, as a kill from outside does.
  */
-export function chooseFailure(
+function chooseFailure(
   plan: ExecPlan,
   end: RunEnd,
   result: AnyResult | undefined,
@@ -65,11 +65,11 @@ function hasRun(result: NativeResult | undefined): boolean {
 }
 
 /** The public result of a native one. Text above 1 MiB is decoded here, in slices. */
-export async function buildResult(plan: ExecPlan, native: NativeResult): Promise<AnyResult> {
+async function buildResult(plan: ExecPlan, native: NativeResult): Promise<AnyResult> {
   const { encoding, sessionId, maxBuffer } = plan.request
   const out = kept(native.stdout, native.droppedStdout, maxBuffer, encoding)
   const err = kept(native.stderr, native.droppedStderr, maxBuffer, encoding)
-  // Nothing is awaited that is there: each turn of the promise queue is time in which a short command could have run.
+  // Awaits only what is not there yet: a turn of the promise queue costs as much as a short command.
   const stdout = isUndecoded(native.stdout, encoding) ? await decodeKept(native.stdout, out) : native.stdout
   const stderr = isUndecoded(native.stderr, encoding) ? await decodeKept(native.stderr, err) : native.stderr
   const strip = plan.stripFinalNewline ? stripFinalNewline : (output: AnyOutput) => output
@@ -102,7 +102,7 @@ export async function buildResult(plan: ExecPlan, native: NativeResult): Promise
   return result
 }
 
-/** How much of a stream is missing, and where its text shows that. */
+/** How many bytes of a stream are missing, and where its text marks that. */
 interface Kept {
   missing: number
   omission: Omission | undefined
@@ -138,7 +138,7 @@ interface Stream extends Kept {
   raw: string | Buffer
 }
 
-/** How to get `all` of two streams. The closure keeps the bytes only where the text alone does not tell where they were cut. */
+/** The getter of `all`. It keeps the bytes only where the text does not show where they were cut. */
 function interleaving(
   [out, err]: readonly [Stream, Stream],
   order: Uint32Array,

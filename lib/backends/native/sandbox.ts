@@ -29,14 +29,14 @@ export class Sandbox extends SandboxFacade implements PublicSandbox {
     this.jobs = new RootedJobs(backend.jobs, plan.config.jobsRoot)
   }
 
-  /** `execStream` of a sandbox for a reader at the other end of a connection, with bounds of its own. */
+  /** `execStream` with the bounds of a reader at the other end of a connection. */
   static connectionStream<E extends Encoding>(
     sandbox: PublicSandbox,
     command: Command,
     options: ExecOptions<E>,
     bounds: StreamBounds,
   ): ExecStream<E> {
-    // What only looks like a sandbox has its own bounds.
+    // An object of another class with the same methods sets its own bounds.
     if (!(#backend in sandbox)) return sandbox.execStream(command, options)
     return openStream(sandbox.#backend, readExec(command, options, 'execStream'), bounds)
   }

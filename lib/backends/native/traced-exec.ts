@@ -10,7 +10,7 @@ export function tracedExec(
 ): Promise<Result> {
   const { shown, sessionId, command } = request
   const about = () => ({ command: shown, argv: command.argv, sessionId, changes: changesOf(request) })
-  // Async only for subscribers: a turn of the promise queue is time in which a short command could have run.
+  // Async only for subscribers: a turn of the promise queue costs as much as a short command.
   return traced('exec', about, (context) =>
     context === undefined ? perform(request) : performTraced(request, context, perform),
   )

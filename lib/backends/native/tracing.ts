@@ -3,27 +3,27 @@
  * describes them.
  *
  * Each call publishes `start` and `end`, then `asyncStart` and `asyncEnd` when it has settled, and `error` when it
- * failed, with one context object for all of them, as `TracingChannel.tracePromise` does. Without a subscriber a call
- * costs one look at a property.
+ * failed, all with one context object, as `TracingChannel.tracePromise` does. Without a subscriber, a call costs a few
+ * property reads.
  */
 import { type TracingChannel, tracingChannel } from 'node:diagnostics_channel'
 import { envChanges } from '../../options/env.js'
 import { readArgument } from '../../options/read.js'
 import type { ProcessExit } from '../../public/index.js'
 
-/** What subscribers get. `result` or `error` is there from `asyncStart` on. */
+/** What subscribers receive. `result` or `error` is set from `asyncStart` on. */
 export interface TraceContext {
   command: string
-  /** The arguments of a command that is no shell text. */
+  /** The arguments of a command without a shell. */
   argv: string[] | undefined
   /** The environment changes of the call. Subscribers of `start` may add variables. */
   env: Record<string, string | undefined>
   sessionId?: string
   processId?: string
   jobId?: string
-  /** Of the session's shell or of the process, once it is known. */
+  /** The pid of the session's shell or of the process, once it is known. */
   pid?: number
-  /** Of a process that has started: how it ends. Never rejects. */
+  /** How a process ends, once it has started. Never rejects. */
   ended?: Promise<ProcessExit>
   result?: unknown
   error?: unknown
@@ -43,7 +43,7 @@ const channels = {
   job: tracingChannel<unknown, TraceContext>('nacre:job'),
 }
 
-/** Runs a call, and publishes it when something has subscribed; `run` then gets the context. */
+/** Runs a call and, when there are subscribers, publishes it; `run` then receives the context. */
 export function traced<T>(
   kind: keyof typeof channels,
   about: () => Omit<TraceContext, 'env'> & { changes: EnvChanges },
@@ -56,7 +56,7 @@ export function traced<T>(
   return channel.tracePromise(() => run(context), context) as Promise<T>
 }
 
-/** The request with the variables that subscribers have added. What the caller gave stays. Throws OptionError. */
+/** The request with the variables that subscribers added. Those of the caller have precedence. Throws OptionError. */
 export function withTracedEnv<T extends EnvChanges>(request: T, context: TraceContext | undefined): T {
   if (context === undefined) return request
   const { names, values } = readArgument(envChanges, context.env, 'env of the tracing context')

@@ -22,7 +22,7 @@ const streamBody = execBody.extend({
   }),
 })
 
-export const resultSchema = z
+const resultSchema = z
   .object({
     success: z.boolean(),
     exitCode: z.number().nullable(),

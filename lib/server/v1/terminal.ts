@@ -7,7 +7,7 @@
 import { z } from '@hono/zod-openapi'
 import type { WebSocket } from 'ws'
 import { onAbort } from '../../base/abort.js'
-import { OptionError, SandboxError } from '../../base/errors.js'
+import { isCode, OptionError } from '../../base/errors.js'
 import type { LogEvent, Process } from '../../public/index.js'
 import { Process as SandboxProcess } from '../../sandbox/process.js'
 import type { ServerContext } from '../context.js'
@@ -108,8 +108,7 @@ class Terminal {
       .then(() => this.#process.write(data))
       .catch((error) => {
         // The process has ended, or its input: then there is nothing to write to, and the end follows.
-        const codes: readonly string[] = ['INPUT_CLOSED', 'PROCESS_NOT_FOUND']
-        if (!(error instanceof SandboxError && codes.includes(error.code))) this.#fail(error)
+        if (!isCode(error, 'INPUT_CLOSED', 'PROCESS_NOT_FOUND')) this.#fail(error)
       })
       .finally(() => {
         if (--this.#pending === 0) this.#socket.resume()

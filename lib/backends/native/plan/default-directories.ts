@@ -7,7 +7,7 @@ import path from 'node:path'
 
 const WRITABLE_BY_OTHERS = 0o022
 
-/** Not there, this user's alone, or something that this user does not control. */
+/** Missing, owned and writable by this user alone, or neither. */
 type Found = 'missing' | 'own' | 'foreign'
 
 export function defaultStateDir(): string {

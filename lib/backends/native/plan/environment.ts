@@ -4,7 +4,7 @@
 import os from 'node:os'
 import type { EnvLists } from '../../../options/env.js'
 
-/** Where programs are looked up when neither the caller nor this process says so. */
+/** PATH when neither the caller nor this process sets it. */
 const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
 /** The complete environment of a sandbox: this process's, or the bare defaults, with the changes on top. */
@@ -28,7 +28,7 @@ function bareEnv(): Record<string, string> {
   return { PATH: DEFAULT_PATH, HOME: homeDirectory(), LANG: 'C.UTF-8' }
 }
 
-/** The user's home, or / for a user without an entry in the user database, for whom os.homedir() throws. */
+/** The user's home, or / for a user missing from the user database, where os.homedir() throws. */
 function homeDirectory(): string {
   try {
     return os.homedir()

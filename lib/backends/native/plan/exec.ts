@@ -6,7 +6,7 @@ import { sessionExecOptions } from '../../../protocol/exec-options.js'
 import { areLive, type ExecRequest } from '../../../requests/exec.js'
 import type { StreamBounds } from '../../../sandbox/backend.js'
 
-/** What a sandbox sets for all its commands. */
+/** The options that a sandbox sets for all of its commands. */
 export interface ExecDefaults {
   timeout: number
   maxBuffer: number

@@ -9,14 +9,14 @@ import type { ExecDefaults } from './exec.js'
 /** Everything that a process needs to start. */
 export interface ProcessPlan {
   request: NativeProcessStart
-  /** Where its input comes from, when it does not cross as bytes. */
+  /** The input, when it is not sent as bytes with the start. */
   source: AsyncIterable<unknown> | undefined
 }
 
 /** A service, ready to be started. */
 export type ServicePlan = Omit<ServiceRequest, 'process'> & { process: ProcessPlan }
 
-/** A timeout of the sandbox is for commands, not for processes. */
+/** The timeout of the sandbox applies to commands, not to processes. */
 export function planProcess(process: ProcessRequest, defaults: ExecDefaults): ProcessPlan {
   const { command, sessionId, values } = process
   const { input } = values

@@ -13,7 +13,7 @@ import { defaultJobsRoot, defaultStateDir } from './default-directories.js'
 import { completeEnv } from './environment.js'
 import type { ExecDefaults } from './exec.js'
 
-/** 8 MiB: a reader of a stream has had its output, and expects that memory does not grow with it. */
+/** 8 MiB: the reader of a stream has the output already, and expects bounded memory. */
 const DEFAULT_STREAM_MAX_BUFFER_BYTES = 8 * 1024 * 1024
 
 /** The configuration of the engine but for the supervisor, which is found when the addon is loaded. */
@@ -77,8 +77,8 @@ export function planSession(
 }
 
 /**
- * The path against this process's directory. When that has been deleted, process.cwd() throws; the path then stays as
- * the shell last knew it, and the first call says that it does not exist.
+ * The path, resolved against this process's directory. When that has been deleted, process.cwd() throws; PWD is used then,
+ * and the first call rejects because the directory does not exist.
  */
 function absolute(file: string): string {
   if (path.isAbsolute(file)) return path.normalize(file)

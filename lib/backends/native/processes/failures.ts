@@ -1,5 +1,5 @@
 /**
- * The errors of waiting for a process, with the end of its log: what it printed last is mostly the reason.
+ * The errors of waits for a process, with the end of its log, which mostly shows the reason.
  */
 
 import { SandboxError } from '../../../base/errors.js'

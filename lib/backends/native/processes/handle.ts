@@ -1,8 +1,8 @@
 /**
- * One started process as this side of the boundary knows it: what was last heard of it, and its end.
+ * One started process on this side of the boundary: its last known state, and its end.
  *
- * The end is waited for from the start on, without keeping the event loop alive. So whoever holds a process can always
- * say how it ended, also when the engine has forgotten it.
+ * The handle waits for the end from the start on, without keeping the event loop alive. So it knows how the process ended
+ * even when the engine has forgotten it.
  */
 
 import { signalName } from '../../../base/signals.js'
@@ -18,12 +18,12 @@ export class ProcessHandle {
   /** Its input is for `write`. */
   readonly hasPipe: boolean
   readonly hasTerminal: boolean
-  /** How it is killed when the caller does not say. */
+  /** The signal and the delay of a kill that names none. */
   readonly #killDefaults: { signal: number; forceKillAfterDelay: number }
   readonly #engine: Engine
   #state: NativeProcess
 
-  /** Call it in the very event that tells of the start: later the process could have been forgotten. */
+  /** To be called within the event of the start: later, the engine may have forgotten the process. */
   constructor(engine: Engine, started: NativeProcess, { request, source }: ProcessPlan) {
     this.#engine = engine
     this.#state = started
@@ -45,7 +45,7 @@ export class ProcessHandle {
     return this.#state.processId
   }
 
-  /** As it is now, or was when the engine last knew it. */
+  /** The current state, or the last one that the engine reported. */
   get state(): NativeProcess {
     if (isOver(this.#state)) return this.#state
     const now = this.#ask()
@@ -68,7 +68,7 @@ export class ProcessHandle {
     return killed
   }
 
-  /** The same as `ended`, for somebody who waits for it: the event loop is kept alive until then, or until `stop`. */
+  /** The same as `ended`, but keeps the event loop alive until then, or until `stop` is aborted. */
   wait(stop?: AbortSignal): Promise<NativeProcess> {
     const release = this.#engine.hold()
     stop?.addEventListener('abort', release, { once: true })

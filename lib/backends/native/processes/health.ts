@@ -1,5 +1,5 @@
 /**
- * Whether a service does its work: until it does for the first time, and later at any time.
+ * The health check of a service: until it passes for the first time, and later on request.
  */
 import os from 'node:os'
 import { onAbort } from '../../../base/abort.js'
@@ -15,7 +15,7 @@ import { serves, waitForPort } from './wait-for-port.js'
 
 type CommandCheck = HealthCheck & { kind: 'command' }
 
-/** One attempt takes no longer than this. */
+/** Time limit of one attempt. */
 const ATTEMPT_MS = 10_000
 
 /** Resolves when the check passes for the first time. Rejects when it does not in time, or the process ends. */
@@ -44,7 +44,7 @@ export async function waitUntilHealthy(
   }
 }
 
-/** Whether it passes now. A line of the log that has been there says no more than that the process runs. */
+/** Whether the check passes now. With a check of the log, whether the process runs. */
 export async function isHealthy(
   engine: Engine,
   handle: ProcessHandle,
@@ -62,7 +62,7 @@ export async function isHealthy(
   )
 }
 
-/** False when it was given up, or the process has ended. */
+/** False when `stop` was aborted, or the process has ended. */
 async function retry(
   engine: Engine,
   handle: ProcessHandle,
@@ -78,8 +78,8 @@ async function retry(
 }
 
 /**
- * Runs the command beside the service, where the service has been started from: same session, directory, variables.
- * It is a process of its own, so that it does not wait for a command that runs in that session, and is not listed.
+ * Runs the command of a check with the session, directory and variables of the service. It is a process of its own, so it
+ * does not wait for a command of that session, and it is not listed.
  */
 async function succeeds(
   engine: Engine,

@@ -17,7 +17,7 @@ export async function launch(engine: Engine, plan: ProcessPlan): Promise<Process
       context.ended = handle.ended.then(exitOf)
     }
   })
-  // Not the result of the traced call: subscribers must not get hold of it.
+  // Not the result of the traced call, which subscribers would see.
   return handle as unknown as ProcessHandle
 }
 

@@ -1,10 +1,11 @@
 /**
- * Puts the text of one stream together into lines.
+ * Joins the text of one stream into lines.
  */
+import { withoutReturn } from '../../../run/lines.js'
 
-/** A line longer than this many characters is given in parts, so that neither memory nor time grows with it. */
+/** A line of more characters is returned in parts, which bounds memory and time. */
 const LONGEST_LINE = 1024 * 1024
-/** So much of a part is given again at the beginning of the next, for what was cut. */
+/** Characters of a part that are repeated in the next one, for a match across the cut. */
 const OVERLAP = 64 * 1024
 
 export class LineAssembler {
@@ -22,12 +23,8 @@ export class LineAssembler {
     return lines.map(withoutReturn)
   }
 
-  /** What has come of a line that is not complete. */
+  /** The incomplete line at the end. */
   get rest(): string {
     return withoutReturn(this.#rest)
   }
-}
-
-function withoutReturn(line: string): string {
-  return line.endsWith('\r') ? line.slice(0, -1) : line
 }

@@ -1,9 +1,9 @@
 /**
- * From slices of a log to events: text or bytes, with the cursor that leads on from there.
+ * From slices of a log to events: text or bytes, each with the cursor behind it.
  *
- * A character whose bytes arrived in two pieces appears whole, with the second. The cursor of the first piece is
- * behind all of its bytes nevertheless: who goes on from there is given the bytes before it again (`prime`), to complete
- * what was begun.
+ * A character whose bytes arrive in two pieces appears whole, with the second. The cursor of the first piece is still behind
+ * all of its bytes. So a reader that continues from there reads the bytes before the cursor again (`prime`), to complete the
+ * character.
  */
 import { StringDecoder } from 'node:string_decoder'
 import { isoTime } from '../../../base/time.js'
@@ -12,7 +12,7 @@ import type { Encoding, LogOutput } from '../../../public/index.js'
 
 const STDERR = 2
 
-/** Where a character can begin whose bytes go on behind a cursor, if little of the other stream is in between. */
+/** How far before a cursor a character may begin, with a little of the other stream in between. */
 export const LOOK_BACK_BYTES = 64
 
 export class LogDecoder {
@@ -27,7 +27,7 @@ export class LogDecoder {
       this.#decoders = { stdout: new StringDecoder('utf8'), stderr: new StringDecoder('utf8') }
   }
 
-  /** Takes in what lies before the cursor, for the characters that are complete only behind it. */
+  /** Takes the bytes before the cursor, for a character that is complete only behind it. */
   prime(before: NativeLog): void {
     for (const { stream, cursor, data } of before.pieces) {
       const known = data.subarray(0, Math.max(0, this.#cursor - cursor))

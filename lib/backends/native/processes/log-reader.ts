@@ -1,13 +1,13 @@
 /**
- * Reads the log of a process slice by slice. A reader is a cursor and nothing else: a slow one holds nobody up, and
- * what came before it and what comes while it reads are got in the same way.
+ * Reads the log of a process slice by slice. A reader is just a cursor: a slow one delays nothing, and it reads old and
+ * new output in the same way.
  */
 
 import { engineError } from '../../../base/errors.js'
 import type { NativeLog } from '../../../boundary/index.js'
 import type { Engine, PendingCall } from '../engine.js'
 
-/** Most bytes of one slice. */
+/** Maximum bytes of one slice. */
 const SLICE_BYTES = 256 * 1024
 
 /** Whether a pending read keeps the event loop alive. */
@@ -33,21 +33,21 @@ export class LogReader {
     return this.#cursor
   }
 
-  /** What comes next, at once; nothing when there is nothing yet. Undefined after `close`. */
+  /** The next slice, immediately; an empty one when there is no output yet. Undefined after `close`. */
   async read(): Promise<NativeLog | undefined> {
     const log = await this.#read(this.#cursor, SLICE_BYTES, false)
     if (log !== undefined) this.#cursor = log.next
     return log
   }
 
-  /** What comes next, as soon as there is something or the process has ended. Undefined after `close`. */
+  /** The next slice, as soon as there is output or the process has ended. Undefined after `close`. */
   async follow(): Promise<NativeLog | undefined> {
     const log = await this.#read(this.#cursor, SLICE_BYTES, true)
     if (log !== undefined) this.#cursor = log.next
     return log
   }
 
-  /** Looks at a part of the log without moving. Undefined after `close`. */
+  /** A part of the log, without moving the cursor. Undefined after `close`. */
   peek(cursor: number, bytes: number): Promise<NativeLog | undefined> {
     return this.#read(cursor, bytes, false)
   }
@@ -58,7 +58,7 @@ export class LogReader {
     return log?.next ?? 0
   }
 
-  /** Gives up a read that waits; it resolves with undefined. */
+  /** Ends a pending read, which resolves with undefined. */
   close(): void {
     this.#closed = true
     this.#giveUp?.()

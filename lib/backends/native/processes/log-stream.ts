@@ -1,8 +1,8 @@
 /**
- * The log of a process as events: what is there already, then what comes, then how the process ended.
+ * The log of a process as events: the output so far, then new output, then how the process ended.
  *
- * An iterator by hand, as a generator would keep `return()` waiting behind a `next()` that waits for output. Leaving the
- * loop lets go of the reader; the process does not notice. Nothing is read ahead of what is asked for.
+ * A class and not a generator, whose `return()` would wait behind a `next()` that waits for output. Leaving the loop closes
+ * the reader; the process is unaffected. Nothing is read ahead.
  */
 
 import { onAbort } from '../../../base/abort.js'
@@ -41,7 +41,7 @@ export class LogStream implements AsyncIterableIterator<Event, undefined> {
   #over = false
   #failure: { error: unknown } | undefined
 
-  /** Nothing is read before the first `next`, which also is what rejects when `find` throws. */
+  /** Nothing is read before the first `next`, which rejects when `find` throws. */
   constructor(engine: Engine, find: () => ProcessHandle, plan: LogStreamPlan) {
     this.#engine = engine
     this.#find = find
@@ -52,7 +52,7 @@ export class LogStream implements AsyncIterableIterator<Event, undefined> {
     return this
   }
 
-  /** Calls that overlap are answered in their order. */
+  /** Overlapping calls settle in order. */
   async next(): Promise<Result> {
     for (;;) {
       const value = this.#take()
@@ -139,7 +139,7 @@ export class LogStream implements AsyncIterableIterator<Event, undefined> {
     if (log.ended || log.next >= until) this.#close()
   }
 
-  /** What was read ahead goes with it. */
+  /** Ends the stream by an error and drops events that were not taken. */
   #fail(error: unknown): void {
     if (this.#over) return
     this.#failure = { error }

@@ -13,7 +13,7 @@ const STDERR = 2
 /** How much of a log an error shows. */
 const TAIL_BYTES = 4096
 
-/** What has been printed until now, each stream by itself. */
+/** The output so far, by stream. */
 export async function readWhole(
   engine: Engine,
   processId: string,

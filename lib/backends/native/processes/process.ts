@@ -1,5 +1,5 @@
 /**
- * A background process of this process's engine. It says what is known at the moment it is asked.
+ * A background process of this process's engine. Its properties show the current state.
  */
 import { engineError } from '../../../base/errors.js'
 import type { WaitLimits } from '../../../base/waiting.js'
@@ -29,7 +29,7 @@ export class LocalProcess implements ProcessBackend {
   readonly #engine: Engine
   readonly #current: () => ProcessHandle
 
-  /** `current` gives the process that is meant at the moment: a service can have several, one after the other. */
+  /** `current` returns the current process: a service can have several, one after the other. */
   constructor(engine: Engine, current: () => ProcessHandle) {
     this.#engine = engine
     this.#current = current
@@ -51,7 +51,7 @@ export class LocalProcess implements ProcessBackend {
     return this.handle.hasTerminal
   }
 
-  /** `info` is asked of the engine each time. */
+  /** Nothing to do: `info` always asks the engine. */
   async refresh(): Promise<void> {}
 
   async kill(request: KillRequest): Promise<boolean> {
@@ -84,13 +84,13 @@ export class LocalProcess implements ProcessBackend {
     return waitForPort(this.#engine, this.handle, plan)
   }
 
-  /** Resolves when the pipe took it, so a process that does not read holds the writer up. */
+  /** Resolves when the pipe took the data, so the writer waits for a process that does not read. */
   async write(data: Uint8Array): Promise<void> {
     const { id } = this.handle
     await this.#engine.call((native, call) => native.writeProcess(call, id, data))
   }
 
-  /** Nothing happens when it is closed already, or the process has ended. */
+  /** No effect when the input is closed already, or the process has ended. */
   async closeInput(): Promise<void> {
     this.#engine.ask((native) => native.closeProcessInput(this.handle.id))
   }

@@ -1,8 +1,8 @@
 /**
  * The background processes of one sandbox, by id.
  *
- * The engine is the authority on which there are; this table gives each of them one object for all who ask. What the
- * engine has forgotten leaves the table when that is noticed, at the latest when the table has doubled.
+ * The engine decides which processes exist; this table holds one object for each of them. A process that the engine has
+ * forgotten leaves the table when a look-up notices that, at the latest when the table has doubled.
  */
 import { engineError, SandboxError } from '../../../base/errors.js'
 import type { Logger } from '../../../public/index.js'
@@ -19,7 +19,7 @@ import { LocalProcess } from './process.js'
 import { LocalService } from './service.js'
 import { ServiceLife } from './service-life.js'
 
-/** The table is not looked through as long as it is smaller. */
+/** A smaller table is not pruned. */
 const FEW = 64
 
 export class Processes {
@@ -27,7 +27,7 @@ export class Processes {
   readonly #defaults: ExecDefaults
   readonly #logger: Logger | undefined
   readonly #known = new Map<string, LocalProcess>()
-  /** What is being started: each resolves as soon as there is something to kill. */
+  /** The pending starts. Each resolves as soon as there is a process to kill. */
   readonly #starting = new Set<Promise<LocalProcess>>()
   #pruneAt = FEW
 
@@ -86,13 +86,13 @@ export class Processes {
     return this.#known.get(id)
   }
 
-  /** The process of this id. Where there is none, each use of what it gives rejects. Throws nothing. */
+  /** The process of this id, without a look-up that could fail: an unknown id rejects its calls. Throws nothing. */
   at(id: string): ProcessBackend {
     const found = this.#engine.isDestroyed ? undefined : this.find(id)
     return found ?? new LocalProcess(this.#engine, () => this.#require(id).handle)
   }
 
-  /** Those that are being started are killed as soon as they can be. Gives how many there were. */
+  /** Kills all processes, those that are being started as soon as they run. Resolves with their number. */
   async killAll(): Promise<number> {
     const listed = new Set(this.list({}))
     const running = Array.from(listed, (process) => process.kill(AS_STARTED))
@@ -112,14 +112,14 @@ export class Processes {
     return count
   }
 
-  /** Makes a start known while it is under way. `launched` resolves when there is something to kill. */
+  /** Tracks a start until it settles. `launched` resolves when there is a process to kill. */
   async #settle<T extends LocalProcess>(ready: Promise<T>, launched = ready): Promise<T> {
     launched.catch(() => {})
     this.#starting.add(launched)
     try {
       return await ready
     } catch (error) {
-      // However it came to its end, that is the reason.
+      // Whatever failed, the end of the sandbox is the reason.
       const isEnd = this.#engine.isDestroyed && error instanceof SandboxError
       throw isEnd ? engineError('SANDBOX_DESTROYED', undefined) : error
     } finally {

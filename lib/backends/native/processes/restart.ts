@@ -1,16 +1,15 @@
 /**
- * When a service is started again, and how long that is put off: decisions without effects.
+ * When a service is restarted, and after which delay: decisions without effects.
  */
 import type { NativeProcess } from '../../../boundary/index.js'
 
 /** The longest time between two starts. */
 const LONGEST_DELAY_MS = 30_000
-/** A service that has run for so long had no trouble starting. */
+/** After this time, a failure counts as the first one again. */
 const STABLE_MS = 60_000
 
 /**
- * Whether the end of a process is a failure. One that somebody asked for, by a kill, a timeout or the end of its
- * session, is none.
+ * Whether the end of a process is a failure. A kill, a timeout and the end of the session are requested ends, not failures.
  */
 export function hasFailed({ status, reason, exitCode }: NativeProcess): boolean {
   if (status === 'error') return true
@@ -24,7 +23,7 @@ export function countFailures(before: number, { startedAt, endedAt }: NativeProc
   return stable ? 1 : before + 1
 }
 
-/** Milliseconds to wait after so many failures in a row: twice as long each time. */
+/** Milliseconds to wait after this many failures in a row: each doubles them. */
 export function restartDelay(first: number, failures: number): number {
   return Math.max(first, Math.min(first * 2 ** (failures - 1), LONGEST_DELAY_MS))
 }

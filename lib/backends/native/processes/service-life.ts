@@ -1,12 +1,12 @@
 /**
- * The processes that a service is, one after the other: starts them, sees them get ready, and after a failure starts the
- * next one.
+ * The processes of a service, one after the other: starts each, waits until it is ready, and starts the next after a
+ * failure.
  *
- * All have the same id. The log of the one before goes when the next is started, so the end of it is kept.
+ * All have the same id. The start of the next one drops the log of the one before, so the end of that log is kept.
  */
 
 import { onAbort } from '../../../base/abort.js'
-import { AbortError, engineError, SandboxError } from '../../../base/errors.js'
+import { AbortError, engineError, isCode } from '../../../base/errors.js'
 import { report } from '../../../base/report.js'
 import type { NativeProcess } from '../../../boundary/index.js'
 import type { Logger, ServiceFailure } from '../../../public/index.js'
@@ -24,7 +24,7 @@ import { countFailures, hasFailed, restartDelay } from './restart.js'
 
 export class ServiceLife {
   readonly plan: ServicePlan
-  /** How often it has been started again. */
+  /** Number of restarts. */
   restarts = 0
   lastFailure: ServiceFailure | null = null
   readonly #engine: Engine
@@ -34,12 +34,12 @@ export class ServiceLife {
   #handle: ProcessHandle | undefined
   #launching = false
   #failures = 0
-  /** Aborted when nobody wants the service to go on. */
+  /** Aborted when the service must not be restarted. */
   #stopped = new AbortController()
   #revival: Promise<void> | undefined
   #restart: Promise<void> | undefined
 
-  /** `introduce` is called for each process, when it is the one that `handle` gives, and makes what onStart is given. */
+  /** `introduce` is called for each process, once `handle` is that one, and returns the object that onStart receives. */
   constructor(
     engine: Engine,
     logger: Logger | undefined,
@@ -54,18 +54,18 @@ export class ServiceLife {
     this.#introduce = introduce
   }
 
-  /** The process that runs now, or the last one that did. */
+  /** The current process, or the last one. */
   get handle(): ProcessHandle {
     if (this.#handle === undefined) throw engineError('ENGINE_ERROR', 'the service has not been started')
     return this.#handle
   }
 
-  /** A process is being started, or will be after a pause. */
+  /** True while a process is being started, or will be after a pause. */
   get isStarting(): boolean {
     return this.#launching || this.#revival !== undefined
   }
 
-  /** The first start. When it fails nothing is left of it. */
+  /** The first start. A failure leaves nothing behind. */
   async begin(): Promise<void> {
     try {
       await this.#launch()
@@ -75,7 +75,7 @@ export class ServiceLife {
     }
   }
 
-  /** Kills the process, and there will be no further one. False when there was none. */
+  /** Kills the process and prevents further ones. False when none was running. */
   async kill(request: KillRequest): Promise<boolean> {
     this.#stopped.abort()
     const killed = await this.handle.kill(request)
@@ -83,7 +83,7 @@ export class ServiceLife {
     return killed
   }
 
-  /** Ends the process and starts the next one. Calls at the same time are one. */
+  /** Kills the process and starts the next one. Concurrent calls share one restart. */
   restart(): Promise<void> {
     this.#restart ??= this.#startOver().finally(() => {
       this.#restart = undefined
@@ -104,7 +104,7 @@ export class ServiceLife {
     this.restarts++
   }
 
-  /** Resolves when a process is ready. When it does not get there it is killed. */
+  /** Resolves when a process is ready. A process that does not become ready is killed. */
   async #launch(): Promise<void> {
     this.#launching = true
     try {
@@ -149,7 +149,7 @@ export class ServiceLife {
     })
   }
 
-  /** Starts processes until one gets ready or nobody wants it any more. */
+  /** Starts processes until one becomes ready or the service is stopped. */
   async #revive(failed: ProcessHandle): Promise<void> {
     await this.#remember(failed)
     while (await this.#pause()) {
@@ -171,7 +171,7 @@ export class ServiceLife {
     return this.#stopped.signal.aborted || this.#signal?.aborted === true
   }
 
-  /** Waits before the next start, without keeping the event loop alive. False when there is to be none. */
+  /** Waits before the next start, without keeping the event loop alive. False when the service was stopped. */
   async #pause(): Promise<boolean> {
     const { signal } = this.#stopped
     const aborted = this.#signal
@@ -205,8 +205,10 @@ export class ServiceLife {
   }
 }
 
-/** Errors after which no start can succeed, or nobody wants one. */
+/** Errors after which the service is not started again. */
 function isFinal(error: unknown): boolean {
-  const final = ['SANDBOX_DESTROYED', 'SESSION_NOT_FOUND', 'SESSION_DESTROYED']
-  return error instanceof AbortError || (error instanceof SandboxError && final.includes(error.code))
+  return (
+    error instanceof AbortError ||
+    isCode(error, 'SANDBOX_DESTROYED', 'SESSION_NOT_FOUND', 'SESSION_DESTROYED')
+  )
 }

@@ -1,5 +1,5 @@
 /**
- * A service of this process's engine: its process at the moment, whether it does its work, and how to start it anew.
+ * A service of this process's engine: its current process, its health and its restart.
  */
 
 import type { ProcessInfo, ServiceFailure, ServiceHealth } from '../../../public/index.js'
@@ -39,7 +39,7 @@ export class LocalService extends LocalProcess implements ServiceBackend {
     return { healthy, status: this.info.status, restarts, lastFailure }
   }
 
-  /** Also when it waits for its next start. */
+  /** Also ends the wait for the next start. */
   override async kill(request: KillRequest): Promise<boolean> {
     return this.#life.kill(request)
   }

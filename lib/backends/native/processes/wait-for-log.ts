@@ -1,8 +1,8 @@
 /**
- * Waits for a line of the log that a pattern fits: among those that are there already, then as they come.
+ * Waits for a line of the log that matches a pattern: among the lines so far, then among new ones.
  *
- * A line counts when it is complete. One without an end, like a prompt, counts when nothing more has come for a moment,
- * or the process has ended: so `/port (\d+)/` does not find half a number.
+ * A line counts when it is complete. A line without an end, like a prompt, counts when it has been quiet for a moment or the
+ * process has ended. So `/port (\d+)/` does not find half a number.
  */
 
 import { within } from '../../../base/waiting.js'
@@ -24,7 +24,7 @@ export function waitForLog(engine: Engine, handle: ProcessHandle, plan: LogPlan)
     plan,
     async (stop) => {
       const match = await search(engine, handle, plan, stop)
-      // When it was given up, nobody listens any more.
+      // After a timeout or an abort, the result is not used.
       stop.throwIfAborted()
       return match ?? exitedBeforeReady(engine, handle, awaited)
     },

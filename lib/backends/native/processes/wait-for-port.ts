@@ -25,7 +25,7 @@ export function waitForPort(engine: Engine, handle: ProcessHandle, plan: PortPla
   )
 }
 
-/** Looks again and again. False when it was given up, or the process has ended. */
+/** Checks again and again. False when `stop` was aborted, or the process has ended. */
 async function probe(
   engine: Engine,
   handle: ProcessHandle,
@@ -39,7 +39,7 @@ async function probe(
   return false
 }
 
-/** One look. */
+/** One check. */
 export async function serves(
   engine: Engine,
   handle: ProcessHandle,

@@ -1,5 +1,5 @@
 /**
- * The output of a process as text, and its end, for callbacks. Nothing awaits them, so the event loop is not kept alive.
+ * The output of a process as text, and its end, for callbacks. Watching does not keep the event loop alive.
  */
 import type { LogEvent } from '../../../public/index.js'
 import type { Engine } from '../engine.js'
