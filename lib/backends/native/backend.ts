@@ -130,10 +130,3 @@ export class NativeBackend implements Backend {
     return new Set([DEFAULT_SESSION, ...this.#engine.sessions()])
   }
 }
-
-/** The defaults of a stream with such bounds. */
-function boundDefaults(defaults: ExecDefaults, { maxBuffer }: StreamBounds): ExecDefaults {
-  const streamMaxBuffer =
-    maxBuffer === undefined ? defaults.maxBuffer : Math.min(defaults.streamMaxBuffer, maxBuffer)
-  return { ...defaults, streamMaxBuffer }
-}
