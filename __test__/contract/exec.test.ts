@@ -149,7 +149,7 @@ describe('exec', () => {
     await sandbox.exec("printf 'ä\\r\\nb'; sleep 0.01; printf 'c\\n\\nd'; echo e >&2", {
       onStdout: (data) => calls.out.push(data),
       onStderr: (data) => calls.err.push(data),
-      onLine: (stream, line) => calls.lines.push(`${stream} ${line}`),
+      onLine: (line, stream) => calls.lines.push(`${stream} ${line}`),
     })
     expect([calls.out.join(''), calls.err.join('')]).toEqual(['ä\r\nbc\n\nd', 'e\n'])
     const linesOf = (stream: string) => calls.lines.filter((line) => line.startsWith(stream))

@@ -74,7 +74,7 @@ export const sessionExecOptions = {
   onStdout: option(callback, { doc: 'Called with each piece of stdout, as text.', otherwise: 'none' }),
   onStderr: option(callback, { doc: 'Called with each piece of stderr, as text.', otherwise: 'none' }),
   onLine: option(callback, {
-    doc: 'Called with the stream and each line of its output, without its end.',
+    doc: 'Called with each line of output, without its end, and with the name of its stream.',
     otherwise: 'none',
   }),
   onStart: option(callback, { doc: 'Called when the command begins to run.', otherwise: 'none' }),

@@ -77,7 +77,7 @@ export interface SessionExecOptions<E extends Encoding = 'utf8', L extends boole
   /** The same for standard error alone. */
   onStderr?: (data: string) => void
   /** The same line by line, without `\n` or `\r\n`. An incomplete line at the end counts. */
-  onLine?: (stream: 'stdout' | 'stderr', line: string) => void
+  onLine?: (line: string, stream: 'stdout' | 'stderr') => void
   /** Called when the command starts to run, with the pid of the session's shell. */
   onStart?: (start: { command: string; pid: number; sessionId: string }) => void
   /** Called with the result just before exec resolves. */

@@ -81,6 +81,6 @@ class StreamCallbacks {
   }
 
   #emitLines(lines: readonly string[]): void {
-    for (const line of lines) this.#onLine?.(this.#name, line)
+    for (const line of lines) this.#onLine?.(line, this.#name)
   }
 }
