@@ -88,17 +88,15 @@ describe('the installed packages', () => {
     expect(readdirSync(path.join(modules, '@nacre'))).toEqual([target])
   })
 
-  it('have no script that runs at the installation, and no dependency', () => {
+  it('have no script that runs at the installation, and no dependency that npm would install', () => {
     for (const name of ['nacre', packageName(target)]) {
       const text = readFileSync(path.join(project, 'node_modules', name, 'package.json'), 'utf8')
-      const { scripts, dependencies, peerDependencies, version } = JSON.parse(text)
-      expect([scripts, dependencies, peerDependencies, version]).toEqual([
-        undefined,
-        undefined,
-        undefined,
-        VERSION,
-      ])
+      const { scripts, dependencies, peerDependencies = {}, peerDependenciesMeta, version } = JSON.parse(text)
+      expect([scripts, dependencies, version]).toEqual([undefined, undefined, VERSION])
+      for (const peer of Object.keys(peerDependencies)) expect(peerDependenciesMeta[peer].optional).toBe(true)
     }
+    const installed = readdirSync(path.join(project, 'node_modules')).filter((name) => !name.startsWith('.'))
+    expect(installed.sort()).toEqual(['@nacre', 'nacre'])
   })
 
   it('are at most 600 kB and 1.5 MB', () => {
