@@ -7,6 +7,7 @@
 
 #[cfg(not(test))]
 mod emitter;
+mod isolation;
 #[cfg(not(test))]
 mod jobs;
 #[cfg(not(test))]

@@ -1,6 +1,7 @@
 //! The native class behind `Sandbox`.
 
 use crate::emitter::Emitter;
+use crate::isolation;
 use crate::pending::{Call, CallSink, Calls, WINDOW, Waits};
 use crate::process;
 use crate::types::{NativeCapabilities, NativeConfig, NativeEvent, NativeExecExtras, NativeSession};
@@ -56,6 +57,7 @@ impl NativeSandbox {
                 (Some(name), ..) => UserSpec::Name(name),
                 (None, uid, gid) => UserSpec::Ids { uid: uid.unwrap_or_default(), gid: gid.unwrap_or_default() },
             }),
+            isolation: config.isolation.map(isolation::rules),
             own_variables: config.own_variables.unwrap_or_default(),
             force_plain: config.engine.as_deref() == Some("plain"),
             force_subreaper: config.containment.as_deref() == Some("subreaper"),
@@ -187,6 +189,7 @@ impl NativeSandbox {
             cwd: session.cwd.map(Into::into),
             env: zip(session.env_names, session.env_values),
             survive_exit: session.survive_exit,
+            isolation: session.isolation.map(isolation::rules),
         };
         runtime::handle()?;
         let creating = sandbox.create_session(new);
@@ -255,6 +258,7 @@ impl NativeSandbox {
             shell_version,
             engine: engine.name().into(),
             restored: engine.restored(),
+            isolation: isolation::tiers(&self.sandbox),
             notes,
         }
     }

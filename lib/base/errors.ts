@@ -17,6 +17,7 @@ const MEANINGS: Record<SandboxErrorCode, string> = {
   ENGINE_ERROR: 'the engine failed',
   INPUT_CLOSED: 'the process reads its input no more',
   INVALID_ENV_NAME: 'the variable cannot be changed in this session',
+  ISOLATION_UNSUPPORTED: 'a rule of the isolation cannot be enforced on this machine',
   JOB_ALREADY_EXISTS: 'there is a job of this id already',
   JOB_NOT_FOUND: 'there is no job of this id',
   JOB_RUNNING: 'the job still runs',

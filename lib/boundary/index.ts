@@ -23,4 +23,10 @@ export type {
   NativeProcessStart,
   NativeStats,
 } from './process.js'
-export type { NativeCapabilities, NativeConfig, NativeSandbox, NativeSession } from './sandbox.js'
+export type {
+  NativeCapabilities,
+  NativeConfig,
+  NativeIsolation,
+  NativeSandbox,
+  NativeSession,
+} from './sandbox.js'

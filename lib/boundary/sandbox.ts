@@ -1,4 +1,5 @@
 /** The handle of a sandbox, what it is made of, and its sessions. */
+import type { IsolationCapabilities } from '../public/index.js'
 import type { NativeExecExtras } from './exec.js'
 import type { NativeJobStart } from './job.js'
 import type { NativeLimits, NativeProcess, NativeProcessStart } from './process.js'
@@ -99,6 +100,7 @@ export interface NativeConfig {
   user?: { name: string } | { uid: number; gid: number }
   /** Variables that HOME, USER, LOGNAME and SHELL of `user` do not replace. */
   ownVariables?: string[]
+  isolation?: NativeIsolation
   engine?: 'builtin' | 'plain'
   containment?: 'cgroup' | 'subreaper'
   log?: boolean
@@ -111,6 +113,22 @@ export interface NativeSession {
   envNames?: string[]
   envValues?: Array<string | null>
   surviveExit?: boolean
+  /** Replaces the sandbox's. */
+  isolation?: NativeIsolation
+}
+
+/** Rules with absolute paths, without links. */
+export interface NativeIsolation {
+  /** Absent: everything. */
+  read?: string[]
+  write: string[]
+  hide: string[]
+  protect: string[]
+  network: 'open' | 'closed' | 'proxy'
+  /** Hosts with ports, for `proxy`. */
+  allow: string[]
+  ownProcesses: boolean
+  bestEffort: boolean
 }
 
 export interface NativeCapabilities {
@@ -123,5 +141,6 @@ export interface NativeCapabilities {
   shellVersion: string | null
   engine: 'builtin' | 'plain'
   restored: string[]
+  isolation: IsolationCapabilities
   notes: string[]
 }

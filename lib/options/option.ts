@@ -17,6 +17,7 @@ export type JsonSchema =
   /** A schema with a name of its own in the OpenAPI document. */
   | { type: 'named'; name: 'Command' | 'Data' | 'Env' | 'Pattern' }
   | { type: 'object'; table: OptionTable }
+  | { type: 'list'; of: JsonSchema }
   | { type: 'either'; of: readonly JsonSchema[] }
 
 export type FromBase64 = (text: string) => Uint8Array

@@ -5,6 +5,7 @@ import { filePath } from '../options/paths.js'
 import { user as readUser } from '../options/user.js'
 import { logger as readLogger } from '../options/values.js'
 import type { Logger } from '../public/index.js'
+import { isolation } from './isolation-options.js'
 import { bytes, directory, env, flag, killSignal, milliseconds } from './kinds.js'
 import { limits } from './limits.js'
 
@@ -49,5 +50,9 @@ export const sandboxOptions = {
     otherwise: 'the user of this process',
   }),
   limits: option(limits, { doc: 'What everything in the sandbox together may use.', otherwise: 'none' }),
+  isolation: option(isolation, {
+    doc: 'What programs may read, write, reach and see.',
+    otherwise: 'no restrictions',
+  }),
   logger: option(logger, { doc: 'Receives engine diagnostics.', otherwise: 'none' }),
 }

@@ -1,6 +1,7 @@
 /** The options of sessions. */
 
 import { option } from '../options/option.js'
+import { isolation } from './isolation-options.js'
 import { count, directory, env, flag, id } from './kinds.js'
 
 /** Of `createSession`. */
@@ -13,6 +14,10 @@ export const sessionOptions = {
   env: option(env, { doc: "Environment changes over the sandbox's.", otherwise: 'none' }),
   surviveExit: option(flag, {
     doc: '`exit` ends the command and not the session.',
+    otherwise: "the sandbox's",
+  }),
+  isolation: option(isolation, {
+    doc: "Rules that are as strict as the sandbox's, or stricter.",
     otherwise: "the sandbox's",
   }),
 }

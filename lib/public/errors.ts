@@ -12,6 +12,7 @@ export type SandboxErrorCode =
   | 'ENGINE_ERROR'
   | 'INPUT_CLOSED'
   | 'INVALID_ENV_NAME'
+  | 'ISOLATION_UNSUPPORTED'
   | 'JOB_ALREADY_EXISTS'
   | 'JOB_NOT_FOUND'
   | 'JOB_RUNNING'

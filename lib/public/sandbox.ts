@@ -3,6 +3,7 @@
 import type { Command, Encoding, EnvChanges, Logger, ShellTag, Signal } from './command.js'
 import type { OptionError } from './errors.js'
 import type { ExecOptions, ExecResult, ExecStream } from './exec.js'
+import type { Isolation, IsolationCapabilities } from './isolation.js'
 import type { Jobs } from './jobs.js'
 import type { LogEvent, LogOptions, LogStreamOptions, ProcessLogs } from './logs.js'
 import type { KillOptions, Process, ProcessFilter, ProcessOptions } from './process.js'
@@ -43,6 +44,11 @@ export interface SandboxOptions {
    * enforce one, the first call rejects with LIMIT_UNSUPPORTED. Default: no limits.
    */
   limits?: Limits
+  /**
+   * What programs may read, write, reach and see. The paths of its rules are resolved at construction. When this machine
+   * cannot enforce a rule, the first call rejects with ISOLATION_UNSUPPORTED. Default: no restrictions.
+   */
+  isolation?: Isolation
   /** Default for {@link ExecOptions.killSignal}. Default: 'SIGTERM'. */
   killSignal?: Signal
   /** Default for {@link ExecOptions.forceKillAfterDelay}: 0 to 2147483647 ms. Default: 5000. */
@@ -102,6 +108,8 @@ export interface Capabilities {
   engine: 'builtin' | 'plain'
   /** The state that one command leaves to the next, like 'variables' and 'cwd'; 'jobs' and 'descriptors' only with `builtin`. */
   restored: string[]
+  /** What enforces the rules of `isolation`. */
+  isolation: IsolationCapabilities
   /** Sentences about missing features and their replacements. */
   notes: string[]
 }
@@ -113,7 +121,7 @@ export interface Capabilities {
  * everything that the sandbox started is killed, except durable jobs.
  */
 export declare class Sandbox {
-  /** Does no I/O: the first call starts the engine. Throws {@link OptionError}. */
+  /** Starts nothing: the first call starts the engine. Throws {@link OptionError}. */
   constructor(options?: SandboxOptions)
 
   /**

@@ -2,6 +2,7 @@
 
 import type { Command, Encoding, EnvChanges, ShellTag, SignalName } from './command.js'
 import type { ExecResult, ExecStream, SessionExecOptions } from './exec.js'
+import type { Isolation } from './isolation.js'
 import type { Process, SessionProcessOptions } from './process.js'
 import type { Sandbox } from './sandbox.js'
 
@@ -15,6 +16,11 @@ export interface SessionOptions {
   env?: EnvChanges
   /** Whether `exit 3` ends the command and not the session. Default: the sandbox's. */
   surviveExit?: boolean
+  /**
+   * Rules of this session, which must be as strict as the sandbox's or stricter; otherwise OptionError. Default: the
+   * sandbox's.
+   */
+  isolation?: Isolation
 }
 
 /** Options of {@link Session.history}. */

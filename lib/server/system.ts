@@ -15,6 +15,12 @@ const capabilitiesSchema = z.object({
   shellVersion: z.string().nullable(),
   engine: z.enum(['builtin', 'plain']),
   restored: z.array(z.string()),
+  isolation: z.object({
+    filesystem: z.enum(['namespace', 'landlock', 'none']),
+    network: z.enum(['namespace', 'landlock+seccomp', 'seccomp', 'none']),
+    processes: z.enum(['namespace', 'landlock', 'none']),
+    notes: z.array(z.string()),
+  }),
   notes: z.array(z.string()),
 })
 

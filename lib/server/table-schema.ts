@@ -43,6 +43,8 @@ function zodOf(schema: JsonSchema): z.ZodType {
       return named[schema.name]
     case 'object':
       return z.strictObject(shapeOf(schema.table))
+    case 'list':
+      return z.array(zodOf(schema.of))
     case 'either':
       return z.union(schema.of.map(zodOf))
   }

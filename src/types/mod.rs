@@ -10,4 +10,4 @@ pub use event::NativeEvent;
 pub use exec::{NativeExecExtras, NativeResult};
 pub use job::{NativeJob, NativeJobStart, NativeJobStatus};
 pub use process::{NativeLimits, NativeLog, NativeLogPiece, NativeProcess, NativeProcessStart, NativeStats};
-pub use sandbox::{NativeCapabilities, NativeConfig, NativeSession};
+pub use sandbox::{NativeCapabilities, NativeConfig, NativeIsolation, NativeSession, NativeTiers};

@@ -28,6 +28,8 @@ pub struct NativeConfig {
     pub user: Option<NativeUser>,
     /// Variables that those of the user do not replace.
     pub own_variables: Option<Vec<String>>,
+    /// What programs may read, write, reach and see.
+    pub isolation: Option<NativeIsolation>,
     /// `plain` forces the fallback.
     pub engine: Option<String>,
     /// `subreaper` forces the fallback.
@@ -60,6 +62,42 @@ pub struct NativeSession {
     pub env_values: Option<Vec<Option<String>>>,
     /// Replaces the sandbox's setting.
     pub survive_exit: Option<bool>,
+    /// Replaces the sandbox's rules.
+    pub isolation: Option<NativeIsolation>,
+}
+
+/// Rules with absolute paths, without links.
+#[napi(object)]
+pub struct NativeIsolation {
+    /// Readable trees; everything without.
+    pub read: Option<Vec<String>>,
+    /// Writable trees.
+    pub write: Vec<String>,
+    /// Trees that look empty.
+    pub hide: Vec<String>,
+    /// Trees that are never writable.
+    pub protect: Vec<String>,
+    /// `open`, `closed` or `proxy`.
+    pub network: String,
+    /// Hosts with ports, for `proxy`.
+    pub allow: Vec<String>,
+    /// Programs see and signal only their session's processes.
+    pub own_processes: bool,
+    /// Drop what cannot be enforced.
+    pub best_effort: bool,
+}
+
+/// What enforces each kind of rule.
+#[napi(object, object_from_js = false)]
+pub struct NativeTiers {
+    /// `namespace`, `landlock` or `none`.
+    pub filesystem: String,
+    /// `namespace`, `landlock+seccomp`, `seccomp` or `none`.
+    pub network: String,
+    /// `namespace`, `landlock` or `none`.
+    pub processes: String,
+    /// What is missing, and why.
+    pub notes: Vec<String>,
 }
 
 /// The capabilities of this system.
@@ -83,6 +121,8 @@ pub struct NativeCapabilities {
     pub engine: String,
     /// What one command leaves to the next.
     pub restored: Vec<String>,
+    /// What enforces the rules of `isolation`.
+    pub isolation: NativeTiers,
     /// Missing features and their replacements.
     pub notes: Vec<String>,
 }

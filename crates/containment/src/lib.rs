@@ -3,6 +3,7 @@
 //! Both the host and the supervisor use it. It does not depend on shells, sessions or JavaScript.
 
 pub mod cgroup;
+pub mod fork;
 pub mod job;
 pub mod limits;
 pub mod pid;

@@ -29,6 +29,8 @@ pub enum Code {
     InputClosed,
     /// A limit cannot be enforced on this system.
     LimitUnsupported,
+    /// A rule of the isolation cannot be enforced on this system.
+    IsolationUnsupported,
     /// No job has this id.
     JobNotFound,
     /// A job with this id exists.
@@ -57,6 +59,7 @@ impl Code {
             Self::ProcessAlreadyExists => "PROCESS_ALREADY_EXISTS",
             Self::InputClosed => "INPUT_CLOSED",
             Self::LimitUnsupported => "LIMIT_UNSUPPORTED",
+            Self::IsolationUnsupported => "ISOLATION_UNSUPPORTED",
             Self::JobNotFound => "JOB_NOT_FOUND",
             Self::JobAlreadyExists => "JOB_ALREADY_EXISTS",
             Self::JobRunning => "JOB_RUNNING",

@@ -6,6 +6,7 @@ pub mod error;
 pub mod exec;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
+pub mod isolation;
 pub mod jobs;
 pub mod limits;
 pub mod log;

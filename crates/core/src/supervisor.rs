@@ -89,8 +89,8 @@ impl Supervisor {
         self.outbox.send(Message { bytes: serde_json::to_vec(order).unwrap_or_default(), descriptors });
     }
 
-    /// The next report; `None` when the supervisor is gone. Sends what has waited for room meanwhile. Cancel-safe.
-    pub async fn report(&self) -> Option<Report> {
+    /// The next report, with its descriptor; `None` when the supervisor is gone. Sends what has waited for room meanwhile. Cancel-safe.
+    pub async fn report(&self) -> Option<(Report, Option<OwnedFd>)> {
         loop {
             let mut guard = tokio::select! {
                 guard = self.outbox.socket().readable() => guard.ok()?,
@@ -98,9 +98,8 @@ impl Supervisor {
             };
             match guard.try_io(|socket| supervisor::receive::<Report>(socket.get_ref().as_fd())) {
                 Ok(Ok(report)) => {
-                    let report = report.map(|(report, _)| report);
-                    tracing::trace!(?report, supervisor = %self.pid, "report");
-                    return report;
+                    tracing::trace!(report = ?report.as_ref().map(|(report, _)| report), supervisor = %self.pid, "report");
+                    return report.map(|(report, descriptors)| (report, descriptors.into_iter().next()));
                 }
                 Ok(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
                 Ok(Err(_)) => return None,

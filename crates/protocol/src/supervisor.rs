@@ -35,6 +35,12 @@ pub enum Role {
 /// An order from the host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Order {
+    /// Confine every program from now on. A file with the confinement, as JSON, comes with the order. Answered by
+    /// [`Report::Confined`] or [`Report::NotConfined`]; after the latter, no program starts.
+    Confine {
+        /// A secret of the host and the shells: forks with it may be born in a control group.
+        fork_key: u64,
+    },
     /// Run the session's bash. Answered by [`Report::Started`] or [`Report::StartFailed`].
     Start {
         /// What it is.
@@ -127,6 +133,8 @@ pub enum StartStep {
     User,
     /// The working directory.
     Cwd,
+    /// Confining the program.
+    Isolation,
     /// The program itself.
     Exec,
 }
@@ -151,6 +159,16 @@ pub enum LimitProblem {
 /// A report from the supervisor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Report {
+    /// Answer to [`Order::Confine`]. The listener of the proxy comes with the report, when there is one inside.
+    Confined {
+        /// The init of the pid namespace, when there is one.
+        init: Option<Pid>,
+    },
+    /// Answer to [`Order::Confine`]: nothing will run.
+    NotConfined {
+        /// Why: one clause.
+        problem: String,
+    },
     /// A program runs.
     Started {
         /// Its identity.
@@ -168,6 +186,8 @@ pub enum Report {
         step: StartStep,
         /// The system's reason.
         errno: i32,
+        /// What the reason does not say.
+        detail: String,
     },
     /// The shell's process has ended and is reaped.
     ShellEnded {

@@ -27,7 +27,7 @@ struct clone3_arguments {
   uint64_t flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls, set_tid, set_tid_size, cgroup;
 };
 
-static pid_t clone_sibling(int group, int *placed) {
+static pid_t clone_sibling(int group, uint64_t key, int *placed) {
   int *thread = NULL;
   prctl(PR_GET_TID_ADDRESS, &thread);
   unsigned long flags = CLONE_PARENT | (thread ? CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID : 0);
@@ -38,7 +38,8 @@ static pid_t clone_sibling(int group, int *placed) {
         .flags = flags | CLONE_INTO_CGROUP, .child_tid = (uintptr_t)thread, .cgroup = group};
     /* In the child too, which does not return through the assignment below. */
     *placed = 1;
-    pid_t pid = syscall(SYS_clone3, &arguments, sizeof arguments);
+    /* The kernel ignores the third argument. A confined session's filter does not: clone3() hides its flags from it. */
+    pid_t pid = syscall(SYS_clone3, &arguments, sizeof arguments, key);
     if (pid >= 0) return pid;
     *placed = 0;
   }
@@ -117,7 +118,7 @@ void fork_request(struct message *message) {
   int placed = 0;
   /* Signals wait until the child has set up its own handling: one that arrives before would be swallowed by the shell's. */
   uint64_t signals = block_all_signals();
-  pid_t pid = passed.channel < 0 ? -1 : clone_sibling(passed.group, &placed);
+  pid_t pid = passed.channel < 0 ? -1 : clone_sibling(passed.group, message->request->fork_key, &placed);
   int reason = pid >= 0 ? 0 : passed.channel < 0 ? EMFILE : errno;
   if (pid == 0) {
     own_pid = getpid();

@@ -32,7 +32,8 @@ struct request {
   uint32_t text_length, cwd_length, env_length, reserved; /* the parts of the payload, in order */
   uint64_t open_files;
   uint64_t processes;
-  char token[16];
+  uint64_t fork_key; /* FORK: what a filter of system calls wants to see before a child may be born in a cgroup */
+  uint64_t reserved_after;
   char payload[];
 };
 

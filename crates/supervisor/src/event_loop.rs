@@ -93,6 +93,7 @@ fn execute(
         ladders.iter_mut().filter(|ladder| ladder.is_foreground()).for_each(act);
     };
     match order {
+        Order::Confine { fork_key } => table.confine(descriptors.into_iter().next(), fork_key, arguments, setting),
         Order::Start { role, arguments: words, first_descriptor, cwd } => {
             let key = match role {
                 Role::Shell => None,
@@ -101,7 +102,9 @@ fn execute(
             let program = Program { role, arguments: words, descriptors, first_descriptor, cwd };
             setting.report(&match table.start(&program, arguments, setting) {
                 Ok((identity, group)) => Report::Started { identity, key, group },
-                Err(failure) => Report::StartFailed { key, step: failure.step, errno: failure.errno },
+                Err(failure) => {
+                    Report::StartFailed { key, step: failure.step, errno: failure.errno, detail: failure.detail }
+                }
             });
         }
         Order::Standby { pid, group } => {

@@ -8,9 +8,10 @@
 //! It has one thread, allocates little, and is never on the path of an ordinary command: the host and the shell talk
 //! over a socket of their own.
 //!
-//! With `--job` it is the supervisor of a durable job instead, which outlives the host: see [`job`].
+//! With `--offer` it prints what this machine offers for isolation, as JSON. With `--job` it is the supervisor of a durable job instead, which outlives the host: see [`job`].
 
 mod arguments;
+mod enclosure;
 mod ending;
 mod event_loop;
 mod groups;
@@ -28,6 +29,10 @@ fn main() {
     let words: Vec<std::ffi::OsString> = std::env::args_os().skip(1).collect();
     if words == ["--job"] {
         job::run();
+    }
+    if words == ["--offer"] {
+        println!("{}", serde_json::to_string(&nacre_isolation::offer::probe()).unwrap_or_default());
+        return;
     }
     let arguments = match arguments::parse(words.into_iter()) {
         Ok(arguments) => arguments,

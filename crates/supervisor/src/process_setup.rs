@@ -6,7 +6,7 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 /// The descriptors the supervisor lives with. All close on exec.
 pub struct Setting {
@@ -15,6 +15,8 @@ pub struct Setting {
     /// The second lifeline: a pidfd of the host. A copy of the socket could be held open by a child the host forked and
     /// never exec'd; the pidfd cannot be fooled. `None` where pidfds are missing.
     pub host: Option<OwnedFd>,
+    /// The host's pid.
+    pub host_pid: i32,
     /// Readable when a child has changed state.
     pub children: SignalFd,
     /// `/dev/null`.
@@ -24,7 +26,13 @@ pub struct Setting {
 impl Setting {
     /// Reports to the host. A host that is gone is noticed by the lifelines.
     pub fn report(&self, report: &Report) {
-        let _ = supervisor::send(self.control.as_fd(), report, &[]);
+        self.report_with(report, None);
+    }
+
+    /// Reports to the host, with a descriptor.
+    pub fn report_with(&self, report: &Report, descriptor: Option<BorrowedFd<'_>>) {
+        let descriptors: Vec<BorrowedFd<'_>> = descriptor.into_iter().collect();
+        let _ = supervisor::send(self.control.as_fd(), report, &descriptors);
     }
 }
 
@@ -45,7 +53,7 @@ pub fn prepare(host: i32) -> io::Result<Setting> {
     }
     // Until here standard error was the host's, for the reason of a failure. Nothing else may reach it.
     drop(take(2, &null)?);
-    Ok(Setting { control, host: host_fd, children, null })
+    Ok(Setting { control, host: host_fd, host_pid: host, children, null })
 }
 
 /// Every Linux has this; emulators of system calls may not.

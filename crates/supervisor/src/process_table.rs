@@ -1,6 +1,9 @@
 //! The processes of the session and their roles: the shell, its standby, the foreground command, background processes.
 
+mod members;
+
 use crate::arguments::Arguments;
+use crate::enclosure::Enclosure;
 use crate::groups::Groups;
 use crate::process_setup::Setting;
 use crate::processes::Processes;
@@ -9,11 +12,12 @@ use crate::spawn::{Failure, Plan, Tie, c_string};
 use nacre_containment::cgroup::Group;
 use nacre_containment::limits::Limits;
 use nacre_containment::pid::{Identity, Pid};
-use nacre_containment::proc_table::{self, Stat};
+use nacre_containment::proc_table::Stat;
 use nacre_containment::signal;
 use nacre_containment::tree::MARK;
 use nacre_protocol::supervisor::{LimitProblem, Role, StartStep};
-use std::collections::HashSet;
+use std::io;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 
 /// The role of a reaped child.
@@ -43,6 +47,7 @@ pub struct ProcessTable {
     /// The background processes.
     pub processes: Processes,
     groups: Option<Groups>,
+    enclosure: Enclosure,
 }
 
 impl ProcessTable {
@@ -51,7 +56,12 @@ impl ProcessTable {
     pub fn new(arguments: &Arguments) -> Self {
         let groups = arguments.group.as_ref().and_then(|(parent, name)| Groups::create(parent, name));
         let own = Pid::new(std::process::id() as i32).expect("a supervisor is never init");
-        Self { own, shell: None, standby: None, processes: Processes::default(), groups }
+        Self { own, shell: None, standby: None, processes: Processes::default(), groups, enclosure: Enclosure::Open }
+    }
+
+    /// Confines every program from now on; see [`Enclosure::confine`].
+    pub fn confine(&mut self, file: Option<OwnedFd>, fork_key: u64, arguments: &Arguments, setting: &Setting) {
+        self.enclosure.confine(file, fork_key, self.groups.as_mut(), arguments.user.as_ref(), setting);
     }
 
     /// Starts a program in its role. Returns its identity and its group's directory.
@@ -61,6 +71,7 @@ impl ProcessTable {
         arguments: &Arguments,
         setting: &Setting,
     ) -> Result<(Identity, Option<String>), Failure> {
+        self.enclosure.restore(self.groups.as_mut(), arguments.user.as_ref(), setting);
         let argv = ["bash"].into_iter().chain(program.arguments.iter().map(String::as_str));
         let group = match &program.role {
             Role::Shell => self.groups.as_ref().map(|groups| groups.foreground().clone()),
@@ -70,7 +81,7 @@ impl ProcessTable {
             Role::Process { limits, .. } => self.limit(group.as_ref(), limits),
             Role::Shell => Ok(()),
         };
-        limited.map_err(|_| Failure { step: StartStep::Limits, errno: libc::EINVAL })?;
+        limited.map_err(|_| Failure::new(StartStep::Limits, &io::Error::from_raw_os_error(libc::EINVAL)))?;
         let marked = match &program.role {
             Role::Process { mark, .. } if group.is_none() => Some(c_string(format!("{MARK}={mark}").as_bytes())),
             _ => None,
@@ -91,9 +102,10 @@ impl ProcessTable {
                 Role::Process { .. } => Tie::Process,
             },
             limits: arguments.limits,
+            confined: self.enclosure.confined()?,
         };
         let mut started = plan.start();
-        if started.is_err_and(|failure| failure.step == StartStep::Group) {
+        if started.as_ref().is_err_and(|failure| failure.step == StartStep::Group) {
             // A hierarchy can refuse processes (a controller turned on in the parent): go on without groups.
             plan.group = None;
             started = plan.start();
@@ -210,6 +222,7 @@ impl ProcessTable {
 
     /// Records that a child has been reaped: from here on its pid may belong to any process.
     pub fn reaped(&mut self, pid: Pid) -> Reaped {
+        self.enclosure.reaped(pid);
         if let Some(standby) = self.standby.take_if(|standby| standby.pid == pid) {
             self.release(standby.group);
             return Reaped::Standby;
@@ -235,21 +248,6 @@ impl ProcessTable {
         }
     }
 
-    /// The processes of the foreground command: the members of its group, or, without groups, every descendant that is
-    /// neither below one of the `spare` roots nor a background process's. Shell and standby are never among them.
-    pub fn foreground(&self, spare: &[Pid]) -> Vec<Stat> {
-        let keep: HashSet<Pid> = spare.iter().copied().chain(self.standby()).collect();
-        let listed: Vec<Stat> = match self.groups.as_ref().and_then(Groups::foreground_members) {
-            Some(members) => members.into_iter().filter(|pid| !keep.contains(pid)).filter_map(Stat::read).collect(),
-            None => {
-                let keep = keep.into_iter().chain(self.processes.roots()).collect();
-                let below = proc_table::descendants(&[self.own], &keep);
-                below.into_iter().filter(|stat| !self.processes.own(stat)).collect()
-            }
-        };
-        listed.into_iter().filter(|stat| Some(stat.identity.pid) != self.shell && stat.is_running()).collect()
-    }
-
     /// SIGKILL for the whole foreground group at once, after the shell has been moved out of it. Returns the group;
     /// nothing where groups are not used.
     pub fn kill_foreground_group(&mut self) -> Option<Group> {
@@ -266,25 +264,9 @@ impl ProcessTable {
         }
     }
 
-    /// Everything below this process except shell and standby.
-    pub fn workload(&self) -> Vec<Stat> {
-        let mut all = proc_table::descendants(&[self.own], &HashSet::new());
-        all.retain(|stat| stat.is_running() && ![self.shell, self.standby()].contains(&Some(stat.identity.pid)));
-        all
-    }
-
-    /// SIGKILL to all descendants, by group and by walking.
-    pub fn kill_all(&self) {
-        if let Some(groups) = &self.groups {
-            let _ = groups.session().kill();
-        }
-        for stat in proc_table::descendants(&[self.own], &HashSet::new()) {
-            let _ = signal::send_to(stat.identity, libc::SIGKILL);
-        }
-    }
-
-    /// Removes the session's groups; they must be empty.
+    /// Removes the session's groups, which must be empty, and what its confinement left on disk.
     pub fn remove_groups(&self) -> bool {
+        self.enclosure.clear();
         self.groups.as_ref().is_none_or(Groups::remove_all)
     }
 }

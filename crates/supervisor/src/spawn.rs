@@ -1,6 +1,7 @@
 //! Starting a program: fork from this small process, put everything in order, exec.
 
-use nacre_containment::{cgroup::Group, pid::Pid};
+use nacre_containment::{cgroup::Group, fork, pid::Pid};
+use nacre_isolation::confined::Confined;
 use nacre_protocol::supervisor::StartStep;
 use std::ffi::{CString, OsString};
 use std::fs::File;
@@ -10,19 +11,26 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// Why a program does not run.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Failure {
     /// Where it failed.
     pub step: StartStep,
     /// The system's reason.
     pub errno: i32,
+    /// More than the number says; empty otherwise.
+    pub detail: String,
 }
 
 impl Failure {
-    fn new(step: StartStep, error: &io::Error) -> Self {
-        Self { step, errno: error.raw_os_error().unwrap_or(0) }
+    /// A step that failed in this process.
+    pub fn new(step: StartStep, error: &io::Error) -> Self {
+        let errno = error.raw_os_error();
+        Self { step, errno: errno.unwrap_or(0), detail: errno.map_or_else(|| error.to_string(), |_| String::new()) }
     }
 }
+
+/// The longest report of a child: the step, its errno, and a sentence.
+const LONGEST_REPORT: usize = 512;
 
 /// The user a program runs as: user, primary group, all groups.
 pub type RunAs = (u32, u32, Vec<u32>);
@@ -71,6 +79,8 @@ pub struct Plan<'a> {
     pub tie: Tie,
     /// Its resource limits.
     pub limits: ResourceLimits,
+    /// What confines it.
+    pub confined: Option<&'a Confined>,
 }
 
 /// Descriptors are moved out of the way of the numbers they get, and of those that scripts use.
@@ -80,9 +90,8 @@ impl Plan<'_> {
     /// Starts the program in its group, as the leader of a process group (so that a `kill 0` in a command never reaches
     /// the supervisor), with all signals at their defaults and none blocked.
     ///
-    /// A plain fork: this process has a few hundred KiB and one thread, so it costs no more than posix_spawn. The child
-    /// is born in its control group (clone3(2), Linux 5.7): moving it there afterwards would wait for the kernel's
-    /// readers of the group lock, which takes 5 to 20 ms.
+    /// A plain fork: this process has a few hundred KiB and one thread, so it costs no more than posix_spawn, and the child
+    /// may do anything.
     pub fn start(&self) -> Result<Pid, Failure> {
         let prepare = |error: io::Error| Failure::new(StartStep::Prepare, &error);
         let program = c_string(self.program.as_bytes());
@@ -100,39 +109,45 @@ impl Plan<'_> {
         drop(report_write);
         let descriptors: Vec<OwnedFd> =
             self.descriptors.iter().map(aside).collect::<io::Result<_>>().map_err(prepare)?;
-        let (child, joined) = fork_into(group.as_ref().map(AsRawFd::as_raw_fd));
+        let directory_of_group = group.as_ref().map(AsRawFd::as_raw_fd);
+        let (child, joined) = match self.confined {
+            Some(confined) => confined.fork(directory_of_group).map_err(|error| Failure::new(StartStep::Isolation, &error)),
+            None => fork::fork(0, directory_of_group).map_err(prepare),
+        }?;
         if child == 0 {
-            let group = group.as_ref().filter(|_| !joined).map(AsRawFd::as_raw_fd);
-            let step = self.set_up(&descriptors, group, &directory).err().unwrap_or_else(|| {
-                // SAFETY: all pointers were made before the fork and outlive it.
-                unsafe { libc::execve(program.as_ptr(), argv.as_ptr(), environment.as_ptr()) };
-                StartStep::Exec
-            });
-            let message = [step as u8, errno() as u8];
-            // SAFETY: writes two bytes to an open pipe and leaves without running destructors.
+            let group = directory_of_group.filter(|_| !joined);
+            let (step, detail) = self.set_up(&descriptors, group, &directory).err().map_or_else(
+                || {
+                    // SAFETY: all pointers were made before the fork and outlive it.
+                    unsafe { libc::execve(program.as_ptr(), argv.as_ptr(), environment.as_ptr()) };
+                    (StartStep::Exec, String::new())
+                },
+                |stopped| stopped,
+            );
+            let mut message = vec![step as u8, errno() as u8];
+            message.extend(detail.bytes().take(LONGEST_REPORT - 2));
+            // SAFETY: writes to an open pipe, less than it holds, and leaves without running destructors.
             unsafe {
-                libc::write(report.as_raw_fd(), message.as_ptr().cast(), 2);
+                libc::write(report.as_raw_fd(), message.as_ptr().cast(), message.len());
                 libc::_exit(127);
             }
         }
-        if child < 0 {
-            return Err(prepare(io::Error::last_os_error()));
-        }
         drop(report);
-        let mut message = [0; 2];
+        let mut message = [0; LONGEST_REPORT];
         match File::from(report_read).read(&mut message) {
-            Ok(2) => {
+            Ok(length @ 2..) => {
                 let _ = nix::sys::wait::waitpid(nix::unistd::Pid::from_raw(child), None);
-                Err(Failure { step: step_of(message[0]), errno: i32::from(message[1]) })
+                let detail = String::from_utf8_lossy(&message[2..length]).into_owned();
+                Err(Failure { step: step_of(message[0]), errno: i32::from(message[1]), detail })
             }
             // End of file: the exec closed the pipe, so the program runs.
             _ => Ok(child_pid(child)),
         }
     }
 
-    /// Runs in the child, between fork and exec: system calls only.
-    fn set_up(&self, descriptors: &[OwnedFd], group: Option<i32>, directory: &CString) -> Result<(), StartStep> {
-        let ensure = |holds: bool, step: StartStep| if holds { Ok(()) } else { Err(step) };
+    /// Runs in the child, between fork and exec. On failure gives the step and what errno does not say.
+    fn set_up(&self, descriptors: &[OwnedFd], group: Option<i32>, directory: &CString) -> Result<(), (StartStep, String)> {
+        let ensure = |holds: bool, step: StartStep| if holds { Ok(()) } else { Err((step, String::new())) };
         // SAFETY: every call is async-signal-safe, and every pointer was made before the fork and outlives it.
         unsafe {
             let mut none: libc::sigset_t = std::mem::zeroed();
@@ -160,8 +175,10 @@ impl Plan<'_> {
                 // After the change of user, which resets the setting (prctl(2)).
                 ensure(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) == 0, StartStep::Prepare)?;
             }
-            ensure(libc::chdir(directory.as_ptr()) == 0, StartStep::Cwd)
+            ensure(libc::chdir(directory.as_ptr()) == 0, StartStep::Cwd)?;
         }
+        let restricted = self.confined.map_or(Ok(()), Confined::restrict);
+        restricted.map_err(|error| (StartStep::Isolation, error.to_string()))
     }
 }
 
@@ -180,8 +197,8 @@ impl ResourceLimits {
 }
 
 fn step_of(number: u8) -> StartStep {
-    use StartStep::{Cwd, Exec, Group, Limits, Prepare, User};
-    [Prepare, Group, Limits, User, Cwd, Exec].into_iter().find(|step| *step as u8 == number).unwrap_or(Prepare)
+    use StartStep::{Cwd, Exec, Group, Isolation, Limits, Prepare, User};
+    [Prepare, Group, Limits, User, Cwd, Isolation, Exec].into_iter().find(|step| *step as u8 == number).unwrap_or(Prepare)
 }
 
 fn pointers(strings: &[CString]) -> Vec<*const libc::c_char> {
@@ -198,29 +215,6 @@ fn aside(descriptor: &OwnedFd) -> io::Result<OwnedFd> {
         }
         if copy < 0 { Err(io::Error::last_os_error()) } else { Ok(OwnedFd::from_raw_fd(copy)) }
     }
-}
-
-/// From linux/sched.h; the constant of the libc crate is too narrow.
-const CLONE_INTO_CGROUP: u64 = 1 << 33;
-
-/// Forks, into the group where the kernel supports that. Returns the pid, 0 in the child, and whether the child was born
-/// in the group.
-pub fn fork_into(group: Option<i32>) -> (libc::pid_t, bool) {
-    if let Some(group) = group {
-        // SAFETY: all zeroes is a valid `clone_args`.
-        let mut arguments: libc::clone_args = unsafe { std::mem::zeroed() };
-        arguments.flags = CLONE_INTO_CGROUP;
-        arguments.exit_signal = libc::SIGCHLD as u64;
-        arguments.cgroup = group as u64;
-        // SAFETY: without CLONE_VM this is a fork. This process has one thread, so the child may do anything; it still
-        // keeps to async-signal-safe calls, and needs nothing of what the C library prepares around its own fork.
-        let child = unsafe { libc::syscall(libc::SYS_clone3, &raw mut arguments, size_of::<libc::clone_args>()) };
-        if child >= 0 {
-            return (child as libc::pid_t, true);
-        }
-    }
-    // SAFETY: as above.
-    (unsafe { libc::fork() }, false)
 }
 
 /// Gives up every privilege for good: groups first, since only root can set them, the user last; and no set-user-ID

@@ -15,7 +15,7 @@ import { Engine } from './engine.js'
 import { exec, stream } from './exec.js'
 import { NativeJobs } from './jobs.js'
 import { type ExecDefaults, planExec, planStream } from './plan/exec.js'
-import { planSession, type SandboxPlan } from './plan/sandbox.js'
+import { planSession, type SandboxPlan, type SessionBase } from './plan/sandbox.js'
 import { Processes } from './processes/processes.js'
 import { tracedExec } from './traced-exec.js'
 
@@ -25,16 +25,15 @@ export class NativeBackend implements Backend {
   readonly #engine: Engine
   readonly #processes: Processes
   readonly #defaults: ExecDefaults
-  /** Absolute: where sessions start. */
-  readonly #cwd: string
+  readonly #base: SessionBase
 
   /** Does no I/O: everything is started by the first call. */
-  constructor({ config, defaults, logger }: SandboxPlan) {
+  constructor({ config, defaults, logger, home }: SandboxPlan) {
     this.logger = logger
     this.#engine = new Engine(config, logger)
     this.#processes = new Processes(this.#engine, defaults, logger)
     this.#defaults = defaults
-    this.#cwd = config.cwd
+    this.#base = { cwd: config.cwd, home, isolation: config.isolation }
     this.jobs = new NativeJobs(this.#engine, { cwd: config.cwd, graceMs: defaults.forceKillAfterDelay })
   }
 
@@ -88,7 +87,7 @@ export class NativeBackend implements Backend {
   }
 
   async createSession(values: OptionValues<typeof sessionOptions>): Promise<string> {
-    const session = planSession(values, this.#cwd, randomUUID)
+    const session = planSession(values, this.#base, randomUUID)
     if (session.sessionId === DEFAULT_SESSION)
       throw engineError('SESSION_ALREADY_EXISTS', `the session '${DEFAULT_SESSION}' exists by itself`)
     await this.#engine.call((native, id) => native.createSession(id, session))

@@ -1,5 +1,6 @@
 //! Configuration of a sandbox and its sessions.
 
+use crate::isolation::Isolation;
 use crate::limits::Limits;
 use crate::log::Log;
 use crate::user::UserSpec;
@@ -30,6 +31,8 @@ pub struct Config {
     pub limits: Limits,
     /// The user to run as, if not this process's.
     pub user: Option<UserSpec>,
+    /// What its sessions may read, write, reach and see; nothing is restricted without.
+    pub isolation: Option<Isolation>,
     /// Variables that those of the user (`HOME`, `USER` ...) must not replace.
     pub own_variables: Vec<String>,
     /// Receives engine diagnostics.
@@ -47,4 +50,6 @@ pub struct NewSession {
     pub env: EnvChange,
     /// Replaces the sandbox's setting.
     pub survive_exit: Option<bool>,
+    /// Replaces the sandbox's rules. The caller has checked that it is no looser.
+    pub isolation: Option<Isolation>,
 }

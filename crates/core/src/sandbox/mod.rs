@@ -244,10 +244,15 @@ impl Sandbox {
         }
         sessions.made += 1;
         let unique = format!("nacre-{}-{}-{}", self_name(), self.inner.id, sessions.made);
+        let cwd = new.cwd.unwrap_or_else(|| config.cwd.clone());
+        let mut env = variables::changed(&self.env(user.as_ref()), new.env);
+        let isolation = new.isolation.as_ref().or(config.isolation.as_ref());
+        let confinement = isolation.map(|isolation| self.confine(isolation, &cwd, &shell, &unique, &mut env)).transpose()?;
         let session = SessionConfig {
             id: new.id.clone(),
-            cwd: new.cwd.unwrap_or_else(|| config.cwd.clone()),
-            env: variables::changed(&self.env(user.as_ref()), new.env),
+            cwd,
+            env,
+            confinement: confinement.map(Arc::new),
             user,
             shell,
             supervisor: config.supervisor.clone(),

@@ -3,13 +3,16 @@
 use super::Sandbox;
 use crate::capabilities::{self, Capabilities, Engine, ShellError};
 use crate::error::{Code, Error};
+use crate::isolation::{self, Isolation};
 use crate::jobs::Launch;
 use crate::limits::{self, Enforcement, Limits};
 use crate::private_directory;
 use crate::shell::probe;
 use crate::user::User;
+use nacre_isolation::confinement::Confinement;
+use nacre_isolation::decide::{self, Places};
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// How the sandbox's limits are enforced.
 #[derive(Clone, Default)]
@@ -111,6 +114,37 @@ impl Sandbox {
     pub(super) fn binds_user(&self) -> Result<bool, Error> {
         let user = self.user()?;
         Ok(user.map_or_else(|| !nix::unistd::geteuid().is_root(), |user| user.uid != 0))
+    }
+
+    /// What enforces the rules of isolation on this machine.
+    ///
+    /// # Errors
+    /// `SPAWN_FAILED` when the supervisor does not run.
+    pub fn tiers(&self) -> Result<isolation::Tiers, Error> {
+        isolation::offer(&self.inner.config.supervisor).map(|offer| isolation::tiers(&offer))
+    }
+
+    /// The confinement of a session, which also names its directory for temporary files in its environment.
+    pub(super) fn confine(
+        &self,
+        isolation: &Isolation,
+        cwd: &Path,
+        shell: &Path,
+        unique: &str,
+        env: &mut Vec<(OsString, OsString)>,
+    ) -> Result<Confinement, Error> {
+        let places = Places {
+            cwd: cwd.to_path_buf(),
+            shell: shell.canonicalize().unwrap_or_else(|_| shell.to_path_buf()),
+            temporary: std::env::temp_dir().join(format!("{unique}-tmp")),
+        };
+        let offer = isolation::offer(&self.inner.config.supervisor)?;
+        let confinement = decide::decide(&isolation.rules, &offer, places).map_err(|unsupported| {
+            Error::new(Code::IsolationUnsupported, unsupported.to_string())
+        })?;
+        env.retain(|(name, _)| name != "TMPDIR");
+        env.push(("TMPDIR".into(), confinement.temporary.clone().into()));
+        Ok(confinement)
     }
 
     pub(super) fn user(&self) -> Result<Option<User>, Error> {

@@ -12,6 +12,7 @@ use nacre_protocol::shell::{Done, DoneFlags, Reply};
 use nacre_protocol::supervisor::{Order, Report};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +25,7 @@ impl Session {
         match arrival {
             Arrival::Shell(received) => self.shell_said(received),
             Arrival::Standby(received) => self.standby_said(received),
-            Arrival::Supervisor(Some(report)) => self.supervisor_said(report),
+            Arrival::Supervisor(Some((report, descriptor))) => self.supervisor_said(report, descriptor),
             Arrival::Supervisor(None) => {
                 self.drain_shell();
                 if let Some(complaint) = self.link.supervisor.take().and_then(|gone| gone.complaint()) {
@@ -120,9 +121,11 @@ impl Session {
         self.submit_again(false);
     }
 
-    pub(super) fn supervisor_said(&mut self, report: Report) {
+    pub(super) fn supervisor_said(&mut self, report: Report, descriptor: Option<OwnedFd>) {
         self.wait.answered();
         match report {
+            Report::Confined { init } => self.confined(init, descriptor),
+            Report::NotConfined { problem } => self.link.not_confined = Some(problem),
             Report::Started { identity, key: None, group } => {
                 self.link.shell_pid = Some(identity.pid);
                 self.link.foreground = group.map(PathBuf::from);
@@ -134,9 +137,11 @@ impl Session {
                     self.events.push_back(Event::Hello);
                 }
             }
-            Report::StartFailed { key: None, step, errno } => self.plain_not_started(step, errno),
+            Report::StartFailed { key: None, step, errno, detail } => self.plain_not_started(step, errno, &detail),
             Report::Started { key: Some(key), identity, group } => self.plain_process_started(key, identity, group),
-            Report::StartFailed { key: Some(key), step, errno } => self.plain_process_failed(key, step, errno),
+            Report::StartFailed { key: Some(key), step, errno, detail } => {
+                self.plain_process_failed(key, step, errno, &detail);
+            }
             Report::ShellEnded { pid, code, signal } if self.link.shell_pid == Some(pid) => {
                 self.drain_shell();
                 self.shell_ended(pid, code, signal);

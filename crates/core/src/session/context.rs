@@ -1,6 +1,7 @@
 //! What a session owns. Its behaviour is in the modules beside this one, each with its part of `impl Session`.
 
 use super::command::{OutputPipes, Running};
+use super::confinement::Inside;
 use super::lane::{Lane, Sent};
 use super::plain_state::Plain;
 use super::processes::Processes;
@@ -22,6 +23,7 @@ use nacre_protocol::shell::Refusal as ShellRefusal;
 use nacre_protocol::supervisor::Report;
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,6 +56,10 @@ pub(super) struct Link {
     pub(super) shell_pid: Option<Pid>,
     /// The shell said hello before the supervisor reported its start.
     pub(super) said_hello: bool,
+    /// The pid namespace of the session.
+    pub(super) inside: Option<Inside>,
+    /// Why the session cannot be confined.
+    pub(super) not_confined: Option<String>,
     /// The supervisor has left nothing.
     pub(super) ended: bool,
     /// The shell's channel was closed with a request unread.
@@ -73,7 +79,7 @@ pub(super) struct Link {
 pub(super) enum Arrival {
     Shell(Received),
     Standby(Received),
-    Supervisor(Option<Report>),
+    Supervisor(Option<(Report, Option<OwnedFd>)>),
 }
 
 impl Link {
@@ -133,6 +139,11 @@ impl Wait {
     pub(super) fn next_id(&mut self) -> u64 {
         self.ids += 1;
         self.ids
+    }
+
+    /// The key of the session's forks; see [`nacre_isolation::filter::program`].
+    pub(super) fn fork_key(&self) -> u64 {
+        self.secret.hash_one("fork")
     }
 
     /// A number for a command. It cannot be guessed: a command that finds the shell's socket could otherwise report its own

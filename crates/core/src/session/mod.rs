@@ -5,8 +5,8 @@
 mod actor;
 mod arrivals;
 mod command;
+mod confinement;
 mod context;
-mod isolation;
 mod lane;
 mod loans;
 mod outcome;
@@ -24,6 +24,7 @@ mod spinning;
 mod standby;
 mod startup;
 mod stdin;
+mod strangers;
 mod timers;
 
 use crate::error::{Code, Error};
@@ -34,10 +35,12 @@ use crate::process::{Owner, StartRequest};
 use crate::user::User;
 use crate::variables::EnvChange;
 use lane::Lane;
+use nacre_isolation::confinement::Confinement;
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
@@ -64,6 +67,8 @@ pub struct Config {
     pub limits: Inherited,
     /// The user that the shell runs as, when it is not this process's.
     pub user: Option<User>,
+    /// What confines everything in the session.
+    pub confinement: Option<Arc<Confinement>>,
     /// Receives diagnostics.
     pub log: Log,
 }

@@ -208,14 +208,14 @@ impl Session {
     }
 
     /// The bash of a command could not be started. The session stays.
-    pub(super) fn plain_not_started(&mut self, step: StartStep, errno: i32) {
+    pub(super) fn plain_not_started(&mut self, step: StartStep, errno: i32, detail: &str) {
         self.plain.shell = None;
         let Some(command) = self.command.take_if(|_| !self.config.uses_builtin) else {
-            return self.start_failed(step, errno);
+            return self.start_failed(step, errno, detail);
         };
         let request = command.into_request();
         self.forget_request(request.id);
-        request.sink.finished(Err(self.start_error(step, errno)));
+        request.sink.finished(Err(self.start_error(step, errno, detail)));
         self.events.push_back(Event::Refused);
     }
 }

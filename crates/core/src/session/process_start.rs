@@ -58,7 +58,7 @@ impl Session {
             let source = if from_shell { self.link.shell.as_deref() } else { standby };
             let source = source.ok_or(io::ErrorKind::NotConnected)?;
             source.send(
-                &Request { flags, ..Request::new(RequestKind::Fork, key) },
+                &Request { flags, fork_key: self.wait.fork_key(), ..Request::new(RequestKind::Fork, key) },
                 [theirs].into_iter().chain(directory).map(Descriptor::from).collect(),
             )?;
             Ok(channel)

@@ -8,7 +8,6 @@ use crate::shell::event::Event;
 use crate::shell::listener;
 use crate::shell::state::Shell;
 use nacre_containment::cgroup::Group;
-use nacre_containment::pid::Pid;
 use nacre_protocol::shell::{ForkedFlags, Reply, Request, RequestFlags, RequestKind};
 use nacre_protocol::supervisor::Order;
 use std::io;
@@ -46,7 +45,7 @@ impl Session {
             }
             let shell = self.link.shell.as_ref().ok_or(io::ErrorKind::NotConnected)?;
             shell.send(
-                &Request { flags, ..Request::new(RequestKind::Fork, id) },
+                &Request { flags, fork_key: self.wait.fork_key(), ..Request::new(RequestKind::Fork, id) },
                 [theirs].into_iter().chain(directory).map(Descriptor::from).collect(),
             )?;
             Ok(channel)
@@ -67,7 +66,7 @@ impl Session {
     /// A fork has been made, or has failed: the standby's or a process's.
     pub(super) fn forked(&mut self, id: u64, result: Result<u32, i32>, flags: ForkedFlags) {
         let placed = flags.contains(ForkedFlags::PLACED);
-        let child = result.map(|pid| Pid::new(pid.cast_signed()));
+        let child = result.map(|pid| self.outside(pid.cast_signed()));
         let Some((_, channel, group)) = self.link.next_standby.take_if(|(standby, ..)| *standby == id) else {
             return self.process_forked(id, child, placed);
         };

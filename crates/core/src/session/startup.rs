@@ -34,7 +34,10 @@ impl Session {
                 tracing::debug!(log = self.config.log.id(), session = %self.config.id, supervisor = %supervisor.pid(), "started a supervisor");
                 self.last_supervisor = Some(supervisor.pid());
                 self.link = Link { supervisor: Some(supervisor), ..Default::default() };
-                self.start_shell();
+                match self.confine() {
+                    Ok(()) => self.start_shell(),
+                    Err(error) => self.fail(spawn_failed("write the session's rules down", &error)),
+                }
             }
             Err(error) => {
                 self.fail(spawn_failed(&format!("run {}", self.config.supervisor.display()), &error));
@@ -66,15 +69,16 @@ impl Session {
         self.timers.set(Timer::Hello, Instant::now() + HELLO);
     }
 
-    pub(super) fn start_failed(&mut self, step: StartStep, errno: i32) {
-        self.fail(self.start_error(step, errno));
+    pub(super) fn start_failed(&mut self, step: StartStep, errno: i32, detail: &str) {
+        self.fail(self.start_error(step, errno, detail));
     }
 
     /// Why a bash cannot be started.
-    pub(super) fn start_error(&self, step: StartStep, errno: i32) -> Error {
+    pub(super) fn start_error(&self, step: StartStep, errno: i32, detail: &str) -> Error {
         let reason = io::Error::from_raw_os_error(errno);
         let shell = self.config.shell.display();
         match step {
+            StartStep::Isolation => self.isolation_error(errno, detail),
             StartStep::Cwd => cwd_error(&self.config.cwd),
             StartStep::Limits => {
                 let message = "the sandbox's limits cannot be set: they are above what the host itself may use";

@@ -28,8 +28,10 @@ pub struct RequestHeader {
     pub open_files: u64,
     /// RLIMIT_NPROC, soft and hard. `u64::MAX` leaves it as it is.
     pub processes: u64,
-    /// Unused.
-    pub token: [u8; 16],
+    /// FORK: what a filter of system calls wants to see before a child may be born in a cgroup.
+    pub fork_key: u64,
+    /// Zero.
+    pub reserved_after: u64,
 }
 
 /// What the host asks for.
@@ -94,6 +96,8 @@ pub struct Request<'a> {
     pub open_files: Option<u64>,
     /// RLIMIT_NPROC, soft and hard.
     pub processes: Option<u64>,
+    /// FORK: see [`RequestHeader::fork_key`].
+    pub fork_key: u64,
 }
 
 /// A request as it is sent.
@@ -108,7 +112,17 @@ pub struct Encoded {
 impl<'a> Request<'a> {
     /// Creates a request without text, scope and limits.
     pub const fn new(kind: RequestKind, id: u64) -> Self {
-        Self { kind, flags: RequestFlags(0), id, text: b"", cwd: b"", env: b"", open_files: None, processes: None }
+        Self {
+            kind,
+            flags: RequestFlags(0),
+            id,
+            text: b"",
+            cwd: b"",
+            env: b"",
+            open_files: None,
+            processes: None,
+            fork_key: 0,
+        }
     }
 
     /// Creates a request to run a text.
@@ -131,7 +145,8 @@ impl<'a> Request<'a> {
             reserved: 0,
             open_files: self.open_files.unwrap_or(u64::MAX),
             processes: self.processes.unwrap_or(u64::MAX),
-            token: [0; 16],
+            fork_key: self.fork_key,
+            reserved_after: 0,
         };
         let mut message = Vec::with_capacity(size_of::<RequestHeader>() + if in_file { 0 } else { length });
         header.write(&mut message);
@@ -152,7 +167,8 @@ impl RequestHeader {
         numbers.iter().for_each(|number| into.extend_from_slice(&number.to_ne_bytes()));
         into.extend_from_slice(&self.open_files.to_ne_bytes());
         into.extend_from_slice(&self.processes.to_ne_bytes());
-        into.extend_from_slice(&self.token);
+        into.extend_from_slice(&self.fork_key.to_ne_bytes());
+        into.extend_from_slice(&self.reserved_after.to_ne_bytes());
     }
 }
 

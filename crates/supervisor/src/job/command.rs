@@ -4,8 +4,9 @@
 //! user or the limits is known before, and nothing of the command has run as long as nobody can find the job.
 
 use super::directory::Refused;
-use crate::spawn::{become_user, c_string, child_pid, errno, fork_into, pipe};
+use crate::spawn::{become_user, c_string, child_pid, errno, pipe};
 use nacre_containment::cgroup::Group;
+use nacre_containment::fork::fork;
 use nacre_containment::job::request::{Program, Refusal, Request};
 use nacre_containment::pid::Pid;
 use std::ffi::CString;
@@ -63,16 +64,13 @@ pub fn prepare(request: &Request, group: Option<&Group>, streams: &Streams) -> R
     let (input, output) = (high(streams.input).map_err(spawn)?, high(streams.output).map_err(spawn)?);
     let plan =
         Plan { request, image: &image, argv: &argv, cwd: &cwd, group: directory.as_ref().map(AsRawFd::as_raw_fd) };
-    let (child, joined) = fork_into(plan.group);
+    let (child, joined) = fork(0, plan.group).map_err(spawn)?;
     if child == 0 {
         // SAFETY: this is the child: system calls only, on descriptors and memory made before the fork.
         unsafe {
             libc::close(go.as_raw_fd());
             plan.run(joined, [input.as_raw_fd(), output.as_raw_fd()], report.as_raw_fd(), go_read.as_raw_fd());
         }
-    }
-    if child < 0 {
-        return Err(spawn(io::Error::last_os_error()));
     }
     drop(report);
     let mut message = [0; 2];

@@ -3,7 +3,7 @@
  */
 import os from 'node:os'
 import path from 'node:path'
-import type { NativeConfig, NativeSession } from '../../../boundary/index.js'
+import type { NativeConfig, NativeIsolation, NativeSession } from '../../../boundary/index.js'
 import type { OptionValues } from '../../../options/option.js'
 import { readOptions } from '../../../options/read.js'
 import { sandboxOptions } from '../../../protocol/sandbox-options.js'
@@ -12,6 +12,8 @@ import type { Logger } from '../../../public/index.js'
 import { defaultJobsRoot, defaultStateDir } from './default-directories.js'
 import { completeEnv } from './environment.js'
 import type { ExecDefaults } from './exec.js'
+import { planIsolation } from './isolation.js'
+import { refuseLooser } from './strictness.js'
 
 /** 8 MiB: the reader of a stream has the output already, and expects bounded memory. */
 const DEFAULT_STREAM_MAX_BUFFER_BYTES = 8 * 1024 * 1024
@@ -24,19 +26,24 @@ export interface SandboxPlan {
   config: SandboxConfig
   defaults: ExecDefaults
   logger: Logger | undefined
+  /** Where `~` leads in rules. */
+  home: string
 }
 
 /**
  * Checks the options of `new Sandbox` and takes the snapshot of this process's directory and environment.
  *
- * NACRE_ENGINE=plain and NACRE_CONTAINMENT=subreaper force the fallbacks of the engine, for tests.
+ * NACRE_ENGINE=plain and NACRE_CONTAINMENT=subreaper force the fallbacks of the engine, for tests; so does
+ * NACRE_ISOLATION=landlock, which the engine itself reads.
  */
 export function planSandbox(options: unknown): SandboxPlan {
   const values = readOptions(sandboxOptions, options, 'Sandbox')
   const env = completeEnv(values.env, values.extendEnv ?? sandboxOptions.extendEnv.default)
+  const cwd = absolute(values.cwd ?? '.')
+  const home = env.values[env.names.indexOf('HOME')] ?? os.homedir()
   return {
     config: {
-      cwd: absolute(values.cwd ?? '.'),
+      cwd,
       envNames: env.names,
       envValues: env.values,
       shell: values.shell,
@@ -46,6 +53,7 @@ export function planSandbox(options: unknown): SandboxPlan {
       user: values.user,
       ownVariables: values.env?.names,
       limits: values.limits,
+      isolation: values.isolation && planIsolation(values.isolation, cwd, home),
       engine: process.env.NACRE_ENGINE === 'plain' ? 'plain' : undefined,
       containment: process.env.NACRE_CONTAINMENT === 'subreaper' ? 'subreaper' : undefined,
       log: values.logger !== undefined,
@@ -58,18 +66,30 @@ export function planSandbox(options: unknown): SandboxPlan {
       forceKillAfterDelay: values.forceKillAfterDelay ?? sandboxOptions.forceKillAfterDelay.default,
     },
     logger: values.logger,
+    home,
   }
 }
 
-/** A session as it crosses the boundary. `base` is the sandbox's directory. */
+/** What sessions have from their sandbox. */
+export interface SessionBase {
+  /** Absolute: where sessions start. */
+  cwd: string
+  home: string
+  isolation: NativeIsolation | undefined
+}
+
+/** A session as it crosses the boundary. The paths of its rules are relative to the sandbox's directory. */
 export function planSession(
   values: OptionValues<typeof sessionOptions>,
-  base: string,
+  base: SessionBase,
   freshId: () => string,
 ): NativeSession {
+  const isolation = values.isolation && planIsolation(values.isolation, base.cwd, base.home)
+  if (isolation !== undefined && base.isolation !== undefined) refuseLooser(isolation, base.isolation)
   return {
     sessionId: values.id ?? freshId(),
-    cwd: values.cwd === undefined ? undefined : path.resolve(base, values.cwd),
+    isolation,
+    cwd: values.cwd === undefined ? undefined : path.resolve(base.cwd, values.cwd),
     envNames: values.env?.names,
     envValues: values.env?.values,
     surviveExit: values.surviveExit,

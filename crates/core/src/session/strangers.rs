@@ -1,5 +1,6 @@
 //! Telling a command's processes from those that earlier commands have left running.
 
+use super::confinement::Inside;
 use super::context::Session;
 use super::timers::Timer;
 use crate::shell::event::Event;
@@ -49,8 +50,10 @@ impl Session {
     /// Children of the shell and orphans, which earlier commands have left.
     pub(super) fn older_roots(&self) -> Vec<Pid> {
         let standby = self.link.standby.as_ref().map(|(_, pid)| *pid);
-        let parents = self.link.shell_pid.into_iter().chain(self.link.supervisor.as_ref().map(Supervisor::pid));
+        let init = self.link.inside.as_ref().map(Inside::init);
+        let supervisor = self.link.supervisor.as_ref().map(Supervisor::pid);
+        let parents = self.link.shell_pid.into_iter().chain(supervisor).chain(init);
         let children = parents.flat_map(proc_table::children);
-        children.filter(|pid| Some(*pid) != self.link.shell_pid && Some(*pid) != standby).take(4096).collect()
+        children.filter(|pid| ![self.link.shell_pid, standby, init].contains(&Some(*pid))).take(4096).collect()
     }
 }

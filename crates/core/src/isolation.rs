@@ -1,0 +1,136 @@
+//! Isolation as a sandbox is configured with it, and what this machine offers for it.
+
+use crate::error::{Code, Error};
+use nacre_isolation::offer::Offer;
+use nacre_isolation::rules::Rules;
+use std::path::Path;
+use std::process::Command;
+use std::sync::OnceLock;
+
+/// What a session may read, write, reach and see.
+#[derive(Clone, Debug, Default)]
+pub struct Isolation {
+    /// The rules. Paths are absolute, without links.
+    pub rules: Rules,
+    /// Hosts and ports behind the proxy, when the rules let programs reach nothing else.
+    pub allow: Vec<String>,
+}
+
+/// What enforces each kind of rule on this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tiers {
+    /// `namespace`, `landlock` or `none`.
+    pub filesystem: &'static str,
+    /// `namespace`, `landlock+seccomp`, `seccomp` or `none`.
+    pub network: &'static str,
+    /// `namespace`, `landlock` or `none`.
+    pub processes: &'static str,
+    /// One sentence for each gap.
+    pub notes: Vec<String>,
+}
+
+/// What this machine offers. Determined once, by the supervisor's program: trying needs forks, and this process may be
+/// large.
+///
+/// # Errors
+/// `SPAWN_FAILED` when the supervisor does not run.
+pub fn offer(supervisor: &Path) -> Result<Offer, Error> {
+    static OFFER: OnceLock<Result<Offer, String>> = OnceLock::new();
+    let offer = OFFER.get_or_init(|| {
+        let output = Command::new(supervisor).arg("--offer").output().map_err(|error| error.to_string())?;
+        let mut offer: Offer = serde_json::from_slice(&output.stdout).map_err(|error| error.to_string())?;
+        limit(&mut offer, std::env::var("NACRE_ISOLATION").ok().as_deref());
+        Ok(offer)
+    });
+    offer.clone().map_err(|reason| {
+        let message = format!("cannot run {}: {reason}", supervisor.display());
+        Error::new(Code::SpawnFailed, message)
+    })
+}
+
+/// `NACRE_ISOLATION=landlock` behaves as in a container without namespaces, `none` as on an old kernel, so that both are
+/// tested.
+fn limit(offer: &mut Offer, switch: Option<&str>) {
+    if matches!(switch, Some("landlock" | "none")) {
+        let off = || Err("namespaces are switched off by NACRE_ISOLATION".to_string());
+        (offer.mounts, offer.processes, offer.network) = (off(), off(), off());
+    }
+    if switch == Some("none") {
+        offer.landlock = 0;
+    }
+}
+
+/// The tiers of an offer.
+pub fn tiers(offer: &Offer) -> Tiers {
+    let mut notes = Vec::new();
+    let mut lacks = |what: &Result<(), String>, name: &str| {
+        if let Err(reason) = what {
+            notes.push(format!("{name} cannot be made: {reason}"));
+        }
+        what.is_ok()
+    };
+    let mounts = lacks(&offer.mounts, "mount namespaces");
+    let processes = mounts && lacks(&offer.processes, "pid namespaces");
+    let network = mounts && lacks(&offer.network, "network namespaces");
+    let landlock = |version: i32| offer.landlock >= version;
+    if !mounts && landlock(1) {
+        notes.extend(LANDLOCK_ALONE.map(str::to_string));
+    }
+    if !landlock(1) {
+        notes.push("the kernel has no Landlock, or it is switched off".into());
+    }
+    if !processes && landlock(6) {
+        notes.push("isolation.processes: programs see the processes of others, but cannot signal or trace them".into());
+    }
+    Tiers {
+        filesystem: match (mounts, landlock(1)) {
+            (true, _) => "namespace",
+            (false, true) => "landlock",
+            (false, false) => "none",
+        },
+        network: match (network, landlock(4), offer.seccomp) {
+            (true, ..) => "namespace",
+            (false, true, true) => "landlock+seccomp",
+            (false, false, true) => "seccomp",
+            _ => "none",
+        },
+        processes: match (processes, landlock(6)) {
+            (true, _) => "namespace",
+            (false, true) => "landlock",
+            (false, false) => "none",
+        },
+        notes,
+    }
+}
+
+/// What Landlock does not do without a mount namespace.
+const LANDLOCK_ALONE: [&str; 3] = [
+    "isolation.filesystem.protect and .hide work outside writable directories only",
+    "isolation.filesystem: programs see names, sizes and times of files that they may not read, and the owner of a file may change its mode and times",
+    "isolation.network: programs cannot use the loopback interface either",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn full() -> Offer {
+        Offer { needs_user: false, mounts: Ok(()), processes: Ok(()), network: Ok(()), landlock: 7, seccomp: true }
+    }
+
+    #[test]
+    fn the_tiers_follow_what_the_machine_offers() {
+        let all = tiers(&full());
+        assert_eq!((all.filesystem, all.network, all.processes), ("namespace", "namespace", "namespace"));
+        assert!(all.notes.is_empty());
+        let mut container = full();
+        limit(&mut container, Some("landlock"));
+        let some = tiers(&container);
+        assert_eq!((some.filesystem, some.network, some.processes), ("landlock", "landlock+seccomp", "landlock"));
+        let mut old = full();
+        limit(&mut old, Some("none"));
+        let none = tiers(&old);
+        assert_eq!((none.filesystem, none.network, none.processes), ("none", "seccomp", "none"));
+        assert!(!none.notes.is_empty());
+    }
+}

@@ -1,0 +1,80 @@
+//! Confining a session: the order to its supervisor, and pids of its namespace.
+
+use super::context::Session;
+use crate::error::{Code, Error};
+use crate::outbox::Descriptor;
+use crate::sys;
+use nacre_containment::pid::Pid;
+use nacre_containment::proc_table;
+use nacre_isolation::namespaces;
+use nacre_protocol::supervisor::Order;
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+
+/// The pid namespace of a session, seen from outside.
+pub(super) struct Inside {
+    init: Pid,
+    /// Its namespace, where it can be opened.
+    namespace: Option<File>,
+}
+
+impl Inside {
+    fn new(init: Pid) -> Self {
+        Self { init, namespace: File::open(format!("/proc/{init}/ns/pid")).ok() }
+    }
+
+    /// Its init, which adopts orphans.
+    pub(super) fn init(&self) -> Pid {
+        self.init
+    }
+}
+
+impl Session {
+    /// Has the supervisor confine everything that it starts.
+    pub(super) fn confine(&self) -> io::Result<()> {
+        let (Some(confinement), Some(supervisor)) = (&self.config.confinement, &self.link.supervisor) else {
+            return Ok(());
+        };
+        let file = sys::memory_file()?;
+        sys::replace_contents(&file, &serde_json::to_vec(confinement.as_ref())?)?;
+        supervisor.order_with(&Order::Confine { fork_key: self.wait.fork_key() }, vec![Descriptor::from(file)]);
+        Ok(())
+    }
+
+    /// The session is confined from now on.
+    pub(super) fn confined(&mut self, init: Option<Pid>, listener: Option<OwnedFd>) {
+        tracing::debug!(log = self.config.log.id(), session = %self.config.id, ?init, "the session is confined");
+        self.link.inside = init.map(Inside::new);
+        drop(listener);
+    }
+
+    /// This process's number for a child of the supervisor that has this number inside. `None` when it has ended.
+    ///
+    /// The kernel translates it from Linux 6.11 on. Before, the supervisor's children are searched, by the numbers that
+    /// `/proc` lists for each namespace.
+    pub(super) fn outside(&self, pid: i32) -> Option<Pid> {
+        let Some(inside) = &self.link.inside else { return Pid::new(pid) };
+        if let Some(outside) = inside.namespace.as_ref().and_then(|file| namespaces::pid_from(file, pid)) {
+            return Pid::new(outside);
+        }
+        let children = self.link.supervisor.iter().flat_map(|supervisor| proc_table::children(supervisor.pid()));
+        let mut children = children.filter(|child| *child != inside.init);
+        children.find(|child| number_inside(*child) == Some(pid))
+    }
+
+    /// Why a program cannot be confined.
+    pub(super) fn isolation_error(&self, errno: i32, detail: &str) -> Error {
+        let known = self.link.not_confined.as_deref().unwrap_or(detail);
+        let reason = if known.is_empty() { io::Error::from_raw_os_error(errno).to_string() } else { known.to_string() };
+        Error::new(Code::IsolationUnsupported, format!("the session cannot be isolated: {reason}"))
+    }
+}
+
+/// The number of a process in its innermost pid namespace.
+fn number_inside(pid: Pid) -> Option<i32> {
+    let status = proc_table::read_file(format!("/proc/{pid}/status")).ok()?;
+    let status = String::from_utf8_lossy(&status).into_owned();
+    let line = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
+    line.split_whitespace().next_back()?.parse().ok()
+}

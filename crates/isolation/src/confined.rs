@@ -1,0 +1,58 @@
+//! A confinement in force: its namespaces and its filter, ready for each program of the session.
+
+use crate::confinement::Confinement;
+use crate::filter::{self, Program};
+use crate::namespaces::{self, Handles};
+use crate::restrict;
+use nacre_containment::fork::fork;
+use std::io;
+use std::os::fd::OwnedFd;
+
+/// See the module.
+pub struct Confined {
+    confinement: Confinement,
+    handles: Option<Handles>,
+    filter: Program,
+}
+
+impl Confined {
+    /// Puts a confinement into force. `group` is the control group of an init, `guards` are the processes that it watches,
+    /// and `fork_key` is explained at [`filter::program`].
+    ///
+    /// # Errors
+    /// The step that failed; nothing is left behind.
+    pub fn new(confinement: Confinement, fork_key: u64, group: Option<i32>, guards: &[i32]) -> io::Result<Self> {
+        let handles = namespaces::create(&confinement, group, guards)?;
+        let filter = filter::program(&confinement, fork_key);
+        Ok(Self { confinement, handles, filter })
+    }
+
+    /// The init of the pid namespace, a child of this process.
+    pub fn init(&self) -> Option<i32> {
+        self.handles.as_ref()?.init
+    }
+
+    /// Where the session's proxy listens inside the network namespace. Given once.
+    pub fn take_listener(&mut self) -> Option<OwnedFd> {
+        self.handles.as_mut()?.listener.take()
+    }
+
+    /// Forks a child of this process inside the namespaces; see [`Handles::fork_inside`].
+    ///
+    /// # Errors
+    /// Those of setns(2) and clone(2).
+    pub fn fork(&self, group: Option<i32>) -> io::Result<(libc::pid_t, bool)> {
+        match &self.handles {
+            Some(handles) => handles.fork_inside(group),
+            None => fork(0, group),
+        }
+    }
+
+    /// Restricts this process for good. For the child, after everything else and before exec.
+    ///
+    /// # Errors
+    /// The step that failed. The program must not run then.
+    pub fn restrict(&self) -> io::Result<()> {
+        restrict::restrict(&self.confinement, &self.filter)
+    }
+}

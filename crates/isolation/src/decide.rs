@@ -1,0 +1,131 @@
+//! From rules and a machine's offer to a confinement, or to the rule that cannot be enforced.
+
+use crate::confinement::{Confinement, Landlock, Namespaces, Sockets};
+use crate::offer::Offer;
+use crate::rules::{Filesystem, Network, Rules};
+use std::path::{Path, PathBuf};
+
+/// The first version of Landlock that limits TCP connections.
+const LANDLOCK_TCP: i32 = 4;
+/// The first version of Landlock that limits signals and abstract Unix sockets.
+const LANDLOCK_SCOPES: i32 = 6;
+
+/// A rule that cannot be enforced here.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{rule} cannot be enforced on this machine: {reason}")]
+pub struct Unsupported {
+    /// The option.
+    pub rule: &'static str,
+    /// The cause.
+    pub reason: String,
+}
+
+/// The paths that belong to a session and not to its rules.
+pub struct Places {
+    /// Where the session's shell starts.
+    pub cwd: PathBuf,
+    /// The shell's program.
+    pub shell: PathBuf,
+    /// A private directory, used where `/tmp` cannot be one.
+    pub temporary: PathBuf,
+}
+
+/// The private directory for temporary files in a mount namespace.
+pub const PRIVATE_TMP: &str = "/tmp";
+
+/// True when a tree lies inside another tree, or is it.
+fn is_within(path: &Path, roots: &[PathBuf]) -> bool {
+    roots.iter().any(|root| path.starts_with(root))
+}
+
+/// Decides how to enforce rules. With `best_effort` rules that cannot be enforced are dropped.
+///
+/// # Errors
+/// The first rule that cannot be enforced.
+pub fn decide(rules: &Rules, offer: &Offer, places: Places) -> Result<Confinement, Unsupported> {
+    let drop_or = |rule: &'static str, reason: String| {
+        if rules.best_effort { Ok(()) } else { Err(Unsupported { rule, reason }) }
+    };
+    if !offer.seccomp {
+        drop_or("isolation", "the kernel has no seccomp filters".into())?;
+    }
+    let mut namespaces = offer.mounts.is_ok().then_some(Namespaces {
+        user: offer.needs_user,
+        network: rules.network != Network::Open && offer.network.is_ok(),
+        processes: rules.own_processes && offer.processes.is_ok(),
+    });
+    let has_network = namespaces.is_some_and(|namespaces| namespaces.network);
+    let has_processes = namespaces.is_some_and(|namespaces| namespaces.processes);
+    let mut filesystem = Some(rules.filesystem.clone());
+    if namespaces.is_none() {
+        filesystem = by_landlock(rules, offer)?;
+    }
+    let mut network = rules.network;
+    let mut sockets = Sockets::Internet;
+    match network {
+        Network::Open => {}
+        _ if has_network => {}
+        Network::Closed => sockets = Sockets::None,
+        Network::Proxy if offer.landlock >= LANDLOCK_TCP => sockets = Sockets::Tcp,
+        Network::Proxy => {
+            let reason = "there are neither network namespaces nor Landlock for TCP (Linux 6.7)";
+            drop_or("isolation.network", reason.into())?;
+            network = Network::Open;
+        }
+    }
+    let scopes = offer.landlock >= LANDLOCK_SCOPES;
+    if rules.own_processes && !has_processes && !scopes {
+        let reason = "there are neither pid namespaces nor Landlock for signals (Linux 6.12)";
+        drop_or("isolation.processes", reason.into())?;
+    }
+    let landlock = (offer.landlock > 0).then_some(Landlock {
+        filesystem: filesystem.is_some(),
+        tcp: network == Network::Proxy && !has_network,
+        signals: rules.own_processes && scopes,
+        abstract_sockets: network != Network::Open && scopes,
+    });
+    if filesystem.is_none() && !has_network && !has_processes {
+        namespaces = None;
+    }
+    let temporary = if namespaces.is_some() { PathBuf::from(PRIVATE_TMP) } else { places.temporary };
+    Ok(Confinement {
+        filesystem,
+        network,
+        namespaces,
+        refuses_ptrace: landlock.is_none() && !has_processes,
+        landlock,
+        sockets,
+        temporary,
+        cwd: places.cwd,
+        shell: places.shell,
+        proxy_port: None,
+    })
+}
+
+/// The rules for files that Landlock alone enforces. It grants rights to whole trees and cannot take any away below.
+fn by_landlock(rules: &Rules, offer: &Offer) -> Result<Option<Filesystem>, Unsupported> {
+    let drop_or = |rule: &'static str, reason: String| {
+        if rules.best_effort { Ok(()) } else { Err(Unsupported { rule, reason }) }
+    };
+    let refused = || offer.mounts.clone().err().unwrap_or_default();
+    if offer.landlock == 0 {
+        let reason = format!("there are neither mount namespaces ({}) nor Landlock", refused());
+        drop_or("isolation.filesystem", reason)?;
+        return Ok(None);
+    }
+    let mut kept = rules.filesystem.clone();
+    for (rule, list) in
+        [("isolation.filesystem.protect", &mut kept.protect), ("isolation.filesystem.hide", &mut kept.hide)]
+    {
+        let Some(path) = list.iter().find(|path| is_within(path, &rules.filesystem.write)) else { continue };
+        let reason =
+            format!("'{}' lies below a writable directory, and mount namespaces are missing: {}", path.display(), refused());
+        drop_or(rule, reason)?;
+        list.retain(|path| !is_within(path, &rules.filesystem.write));
+    }
+    Ok(Some(kept))
+}
+
+#[cfg(test)]
+#[path = "decide_tests.rs"]
+mod tests;

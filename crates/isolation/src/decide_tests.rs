@@ -1,0 +1,61 @@
+use super::*;
+
+fn offer(namespaces: bool, landlock: i32) -> Offer {
+    let made = |made: bool| if made { Ok(()) } else { Err("Operation not permitted".to_string()) };
+    Offer {
+        needs_user: false,
+        mounts: made(namespaces),
+        processes: made(namespaces),
+        network: made(namespaces),
+        landlock,
+        seccomp: true,
+    }
+}
+
+fn places() -> Places {
+    Places { cwd: "/w".into(), shell: "/bin/bash".into(), temporary: "/state/tmp".into() }
+}
+
+fn strict() -> Rules {
+    let filesystem = Filesystem { write: vec!["/w".into()], hide: vec!["/secret".into()], ..Filesystem::default() };
+    Rules { filesystem, network: Network::Closed, own_processes: true, best_effort: false }
+}
+
+#[test]
+fn namespaces_enforce_everything_and_landlock_is_added() {
+    let found = decide(&strict(), &offer(true, 7), places()).unwrap();
+    assert_eq!(found.namespaces, Some(Namespaces { user: false, network: true, processes: true }));
+    assert!(found.landlock.unwrap().filesystem && found.landlock.unwrap().signals);
+    assert_eq!((found.sockets, found.temporary), (Sockets::Internet, PathBuf::from("/tmp")));
+    assert!(!found.refuses_ptrace);
+}
+
+#[test]
+fn landlock_and_the_filter_enforce_what_they_can() {
+    let found = decide(&strict(), &offer(false, 7), places()).unwrap();
+    assert_eq!((found.namespaces, found.sockets), (None, Sockets::None));
+    assert_eq!(found.temporary, PathBuf::from("/state/tmp"));
+    let proxied = Rules { network: Network::Proxy, ..strict() };
+    let found = decide(&proxied, &offer(false, 7), places()).unwrap();
+    assert!(found.landlock.unwrap().tcp && found.sockets == Sockets::Tcp);
+}
+
+#[test]
+fn what_cannot_be_enforced_names_its_rule_or_is_dropped() {
+    let mut protects = strict();
+    protects.filesystem.protect = vec!["/w/.git".into()];
+    let mut hides = strict();
+    hides.filesystem.hide = vec!["/w/secret".into()];
+    let proxied = Rules { network: Network::Proxy, ..strict() };
+    for (rules, version, rule) in [
+        (&strict(), 0, "isolation.filesystem"),
+        (&protects, 7, "isolation.filesystem.protect"),
+        (&hides, 7, "isolation.filesystem.hide"),
+        (&proxied, 3, "isolation.network"),
+        (&strict(), 5, "isolation.processes"),
+    ] {
+        assert_eq!(decide(rules, &offer(false, version), places()).unwrap_err().rule, rule);
+        let lenient = Rules { best_effort: true, ..rules.clone() };
+        decide(&lenient, &offer(false, version), places()).unwrap();
+    }
+}

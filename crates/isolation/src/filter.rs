@@ -1,0 +1,240 @@
+//! The seccomp filter: system calls that no confined program needs, and namespaces that it must not make.
+//!
+//! It is a list of refusals. The kernel caches the answer for every call that no argument decides, so these cost nothing.
+
+use crate::confinement::{Confinement, Sockets};
+use std::io;
+
+/// Flags of clone(2), clone3(2) and unshare(2) that make namespaces, the time namespace included.
+const NAMESPACE_FLAGS: u32 = 0x7E02_0080;
+
+#[cfg(target_arch = "x86_64")]
+const ARCHITECTURE: u32 = 0xC000_003E;
+#[cfg(target_arch = "aarch64")]
+const ARCHITECTURE: u32 = 0xC000_00B7;
+
+/// On x86-64 the calls of the x32 interface have this bit. They would pass a list of plain numbers.
+#[cfg(target_arch = "x86_64")]
+const X32_BIT: u32 = 0x4000_0000;
+
+/// Newer than the libc crate: open_tree_attr (Linux 6.15).
+const SYS_OPEN_TREE_ATTR: libc::c_long = 467;
+
+/// Refused whatever their arguments are.
+const REFUSED: &[libc::c_long] = &[
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_chroot,
+    libc::SYS_move_mount,
+    libc::SYS_open_tree,
+    SYS_OPEN_TREE_ATTR,
+    libc::SYS_fsopen,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fspick,
+    libc::SYS_mount_setattr,
+    libc::SYS_setns,
+    libc::SYS_open_by_handle_at,
+    libc::SYS_bpf,
+    libc::SYS_keyctl,
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    libc::SYS_kexec_load,
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_delete_module,
+    libc::SYS_userfaultfd,
+    libc::SYS_perf_event_open,
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+    libc::SYS_reboot,
+    libc::SYS_swapon,
+    libc::SYS_swapoff,
+    libc::SYS_acct,
+    libc::SYS_quotactl,
+    libc::SYS_quotactl_fd,
+    libc::SYS_syslog,
+    libc::SYS_vhangup,
+    libc::SYS_fanotify_init,
+    libc::SYS_sethostname,
+    libc::SYS_setdomainname,
+    libc::SYS_settimeofday,
+    libc::SYS_clock_settime,
+    libc::SYS_adjtimex,
+    libc::SYS_clock_adjtime,
+    libc::SYS_lookup_dcookie,
+    libc::SYS_nfsservctl,
+];
+
+/// Only on x86-64.
+#[cfg(target_arch = "x86_64")]
+const REFUSED_HERE: &[libc::c_long] = &[libc::SYS_iopl, libc::SYS_ioperm, libc::SYS_kexec_file_load];
+#[cfg(target_arch = "aarch64")]
+const REFUSED_HERE: &[libc::c_long] = &[];
+
+/// They reach into other processes. Refused where nothing else limits them to the session's.
+const TRACING: &[libc::c_long] = &[
+    libc::SYS_ptrace,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_process_madvise,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_kcmp,
+];
+
+/// ioctl(2) that types into a terminal or pastes into a console.
+const TERMINAL_INJECTIONS: [u32; 2] = [0x5412, 0x541C];
+
+/// sendto(2) and sendmsg(2) that connect at once, past the rules for connect(2).
+const MSG_FASTOPEN: u32 = 0x2000_0000;
+
+/// A filter, as the kernel takes it.
+pub type Program = Vec<libc::sock_filter>;
+
+/// Where the number, the architecture and the low half of an argument are in `struct seccomp_data`.
+const NUMBER: u32 = 0;
+const ARCH: u32 = 4;
+const fn argument(index: u32) -> u32 {
+    16 + 8 * index
+}
+
+/// Builds a filter. Each rule is a block that either returns or falls through with anything in the accumulator.
+#[derive(Default)]
+struct Builder(Program);
+
+impl Builder {
+    fn op(&mut self, code: u32, k: u32) {
+        self.jump(code, k, 0, 0);
+    }
+
+    fn jump(&mut self, code: u32, k: u32, jt: u8, jf: u8) {
+        self.0.push(libc::sock_filter { code: code as u16, jt, jf, k });
+    }
+
+    fn load(&mut self, offset: u32) {
+        self.op(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, offset);
+    }
+
+    fn give(&mut self, answer: u32) {
+        self.op(libc::BPF_RET | libc::BPF_K, answer);
+    }
+
+    /// Runs `block` for one system call. `block` leaves by [`Builder::give`] or falls through.
+    fn call(&mut self, number: libc::c_long, block: impl FnOnce(&mut Self)) {
+        let mut inner = Self::default();
+        block(&mut inner);
+        self.load(NUMBER);
+        self.jump(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, number as u32, 0, inner.0.len() as u8);
+        self.0.extend(inner.0);
+    }
+
+    /// The answer when any of these bits is set in an argument.
+    fn any_bit(&mut self, index: u32, bits: u32, answer: u32) {
+        self.load(argument(index));
+        self.jump(libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K, bits, 0, 1);
+        self.give(answer);
+    }
+
+    /// The answer when an argument has this value.
+    fn equal(&mut self, index: u32, value: u32, answer: u32) {
+        self.load(argument(index));
+        self.jump(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, value, 0, 1);
+        self.give(answer);
+    }
+}
+
+fn refuse(errno: i32) -> u32 {
+    libc::SECCOMP_RET_ERRNO | (errno as u32 & libc::SECCOMP_RET_DATA)
+}
+
+/// The filter of a confinement.
+///
+/// `fork_key` is a number that clone3(2) must have as its third argument, which the kernel ignores: its flags are behind a
+/// pointer, where no filter can see them. The shell gets the key with each request to fork. Everything else falls back to
+/// clone(2), as C libraries do on ENOSYS.
+pub fn program(confinement: &Confinement, fork_key: u64) -> Program {
+    let mut filter = Builder::default();
+    filter.load(ARCH);
+    filter.jump(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, ARCHITECTURE, 1, 0);
+    filter.give(libc::SECCOMP_RET_KILL_PROCESS);
+    #[cfg(target_arch = "x86_64")]
+    {
+        filter.load(NUMBER);
+        filter.jump(libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K, X32_BIT, 0, 1);
+        filter.give(refuse(libc::ENOSYS));
+    }
+    let refused = REFUSED.iter().chain(REFUSED_HERE);
+    let tracing = TRACING.iter().filter(|_| confinement.refuses_ptrace);
+    for number in refused.chain(tracing) {
+        filter.call(*number, |filter| filter.give(refuse(libc::EPERM)));
+    }
+    for number in [libc::SYS_clone, libc::SYS_unshare] {
+        filter.call(number, |filter| filter.any_bit(0, NAMESPACE_FLAGS, refuse(libc::EPERM)));
+    }
+    filter.call(libc::SYS_clone3, |filter| only_with_key(filter, fork_key));
+    filter.call(libc::SYS_ioctl, |filter| {
+        for request in TERMINAL_INJECTIONS {
+            filter.equal(1, request, refuse(libc::EPERM));
+        }
+    });
+    filter.call(libc::SYS_socket, |filter| sockets(filter, confinement.sockets));
+    if confinement.sockets == Sockets::Tcp {
+        for (number, flags) in [(libc::SYS_sendto, 3), (libc::SYS_sendmsg, 2), (libc::SYS_sendmmsg, 3)] {
+            filter.call(number, |filter| filter.any_bit(flags, MSG_FASTOPEN, refuse(libc::EPERM)));
+        }
+    }
+    filter.give(libc::SECCOMP_RET_ALLOW);
+    filter.0
+}
+
+fn only_with_key(filter: &mut Builder, key: u64) {
+    let wrong = refuse(libc::ENOSYS);
+    for (offset, half) in [(argument(2), key as u32), (argument(2) + 4, (key >> 32) as u32)] {
+        filter.load(offset);
+        filter.jump(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, half, 1, 0);
+        filter.give(wrong);
+    }
+}
+
+/// socket(2): internet families as far as they are allowed, and the kernel's own list of routes. Unix sockets by name lead
+/// to other programs, which nothing here can judge: pairs (socketpair(2)) are made without this call.
+fn sockets(filter: &mut Builder, allowed: Sockets) {
+    const MASK_TYPE: u32 = 0xF;
+    let refused = refuse(libc::EPERM);
+    let jump_equal = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
+    if allowed == Sockets::Tcp {
+        // TCP itself has two names; other protocols of streams are beyond Landlock's rule.
+        filter.load(argument(2));
+        filter.jump(jump_equal, 0, 2, 0);
+        filter.jump(jump_equal, libc::IPPROTO_TCP as u32, 1, 0);
+        filter.give(refused);
+        filter.load(argument(1));
+        filter.op(libc::BPF_ALU | libc::BPF_AND | libc::BPF_K, MASK_TYPE);
+        filter.jump(jump_equal, libc::SOCK_STREAM as u32, 3, 0);
+        // A raw netlink socket for routes stays allowed.
+        filter.load(argument(0));
+        filter.jump(jump_equal, libc::AF_NETLINK as u32, 1, 0);
+        filter.give(refused);
+    }
+    filter.load(argument(0));
+    if allowed != Sockets::None {
+        for family in [libc::AF_INET, libc::AF_INET6] {
+            filter.jump(jump_equal, family as u32, 0, 1);
+            filter.give(libc::SECCOMP_RET_ALLOW);
+        }
+    }
+    filter.jump(jump_equal, libc::AF_NETLINK as u32, 1, 0);
+    filter.give(refused);
+    filter.equal(2, libc::NETLINK_ROUTE as u32, libc::SECCOMP_RET_ALLOW);
+    filter.give(refused);
+}
+
+/// Installs a filter for this thread and all that it starts. Needs no_new_privs.
+pub fn install(program: &[libc::sock_filter]) -> io::Result<()> {
+    let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_ptr().cast_mut() };
+    // SAFETY: the kernel copies the program, which outlives the call.
+    let done = unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const filter) };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}

@@ -1,0 +1,133 @@
+//! Landlock: rights on file trees, TCP ports, signals (<https://docs.kernel.org/userspace-api/landlock.html>).
+
+use crate::confinement::Confinement;
+use crate::view::{self, DEVICES};
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, NetPort, PathBeneath, PathFd, Ruleset,
+    RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
+};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The newest interface that the rules below use. An older kernel enforces what it knows; `decide` has checked that this
+/// is enough.
+const INTERFACE: ABI = ABI::V6;
+
+/// The version of the kernel's interface; 0 without Landlock.
+pub fn version() -> i32 {
+    const LANDLOCK_CREATE_RULESET_VERSION: u32 = 1;
+    // SAFETY: asks for the version; no pointer is read.
+    let version = unsafe {
+        libc::syscall(
+            libc::SYS_landlock_create_ruleset,
+            std::ptr::null::<libc::c_void>(),
+            0,
+            LANDLOCK_CREATE_RULESET_VERSION,
+        )
+    };
+    version.max(0) as i32
+}
+
+/// Restricts this thread and all that it starts. Call it after entering the namespaces: paths are those of the view.
+pub fn restrict(confinement: &Confinement) -> io::Result<()> {
+    let Some(wanted) = confinement.landlock else { return Ok(()) };
+    build(confinement).map_err(io::Error::other).and_then(|status| {
+        // A domain without any right still keeps programs from tracing others, so nothing is left out silently.
+        if status == RulesetStatus::NotEnforced && (wanted.filesystem || wanted.tcp || wanted.signals) {
+            return Err(io::Error::other("the kernel did not enforce the Landlock rules"));
+        }
+        Ok(())
+    })
+}
+
+fn build(confinement: &Confinement) -> Result<RulesetStatus, RulesetError> {
+    let Some(wanted) = confinement.landlock else { return Ok(RulesetStatus::NotEnforced) };
+    let mut ruleset = Ruleset::default().set_compatibility(CompatLevel::BestEffort);
+    let handled = if wanted.filesystem { AccessFs::from_all(INTERFACE) } else { AccessFs::Refer.into() };
+    ruleset = ruleset.handle_access(handled)?;
+    if wanted.tcp {
+        ruleset = ruleset.handle_access(AccessNet::from_all(INTERFACE))?;
+    }
+    if wanted.signals {
+        ruleset = ruleset.scope(Scope::Signal)?;
+    }
+    if wanted.abstract_sockets {
+        ruleset = ruleset.scope(Scope::AbstractUnixSocket)?;
+    }
+    let mut created = ruleset.create()?;
+    if wanted.filesystem {
+        created = files(created, confinement)?;
+    } else {
+        created = allow(created, Path::new("/"), handled)?;
+    }
+    if let (true, Some(port)) = (wanted.tcp, confinement.proxy_port) {
+        created = created.add_rule(NetPort::new(port, AccessNet::ConnectTcp))?;
+    }
+    Ok(created.restrict_self()?.ruleset)
+}
+
+fn files(mut created: RulesetCreated, confinement: &Confinement) -> Result<RulesetCreated, RulesetError> {
+    let Some(rules) = &confinement.filesystem else { return Ok(created) };
+    let read = AccessFs::from_read(INTERFACE);
+    let all = AccessFs::from_all(INTERFACE) & !AccessFs::IoctlDev;
+    let device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev | AccessFs::Truncate;
+    for path in readable(confinement) {
+        created = allow(created, &path, read)?;
+    }
+    for path in rules.write.iter().chain([&confinement.temporary]) {
+        created = allow(created, path, all)?;
+    }
+    if confinement.namespaces.is_some() {
+        created = allow(created, Path::new(view::SHARED_MEMORY), all)?;
+    }
+    for name in DEVICES {
+        created = allow(created, &Path::new("/dev").join(name), device)?;
+    }
+    created = allow(created, Path::new("/dev/pts"), device | AccessFs::ReadDir)?;
+    allow(created, Path::new("/dev/ptmx"), device)
+}
+
+/// The trees that may be read. In a mount namespace the view has hidden everything else already, so the root will do.
+/// Without one, hidden paths and the devices are left out, and their siblings are listed instead.
+fn readable(confinement: &Confinement) -> Vec<PathBuf> {
+    let Some(rules) = &confinement.filesystem else { return Vec::new() };
+    if confinement.namespaces.is_some() {
+        return vec![PathBuf::from("/")];
+    }
+    let roots = match &rules.read {
+        None => vec![PathBuf::from("/")],
+        Some(paths) => view::essentials().into_iter().chain(paths.iter().cloned()).collect(),
+    };
+    let own = [confinement.shell.clone(), PathBuf::from("/proc")];
+    let mut hidden: Vec<PathBuf> = rules.hide.iter().filter_map(|path| path.canonicalize().ok()).collect();
+    let is_visible = |path: &PathBuf| !hidden.iter().any(|hidden| path.starts_with(hidden));
+    let own: Vec<PathBuf> = own.into_iter().filter(is_visible).collect();
+    hidden.push(PathBuf::from("/dev"));
+    let mut trees = Vec::new();
+    for root in roots.iter().chain(&own) {
+        without(root, &hidden, &mut trees);
+    }
+    trees
+}
+
+/// A tree without its hidden parts, as a list of trees.
+fn without(root: &Path, hidden: &[PathBuf], trees: &mut Vec<PathBuf>) {
+    let Ok(root) = root.canonicalize() else { return };
+    if hidden.iter().any(|path| root.starts_with(path)) {
+        return;
+    }
+    if !hidden.iter().any(|path| path.starts_with(&root)) {
+        return trees.push(root);
+    }
+    let Ok(entries) = std::fs::read_dir(&root) else { return };
+    for entry in entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_symlink())) {
+        without(&entry.path(), hidden, trees);
+    }
+}
+
+/// One rule. A path that is missing has no rule. A right for directories only is left out for a file.
+fn allow(created: RulesetCreated, path: &Path, rights: BitFlags<AccessFs>) -> Result<RulesetCreated, RulesetError> {
+    let Ok(opened) = PathFd::new(path) else { return Ok(created) };
+    let rights = if path.is_dir() { rights } else { rights & AccessFs::from_file(INTERFACE) };
+    created.add_rule(PathBeneath::new(opened, rights))
+}

@@ -1,0 +1,20 @@
+//! Confining the programs of a session.
+//!
+//! [`rules`] are what the caller asks for, and [`offer`] is what this machine can enforce. [`decide`] combines both into a
+//! [`confinement::Confinement`] without side effects. The supervisor enforces it: [`namespaces`] and [`mounts`] once per
+//! session, [`restrict`] in each child between fork and exec. Nothing loosens it again.
+
+pub mod confined;
+pub mod confinement;
+pub mod decide;
+pub mod filter;
+pub mod init;
+pub mod landlock;
+pub mod mounts;
+pub mod namespaces;
+pub mod network;
+pub mod offer;
+pub mod privileges;
+pub mod restrict;
+pub mod rules;
+pub mod view;

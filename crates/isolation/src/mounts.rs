@@ -1,0 +1,277 @@
+//! Carrying out a view: the mounts of a new mount namespace.
+//!
+//! Whoever controls a directory may replace a part of a path by a link at any time. So sources and targets are opened once
+//! with `RESOLVE_NO_SYMLINKS`, and mounted by descriptor.
+
+use crate::confinement::Confinement;
+use crate::view::{Access, DEVICES, SHARED_MEMORY, Step, View, view};
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use std::ffi::CString;
+use std::fs::{DirBuilder, File};
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, symlink};
+use std::path::{Path, PathBuf};
+
+/// Where the new root is put together. It exists everywhere, and no source lies in it by then: all are open.
+const STAGE: &str = "/proc";
+
+const CLONE_TREE: libc::c_uint = 1;
+const TREE_CLOEXEC: libc::c_uint = libc::O_CLOEXEC as libc::c_uint;
+const RECURSIVE: libc::c_uint = 0x8000;
+const READ_ONLY: u64 = 1;
+const FROM_EMPTY_PATH: libc::c_uint = 0x4;
+const TO_EMPTY_PATH: libc::c_uint = 0x40;
+
+/// A step that failed.
+fn at(path: &Path, doing: &str) -> impl FnOnce(io::Error) -> io::Error {
+    let text = format!("cannot {doing} {}", path.display());
+    move |error| io::Error::new(error.kind(), format!("{text}: {error}"))
+}
+
+/// Opens a path without following any link.
+fn open_path(path: &Path) -> io::Result<OwnedFd> {
+    let name = CString::new(path.as_os_str().as_bytes())?;
+    // SAFETY: all zeroes is a valid `open_how`.
+    let mut how: libc::open_how = unsafe { std::mem::zeroed() };
+    how.flags = (libc::O_PATH | libc::O_CLOEXEC) as u64;
+    how.resolve = libc::RESOLVE_NO_SYMLINKS;
+    // SAFETY: the name and the structure outlive the call.
+    owned(unsafe {
+        libc::syscall(libc::SYS_openat2, libc::AT_FDCWD, name.as_ptr(), &raw const how, size_of::<libc::open_how>())
+    })
+}
+
+fn owned(result: libc::c_long) -> io::Result<OwnedFd> {
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the call has just made the descriptor; nothing else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(result as i32) })
+}
+
+fn done(result: libc::c_long) -> io::Result<()> {
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// A copy of the mounts at and below a path, attached to nothing.
+fn clone_tree(path: &Path) -> io::Result<OwnedFd> {
+    let opened = open_path(path)?;
+    let flags = CLONE_TREE | TREE_CLOEXEC | RECURSIVE | libc::AT_EMPTY_PATH as libc::c_uint;
+    // SAFETY: the empty path is static.
+    owned(unsafe { libc::syscall(libc::SYS_open_tree, opened.as_raw_fd(), c"".as_ptr(), flags) })
+}
+
+#[repr(C)]
+struct MountAttributes {
+    set: u64,
+    clear: u64,
+    propagation: u64,
+    userns: u64,
+}
+
+/// Makes a mount read-only, with all below it when `flags` has RECURSIVE.
+fn read_only(directory: i32, path: &CString, flags: libc::c_uint) -> io::Result<()> {
+    let attributes = MountAttributes { set: READ_ONLY, clear: 0, propagation: 0, userns: 0 };
+    // SAFETY: the structure has the kernel's layout and outlives the call, as the path does.
+    done(unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            directory,
+            path.as_ptr(),
+            flags,
+            &raw const attributes,
+            size_of::<MountAttributes>(),
+        )
+    })
+}
+
+fn attach(tree: &OwnedFd, target: &Path) -> io::Result<()> {
+    let target = open_path(target)?;
+    let flags = FROM_EMPTY_PATH | TO_EMPTY_PATH;
+    // SAFETY: the empty paths are static.
+    done(unsafe {
+        libc::syscall(
+            libc::SYS_move_mount,
+            tree.as_raw_fd(),
+            c"".as_ptr(),
+            target.as_raw_fd(),
+            c"".as_ptr(),
+            flags,
+        )
+    })
+}
+
+/// Everything that is taken from the machine, opened before the first mount covers it.
+struct Sources {
+    trees: Vec<Option<OwnedFd>>,
+    devices: Vec<(&'static str, OwnedFd)>,
+    only: Vec<(PathBuf, Source)>,
+}
+
+enum Source {
+    Tree(OwnedFd),
+    Link(PathBuf),
+}
+
+impl Sources {
+    fn open(view: &View) -> io::Result<Self> {
+        let tree = |step: &Step| match step {
+            Step::Bind(path, _) => clone_tree(path).map(Some).map_err(at(path, "open")),
+            _ => Ok(None),
+        };
+        let devices = DEVICES.into_iter().filter_map(|name| Some((name, clone_tree(&Path::new("/dev").join(name)).ok()?)));
+        let mut only = Vec::new();
+        let own = [PathBuf::from("/proc")];
+        for path in view.only.iter().flatten().chain(view.only.iter().flat_map(|_| &own)) {
+            let source = match std::fs::read_link(path) {
+                Ok(link) => Source::Link(link),
+                Err(_) => Source::Tree(clone_tree(path).map_err(at(path, "open"))?),
+            };
+            only.push((path.clone(), source));
+        }
+        Ok(Self { trees: view.steps.iter().map(tree).collect::<io::Result<_>>()?, devices: devices.collect(), only })
+    }
+}
+
+/// Carries out the view of a confinement. Runs once in a new mount namespace.
+pub fn apply(confinement: &Confinement) -> io::Result<()> {
+    let view = view(confinement);
+    let nothing = None::<&str>;
+    // What the machine mounts later would appear in the view, and be writable.
+    mount(nothing, "/", nothing, MsFlags::MS_REC | MsFlags::MS_PRIVATE, nothing)?;
+    let sources = Sources::open(&view)?;
+    let root = if view.only.is_some() { Path::new(STAGE) } else { Path::new("/") };
+    if view.only.is_some() {
+        tmpfs(root, "mode=755")?;
+        for (path, source) in &sources.only {
+            bind_into_root(root, path, source)?;
+        }
+    } else if confinement.filesystem.is_some() {
+        read_only(libc::AT_FDCWD, &CString::from(c"/"), RECURSIVE).map_err(at(root, "protect"))?;
+    }
+    for (step, tree) in view.steps.iter().zip(&sources.trees) {
+        take(step, tree.as_ref(), &sources.devices, root)?;
+    }
+    make_directory(&inside(root, &confinement.cwd));
+    if view.only.is_some() {
+        read_only(libc::AT_FDCWD, &c_path(root)?, 0).map_err(at(root, "protect"))?;
+        change_root(root)?;
+    }
+    Ok(())
+}
+
+fn take(step: &Step, tree: Option<&OwnedFd>, devices: &[(&str, OwnedFd)], root: &Path) -> io::Result<()> {
+    let inside = |path: &Path| inside(root, path);
+    match step {
+        Step::Scratch(path) => {
+            make_directory(&inside(path));
+            tmpfs(&inside(path), "mode=1777").map_err(at(path, "mount a private"))
+        }
+        Step::Bind(path, access) => {
+            let Some(tree) = tree else { return Ok(()) };
+            if *access == Access::Read {
+                let flags = RECURSIVE | libc::AT_EMPTY_PATH as libc::c_uint;
+                read_only(tree.as_raw_fd(), &CString::from(c""), flags).map_err(at(path, "protect"))?;
+            }
+            make_target(&inside(path), tree);
+            attach(tree, &inside(path)).map_err(at(path, "mount"))
+        }
+        Step::Devices => make_devices(&inside(Path::new("/dev")), devices).map_err(at(Path::new("/dev"), "make")),
+        Step::Processes => {
+            let target = inside(Path::new("/proc"));
+            make_directory(&target);
+            let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC | MsFlags::MS_RDONLY;
+            mount(Some("proc"), &target, Some("proc"), flags, None::<&str>).map_err(io::Error::from)
+                .map_err(at(Path::new("/proc"), "mount"))
+        }
+        Step::Hide(path) => hide(&inside(path)).map_err(at(path, "hide")),
+    }
+}
+
+fn bind_into_root(root: &Path, path: &Path, source: &Source) -> io::Result<()> {
+    let target = inside(root, path);
+    match source {
+        Source::Link(link) => {
+            make_directory(target.parent().unwrap_or(root));
+            // A link that is there already came with a tree.
+            let _ = symlink(link, &target);
+            Ok(())
+        }
+        Source::Tree(tree) => {
+            let flags = RECURSIVE | libc::AT_EMPTY_PATH as libc::c_uint;
+            read_only(tree.as_raw_fd(), &CString::from(c""), flags).map_err(at(path, "protect"))?;
+            make_target(&target, tree);
+            attach(tree, &target).map_err(at(path, "mount"))
+        }
+    }
+}
+
+/// A path of the view while the view is put together.
+fn inside(root: &Path, path: &Path) -> PathBuf {
+    root.join(path.strip_prefix("/").unwrap_or(path))
+}
+
+fn tmpfs(path: &Path, options: &str) -> io::Result<()> {
+    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
+    Ok(mount(Some("tmpfs"), path, Some("tmpfs"), flags, Some(options))?)
+}
+
+/// In a private directory the mount point does not exist yet; elsewhere this changes nothing, since all is read-only.
+fn make_directory(path: &Path) {
+    let _ = DirBuilder::new().recursive(true).mode(0o755).create(path);
+}
+
+/// The same for a mount point of the kind of a tree: its path may be covered by now.
+fn make_target(target: &Path, tree: &OwnedFd) {
+    if nix::sys::stat::fstat(tree).is_ok_and(|status| status.st_mode & libc::S_IFMT == libc::S_IFDIR) {
+        return make_directory(target);
+    }
+    target.parent().into_iter().for_each(make_directory);
+    let _ = File::options().write(true).create_new(true).open(target);
+}
+
+/// A `/dev` with the devices that every program may use, and terminals of its own.
+fn make_devices(target: &Path, devices: &[(&str, OwnedFd)]) -> io::Result<()> {
+    make_directory(target);
+    mount(Some("tmpfs"), target, Some("tmpfs"), MsFlags::MS_NOSUID, Some("mode=755"))?;
+    for (name, tree) in devices {
+        File::create_new(target.join(name))?;
+        attach(tree, &target.join(name))?;
+    }
+    for (name, link) in
+        [("ptmx", "pts/ptmx"), ("fd", "/proc/self/fd"), ("stdin", "fd/0"), ("stdout", "fd/1"), ("stderr", "fd/2")]
+    {
+        symlink(link, target.join(name))?;
+    }
+    let terminals = target.join("pts");
+    make_directory(&terminals);
+    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NOEXEC;
+    mount(Some("devpts"), &terminals, Some("devpts"), flags, Some("newinstance,ptmxmode=0666,mode=620"))?;
+    let shared = target.join(SHARED_MEMORY.trim_start_matches("/dev/"));
+    make_directory(&shared);
+    tmpfs(&shared, "mode=1777")?;
+    read_only(libc::AT_FDCWD, &c_path(target)?, 0)
+}
+
+fn hide(path: &Path) -> io::Result<()> {
+    let Ok(target) = path.symlink_metadata() else { return Ok(()) };
+    if target.is_dir() {
+        let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_RDONLY;
+        return Ok(mount(Some("tmpfs"), path, Some("tmpfs"), flags, Some("mode=555,size=4k"))?);
+    }
+    attach(&clone_tree(Path::new("/dev/null"))?, path)
+}
+
+/// Makes the stage the root and lets go of the old one, which is then out of reach.
+fn change_root(root: &Path) -> io::Result<()> {
+    std::env::set_current_dir(root)?;
+    nix::unistd::pivot_root(".", ".")?;
+    umount2(".", MntFlags::MNT_DETACH)?;
+    std::env::set_current_dir("/")
+}
+
+fn c_path(path: &Path) -> io::Result<CString> {
+    Ok(CString::new(path.as_os_str().as_bytes())?)
+}

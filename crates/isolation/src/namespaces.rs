@@ -1,0 +1,229 @@
+//! Making the namespaces of a session, and entering them.
+//!
+//! A child is born in the new namespaces, sets up the view and reports. With a pid namespace it stays as its init;
+//! otherwise it ends, and the descriptors keep the namespaces. The supervisor itself stays outside, where it can reap and
+//! kill. A program is started by a child that enters the namespaces and forks once more with CLONE_PARENT: so the program
+//! is the supervisor's child, and is born inside.
+
+use crate::confinement::{Confinement, Namespaces};
+use crate::init::{self, Guards};
+use crate::rules::Network;
+use crate::{mounts, network};
+use nacre_containment::fork::fork;
+use nacre_protocol::socket;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::Path;
+
+/// The namespaces of a session, kept alive by descriptors.
+pub struct Handles {
+    /// In the order in which they are entered: the user namespace gives the right to enter the others.
+    entries: Vec<(OwnedFd, libc::c_int)>,
+    /// The init of the pid namespace, a child of this process.
+    pub init: Option<i32>,
+    /// Where the session's proxy listens, inside the network namespace.
+    pub listener: Option<OwnedFd>,
+}
+
+const MESSAGE_BYTES: usize = 1024;
+
+impl Namespaces {
+    fn kinds(self) -> Vec<(&'static str, libc::c_int)> {
+        let kinds = [
+            (self.user, "user", libc::CLONE_NEWUSER),
+            (true, "mnt", libc::CLONE_NEWNS),
+            (true, "ipc", libc::CLONE_NEWIPC),
+            (self.network, "net", libc::CLONE_NEWNET),
+            (self.processes, "pid", libc::CLONE_NEWPID),
+        ];
+        kinds.into_iter().filter(|(used, ..)| *used).map(|(_, name, flag)| (name, flag)).collect()
+    }
+}
+
+/// Makes the namespaces of a confinement and carries out its view. `group` is a control group for the init; `guards` are
+/// the processes that it watches.
+///
+/// # Errors
+/// The step that failed. Nothing is left behind.
+pub fn create(confinement: &Confinement, group: Option<i32>, guards: &[i32]) -> io::Result<Option<Handles>> {
+    let Some(wanted) = confinement.namespaces else { return Ok(None) };
+    let (ours, theirs) = socket::pair()?;
+    let guards = Guards::watch(guards);
+    let kinds = wanted.kinds();
+    let flags = kinds.iter().fold(0, |flags, (_, flag)| flags | flag);
+    let (child, _) = fork(flags, group)?;
+    if child == 0 {
+        drop(ours);
+        close_others(&[theirs.as_raw_fd()], &guards);
+        let made = set_up(confinement, &theirs);
+        let (message, listener) = match made {
+            Ok(listener) => (String::new(), listener),
+            Err(error) => (error.to_string(), None),
+        };
+        let descriptors: Vec<_> = listener.iter().map(AsFd::as_fd).collect();
+        let sent = socket::send(theirs.as_fd(), format!("={message}").as_bytes(), &descriptors);
+        // The other side answers when it has opened the namespaces; its end of file means that it does not want them.
+        let kept = socket::receive(theirs.as_fd(), &mut [0; 1]);
+        if sent.is_ok() && message.is_empty() && wanted.processes && kept.is_ok_and(|length| length > 0) {
+            drop((theirs, listener));
+            init::run(guards);
+        }
+        std::process::exit(0);
+    }
+    drop((theirs, guards));
+    let made = receive(&ours, child, wanted, &kinds);
+    if made.is_err() || !wanted.processes {
+        drop(ours);
+        let _ = nix::sys::wait::waitpid(nix::unistd::Pid::from_raw(child), None);
+    } else {
+        let _ = socket::send(ours.as_fd(), b"+", &[]);
+    }
+    made.map(Some)
+}
+
+/// The parent's side: maps the user, waits for the report, opens the namespaces.
+fn receive(ours: &OwnedFd, child: i32, wanted: Namespaces, kinds: &[(&str, libc::c_int)]) -> io::Result<Handles> {
+    if wanted.user {
+        map_user(child)?;
+    }
+    socket::send(ours.as_fd(), b"+", &[])?;
+    let mut buffer = [0; MESSAGE_BYTES];
+    let (length, mut descriptors) = socket::receive_with(ours.as_fd(), &mut buffer)?;
+    let text = String::from_utf8_lossy(&buffer[..length]);
+    match text.strip_prefix('=') {
+        Some("") => {}
+        Some(problem) => return Err(io::Error::other(problem.to_string())),
+        None => return Err(io::Error::other("the process that sets up the namespaces has ended")),
+    }
+    let open = |(name, flag): &(&str, libc::c_int)| {
+        let path = format!("/proc/{child}/ns/{name}");
+        File::open(&path).map(|file| (OwnedFd::from(file), *flag)).map_err(|error| io::Error::other(format!("{path}: {error}")))
+    };
+    let entries = kinds.iter().map(open).collect::<io::Result<_>>()?;
+    Ok(Handles { entries, init: wanted.processes.then_some(child), listener: descriptors.pop() })
+}
+
+/// The child's side.
+fn set_up(confinement: &Confinement, theirs: &OwnedFd) -> io::Result<Option<OwnedFd>> {
+    if socket::receive(theirs.as_fd(), &mut [0; 1])? == 0 {
+        return Err(io::Error::other("the supervisor has ended"));
+    }
+    // Set-up must not depend on the capabilities' being there by accident: what fails is reported.
+    mounts::apply(confinement)?;
+    if !confinement.namespaces.is_some_and(|namespaces| namespaces.network) {
+        return Ok(None);
+    }
+    network::start_loopback().map_err(|error| io::Error::other(format!("cannot start the loopback interface: {error}")))?;
+    let port = confinement.proxy_port.filter(|_| confinement.network == Network::Proxy);
+    port.map(network::listen_for_proxy).transpose()
+}
+
+/// The only user and group of a user namespace: those of this process, under their own numbers.
+fn map_user(child: i32) -> io::Result<()> {
+    let directory = format!("/proc/{child}");
+    let write = |name: &str, text: String| {
+        let path = Path::new(&directory).join(name);
+        File::options().write(true).open(&path).and_then(|mut file| file.write_all(text.as_bytes())).map_err(|error| {
+            io::Error::new(error.kind(), format!("cannot map the user ({name}): {error}"))
+        })
+    };
+    let (user, group) = (nix::unistd::geteuid(), nix::unistd::getegid());
+    write("setgroups", "deny".into())?;
+    write("uid_map", format!("{user} {user} 1"))?;
+    write("gid_map", format!("{group} {group} 1"))
+}
+
+impl Handles {
+    /// Enters all of them. A pid namespace is that of the next child only.
+    pub fn enter(&self) -> io::Result<()> {
+        for (namespace, flag) in &self.entries {
+            // SAFETY: a descriptor and a number.
+            if unsafe { libc::setns(namespace.as_raw_fd(), *flag) } != 0 {
+                return Err(io::Error::last_os_error());
+            }
+        }
+        Ok(())
+    }
+
+    /// Forks a child of this process that lives in the namespaces. Returns as [`fork`] does; the pid is this process's
+    /// number for it.
+    ///
+    /// # Errors
+    /// Those of setns(2) and clone(2).
+    pub fn fork_inside(&self, group: Option<i32>) -> io::Result<(libc::pid_t, bool)> {
+        let (ours, theirs) = socket::pair()?;
+        let (middle, _) = fork(0, None)?;
+        if middle == 0 {
+            let born = self.enter().and_then(|()| fork(libc::CLONE_PARENT, group));
+            if let Ok((0, placed)) = born {
+                return Ok((0, placed));
+            }
+            let (pid, placed) = born.unwrap_or_else(|error| (-error.raw_os_error().unwrap_or(libc::EIO), false));
+            let mut message = pid.to_ne_bytes().to_vec();
+            message.push(placed.into());
+            let _ = socket::send(theirs.as_fd(), &message, &[]);
+            // SAFETY: leaves without running destructors, which belong to the parent.
+            unsafe { libc::_exit(0) };
+        }
+        drop(theirs);
+        let mut message = [0; 5];
+        let received = socket::receive(ours.as_fd(), &mut message);
+        let _ = nix::sys::wait::waitpid(nix::unistd::Pid::from_raw(middle), None);
+        let [a, b, c, d, placed] = message;
+        match i32::from_ne_bytes([a, b, c, d]) {
+            pid if received? == message.len() && pid > 0 => Ok((pid, placed != 0)),
+            errno if errno < 0 => Err(io::Error::from_raw_os_error(-errno)),
+            _ => Err(io::Error::other("the process that enters the namespaces was killed")),
+        }
+    }
+}
+
+/// Closes everything but the channel, the guards and the standard descriptors.
+fn close_others(keep: &[i32], guards: &Guards) {
+    let mut keep: Vec<i32> = keep.iter().copied().chain(guards.pidfds.iter().map(AsRawFd::as_raw_fd)).collect();
+    keep.sort_unstable();
+    let mut next = 3;
+    for end in keep.into_iter().chain([i32::MAX]) {
+        if end > next {
+            // SAFETY: this is a fork that will exit without destructors: what owns these descriptors never runs here.
+            unsafe { libc::syscall(libc::SYS_close_range, next, end - 1, 0) };
+        }
+        next = end.saturating_add(1);
+    }
+}
+
+/// Makes namespaces of these kinds with an empty view in a short-lived child.
+///
+/// # Errors
+/// Why they cannot be made: one clause.
+pub fn try_out(kinds: Namespaces) -> Result<(), String> {
+    let rules = crate::rules::Filesystem { write: vec!["/".into()], ..Default::default() };
+    let confinement = Confinement {
+        filesystem: Some(rules),
+        network: if kinds.network { Network::Closed } else { Network::Open },
+        namespaces: Some(kinds),
+        landlock: None,
+        sockets: crate::confinement::Sockets::Internet,
+        refuses_ptrace: false,
+        temporary: crate::decide::PRIVATE_TMP.into(),
+        cwd: "/".into(),
+        shell: "/bin/sh".into(),
+        proxy_port: None,
+    };
+    let made = create(&confinement, None, &[std::process::id() as i32]).map_err(|error| error.to_string())?;
+    if let Some(init) = made.as_ref().and_then(|handles| handles.init) {
+        // SAFETY: our own child, which has not been reaped.
+        unsafe { libc::kill(init, libc::SIGKILL) };
+        let _ = nix::sys::wait::waitpid(nix::unistd::Pid::from_raw(init), None);
+    }
+    Ok(())
+}
+
+/// A pid inside the pid namespace of `init`, as this process sees it (ioctl_nsfs(2), `NS_GET_PID_FROM_PIDNS`, Linux 6.11).
+pub fn pid_from(namespace: &File, pid: i32) -> Option<i32> {
+    const NS_GET_PID_FROM_PIDNS: libc::c_ulong = 0x8004_B706;
+    // SAFETY: the call takes a number and gives one.
+    let outside = unsafe { libc::ioctl(namespace.as_raw_fd(), NS_GET_PID_FROM_PIDNS as _, pid) };
+    (outside > 0).then_some(outside)
+}

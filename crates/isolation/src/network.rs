@@ -1,0 +1,33 @@
+//! A network namespace: its loopback interface, and the listener of the session's proxy.
+
+use nix::sys::socket::{AddressFamily, Backlog, SockFlag, SockType, SockaddrIn, bind, listen, socket};
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+/// The proxy's port in a network namespace, where nothing else listens yet.
+pub const PROXY_PORT: u16 = 3128;
+
+/// Switches the loopback interface on.
+pub fn start_loopback() -> io::Result<()> {
+    let any = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)?;
+    // SAFETY: all zeroes is a valid `ifreq`; the name is shorter than its field, and the flags are the active member.
+    unsafe {
+        let mut request: libc::ifreq = std::mem::zeroed();
+        request.ifr_name[0] = b'l' as libc::c_char;
+        request.ifr_name[1] = b'o' as libc::c_char;
+        request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
+        if libc::ioctl(any.as_raw_fd(), libc::SIOCSIFFLAGS as _, &raw const request) < 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(())
+}
+
+/// A listener on 127.0.0.1 in the present network namespace.
+pub fn listen_for_proxy(port: u16) -> io::Result<OwnedFd> {
+    let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+    let listener = socket(AddressFamily::Inet, SockType::Stream, flags, None)?;
+    bind(listener.as_raw_fd(), &SockaddrIn::new(127, 0, 0, 1, port))?;
+    listen(&listener, Backlog::new(128)?)?;
+    Ok(listener)
+}

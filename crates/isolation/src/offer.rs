@@ -1,0 +1,59 @@
+//! What this machine offers for isolation, determined by trying.
+
+use crate::confinement::Namespaces;
+use crate::{landlock, namespaces};
+use serde::{Deserialize, Serialize};
+
+/// Namespaces that can be made here, or the reason why not.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Offer {
+    /// A user namespace comes first: this process may not make the others by itself.
+    pub needs_user: bool,
+    /// Mount namespaces; every other kind needs them.
+    pub mounts: Result<(), String>,
+    /// Pid namespaces with a `/proc` of their own.
+    pub processes: Result<(), String>,
+    /// Network namespaces.
+    pub network: Result<(), String>,
+    /// The version of Landlock's interface; 0 without Landlock.
+    pub landlock: i32,
+    /// seccomp filters work.
+    pub seccomp: bool,
+}
+
+/// Tries everything in short-lived children. Call it from a process with one thread.
+pub fn probe() -> Offer {
+    let mut refused = None;
+    for user in [false, true] {
+        let base = Namespaces { user, network: false, processes: false };
+        match namespaces::try_out(base) {
+            Ok(()) => {
+                return Offer {
+                    needs_user: user,
+                    mounts: Ok(()),
+                    processes: namespaces::try_out(Namespaces { processes: true, ..base }),
+                    network: namespaces::try_out(Namespaces { network: true, ..base }),
+                    landlock: landlock::version(),
+                    seccomp: has_seccomp(),
+                };
+            }
+            Err(reason) => refused = Some(reason),
+        }
+    }
+    let reason = refused.unwrap_or_default();
+    Offer {
+        needs_user: true,
+        mounts: Err(reason.clone()),
+        processes: Err(reason.clone()),
+        network: Err(reason),
+        landlock: landlock::version(),
+        seccomp: has_seccomp(),
+    }
+}
+
+/// The kernel knows filters and lets this process ask about them (seccomp(2), `SECCOMP_GET_ACTION_AVAIL`).
+fn has_seccomp() -> bool {
+    let action: u32 = libc::SECCOMP_RET_ERRNO;
+    // SAFETY: the kernel reads one number through the pointer.
+    unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_GET_ACTION_AVAIL, 0, &raw const action) == 0 }
+}

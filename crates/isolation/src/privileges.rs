@@ -1,0 +1,67 @@
+//! Giving up privileges: capabilities, and no_new_privs.
+
+use std::io;
+
+/// What root keeps: what package managers and builds need on the session's own files and processes. Everything that
+/// reaches the machine itself is given up, such as CAP_SYS_ADMIN, CAP_MKNOD, CAP_DAC_READ_SEARCH, CAP_NET_ADMIN and
+/// CAP_SYS_PTRACE (capabilities(7) has the numbers).
+const KEPT_BY_ROOT: u64 = bit(0) | bit(1) | bit(3) | bit(4) | bit(5) | bit(6) | bit(7) | bit(10);
+
+const fn bit(number: u32) -> u64 {
+    1 << number
+}
+
+/// The highest capability that a kernel may know.
+const HIGHEST: u32 = 63;
+
+#[repr(C)]
+struct Header {
+    version: u32,
+    pid: i32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Set {
+    effective: u32,
+    permitted: u32,
+    inheritable: u32,
+}
+
+/// `_LINUX_CAPABILITY_VERSION_3`.
+const VERSION: u32 = 0x2008_0522;
+
+/// Gives up capabilities for good: all of them, or with `as_root` all that root does not need for its own files.
+///
+/// The bounding set goes first, since dropping from it needs a capability itself.
+pub fn drop_capabilities(as_root: bool) -> io::Result<()> {
+    let kept = if as_root { KEPT_BY_ROOT } else { 0 };
+    for number in (0..=HIGHEST).filter(|number| kept & bit(*number) == 0) {
+        // SAFETY: numbers only. A number that the kernel does not know is EINVAL; without CAP_SETPCAP it is EPERM, and
+        // then there is nothing that a program could gain, since no_new_privs is set.
+        unsafe { libc::prctl(libc::PR_CAPBSET_DROP, number, 0, 0, 0) };
+    }
+    let header = Header { version: VERSION, pid: 0 };
+    let mut sets = [Set { effective: 0, permitted: 0, inheritable: 0 }; 2];
+    // SAFETY: the structures have the kernel's layout; it fills in both halves.
+    if unsafe { libc::syscall(libc::SYS_capget, &raw const header, sets.as_mut_ptr()) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    for (set, shift) in sets.iter_mut().zip([0, 32]) {
+        let own = set.permitted & (kept >> shift) as u32;
+        *set = Set { effective: own, permitted: own, inheritable: 0 };
+    }
+    // SAFETY: the structures have the kernel's layout and outlive the calls.
+    let done = unsafe {
+        libc::prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+        libc::syscall(libc::SYS_capset, &raw const header, sets.as_ptr())
+    };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// No program started from here on gains privileges, whatever its file says.
+pub fn no_new_privileges() -> io::Result<()> {
+    // SAFETY: numbers only.
+    let done = unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}

@@ -1,0 +1,136 @@
+//! What a session's programs see of the file system, as a list of mounts. Pure, but for looking at what exists.
+
+use crate::confinement::Confinement;
+use std::path::{Path, PathBuf};
+
+/// Devices of the private `/dev`.
+pub const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
+/// A private tmpfs.
+pub const SHARED_MEMORY: &str = "/dev/shm";
+
+/// What programs need to start, beside the shell itself. Always readable.
+const ESSENTIALS: [&str; 32] = [
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/usr",
+    "/etc/alternatives",
+    "/etc/ca-certificates",
+    "/etc/group",
+    "/etc/hostname",
+    "/etc/hosts",
+    "/etc/inputrc",
+    "/etc/ld.so.cache",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",
+    "/etc/ld.so.preload",
+    "/etc/locale.alias",
+    "/etc/localtime",
+    "/etc/mime.types",
+    "/etc/nsswitch.conf",
+    "/etc/os-release",
+    "/etc/passwd",
+    "/etc/pki",
+    "/etc/protocols",
+    "/etc/resolv.conf",
+    "/etc/services",
+    "/etc/ssl",
+    "/etc/terminfo",
+    "/etc/timezone",
+    "/nix/store",
+    "/sys/devices/system/cpu",
+];
+
+/// The essentials that exist here.
+pub fn essentials() -> Vec<PathBuf> {
+    ESSENTIALS.iter().map(PathBuf::from).filter(|path| path.symlink_metadata().is_ok()).collect()
+}
+
+/// How a tree is mounted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Nothing below can be changed.
+    Read,
+    /// As the tree itself allows.
+    Write,
+}
+
+/// One step on the way to the view.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// An empty tmpfs that can be written to.
+    Scratch(PathBuf),
+    /// The machine's own tree at the same place. Made where it is missing in a scratch directory.
+    Bind(PathBuf, Access),
+    /// The private `/dev`.
+    Devices,
+    /// A `/proc` of the pid namespace.
+    Processes,
+    /// Nothing to be seen: an empty directory, or an empty file.
+    Hide(PathBuf),
+}
+
+/// The view of a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct View {
+    /// It starts from an empty root, into which these are bound; otherwise from the machine's own root, read-only.
+    pub only: Option<Vec<PathBuf>>,
+    /// From first to last.
+    pub steps: Vec<Step>,
+}
+
+/// The view that a confinement gives. The paths of its rules have no links: the host resolved them before anything ran.
+pub fn view(confinement: &Confinement) -> View {
+    let Some(rules) = &confinement.filesystem else {
+        let own_proc = confinement.namespaces.is_some_and(|namespaces| namespaces.processes);
+        return View { only: None, steps: own_proc.then_some(Step::Processes).into_iter().collect() };
+    };
+    let mut steps = Vec::new();
+    let existing = |paths: &[PathBuf]| -> Vec<PathBuf> {
+        let mut found: Vec<PathBuf> = paths.iter().filter(|path| path.symlink_metadata().is_ok()).cloned().collect();
+        // A tree comes before the trees inside it, whose mounts would be covered otherwise.
+        found.sort();
+        found.dedup();
+        found
+    };
+    let write = existing(&rules.write);
+    let scratch = Path::new(crate::decide::PRIVATE_TMP);
+    // A writable /tmp is the machine's own; otherwise it is private, and what the rules name below is bound into it.
+    if !write.iter().any(|path| path == scratch) {
+        steps.push(Step::Scratch(scratch.to_path_buf()));
+        let named = existing(rules.read.as_deref().unwrap_or_default());
+        let own = rules.read.is_none().then(|| confinement.cwd.clone()).into_iter().chain([confinement.shell.clone()]);
+        let below = named.into_iter().chain(own).filter(|path| path.starts_with(scratch) && path != scratch);
+        steps.extend(below.map(|path| Step::Bind(path, Access::Read)));
+    }
+    steps.push(Step::Devices);
+    if confinement.namespaces.is_some_and(|namespaces| namespaces.processes) {
+        steps.push(Step::Processes);
+    }
+    steps.extend(write.iter().map(|path| Step::Bind(path.clone(), Access::Write)));
+    for path in existing(&rules.protect) {
+        // A directory that is a mount point cannot be renamed, so no copy can take the place of what it holds.
+        let root = write.iter().filter(|root| path.starts_with(root) && path != **root).max_by_key(|root| root.as_os_str().len());
+        if let Some(root) = root {
+            let between = path.ancestors().skip(1).take_while(|ancestor| ancestor != root);
+            let mut between: Vec<PathBuf> = between.map(Path::to_path_buf).collect();
+            between.reverse();
+            steps.extend(between.into_iter().map(|path| Step::Bind(path, Access::Write)));
+        }
+        steps.push(Step::Bind(path, Access::Read));
+    }
+    steps.extend(existing(&rules.hide).into_iter().map(Step::Hide));
+    let only = rules.read.as_ref().map(|paths| {
+        let own = [confinement.shell.clone()];
+        let listed = existing(paths).into_iter().chain(own).filter(|path| !path.starts_with(scratch));
+        essentials().into_iter().chain(listed).collect()
+    });
+    View { only, steps }
+}
+
+#[cfg(test)]
+#[path = "view_tests.rs"]
+mod tests;

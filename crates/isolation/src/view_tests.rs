@@ -1,0 +1,58 @@
+use super::*;
+use crate::confinement::{Confinement, Namespaces, Sockets};
+use crate::rules::{Filesystem, Network};
+
+fn confined(filesystem: Filesystem, processes: bool) -> Confinement {
+    Confinement {
+        filesystem: Some(filesystem),
+        network: Network::Open,
+        namespaces: Some(Namespaces { user: false, network: false, processes }),
+        landlock: None,
+        sockets: Sockets::Internet,
+        refuses_ptrace: false,
+        temporary: "/tmp".into(),
+        cwd: "/".into(),
+        shell: "/bin/sh".into(),
+        proxy_port: None,
+    }
+}
+
+#[test]
+fn writable_trees_come_after_the_private_directories_and_hidden_ones_last() {
+    let kept = tempfile::tempdir().unwrap();
+    let root = kept.path().canonicalize().unwrap();
+    let [hooks, secret] = [".git/hooks", "secret"].map(|name| root.join(name));
+    std::fs::create_dir_all(&hooks).unwrap();
+    std::fs::create_dir_all(&secret).unwrap();
+    let filesystem = Filesystem {
+        read: None,
+        write: vec![root.clone()],
+        protect: vec![hooks.clone()],
+        hide: vec![secret.clone(), root.join("missing")],
+    };
+    let found = view(&confined(filesystem, true));
+    let expected = [
+        Step::Scratch("/tmp".into()),
+        Step::Devices,
+        Step::Processes,
+        Step::Bind(root.clone(), Access::Write),
+        Step::Bind(root.join(".git"), Access::Write),
+        Step::Bind(hooks, Access::Read),
+        Step::Hide(secret),
+    ];
+    assert_eq!((found.only, found.steps), (None, expected.to_vec()));
+}
+
+#[test]
+fn a_writable_tmp_is_the_machines_own() {
+    let filesystem = Filesystem { write: vec!["/tmp".into()], ..Filesystem::default() };
+    let found = view(&confined(filesystem, false));
+    assert_eq!(found.steps, [Step::Devices, Step::Bind("/tmp".into(), Access::Write)]);
+}
+
+#[test]
+fn a_list_of_readable_trees_begins_with_what_programs_need() {
+    let filesystem = Filesystem { read: Some(vec!["/var".into()]), ..Filesystem::default() };
+    let only = view(&confined(filesystem, false)).only.unwrap();
+    assert!(["/usr", "/var", "/bin/sh"].iter().all(|path| only.contains(&PathBuf::from(path))) && !only.contains(&PathBuf::from("/")), "{only:?}");
+}

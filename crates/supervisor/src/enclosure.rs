@@ -1,0 +1,161 @@
+//! What confines the session's programs: nothing, a confinement in force, or one that failed, under which nothing runs.
+
+use crate::groups::Groups;
+use crate::process_setup::Setting;
+use crate::spawn::{Failure, RunAs};
+use nacre_containment::pid::Pid;
+use nacre_isolation::confined::Confined;
+use nacre_isolation::confinement::Confinement;
+use nacre_protocol::supervisor::{Report, StartStep};
+use std::fs::{DirBuilder, File};
+use std::io::{self, Read, Seek};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::Path;
+
+/// Maximum bytes of a confinement. The host refuses longer lists of paths.
+const MAX_BYTES: u64 = 1024 * 1024;
+
+/// See the module.
+#[derive(Default)]
+pub enum Enclosure {
+    /// Programs run as they are.
+    #[default]
+    Open,
+    /// Each program is confined.
+    Confined(Box<Active>),
+    /// No program starts.
+    Refused(String),
+}
+
+/// A confinement in force, and what it takes to make it again.
+pub struct Active {
+    confined: Confined,
+    wanted: Confinement,
+    fork_key: u64,
+    /// Its init has ended, and with it every program. It is made again for the next one.
+    lost: bool,
+}
+
+impl Enclosure {
+    /// Confines every program from now on, and reports.
+    pub fn confine(
+        &mut self,
+        file: Option<OwnedFd>,
+        fork_key: u64,
+        groups: Option<&mut Groups>,
+        user: Option<&RunAs>,
+        setting: &Setting,
+    ) {
+        let wanted = file.ok_or_else(|| io::ErrorKind::UnexpectedEof.into()).and_then(read);
+        let made = wanted.and_then(|wanted| Active::make(wanted, fork_key, groups, user, setting));
+        *self = match made {
+            Ok(active) => Self::Confined(Box::new(active)),
+            Err(error) => {
+                let problem = error.to_string();
+                setting.report(&Report::NotConfined { problem: problem.clone() });
+                Self::Refused(problem)
+            }
+        };
+    }
+
+    /// Makes a confinement again that its init has taken down: nothing starts in such a pid namespace.
+    pub fn restore(&mut self, groups: Option<&mut Groups>, user: Option<&RunAs>, setting: &Setting) {
+        let Self::Confined(active) = self else { return };
+        if !active.lost {
+            return;
+        }
+        match Active::make(active.wanted.clone(), active.fork_key, groups, user, setting) {
+            Ok(again) => **active = again,
+            Err(error) => *self = Self::Refused(error.to_string()),
+        }
+    }
+
+    /// What confines a program that is about to start.
+    pub fn confined(&self) -> Result<Option<&Confined>, Failure> {
+        match self {
+            Self::Open => Ok(None),
+            Self::Confined(active) => Ok(Some(&active.confined)),
+            Self::Refused(detail) => Err(Failure { step: StartStep::Isolation, errno: 0, detail: detail.clone() }),
+        }
+    }
+
+    /// The init of the pid namespace: it belongs to no command, and adopts orphans in this process's place.
+    pub fn init(&self) -> Option<Pid> {
+        match self {
+            Self::Confined(active) if !active.lost => active.confined.init().and_then(Pid::new),
+            _ => None,
+        }
+    }
+
+    /// Removes what the confinement needed on disk. Everything that ran is dead by then.
+    pub fn clear(&self) {
+        if let Self::Confined(active) = self
+            && active.wanted.namespaces.is_none()
+        {
+            // The standard library follows no link on the way down.
+            let _ = std::fs::remove_dir_all(&active.wanted.temporary);
+        }
+    }
+
+    /// Records that a child has been reaped.
+    pub fn reaped(&mut self, pid: Pid) {
+        if self.init() == Some(pid)
+            && let Self::Confined(active) = self
+        {
+            active.lost = true;
+        }
+    }
+}
+
+impl Active {
+    fn make(
+        wanted: Confinement,
+        fork_key: u64,
+        groups: Option<&mut Groups>,
+        user: Option<&RunAs>,
+        setting: &Setting,
+    ) -> io::Result<Self> {
+        if wanted.namespaces.is_none() {
+            make_temporary(&wanted.temporary, user)?;
+        }
+        let group = groups.and_then(|groups| groups.make("init"));
+        let directory = group.as_ref().map(|group| File::open(group.path())).transpose()?;
+        let guards = [setting.host_pid, std::process::id() as i32];
+        // Programs run as the same user, and must neither trace this process nor read its descriptors. A process that is
+        // not dumpable prevents that, but also the mapping of users; so the setting comes after the namespaces.
+        nix::sys::prctl::set_dumpable(true)?;
+        let made = Confined::new(wanted.clone(), fork_key, directory.as_ref().map(AsRawFd::as_raw_fd), &guards);
+        nix::sys::prctl::set_dumpable(false)?;
+        let mut confined = made?;
+        let init = confined.init().and_then(Pid::new);
+        let listener = confined.take_listener();
+        setting.report_with(&Report::Confined { init }, listener.as_ref().map(AsFd::as_fd));
+        Ok(Self { confined, wanted, fork_key, lost: false })
+    }
+}
+
+/// The session's directory for temporary files, where a mount namespace cannot provide one. It is there already when the
+/// session's first supervisor was killed.
+fn make_temporary(path: &Path, user: Option<&RunAs>) -> io::Result<()> {
+    let context = |error: io::Error| io::Error::other(format!("cannot make {}: {error}", path.display()));
+    match DirBuilder::new().mode(0o700).create(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(context(error)),
+        _ => {}
+    }
+    let found = path.symlink_metadata().map_err(context)?;
+    if let Some((uid, gid, _)) = user {
+        std::os::unix::fs::lchown(path, Some(*uid), Some(*gid)).map_err(context)?;
+    } else if !found.is_dir() || found.uid() != nix::unistd::geteuid().as_raw() {
+        return Err(context(io::ErrorKind::PermissionDenied.into()));
+    }
+    Ok(())
+}
+
+fn read(file: OwnedFd) -> io::Result<Confinement> {
+    let mut file = File::from(file);
+    file.rewind()?;
+    let mut bytes = Vec::new();
+    file.take(MAX_BYTES).read_to_end(&mut bytes)?;
+    Ok(serde_json::from_slice(&bytes)?)
+}

@@ -1,0 +1,48 @@
+//! The living processes below the supervisor: a command's, and all of the session's.
+
+use super::ProcessTable;
+use crate::groups::Groups;
+use nacre_containment::pid::Pid;
+use nacre_containment::proc_table::{self, Stat};
+use nacre_containment::signal;
+use std::collections::HashSet;
+
+impl ProcessTable {
+    /// The shell, or the init of the pid namespace: processes of the session that belong to no command.
+    fn is_own(&self, stat: &Stat) -> bool {
+        [self.shell, self.enclosure.init()].contains(&Some(stat.identity.pid))
+    }
+
+    /// The processes of the foreground command: the members of its group, or, without groups, every descendant that is
+    /// neither below one of the `spare` roots nor a background process's. Shell and standby are never among them.
+    pub fn foreground(&self, spare: &[Pid]) -> Vec<Stat> {
+        let keep: HashSet<Pid> = spare.iter().copied().chain(self.standby()).collect();
+        let listed: Vec<Stat> = match self.groups.as_ref().and_then(Groups::foreground_members) {
+            Some(members) => members.into_iter().filter(|pid| !keep.contains(pid)).filter_map(Stat::read).collect(),
+            None => {
+                let keep = keep.into_iter().chain(self.processes.roots()).collect();
+                let below = proc_table::descendants(&[self.own], &keep);
+                below.into_iter().filter(|stat| !self.processes.own(stat)).collect()
+            }
+        };
+        listed.into_iter().filter(|stat| !self.is_own(stat) && stat.is_running()).collect()
+    }
+
+    /// Everything below this process except shell and standby.
+    pub fn workload(&self) -> Vec<Stat> {
+        let mut all = proc_table::descendants(&[self.own], &HashSet::new());
+        let standby = self.standby();
+        all.retain(|stat| stat.is_running() && !self.is_own(stat) && standby != Some(stat.identity.pid));
+        all
+    }
+
+    /// SIGKILL to all descendants, by group and by walking.
+    pub fn kill_all(&self) {
+        if let Some(groups) = &self.groups {
+            let _ = groups.session().kill();
+        }
+        for stat in proc_table::descendants(&[self.own], &HashSet::new()) {
+            let _ = signal::send_to(stat.identity, libc::SIGKILL);
+        }
+    }
+}

@@ -1,0 +1,71 @@
+/**
+ * Rules of isolation for this machine: absolute paths without links.
+ *
+ * Links are resolved when the sandbox or session is made, before its commands run. Afterwards a program could replace a
+ * part of a path by a link of its own, and the rule would allow what the link names.
+ */
+import fs from 'node:fs'
+import path from 'node:path'
+import { OptionError } from '../../../base/errors.js'
+import type { NativeIsolation } from '../../../boundary/index.js'
+import type { CheckedIsolation } from '../../../options/isolation.js'
+
+const NETWORKS = { host: 'open', none: 'closed' } as const
+
+/** `cwd` is absolute; `home` is where `~` leads. `owner` names the option in messages. */
+export function planIsolation(rules: CheckedIsolation, cwd: string, home: string): NativeIsolation {
+  const absolute = (file: string) => path.resolve(cwd, file.replace(/^~(?=\/|$)/, () => home))
+  const { read, write, hide, protect } = rules.filesystem
+  const network = rules.network
+  return {
+    read: read === 'all' ? undefined : read.map(absolute).map(followed),
+    write: write.map((file, index) => writable(absolute(file), cwd, `isolation.filesystem.write[${index}]`)),
+    // What a link leads to is hidden with the link.
+    hide: hide.map(absolute).flatMap((file) => [...new Set([inRealDirectory(file), followed(file)])]),
+    protect: protect.map(absolute).map((file, index) =>
+      protectable(file, write.map(absolute), rules.bestEffort, `isolation.filesystem.protect[${index}]`),
+    ),
+    network: typeof network === 'string' ? NETWORKS[network] : 'proxy',
+    allow: typeof network === 'string' ? [] : network.allow,
+    ownProcesses: rules.processes === 'own',
+    bestEffort: rules.bestEffort,
+  }
+}
+
+/** The path without links; as it is when it does not exist. */
+function followed(file: string): string {
+  try {
+    return fs.realpathSync.native(file)
+  } catch {
+    return file
+  }
+}
+
+/** A link itself, by a path without links. */
+function inRealDirectory(file: string): string {
+  return path.join(followed(path.dirname(file)), path.basename(file))
+}
+
+/** The sandbox's own directory may be missing: the first call says so. */
+function writable(file: string, cwd: string, name: string): string {
+  if (file !== cwd && !fs.existsSync(file)) {
+    throw new OptionError('INVALID_OPTION', `${name} must exist: there is no '${file}'`)
+  }
+  return followed(file)
+}
+
+/** Nothing keeps a program from making what is missing below a writable directory. */
+function protectable(file: string, write: string[], bestEffort: boolean, name: string): string {
+  if (!bestEffort && !fs.existsSync(file) && write.some((root) => isWithin(file, root))) {
+    throw new OptionError(
+      'INVALID_OPTION',
+      `${name} must exist below a writable directory: there is no '${file}'. Create it, or set bestEffort`,
+    )
+  }
+  return followed(file)
+}
+
+/** True for a directory and everything below it. */
+export function isWithin(file: string, root: string): boolean {
+  return file === root || root === '/' || file.startsWith(`${root}/`)
+}

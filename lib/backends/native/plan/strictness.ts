@@ -1,0 +1,65 @@
+/** Whether the rules of a session are as strict as those of its sandbox. */
+import { OptionError } from '../../../base/errors.js'
+import type { NativeIsolation } from '../../../boundary/index.js'
+import { isWithin } from './isolation.js'
+
+/** Throws OptionError naming the first rule that is looser than the sandbox's. */
+export function refuseLooser(session: NativeIsolation, sandbox: NativeIsolation): void {
+  const looser = LOOSER.find(([, isLooser]) => isLooser(session, sandbox))
+  if (looser === undefined) return
+  throw new OptionError(
+    'INVALID_OPTION',
+    `isolation.${looser[0]} of a session must be as strict as the sandbox's, or stricter`,
+  )
+}
+
+type Check = (session: NativeIsolation, sandbox: NativeIsolation) => boolean
+
+const isCovered = (file: string, roots: string[]) => roots.some((root) => isWithin(file, root))
+
+/** A tree that the sandbox closes stays closed: by the session's own list, or since the session never opens it. */
+const opens = (closed: string[], again: string[], opened: string[] | undefined) =>
+  closed.some((file) => !isCovered(file, again) && (opened === undefined || opened.some((root) => isWithin(file, root) || isWithin(root, file))))
+
+const LOOSER: ReadonlyArray<[rule: string, isLooser: Check]> = [
+  [
+    'filesystem.read',
+    ({ read, write }, sandbox) => {
+      if (sandbox.read === undefined) return false
+      const roots = [...sandbox.read, ...sandbox.write]
+      return read === undefined || [...read, ...write].some((file) => !isCovered(file, roots))
+    },
+  ],
+  ['filesystem.write', ({ write }, sandbox) => write.some((file) => !isCovered(file, sandbox.write))],
+  ['filesystem.hide', ({ hide, read }, sandbox) => opens(sandbox.hide, hide, read)],
+  [
+    'filesystem.protect',
+    ({ protect, hide, write }, sandbox) => opens(sandbox.protect, [...protect, ...hide], write),
+  ],
+  ['network', (session, sandbox) => isNetworkLooser(session, sandbox)],
+  ['processes', ({ ownProcesses }, sandbox) => sandbox.ownProcesses && !ownProcesses],
+  ['bestEffort', ({ bestEffort }, sandbox) => bestEffort && !sandbox.bestEffort],
+]
+
+const NETWORKS: ReadonlyArray<NativeIsolation['network']> = ['closed', 'proxy', 'open']
+
+function isNetworkLooser({ network, allow }: NativeIsolation, sandbox: NativeIsolation): boolean {
+  if (NETWORKS.indexOf(network) !== NETWORKS.indexOf(sandbox.network)) {
+    return NETWORKS.indexOf(network) > NETWORKS.indexOf(sandbox.network)
+  }
+  return network === 'proxy' && allow.some((target) => !sandbox.allow.some((known) => allows(known, target)))
+}
+
+/** Whether one entry of an allow-list covers another. */
+function allows(known: string, target: string): boolean {
+  const [host, port] = split(known)
+  const [wanted, wantedPort] = split(target)
+  const sameHost =
+    host === wanted || (host.startsWith('*.') && wanted.endsWith(host.slice(1)) && wanted.length > host.length - 1)
+  return sameHost && (port === '*' || port === wantedPort)
+}
+
+function split(target: string): [host: string, port: string] {
+  const colon = target.lastIndexOf(':')
+  return [target.slice(0, colon), target.slice(colon + 1)]
+}

@@ -1,0 +1,118 @@
+/** The rules of `isolation`. */
+
+import { OptionError } from '../base/errors.js'
+import {
+  type CheckedIsolation,
+  completeRules,
+  PRESETS,
+  paths,
+  preset,
+  presetRules,
+  processes,
+  readable,
+  targets,
+} from '../options/isolation.js'
+import { type JsonSchema, type Kind, option } from '../options/option.js'
+import { describe, readGroup } from '../options/read.js'
+import { flag, oneOf } from './kinds.js'
+
+const pathList: Kind<string[]> = {
+  read: paths,
+  json: { schema: { type: 'list', of: { type: 'string' } } },
+  bounds: 'at most 200 paths',
+}
+
+const readList: Kind<'all' | string[]> = {
+  read: readable,
+  json: {
+    schema: {
+      type: 'either',
+      of: [
+        { type: 'enum', values: ['all'] },
+        { type: 'list', of: { type: 'string' } },
+      ],
+    },
+  },
+  bounds: "'all', or at most 200 paths",
+}
+
+/** Of `isolation.filesystem`. */
+export const filesystemOptions = {
+  read: option(readList, { doc: 'Readable trees.', default: 'all' }),
+  write: option(pathList, { doc: 'Writable trees.', otherwise: "['.']" }),
+  hide: option(pathList, { doc: 'Trees that look empty or missing.', otherwise: '[]' }),
+  protect: option(pathList, { doc: 'Trees that are never writable.', otherwise: '[]' }),
+}
+
+const filesystem: Kind<Partial<CheckedIsolation['filesystem']>> = {
+  read: (value, name) => readGroup(filesystemOptions, value, name),
+  json: { schema: { type: 'object', table: filesystemOptions } },
+  bounds: 'an object of lists',
+}
+
+const hostList: Kind<string[]> = {
+  read: targets,
+  json: { schema: { type: 'list', of: { type: 'string' } } },
+  bounds: "at most 200 like 'example.com:443' or '*.example.com:443'",
+}
+
+/** Of `isolation.network`. */
+export const networkOptions = {
+  allow: option(hostList, { doc: 'Hosts and ports behind the proxy.' }),
+}
+
+function readNetwork(value: unknown, name: string): CheckedIsolation['network'] {
+  if (value === 'host' || value === 'none') return value
+  if (typeof value === 'string') {
+    throw new OptionError(
+      'INVALID_OPTION',
+      `${name} must be 'host', 'none' or { allow }, not ${describe(value)}`,
+    )
+  }
+  const { allow } = readGroup(networkOptions, value, name)
+  if (allow === undefined) throw new OptionError('INVALID_OPTION', `${name}.allow is required`)
+  return { allow }
+}
+
+const network: Kind<CheckedIsolation['network']> = {
+  read: readNetwork,
+  json: {
+    schema: {
+      type: 'either',
+      of: [
+        { type: 'enum', values: ['host', 'none'] },
+        { type: 'object', table: networkOptions },
+      ],
+    },
+  },
+  bounds: "'host', 'none' or { allow }",
+}
+
+/** Of `isolation`. */
+export const isolationOptions = {
+  filesystem: option(filesystem, { doc: 'Which files programs may use.', otherwise: 'its defaults' }),
+  network: option(network, { doc: 'Hosts that programs may reach.', default: 'host' }),
+  processes: option(oneOf(processes, 'host', 'own'), {
+    doc: 'Processes that programs see and signal.',
+    default: 'host',
+  }),
+  bestEffort: option(flag, { doc: 'Drop rules that this machine cannot enforce.', default: false }),
+}
+
+const schema: JsonSchema = {
+  type: 'either',
+  of: [
+    { type: 'enum', values: PRESETS },
+    { type: 'object', table: isolationOptions },
+  ],
+}
+
+/** Rules or a preset. */
+export const isolation: Kind<CheckedIsolation> = {
+  read: (value, name) =>
+    typeof value === 'string'
+      ? presetRules(preset(value, name))
+      : completeRules(readGroup(isolationOptions, value, name)),
+  json: { schema },
+  bounds: "'workspace', 'workspace+network', 'read-only' or rules",
+}

@@ -1,0 +1,40 @@
+//! Isolation at the boundary: rules in, tiers out.
+
+use crate::types::{NativeIsolation, NativeTiers};
+use nacre_core::isolation::{Isolation, Tiers};
+use nacre_core::sandbox::Sandbox;
+use nacre_isolation::rules::{Filesystem, Network, Rules};
+use std::path::PathBuf;
+
+/// Rules of JavaScript.
+pub fn rules(given: NativeIsolation) -> Isolation {
+    let paths = |list: Vec<String>| list.into_iter().map(PathBuf::from).collect::<Vec<_>>();
+    let rules = Rules {
+        filesystem: Filesystem {
+            read: given.read.map(paths),
+            write: paths(given.write),
+            protect: paths(given.protect),
+            hide: paths(given.hide),
+        },
+        network: match given.network.as_str() {
+            "closed" => Network::Closed,
+            "proxy" => Network::Proxy,
+            _ => Network::Open,
+        },
+        own_processes: given.own_processes,
+        best_effort: given.best_effort,
+    };
+    Isolation { rules, allow: given.allow }
+}
+
+/// What enforces rules here; nothing when that cannot be found out.
+pub fn tiers(sandbox: &Sandbox) -> NativeTiers {
+    let none = |reason: String| Tiers { filesystem: "none", network: "none", processes: "none", notes: vec![reason] };
+    let found = sandbox.tiers().unwrap_or_else(|error| none(error.message));
+    NativeTiers {
+        filesystem: found.filesystem.into(),
+        network: found.network.into(),
+        processes: found.processes.into(),
+        notes: found.notes,
+    }
+}
