@@ -28,6 +28,7 @@ function native(changes: Partial<NativeResult> = {}): NativeResult {
     droppedStdout: 0,
     droppedStderr: 0,
     sessionRestarted: false,
+    denials: [],
     ...changes,
   }
 }
@@ -55,6 +56,7 @@ describe('the result', () => {
       isCanceled: false,
       truncated: null,
       sessionRestarted: false,
+      denials: [],
     })
   })
 

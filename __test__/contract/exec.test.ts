@@ -21,6 +21,7 @@ describe('exec', () => {
       isCanceled: false,
       truncated: null,
       sessionRestarted: false,
+      denials: [],
     })
     expect(result.all).toMatch(/^(out\nerr|err\nout)\n$/)
     expect(result.duration).toBeGreaterThan(0)

@@ -22,6 +22,7 @@ describe('exec', () => {
         isCanceled: false,
         truncated: null,
         sessionRestarted: false,
+        denials: [],
       })
       expect(result.duration).toBeGreaterThanOrEqual(0)
       expect(Math.abs(Date.now() - Date.parse(result.timestamp))).toBeLessThan(60_000)

@@ -46,4 +46,6 @@ export interface NativeResult {
   droppedStdout?: number
   droppedStderr?: number
   sessionRestarted?: boolean
+  /** Absent when there are none. */
+  denials?: string[]
 }

@@ -2,6 +2,7 @@
 
 import type { Encoding, EnvChanges, Input, Output, Signal, SignalName } from './command.js'
 import type { AbortError, OptionError, SandboxError } from './errors.js'
+import type { Denial } from './isolation.js'
 import type { Sandbox } from './sandbox.js'
 import type { Session } from './session.js'
 
@@ -127,6 +128,11 @@ export interface ExecResult<E extends Encoding = 'utf8', L extends boolean = fal
   truncated: null | { stdout: number; stderr: number; offset?: number }
   /** The shell was replaced (after `exec` or `kill -9 $$`), with its state after the last finished command. */
   sessionRestarted: boolean
+  /**
+   * Connections that `isolation.network` refused while the command ran, at most 100. Processes in the background of the
+   * same session count, too.
+   */
+  denials: Denial[]
 }
 
 /**

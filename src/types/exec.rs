@@ -58,4 +58,6 @@ pub struct NativeResult {
     pub dropped_stderr: Option<f64>,
     /// The shell died and was replaced.
     pub session_restarted: Option<bool>,
+    /// What the session's proxy refused.
+    pub denials: Option<Vec<String>>,
 }

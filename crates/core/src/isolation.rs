@@ -1,11 +1,16 @@
 //! Isolation as a sandbox is configured with it, and what this machine offers for it.
 
 use crate::error::{Code, Error};
+use crate::proxy::Denials;
+use crate::session::Proxied;
+use nacre_isolation::confinement::Confinement;
+use nacre_isolation::network;
 use nacre_isolation::offer::Offer;
-use nacre_isolation::rules::Rules;
+use nacre_isolation::rules::{Network, Rules};
+use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 /// What a session may read, write, reach and see.
 #[derive(Clone, Debug, Default)]
@@ -46,6 +51,43 @@ pub fn offer(supervisor: &Path) -> Result<Offer, Error> {
         let message = format!("cannot run {}: {reason}", supervisor.display());
         Error::new(Code::SpawnFailed, message)
     })
+}
+
+/// The proxy of a confinement that has one, and its port.
+///
+/// # Errors
+/// `SPAWN_FAILED` when no port can be had.
+pub fn proxied(confinement: &mut Confinement, allow: &[String]) -> Result<Option<Proxied>, Error> {
+    if confinement.network != Network::Proxy {
+        return Ok(None);
+    }
+    let is_inside = confinement.namespaces.is_some_and(|namespaces| namespaces.network);
+    let listener = (!is_inside).then(|| network::listen_for_proxy(0)).transpose().and_then(|listener| {
+        confinement.proxy_port = Some(match &listener {
+            Some(listener) => network::port_of(listener)?,
+            None => network::PROXY_PORT,
+        });
+        Ok(listener.map(Arc::new))
+    });
+    let listener = listener
+        .map_err(|error| Error::new(Code::SpawnFailed, format!("cannot open a port for the session's proxy: {error}")))?;
+    Ok(Some(Proxied { allow: allow.into(), listener, denials: Denials::default() }))
+}
+
+/// How programs find the proxy, in both spellings of the names. Servers of the session itself are reached directly where
+/// the session has a loopback interface of its own, unless the list means the machine's.
+pub fn proxy_variables(port: u16, confinement: &Confinement, allow: &[String]) -> Vec<(String, OsString)> {
+    let http = format!("http://127.0.0.1:{port}");
+    let socks = format!("socks5h://127.0.0.1:{port}");
+    let is_loopback = |entry: &String| ["localhost:", "127.", "[::1]:"].iter().any(|start| entry.starts_with(start));
+    let has_own = confinement.namespaces.is_some_and(|namespaces| namespaces.network);
+    let direct = if has_own && !allow.iter().any(is_loopback) { "localhost,127.0.0.1,::1" } else { "" };
+    let named = [("HTTP_PROXY", http.as_str()), ("HTTPS_PROXY", &http), ("ALL_PROXY", &socks), ("NO_PROXY", direct)];
+    let both = named.into_iter().flat_map(|(name, value)| {
+        [(name.to_string(), OsString::from(value)), (name.to_lowercase(), OsString::from(value))]
+    });
+    // Node.js 24 and newer uses the others only with this.
+    both.chain([("NODE_USE_ENV_PROXY".to_string(), OsString::from("1"))]).collect()
 }
 
 /// `NACRE_ISOLATION=landlock` behaves as in a container without namespaces, `none` as on an old kernel, so that both are

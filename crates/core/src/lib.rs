@@ -15,6 +15,7 @@ mod output;
 mod private_directory;
 pub mod process;
 pub mod process_log;
+pub mod proxy;
 pub mod runtime;
 pub mod sandbox;
 pub mod session;

@@ -83,7 +83,10 @@ fn files(mut created: RulesetCreated, confinement: &Confinement) -> Result<Rules
     for name in DEVICES {
         created = allow(created, &Path::new("/dev").join(name), device)?;
     }
-    created = allow(created, Path::new("/dev/pts"), device | AccessFs::ReadDir)?;
+    // Without a view of its own the session shares the machine's terminals, and must not write to those of others.
+    if confinement.namespaces.is_some() {
+        created = allow(created, Path::new("/dev/pts"), device | AccessFs::ReadDir)?;
+    }
     allow(created, Path::new("/dev/ptmx"), device)
 }
 

@@ -1,6 +1,6 @@
 //! A network namespace: its loopback interface, and the listener of the session's proxy.
 
-use nix::sys::socket::{AddressFamily, Backlog, SockFlag, SockType, SockaddrIn, bind, listen, socket};
+use nix::sys::socket::{AddressFamily, Backlog, SockFlag, SockType, SockaddrIn, bind, getsockname, listen, socket};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -30,4 +30,9 @@ pub fn listen_for_proxy(port: u16) -> io::Result<OwnedFd> {
     bind(listener.as_raw_fd(), &SockaddrIn::new(127, 0, 0, 1, port))?;
     listen(&listener, Backlog::new(128)?)?;
     Ok(listener)
+}
+
+/// The port of a listener.
+pub fn port_of(listener: &OwnedFd) -> io::Result<u16> {
+    Ok(getsockname::<SockaddrIn>(listener.as_raw_fd())?.port())
 }

@@ -90,6 +90,7 @@ async function buildResult(plan: ExecPlan, native: NativeResult): Promise<AnyRes
     isCanceled,
     truncated: truncatedOf(out, err, encoding, maxBuffer),
     sessionRestarted,
+    denials: native.denials?.map((target) => ({ target, rule: 'network' as const })) ?? [],
     all: strip(stdout.length > 0 ? stdout : stderr),
   }
   if (native.order !== undefined) {

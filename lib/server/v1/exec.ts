@@ -45,6 +45,7 @@ const resultSchema = z
       })
       .nullable(),
     sessionRestarted: z.boolean(),
+    denials: z.array(z.object({ target: z.string(), rule: z.literal('network') })),
   })
   .openapi('Result')
 

@@ -30,4 +30,6 @@ pub struct Outcome {
     pub canceled: bool,
     /// The shell died and was replaced.
     pub restarted: bool,
+    /// Hosts and ports that the session's proxy refused meanwhile.
+    pub denials: Vec<String>,
 }

@@ -2,9 +2,11 @@
 
 use crate::sys;
 use std::ffi::CStr;
+use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::path::PathBuf;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
 
 /// Columns and rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,24 +26,25 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// Opens a new terminal. `owner` is its user, if not this process's.
-    pub fn open(size: Size, owner: Option<(u32, u32)>) -> io::Result<Self> {
+    /// Opens a new terminal. `owner` is its user, if not this process's. `root` is the root directory of the process that
+    /// it is for, which may have terminals of its own.
+    pub fn open(size: Size, owner: Option<(u32, u32)>, root: &Path) -> io::Result<Self> {
         let mut name = [0; 64];
         // SAFETY: the first call gives a new descriptor or -1; the others work on it, and the name is written within
         // the buffer, NUL at the end.
         let (master, path) = unsafe {
-            let raw = libc::posix_openpt(libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC | libc::O_NONBLOCK);
-            if raw < 0 {
-                return Err(io::Error::last_os_error());
-            }
-            let master = OwnedFd::from_raw_fd(raw);
+            let flags = libc::O_NOCTTY | libc::O_NONBLOCK;
+            let master = File::options().read(true).write(true).custom_flags(flags).open(root.join("dev/ptmx"))?;
+            let master = OwnedFd::from(master);
+            let raw = master.as_raw_fd();
             if libc::grantpt(raw) < 0
                 || libc::unlockpt(raw) < 0
                 || libc::ptsname_r(raw, name.as_mut_ptr(), name.len()) != 0
             {
                 return Err(io::Error::last_os_error());
             }
-            (master, PathBuf::from(CStr::from_ptr(name.as_ptr()).to_string_lossy().into_owned()))
+            let path = CStr::from_ptr(name.as_ptr()).to_string_lossy().into_owned();
+            (master, root.join(path.trim_start_matches('/')))
         };
         if let Some((uid, gid)) = owner {
             std::os::unix::fs::chown(&path, Some(uid), Some(gid))?;
@@ -63,9 +66,7 @@ impl Terminal {
 
     /// The process's side, which closes on exec and does not become this process's controlling terminal.
     pub fn open_other_side(&self) -> io::Result<OwnedFd> {
-        use std::os::unix::fs::OpenOptionsExt;
-        let mut options = std::fs::File::options();
-        Ok(options.read(true).write(true).custom_flags(libc::O_NOCTTY).open(&self.path)?.into())
+        Ok(File::options().read(true).write(true).custom_flags(libc::O_NOCTTY).open(&self.path)?.into())
     }
 
     /// Another non-blocking descriptor of the master, for reading or writing.
@@ -82,7 +83,7 @@ mod tests {
 
     #[test]
     fn has_a_path_and_a_size() {
-        let terminal = Terminal::open(Size { cols: 100, rows: 30 }, None).unwrap();
+        let terminal = Terminal::open(Size { cols: 100, rows: 30 }, None, Path::new("/")).unwrap();
         let slave = std::fs::File::options().read(true).write(true).open(&terminal.path).unwrap();
         let output = std::process::Command::new("stty").arg("size").stdin(slave).output().unwrap();
         assert_eq!(String::from_utf8_lossy(&output.stdout), "30 100\n");

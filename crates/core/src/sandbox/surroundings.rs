@@ -7,6 +7,7 @@ use crate::isolation::{self, Isolation};
 use crate::jobs::Launch;
 use crate::limits::{self, Enforcement, Limits};
 use crate::private_directory;
+use crate::session::Proxied;
 use crate::shell::probe;
 use crate::user::User;
 use nacre_isolation::confinement::Confinement;
@@ -124,7 +125,7 @@ impl Sandbox {
         isolation::offer(&self.inner.config.supervisor).map(|offer| isolation::tiers(&offer))
     }
 
-    /// The confinement of a session, which also names its directory for temporary files in its environment.
+    /// The confinement of a session and its proxy. Adds what programs need to know of both to the environment.
     pub(super) fn confine(
         &self,
         isolation: &Isolation,
@@ -132,19 +133,24 @@ impl Sandbox {
         shell: &Path,
         unique: &str,
         env: &mut Vec<(OsString, OsString)>,
-    ) -> Result<Confinement, Error> {
+    ) -> Result<(Confinement, Option<Proxied>), Error> {
         let places = Places {
             cwd: cwd.to_path_buf(),
             shell: shell.canonicalize().unwrap_or_else(|_| shell.to_path_buf()),
             temporary: std::env::temp_dir().join(format!("{unique}-tmp")),
         };
         let offer = isolation::offer(&self.inner.config.supervisor)?;
-        let confinement = decide::decide(&isolation.rules, &offer, places).map_err(|unsupported| {
+        let mut confinement = decide::decide(&isolation.rules, &offer, places).map_err(|unsupported| {
             Error::new(Code::IsolationUnsupported, unsupported.to_string())
         })?;
-        env.retain(|(name, _)| name != "TMPDIR");
-        env.push(("TMPDIR".into(), confinement.temporary.clone().into()));
-        Ok(confinement)
+        let mut variables = vec![("TMPDIR".to_string(), confinement.temporary.clone().into_os_string())];
+        let proxied = isolation::proxied(&mut confinement, &isolation.allow)?;
+        if let Some(port) = confinement.proxy_port {
+            variables.extend(isolation::proxy_variables(port, &confinement, &isolation.allow));
+        }
+        env.retain(|(name, _)| variables.iter().all(|(own, _)| name != own.as_str()));
+        env.extend(variables.into_iter().map(|(name, value)| (name.into(), value)));
+        Ok((confinement, proxied))
     }
 
     pub(super) fn user(&self) -> Result<Option<User>, Error> {

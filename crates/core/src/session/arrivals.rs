@@ -262,6 +262,8 @@ mod tests {
             group: None,
             limits: Default::default(),
             user: None,
+            confinement: None,
+            proxied: None,
             log: Default::default(),
         };
         Session::new(config, Lane::default(), mpsc::unbounded_channel().0, mpsc::unbounded_channel().0)

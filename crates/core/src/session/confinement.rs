@@ -3,6 +3,7 @@
 use super::context::Session;
 use crate::error::{Code, Error};
 use crate::outbox::Descriptor;
+use crate::proxy::Proxy;
 use crate::sys;
 use nacre_containment::pid::Pid;
 use nacre_containment::proc_table;
@@ -11,6 +12,7 @@ use nacre_protocol::supervisor::Order;
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 
 /// The pid namespace of a session, seen from outside.
 pub(super) struct Inside {
@@ -46,7 +48,14 @@ impl Session {
     pub(super) fn confined(&mut self, init: Option<Pid>, listener: Option<OwnedFd>) {
         tracing::debug!(log = self.config.log.id(), session = %self.config.id, ?init, "the session is confined");
         self.link.inside = init.map(Inside::new);
-        drop(listener);
+        self.link.proxy = self.config.proxied.as_ref().and_then(|proxied| {
+            let listener = listener.or_else(|| proxied.listener.as_ref()?.try_clone().ok())?;
+            let started = Proxy::start(listener, &proxied.allow, proxied.denials.clone());
+            started.inspect_err(|error| {
+                tracing::error!(log = self.config.log.id(), session = %self.config.id, %error, "the proxy cannot be started");
+            })
+            .ok()
+        });
     }
 
     /// This process's number for a child of the supervisor that has this number inside. `None` when it has ended.
@@ -61,6 +70,13 @@ impl Session {
         let children = self.link.supervisor.iter().flat_map(|supervisor| proc_table::children(supervisor.pid()));
         let mut children = children.filter(|child| *child != inside.init);
         children.find(|child| number_inside(*child) == Some(pid))
+    }
+
+    /// The root directory of the session's programs, as this process can open it.
+    pub(super) fn root(&self) -> PathBuf {
+        let has_own = self.config.confinement.as_ref().is_some_and(|confinement| confinement.namespaces.is_some());
+        let shell = self.link.shell_pid.or(self.link.standby.as_ref().map(|(_, pid)| *pid)).filter(|_| has_own);
+        shell.map_or_else(|| PathBuf::from("/"), |pid| PathBuf::from(format!("/proc/{pid}/root")))
     }
 
     /// Why a program cannot be confined.

@@ -13,6 +13,7 @@ use crate::error::Error;
 use crate::exec::ExecRequest;
 use crate::output::capture::Leftover;
 use crate::process::StartRequest;
+use crate::proxy::Proxy;
 use crate::shell::channel::{Channel, Received};
 use crate::shell::event::Event;
 use crate::shell::listener::Reconnected;
@@ -58,6 +59,8 @@ pub(super) struct Link {
     pub(super) said_hello: bool,
     /// The pid namespace of the session.
     pub(super) inside: Option<Inside>,
+    /// Ends with the link.
+    pub(super) proxy: Option<Proxy>,
     /// Why the session cannot be confined.
     pub(super) not_confined: Option<String>,
     /// The supervisor has left nothing.

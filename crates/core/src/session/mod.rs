@@ -32,12 +32,14 @@ use crate::exec::{ExecRequest, KillPolicy};
 use crate::limits::Inherited;
 use crate::log::Log;
 use crate::process::{Owner, StartRequest};
+use crate::proxy::Denials;
 use crate::user::User;
 use crate::variables::EnvChange;
 use lane::Lane;
 use nacre_isolation::confinement::Confinement;
 use std::ffi::OsString;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -69,8 +71,21 @@ pub struct Config {
     pub user: Option<User>,
     /// What confines everything in the session.
     pub confinement: Option<Arc<Confinement>>,
+    /// The proxy that its programs reach the network by.
+    pub proxied: Option<Proxied>,
     /// Receives diagnostics.
     pub log: Log,
+}
+
+/// What the proxy of a session needs.
+#[derive(Clone, Debug)]
+pub struct Proxied {
+    /// Hosts with ports.
+    pub allow: Arc<[String]>,
+    /// Where it listens, unless the supervisor listens inside a network namespace.
+    pub listener: Option<Arc<OwnedFd>>,
+    /// Receives what it refuses.
+    pub denials: Denials,
 }
 
 enum Message {

@@ -34,6 +34,7 @@ impl Session {
             Err(leftover) => self.leftover = Some(*leftover),
         }
         outcome.duration = begun.elapsed();
+        outcome.denials = self.config.proxied.as_ref().map(|proxied| proxied.denials.take()).unwrap_or_default();
         (outcome.exit_code, outcome.signal) = match (end, died) {
             (End::Done { status, .. }, _) => (Some(status), None),
             (End::Died, Some((code, signal))) => (code.or(signal.map(|signal| 128 + signal)), signal),

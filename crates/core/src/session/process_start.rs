@@ -201,7 +201,7 @@ impl Session {
             return Ok((theirs, [Some(stdout), Some(stderr)]));
         };
         let owner = self.config.user.as_ref().map(|user| (user.uid, user.gid));
-        let terminal = Terminal::open(size, owner)?;
+        let terminal = Terminal::open(size, owner, &self.root())?;
         let theirs = terminal.open_other_side()?;
         let theirs = Arc::new(theirs);
         let theirs = vec![Arc::clone(&theirs).into(), Arc::clone(&theirs).into(), theirs.into()];

@@ -55,6 +55,8 @@ impl Session {
         };
         let can_be_refused =
             !request.env.is_empty() || request.cwd.as_ref().is_some_and(|cwd| !cwd.as_os_str().is_empty());
+        // What older processes were refused before belongs to no command.
+        self.config.proxied.iter().for_each(|proxied| drop(proxied.denials.take()));
         let command = Running::new(ticket, request, begun, output, stdin);
         if let Some(timeout) = command.request.timeout {
             self.timers.set(Timer::Timeout(ticket), command.begun + timeout);

@@ -1,0 +1,182 @@
+//! The allow-list: which hosts and ports programs may reach.
+
+use std::fmt;
+use std::net::IpAddr;
+
+/// Where a client wants to go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// A name in lower case without a final dot, or an address without brackets.
+    pub host: String,
+    /// The port.
+    pub port: u16,
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.host.contains(':') {
+            write!(formatter, "[{}]:{}", self.host, self.port)
+        } else {
+            write!(formatter, "{}:{}", self.host, self.port)
+        }
+    }
+}
+
+impl Target {
+    /// A target with a plausible host. Names hold letters, digits, `.`, `-` and `_` only: anything else could mean one
+    /// thing here and another to a resolver.
+    pub fn new(host: &str, port: u16) -> Option<Self> {
+        let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+        if let Ok(address) = host.parse::<IpAddr>() {
+            return Some(Self { host: address.to_canonical().to_string(), port });
+        }
+        let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
+        let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
+        let plausible = !host.is_empty() && host.len() <= 253 && host.bytes().all(is_name) && !is_number(&host);
+        (plausible && port > 0).then_some(Self { host, port })
+    }
+
+    /// Parses `host:port`, with the port of the scheme where it is missing.
+    pub fn parse(authority: &str, default_port: Option<u16>) -> Option<Self> {
+        let after_host = if authority.starts_with('[') { authority.rfind(']')? + 1 } else { 0 };
+        match authority[after_host..].rfind(':').map(|colon| colon + after_host) {
+            Some(colon) => Self::new(&authority[..colon], authority[colon + 1..].parse().ok()?),
+            None => Self::new(authority, default_port?),
+        }
+    }
+
+    /// The address, when the host is one.
+    pub fn address(&self) -> Option<IpAddr> {
+        self.host.parse().ok()
+    }
+}
+
+/// Resolvers take `0x7f.1` and `2130706433` for addresses. Such a name is none.
+fn is_number(host: &str) -> bool {
+    let last = host.rsplit('.').next().unwrap_or_default();
+    last.bytes().all(|byte| byte.is_ascii_digit()) || last.starts_with("0x")
+}
+
+#[derive(Debug)]
+struct Entry {
+    host: String,
+    /// `*.example.com`: `host` is `.example.com`.
+    is_suffix: bool,
+    /// Nothing: every port.
+    port: Option<u16>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct AllowList(Vec<Entry>);
+
+impl AllowList {
+    /// Reads entries like `example.com:443`, `*.example.com:*` and `[::1]:80`. Others are ignored: they admit nothing.
+    pub fn new(entries: &[String]) -> Self {
+        Self(entries.iter().filter_map(|entry| Entry::parse(entry)).collect())
+    }
+
+    /// True when an entry covers the target.
+    pub fn admits(&self, target: &Target) -> bool {
+        self.matching(target).next().is_some()
+    }
+
+    /// True when a name may lead to this address. A program's author may control the addresses of a name, so a name never
+    /// leads to this machine or to its link, `localhost` excepted, and one under a wildcard never to a private network.
+    pub fn admits_address(&self, target: &Target, address: IpAddr) -> bool {
+        if target.address().is_some() || target.host == "localhost" {
+            return true;
+        }
+        let is_exact = self.matching(target).any(|entry| !entry.is_suffix);
+        !is_own(address) && (is_exact || !is_private(address))
+    }
+
+    fn matching<'a>(&'a self, target: &'a Target) -> impl Iterator<Item = &'a Entry> {
+        self.0.iter().filter(|entry| entry.covers(target))
+    }
+}
+
+impl Entry {
+    fn parse(text: &str) -> Option<Self> {
+        let (host, port) = text.rsplit_once(':')?;
+        let port = if port == "*" { None } else { Some(port.parse().ok()?) };
+        if let Some(suffix) = host.strip_prefix('*') {
+            return Some(Self { host: suffix.to_ascii_lowercase(), is_suffix: true, port });
+        }
+        Some(Self { host: Target::new(host, 1)?.host, is_suffix: false, port })
+    }
+
+    fn covers(&self, target: &Target) -> bool {
+        let host = if self.is_suffix {
+            target.address().is_none() && target.host.ends_with(&self.host) && target.host.len() > self.host.len()
+        } else {
+            target.host == self.host
+        };
+        host && self.port.is_none_or(|port| port == target.port)
+    }
+}
+
+/// This machine, its link, or no host at all.
+fn is_own(address: IpAddr) -> bool {
+    match address.to_canonical() {
+        IpAddr::V4(v4) => {
+            v4.is_loopback() || v4.is_link_local() || v4.is_unspecified() || v4.is_multicast() || v4.is_broadcast()
+        }
+        IpAddr::V6(v6) => {
+            v6.is_loopback() || v6.is_unspecified() || v6.is_multicast() || v6.is_unicast_link_local()
+        }
+    }
+}
+
+fn is_private(address: IpAddr) -> bool {
+    match address.to_canonical() {
+        IpAddr::V4(v4) => v4.is_private() || matches!(v4.octets(), [100, 64..=127, ..] | [0, ..]),
+        IpAddr::V6(v6) => v6.is_unique_local(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(entries: &[&str]) -> AllowList {
+        AllowList::new(&entries.iter().map(ToString::to_string).collect::<Vec<_>>())
+    }
+
+    fn target(text: &str) -> Target {
+        Target::parse(text, None).unwrap_or_else(|| panic!("{text} is no target"))
+    }
+
+    #[test]
+    fn an_entry_covers_its_host_and_port_only() {
+        let allowed = list(&["example.com:443", "*.github.com:443", "127.0.0.1:5432", "[::1]:*", "Upper.Case:80"]);
+        for yes in ["example.com:443", "EXAMPLE.com.:443", "api.github.com:443", "a.b.github.com:443", "127.0.0.1:5432", "[::1]:9", "[0:0::1]:80", "upper.case:80"] {
+            assert!(allowed.admits(&target(yes)), "{yes}");
+        }
+        for no in ["example.com:80", "github.com:443", "evilgithub.com:443", "example.com.evil:443", "127.0.0.2:5432", "127.0.0.1:80", "[::2]:9"] {
+            assert!(!allowed.admits(&target(no)), "{no}");
+        }
+    }
+
+    #[test]
+    fn odd_spellings_are_no_targets() {
+        for text in ["", ":80", "a b:80", "2130706433:80", "0x7f.0x1:80", "127.1:80", "a:0", "a:65536", "a:", "a@b:80", "exa\u{e9}.com:80", "[::1:80"] {
+            assert_eq!(Target::parse(text, None), None, "{text}");
+        }
+        assert_eq!(target("[::ffff:127.0.0.1]:80").host, "127.0.0.1");
+    }
+
+    #[test]
+    fn a_name_does_not_lead_to_this_machine() {
+        let allowed = list(&["exact.org:80", "*.wild.org:80", "localhost:80", "127.0.0.1:80"]);
+        let leads = |name: &str, address: &str| allowed.admits_address(&target(name), address.parse().unwrap());
+        assert!(leads("exact.org:80", "93.184.216.34") && leads("exact.org:80", "10.0.0.1"));
+        assert!(leads("localhost:80", "127.0.0.1") && leads("127.0.0.1:80", "127.0.0.1"));
+        for address in ["127.0.0.1", "169.254.169.254", "::1", "fe80::1", "0.0.0.0", "::ffff:127.0.0.1"] {
+            assert!(!leads("exact.org:80", address), "{address}");
+        }
+        for address in ["10.0.0.1", "192.168.1.1", "172.16.0.1", "100.64.0.1", "fd00::1"] {
+            assert!(!leads("a.wild.org:80", address), "{address}");
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! Connecting to a target: resolving its name, and choosing among its addresses.
+
+use super::Policy;
+use super::allow::Target;
+use std::io;
+use std::time::Duration;
+use tokio::net::{TcpStream, lookup_host};
+use tokio::time::timeout;
+
+/// Longest wait for a name and a connection together.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Connects to an admitted target.
+///
+/// # Errors
+/// `PermissionDenied` when its name leads to an address that no name may lead to.
+pub async fn dial(target: &Target, policy: &Policy) -> io::Result<TcpStream> {
+    timeout(PATIENCE, connect(target, policy)).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+}
+
+async fn connect(target: &Target, policy: &Policy) -> io::Result<TcpStream> {
+    let mut failure = io::Error::from(io::ErrorKind::NotFound);
+    for address in lookup_host((target.host.as_str(), target.port)).await? {
+        if !policy.allow.admits_address(target, address.ip()) {
+            failure = io::ErrorKind::PermissionDenied.into();
+            continue;
+        }
+        match TcpStream::connect(address).await {
+            Ok(stream) => return Ok(stream),
+            Err(error) => failure = error,
+        }
+    }
+    if failure.kind() == io::ErrorKind::PermissionDenied {
+        policy.denials.add(target);
+    }
+    Err(failure)
+}

@@ -1,0 +1,147 @@
+//! The proxy of a session: the only way out for programs with an allow-list.
+//!
+//! It speaks HTTP (CONNECT, and plain requests with an absolute URL) and SOCKS5 on one port, and tells them apart by the
+//! first byte. It resolves names itself, so an entry of the list is a name and not what some resolver said once. It runs on
+//! a thread of its own: bytes on their way through must not hold up the engine.
+
+mod allow;
+mod dial;
+mod head;
+mod http;
+mod socks;
+
+pub use allow::Target;
+
+use allow::AllowList;
+use std::io;
+use std::net::TcpListener as StdListener;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::Semaphore;
+use tokio::task::AbortHandle;
+use tokio::time::timeout;
+
+/// Connections of one session at a time. Further ones wait to be accepted.
+const MAX_CONNECTIONS: usize = 256;
+/// How long a client may take to say what it wants.
+const HEAD_TIME: Duration = Duration::from_secs(10);
+/// Denials kept for one command.
+const MAX_DENIALS: usize = 100;
+
+/// The connections that were refused since the last command began.
+#[derive(Clone, Debug, Default)]
+pub struct Denials(Arc<Mutex<Vec<String>>>);
+
+impl Denials {
+    fn add(&self, target: &Target) {
+        let mut list = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if list.len() < MAX_DENIALS {
+            list.push(target.to_string());
+        }
+    }
+
+    /// Takes all of them.
+    pub fn take(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// What a proxy lets through. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Policy {
+    allow: Arc<AllowList>,
+    denials: Denials,
+}
+
+impl Policy {
+    /// Checks a target, and records a refusal.
+    fn admits(&self, target: &Target) -> bool {
+        let admitted = self.allow.admits(target);
+        if !admitted {
+            self.denials.add(target);
+        }
+        admitted
+    }
+}
+
+/// A running proxy. Dropping it ends it and its connections.
+pub struct Proxy {
+    task: AbortHandle,
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Proxy {
+    /// Serves a listener.
+    ///
+    /// # Errors
+    /// The thread or its epoll descriptor cannot be made.
+    pub fn start(listener: OwnedFd, allow: &[String], denials: Denials) -> io::Result<Self> {
+        let listener = StdListener::from(listener);
+        listener.set_nonblocking(true)?;
+        let policy = Policy { allow: Arc::new(AllowList::new(allow)), denials };
+        let handle = handle()?;
+        let task = handle.spawn(async move {
+            if let Ok(listener) = TcpListener::from_std(listener) {
+                accept(listener, policy).await;
+            }
+        });
+        Ok(Self { task: task.abort_handle() })
+    }
+}
+
+/// The proxies' thread. The first proxy starts it, and it never ends.
+fn handle() -> io::Result<Handle> {
+    static THREAD: OnceLock<Handle> = OnceLock::new();
+    static STARTING: Mutex<()> = Mutex::new(());
+    let _starting = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(handle) = THREAD.get() {
+        return Ok(handle.clone());
+    }
+    let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
+    let handle = runtime.handle().clone();
+    std::thread::Builder::new()
+        .name("nacre-proxy".into())
+        .spawn(move || runtime.block_on(std::future::pending::<()>()))?;
+    Ok(THREAD.get_or_init(|| handle).clone())
+}
+
+/// The connections are in one set, which ends with this future.
+async fn accept(listener: TcpListener, policy: Policy) {
+    let mut connections = tokio::task::JoinSet::new();
+    let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    loop {
+        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+        let Ok((client, _)) = listener.accept().await else {
+            // The process has no descriptor left: they come back.
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            continue;
+        };
+        while connections.try_join_next().is_some() {}
+        let policy = policy.clone();
+        connections.spawn(async move {
+            let _ = serve(client, &policy).await;
+            drop(place);
+        });
+    }
+}
+
+async fn serve(mut client: TcpStream, policy: &Policy) -> io::Result<()> {
+    let mut first = [0; 1];
+    timeout(HEAD_TIME, client.peek(&mut first)).await??;
+    let server = match first[0] {
+        socks::VERSION => socks::accept(&mut client, policy).await?,
+        _ => http::accept(&mut client, policy).await?,
+    };
+    if let Some(mut server) = server {
+        tokio::io::copy_bidirectional(&mut client, &mut server).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,89 @@
+//! The SOCKS5 side: CONNECT without authentication (RFC 1928).
+
+use super::allow::Target;
+use super::dial::dial;
+use super::{HEAD_TIME, Policy};
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+/// The first byte of a client.
+pub const VERSION: u8 = 5;
+
+const NO_AUTHENTICATION: u8 = 0;
+const NO_METHOD: u8 = 0xFF;
+const CONNECT: u8 = 1;
+
+/// The second byte of an answer.
+#[derive(Clone, Copy)]
+enum Answer {
+    Succeeded = 0,
+    NotAllowed = 2,
+    Unreachable = 4,
+    UnknownCommand = 7,
+}
+
+/// Reads a request and connects to its target; `None` when it was refused.
+pub async fn accept(client: &mut TcpStream, policy: &Policy) -> io::Result<Option<TcpStream>> {
+    let Some(target) = timeout(HEAD_TIME, ask(client)).await?? else { return Ok(None) };
+    if !policy.admits(&target) {
+        answer(client, Answer::NotAllowed).await?;
+        return Ok(None);
+    }
+    match dial(&target, policy).await {
+        Ok(server) => {
+            answer(client, Answer::Succeeded).await?;
+            Ok(Some(server))
+        }
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            answer(client, Answer::NotAllowed).await.map(|()| None)
+        }
+        Err(_) => answer(client, Answer::Unreachable).await.map(|()| None),
+    }
+}
+
+async fn ask(client: &mut TcpStream) -> io::Result<Option<Target>> {
+    let [_, count] = take::<2>(client).await?;
+    let mut methods = vec![0; count.into()];
+    client.read_exact(&mut methods).await?;
+    if !methods.contains(&NO_AUTHENTICATION) {
+        client.write_all(&[VERSION, NO_METHOD]).await?;
+        return Ok(None);
+    }
+    client.write_all(&[VERSION, NO_AUTHENTICATION]).await?;
+    let [_, command, _, kind] = take::<4>(client).await?;
+    let host = match kind {
+        1 => Ipv4Addr::from(take::<4>(client).await?).to_string(),
+        3 => {
+            let [length] = take::<1>(client).await?;
+            let mut name = vec![0; length.into()];
+            client.read_exact(&mut name).await?;
+            String::from_utf8_lossy(&name).into_owned()
+        }
+        4 => Ipv6Addr::from(take::<16>(client).await?).to_string(),
+        _ => return Err(io::ErrorKind::InvalidData.into()),
+    };
+    let port = u16::from_be_bytes(take::<2>(client).await?);
+    if command != CONNECT {
+        answer(client, Answer::UnknownCommand).await?;
+        return Ok(None);
+    }
+    let target = Target::new(&host, port);
+    if target.is_none() {
+        answer(client, Answer::NotAllowed).await?;
+    }
+    Ok(target)
+}
+
+async fn take<const N: usize>(client: &mut TcpStream) -> io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    client.read_exact(&mut bytes).await?;
+    Ok(bytes)
+}
+
+/// The address in an answer is that of the proxy's own socket, which no client needs: zeroes.
+async fn answer(client: &mut TcpStream, answer: Answer) -> io::Result<()> {
+    client.write_all(&[VERSION, answer as u8, 0, 1, 0, 0, 0, 0, 0, 0]).await
+}
