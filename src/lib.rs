@@ -7,6 +7,7 @@
 
 #[cfg(not(test))]
 mod emitter;
+#[cfg(not(test))]
 mod isolation;
 #[cfg(not(test))]
 mod jobs;

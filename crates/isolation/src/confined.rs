@@ -3,7 +3,7 @@
 use crate::confinement::Confinement;
 use crate::filter::{self, Program};
 use crate::namespaces::{self, Handles};
-use crate::restrict;
+use crate::{restrict, temporary};
 use nacre_containment::fork::fork;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -16,12 +16,21 @@ pub struct Confined {
 }
 
 impl Confined {
-    /// Puts a confinement into force. `group` is the control group of an init, `guards` are the processes that it watches,
-    /// and `fork_key` is explained at [`filter::program`].
+    /// Puts a confinement into force for programs of `owner`, or of this process's user. `group` is the control group of an
+    /// init, `guards` are the processes that it watches, and `fork_key` is explained at [`filter::program`].
     ///
     /// # Errors
     /// The step that failed; nothing is left behind.
-    pub fn new(confinement: Confinement, fork_key: u64, group: Option<i32>, guards: &[i32]) -> io::Result<Self> {
+    pub fn new(
+        confinement: Confinement,
+        owner: Option<(u32, u32)>,
+        fork_key: u64,
+        group: Option<i32>,
+        guards: &[i32],
+    ) -> io::Result<Self> {
+        if confinement.namespaces.is_none() {
+            temporary::make(&confinement.temporary, owner)?;
+        }
         let handles = namespaces::create(&confinement, group, guards)?;
         let filter = filter::program(&confinement, fork_key);
         Ok(Self { confinement, handles, filter })
@@ -45,6 +54,13 @@ impl Confined {
         match &self.handles {
             Some(handles) => handles.fork_inside(group),
             None => fork(0, group),
+        }
+    }
+
+    /// Removes what it needed on disk. Everything that it confined is dead by then.
+    pub fn clear(&self) {
+        if self.confinement.namespaces.is_none() {
+            temporary::remove(&self.confinement.temporary);
         }
     }
 

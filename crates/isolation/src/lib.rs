@@ -17,4 +17,5 @@ pub mod offer;
 pub mod privileges;
 pub mod restrict;
 pub mod rules;
+pub mod temporary;
 pub mod view;

@@ -7,11 +7,9 @@ use nacre_containment::pid::Pid;
 use nacre_isolation::confined::Confined;
 use nacre_isolation::confinement::Confinement;
 use nacre_protocol::supervisor::{Report, StartStep};
-use std::fs::{DirBuilder, File};
+use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
-use std::path::Path;
 
 /// Maximum bytes of a confinement. The host refuses longer lists of paths.
 const MAX_BYTES: u64 = 1024 * 1024;
@@ -90,11 +88,8 @@ impl Enclosure {
 
     /// Removes what the confinement needed on disk. Everything that ran is dead by then.
     pub fn clear(&self) {
-        if let Self::Confined(active) = self
-            && active.wanted.namespaces.is_none()
-        {
-            // The standard library follows no link on the way down.
-            let _ = std::fs::remove_dir_all(&active.wanted.temporary);
+        if let Self::Confined(active) = self {
+            active.confined.clear();
         }
     }
 
@@ -116,16 +111,15 @@ impl Active {
         user: Option<&RunAs>,
         setting: &Setting,
     ) -> io::Result<Self> {
-        if wanted.namespaces.is_none() {
-            make_temporary(&wanted.temporary, user)?;
-        }
         let group = groups.and_then(|groups| groups.make("init"));
         let directory = group.as_ref().map(|group| File::open(group.path())).transpose()?;
         let guards = [setting.host_pid, std::process::id() as i32];
         // Programs run as the same user, and must neither trace this process nor read its descriptors. A process that is
         // not dumpable prevents that, but also the mapping of users; so the setting comes after the namespaces.
         nix::sys::prctl::set_dumpable(true)?;
-        let made = Confined::new(wanted.clone(), fork_key, directory.as_ref().map(AsRawFd::as_raw_fd), &guards);
+        let owner = user.map(|(uid, gid, _)| (*uid, *gid));
+        let group = directory.as_ref().map(AsRawFd::as_raw_fd);
+        let made = Confined::new(wanted.clone(), owner, fork_key, group, &guards);
         nix::sys::prctl::set_dumpable(false)?;
         let mut confined = made?;
         let init = confined.init().and_then(Pid::new);
@@ -133,23 +127,6 @@ impl Active {
         setting.report_with(&Report::Confined { init }, listener.as_ref().map(AsFd::as_fd));
         Ok(Self { confined, wanted, fork_key, lost: false })
     }
-}
-
-/// The session's directory for temporary files, where a mount namespace cannot provide one. It is there already when the
-/// session's first supervisor was killed.
-fn make_temporary(path: &Path, user: Option<&RunAs>) -> io::Result<()> {
-    let context = |error: io::Error| io::Error::other(format!("cannot make {}: {error}", path.display()));
-    match DirBuilder::new().mode(0o700).create(path) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(context(error)),
-        _ => {}
-    }
-    let found = path.symlink_metadata().map_err(context)?;
-    if let Some((uid, gid, _)) = user {
-        std::os::unix::fs::lchown(path, Some(*uid), Some(*gid)).map_err(context)?;
-    } else if !found.is_dir() || found.uid() != nix::unistd::geteuid().as_raw() {
-        return Err(context(io::ErrorKind::PermissionDenied.into()));
-    }
-    Ok(())
 }
 
 fn read(file: OwnedFd) -> io::Result<Confinement> {

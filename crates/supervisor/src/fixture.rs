@@ -63,11 +63,12 @@ impl Session {
             group,
             user: None,
             limits: ResourceLimits::default(),
+            confined: None,
         };
         let (control, host) = nacre_protocol::socket::pair().unwrap();
         let set = SigSet::from_iter([Signal::SIGCHLD]);
         let children = SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK).unwrap();
-        let setting = Setting { control, host: None, children, null: null() };
+        let setting = Setting { control, host: None, host_pid: 0, children, null: null() };
         Self { table: ProcessTable::new(&arguments), arguments, setting, host }
     }
 
@@ -223,6 +224,7 @@ pub fn spawn_child(script: &str, group: Option<&Group>) -> Pid {
         null: &null(),
         tie: Tie::Process,
         limits: ResourceLimits::default(),
+        confined: None,
     };
     plan.start().unwrap()
 }

@@ -31,6 +31,7 @@ impl Basics {
             null: &self.null,
             tie: Tie::Process,
             limits: ResourceLimits::default(),
+            confined: None,
         };
         change(&mut plan);
         plan.start()

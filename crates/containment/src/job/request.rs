@@ -62,6 +62,8 @@ pub struct Request {
     pub processes: Option<u64>,
     /// Descriptor 2 is the command's standard input.
     pub has_stdin: bool,
+    /// What confines the command: a `Confinement` of `nacre_isolation`, which depends on this crate.
+    pub confinement: Option<serde_json::Value>,
 }
 
 /// Why a job could not be started.
@@ -73,6 +75,8 @@ pub enum Refusal {
     Cwd,
     /// A limit cannot be enforced.
     Limit,
+    /// The command cannot be confined.
+    Isolation,
     /// The job's directory cannot be written.
     Directory,
     /// The process cannot be started, or not as that user.

@@ -13,6 +13,7 @@ use crate::variables::EnvChange;
 use crate::variables::changed;
 use nacre_containment::job::meta::Meta;
 use nacre_containment::job::request::{Answer, Program, Refusal, Request, RunAs};
+use nacre_isolation::confinement::Confinement;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Seek, Write};
@@ -37,6 +38,8 @@ pub struct Launch {
     pub group_parent: Option<PathBuf>,
     /// What it may use.
     pub limits: Enforcement,
+    /// What confines it.
+    pub confinement: Option<Confinement>,
 }
 
 /// A job to be started.
@@ -103,6 +106,7 @@ fn code_of(kind: Refusal) -> Code {
     match kind {
         Refusal::Exists => Code::JobAlreadyExists,
         Refusal::Cwd => Code::CwdNotFound,
+        Refusal::Isolation => Code::IsolationUnsupported,
         Refusal::Limit => Code::LimitUnsupported,
         Refusal::Directory => Code::StateDirUnavailable,
         Refusal::Spawn => Code::SpawnFailed,
@@ -150,6 +154,7 @@ fn request(store: &Store, new: NewJob, launch: Launch) -> Request {
         open_files: launch.limits.inherited.open_files,
         processes: launch.limits.inherited.processes,
         has_stdin: new.stdin.is_some(),
+        confinement: launch.confinement.and_then(|confinement| serde_json::to_value(confinement).ok()),
     }
 }
 

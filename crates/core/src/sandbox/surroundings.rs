@@ -12,7 +12,9 @@ use crate::shell::probe;
 use crate::user::User;
 use nacre_isolation::confinement::Confinement;
 use nacre_isolation::decide::{self, Places};
+use nacre_isolation::rules::Network;
 use std::ffi::OsString;
+use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
 
 /// How the sandbox's limits are enforced.
@@ -69,8 +71,11 @@ impl Sandbox {
         let user = self.user()?;
         let group_parent = self.capabilities().group_parent.clone();
         let limits = wanted.unwrap_or(&config.limits).enforcement(group_parent.as_ref(), self.binds_user()?)?;
-        let env = self.env(user.as_ref());
+        let mut env = self.env(user.as_ref());
+        let isolation = config.isolation.as_ref();
+        let confinement = isolation.map(|isolation| self.confine_job(isolation, &shell, &mut env)).transpose()?;
         Ok(Launch {
+            confinement,
             supervisor: config.supervisor.clone(),
             shell,
             env,
@@ -125,6 +130,36 @@ impl Sandbox {
         isolation::offer(&self.inner.config.supervisor).map(|offer| isolation::tiers(&offer))
     }
 
+    /// The confinement of a durable job. It outlives this process, and with it a proxy; and its pid namespace would have an
+    /// init that outlives the command, so Landlock alone limits its signals.
+    fn confine_job(
+        &self,
+        isolation: &Isolation,
+        shell: &Path,
+        env: &mut Vec<(OsString, OsString)>,
+    ) -> Result<Confinement, Error> {
+        let unsupported = |error: decide::Unsupported| Error::new(Code::IsolationUnsupported, error.to_string());
+        if isolation.rules.network == Network::Proxy {
+            let reason = "a durable job outlives this process, whose proxy is the only way to the allowed hosts";
+            return Err(unsupported(decide::Unsupported { rule: "isolation.network", reason: reason.into() }));
+        }
+        let mut offer = isolation::offer(&self.inner.config.supervisor)?;
+        offer.processes = Err("durable jobs have none".into());
+        let unique = format!("nacre-job-{:016x}", RandomState::new().hash_one(std::process::id()));
+        let places = self.places(&self.inner.config.cwd, shell, &unique);
+        let confinement = decide::decide(&isolation.rules, &offer, places).map_err(unsupported)?;
+        set_variable(env, "TMPDIR", confinement.temporary.clone().into());
+        Ok(confinement)
+    }
+
+    fn places(&self, cwd: &Path, shell: &Path, unique: &str) -> Places {
+        Places {
+            cwd: cwd.to_path_buf(),
+            shell: shell.canonicalize().unwrap_or_else(|_| shell.to_path_buf()),
+            temporary: std::env::temp_dir().join(format!("{unique}-tmp")),
+        }
+    }
+
     /// The confinement of a session and its proxy. Adds what programs need to know of both to the environment.
     pub(super) fn confine(
         &self,
@@ -134,22 +169,17 @@ impl Sandbox {
         unique: &str,
         env: &mut Vec<(OsString, OsString)>,
     ) -> Result<(Confinement, Option<Proxied>), Error> {
-        let places = Places {
-            cwd: cwd.to_path_buf(),
-            shell: shell.canonicalize().unwrap_or_else(|_| shell.to_path_buf()),
-            temporary: std::env::temp_dir().join(format!("{unique}-tmp")),
-        };
+        let places = self.places(cwd, shell, unique);
         let offer = isolation::offer(&self.inner.config.supervisor)?;
         let mut confinement = decide::decide(&isolation.rules, &offer, places).map_err(|unsupported| {
             Error::new(Code::IsolationUnsupported, unsupported.to_string())
         })?;
-        let mut variables = vec![("TMPDIR".to_string(), confinement.temporary.clone().into_os_string())];
+        set_variable(env, "TMPDIR", confinement.temporary.clone().into());
         let proxied = isolation::proxied(&mut confinement, &isolation.allow)?;
         if let Some(port) = confinement.proxy_port {
-            variables.extend(isolation::proxy_variables(port, &confinement, &isolation.allow));
+            let variables = isolation::proxy_variables(port, &confinement, &isolation.allow);
+            variables.into_iter().for_each(|(name, value)| set_variable(env, &name, value));
         }
-        env.retain(|(name, _)| variables.iter().all(|(own, _)| name != own.as_str()));
-        env.extend(variables.into_iter().map(|(name, value)| (name.into(), value)));
         Ok((confinement, proxied))
     }
 
@@ -171,4 +201,9 @@ impl Sandbox {
         }
         env
     }
+}
+
+fn set_variable(env: &mut Vec<(OsString, OsString)>, name: &str, value: OsString) {
+    env.retain(|(existing, _)| existing != name);
+    env.push((name.into(), value));
 }

@@ -9,6 +9,7 @@ use nacre_containment::cgroup::Group;
 use nacre_containment::fork::fork;
 use nacre_containment::job::request::{Program, Refusal, Request};
 use nacre_containment::pid::Pid;
+use nacre_isolation::confined::Confined;
 use std::ffi::CString;
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -42,16 +43,22 @@ const RUN_TEXT: &str = r#"builtin eval -- "exec 9<&-;$(</proc/self/fd/9)""#;
 const READY: u8 = 255;
 
 /// Where the child can fail, and what that is.
-const STEPS: [(Refusal, &str); 5] = [
+const STEPS: [(Refusal, &str); 6] = [
     (Refusal::Spawn, "the command's process can not be prepared"),
     (Refusal::Spawn, "the control group can not be joined"),
     (Refusal::Limit, "the limits (openFiles, pids) can not be set"),
     (Refusal::Spawn, "the command can not run as that user"),
     (Refusal::Cwd, "the working directory can not be entered"),
+    (Refusal::Isolation, "the command cannot be isolated"),
 ];
 
 /// Forks the child, in its control group, and waits until it is ready.
-pub fn prepare(request: &Request, group: Option<&Group>, streams: &Streams) -> Result<Waiting, Refused> {
+pub fn prepare(
+    request: &Request,
+    group: Option<&Group>,
+    confined: Option<&Confined>,
+    streams: &Streams,
+) -> Result<Waiting, Refused> {
     let spawn = |error: io::Error| (Refusal::Spawn, format!("{}: {error}", STEPS[0].1));
     let image = Image::of(request).map_err(spawn)?;
     let argv: Vec<*const libc::c_char> =
@@ -63,8 +70,12 @@ pub fn prepare(request: &Request, group: Option<&Group>, streams: &Streams) -> R
     let (go_read, go) = pipe().and_then(|(read, write)| Ok((high(&read)?, write))).map_err(spawn)?;
     let (input, output) = (high(streams.input).map_err(spawn)?, high(streams.output).map_err(spawn)?);
     let plan =
-        Plan { request, image: &image, argv: &argv, cwd: &cwd, group: directory.as_ref().map(AsRawFd::as_raw_fd) };
-    let (child, joined) = fork(0, plan.group).map_err(spawn)?;
+        Plan { request, image: &image, argv: &argv, cwd: &cwd, group: directory.as_ref().map(AsRawFd::as_raw_fd), confined };
+    let isolation = |error: io::Error| (Refusal::Isolation, format!("{}: {error}", STEPS[5].1));
+    let (child, joined) = match confined {
+        Some(confined) => confined.fork(plan.group).map_err(isolation)?,
+        None => fork(0, plan.group).map_err(spawn)?,
+    };
     if child == 0 {
         // SAFETY: this is the child: system calls only, on descriptors and memory made before the fork.
         unsafe {
@@ -170,6 +181,7 @@ struct Plan<'a> {
     argv: &'a [*const libc::c_char],
     cwd: &'a CString,
     group: Option<i32>,
+    confined: Option<&'a Confined>,
 }
 
 impl Plan<'_> {
@@ -247,7 +259,10 @@ impl Plan<'_> {
             if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) != 0 {
                 return Some((0, errno()));
             }
-            (libc::chdir(self.cwd.as_ptr()) != 0).then(|| (4, errno()))
+            if libc::chdir(self.cwd.as_ptr()) != 0 {
+                return Some((4, errno()));
+            }
+            self.confined.and_then(|confined| confined.restrict().err()).map(|error| (5, error.raw_os_error().unwrap_or(0)))
         }
     }
 }

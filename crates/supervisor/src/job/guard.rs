@@ -73,6 +73,7 @@ fn watch(supervisor: i32, request: &Request, channels: Channels) -> ! {
         }
         std::thread::sleep(Duration::from_millis(1));
     }
+    life::clear_remains(request);
     // A start that was cut short; the lock of the dead supervisor is gone.
     let unfinished = layout::unfinished(&request.root, &request.id);
     if !leftover::sweep(&unfinished).unwrap_or(false)

@@ -13,6 +13,9 @@ use nacre_containment::job::request::{Answer, Refusal, Request};
 use nacre_containment::job::{CANCEL, clock};
 use nacre_containment::limits;
 use nacre_containment::pid::Pid;
+use nacre_isolation::confined::Confined;
+use nacre_isolation::confinement::Confinement;
+use nacre_isolation::temporary;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signalfd::SignalFd;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
@@ -29,6 +32,7 @@ pub fn group_name(supervisor: i32, request: &Request) -> String {
 
 struct Job {
     own: Pid,
+    confined: Option<Confined>,
     directory: Directory,
     group: Option<Group>,
     /// The command, until it has been reaped.
@@ -85,6 +89,7 @@ type Fd = std::os::fd::OwnedFd;
 fn start(request: &Request, stdin: Option<Fd>, null: Fd) -> Result<Job, Refused> {
     let mut directory = Directory::begin(request)?;
     let own = Pid::new(std::process::id() as i32).expect("a supervisor is never init");
+    let confined = confine(request)?;
     let mut group = make_group(own, request);
     let begin = |directory: &mut Directory| -> Result<Pid, Refused> {
         if let Some(group) = &group {
@@ -95,11 +100,11 @@ fn start(request: &Request, stdin: Option<Fd>, null: Fd) -> Result<Job, Refused>
         }
         let input = stdin.map(|source| directory.keep_stdin(&source, request)).transpose()?.unwrap_or(null);
         let streams = Streams { input: &input, output: &directory.output };
-        let waiting = match command::prepare(request, group.as_ref(), &streams) {
+        let waiting = match command::prepare(request, group.as_ref(), confined.as_ref(), &streams) {
             // A hierarchy can refuse processes (a controller turned on in the parent): go on without it.
             Err((Refusal::Spawn, _)) if group.is_some() && request.limits.is_empty() => {
                 group.take().iter().for_each(remove_group);
-                command::prepare(request, None, &streams)?
+                command::prepare(request, None, confined.as_ref(), &streams)?
             }
             other => other?,
         };
@@ -115,6 +120,7 @@ fn start(request: &Request, stdin: Option<Fd>, null: Fd) -> Result<Job, Refused>
     match begin(&mut directory) {
         Ok(command) => Ok(Job {
             own,
+            confined,
             directory,
             group,
             command: Some(command),
@@ -128,9 +134,28 @@ fn start(request: &Request, stdin: Option<Fd>, null: Fd) -> Result<Job, Refused>
         }),
         Err(refused) => {
             directory.discard();
+            confined.iter().for_each(Confined::clear);
             group.iter().for_each(remove_group);
             Err(refused)
         }
+    }
+}
+
+/// Puts the job's rules into force. It has no pid namespace, whose init would outlive the command.
+fn confine(request: &Request) -> Result<Option<Confined>, Refused> {
+    let Some(wanted) = &request.confinement else { return Ok(None) };
+    let owner = request.user.as_ref().map(|user| (user.uid, user.gid));
+    let made = serde_json::from_value(wanted.clone())
+        .map_err(std::io::Error::from)
+        .and_then(|wanted| Confined::new(wanted, owner, 0, None, &[]));
+    made.map(Some).map_err(|error| (Refusal::Isolation, format!("the command cannot be isolated: {error}")))
+}
+
+/// Removes what the confinement of a killed supervisor's job left on disk.
+pub fn clear_remains(request: &Request) {
+    let confinement = request.confinement.clone().and_then(|value| serde_json::from_value(value).ok());
+    if let Some(Confinement { namespaces: None, temporary: path, .. }) = confinement {
+        temporary::remove(&path);
     }
 }
 
@@ -166,6 +191,7 @@ impl Job {
             let childless = self.reap();
             if childless {
                 self.group.iter().for_each(remove_group);
+                self.confined.iter().for_each(Confined::clear);
             }
             self.record(!childless);
             if childless {
