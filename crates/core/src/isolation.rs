@@ -121,6 +121,9 @@ pub fn tiers(offer: &Offer) -> Tiers {
     if !landlock(1) {
         notes.push("the kernel has no Landlock, or it is switched off".into());
     }
+    if let Err(reason) = &offer.broker {
+        notes.push(format!("programs have no Unix sockets but pairs, since connections cannot be made for them: {reason}"));
+    }
     if !processes && landlock(6) {
         notes.push("isolation.processes: programs see the processes of others, but cannot signal or trace them".into());
     }
@@ -157,7 +160,7 @@ mod tests {
     use super::*;
 
     fn full() -> Offer {
-        Offer { needs_user: false, mounts: Ok(()), processes: Ok(()), network: Ok(()), landlock: 7, seccomp: true }
+        Offer { needs_user: false, mounts: Ok(()), processes: Ok(()), network: Ok(()), landlock: 7, seccomp: true, broker: Ok(()) }
     }
 
     #[test]

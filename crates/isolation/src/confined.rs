@@ -3,7 +3,7 @@
 use crate::confinement::Confinement;
 use crate::filter::{self, Program};
 use crate::namespaces::{self, Handles};
-use crate::{restrict, temporary};
+use crate::{broker, restrict, temporary};
 use nacre_containment::fork::fork;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -13,6 +13,8 @@ pub struct Confined {
     confinement: Confinement,
     handles: Option<Handles>,
     filter: Program,
+    /// The broker of connections: its pid, and the socket that takes listeners.
+    broker: Option<(i32, OwnedFd)>,
 }
 
 impl Confined {
@@ -33,12 +35,41 @@ impl Confined {
         }
         let handles = namespaces::create(&confinement, group, guards)?;
         let filter = filter::program(&confinement, fork_key);
-        Ok(Self { confinement, handles, filter })
+        Ok(Self { confinement, handles, filter, broker: None })
     }
 
     /// The init of the pid namespace, a child of this process.
     pub fn init(&self) -> Option<i32> {
         self.handles.as_ref()?.init
+    }
+
+    /// The decision.
+    pub fn confinement(&self) -> &Confinement {
+        &self.confinement
+    }
+
+    /// Starts the broker of connections, where the confinement wants one.
+    ///
+    /// # Errors
+    /// It cannot be forked.
+    pub fn start_broker(&mut self, policy: &broker::Policy, reconnect: broker::Reconnect) -> io::Result<()> {
+        if self.confinement.brokered {
+            self.broker = Some(broker::start(self, policy, reconnect)?);
+        }
+        Ok(())
+    }
+
+    /// The broker, a child of this process.
+    pub fn broker(&self) -> Option<i32> {
+        self.broker.as_ref().map(|(pid, _)| *pid)
+    }
+
+    /// Enters the namespaces, but for that of pids.
+    ///
+    /// # Errors
+    /// Those of setns(2).
+    pub fn enter(&self) -> io::Result<()> {
+        self.handles.as_ref().map_or(Ok(()), Handles::enter)
     }
 
     /// Where the session's proxy listens inside the network namespace. Given once.
@@ -69,6 +100,8 @@ impl Confined {
     /// # Errors
     /// The step that failed. The program must not run then.
     pub fn restrict(&self) -> io::Result<()> {
-        restrict::restrict(&self.confinement, &self.filter)
+        restrict::restrict(&self.confinement)?;
+        let Some((_, broker)) = &self.broker else { return filter::install(&self.filter) };
+        broker::hand_over(broker, broker::install_with_listener(&self.filter)?)
     }
 }

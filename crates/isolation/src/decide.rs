@@ -95,6 +95,7 @@ pub fn decide(rules: &Rules, offer: &Offer, places: Places) -> Result<Confinemen
         refuses_ptrace: landlock.is_none() && !has_processes,
         landlock,
         sockets,
+        brokered: offer.broker.is_ok(),
         temporary,
         cwd: places.cwd,
         shell: places.shell,

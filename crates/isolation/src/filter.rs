@@ -179,7 +179,12 @@ pub fn program(confinement: &Confinement, fork_key: u64) -> Program {
             filter.equal(1, request, refuse(libc::EPERM));
         }
     });
-    filter.call(libc::SYS_socket, |filter| sockets(filter, confinement.sockets));
+    filter.call(libc::SYS_socket, |filter| sockets(filter, confinement));
+    // A datagram socket sends to any name without connecting, also one of a pair.
+    filter.call(libc::SYS_socketpair, |filter| refuse_type(filter, libc::SOCK_DGRAM));
+    if confinement.brokered {
+        filter.call(libc::SYS_connect, |filter| filter.give(libc::SECCOMP_RET_USER_NOTIF));
+    }
     if confinement.sockets == Sockets::Tcp {
         for (number, flags) in [(libc::SYS_sendto, 3), (libc::SYS_sendmsg, 2), (libc::SYS_sendmmsg, 3)] {
             filter.call(number, |filter| filter.any_bit(flags, MSG_FASTOPEN, refuse(libc::EPERM)));
@@ -198,12 +203,31 @@ fn only_with_key(filter: &mut Builder, key: u64) {
     }
 }
 
-/// socket(2): internet families as far as they are allowed, and the kernel's own list of routes. Unix sockets by name lead
-/// to other programs, which nothing here can judge: pairs (socketpair(2)) are made without this call.
-fn sockets(filter: &mut Builder, allowed: Sockets) {
-    const MASK_TYPE: u32 = 0xF;
+/// The bits of a socket's type that are no flags.
+const MASK_TYPE: u32 = 0xF;
+
+/// Refuses sockets of a type, the second argument.
+fn refuse_type(filter: &mut Builder, kind: i32) {
+    filter.load(argument(1));
+    filter.op(libc::BPF_ALU | libc::BPF_AND | libc::BPF_K, MASK_TYPE);
+    filter.jump(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, kind as u32, 0, 1);
+    filter.give(refuse(libc::EPERM));
+}
+
+/// socket(2): internet families as far as they are allowed, and the kernel's own list of routes. Unix sockets lead to other
+/// programs, so they need the broker; pairs (socketpair(2)) do without.
+fn sockets(filter: &mut Builder, confinement: &Confinement) {
+    let allowed = confinement.sockets;
     let refused = refuse(libc::EPERM);
     let jump_equal = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
+    if confinement.brokered {
+        let mut unix = Builder::default();
+        refuse_type(&mut unix, libc::SOCK_DGRAM);
+        unix.give(libc::SECCOMP_RET_ALLOW);
+        filter.load(argument(0));
+        filter.jump(jump_equal, libc::AF_UNIX as u32, 0, unix.0.len() as u8);
+        filter.0.extend(unix.0);
+    }
     if allowed == Sockets::Tcp {
         // TCP itself has two names; other protocols of streams are beyond Landlock's rule.
         filter.load(argument(2));

@@ -4,6 +4,7 @@
 //! [`confinement::Confinement`] without side effects. The supervisor enforces it: [`namespaces`] and [`mounts`] once per
 //! session, [`restrict`] in each child between fork and exec. Nothing loosens it again.
 
+pub mod broker;
 pub mod confined;
 pub mod confinement;
 pub mod decide;

@@ -206,6 +206,7 @@ pub fn try_out(kinds: Namespaces) -> Result<(), String> {
         landlock: None,
         sockets: crate::confinement::Sockets::Internet,
         refuses_ptrace: false,
+        brokered: false,
         temporary: crate::decide::PRIVATE_TMP.into(),
         cwd: "/".into(),
         shell: "/bin/sh".into(),

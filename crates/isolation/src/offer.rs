@@ -1,7 +1,7 @@
 //! What this machine offers for isolation, determined by trying.
 
 use crate::confinement::Namespaces;
-use crate::{landlock, namespaces};
+use crate::{broker, landlock, namespaces};
 use serde::{Deserialize, Serialize};
 
 /// Namespaces that can be made here, or the reason why not.
@@ -19,6 +19,8 @@ pub struct Offer {
     pub landlock: i32,
     /// seccomp filters work.
     pub seccomp: bool,
+    /// Connections can be made on behalf of programs.
+    pub broker: Result<(), String>,
 }
 
 /// Tries everything in short-lived children. Call it from a process with one thread.
@@ -35,6 +37,7 @@ pub fn probe() -> Offer {
                     network: namespaces::try_out(Namespaces { network: true, ..base }),
                     landlock: landlock::version(),
                     seccomp: has_seccomp(),
+                    broker: has_broker(user),
                 };
             }
             Err(reason) => refused = Some(reason),
@@ -48,7 +51,12 @@ pub fn probe() -> Offer {
         network: Err(reason),
         landlock: landlock::version(),
         seccomp: has_seccomp(),
+        broker: has_broker(false),
     }
+}
+
+fn has_broker(user: bool) -> Result<(), String> {
+    broker::try_out(user).map_err(|error| error.to_string())
 }
 
 /// The kernel knows filters and lets this process ask about them (seccomp(2), `SECCOMP_GET_ACTION_AVAIL`).

@@ -40,6 +40,8 @@ pub enum Order {
     Confine {
         /// A secret of the host and the shells: forks with it may be born in a control group.
         fork_key: u64,
+        /// The abstract address at which a shell opens a lost channel anew.
+        channel_name: String,
     },
     /// Run the session's bash. Answered by [`Report::Started`] or [`Report::StartFailed`].
     Start {
@@ -168,6 +170,12 @@ pub enum Report {
     NotConfined {
         /// Why: one clause.
         problem: String,
+    },
+    /// A confined shell opens its channel anew: the host's end comes with the report. Nothing can connect to the host from
+    /// inside a confinement.
+    Reconnected {
+        /// The process, which need not be a shell.
+        pid: Pid,
     },
     /// A program runs.
     Started {

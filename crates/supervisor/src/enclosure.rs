@@ -6,7 +6,8 @@ use crate::spawn::{Failure, RunAs};
 use nacre_containment::pid::Pid;
 use nacre_isolation::confined::Confined;
 use nacre_isolation::confinement::Confinement;
-use nacre_protocol::supervisor::{Report, StartStep};
+use nacre_isolation::broker::Policy;
+use nacre_protocol::supervisor::{self, Report, StartStep};
 use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -26,11 +27,20 @@ pub enum Enclosure {
     Refused(String),
 }
 
+/// What the host and its shells share, and no command knows.
+#[derive(Clone)]
+pub struct Key {
+    /// See [`nacre_isolation::filter::program`].
+    pub fork_key: u64,
+    /// The abstract address at which a shell opens a lost channel anew.
+    pub channel_name: String,
+}
+
 /// A confinement in force, and what it takes to make it again.
 pub struct Active {
     confined: Confined,
     wanted: Confinement,
-    fork_key: u64,
+    key: Key,
     /// Its init has ended, and with it every program. It is made again for the next one.
     lost: bool,
 }
@@ -40,13 +50,13 @@ impl Enclosure {
     pub fn confine(
         &mut self,
         file: Option<OwnedFd>,
-        fork_key: u64,
+        key: Key,
         groups: Option<&mut Groups>,
         user: Option<&RunAs>,
         setting: &Setting,
     ) {
         let wanted = file.ok_or_else(|| io::ErrorKind::UnexpectedEof.into()).and_then(read);
-        let made = wanted.and_then(|wanted| Active::make(wanted, fork_key, groups, user, setting));
+        let made = wanted.and_then(|wanted| Active::make(wanted, key, groups, user, setting));
         *self = match made {
             Ok(active) => Self::Confined(Box::new(active)),
             Err(error) => {
@@ -63,7 +73,7 @@ impl Enclosure {
         if !active.lost {
             return;
         }
-        match Active::make(active.wanted.clone(), active.fork_key, groups, user, setting) {
+        match Active::make(active.wanted.clone(), active.key.clone(), groups, user, setting) {
             Ok(again) => **active = again,
             Err(error) => *self = Self::Refused(error.to_string()),
         }
@@ -78,12 +88,21 @@ impl Enclosure {
         }
     }
 
-    /// The init of the pid namespace: it belongs to no command, and adopts orphans in this process's place.
+    /// The init of the pid namespace, which adopts orphans in this process's place.
     pub fn init(&self) -> Option<Pid> {
         match self {
             Self::Confined(active) if !active.lost => active.confined.init().and_then(Pid::new),
             _ => None,
         }
+    }
+
+    /// True for a process that belongs to no command: the init, and the broker.
+    pub fn owns(&self, pid: Pid) -> bool {
+        let broker = match self {
+            Self::Confined(active) => active.confined.broker(),
+            _ => None,
+        };
+        self.init() == Some(pid) || broker == Some(pid.raw())
     }
 
     /// Removes what the confinement needed on disk. Everything that ran is dead by then.
@@ -106,11 +125,12 @@ impl Enclosure {
 impl Active {
     fn make(
         wanted: Confinement,
-        fork_key: u64,
+        key: Key,
         groups: Option<&mut Groups>,
         user: Option<&RunAs>,
         setting: &Setting,
     ) -> io::Result<Self> {
+        let Key { fork_key, channel_name } = &key;
         let group = groups.and_then(|groups| groups.make("init"));
         let directory = group.as_ref().map(|group| File::open(group.path())).transpose()?;
         let guards = [setting.host_pid, std::process::id() as i32];
@@ -119,13 +139,20 @@ impl Active {
         nix::sys::prctl::set_dumpable(true)?;
         let owner = user.map(|(uid, gid, _)| (*uid, *gid));
         let group = directory.as_ref().map(AsRawFd::as_raw_fd);
-        let made = Confined::new(wanted.clone(), owner, fork_key, group, &guards);
+        let made = Confined::new(wanted.clone(), owner, *fork_key, group, &guards);
         nix::sys::prctl::set_dumpable(false)?;
         let mut confined = made?;
+        let policy = Policy { channel_name: channel_name.as_bytes().to_vec(), user: user.cloned() };
+        let control = setting.control.try_clone()?;
+        let reconnect = move |pid: i32, channel: OwnedFd| {
+            let Some(pid) = Pid::new(pid) else { return };
+            let _ = supervisor::send(control.as_fd(), &Report::Reconnected { pid }, &[channel.as_fd()]);
+        };
+        confined.start_broker(&policy, Box::new(reconnect))?;
         let init = confined.init().and_then(Pid::new);
         let listener = confined.take_listener();
         setting.report_with(&Report::Confined { init }, listener.as_ref().map(AsFd::as_fd));
-        Ok(Self { confined, wanted, fork_key, lost: false })
+        Ok(Self { confined, wanted, key, lost: false })
     }
 }
 

@@ -1,6 +1,7 @@
 //! The supervisor's event loop: orders from the host, ended children, the lifelines, the ladders' timers.
 
 use crate::arguments::Arguments;
+use crate::enclosure::Key;
 use crate::ending;
 use crate::ladder::{Ladder, Plan};
 use crate::process_setup::Setting;
@@ -93,7 +94,10 @@ fn execute(
         ladders.iter_mut().filter(|ladder| ladder.is_foreground()).for_each(act);
     };
     match order {
-        Order::Confine { fork_key } => table.confine(descriptors.into_iter().next(), fork_key, arguments, setting),
+        Order::Confine { fork_key, channel_name } => {
+            let key = Key { fork_key, channel_name };
+            table.confine(descriptors.into_iter().next(), key, arguments, setting);
+        }
         Order::Start { role, arguments: words, first_descriptor, cwd } => {
             let key = match role {
                 Role::Shell => None,

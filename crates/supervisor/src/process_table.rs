@@ -3,7 +3,7 @@
 mod members;
 
 use crate::arguments::Arguments;
-use crate::enclosure::Enclosure;
+use crate::enclosure::{Enclosure, Key};
 use crate::groups::Groups;
 use crate::process_setup::Setting;
 use crate::processes::Processes;
@@ -60,8 +60,8 @@ impl ProcessTable {
     }
 
     /// Confines every program from now on; see [`Enclosure::confine`].
-    pub fn confine(&mut self, file: Option<OwnedFd>, fork_key: u64, arguments: &Arguments, setting: &Setting) {
-        self.enclosure.confine(file, fork_key, self.groups.as_mut(), arguments.user.as_ref(), setting);
+    pub fn confine(&mut self, file: Option<OwnedFd>, key: Key, arguments: &Arguments, setting: &Setting) {
+        self.enclosure.confine(file, key, self.groups.as_mut(), arguments.user.as_ref(), setting);
     }
 
     /// Starts a program in its role. Returns its identity and its group's directory.

@@ -145,6 +145,7 @@ impl Sandbox {
         }
         let mut offer = isolation::offer(&self.inner.config.supervisor)?;
         offer.processes = Err("durable jobs have none".into());
+        offer.broker = Err("durable jobs have none".into());
         let unique = format!("nacre-job-{:016x}", RandomState::new().hash_one(std::process::id()));
         let places = self.places(&self.inner.config.cwd, shell, &unique);
         let confinement = decide::decide(&isolation.rules, &offer, places).map_err(unsupported)?;

@@ -125,6 +125,11 @@ impl Session {
         self.wait.answered();
         match report {
             Report::Confined { init } => self.confined(init, descriptor),
+            Report::Reconnected { pid } => {
+                if let Some(socket) = descriptor {
+                    self.reconnected(Reconnected { pid, socket });
+                }
+            }
             Report::NotConfined { problem } => self.link.not_confined = Some(problem),
             Report::Started { identity, key: None, group } => {
                 self.link.shell_pid = Some(identity.pid);

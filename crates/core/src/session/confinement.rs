@@ -4,6 +4,7 @@ use super::context::Session;
 use crate::error::{Code, Error};
 use crate::outbox::Descriptor;
 use crate::proxy::Proxy;
+use crate::shell::listener;
 use crate::sys;
 use nacre_containment::pid::Pid;
 use nacre_containment::proc_table;
@@ -40,7 +41,9 @@ impl Session {
         };
         let file = sys::memory_file()?;
         sys::replace_contents(&file, &serde_json::to_vec(confinement.as_ref())?)?;
-        supervisor.order_with(&Order::Confine { fork_key: self.wait.fork_key() }, vec![Descriptor::from(file)]);
+        let channel_name = listener::name()?.to_string();
+        let order = Order::Confine { fork_key: self.wait.fork_key(), channel_name };
+        supervisor.order_with(&order, vec![Descriptor::from(file)]);
         Ok(())
     }
 

@@ -8,9 +8,9 @@ use nacre_containment::signal;
 use std::collections::HashSet;
 
 impl ProcessTable {
-    /// The shell, or the init of the pid namespace: processes of the session that belong to no command.
+    /// True for processes of the session that belong to no command.
     fn is_own(&self, stat: &Stat) -> bool {
-        [self.shell, self.enclosure.init()].contains(&Some(stat.identity.pid))
+        self.shell == Some(stat.identity.pid) || self.enclosure.owns(stat.identity.pid)
     }
 
     /// The processes of the foreground command: the members of its group, or, without groups, every descendant that is

@@ -1,0 +1,84 @@
+//! Which addresses a confined program may connect to.
+
+use crate::confinement::Confinement;
+use crate::rules::Network;
+use crate::view::SHARED_MEMORY;
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+
+/// An address as far as the rules look at it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// A Unix socket by path.
+    Path(PathBuf),
+    /// A Unix socket in the abstract namespace, without the leading NUL.
+    Abstract(Vec<u8>),
+    /// IPv4.
+    V4(Ipv4Addr, u16),
+    /// Anything else: IPv6, routes, or an address that dissolves a connection.
+    Other,
+}
+
+/// What becomes of a connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The socket is connected.
+    Connect,
+    /// The path is looked up in the view, and must lie in a directory of the session's.
+    LookUp(PathBuf),
+    /// A shell opens its channel anew.
+    Channel,
+    /// EPERM.
+    Refuse,
+}
+
+impl Address {
+    /// Reads a `sockaddr`.
+    pub fn read(bytes: &[u8]) -> Self {
+        let family = bytes.first_chunk().map(|family| i32::from(u16::from_ne_bytes(*family)));
+        let rest = bytes.get(2..).unwrap_or_default();
+        match (family, rest) {
+            (Some(libc::AF_UNIX), [0, name @ ..]) if !name.is_empty() => Self::Abstract(name.to_vec()),
+            (Some(libc::AF_UNIX), [first, ..]) if *first != 0 => {
+                use std::os::unix::ffi::OsStrExt;
+                let path = rest.split(|byte| *byte == 0).next().unwrap_or_default();
+                Self::Path(PathBuf::from(std::ffi::OsStr::from_bytes(path)))
+            }
+            (Some(libc::AF_INET), [high, low, a, b, c, d, ..]) => {
+                Self::V4(Ipv4Addr::new(*a, *b, *c, *d), u16::from_be_bytes([*high, *low]))
+            }
+            _ => Self::Other,
+        }
+    }
+}
+
+/// Judges an address. `domain` is the socket's own: an address of another family has no effect on it.
+pub fn judge(address: Address, domain: i32, confinement: &Confinement, channel_name: &[u8]) -> Verdict {
+    let has_own_network = confinement.namespaces.is_some_and(|namespaces| namespaces.network);
+    match (domain, address) {
+        (libc::AF_UNIX, Address::Path(path)) => Verdict::LookUp(path),
+        (libc::AF_UNIX, Address::Abstract(name)) if name == channel_name => Verdict::Channel,
+        // Abstract names belong to the network namespace.
+        (libc::AF_UNIX, Address::Abstract(_)) if has_own_network => Verdict::Connect,
+        (libc::AF_UNIX, _) => Verdict::Refuse,
+        // Landlock would refuse the program, and cannot refuse the broker.
+        (_, address) if confinement.network == Network::Proxy && !has_own_network => match address {
+            Address::V4(Ipv4Addr::LOCALHOST, port) if Some(port) == confinement.proxy_port => Verdict::Connect,
+            _ => Verdict::Refuse,
+        },
+        _ => Verdict::Connect,
+    }
+}
+
+/// True when a socket at this place is the session's own: no other program listens in what only the session writes.
+pub fn is_own(place: &Path, confinement: &Confinement) -> bool {
+    let write = confinement.filesystem.iter().flat_map(|rules| rules.write.iter().map(PathBuf::as_path));
+    let shared = confinement.namespaces.map(|_| Path::new(SHARED_MEMORY));
+    let hidden = confinement.filesystem.iter().flat_map(|rules| &rules.hide);
+    write.chain([confinement.temporary.as_path()]).chain(shared).any(|root| place.starts_with(root))
+        && !hidden.into_iter().any(|root| place.starts_with(root))
+}
+
+#[cfg(test)]
+#[path = "judge_tests.rs"]
+mod tests;

@@ -1,0 +1,75 @@
+use super::*;
+use crate::confinement::{Namespaces, Sockets};
+use crate::rules::Filesystem;
+
+fn confinement(network: Network, own: bool) -> Confinement {
+    Confinement {
+        filesystem: Some(Filesystem { write: vec!["/w".into()], hide: vec!["/w/hidden".into()], ..Filesystem::default() }),
+        network,
+        namespaces: own.then_some(Namespaces { user: false, network: own, processes: false }),
+        landlock: None,
+        sockets: Sockets::Internet,
+        refuses_ptrace: false,
+        brokered: true,
+        temporary: "/tmp".into(),
+        cwd: "/w".into(),
+        shell: "/bin/bash".into(),
+        proxy_port: Some(3128),
+    }
+}
+
+fn unix(path: &[u8]) -> Address {
+    Address::read(&[&(libc::AF_UNIX as u16).to_ne_bytes(), path].concat())
+}
+
+fn v4(address: [u8; 4], port: u16) -> Address {
+    let parts = [&(libc::AF_INET as u16).to_ne_bytes()[..], &port.to_be_bytes(), &address, &[0; 8]];
+    Address::read(&parts.concat())
+}
+
+#[test]
+fn an_address_is_read_to_its_end_and_no_further() {
+    assert_eq!(unix(b"/run/docker.sock\0rest"), Address::Path("/run/docker.sock".into()));
+    assert_eq!(unix(b"\0name"), Address::Abstract(b"name".to_vec()));
+    assert_eq!(v4([127, 0, 0, 1], 80), Address::V4(Ipv4Addr::LOCALHOST, 80));
+    for odd in [&b""[..], b"\x01", b"\x01\x00", b"\x01\x00\x00", b"\x02\x00\x00"] {
+        assert_eq!(Address::read(odd), Address::Other, "{odd:?}");
+    }
+}
+
+#[test]
+fn a_unix_socket_is_looked_up_and_an_abstract_one_belongs_to_the_network() {
+    let shared = confinement(Network::Open, false);
+    let own = confinement(Network::Closed, true);
+    assert_eq!(judge(unix(b"/x"), libc::AF_UNIX, &shared, b"c"), Verdict::LookUp("/x".into()));
+    assert_eq!(judge(unix(b"\0c"), libc::AF_UNIX, &shared, b"c"), Verdict::Channel);
+    assert_eq!(judge(unix(b"\0d"), libc::AF_UNIX, &shared, b"c"), Verdict::Refuse);
+    assert_eq!(judge(unix(b"\0d"), libc::AF_UNIX, &own, b"c"), Verdict::Connect);
+}
+
+#[test]
+fn without_a_network_of_its_own_only_the_proxy_is_reached() {
+    let shared = confinement(Network::Proxy, false);
+    assert_eq!(judge(v4([127, 0, 0, 1], 3128), libc::AF_INET, &shared, b""), Verdict::Connect);
+    for (address, port) in [([127, 0, 0, 1], 80), ([127, 0, 0, 2], 3128), ([1, 1, 1, 1], 3128)] {
+        assert_eq!(judge(v4(address, port), libc::AF_INET, &shared, b""), Verdict::Refuse);
+    }
+    assert_eq!(judge(Address::Other, libc::AF_INET6, &shared, b""), Verdict::Refuse);
+    let own = confinement(Network::Proxy, true);
+    assert_eq!(judge(v4([127, 0, 0, 1], 80), libc::AF_INET, &own, b""), Verdict::Connect);
+}
+
+#[test]
+fn a_socket_is_the_sessions_own_where_only_the_session_writes() {
+    let confinement = confinement(Network::Open, true);
+    for (place, own) in [
+        ("/w/a.sock", true),
+        ("/tmp/a.sock", true),
+        ("/dev/shm/a", true),
+        ("/run/docker.sock", false),
+        ("/w/hidden/a", false),
+        ("/wide/a", false),
+    ] {
+        assert_eq!(is_own(Path::new(place), &confinement), own, "{place}");
+    }
+}

@@ -1,0 +1,107 @@
+//! The broker: connects sockets on behalf of confined programs.
+//!
+//! A Unix socket that another program listens on (a container engine, an SSH agent, a message bus) is a way out that
+//! neither read-only mounts nor Landlock close: connecting needs no write. A filter of system calls sees only numbers, and
+//! whatever it let through could be replaced before the kernel reads it. So the filter hands every connect(2) to this
+//! process, which takes a copy of the socket and of the address, judges them, and connects the socket itself. Nothing
+//! that a program changes meanwhile matters.
+//!
+//! The broker is a fork of the supervisor, outside of the confinement, and has one thread. Each connection has a fork of
+//! its own, since connecting can take minutes, and the path of a Unix socket is looked up inside the namespaces.
+
+mod judge;
+mod notification;
+mod request;
+
+use crate::confined::Confined;
+use nacre_protocol::socket;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use notification::Listener;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+pub use notification::install_with_listener;
+pub use request::try_out;
+
+/// Connections that are being made at a time. Further ones fail with EAGAIN.
+const MAX_HELPERS: usize = 64;
+
+/// What the broker lets through.
+#[derive(Clone, Debug)]
+pub struct Policy {
+    /// The abstract address at which a shell opens a lost channel anew, without its leading NUL.
+    pub channel_name: Vec<u8>,
+    /// The user that programs run as: user, group, all groups.
+    pub user: Option<(u32, u32, Vec<u32>)>,
+}
+
+/// What receives a shell's new channel: the shell's pid, and this process's end.
+pub type Reconnect = Box<dyn Fn(i32, OwnedFd)>;
+
+/// Forks a broker. Returns its pid and the socket that takes listeners.
+///
+/// # Errors
+/// Those of socketpair(2) and fork(2).
+pub fn start(confined: &Confined, policy: &Policy, reconnect: Reconnect) -> io::Result<(i32, OwnedFd)> {
+    let (ours, theirs) = socket::pair()?;
+    let (child, _) = nacre_containment::fork::fork(0, None)?;
+    if child == 0 {
+        drop(ours);
+        // SAFETY: a number only. The broker is of no use without the supervisor.
+        unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+        serve(&theirs, confined, policy, &reconnect);
+        std::process::exit(0);
+    }
+    Ok((child, ours))
+}
+
+/// Gives the listener of a new filter to the broker.
+///
+/// # Errors
+/// The broker is gone.
+pub fn hand_over(broker: &OwnedFd, listener: OwnedFd) -> io::Result<()> {
+    socket::send(broker.as_fd(), b"l", &[listener.as_fd()])
+}
+
+fn serve(inbox: &OwnedFd, confined: &Confined, policy: &Policy, reconnect: &Reconnect) {
+    let mut listeners: Vec<Listener> = Vec::new();
+    let mut helpers = 0;
+    loop {
+        let mut fds = vec![PollFd::new(inbox.as_fd(), PollFlags::POLLIN)];
+        fds.extend(listeners.iter().map(|listener| PollFd::new(listener.as_fd(), PollFlags::POLLIN)));
+        if poll(&mut fds, PollTimeout::NONE).is_err() {
+            continue;
+        }
+        let ready: Vec<PollFlags> = fds.iter().map(|fd| fd.revents().unwrap_or(PollFlags::empty())).collect();
+        // SAFETY: no status is stored.
+        while helpers > 0 && unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::WNOHANG) } > 0 {
+            helpers -= 1;
+        }
+        for (listener, _) in listeners.iter().zip(&ready[1..]).filter(|(_, ready)| ready.contains(PollFlags::POLLIN)) {
+            let Ok(call) = listener.receive() else { continue };
+            if helpers == MAX_HELPERS {
+                listener.answer(&call, Err(io::Error::from_raw_os_error(libc::EAGAIN)));
+                continue;
+            }
+            match nacre_containment::fork::fork(0, None) {
+                Ok((0, _)) => {
+                    // SAFETY: a number only.
+                    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+                    request::carry_out(listener, &call, confined, policy, reconnect);
+                    std::process::exit(0);
+                }
+                Ok(_) => helpers += 1,
+                Err(error) => listener.answer(&call, Err(error)),
+            }
+        }
+        // The last program under a filter has ended.
+        let mut ended = ready[1..].iter().map(|ready| ready.intersects(PollFlags::POLLHUP | PollFlags::POLLERR));
+        listeners.retain(|_| !ended.next().unwrap_or(false));
+        if !ready[0].is_empty() {
+            match socket::receive_with(inbox.as_fd(), &mut [0; 1]) {
+                Ok((1.., descriptors)) => listeners.extend(descriptors.into_iter().map(Listener::new)),
+                _ => return,
+            }
+        }
+    }
+}

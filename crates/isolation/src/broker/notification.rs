@@ -1,0 +1,116 @@
+//! The kernel's side: notifications of a filter (seccomp_unotify(2)).
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+// The numbers of linux/seccomp.h, with the sizes of its structures.
+const RECEIVE: libc::c_ulong = 0xC050_2100;
+const SEND: libc::c_ulong = 0xC018_2101;
+const ID_VALID: libc::c_ulong = 0x4008_2102;
+const ADD_FD: libc::c_ulong = 0x4018_2103;
+
+const NEW_LISTENER: libc::c_ulong = 1 << 3;
+/// A signal that does not kill waits for the answer (Linux 5.19): otherwise the call would be made a second time.
+const WAIT_KILLABLE: libc::c_ulong = 1 << 5;
+
+/// Installs a filter for this process, and returns its listener.
+///
+/// # Errors
+/// Those of seccomp(2).
+pub fn install_with_listener(program: &[libc::sock_filter]) -> io::Result<OwnedFd> {
+    let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_ptr().cast_mut() };
+    for flags in [NEW_LISTENER | WAIT_KILLABLE, NEW_LISTENER] {
+        // SAFETY: the kernel copies the program, which outlives the call. The result is a new descriptor.
+        unsafe {
+            let fd = libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, flags, &raw const filter);
+            if fd >= 0 {
+                return Ok(OwnedFd::from_raw_fd(fd as i32));
+            }
+        }
+    }
+    Err(io::Error::last_os_error())
+}
+
+/// A call of connect(2) that waits for its answer.
+pub struct Call {
+    id: u64,
+    /// The calling thread.
+    pub thread: i32,
+    /// The number of the socket.
+    pub socket: i32,
+    /// The address of the address.
+    pub address: u64,
+    /// Its length.
+    pub length: usize,
+}
+
+/// The listener of one filter.
+pub struct Listener(OwnedFd);
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl Listener {
+    /// Takes the descriptor of a listener.
+    pub fn new(descriptor: OwnedFd) -> Self {
+        Self(descriptor)
+    }
+
+    /// The next call.
+    ///
+    /// # Errors
+    /// `ENOENT` when the caller was killed meanwhile.
+    pub fn receive(&self) -> io::Result<Call> {
+        // SAFETY: all zeroes is what the kernel wants to find in the structure, which outlives the call.
+        let notification = unsafe {
+            let mut notification: libc::seccomp_notif = std::mem::zeroed();
+            if libc::ioctl(self.0.as_raw_fd(), RECEIVE as _, &raw mut notification) != 0 {
+                return Err(io::Error::last_os_error());
+            }
+            notification
+        };
+        let [socket, address, length, ..] = notification.data.args;
+        Ok(Call {
+            id: notification.id,
+            thread: notification.pid as i32,
+            socket: socket as i32,
+            address,
+            length: length as u32 as usize,
+        })
+    }
+
+    /// True while the caller waits: what was read from its process before is its own.
+    pub fn is_waiting(&self, call: &Call) -> bool {
+        // SAFETY: the kernel reads one number through the pointer.
+        unsafe { libc::ioctl(self.0.as_raw_fd(), ID_VALID as _, &raw const call.id) == 0 }
+    }
+
+    /// Ends the call.
+    pub fn answer(&self, call: &Call, result: io::Result<()>) {
+        let error = result.err().map_or(0, |error| -error.raw_os_error().unwrap_or(libc::EPERM));
+        let response = libc::seccomp_notif_resp { id: call.id, val: 0, error, flags: 0 };
+        // SAFETY: the structure outlives the call. A caller that is gone needs no answer.
+        unsafe { libc::ioctl(self.0.as_raw_fd(), SEND as _, &raw const response) };
+    }
+
+    /// Puts a descriptor in the place of the caller's socket.
+    ///
+    /// # Errors
+    /// The caller is gone.
+    pub fn replace_socket(&self, call: &Call, descriptor: BorrowedFd<'_>) -> io::Result<()> {
+        const SET_FD: u32 = 1;
+        let replacement = libc::seccomp_notif_addfd {
+            id: call.id,
+            flags: SET_FD,
+            srcfd: descriptor.as_raw_fd() as u32,
+            newfd: call.socket as u32,
+            newfd_flags: libc::O_CLOEXEC as u32,
+        };
+        // SAFETY: the structure outlives the call.
+        let done = unsafe { libc::ioctl(self.0.as_raw_fd(), ADD_FD as _, &raw const replacement) };
+        if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+}
