@@ -63,7 +63,6 @@ impl Session {
             group,
             user: None,
             limits: ResourceLimits::default(),
-            confined: None,
         };
         let (control, host) = nacre_protocol::socket::pair().unwrap();
         let set = SigSet::from_iter([Signal::SIGCHLD]);
