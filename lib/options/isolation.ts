@@ -21,7 +21,9 @@ export interface CheckedIsolation {
 }
 
 /** Rules as they are given: those that are missing have defaults. */
-export type GivenRules = { filesystem?: Partial<CheckedFilesystem> } & Partial<Omit<CheckedIsolation, 'filesystem'>>
+export type GivenRules = { filesystem?: Partial<CheckedFilesystem> } & Partial<
+  Omit<CheckedIsolation, 'filesystem'>
+>
 
 /** Together they stay below what the supervisor reads: a megabyte. */
 const MAX_PATHS = 200
@@ -75,7 +77,10 @@ export function targets(value: unknown, name: string): string[] {
   if (Array.isArray(value) && value.length <= MAX_PATHS) {
     return value.map((one, index) => target(one, `${name}[${index}]`))
   }
-  throw new OptionError('INVALID_OPTION', `${name} must be a list of at most ${MAX_PATHS} hosts, not ${describe(value)}`)
+  throw new OptionError(
+    'INVALID_OPTION',
+    `${name} must be a list of at most ${MAX_PATHS} hosts, not ${describe(value)}`,
+  )
 }
 
 /** 'host' or 'own'. */

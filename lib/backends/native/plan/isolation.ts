@@ -14,7 +14,11 @@ const NETWORKS = { host: 'open', none: 'closed' } as const
 
 /** `cwd` is absolute; `home` is where `~` leads. `owner` names the option in messages. */
 export function planIsolation(rules: CheckedIsolation, cwd: string, home: string): NativeIsolation {
-  const absolute = (file: string) => path.resolve(cwd, file.replace(/^~(?=\/|$)/, () => home))
+  const absolute = (file: string) =>
+    path.resolve(
+      cwd,
+      file.replace(/^~(?=\/|$)/, () => home),
+    )
   const { read, write, hide, protect } = rules.filesystem
   const network = rules.network
   return {
@@ -22,9 +26,11 @@ export function planIsolation(rules: CheckedIsolation, cwd: string, home: string
     write: write.map((file, index) => writable(absolute(file), cwd, `isolation.filesystem.write[${index}]`)),
     // What a link leads to is hidden with the link.
     hide: hide.map(absolute).flatMap((file) => [...new Set([inRealDirectory(file), followed(file)])]),
-    protect: protect.map(absolute).map((file, index) =>
-      protectable(file, write.map(absolute), rules.bestEffort, `isolation.filesystem.protect[${index}]`),
-    ),
+    protect: protect
+      .map(absolute)
+      .map((file, index) =>
+        protectable(file, write.map(absolute), rules.bestEffort, `isolation.filesystem.protect[${index}]`),
+      ),
     network: typeof network === 'string' ? NETWORKS[network] : 'proxy',
     allow: typeof network === 'string' ? [] : network.allow,
     ownProcesses: rules.processes === 'own',

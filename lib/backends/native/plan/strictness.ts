@@ -19,7 +19,11 @@ const isCovered = (file: string, roots: string[]) => roots.some((root) => isWith
 
 /** A tree that the sandbox closes stays closed: by the session's own list, or since the session never opens it. */
 const opens = (closed: string[], again: string[], opened: string[] | undefined) =>
-  closed.some((file) => !isCovered(file, again) && (opened === undefined || opened.some((root) => isWithin(file, root) || isWithin(root, file))))
+  closed.some(
+    (file) =>
+      !isCovered(file, again) &&
+      (opened === undefined || opened.some((root) => isWithin(file, root) || isWithin(root, file))),
+  )
 
 const LOOSER: ReadonlyArray<[rule: string, isLooser: Check]> = [
   [
@@ -55,7 +59,8 @@ function allows(known: string, target: string): boolean {
   const [host, port] = split(known)
   const [wanted, wantedPort] = split(target)
   const sameHost =
-    host === wanted || (host.startsWith('*.') && wanted.endsWith(host.slice(1)) && wanted.length > host.length - 1)
+    host === wanted ||
+    (host.startsWith('*.') && wanted.endsWith(host.slice(1)) && wanted.length > host.length - 1)
   return sameHost && (port === '*' || port === wantedPort)
 }
 

@@ -1,0 +1,105 @@
+/**
+ * Makes break-out attempts, each in a sandbox of its own, and prints what became of them as JSON. Runs as the user and on
+ * the runtime of a test: `runner.mjs MODULE TASK`, where the task is JSON: { attempts, isolation, mounts }.
+ */
+import { spawn } from 'node:child_process'
+import fs from 'node:fs'
+import path from 'node:path'
+
+const [module, task] = process.argv.slice(2)
+const { Sandbox } = await import(module)
+const { attempts, isolation } = JSON.parse(task)
+
+// Not below /tmp, where a session may have a directory of its own and see nothing of this.
+const base = fs.mkdtempSync('/var/tmp/nacre-breakout-')
+const at = (...names) => path.join(base, ...names)
+const abstract = `nacre-breakout-${process.pid}`
+
+const servers = spawn('perl', [path.join(import.meta.dirname, 'servers.pl'), at('socket'), abstract], {
+  stdio: ['pipe', 'pipe', 'inherit'],
+})
+const [PORT, PORT6, UDP] = (await new Promise((resolve) => servers.stdout.once('data', resolve)))
+  .toString()
+  .trim()
+  .split(' ')
+
+fs.mkdirSync(at('victim'))
+fs.writeFileSync(at('victim', 'secret'), 'ESCAPED')
+const secret = fs.openSync(at('victim', 'secret'), 'r')
+const stdio = ['ignore', 'ignore', 'ignore', ...Array(6).fill('ignore'), secret]
+const victim = spawn('sleep', ['600'], {
+  cwd: at('victim'),
+  env: { ...process.env, VICTIM_SECRET: 'ESCAPED' },
+  stdio,
+})
+
+/** A fresh place with everything that an attempt is about. */
+function layOut() {
+  for (const name of ['work', 'outside', 'hidden', 'home'])
+    fs.rmSync(at(name), { recursive: true, force: true })
+  for (const name of ['work/.git/hooks', 'outside/empty', 'hidden', 'home']) {
+    fs.mkdirSync(at(name), { recursive: true })
+  }
+  fs.writeFileSync(at('work/.git/hooks/hook'), 'hook')
+  fs.writeFileSync(at('outside/canary'), 'canary')
+  fs.writeFileSync(at('hidden/key'), 'ESCAPED')
+}
+
+/** All that must not change. */
+const snapshot = () =>
+  JSON.stringify(
+    ['outside', 'hidden', 'home', 'work/.git'].map(
+      (name) =>
+        fs.existsSync(at(name)) &&
+        fs
+          .readdirSync(at(name), { recursive: true, withFileTypes: true })
+          .map((entry) => path.join(entry.parentPath, entry.name))
+          .sort()
+          .map((file) => {
+            const { mode, mtimeMs, nlink } = fs.lstatSync(file)
+            const content = fs.lstatSync(file).isFile() ? fs.readFileSync(file, 'utf8') : ''
+            return [file, mode, mtimeMs, content, content && nlink]
+          }),
+    ),
+  )
+
+const env = {
+  OUT: at('outside'),
+  SECRET: at('hidden/key'),
+  FAKE_HOME: at('home'),
+  VICTIM: String(victim.pid),
+  HOST: String(process.pid),
+  SELF: String(process.pid),
+  SOCKET: at('socket'),
+  ABSTRACT: abstract,
+  PORT,
+  PORT6,
+  UDP,
+}
+
+const results = {}
+for (const { name, command } of attempts) {
+  layOut()
+  const before = snapshot()
+  const rules = isolation && {
+    ...isolation,
+    filesystem: { ...isolation.filesystem, hide: [...(isolation.filesystem.hide ?? []), at('hidden')] },
+  }
+  const sandbox = new Sandbox({ cwd: at('work'), env, isolation: rules, jobsRoot: at('jobs') })
+  try {
+    const { all } = await sandbox.exec(command, { timeout: 20_000, forceKillAfterDelay: 100 })
+    const changed = snapshot() !== before
+    results[name] = { escaped: changed || all.includes('ESCAPED'), output: all.slice(0, 500), changed }
+    // The session is what it was.
+    const after = await sandbox.exec('echo alive')
+    if (after.stdout !== 'alive\n') results[name].output += '\n(the session does not answer)'
+  } catch (error) {
+    results[name] = { escaped: false, failed: String(error.message), output: '' }
+  } finally {
+    await sandbox.destroy()
+  }
+}
+victim.kill('SIGKILL')
+servers.kill('SIGKILL')
+fs.rmSync(base, { recursive: true, force: true })
+process.stdout.write(JSON.stringify(results))
