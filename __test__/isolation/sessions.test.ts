@@ -95,6 +95,7 @@ describe('isolation', () => {
   it(
     'gives each session temporary files of its own, which are gone with it',
     isolated(strict, async (sandbox) => {
+      await sandbox.exec('true')
       const before = readdirSync(os.tmpdir())
       const other = await sandbox.createSession()
       const { stdout } = await sandbox.exec(

@@ -3,6 +3,7 @@
  * key by key, Ctrl-C and Ctrl-Z too, and each change of the size.
  */
 import { signalNumber } from '../base/signals.js'
+import type { Preset } from '../options/isolation.js'
 import type { Process } from '../public/index.js'
 import { exitCodeOfEnd, TIMED_OUT } from './failure.js'
 import { onSignals } from './signals.js'
@@ -14,6 +15,7 @@ interface Options {
   timeout?: number
   grace?: number
   json?: boolean
+  isolation?: Preset
 }
 
 /** The exit code of the command. Throws OptionError. */
@@ -21,8 +23,8 @@ export async function runInTerminal(command: string | string[], options: Options
   const { OptionError } = await import('../base/errors.js')
   if (options.json) throw new OptionError('INVALID_OPTION', '--json is not possible with --tty')
   const { Sandbox } = await import('../backends/native/sandbox.js')
-  const { cwd, env, timeout, grace } = options
-  await using sandbox = new Sandbox({ env, forceKillAfterDelay: grace })
+  const { cwd, env, timeout, grace, isolation } = options
+  await using sandbox = new Sandbox({ env, forceKillAfterDelay: grace, isolation })
   const process = await sandbox.startProcess(command, { cwd, timeout, pty: size() })
   const release = connect(process)
   try {

@@ -4,13 +4,14 @@
  */
 import type { Command } from 'commander'
 import { signalNumber } from '../base/signals.js'
+import type { Preset } from '../options/isolation.js'
 import type { ExecResult, SandboxError } from '../public/index.js'
 import { withExamples } from './examples.js'
 import { runInTerminal } from './exec-terminal.js'
 import { exitCodeOfEnd } from './failure.js'
 import { onSignals, onSuspend } from './signals.js'
 import { NOBODY_READS, printJson, write } from './terminal.js'
-import { commandOf, duration, variable } from './values.js'
+import { commandOf, duration, isolationOption, variable } from './values.js'
 import type { Finish } from './verb.js'
 
 interface Options {
@@ -20,6 +21,7 @@ interface Options {
   grace?: number
   json?: boolean
   tty?: boolean
+  isolation?: Preset
 }
 
 export function addExec(program: Command, finish: Finish): void {
@@ -31,6 +33,7 @@ export function addExec(program: Command, finish: Finish): void {
     .option('--env <name=value>', 'set a variable; can be repeated', variable)
     .option('--timeout <time>', 'kill it after 10s, 500ms, 2m, 1h', duration)
     .option('--grace <time>', 'time between SIGTERM and SIGKILL (default: 5s)', duration)
+    .addOption(isolationOption())
     .option('--json', 'print the whole result as JSON when it has ended')
     .option('-t, --tty', 'give it a terminal, as editors and prompts need')
     .passThroughOptions()
@@ -43,13 +46,17 @@ export function addExec(program: Command, finish: Finish): void {
     ['nacre exec --tty bash', 'in a terminal of its own'],
     ['nacre exec --cwd app --env CI=1 npm test', 'in a directory, with a variable'],
     ["nacre exec --timeout 30s --json 'make all'", 'the whole result as JSON'],
+    ['nacre exec --isolation workspace -- npm test', 'writes here only, without secrets and network'],
     ["nacre exec 'sort -n' < numbers", 'standard input is passed on'],
   ])
 }
 
-async function run(words: string[], { cwd, env, timeout, grace, json = false }: Options): Promise<number> {
+async function run(
+  words: string[],
+  { cwd, env, timeout, grace, isolation, json = false }: Options,
+): Promise<number> {
   const { Sandbox } = await import('../backends/native/sandbox.js')
-  await using sandbox = new Sandbox({ env, forceKillAfterDelay: grace })
+  await using sandbox = new Sandbox({ env, forceKillAfterDelay: grace, isolation })
   let shell: number | undefined
   const stream = sandbox.execStream(commandOf(words), {
     onStart({ pid }) {

@@ -6,6 +6,7 @@ import path from 'node:path'
 import { Command } from 'commander'
 import { packageRoot } from '../addon/package-root.js'
 import { addCompletion } from './completion.js'
+import { addDoctor } from './doctor.js'
 import { withExamples } from './examples.js'
 import { addExec } from './exec.js'
 import { addCancel } from './job/cancel.js'
@@ -19,7 +20,7 @@ import { addWait } from './job/wait.js'
 import { addServe } from './serve.js'
 import type { Finish, Verb } from './verb.js'
 
-const VERBS: Verb[] = [addExec, addServe, addCompletion]
+const VERBS: Verb[] = [addExec, addServe, addDoctor, addCompletion]
 const JOB_VERBS: Verb[] = [addStart, addList, addStatus, addLogs, addWait, addCancel, addRemove, addPrune]
 
 export function createProgram(finish: Finish): Command {

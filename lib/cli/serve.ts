@@ -2,7 +2,9 @@
  * `nacre serve`: a sandbox over HTTP, until a signal ends it.
  */
 import { type Command, InvalidArgumentError } from 'commander'
+import type { Preset } from '../options/isolation.js'
 import { withExamples } from './examples.js'
+import { isolationOption } from './values.js'
 
 interface Options {
   host?: string
@@ -11,6 +13,7 @@ interface Options {
   allowOrigin?: string[]
   cwd?: string
   jobsRoot?: string
+  isolation?: Preset
 }
 
 export function addServe(program: Command): void {
@@ -26,6 +29,7 @@ export function addServe(program: Command): void {
     .option('--allow-origin <origins...>', 'origins of web pages that may call')
     .option('--cwd <directory>', 'where sessions start (default: here)')
     .option('--jobs-root <directory>', 'where durable jobs are kept')
+    .addOption(isolationOption())
     .action(run)
   withExamples(serve, [
     ['nacre serve', 'on http://127.0.0.1:4747, for this machine alone'],
@@ -34,12 +38,12 @@ export function addServe(program: Command): void {
   ])
 }
 
-async function run({ cwd, jobsRoot, allowOrigin, ...options }: Options): Promise<void> {
+async function run({ cwd, jobsRoot, isolation, allowOrigin, ...options }: Options): Promise<void> {
   const [{ Sandbox }, { serve }] = await Promise.all([
     import('../backends/native/sandbox.js'),
     import('../server/serve.js'),
   ])
-  const sandbox = new Sandbox({ cwd, jobsRoot, logger: stderrLogger })
+  const sandbox = new Sandbox({ cwd, jobsRoot, isolation, logger: stderrLogger })
   try {
     const { url } = await serve(sandbox, { ...options, allowedOrigins: allowOrigin, logger: stderrLogger })
     console.log(`nacre listens on ${url}`)

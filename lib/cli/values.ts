@@ -1,7 +1,8 @@
 /**
  * Readers for the values of options. What they refuse is a bad use, said by commander with the option's name.
  */
-import { InvalidArgumentError } from 'commander'
+import { InvalidArgumentError, Option } from 'commander'
+import { PRESETS } from '../options/isolation.js'
 
 const UNITS: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 
@@ -17,6 +18,11 @@ export function variable(text: string, others: Record<string, string> = {}): Rec
   const end = text.indexOf('=')
   if (end < 1) throw new InvalidArgumentError('It must be NAME=VALUE.')
   return { ...others, [text.slice(0, end)]: text.slice(end + 1) }
+}
+
+/** `--isolation`: one of the presets. */
+export function isolationOption(): Option {
+  return new Option('--isolation <preset>', 'restrict files, network and processes').choices(PRESETS)
 }
 
 export function byteOffset(text: string): number {

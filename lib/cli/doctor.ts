@@ -1,0 +1,122 @@
+/**
+ * `nacre doctor`: what this machine offers, and what to do about what it lacks.
+ */
+import os from 'node:os'
+import type { Command } from 'commander'
+import type { Capabilities } from '../public/index.js'
+import { withExamples } from './examples.js'
+import { printJson, write } from './terminal.js'
+import type { Finish } from './verb.js'
+
+interface Finding {
+  level: 'ok' | 'warn' | 'fail'
+  subject: string
+  text: string
+  /** What to do about it. */
+  remedy?: string
+}
+
+export function addDoctor(program: Command, finish: Finish): void {
+  const doctor = program
+    .command('doctor')
+    .description('print what this machine offers, and what to do about what it lacks')
+    .option('--json', 'print it as JSON')
+    .action(async ({ json = false }: { json?: boolean }) => {
+      const { Sandbox } = await import('../backends/native/sandbox.js')
+      await using sandbox = new Sandbox()
+      const capabilities = sandbox.capabilities()
+      const findings = examine(capabilities)
+      if (json) await printJson({ findings, capabilities })
+      else await write(process.stdout, report(findings))
+      finish(findings.some(({ level }) => level === 'fail') ? 1 : 0)
+    })
+  withExamples(doctor, [
+    ['nacre doctor', 'one line for each finding; the exit code is 1 when nothing can run'],
+    ['nacre doctor --json', 'with everything that `capabilities()` gives'],
+  ])
+}
+
+/** The findings about a machine, the worst last. */
+export function examine(found: Capabilities): Finding[] {
+  const findings = [shell(found), trees(found), limits(found), files(found), network(found), processes(found)]
+  const order = { ok: 0, warn: 1, fail: 2 }
+  return findings.sort((a, b) => order[a.level] - order[b.level])
+}
+
+function shell({ shell, shellVersion, engine }: Capabilities): Finding {
+  if (shell === null) {
+    const remedy = 'Install bash 5.0 or newer.'
+    return { level: 'fail', subject: 'shell', text: 'no bash was found on PATH', remedy }
+  }
+  const text = `${shell} ${shellVersion}`
+  if (engine === 'builtin')
+    return { level: 'ok', subject: 'shell', text: `${text}, one persistent process per session` }
+  const remedy = 'Use a dynamically linked bash 5.0 or newer, and mount /proc.'
+  return { level: 'warn', subject: 'shell', text: `${text}, a new process for each command`, remedy }
+}
+
+function trees({ cgroup }: Capabilities): Finding {
+  if (cgroup === 'v2') return { level: 'ok', subject: 'process trees', text: 'held in control groups' }
+  return {
+    level: 'warn',
+    subject: 'process trees',
+    text: 'tracked without control groups, which is slower',
+    remedy: 'Mount cgroup v2 writable, or run under systemd with Delegate=yes.',
+  }
+}
+
+function limits({ controllers }: Capabilities): Finding {
+  const missing = ['memory', 'pids', 'cpu'].filter((name) => !controllers.includes(name))
+  if (missing.length === 0)
+    return { level: 'ok', subject: 'limits', text: 'memory, processes and processors' }
+  return {
+    level: 'warn',
+    subject: 'limits',
+    text: `without the controllers ${missing.join(', ')}`,
+    remedy: 'Delegate these controllers to the control group of this process.',
+  }
+}
+
+/** What would give a session namespaces of its own. */
+const NAMESPACES = `Run as root with CAP_SYS_ADMIN, or allow unprivileged user namespaces (sysctl user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns).`
+
+function files({ isolation }: Capabilities): Finding {
+  return tier('file isolation', isolation.filesystem, {
+    namespace: 'mount namespaces',
+    landlock: 'Landlock alone: `protect` and `hide` work outside writable directories only',
+    none: 'none',
+  })
+}
+
+function network({ isolation }: Capabilities): Finding {
+  return tier('network isolation', isolation.network, {
+    namespace: 'network namespaces',
+    'landlock+seccomp': 'Landlock and seccomp, without a loopback interface',
+    seccomp: "seccomp: 'none' only, no list of hosts",
+    none: 'none',
+  })
+}
+
+function processes({ isolation }: Capabilities): Finding {
+  return tier('process isolation', isolation.processes, {
+    namespace: 'pid namespaces',
+    landlock: 'Landlock: others are visible, and cannot be signalled or traced',
+    none: 'none',
+  })
+}
+
+function tier<Name extends string>(subject: string, name: Name, texts: Record<Name, string>): Finding {
+  const text = texts[name]
+  return name === 'namespace'
+    ? { level: 'ok', subject, text }
+    : { level: 'warn', subject, text, remedy: NAMESPACES }
+}
+
+function report(findings: Finding[]): string {
+  const width = Math.max(...findings.map(({ subject }) => subject.length))
+  const lines = findings.flatMap(({ level, subject, text, remedy }) => [
+    `${level.padEnd(4)}  ${subject.padEnd(width)}  ${text}`,
+    ...(remedy === undefined ? [] : [`${' '.repeat(width + 8)}${remedy}`]),
+  ])
+  return `Linux ${os.release()}, ${os.arch()}, ${os.userInfo().uid === 0 ? 'as root' : 'as an ordinary user'}\n${lines.join('\n')}\n`
+}
