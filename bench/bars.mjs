@@ -208,6 +208,38 @@ const bars = [
     holds: (value) => value <= 5,
     unit: 'ms',
   },
+  ...['namespace', 'landlock'].flatMap((tier) => [
+    {
+      text: `\`exec('true')\` isolated by ${tier} at most 1.1 times without`,
+      value: ({ isolation }) => toNone(isolation[tier]['`true`']),
+      holds: (value) => value <= 1.1,
+      unit: 'times',
+    },
+    {
+      text: `\`exec('/bin/true')\` isolated by ${tier} at most 1.25 times without`,
+      value: ({ isolation }) => toNone(isolation[tier]['`/bin/true`']),
+      holds: (value) => value <= 1.25,
+      unit: 'times',
+    },
+    {
+      text: `a session isolated by ${tier} at most ${tier === 'landlock' ? 0.3 : 3} ms more`,
+      value: ({ isolation }) => {
+        const start = isolation[tier]['a session, to its first answer']
+        return start.isolated.median - start['without isolation'].median
+      },
+      holds: (value) => value <= (tier === 'landlock' ? 0.3 : 3),
+      unit: 'ms',
+    },
+  ]),
+  {
+    text: '`/bin/true` isolated at least 3 times as fast as bubblewrap for each command',
+    value: ({ isolation }) => {
+      const { bubblewrap, isolated } = isolation.namespace['`/bin/true`']
+      return bubblewrap.median / isolated.median
+    },
+    holds: (value) => value >= 3,
+    unit: 'times',
+  },
 ]
 
 /** The highest median of all cases. */
@@ -236,4 +268,8 @@ export function judge([runtime, results]) {
       return { text, unit, value: undefined, holds: false }
     }
   })
+}
+
+function toNone(peers) {
+  return peers.isolated.median / peers['without isolation'].median
 }

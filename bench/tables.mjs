@@ -20,6 +20,7 @@ export const tables = {
   jobs,
   http: byName,
   stall,
+  isolation,
 }
 
 function latency(results) {
@@ -43,6 +44,21 @@ function latency(results) {
     ],
     lines,
   )
+}
+
+function isolation(results) {
+  const lines = Object.entries(results).flatMap(([tier, measured]) =>
+    Object.entries(measured).flatMap(([what, peers]) =>
+      Object.entries(peers).map(([name, { median, p99 }]) => [
+        what,
+        name === 'isolated' ? `isolated, ${tier}` : name,
+        digits(median),
+        digits(p99),
+        `${digits(median / peers['without isolation'].median)} x`,
+      ]),
+    ),
+  )
+  return table(['what', 'by', 'median ms', 'p99 ms', 'to none'], lines)
 }
 
 function paced(results) {

@@ -7,6 +7,7 @@ import * as exit from './exit.mjs'
 import * as firstByte from './first-byte.mjs'
 import * as http from './http.mjs'
 import * as idle from './idle.mjs'
+import * as isolation from './isolation.mjs'
 import * as jobs from './jobs.mjs'
 import * as kill from './kill.mjs'
 import * as latency from './latency.mjs'
@@ -37,4 +38,5 @@ export const rows = {
   jobs,
   http,
   stall,
+  isolation,
 }
