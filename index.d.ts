@@ -326,6 +326,15 @@ export interface ExecStream<E extends Encoding = 'utf8', L extends boolean = fal
   /** Kills the command if it still runs, and resolves when it has ended. */
   [Symbol.asyncDispose](): Promise<void>
 }
+/**
+ * The run of a template, like ``sandbox.$`ls ${path}` ``: a stream that can also be awaited. It resolves and rejects as
+ * {@link ExecStream.result} does, so a run that nothing awaits is never an unhandled rejection.
+ *
+ * A run that is neither awaited nor read blocks once 4 MiB of its output are waiting. An async function that returns a run
+ * awaits it.
+ */
+export type ShellRun<E extends Encoding = 'utf8', L extends boolean = false> = ExecStream<E, L> &
+  PromiseLike<ExecResult<E, L>>
 
 /**
  * Shell text (`string`), which bash parses, or an argument list (`string[]`), which no shell ever parses: the first
@@ -337,14 +346,15 @@ export type Command = string | readonly string[]
 /** A value of a template: one word, or one word each. It is quoted, and never parsed. An empty list is no word. */
 export type ShellValue = string | number | bigint | ReadonlyArray<string | number | bigint>
 /**
- * Runs a template as shell text. Called with options, it returns a tag that uses them for every template.
+ * Starts a template as shell text, immediately, as `execStream` does. Await the run for its result, or read its output.
  *
  * ```js
- * await sandbox.$`git show ${ref} -- ${paths}`
- * await sandbox.$({ check: true })`make ${target}`
+ * const { stdout } = await sandbox.$`git show ${ref} -- ${paths}`
+ * const $ = sandbox.$.with({ check: true })
+ * for await (const line of $`make ${target}`.lines()) console.log(line)
  * ```
  *
- * Each value is quoted, so write no quotes around it. Backslashes stay as written. Rejects as `exec` does, and with
+ * Each value is quoted, so write no quotes around it. Backslashes stay as written. Throws OptionError, with
  * INVALID_COMMAND for a value of another kind. `Scope` has the options that only a sandbox takes.
  */
 export interface ShellTag<
@@ -352,8 +362,9 @@ export interface ShellTag<
   E extends Encoding = 'utf8',
   L extends boolean = false,
 > {
-  (strings: TemplateStringsArray, ...values: ShellValue[]): Promise<ExecResult<E, L>>
-  <F extends Encoding = E, M extends boolean = L>(
+  (strings: TemplateStringsArray, ...values: ShellValue[]): ShellRun<E, L>
+  /** A tag with these options, over those that this one has. */
+  with<F extends Encoding = E, M extends boolean = L>(
     options: SessionExecOptions<F, M> & Scope,
   ): ShellTag<Scope, F, M>
 }
@@ -808,7 +819,7 @@ export interface Session {
     command: Command,
     options?: SessionExecOptions<E, L>,
   ): Promise<ExecResult<E, L>>
-  /** {@link Session.exec} as a tagged template that quotes its values. */
+  /** Commands as tagged templates that quote their values. See {@link ShellTag}. */
   readonly $: ShellTag
   /** Runs a command in this session, as events. See {@link Sandbox.execStream}. */
   execStream<E extends Encoding = 'utf8', L extends boolean = false>(
@@ -951,7 +962,7 @@ export declare class Sandbox {
     command: Command,
     options?: ExecOptions<E, L>,
   ): Promise<ExecResult<E, L>>
-  /** {@link Sandbox.exec} as a tagged template that quotes its values. */
+  /** Commands as tagged templates that quote their values. See {@link ShellTag}. */
   readonly $: ShellTag<Pick<ExecOptions, 'sessionId'>>
   /**
    * Runs a command as {@link Sandbox.exec} does, as events while it runs. It starts, or queues, immediately.

@@ -2,7 +2,8 @@
 import path from 'node:path'
 import { SandboxError } from 'nacre'
 import { describe, expect } from 'vitest'
-import { rejectionOf } from '../helpers/thrown.js'
+import { rejectionOf, thrownBy } from '../helpers/thrown.js'
+import { until } from '../helpers/until.js'
 import { itHolds, processIn, running } from './helper.js'
 
 describe('exec', () => {
@@ -47,7 +48,7 @@ describe('exec', () => {
     expect(bare.stdout).toEqual(stdout)
     expect(await sandbox.exec('true', { lines: true })).toMatchObject({ stdout: [], stderr: [], all: [] })
     expect((await sandbox.exec('echo; echo', { lines: true })).all).toEqual(['', ''])
-    expect((await sandbox.$({ lines: true })`seq ${3}`).stdout).toEqual(['1', '2', '3'])
+    expect((await sandbox.$.with({ lines: true })`seq ${3}`).stdout).toEqual(['1', '2', '3'])
     const session = await sandbox.createSession()
     expect((await session.exec('seq 2', { lines: true })).all).toEqual(['1', '2'])
   })
@@ -169,17 +170,65 @@ describe('exec', () => {
     const hostile = `$(id) "'; rm -rf / #\n\\`
     const { stdout } = await sandbox.$`printf '%s|' ${hostile} ${['a b', 7, '']} ${[]} ${10n} "\$HOME"`
     expect(stdout).toBe(`${hostile}|a b|7||10|$HOME|`)
-    const error = await rejectionOf(sandbox.$({ check: true, cwd: '/' })`pwd; exit ${3}`)
+    const $ = sandbox.$.with({ check: true }).with({ cwd: '/' })
+    const error = await rejectionOf($`pwd; exit ${3}`)
     expect(error).toMatchObject({ code: 'COMMAND_FAILED', result: { stdout: '/\n', exitCode: 3 } })
     const session = await sandbox.createSession({ env: { NAME: 'one' } })
-    expect((await session.$({ stripFinalNewline: true })`echo $NAME ${'two three'}`).stdout).toBe(
+    expect((await session.$.with({ stripFinalNewline: true })`echo $NAME ${'two three'}`).stdout).toBe(
       'one two three',
     )
     const wrong = { not: 'a value' } as unknown as string
-    expect(await rejectionOf(sandbox.$`echo ${'a'} ${wrong}`)).toMatchObject({
+    expect(thrownBy(() => sandbox.$`echo ${'a'} ${wrong}`)).toMatchObject({
       code: 'INVALID_COMMAND',
       message: 'value 2 of a template must be a string, a number or a list of them, not an object',
     })
+    expect(thrownBy(() => sandbox.$('ls' as never))).toMatchObject({
+      code: 'INVALID_COMMAND',
+      message: '$ must be the tag of a template; options go to $.with(options)',
+    })
+    expect(thrownBy(() => sandbox.$.with('ls' as never))).toMatchObject({ code: 'INVALID_OPTION' })
+    expect(thrownBy(() => session.$.with({ timeOut: 1 } as never)`touch ran`)).toMatchObject({
+      message: expect.stringMatching(/^session\.\$ has no option "timeOut"/),
+    })
+    expect((await sandbox.exec('ls')).stdout).toBe('')
+  })
+
+  itHolds('starts a template immediately, once, however it is read', async ({ sandbox }) => {
+    const run = sandbox.$`echo ran >> runs; seq ${2}; echo e >&2`
+    expect((await sandbox.exec('cat runs')).stdout).toBe('ran\n')
+    const types: string[] = []
+    for await (const event of run) types.push(event.type)
+    expect([types.at(0), types.at(-1)]).toEqual(['start', 'complete'])
+    const [one, two, three] = await Promise.all([run, run, run.result])
+    expect(one).toMatchObject({ stdout: '1\n2\n', stderr: 'e\n', exitCode: 0 })
+    expect([two, three]).toEqual([one, one])
+    expect((await sandbox.exec('cat runs')).stdout).toBe('ran\n')
+    const lines: string[] = []
+    for await (const line of sandbox.$`seq 3`.lines()) lines.push(line)
+    expect(lines).toEqual(['1', '2', '3'])
+    expect((await sandbox.$`head -c 20000000 /dev/zero`).stdout).toHaveLength(20_000_000)
+    const slow = sandbox.$`echo begun; sleep 60`
+    for await (const event of slow) if (event.type === 'stdout') break
+    expect(await slow).toMatchObject({ stdout: 'begun\n', signal: 'SIGTERM', isCanceled: true })
+  })
+
+  itHolds('raises no unhandled rejection for a template that nothing awaits', async ({ sandbox }) => {
+    const unhandled: unknown[] = []
+    const note = (reason: unknown) => unhandled.push(reason)
+    process.on('unhandledRejection', note)
+    try {
+      const errors: unknown[] = []
+      const run = sandbox.$.with({ check: true, onError: (error) => errors.push(error) })`exit 3`
+      await until(
+        () => errors.length === 1 || undefined,
+        () => 'onError was not called',
+      )
+      await new Promise(setImmediate)
+      expect(await rejectionOf(run)).toBe(errors[0])
+    } finally {
+      process.off('unhandledRejection', note)
+    }
+    expect(unhandled).toEqual([])
   })
 
   itHolds('keeps the exact order of both streams with mergeOutput', async ({ sandbox }) => {

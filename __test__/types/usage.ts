@@ -17,6 +17,7 @@ import {
   SandboxError,
   type Service,
   type Session,
+  type ShellRun,
 } from 'nacre'
 
 /** Compiles only when both types are the same. */
@@ -39,15 +40,17 @@ export async function results(
   same<typeof lines.stdout | typeof lines.all, string[]>()
   const maybe = await session.exec('ls', { lines: Math.random() < 0.5 })
   same<typeof maybe.stderr, string | string[]>()
-  const tag = session.$({ lines: true, check: true })
+  const tag = session.$.with({ lines: true, check: true })
   const tagged = await tag`ls ${'a'}`
   same<typeof tagged.stdout, string[]>()
-  const again = await sandbox.$({ lines: true })({ sessionId: 'a' })`ls`
+  const again = await sandbox.$.with({ lines: true }).with({ sessionId: 'a' })`ls`
   same<typeof again.stdout, string[]>()
   const plain = await sandbox.$`ls`
   same<typeof plain.stdout, string>()
+  const run: ShellRun<'buffer'> = sandbox.$.with({ encoding: 'buffer' })`ls`
+  for await (const event of run) if (event.type === 'stdout') same<typeof event.data, Uint8Array>()
   // @ts-expect-error: a session's tag has its session
-  session.$({ sessionId: 'a' })
+  session.$.with({ sessionId: 'a' })
   const stream = sandbox.execStream('ls', { lines: true })
   same<Awaited<typeof stream.result>['stdout'], string[]>()
   const given = await sandbox.exec('ls', options)

@@ -219,3 +219,13 @@ export interface ExecStream<E extends Encoding = 'utf8', L extends boolean = fal
   /** Kills the command if it still runs, and resolves when it has ended. */
   [Symbol.asyncDispose](): Promise<void>
 }
+
+/**
+ * The run of a template, like ``sandbox.$`ls ${path}` ``: a stream that can also be awaited. It resolves and rejects as
+ * {@link ExecStream.result} does, so a run that nothing awaits is never an unhandled rejection.
+ *
+ * A run that is neither awaited nor read blocks once 4 MiB of its output are waiting. An async function that returns a run
+ * awaits it.
+ */
+export type ShellRun<E extends Encoding = 'utf8', L extends boolean = false> = ExecStream<E, L> &
+  PromiseLike<ExecResult<E, L>>

@@ -48,7 +48,7 @@ export interface Session {
     command: Command,
     options?: SessionExecOptions<E, L>,
   ): Promise<ExecResult<E, L>>
-  /** {@link Session.exec} as a tagged template that quotes its values. */
+  /** Commands as tagged templates that quote their values. See {@link ShellTag}. */
   readonly $: ShellTag
   /** Runs a command in this session, as events. See {@link Sandbox.execStream}. */
   execStream<E extends Encoding = 'utf8', L extends boolean = false>(

@@ -30,7 +30,7 @@ export interface StreamSource {
   /** Starts the run immediately. */
   start(request: ExecRequest, observer: RunObserver): StreamRun
   /** Awaits the outcome of a run, publishes it and calls the callbacks. */
-  settle(perform: (request: ExecRequest) => Promise<Result>): Promise<Result>
+  settle(request: ExecRequest, perform: (request: ExecRequest) => Promise<Result>): Promise<Result>
 }
 
 export class ExecStream implements PublicExecStream<Encoding> {
@@ -46,7 +46,7 @@ export class ExecStream implements PublicExecStream<Encoding> {
   constructor(request: ExecRequest, source: StreamSource) {
     this.#request = request
     this.#feed = new Feed((permits) => this.#run?.giveBack(permits), source.window)
-    this.#outcome = source.settle((settled) => {
+    this.#outcome = source.settle(request, (settled) => {
       this.#run = source.start(settled, observe(request, this.#feed))
       return this.#run.outcome
     })

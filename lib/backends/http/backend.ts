@@ -47,14 +47,15 @@ export class HttpBackend implements Backend {
   async exec(request: ExecRequest, observer: RunObserver | undefined): Promise<Result> {
     const { sessionId, encoding } = request
     const body = observer === undefined ? planExec(request) : undefined
-    if (body === undefined) return this.#start(request, observer ?? SILENT, false).outcome
+    if (body === undefined) return this.stream(request, observer ?? SILENT).outcome
     const call = { path: '/v1/exec', body, encoding, waits: true }
     const { result } = await this.#inTurn<{ result: WireResult }>(sessionId, call)
     return resultOf(result, encoding)
   }
 
   stream(request: ExecRequest, observer: RunObserver): StreamRun {
-    return this.#start(request, observer, true)
+    const turn = this.#turns.take(request.sessionId)
+    return new RemoteRun(this.#connection, request, planLiveExec(request), observer, turn)
   }
 
   traced(request: ExecRequest, perform: (request: ExecRequest) => Promise<Result>): Promise<Result> {
@@ -177,11 +178,6 @@ export class HttpBackend implements Backend {
     } finally {
       this.#connection.close()
     }
-  }
-
-  #start(request: ExecRequest, observer: RunObserver, isStream: boolean): RemoteRun {
-    const turn = this.#turns.take(request.sessionId)
-    return new RemoteRun(this.#connection, request, planLiveExec(request, isStream), observer, turn)
   }
 
   async #inTurn<T>(sessionId: string, request: Request): Promise<T> {

@@ -25,11 +25,11 @@ export function planExec(request: ExecRequest): object | undefined {
 }
 
 /** A command with live output. The output is sent as bytes, and decoded here. */
-export function planLiveExec(request: ExecRequest, isStream: boolean): Sendable {
+export function planLiveExec(request: ExecRequest): Sendable {
   const { inline, source } = divideInput(request.values.input)
   const body = {
     ...execBody(request, inline),
-    wholeResult: isStream ? undefined : true,
+    wholeResult: request.wholeResult ? true : undefined,
     encoding: 'buffer',
     openInput: source === undefined ? undefined : true,
   }
