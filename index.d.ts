@@ -226,12 +226,19 @@ export interface ExecResult<E extends Encoding = 'utf8', L extends boolean = fal
   /**
    * Bytes missing in the middle of each stream because of `maxBuffer`; null when both are complete. Text marks the
    * place with a line of its own, like `[48,694 bytes omitted]`, between whole lines where there are any. Bytes have no
-   * mark: in a truncated stream, they are missing at `offset`.
+   * mark.
    */
   truncated: null | {
     stdout: number
     stderr: number
-    offset?: number
+  }
+  /**
+   * Where they are missing: the number of bytes kept in front of the gap, at which text has its mark. 0 for a complete
+   * stream; null when both are complete.
+   */
+  truncatedAt: null | {
+    stdout: number
+    stderr: number
   }
   /** The shell was replaced (after `exec` or `kill -9 $$`), with its state after the last finished command. */
   sessionRestarted: boolean
@@ -799,14 +806,12 @@ export interface HistoryOptions {
 export interface HistoryEntry {
   /** Its first 1000 characters. An argument list is shown quoted for a shell. */
   command: string
-  startTime: Date
+  startedAt: Date
   /** Milliseconds, by a monotonic clock. */
   duration: number
   /** null when the command has no exit code, because a signal ended it. */
   exitCode: number | null
   signal: SignalName | null
-  timedOut: boolean
-  isCanceled: boolean
   /** Bytes of output, including those beyond `maxBuffer`. */
   stdoutBytes: number
   stderrBytes: number

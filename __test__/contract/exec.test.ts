@@ -21,6 +21,7 @@ describe('exec', () => {
       timedOut: false,
       isCanceled: false,
       truncated: null,
+      truncatedAt: null,
       sessionRestarted: false,
     })
     expect(result.all).toMatch(/^(out\nerr|err\nout)\n$/)
@@ -254,7 +255,34 @@ describe('exec', () => {
     const live = await sandbox.exec('seq 100000', { maxBuffer: 100, onOutput() {} })
     expect([live.stdout, live.truncated]).toEqual([stdout, truncated])
     const bytes = await sandbox.exec('seq 100000', { maxBuffer: 100, encoding: 'buffer' })
-    expect([bytes.stdout.length, bytes.truncated]).toEqual([100, { stdout: 588_795, stderr: 0, offset: 50 }])
+    expect([bytes.stdout.length, bytes.truncated]).toEqual([100, { stdout: 588_795, stderr: 0 }])
+    expect(bytes.truncatedAt).toEqual({ stdout: 50, stderr: 0 })
+  })
+
+  itHolds('says where output is missing, and marks it in `all`, with callbacks too', async ({ sandbox }) => {
+    const command = 'echo é; seq 1000; seq 1000 >&2; echo e >&2'
+    for (const options of [{}, { onOutput() {} }]) {
+      const { stdout, stderr, all, truncated, truncatedAt } = await sandbox.exec(command, {
+        ...options,
+        maxBuffer: 30,
+      })
+      const at = {
+        stdout: Buffer.from(stdout).indexOf('['),
+        stderr: Buffer.from(stderr).indexOf('['),
+      }
+      expect([truncatedAt, at.stdout > 10, at.stderr > 10]).toEqual([at, true, true])
+      const marks = [truncated?.stdout, truncated?.stderr].map(
+        (bytes) => `[${bytes?.toLocaleString('en-US')} bytes omitted]`,
+      )
+      const lines = all.split('\n')
+      expect(lines.filter((line) => line.startsWith('['))).toEqual(marks)
+      expect(lines.toSorted()).toEqual((stdout + stderr).split('\n').toSorted())
+    }
+    const one = await sandbox.exec('seq 1000; echo e >&2', { maxBuffer: 20 })
+    expect([one.truncatedAt?.stderr, one.truncated?.stderr]).toEqual([0, 0])
+    expect((await sandbox.exec('seq 3', { onOutput() {} })).truncatedAt).toBeNull()
+    const none = await sandbox.exec('seq 3', { maxBuffer: 0 })
+    expect(none).toMatchObject({ truncated: { stdout: 6, stderr: 0 }, truncatedAt: { stdout: 0, stderr: 0 } })
   })
 
   itHolds('calls back while it runs', async ({ sandbox }) => {

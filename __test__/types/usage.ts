@@ -33,7 +33,7 @@ export async function results(
   same<typeof text, ExecResult>()
   same<typeof text.stdout, string>()
   same<typeof text.signal, NodeJS.Signals | null>()
-  same<typeof text.truncated, null | { stdout: number; stderr: number; offset?: number }>()
+  same<typeof text.truncated | typeof text.truncatedAt, null | { stdout: number; stderr: number }>()
   const bytes = await sandbox.exec(['ls', '-l'] as const, { encoding: 'buffer', timeout: 5 })
   same<typeof bytes.all, Uint8Array>()
   const lines = await sandbox.exec('ls', { lines: true })

@@ -122,9 +122,14 @@ export interface ExecResult<E extends Encoding = 'utf8', L extends boolean = fal
   /**
    * Bytes missing in the middle of each stream because of `maxBuffer`; null when both are complete. Text marks the
    * place with a line of its own, like `[48,694 bytes omitted]`, between whole lines where there are any. Bytes have no
-   * mark: in a truncated stream, they are missing at `offset`.
+   * mark.
    */
-  truncated: null | { stdout: number; stderr: number; offset?: number }
+  truncated: null | { stdout: number; stderr: number }
+  /**
+   * Where they are missing: the number of bytes kept in front of the gap, at which text has its mark. 0 for a complete
+   * stream; null when both are complete.
+   */
+  truncatedAt: null | { stdout: number; stderr: number }
   /** The shell was replaced (after `exec` or `kill -9 $$`), with its state after the last finished command. */
   sessionRestarted: boolean
 }

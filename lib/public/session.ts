@@ -27,14 +27,12 @@ export interface HistoryOptions {
 export interface HistoryEntry {
   /** Its first 1000 characters. An argument list is shown quoted for a shell. */
   command: string
-  startTime: Date
+  startedAt: Date
   /** Milliseconds, by a monotonic clock. */
   duration: number
   /** null when the command has no exit code, because a signal ended it. */
   exitCode: number | null
   signal: SignalName | null
-  timedOut: boolean
-  isCanceled: boolean
   /** Bytes of output, including those beyond `maxBuffer`. */
   stdoutBytes: number
   stderrBytes: number

@@ -27,6 +27,8 @@ import type { Result, RunObserver, StreamRun } from './run.js'
 export interface StreamSource {
   /** Pieces of output that may wait for the reader. */
   window?: number | undefined
+  /** Whether output events have bytes, whatever the encoding of the result. */
+  byteEvents?: boolean | undefined
   /** Starts the run immediately. */
   start(request: ExecRequest, observer: RunObserver): StreamRun
   /** Awaits the outcome of a run, publishes it and calls the callbacks. */
@@ -44,7 +46,7 @@ export class ExecStream implements PublicExecStream<Encoding> {
 
   /** Queues the command immediately, so that calls keep their order. An error that prevents the run is the last event. */
   constructor(request: ExecRequest, source: StreamSource) {
-    this.#request = request
+    this.#request = source.byteEvents ? { ...request, encoding: 'buffer' } : request
     this.#feed = new Feed((permits) => this.#run?.giveBack(permits), source.window)
     this.#outcome = source.settle(request, (settled) => {
       this.#run = source.start(settled, observe(request, this.#feed))

@@ -72,6 +72,8 @@ export interface StreamBounds {
   window: number
   /** Bytes of each stream kept in the result, where the caller sets no maxBuffer; undefined: the limit of `exec`. */
   maxBuffer: number | undefined
+  /** Whether output events have bytes, whatever the encoding. */
+  byteEvents: boolean | undefined
 }
 
 /** One background process. */

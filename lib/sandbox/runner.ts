@@ -77,6 +77,7 @@ export function openStream<E extends Encoding, L extends boolean>(
 function sourceOf(backend: Backend, bounds?: StreamBounds): StreamSource {
   return {
     window: bounds?.window,
+    byteEvents: bounds?.byteEvents,
     start: (request, observer) => backend.stream(request, observer, bounds),
     settle: (request, perform) =>
       backend.traced(request, (traced) => settle(traced, backend.logger, () => perform(traced))),

@@ -25,7 +25,7 @@ import { HttpService } from './service.js'
 import { Turns } from './session-order.js'
 import { resultOf, type WireResult } from './wire.js'
 
-type WireEntry = Omit<HistoryEntry, 'startTime'> & { startTime: string }
+type WireEntry = Omit<HistoryEntry, 'startedAt'> & { startedAt: string }
 
 export class HttpBackend implements Backend {
   readonly logger: Logger | undefined
@@ -148,7 +148,7 @@ export class HttpBackend implements Backend {
   async history(sessionId: string, limit: number | undefined): Promise<HistoryEntry[]> {
     const path = `/v1/sessions/${sessionId}/history`
     const { commands } = await this.#get<{ commands: WireEntry[] }>(path, { limit })
-    return commands.map((entry) => ({ ...entry, startTime: new Date(entry.startTime) }))
+    return commands.map((entry) => ({ ...entry, startedAt: new Date(entry.startedAt) }))
   }
 
   async capabilities(): Promise<Capabilities> {
