@@ -117,6 +117,11 @@ it('as JSON it is the whole result', () =>
       stderr: 'err\n',
       success: false,
     })
+    const long = JSON.parse((await nacre('exec', '--json', 'seq 2000000')).stdout)
+    expect(long.stdout.split('\n').filter((line: string) => line.startsWith('['))).toEqual([
+      `[${long.truncated.stdout.toLocaleString('en-US')} bytes omitted]`,
+    ])
+    expect(long.stdout.indexOf('[')).toBe(long.truncatedAt.stdout)
     const failed = await nacre('exec', '--json', '--cwd', '/nowhere', 'true')
     expect(failed.code).toBe(1)
     expect(JSON.parse(failed.stderr).error).toMatchObject({ code: 'CWD_NOT_FOUND' })

@@ -1,5 +1,7 @@
 /** Background processes and services are the same here and over HTTP. */
 import { getEventListeners } from 'node:events'
+import { existsSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
 import { describe, expect } from 'vitest'
 import { freePort, serverCommand } from '../helpers/serving.js'
 import { all } from '../helpers/stream.js'
@@ -162,6 +164,116 @@ describe('processes', () => {
     expect(calls).toEqual([true, ['stdout', 'x\n'], [null, 'SIGTERM']])
     const error = await rejectionOf(sandbox.startProcess('true', { signal: AbortSignal.abort('no') }))
     expect(error).toMatchObject({ name: 'AbortError', cause: 'no' })
+  })
+
+  itHolds('keep the exact order of both streams with mergeOutput', async ({ sandbox }) => {
+    const command = 'for n in {1..200}; do echo $n; echo -$n >&2; done; exec bash -c "echo a >&2; echo b"'
+    const expected = Array.from({ length: 200 }, (_, at) => `${at + 1}\n-${at + 1}\n`).join('')
+    const process = await sandbox.startProcess(command, { mergeOutput: true })
+    await process.wait({ timeout: 10_000 })
+    expect(await process.getLogs()).toEqual({ stdout: `${expected}a\nb\n`, stderr: '' })
+    const types = new Set((await all(process.output())).map(({ type }) => type))
+    expect([...types]).toEqual(['stdout', 'exit'])
+    const service = await sandbox.startService('echo up >&2; sleep 60', {
+      mergeOutput: true,
+      healthCheck: { log: 'up' },
+    })
+    expect(await service.getLogs()).toEqual({ stdout: 'up\n', stderr: '' })
+    await service.kill()
+  })
+
+  itHolds('call back for each stream, and line by line', async ({ sandbox }) => {
+    const calls: string[] = []
+    const callbacks = {
+      onStdout: (data: string) => calls.push(`out ${JSON.stringify(data)}`),
+      onStderr: (data: string) => calls.push(`err ${JSON.stringify(data)}`),
+      onLine: (line: string, stream: string) => calls.push(`${stream} ${line}`),
+      onExit: () => calls.push('exit'),
+    }
+    const ended = () =>
+      until(
+        () => calls.includes('exit') || undefined,
+        () => JSON.stringify(calls),
+        10_000,
+      )
+    const process = await sandbox.startProcess("printf 'ä\\r\\nb'; read -r; printf 'c\\n\\nd'; echo e >&2", {
+      ...callbacks,
+      input: 'pipe',
+    })
+    await until(
+      () => calls.includes('stdout ä') || undefined,
+      () => JSON.stringify(calls),
+      10_000,
+    )
+    await process.closeStdin()
+    await ended()
+    const text = (prefix: string) =>
+      calls
+        .filter((call) => call.startsWith(prefix))
+        .map((call) => JSON.parse(call.slice(4)))
+        .join('')
+    expect([text('out'), text('err')]).toEqual(['ä\r\nbc\n\nd', 'e\n'])
+    const linesOf = (stream: string) => calls.filter((call) => call.startsWith(`${stream} `))
+    expect(linesOf('stdout')).toEqual(['stdout ä', 'stdout bc', 'stdout ', 'stdout d'])
+    expect(linesOf('stderr')).toEqual(['stderr e'])
+    expect(calls.at(-1)).toBe('exit')
+    calls.length = 0
+    const service = await sandbox.startService('echo up; echo half >&2; sleep 60', {
+      ...callbacks,
+      healthCheck: { log: 'up' },
+    })
+    await until(
+      () => calls.includes('stderr half') || undefined,
+      () => JSON.stringify(calls),
+      10_000,
+    )
+    await service.kill()
+    await ended()
+    expect(calls).toContain('stdout up')
+  })
+
+  itHolds('do not call back with output after a callback threw', async ({ sandbox }) => {
+    const calls: unknown[] = []
+    await sandbox.startProcess('echo a; echo b; exit 3', {
+      onLine(line) {
+        calls.push(line)
+        throw new Error('enough')
+      },
+      onStdout: () => calls.push('out'),
+      onError: (error) => calls.push((error as Error).message),
+      onExit: (exitCode) => calls.push(exitCode),
+    })
+    await until(
+      () => calls.includes(3) || undefined,
+      () => JSON.stringify(calls),
+      10_000,
+    )
+    expect(calls).toEqual(['out', 'a', 'enough', 3])
+  })
+
+  itHolds('join no lines over output that the log has dropped', async ({ sandbox, directory }) => {
+    const lines: string[] = []
+    let ended = false
+    await sandbox.startProcess('printf begun; until [ -e go ]; do sleep 0.01; done; seq 100000; touch done', {
+      logLimit: 1000,
+      onStdout() {
+        // Nothing reads the log until the process has printed all.
+        writeFileSync(path.join(directory, 'go'), '')
+        while (!existsSync(path.join(directory, 'done')))
+          Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5)
+      },
+      onLine: (line) => lines.push(line),
+      onExit: () => {
+        ended = true
+      },
+    })
+    await until(
+      () => ended || undefined,
+      () => 'the process has not ended',
+      10_000,
+    )
+    expect([lines.at(0), lines.at(-1)]).toEqual(['begun', '100000'])
+    expect(lines.length).toBeLessThan(10_000)
   })
 
   itHolds('are killed by an abort within onStart, which is the rejection', async ({ sandbox }) => {

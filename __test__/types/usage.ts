@@ -69,6 +69,12 @@ export async function options(sandbox: Sandbox, session: Session) {
     sessionId: 'a',
   })
   await sandbox.exec('x', { killSignal: 34, input: new Blob(['x']).stream(), check: true, maxBuffer: 0 })
+  await session.startProcess('x', {
+    mergeOutput: true,
+    verbose: false,
+    onStdout: (data) => same<typeof data, string>(),
+    onLine: (line, stream) => same<typeof line | typeof stream, string>(),
+  })
   await sandbox.exec('x', { onOutput: (stream, data) => same<typeof stream | typeof data, string>() })
   await sandbox.exec('x', {
     encoding: 'buffer',

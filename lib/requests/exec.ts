@@ -90,8 +90,8 @@ export function readExec(
   }
 }
 
-/** Runs wherever JavaScript does. */
-function isVerboseByDefault(): boolean {
+/** Whether what has no option `verbose` is verbose. Runs wherever JavaScript does. */
+export function isVerboseByDefault(): boolean {
   const { process } = globalThis as { process?: { env?: Record<string, string | undefined> } }
   return process?.env?.NACRE_DEBUG === '1'
 }
