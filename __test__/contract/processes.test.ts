@@ -322,6 +322,20 @@ describe('processes', () => {
     destroys: true,
   })
 
+  itHolds('are killed while their terminal has no room for input', async ({ sandbox }) => {
+    const process = await sandbox.startProcess('stty raw -echo; echo on; sleep 60', { pty: true })
+    await process.waitForLog('on')
+    const pending = process.write('x'.repeat(500_000)).then(
+      () => 'written',
+      ({ code }) => code,
+    )
+    // The terminal has taken some of it.
+    await process.stats()
+    expect(await process.kill()).toBe(true)
+    expect(['written', 'INPUT_CLOSED']).toContain(await pending)
+    expect((await sandbox.exec('echo on')).stdout).toBe('on\n')
+  })
+
   itHolds('have stats and terminals', async ({ sandbox }) => {
     const process = await sandbox.startProcess('stty size; read -r x; stty size', {
       pty: { cols: 80, rows: 24 },
