@@ -30,7 +30,7 @@ function raw(port: number, pieces: string[], pauseMs = 0): Promise<string> {
   })
 }
 
-const token = 'a-token-that-nobody-knows'
+const token = 'a-token-for-tests'
 
 describe('bodies', () => {
   it('that are no JSON or too large are refused, and nothing runs', () =>

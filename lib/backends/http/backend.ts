@@ -67,7 +67,7 @@ export class HttpBackend implements Backend {
     const launch = async () => {
       const call = this.#connection.call<WireProcess>({ path: '/v1/processes', body, waits: true })
       const info = await this.#begun.starting(call.then((started) => this.#begun.addProcess(started)))
-      return new HttpProcess(this.#connection, info)
+      return new HttpProcess(this.#connection, info, request.values.pty !== undefined)
     }
     return startProcess({ request, source, logger: this.logger, launch, introduce })
   }
@@ -79,7 +79,7 @@ export class HttpBackend implements Backend {
       // The server kills a service whose client disconnects while it is being started.
       const call = { path: '/v1/services', body, signal, subject: 'the process', waits: true }
       const info = this.#begun.addProcess(await this.#connection.call<WireProcess>(call), true)
-      return new HttpService(this.#connection, info)
+      return new HttpService(this.#connection, info, process.values.pty !== undefined)
     }
     return startProcess({ request: process, source, logger: this.logger, launch, introduce })
   }

@@ -20,6 +20,8 @@ import type { ProcessBackend } from '../../sandbox/backend.js'
 import type { Connection } from './connection.js'
 import { patternBody, probeBody } from './plan.js'
 import { ResumingStream } from './resuming.js'
+import type { Socket } from './socket.js'
+import { TerminalInput } from './terminal-input.js'
 import { encodeBytes, logEventOf, logsOf, piecesOf, type WireLogs } from './wire.js'
 
 /** A process in JSON, without what is not known yet. */
@@ -35,10 +37,15 @@ export class HttpProcess implements ProcessBackend {
   readonly hasTerminal = true
   readonly #connection: Connection
   #info: WireProcess
+  readonly #terminal: TerminalInput | undefined
+  /** Settles after the calls for input so far: requests can overtake each other. */
+  #input: Promise<unknown> = Promise.resolve()
 
-  constructor(connection: Connection, info: WireProcess) {
+  /** `hasTerminal`: it is known to have one. */
+  constructor(connection: Connection, info: WireProcess, hasTerminal = false) {
     this.#connection = connection
     this.#info = info
+    if (hasTerminal) this.#terminal = new TerminalInput(() => this.#openTerminal())
   }
 
   get info(): ProcessInfo {
@@ -119,12 +126,17 @@ export class HttpProcess implements ProcessBackend {
     await this.#call('wait-for-port', { port, ...probeBody({ http }), interval, timeout }, signal)
   }
 
-  async write(data: Uint8Array): Promise<void> {
-    for (const piece of piecesOf(data)) await this.#call('input', { data: encodeBytes(piece) })
+  write(data: Uint8Array): Promise<void> {
+    return this.#inOrder(async () => {
+      for (const piece of piecesOf(data)) {
+        if (await this.#type(piece)) continue
+        await this.#call('input', { data: encodeBytes(piece) })
+      }
+    })
   }
 
-  async closeInput(): Promise<void> {
-    await this.#call('input', { end: true })
+  closeInput(): Promise<void> {
+    return this.#inOrder(() => this.#call('input', { end: true }))
   }
 
   async resize(body: { cols: number; rows: number }): Promise<boolean> {
@@ -139,6 +151,26 @@ export class HttpProcess implements ProcessBackend {
   /** Takes over the state that a reply has reported. */
   protected update(info: WireProcess): void {
     this.#info = info
+  }
+
+  #inOrder(call: () => Promise<void>): Promise<void> {
+    const done = this.#input.then(call)
+    this.#input = done.catch(() => {})
+    return done
+  }
+
+  /** False when there is no WebSocket to type into. */
+  async #type(data: Uint8Array): Promise<boolean> {
+    try {
+      return (await this.#terminal?.write(data)) ?? false
+    } catch (error) {
+      this.#connection.check()
+      throw error
+    }
+  }
+
+  #openTerminal(): Socket | undefined {
+    return this.#connection.socket(this.#path('terminal'), { output: false, acknowledge: true })
   }
 
   #call<T>(what: string, body: object, signal?: AbortSignal): Promise<T> {

@@ -14,8 +14,8 @@ export class HttpService extends HttpProcess implements ServiceBackend {
   restarts = 0
   lastFailure: ServiceFailure | null = null
 
-  constructor(connection: Connection, info: WireProcess) {
-    super(connection, info)
+  constructor(connection: Connection, info: WireProcess, hasTerminal: boolean) {
+    super(connection, info, hasTerminal)
     this.#connection = connection
   }
 
