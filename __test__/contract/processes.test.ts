@@ -384,6 +384,59 @@ describe('services', () => {
     })
   })
 
+  itHolds('call back for each of their processes, and obey a signal after a restart', async ({ sandbox }) => {
+    const calls: string[] = []
+    const called = (...wanted: string[]) =>
+      until(
+        () => wanted.every((call) => calls.includes(call)) || undefined,
+        () => `${JSON.stringify(calls)} lack some of ${JSON.stringify(wanted)}`,
+        10_000,
+      )
+    await sandbox.exec('echo 1 > n')
+    const abort = new AbortController()
+    const pids = new Set<number>()
+    const service = await sandbox.startService(
+      'echo "up $(< n)"; until [ -e fail ]; do sleep 0.01; done; rm fail; exit 3',
+      {
+        processId: 'web',
+        healthCheck: { log: 'up' },
+        restart: 'on-failure',
+        restartDelay: 1,
+        signal: abort.signal,
+        onStart: ({ pid }) => pids.add(pid),
+        onLine: (line) => calls.push(line),
+        onExit: (exitCode, signal) => calls.push(`exit ${exitCode ?? signal}`),
+      },
+    )
+    await called('up 1')
+    await sandbox.exec('echo 2 > n; touch fail')
+    await called('exit 3', 'up 2')
+    await until(
+      async () => (await service.getHealth()).healthy || undefined,
+      () => 'the service is not healthy again',
+      10_000,
+    )
+    await sandbox.exec('echo 3 > n')
+    await service.restart()
+    await called('up 3')
+    expect(pids.size).toBe(3)
+    expect(pids).toContain(service.pid)
+    await service.kill()
+    await sandbox.exec('echo 4 > n')
+    await service.restart()
+    await called('up 4')
+    calls.length = 0
+    abort.abort()
+    await called('exit SIGTERM')
+    expect(calls).toEqual(['exit SIGTERM'])
+    await until(
+      async () => (await service.getStatus()) === 'killed' || undefined,
+      () => 'the service goes on',
+      10_000,
+    )
+    expect(pids.size).toBe(4)
+  })
+
   itHolds('can be aborted while they start', async ({ sandbox }) => {
     const abort = new AbortController()
     const options = { signal: abort.signal, healthCheck: { log: 'never' }, processId: 'web' }

@@ -67,11 +67,12 @@ export async function startProcess<T extends StartedProcess>(start: Start<T>): P
   }
 }
 
-function attach(
+/** Connects a process that runs to its AbortSignal and its callbacks, and to its input where that has a feed. */
+export function attach(
   process: StartedProcess,
-  start: Start<StartedProcess>,
-  feed: InputFeed | undefined,
-  printed: Printed,
+  start: Pick<Start<StartedProcess>, 'request' | 'logger'>,
+  feed?: InputFeed,
+  printed?: Printed,
 ): void {
   const { request, logger } = start
   const { callbacks, values } = request

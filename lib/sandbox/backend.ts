@@ -104,6 +104,8 @@ export interface ServiceBackend extends ProcessBackend {
   readonly restarts: number
   readonly lastFailure: ServiceFailure | null
   health(): Promise<ServiceHealth>
+  /** The process after the one with this pid; null when none will follow by itself, or `stop` is aborted. */
+  successor(pid: number, stop: AbortSignal): Promise<ProcessInfo | null>
   restart(): Promise<void>
 }
 

@@ -11,7 +11,7 @@ import type { ProcessFilter } from '../../requests/logs.js'
 import type { ProcessRequest } from '../../requests/process.js'
 import type { ServiceRequest } from '../../requests/service.js'
 import type { Result, RunObserver, StreamRun } from '../../run/run.js'
-import { AS_STARTED, startProcess } from '../../run/start-process.js'
+import { AS_STARTED, attach, startProcess } from '../../run/start-process.js'
 import type { Backend, ProcessBackend, ServiceBackend } from '../../sandbox/backend.js'
 import { Begun } from './begun.js'
 import { Connection } from './connection.js'
@@ -72,7 +72,7 @@ export class HttpBackend implements Backend {
     return startProcess({ request, source, logger: this.logger, launch, introduce })
   }
 
-  startService({ process, ...rest }: ServiceRequest, introduce: (service: ServiceBackend) => unknown) {
+  async startService({ process, ...rest }: ServiceRequest, introduce: (service: ServiceBackend) => unknown) {
     const { body, source } = planService({ process, ...rest })
     const { signal } = process.values
     const launch = async () => {
@@ -81,7 +81,14 @@ export class HttpBackend implements Backend {
       const info = this.#begun.addProcess(await this.#connection.call<WireProcess>(call), true)
       return new HttpService(this.#connection, info, process.values.pty !== undefined)
     }
-    return startProcess({ request: process, source, logger: this.logger, launch, introduce })
+    const start = { request: process, source, logger: this.logger, launch, introduce }
+    const service = await startProcess(start)
+    service.onStart = () => process.callbacks.onStart?.(introduce(service) as never)
+    service.watchAgain = () => {
+      service.onStart()
+      attach(service, start)
+    }
+    return service
   }
 
   async listProcesses({ status, sessionId }: ProcessFilter): Promise<ProcessBackend[]> {

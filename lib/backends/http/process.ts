@@ -49,13 +49,7 @@ export class HttpProcess implements ProcessBackend {
   }
 
   get info(): ProcessInfo {
-    const { startTime, endTime, reason, ...rest } = this.#info
-    return {
-      ...rest,
-      startTime: new Date(startTime),
-      endTime: endTime === undefined ? null : new Date(endTime),
-      reason: reason ?? null,
-    }
+    return infoOf(this.#info)
   }
 
   get id(): string {
@@ -93,7 +87,15 @@ export class HttpProcess implements ProcessBackend {
   }
 
   /** Reconnects as often as needed. */
-  output({ since, follow, signal, encoding }: LogStreamPlan): ResumingStream<LogEvent<Encoding>> {
+  output(plan: LogStreamPlan): ResumingStream<LogEvent<Encoding>> {
+    return this.#output(plan)
+  }
+
+  /** `pid`: of the process whose output it is, where a service can have another one by then. */
+  #output(
+    { since, follow, signal, encoding }: LogStreamPlan,
+    pid?: number,
+  ): ResumingStream<LogEvent<Encoding>> {
     return new ResumingStream<LogEvent<Encoding>>(this.#connection, {
       cursor: since,
       signal,
@@ -101,7 +103,7 @@ export class HttpProcess implements ProcessBackend {
       request: (cursor) => ({
         method: 'GET',
         path: this.#path('output'),
-        query: { since: cursor, follow, encoding },
+        query: { since: cursor, follow, encoding, pid },
       }),
       value(data) {
         const event = logEventOf(data, encoding)
@@ -113,7 +115,7 @@ export class HttpProcess implements ProcessBackend {
   watch(wantsOutput: boolean): AsyncIterable<LogEvent> {
     const since = wantsOutput ? 0 : Number.MAX_SAFE_INTEGER
     const plan = { since, follow: true, signal: undefined, encoding: 'utf8' } as const
-    return this.output(plan) as AsyncIterable<LogEvent>
+    return this.#output(plan, this.#info.pid) as AsyncIterable<LogEvent>
   }
 
   async waitForLog({ pattern, since, timeout, signal }: LogPlan): Promise<LogMatch> {
@@ -180,6 +182,15 @@ export class HttpProcess implements ProcessBackend {
 
   #path(what: string): string {
     return processPath(this.#info.id, what)
+  }
+}
+
+export function infoOf({ startTime, endTime, reason, ...rest }: WireProcess): ProcessInfo {
+  return {
+    ...rest,
+    startTime: new Date(startTime),
+    endTime: endTime === undefined ? null : new Date(endTime),
+    reason: reason ?? null,
   }
 }
 
