@@ -18,6 +18,7 @@ import { type ExecRequest, readExec } from '../requests/exec.js'
 import { readProcess } from '../requests/process.js'
 import { callbackObserver } from '../run/callbacks.js'
 import { ExecStream, type StreamSource } from '../run/exec-stream.js'
+import type { Result } from '../run/run.js'
 import { callError, settle } from '../run/settle.js'
 import { ShellRun } from '../run/shell-run.js'
 import type { Backend, StreamBounds } from './backend.js'
@@ -43,8 +44,8 @@ export class Runner {
   ): Promise<ExecResult<E, L>> {
     const backend = this.#backend
     const request = readExec(command, options, 'exec', this.#sessionId)
-    const result: ExecResult<Encoding, boolean> = await backend.traced(request, (traced) =>
-      settle(traced, backend.logger, () => backend.exec(traced, callbackObserver(traced))),
+    const result: ExecResult<Encoding, boolean> = await settled(backend, request, (traced) =>
+      backend.exec(traced, callbackObserver(traced)),
     )
     return result as ExecResult<E, L>
   }
@@ -79,9 +80,17 @@ function sourceOf(backend: Backend, bounds?: StreamBounds): StreamSource {
     window: bounds?.window,
     byteEvents: bounds?.byteEvents,
     start: (request, observer) => backend.stream(request, observer, bounds),
-    settle: (request, perform) =>
-      backend.traced(request, (traced) => settle(traced, backend.logger, () => perform(traced))),
+    settle: (request, perform) => settled(backend, request, perform),
   }
+}
+
+/** Publishes a run and calls the callbacks of its end. */
+function settled(
+  backend: Backend,
+  request: ExecRequest,
+  perform: (request: ExecRequest) => Promise<Result>,
+): Promise<Result> {
+  return backend.traced(request, (traced) => settle(traced, backend.logger, () => perform(traced)))
 }
 
 /** Calls `start`, and onError when that fails, except for an OptionError. */

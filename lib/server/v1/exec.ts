@@ -64,7 +64,7 @@ export function addExec(define: Define, server: ServerContext): void {
     method: 'post',
     path: '/v1/exec',
     tag: 'commands',
-    summary: 'Runs a command. It is killed when the client goes away.',
+    summary: 'Runs a command. It is killed when the client disconnects.',
     body: execBody,
     reply: z.object({ result: resultSchema }),
     errors,

@@ -1,5 +1,5 @@
 /** Announces changes of a state to those that wait for one. */
-import { onAbort } from '../../../base/abort.js'
+import { orAborted } from '../../../base/abort.js'
 
 export class Change {
   #announce = () => {}
@@ -12,13 +12,7 @@ export class Change {
 
   /** Resolves at the next change, or when `stop` is aborted. */
   async wait(stop: AbortSignal): Promise<void> {
-    if (stop.aborted) return
-    let release = () => {}
-    const stopped = new Promise<void>((resolve) => {
-      release = onAbort(stop, resolve)
-    })
-    await Promise.race([this.#next, stopped])
-    release()
+    if (!stop.aborted) await orAborted(this.#next, stop)
   }
 
   #prepare(): Promise<void> {
