@@ -275,7 +275,7 @@ describe('exec', () => {
         (bytes) => `[${bytes?.toLocaleString('en-US')} bytes omitted]`,
       )
       const lines = all.split('\n')
-      expect(lines.filter((line) => line.startsWith('['))).toEqual(marks)
+      expect(lines.filter((line) => line.startsWith('[')).toSorted()).toEqual(marks.toSorted())
       expect(lines.toSorted()).toEqual((stdout + stderr).split('\n').toSorted())
     }
     const one = await sandbox.exec('seq 1000; echo e >&2', { maxBuffer: 20 })
