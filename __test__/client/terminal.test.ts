@@ -108,11 +108,11 @@ describe.each(classes)('typing over the WebSocket of %s', (_name, socketClass) =
     withClient(socketClass, async ({ client }) => {
       const process = await client.startProcess('stty raw -echo; echo on; sleep 60', { pty })
       await process.waitForLog('on')
-      const pending = process.write('x'.repeat(500_000))
+      const pending = Promise.allSettled([process.write('x'.repeat(500_000))])
       // The WebSocket is open by then.
       await client.exec('true')
       await client.destroy()
-      await Promise.allSettled([pending])
+      await pending
       expect(await rejectionOf(process.write('x'))).toMatchObject({ code: 'SANDBOX_DESTROYED' })
     }))
 })
