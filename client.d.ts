@@ -56,7 +56,8 @@ export type RemoteJobs = Omit<Jobs, 'root'>
  *
  * Properties of a {@link Process} or a {@link Service} reflect the last known state: from its start or its look-up, or from
  * `getStatus`, `getHealth`, `wait` and `kill`. Its output survives broken connections, with neither gap nor duplicate.
- * Callbacks and the signal of a service follow its first process only.
+ * Callbacks and the signal of a service follow its restarts, as they do locally; its callbacks begin when it is ready, and
+ * what `onStart` throws after a restart goes to `onError`. Input of more than 1 MiB reaches its first process only.
  *
  * `destroy` kills the processes and deletes the sessions that this object has started, and ends its requests. It leaves
  * everything else on the server alone. It rejects with CONNECTION_FAILED when the server cannot be reached.

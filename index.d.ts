@@ -226,12 +226,19 @@ export interface ExecResult<E extends Encoding = 'utf8', L extends boolean = fal
   /**
    * Bytes missing in the middle of each stream because of `maxBuffer`; null when both are complete. Text marks the
    * place with a line of its own, like `[48,694 bytes omitted]`, between whole lines where there are any. Bytes have no
-   * mark: in a truncated stream, they are missing at `offset`.
+   * mark.
    */
   truncated: null | {
     stdout: number
     stderr: number
-    offset?: number
+  }
+  /**
+   * Where they are missing: the number of bytes kept in front of the gap, at which text has its mark. 0 for a complete
+   * stream; null when both are complete.
+   */
+  truncatedAt: null | {
+    stdout: number
+    stderr: number
   }
   /** The shell was replaced (after `exec` or `kill -9 $$`), with its state after the last finished command. */
   sessionRestarted: boolean
@@ -326,6 +333,15 @@ export interface ExecStream<E extends Encoding = 'utf8', L extends boolean = fal
   /** Kills the command if it still runs, and resolves when it has ended. */
   [Symbol.asyncDispose](): Promise<void>
 }
+/**
+ * The run of a template, like ``sandbox.$`ls ${path}` ``: a stream that can also be awaited. It resolves and rejects as
+ * {@link ExecStream.result} does, so a run that nothing awaits is never an unhandled rejection.
+ *
+ * A run that is neither awaited nor read blocks once 4 MiB of its output are waiting. An async function that returns a run
+ * awaits it.
+ */
+export type ShellRun<E extends Encoding = 'utf8', L extends boolean = false> = ExecStream<E, L> &
+  PromiseLike<ExecResult<E, L>>
 
 /**
  * Shell text (`string`), which bash parses, or an argument list (`string[]`), which no shell ever parses: the first
@@ -337,14 +353,15 @@ export type Command = string | readonly string[]
 /** A value of a template: one word, or one word each. It is quoted, and never parsed. An empty list is no word. */
 export type ShellValue = string | number | bigint | ReadonlyArray<string | number | bigint>
 /**
- * Runs a template as shell text. Called with options, it returns a tag that uses them for every template.
+ * Starts a template as shell text, immediately, as `execStream` does. Await the run for its result, or read its output.
  *
  * ```js
- * await sandbox.$`git show ${ref} -- ${paths}`
- * await sandbox.$({ check: true })`make ${target}`
+ * const { stdout } = await sandbox.$`git show ${ref} -- ${paths}`
+ * const $ = sandbox.$.with({ check: true })
+ * for await (const line of $`make ${target}`.lines()) console.log(line)
  * ```
  *
- * Each value is quoted, so write no quotes around it. Backslashes stay as written. Rejects as `exec` does, and with
+ * Each value is quoted, so write no quotes around it. Backslashes stay as written. Throws OptionError, with
  * INVALID_COMMAND for a value of another kind. `Scope` has the options that only a sandbox takes.
  */
 export interface ShellTag<
@@ -352,8 +369,9 @@ export interface ShellTag<
   E extends Encoding = 'utf8',
   L extends boolean = false,
 > {
-  (strings: TemplateStringsArray, ...values: ShellValue[]): Promise<ExecResult<E, L>>
-  <F extends Encoding = E, M extends boolean = L>(
+  (strings: TemplateStringsArray, ...values: ShellValue[]): ShellRun<E, L>
+  /** A tag with these options, over those that this one has. */
+  with<F extends Encoding = E, M extends boolean = L>(
     options: SessionExecOptions<F, M> & Scope,
   ): ShellTag<Scope, F, M>
 }
@@ -517,14 +535,34 @@ export interface SessionProcessOptions {
         cols: number
         rows: number
       }
+  /**
+   * Gives the process one pipe for both streams. All output is then 'stdout', in the exact order. A terminal does the
+   * same by itself. Default: false.
+   */
+  mergeOutput?: boolean
+  /**
+   * Prints the command, its end and its duration on standard error of this program. Default: whether `NACRE_DEBUG` is
+   * `1` in its environment.
+   */
+  verbose?: boolean
   /** Called before startProcess resolves. When it throws, the process is killed and startProcess rejects. */
   onStart?: (process: Process) => void
   /**
    * Called with each piece of output as text, in order of arrival; characters are never split. Output that
-   * arrives faster waits in the log, so a slow callback may miss what `logLimit` drops. Not called again after it threw.
+   * arrives faster waits in the log, so a slow callback may miss what `logLimit` drops. After a callback for output threw,
+   * none of them is called again.
    */
   onOutput?: (stream: 'stdout' | 'stderr', data: string) => void
-  /** Called when the process has ended, after the last onOutput. */
+  /** The same for standard output alone. */
+  onStdout?: (data: string) => void
+  /** The same for standard error alone. */
+  onStderr?: (data: string) => void
+  /**
+   * The same line by line, without `\n` or `\r\n`. An incomplete line at the end counts, and one before output that
+   * `logLimit` has dropped.
+   */
+  onLine?: (line: string, stream: 'stdout' | 'stderr') => void
+  /** Called when the process has ended, after the last output. */
   onExit?: (exitCode: number | null, signal: SignalName | null) => void
   /**
    * Called with the error just before startProcess rejects, except for an {@link OptionError}; later with what another
@@ -788,14 +826,12 @@ export interface HistoryOptions {
 export interface HistoryEntry {
   /** Its first 1000 characters. An argument list is shown quoted for a shell. */
   command: string
-  startTime: Date
+  startedAt: Date
   /** Milliseconds, by a monotonic clock. */
   duration: number
   /** null when the command has no exit code, because a signal ended it. */
   exitCode: number | null
   signal: SignalName | null
-  timedOut: boolean
-  isCanceled: boolean
   /** Bytes of output, including those beyond `maxBuffer`. */
   stdoutBytes: number
   stderrBytes: number
@@ -808,7 +844,7 @@ export interface Session {
     command: Command,
     options?: SessionExecOptions<E, L>,
   ): Promise<ExecResult<E, L>>
-  /** {@link Session.exec} as a tagged template that quotes its values. */
+  /** Commands as tagged templates that quote their values. See {@link ShellTag}. */
   readonly $: ShellTag
   /** Runs a command in this session, as events. See {@link Sandbox.execStream}. */
   execStream<E extends Encoding = 'utf8', L extends boolean = false>(
@@ -951,7 +987,7 @@ export declare class Sandbox {
     command: Command,
     options?: ExecOptions<E, L>,
   ): Promise<ExecResult<E, L>>
-  /** {@link Sandbox.exec} as a tagged template that quotes its values. */
+  /** Commands as tagged templates that quote their values. See {@link ShellTag}. */
   readonly $: ShellTag<Pick<ExecOptions, 'sessionId'>>
   /**
    * Runs a command as {@link Sandbox.exec} does, as events while it runs. It starts, or queues, immediately.

@@ -55,6 +55,7 @@ describe('the result', () => {
       timedOut: false,
       isCanceled: false,
       truncated: null,
+      truncatedAt: null,
       sessionRestarted: false,
       denials: [],
     })

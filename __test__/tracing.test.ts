@@ -5,6 +5,7 @@ import { describe, expect, it } from 'vitest'
 import { withSandbox } from './helpers/invariants.js'
 import { all } from './helpers/stream.js'
 import { rejectionOf } from './helpers/thrown.js'
+import { until } from './helpers/until.js'
 
 type Context = Record<string, unknown>
 
@@ -133,6 +134,12 @@ describe('verbose', () => {
         await sandbox.exec('exit 3', { verbose: true })
         await rejectionOf(sandbox.exec('exit 4', { verbose: true, check: true }))
         await sandbox.exec('true')
+        await (await sandbox.startProcess('exit 5', { processId: 'p', verbose: true })).wait()
+        await until(
+          () => lines.length === 8 || undefined,
+          () => lines.join(''),
+        )
+        await rejectionOf(sandbox.startProcess('true', { cwd: '/nowhere', verbose: true }))
       } finally {
         stderr.write = write
       }
@@ -144,6 +151,10 @@ describe('verbose', () => {
         '✘ exit code 3, done in \\d+ ms',
         '\\$ exit 4',
         '✘ `exit 4` ended with exit code 4 after \\d+ ms \\(done in \\d+ ms\\)',
+        '\\$ exit 5',
+        '✘ p: exit code 5, done in \\d+ ms',
+        '\\$ true',
+        '✘ .*/nowhere.* \\(done in \\d+ ms\\)',
       ]
       expect(lines).toHaveLength(expected.length)
       for (const [at, line] of lines.entries())

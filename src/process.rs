@@ -35,6 +35,7 @@ pub fn new_process(request: NativeProcessStart) -> NewProcess {
         writer,
         wanted_limits: request.limits.map(limits).unwrap_or_default(),
         limits: Enforcement::default(),
+        merge_output: request.merge_output,
         terminal: request.pty.map(|pty| size(pty.cols, pty.rows)),
         log_limit: request.log_limit as u64,
         auto_cleanup: request.auto_cleanup,

@@ -44,7 +44,7 @@ it('one word is shell text, several are words, and options behind the first belo
     ).toBe('1=2\n/\n')
   }))
 
-it('the standard input is passed on, and an input that stays open holds nobody up', () =>
+it('the standard input is passed on, and an input that stays open does not delay the end', () =>
   withCli(async ({ start }) => {
     const sorted = start(['exec', 'sort -n'], '30\n7\n')
     expect(await sorted.ended).toMatchObject({ code: 0, stdout: '7\n30\n' })
@@ -117,12 +117,17 @@ it('as JSON it is the whole result', () =>
       stderr: 'err\n',
       success: false,
     })
+    const long = JSON.parse((await nacre('exec', '--json', 'seq 2000000')).stdout)
+    expect(long.stdout.split('\n').filter((line: string) => line.startsWith('['))).toEqual([
+      `[${long.truncated.stdout.toLocaleString('en-US')} bytes omitted]`,
+    ])
+    expect(long.stdout.indexOf('[')).toBe(long.truncatedAt.stdout)
     const failed = await nacre('exec', '--json', '--cwd', '/nowhere', 'true')
     expect(failed.code).toBe(1)
     expect(JSON.parse(failed.stderr).error).toMatchObject({ code: 'CWD_NOT_FOUND' })
   }))
 
-it('output that can not be written is a failure with a message', () => {
+it('output that cannot be written is a failure with a message', () => {
   for (const options of ['', '--json']) {
     const command = `"$0" dist/cli/main.js exec ${options} 'echo hi' >/dev/full`
     const { status, stderr } = spawnSync('sh', ['-c', command, process.execPath], { encoding: 'utf8' })

@@ -19,12 +19,12 @@ describe('nacre serve', () => {
     it(`serves until ${signal}, exits with code 0 and leaves nothing`, async () => {
       const base = mkdtempSync(path.join(os.tmpdir(), 'nacre-serve-'))
       const file = path.join(base, 'token')
-      writeFileSync(file, 'a-token-that-nobody-knows\n')
+      writeFileSync(file, 'a-token-for-tests\n')
       const host = nacre('serve', '--port', '0', '--token-file', file, '--cwd', base)
       try {
         await host.printed('nacre listens on http://127.0.0.1:')
         const url = /http:\S+/.exec(host.output())?.[0] ?? ''
-        const client = new SandboxClient({ url, token: 'a-token-that-nobody-knows' })
+        const client = new SandboxClient({ url, token: 'a-token-for-tests' })
         expect((await client.exec('pwd')).stdout).toBe(`${base}\n`)
         const process = await client.startProcess('echo on; setsid sleep 67 & sleep 67')
         await process.waitForLog('on')

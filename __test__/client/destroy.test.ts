@@ -14,7 +14,7 @@ describe('destroy', () => {
       await other.createSession({ id: 'theirs' })
       await mine.startProcess('sleep 60', { processId: 'mine' })
       const session = await mine.createSession({ id: 'mine' })
-      // An id that was ours and is somebody else's by now.
+      // An id that was ours and is another client's by now.
       await (await mine.startProcess('true', { processId: 'passed-on' })).wait()
       await mine.cleanupCompletedProcesses()
       await other.startProcess('sleep 60', { processId: 'passed-on' })

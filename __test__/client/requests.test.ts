@@ -32,7 +32,7 @@ function withProxy(
   )
 }
 
-const token = 'a-token-that-nobody-knows'
+const token = 'a-token-for-tests'
 
 // Bun opens a pipe when node:http makes its first request. It then belongs to what there is before a test.
 beforeAll(async () => {

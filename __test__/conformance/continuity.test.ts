@@ -231,7 +231,7 @@ conforms('jobs', [
     ],
   },
   {
-    name: "a background job does not hold the command up, and its late output is nobody's",
+    name: 'a background job does not delay the command, and its late output is discarded',
     steps: [
       {
         run: '{ while [ ! -e go ]; do sleep 0.005; done; echo late; echo late >&2; echo done >log; } & echo hi',

@@ -3,7 +3,7 @@ import { conforms } from '../helpers/conformance.js'
 const binary = Buffer.from(Array.from({ length: 256 * 40 }, (_, index) => index % 256))
 const numbers = Array.from({ length: 50_000 }, (_, index) => `${index}\n`).join('')
 
-conforms('standard input that nobody gives', [
+conforms('standard input that is not given', [
   { name: 'cat', steps: [{ run: 'cat' }, { run: 'cat -; cat /dev/stdin; echo end', out: 'end\n' }] },
   {
     name: 'read',
@@ -96,7 +96,7 @@ conforms('standard input', [
     ],
   },
   {
-    name: 'that nobody reads',
+    name: 'that nothing reads',
     steps: [{ run: 'echo a', options: { input: 'x'.repeat(1_000_000) }, out: 'a\n' }, { run: 'cat' }],
   },
   {

@@ -65,7 +65,7 @@ describe('a new session', () => {
       await session.destroy()
     }))
 
-  it('has LANG and LC_ALL, unless somebody says otherwise', () =>
+  it('has LANG and LC_ALL, unless they are set', () =>
     withSandbox(async (workplace) => {
       const before = { LANG: process.env.LANG, LC_ALL: process.env.LC_ALL }
       delete process.env.LANG

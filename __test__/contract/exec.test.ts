@@ -2,7 +2,8 @@
 import path from 'node:path'
 import { SandboxError } from 'nacre'
 import { describe, expect } from 'vitest'
-import { rejectionOf } from '../helpers/thrown.js'
+import { rejectionOf, thrownBy } from '../helpers/thrown.js'
+import { until } from '../helpers/until.js'
 import { itHolds, processIn, running } from './helper.js'
 
 describe('exec', () => {
@@ -20,6 +21,7 @@ describe('exec', () => {
       timedOut: false,
       isCanceled: false,
       truncated: null,
+      truncatedAt: null,
       sessionRestarted: false,
       denials: [],
     })
@@ -48,7 +50,7 @@ describe('exec', () => {
     expect(bare.stdout).toEqual(stdout)
     expect(await sandbox.exec('true', { lines: true })).toMatchObject({ stdout: [], stderr: [], all: [] })
     expect((await sandbox.exec('echo; echo', { lines: true })).all).toEqual(['', ''])
-    expect((await sandbox.$({ lines: true })`seq ${3}`).stdout).toEqual(['1', '2', '3'])
+    expect((await sandbox.$.with({ lines: true })`seq ${3}`).stdout).toEqual(['1', '2', '3'])
     const session = await sandbox.createSession()
     expect((await session.exec('seq 2', { lines: true })).all).toEqual(['1', '2'])
   })
@@ -170,17 +172,65 @@ describe('exec', () => {
     const hostile = `$(id) "'; rm -rf / #\n\\`
     const { stdout } = await sandbox.$`printf '%s|' ${hostile} ${['a b', 7, '']} ${[]} ${10n} "\$HOME"`
     expect(stdout).toBe(`${hostile}|a b|7||10|$HOME|`)
-    const error = await rejectionOf(sandbox.$({ check: true, cwd: '/' })`pwd; exit ${3}`)
+    const $ = sandbox.$.with({ check: true }).with({ cwd: '/' })
+    const error = await rejectionOf($`pwd; exit ${3}`)
     expect(error).toMatchObject({ code: 'COMMAND_FAILED', result: { stdout: '/\n', exitCode: 3 } })
     const session = await sandbox.createSession({ env: { NAME: 'one' } })
-    expect((await session.$({ stripFinalNewline: true })`echo $NAME ${'two three'}`).stdout).toBe(
+    expect((await session.$.with({ stripFinalNewline: true })`echo $NAME ${'two three'}`).stdout).toBe(
       'one two three',
     )
     const wrong = { not: 'a value' } as unknown as string
-    expect(await rejectionOf(sandbox.$`echo ${'a'} ${wrong}`)).toMatchObject({
+    expect(thrownBy(() => sandbox.$`echo ${'a'} ${wrong}`)).toMatchObject({
       code: 'INVALID_COMMAND',
       message: 'value 2 of a template must be a string, a number or a list of them, not an object',
     })
+    expect(thrownBy(() => sandbox.$('ls' as never))).toMatchObject({
+      code: 'INVALID_COMMAND',
+      message: '$ must be the tag of a template; options go to $.with(options)',
+    })
+    expect(thrownBy(() => sandbox.$.with('ls' as never))).toMatchObject({ code: 'INVALID_OPTION' })
+    expect(thrownBy(() => session.$.with({ timeOut: 1 } as never)`touch ran`)).toMatchObject({
+      message: expect.stringMatching(/^session\.\$ has no option "timeOut"/),
+    })
+    expect((await sandbox.exec('ls')).stdout).toBe('')
+  })
+
+  itHolds('starts a template immediately, once, however it is read', async ({ sandbox }) => {
+    const run = sandbox.$`echo ran >> runs; seq ${2}; echo e >&2`
+    expect((await sandbox.exec('cat runs')).stdout).toBe('ran\n')
+    const types: string[] = []
+    for await (const event of run) types.push(event.type)
+    expect([types.at(0), types.at(-1)]).toEqual(['start', 'complete'])
+    const [one, two, three] = await Promise.all([run, run, run.result])
+    expect(one).toMatchObject({ stdout: '1\n2\n', stderr: 'e\n', exitCode: 0 })
+    expect([two, three]).toEqual([one, one])
+    expect((await sandbox.exec('cat runs')).stdout).toBe('ran\n')
+    const lines: string[] = []
+    for await (const line of sandbox.$`seq 3`.lines()) lines.push(line)
+    expect(lines).toEqual(['1', '2', '3'])
+    expect((await sandbox.$`head -c 20000000 /dev/zero`).stdout).toHaveLength(20_000_000)
+    const slow = sandbox.$`echo begun; sleep 60`
+    for await (const event of slow) if (event.type === 'stdout') break
+    expect(await slow).toMatchObject({ stdout: 'begun\n', signal: 'SIGTERM', isCanceled: true })
+  })
+
+  itHolds('raises no unhandled rejection for a template that nothing awaits', async ({ sandbox }) => {
+    const unhandled: unknown[] = []
+    const note = (reason: unknown) => unhandled.push(reason)
+    process.on('unhandledRejection', note)
+    try {
+      const errors: unknown[] = []
+      const run = sandbox.$.with({ check: true, onError: (error) => errors.push(error) })`exit 3`
+      await until(
+        () => errors.length === 1 || undefined,
+        () => 'onError was not called',
+      )
+      await new Promise(setImmediate)
+      expect(await rejectionOf(run)).toBe(errors[0])
+    } finally {
+      process.off('unhandledRejection', note)
+    }
+    expect(unhandled).toEqual([])
   })
 
   itHolds('keeps the exact order of both streams with mergeOutput', async ({ sandbox }) => {
@@ -206,7 +256,34 @@ describe('exec', () => {
     const live = await sandbox.exec('seq 100000', { maxBuffer: 100, onOutput() {} })
     expect([live.stdout, live.truncated]).toEqual([stdout, truncated])
     const bytes = await sandbox.exec('seq 100000', { maxBuffer: 100, encoding: 'buffer' })
-    expect([bytes.stdout.length, bytes.truncated]).toEqual([100, { stdout: 588_795, stderr: 0, offset: 50 }])
+    expect([bytes.stdout.length, bytes.truncated]).toEqual([100, { stdout: 588_795, stderr: 0 }])
+    expect(bytes.truncatedAt).toEqual({ stdout: 50, stderr: 0 })
+  })
+
+  itHolds('says where output is missing, and marks it in `all`, with callbacks too', async ({ sandbox }) => {
+    const command = 'echo é; seq 1000; seq 1000 >&2; echo e >&2'
+    for (const options of [{}, { onOutput() {} }]) {
+      const { stdout, stderr, all, truncated, truncatedAt } = await sandbox.exec(command, {
+        ...options,
+        maxBuffer: 30,
+      })
+      const at = {
+        stdout: Buffer.from(stdout).indexOf('['),
+        stderr: Buffer.from(stderr).indexOf('['),
+      }
+      expect([truncatedAt, at.stdout > 10, at.stderr > 10]).toEqual([at, true, true])
+      const marks = [truncated?.stdout, truncated?.stderr].map(
+        (bytes) => `[${bytes?.toLocaleString('en-US')} bytes omitted]`,
+      )
+      const lines = all.split('\n')
+      expect(lines.filter((line) => line.startsWith('[')).toSorted()).toEqual(marks.toSorted())
+      expect(lines.toSorted()).toEqual((stdout + stderr).split('\n').toSorted())
+    }
+    const one = await sandbox.exec('seq 1000; echo e >&2', { maxBuffer: 20 })
+    expect([one.truncatedAt?.stderr, one.truncated?.stderr]).toEqual([0, 0])
+    expect((await sandbox.exec('seq 3', { onOutput() {} })).truncatedAt).toBeNull()
+    const none = await sandbox.exec('seq 3', { maxBuffer: 0 })
+    expect(none).toMatchObject({ truncated: { stdout: 6, stderr: 0 }, truncatedAt: { stdout: 0, stderr: 0 } })
   })
 
   itHolds('calls back while it runs', async ({ sandbox }) => {

@@ -1,5 +1,7 @@
 /** Background processes and services are the same here and over HTTP. */
 import { getEventListeners } from 'node:events'
+import { existsSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
 import { describe, expect } from 'vitest'
 import { freePort, serverCommand } from '../helpers/serving.js'
 import { all } from '../helpers/stream.js'
@@ -164,6 +166,116 @@ describe('processes', () => {
     expect(error).toMatchObject({ name: 'AbortError', cause: 'no' })
   })
 
+  itHolds('keep the exact order of both streams with mergeOutput', async ({ sandbox }) => {
+    const command = 'for n in {1..200}; do echo $n; echo -$n >&2; done; exec bash -c "echo a >&2; echo b"'
+    const expected = Array.from({ length: 200 }, (_, at) => `${at + 1}\n-${at + 1}\n`).join('')
+    const process = await sandbox.startProcess(command, { mergeOutput: true })
+    await process.wait({ timeout: 10_000 })
+    expect(await process.getLogs()).toEqual({ stdout: `${expected}a\nb\n`, stderr: '' })
+    const types = new Set((await all(process.output())).map(({ type }) => type))
+    expect([...types]).toEqual(['stdout', 'exit'])
+    const service = await sandbox.startService('echo up >&2; sleep 60', {
+      mergeOutput: true,
+      healthCheck: { log: 'up' },
+    })
+    expect(await service.getLogs()).toEqual({ stdout: 'up\n', stderr: '' })
+    await service.kill()
+  })
+
+  itHolds('call back for each stream, and line by line', async ({ sandbox }) => {
+    const calls: string[] = []
+    const callbacks = {
+      onStdout: (data: string) => calls.push(`out ${JSON.stringify(data)}`),
+      onStderr: (data: string) => calls.push(`err ${JSON.stringify(data)}`),
+      onLine: (line: string, stream: string) => calls.push(`${stream} ${line}`),
+      onExit: () => calls.push('exit'),
+    }
+    const ended = () =>
+      until(
+        () => calls.includes('exit') || undefined,
+        () => JSON.stringify(calls),
+        10_000,
+      )
+    const process = await sandbox.startProcess("printf 'ä\\r\\nb'; read -r; printf 'c\\n\\nd'; echo e >&2", {
+      ...callbacks,
+      input: 'pipe',
+    })
+    await until(
+      () => calls.includes('stdout ä') || undefined,
+      () => JSON.stringify(calls),
+      10_000,
+    )
+    await process.closeStdin()
+    await ended()
+    const text = (prefix: string) =>
+      calls
+        .filter((call) => call.startsWith(prefix))
+        .map((call) => JSON.parse(call.slice(4)))
+        .join('')
+    expect([text('out'), text('err')]).toEqual(['ä\r\nbc\n\nd', 'e\n'])
+    const linesOf = (stream: string) => calls.filter((call) => call.startsWith(`${stream} `))
+    expect(linesOf('stdout')).toEqual(['stdout ä', 'stdout bc', 'stdout ', 'stdout d'])
+    expect(linesOf('stderr')).toEqual(['stderr e'])
+    expect(calls.at(-1)).toBe('exit')
+    calls.length = 0
+    const service = await sandbox.startService('echo up; echo half >&2; sleep 60', {
+      ...callbacks,
+      healthCheck: { log: 'up' },
+    })
+    await until(
+      () => calls.includes('stderr half') || undefined,
+      () => JSON.stringify(calls),
+      10_000,
+    )
+    await service.kill()
+    await ended()
+    expect(calls).toContain('stdout up')
+  })
+
+  itHolds('do not call back with output after a callback threw', async ({ sandbox }) => {
+    const calls: unknown[] = []
+    await sandbox.startProcess('echo a; echo b; exit 3', {
+      onLine(line) {
+        calls.push(line)
+        throw new Error('enough')
+      },
+      onStdout: () => calls.push('out'),
+      onError: (error) => calls.push((error as Error).message),
+      onExit: (exitCode) => calls.push(exitCode),
+    })
+    await until(
+      () => calls.includes(3) || undefined,
+      () => JSON.stringify(calls),
+      10_000,
+    )
+    expect(calls).toEqual(['out', 'a', 'enough', 3])
+  })
+
+  itHolds('join no lines over output that the log has dropped', async ({ sandbox, directory }) => {
+    const lines: string[] = []
+    let ended = false
+    await sandbox.startProcess('printf begun; until [ -e go ]; do sleep 0.01; done; seq 100000; touch done', {
+      logLimit: 1000,
+      onStdout() {
+        // Nothing reads the log until the process has printed all.
+        writeFileSync(path.join(directory, 'go'), '')
+        while (!existsSync(path.join(directory, 'done')))
+          Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5)
+      },
+      onLine: (line) => lines.push(line),
+      onExit: () => {
+        ended = true
+      },
+    })
+    await until(
+      () => ended || undefined,
+      () => 'the process has not ended',
+      10_000,
+    )
+    expect([lines.at(0), lines.at(-1)]).toEqual(['begun', '100000'])
+    expect(lines.length).toBeLessThan(10_000)
+  })
+
   itHolds('are killed by an abort within onStart, which is the rejection', async ({ sandbox }) => {
     const controller = new AbortController()
     const start = sandbox.startProcess('sleep 60', {
@@ -208,6 +320,20 @@ describe('processes', () => {
   itHolds('reject, and throw nothing, when the sandbox has been destroyed', destroyed, {
     mayStall: true,
     destroys: true,
+  })
+
+  itHolds('are killed while their terminal has no room for input', async ({ sandbox }) => {
+    const process = await sandbox.startProcess('stty raw -echo; echo on; sleep 60', { pty: true })
+    await process.waitForLog('on')
+    const pending = process.write('x'.repeat(500_000)).then(
+      () => 'written',
+      ({ code }) => code,
+    )
+    // The terminal has taken some of it.
+    await process.stats()
+    expect(await process.kill()).toBe(true)
+    expect(['written', 'INPUT_CLOSED']).toContain(await pending)
+    expect((await sandbox.exec('echo on')).stdout).toBe('on\n')
   })
 
   itHolds('have stats and terminals', async ({ sandbox }) => {
@@ -256,6 +382,59 @@ describe('services', () => {
     expect(await rejectionOf(sandbox.startService('true', {} as never))).toMatchObject({
       code: 'INVALID_OPTION',
     })
+  })
+
+  itHolds('call back for each of their processes, and obey a signal after a restart', async ({ sandbox }) => {
+    const calls: string[] = []
+    const called = (...wanted: string[]) =>
+      until(
+        () => wanted.every((call) => calls.includes(call)) || undefined,
+        () => `${JSON.stringify(calls)} lack some of ${JSON.stringify(wanted)}`,
+        10_000,
+      )
+    await sandbox.exec('echo 1 > n')
+    const abort = new AbortController()
+    const pids = new Set<number>()
+    const service = await sandbox.startService(
+      'echo "up $(< n)"; until [ -e fail ]; do sleep 0.01; done; rm fail; exit 3',
+      {
+        processId: 'web',
+        healthCheck: { log: 'up' },
+        restart: 'on-failure',
+        restartDelay: 1,
+        signal: abort.signal,
+        onStart: ({ pid }) => pids.add(pid),
+        onLine: (line) => calls.push(line),
+        onExit: (exitCode, signal) => calls.push(`exit ${exitCode ?? signal}`),
+      },
+    )
+    await called('up 1')
+    await sandbox.exec('echo 2 > n; touch fail')
+    await called('exit 3', 'up 2')
+    await until(
+      async () => (await service.getHealth()).healthy || undefined,
+      () => 'the service is not healthy again',
+      10_000,
+    )
+    await sandbox.exec('echo 3 > n')
+    await service.restart()
+    await called('up 3')
+    expect(pids.size).toBe(3)
+    expect(pids).toContain(service.pid)
+    await service.kill()
+    await sandbox.exec('echo 4 > n')
+    await service.restart()
+    await called('up 4')
+    calls.length = 0
+    abort.abort()
+    await called('exit SIGTERM')
+    expect(calls).toEqual(['exit SIGTERM'])
+    await until(
+      async () => (await service.getStatus()) === 'killed' || undefined,
+      () => 'the service goes on',
+      10_000,
+    )
+    expect(pids.size).toBe(4)
   })
 
   itHolds('can be aborted while they start', async ({ sandbox }) => {

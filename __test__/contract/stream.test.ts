@@ -57,7 +57,7 @@ describe('execStream', () => {
     expect(await rejectionOf(stream.kill('SIGFOO' as 'SIGINT'))).toMatchObject({ code: 'INVALID_OPTION' })
   })
 
-  itHolds('holds the command back when nobody reads, and loses nothing', async ({ sandbox }) => {
+  itHolds('holds the command back when nothing reads, and loses nothing', async ({ sandbox }) => {
     const stream = sandbox.execStream('seq 6000000; touch done', { encoding: 'buffer', maxBuffer: 0 })
     const events = stream[Symbol.asyncIterator]()
     let bytes = 0

@@ -1,4 +1,4 @@
-/** A container's whole process tree: a compiled server with drop-in sessions is PID 1, and nobody else reaps. */
+/** A container's whole process tree: a compiled server with drop-in sessions is PID 1, and no other process reaps. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { buildExecutable, type Executable } from '../helpers/compiled.js'
 import { asInit } from '../helpers/namespaces.js'

@@ -21,6 +21,7 @@ describe('exec', () => {
         timedOut: false,
         isCanceled: false,
         truncated: null,
+        truncatedAt: null,
         sessionRestarted: false,
         denials: [],
       })

@@ -114,7 +114,7 @@ describe('input', () => {
       })
     }))
 
-  it('is not read from a stream that somebody else has locked, and nothing runs', () =>
+  it('is not read from a stream that is locked elsewhere, and nothing runs', () =>
     withSandbox(async ({ sandbox }) => {
       const input = new Blob(['x']).stream()
       input.getReader()

@@ -1,7 +1,7 @@
 /**
  * RLIMIT_NPROC reached, in a session and in the host.
  *
- * The limit does not bind root, so tests that run as root start the host as a user whom nobody else is. That takes
+ * The limit does not bind root, so tests that run as root start the host as a user of its own. That takes
  * setpriv(1) and a checkout which that user can read; where one is missing the tests say so and are left out.
  */
 import { execFileSync } from 'node:child_process'

@@ -15,7 +15,7 @@ itInEveryMode('a background job does not hold its command up, and destroy ends i
   await proc.untilRuns(nap)
 })
 
-itInEveryMode("deleting a session ends its background jobs and nobody else's", async ({ sandbox }) => {
+itInEveryMode('deleting a session ends its background jobs and no others', async ({ sandbox }) => {
   const [mine, other] = [proc.uniqueSleep(), proc.uniqueSleep()]
   const session = await sandbox.createSession({ id: 'jobs' })
   await session.exec(`${mine} & setsid ${mine} & (${mine} &)`)

@@ -30,7 +30,7 @@ function raw(port: number, pieces: string[], pauseMs = 0): Promise<string> {
   })
 }
 
-const token = 'a-token-that-nobody-knows'
+const token = 'a-token-for-tests'
 
 describe('bodies', () => {
   it('that are no JSON or too large are refused, and nothing runs', () =>
@@ -146,7 +146,7 @@ describe('callers', () => {
       { token },
     ))
 
-  it('that are pages of somebody else are turned away, with any name for this machine', () =>
+  it('of pages of another site are turned away, with any name for this machine', () =>
     withServer(
       async ({ call, get, url, serving }) => {
         const from = (origin: string) => call('POST', '/api/process/cleanup', undefined, { origin })
@@ -247,7 +247,7 @@ describe('serve', () => {
       { maxBodyBytes: 100_000 },
     ))
 
-  it('tells nobody what only this machine is concerned with', () =>
+  it('keeps details of this machine out of error messages', () =>
     withSandbox(
       async ({ sandbox, stateDir }) => {
         const told: string[] = []

@@ -6,7 +6,7 @@ import { itInEveryMode } from '../helpers/modes.js'
 import * as proc from '../helpers/proc.js'
 import { rejectionOf } from '../helpers/thrown.js'
 
-/** Much longer than it takes to kill anything: whoever needs it has not been told to end. */
+/** Much longer than it takes to kill anything: a command that needs it was not signalled. */
 const grace = { forceKillAfterDelay: 4000 }
 
 itInEveryMode(

@@ -166,7 +166,7 @@ itInEveryMode(
     for (let round = 0; round < 20; round++) {
       const { stdout } = await sandbox.exec('echo $$')
       proc.kill(Number(stdout))
-      // A token that is there when the kill arrives can still be read before it takes effect: nobody can tell then
+      // A token that is there when the kill arrives can still be read before it takes effect: it is unknown then
       // whether the command has begun, and it is not run a second time.
       const result = await sandbox.exec('echo ran')
       const expected =

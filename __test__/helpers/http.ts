@@ -1,6 +1,7 @@
 /** A sandbox behind a real server on loopback, and the plain requests that its clients make. */
 import { type ServeOptions, type Serving, serve } from 'nacre/server'
 import { type Expectations, type Workplace, withSandbox } from './invariants.js'
+import { until } from './until.js'
 
 export interface HttpPlace extends Workplace {
   serving: Serving
@@ -119,4 +120,20 @@ export async function dataOf(events: AsyncIterable<ReceivedEvent>): Promise<Body
 /** The output of one stream. */
 export function textOf(events: Body[], type = 'stdout'): string {
   return events.map((event) => (event.type === type ? event.data : '')).join('')
+}
+
+/** Waits until what `sample` gives stays the same while the server answers fifty requests. */
+export async function unchanged(url: string, sample: () => string): Promise<void> {
+  await until(
+    async () => {
+      const before = sample()
+      for (let count = 0; count < 50; count++) {
+        await (await fetch(`${url}/healthz`)).text()
+        if (sample() !== before) return undefined
+      }
+      return true
+    },
+    () => `it changes: ${sample()}`,
+    20_000,
+  )
 }

@@ -1,13 +1,13 @@
-/** Little servers for tests: commands that listen, and ports that nobody listens on. */
+/** Little servers for tests: commands that listen, and free ports. */
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 
-/** The first port that the kernel gives by itself, to whoever asks for any or connects. */
+/** The first port that the kernel gives by itself, to a socket that asks for any or connects. */
 const firstGiven = Number.parseInt(readFileSync('/proc/sys/net/ipv4/ip_local_port_range', 'latin1'), 10)
 const FIRST = 10_000
 
 /**
- * A port of 127.0.0.1 that nobody listens on. It is below those that the kernel gives, one of which a connection of
+ * A free port of 127.0.0.1. It is below those that the kernel gives, one of which a connection of
  * anybody would take before the test can. NACRE_SEED does not apply: two runs at once must not get the same port.
  */
 export async function freePort(): Promise<number> {

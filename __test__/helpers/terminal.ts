@@ -1,6 +1,13 @@
-/** Clients of a terminal that speak HTTP and WebSocket frames by themselves. */
+/** Clients of a terminal: those of a WebSocket, and those that speak HTTP and WebSocket frames by themselves. */
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
+import { Sandbox } from 'nacre'
+import { serve } from 'nacre/server'
+import { WebSocket } from 'ws'
+import type { Body } from './http.js'
+import { until } from './until.js'
+
+export const pty = { cols: 80, rows: 24 }
 
 const HANDSHAKE = {
   Connection: 'Upgrade',
@@ -29,4 +36,83 @@ export async function rawClient(
 export async function active(url: string): Promise<number> {
   const text = await (await fetch(`${url}/metrics`)).text()
   return Number(/^nacre_http_requests_active (\d+)$/m.exec(text)?.[1])
+}
+
+interface Ended {
+  code: number
+  reason: string
+}
+
+export interface Attached {
+  socket: WebSocket
+  /** What the terminal has printed, with plain line ends. */
+  text(): string
+  /** Text messages of the server. */
+  notes: Body[]
+  printed(text: string): Promise<void>
+  closed: Promise<Ended>
+}
+
+/** Opens a terminal. Rejects when the server refuses. */
+export async function attach(
+  url: string,
+  id: string,
+  { query = '', protocols = [] as string[], headers = {} as Record<string, string> } = {},
+): Promise<Attached> {
+  const address = `${url.replace('http', 'ws')}/v1/processes/${id}/terminal${query}`
+  const socket = new WebSocket(address, protocols, { headers })
+  const pieces: Buffer[] = []
+  const notes: Body[] = []
+  socket.on('message', (data: Buffer, isBinary: boolean) => {
+    if (isBinary) pieces.push(data)
+    else notes.push(JSON.parse(data.toString()))
+  })
+  const closed = new Promise<Ended>((resolve) => {
+    socket.on('close', (code, reason) => resolve({ code, reason: reason.toString() }))
+  })
+  const text = () => Buffer.concat(pieces).toString().replaceAll('\r\n', '\n')
+  await once(socket, 'open')
+  return {
+    ...{ socket, text, notes, closed },
+    printed: async (wanted) => {
+      await until(
+        () => text().includes(wanted) || undefined,
+        () => `not printed: ${JSON.stringify(wanted)}, but ${JSON.stringify(text())}`,
+        10_000,
+      )
+    },
+  }
+}
+
+/** The status and the body of a request for a WebSocket that is refused. */
+export async function refusal(port: number, path: string, headers: Record<string, string> = {}) {
+  const socket = await rawClient(port, path, headers)
+  let text = ''
+  socket.on('data', (data) => {
+    text += data
+  })
+  socket.resume()
+  await once(socket, 'end')
+  socket.destroy()
+  const [head = '', body = ''] = text.split('\r\n\r\n')
+  return { status: Number(head.split(' ')[1]), body: JSON.parse(body) as Body }
+}
+
+/** A binary message from a client, with a mask of zeros. */
+export function frame(payload: Uint8Array): Buffer {
+  const head = Buffer.alloc(14)
+  head[0] = 0x82
+  head[1] = 0x80 | 127
+  head.writeBigUInt64BE(BigInt(payload.length), 2)
+  return Buffer.concat([head, payload])
+}
+
+/**
+ * Makes a server refuse a WebSocket, before the tests. Bun opens a pipe when a response is first written to a connection
+ * as it is. The pipe then belongs to what there is before a test.
+ */
+export async function refuseOnce(): Promise<void> {
+  await using sandbox = new Sandbox()
+  await using serving = await serve(sandbox, { port: 0, handleSignals: false })
+  await refusal(serving.port, '/v1/nothing')
 }

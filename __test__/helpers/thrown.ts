@@ -10,7 +10,7 @@ export function thrownBy(action: () => unknown): unknown {
   throw new Error('nothing was thrown')
 }
 
-export async function rejectionOf(promise: Promise<unknown>): Promise<Error> {
+export async function rejectionOf(promise: PromiseLike<unknown>): Promise<Error> {
   try {
     await promise
   } catch (error) {

@@ -62,7 +62,7 @@ describe('a job without fields of ours', () => {
       await jobs.remove('theirs')
     }))
 
-  it('is cancelled with its group, and is crashed when nobody has recorded its end', () =>
+  it('is cancelled with its group, and is crashed when its end is not recorded', () =>
     withJobs(async ({ jobs, root }) => {
       const nap = proc.uniqueSleep()
       const { child } = startForeign(root, 'theirs', `trap '' TERM; ${nap} & setsid ${nap} & wait; wait`)
@@ -84,7 +84,7 @@ describe('a job without fields of ours', () => {
       })
     }))
 
-  it('whose group is another’s by now is not running, and nobody is signalled', () =>
+  it('whose group is another’s by now is not running, and no process is signalled', () =>
     withJobs(async ({ jobs, root }) => {
       const { child, dir } = startForeign(root, 'theirs', 'exit 1')
       await until(
@@ -130,7 +130,7 @@ it('a reader that knows only the shared fields can follow a job of ours', () =>
       version: 1,
     })
     expect(new Date(meta.createdAt).toISOString()).toBe(meta.createdAt)
-    // kill(-pgid, 0): somebody of the group is there, and takes a SIGTERM for a cancel.
+    // kill(-pgid, 0): a process of the group is there, and takes a SIGTERM for a cancel.
     expect(process.kill(-meta.pgid, 0)).toBe(true)
     process.kill(-meta.pgid, 'SIGTERM')
     await jobs.wait(job)

@@ -52,7 +52,7 @@ if (isRoot) {
       ),
     ))
 
-  it('a disk that somebody else fills, and that is full at the end, does not take the code', () =>
+  it('keeps the exit code on a disk that another program has filled by the end', () =>
     withSmallDisk((root) =>
       withJobs(
         async (place) => {

@@ -1,4 +1,4 @@
-/** The command writes straight into output.log: nobody stands in between. */
+/** The command writes straight into output.log, with no process in between. */
 import { spawn } from 'node:child_process'
 import { statSync } from 'node:fs'
 import path from 'node:path'

@@ -18,6 +18,7 @@ describe('the plan of a process', () => {
       killSignal: 2,
       forceKillAfterDelay: 7,
       input: 'none',
+      mergeOutput: false,
       logLimit: 67_108_864,
       autoCleanup: true,
     })

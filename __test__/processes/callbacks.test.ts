@@ -119,7 +119,7 @@ describe('callbacks', () => {
       expect([calls, errors]).toEqual([1, ['thrown in onOutput', 'thrown in onExit 4']])
     }))
 
-  it('whose errors nobody takes tell the logger', async () => {
+  it('report errors without an onError to the logger', async () => {
     const warnings: string[] = []
     const nothing = () => {}
     const logger = {

@@ -10,7 +10,7 @@ async function outputOf(program: string): Promise<string> {
 }
 
 describe('the host', () => {
-  it('ends while a process runs that nobody waits for, and the process with it', async () => {
+  it('ends while a process runs without a wait for it, and the process with it', async () => {
     const program = `
       const process = await sandbox.startProcess('sleep 60', { onOutput() {}, onExit() {} })
       await process.getLogs()
@@ -18,7 +18,7 @@ describe('the host', () => {
     expect(await outputOf(program)).toBe('running\n')
   })
 
-  it('waits for a process that somebody waits for', async () => {
+  it('waits for a process while a wait for it is pending', async () => {
     const program = `
       const process = await sandbox.startProcess('sleep 0.3; exit 3')
       print(String((await process.wait()).exitCode))`

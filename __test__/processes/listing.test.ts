@@ -19,7 +19,7 @@ describe('listProcesses', () => {
       expect(await ids({ status: [] })).toEqual([])
     }))
 
-  it('gives one object for one process, whoever asks', () =>
+  it('gives one object for one process, whichever call asks', () =>
     withSandbox(async ({ sandbox }) => {
       const process = await sandbox.startProcess('sleep 60', { processId: 'mine' })
       expect(await sandbox.getProcess('mine')).toBe(process)

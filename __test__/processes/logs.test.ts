@@ -265,7 +265,7 @@ describe('a log', () => {
 })
 
 describe('a process that prints much', () => {
-  it('runs to its end though nobody reads', () =>
+  it('runs to its end though nothing reads', () =>
     withSandbox(
       async ({ sandbox }) => {
         const process: Process = await sandbox.startProcess('head -c 50000000 /dev/zero; echo done', {

@@ -26,7 +26,7 @@ describe('waitForPort', () => {
       await process.waitForPort(port, { timeout: 10_000 })
     }))
 
-  it('does not take the port of somebody else for its own', () =>
+  it('does not take the port of another process for its own', () =>
     withSandbox(
       async ({ sandbox }) => {
         const server = createTcpServer()
@@ -59,7 +59,7 @@ describe('waitForPort', () => {
       await waiting
     }))
 
-  it('asks at ::1 when there is nobody at 127.0.0.1', () =>
+  it('asks at ::1 when nothing listens at 127.0.0.1', () =>
     withSandbox(async ({ sandbox }) => {
       const port = await freePort()
       const process = await sandbox.startProcess(serverCommand({ port, host: '::1' }))

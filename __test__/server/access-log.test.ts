@@ -6,7 +6,7 @@ import { startHost } from '../helpers/host.js'
 import { withServer } from '../helpers/http.js'
 import { until } from '../helpers/until.js'
 
-const token = 'a-token-that-nobody-knows'
+const token = 'a-token-for-tests'
 
 function collectingLogger() {
   const lines: Record<'debug' | 'info' | 'warn' | 'error', string[]> = {

@@ -46,7 +46,7 @@ describe('the examples of docs/http.md', () => {
     try {
       await withServer(
         async ({ serving }) => {
-          writeFileSync(path.join(base, 'token'), 'a-token-that-nobody-knows\n')
+          writeFileSync(path.join(base, 'token'), 'a-token-for-tests\n')
           const script = steps.map(({ code }) => `${code}printf '${SEPARATOR}'\n`).join('')
           const { stdout, stderr } = await promisify(execFile)(
             'bash',
@@ -58,7 +58,7 @@ describe('the examples of docs/http.md', () => {
           for (const [index, { code, prints }] of steps.entries())
             expect(outputs[index]?.trim(), code).toMatch(pattern(prints))
         },
-        { token: 'a-token-that-nobody-knows' },
+        { token: 'a-token-for-tests' },
         { mayStall: true, options: { jobsRoot: path.join(base, 'jobs') } },
       )
     } finally {

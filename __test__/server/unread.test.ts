@@ -2,6 +2,7 @@
 import { connect, type Socket } from 'node:net'
 import { expect, it } from 'vitest'
 import { startHost } from '../helpers/host.js'
+import { unchanged } from '../helpers/http.js'
 import { collecting } from '../helpers/memory.js'
 import * as proc from '../helpers/proc.js'
 import { until } from '../helpers/until.js'
@@ -39,25 +40,21 @@ function askAndNotRead(port: number, path: string, body: object): Promise<Socket
   })
 }
 
-/** Waits until every one of the host's commands sleeps, and goes on sleeping: it waits for room in its pipe. */
-async function allHeldBack(tag: string, words: string): Promise<void> {
-  const switches = () =>
-    proc
-      .tagged(tag)
-      .filter(({ pid, state }) => state === 'S' && proc.commandLine(pid) === words)
-      .map(({ pid }) => `${pid} ${proc.statusNumber('voluntary_ctxt_switches', pid)}`)
-  let last = ''
+/** Waits until each of the host's commands sleeps, and stays asleep: it waits for room in its pipe. */
+async function allHeldBack(url: string, tag: string, words: string): Promise<void> {
+  const asleep = () =>
+    proc.tagged(tag).filter(({ pid, state }) => state === 'S' && proc.commandLine(pid) === words)
   await until(
-    async () => {
-      const now = switches()
-      const isSame = now.length === CONNECTIONS && now.join() === last
-      last = now.join()
-      if (!isSame) await new Promise((resolve) => setTimeout(resolve, 250))
-      return isSame || undefined
-    },
-    () => `${switches().length} of ${CONNECTIONS} wait`,
+    () => asleep().length === CONNECTIONS || undefined,
+    () => `${asleep().length} of ${CONNECTIONS} wait`,
     20_000,
   )
+  await unchanged(url, () =>
+    asleep()
+      .map(({ pid }) => `${pid} ${proc.statusNumber('voluntary_ctxt_switches', pid)}`)
+      .join(),
+  )
+  expect(asleep()).toHaveLength(CONNECTIONS)
 }
 
 it.each(['/api/execute/stream', '/v1/exec/stream'])(
@@ -72,7 +69,7 @@ it.each(['/api/execute/stream', '/v1/exec/stream'])(
       const words = 'yes unread output'
       for (let index = 0; index < CONNECTIONS; index++)
         sockets.push(await askAndNotRead(port, path, { command: words, sessionId: `s${index}` }))
-      await allHeldBack(host.tag, words)
+      await allHeldBack(`http://127.0.0.1:${port}`, host.tag, words)
       const grown = () => (proc.statusNumber('VmRSS', host.pid) - before) / 1024
       await until(
         () => grown() < CONNECTIONS * MOST_MB_EACH || undefined,

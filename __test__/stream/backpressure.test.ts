@@ -48,7 +48,7 @@ it('reading the property `result` of a stream does not change what happens to it
   }))
 
 itInEveryMode(
-  'a stream that nobody reads blocks its command with flat memory, and an abort works at once',
+  'an unread stream blocks its command with flat memory, and an abort works at once',
   async ({ sandbox }) => {
     const controller = new AbortController()
     const words = 'yes held back'

@@ -88,7 +88,7 @@ describe('leaving', () => {
       expect((await sandbox.exec('ls')).stdout).toBe('begun\n')
     }))
 
-  it('after the last event kills nobody', () =>
+  it('after the last event kills nothing', () =>
     withSandbox(async ({ sandbox }) => {
       const nap = proc.uniqueSleep()
       const stream = sandbox.execStream(`${nap} & echo hi`)

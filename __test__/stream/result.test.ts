@@ -5,7 +5,7 @@ import { all, shapeOf, textOf } from '../helpers/stream.js'
 import { rejectionOf, thrownBy } from '../helpers/thrown.js'
 
 describe('the result of a stream', () => {
-  it('comes although nobody reads, and what it keeps is head and tail', () =>
+  it('comes although nothing reads, and what it keeps is head and tail', () =>
     withSandbox(
       async ({ sandbox }) => {
         const result = await sandbox.execStream('seq 3000000').result

@@ -17,6 +17,7 @@ import {
   SandboxError,
   type Service,
   type Session,
+  type ShellRun,
 } from 'nacre'
 
 /** Compiles only when both types are the same. */
@@ -32,22 +33,24 @@ export async function results(
   same<typeof text, ExecResult>()
   same<typeof text.stdout, string>()
   same<typeof text.signal, NodeJS.Signals | null>()
-  same<typeof text.truncated, null | { stdout: number; stderr: number; offset?: number }>()
+  same<typeof text.truncated | typeof text.truncatedAt, null | { stdout: number; stderr: number }>()
   const bytes = await sandbox.exec(['ls', '-l'] as const, { encoding: 'buffer', timeout: 5 })
   same<typeof bytes.all, Uint8Array>()
   const lines = await sandbox.exec('ls', { lines: true })
   same<typeof lines.stdout | typeof lines.all, string[]>()
   const maybe = await session.exec('ls', { lines: Math.random() < 0.5 })
   same<typeof maybe.stderr, string | string[]>()
-  const tag = session.$({ lines: true, check: true })
+  const tag = session.$.with({ lines: true, check: true })
   const tagged = await tag`ls ${'a'}`
   same<typeof tagged.stdout, string[]>()
-  const again = await sandbox.$({ lines: true })({ sessionId: 'a' })`ls`
+  const again = await sandbox.$.with({ lines: true }).with({ sessionId: 'a' })`ls`
   same<typeof again.stdout, string[]>()
   const plain = await sandbox.$`ls`
   same<typeof plain.stdout, string>()
+  const run: ShellRun<'buffer'> = sandbox.$.with({ encoding: 'buffer' })`ls`
+  for await (const event of run) if (event.type === 'stdout') same<typeof event.data, Uint8Array>()
   // @ts-expect-error: a session's tag has its session
-  session.$({ sessionId: 'a' })
+  session.$.with({ sessionId: 'a' })
   const stream = sandbox.execStream('ls', { lines: true })
   same<Awaited<typeof stream.result>['stdout'], string[]>()
   const given = await sandbox.exec('ls', options)
@@ -66,6 +69,12 @@ export async function options(sandbox: Sandbox, session: Session) {
     sessionId: 'a',
   })
   await sandbox.exec('x', { killSignal: 34, input: new Blob(['x']).stream(), check: true, maxBuffer: 0 })
+  await session.startProcess('x', {
+    mergeOutput: true,
+    verbose: false,
+    onStdout: (data) => same<typeof data, string>(),
+    onLine: (line, stream) => same<typeof line | typeof stream, string>(),
+  })
   await sandbox.exec('x', { onOutput: (stream, data) => same<typeof stream | typeof data, string>() })
   await sandbox.exec('x', {
     encoding: 'buffer',

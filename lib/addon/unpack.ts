@@ -2,11 +2,11 @@
  * Puts an executable that is carried in memory where it can be started: into a directory of this user's below the
  * temporary one, under a name that has its hash.
  *
- * It stays there for the next program. Nobody else can have put something in its place: the directory must be this
- * user's own and writable for nobody else, and what lies there is compared byte for byte before it is used. Others may
+ * It stays there for the next program. No other user can have put something in its place: the directory must be this
+ * user's own and writable for no other, and what lies there is compared byte for byte before it is used. Others may
  * read it, since it is also started as the `user` of a sandbox.
  *
- * Programs that start at the same time each write a file of their own and rename it: whoever is last replaces the file
+ * Programs that start at the same time each write a file of their own and rename it: the last one replaces the file
  * by an equal one, and a program that runs the former keeps it.
  */
 import { createHash, randomBytes } from 'node:crypto'
@@ -60,7 +60,7 @@ function makePrivate(directory: string): void {
   if ((entry.mode & 0o777) !== 0o755) chmodSync(directory, 0o755)
 }
 
-/** Whether exactly this is there, and nobody else can change it. */
+/** Whether exactly this is there, and no other user can change it. */
 function holds(file: string, bytes: Uint8Array): boolean {
   const entry = lstatSync(file, { throwIfNoEntry: false })
   const isSound = entry?.isFile() === true && isOwn(entry) && (entry.mode & 0o777) === 0o755

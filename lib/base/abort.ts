@@ -19,6 +19,16 @@ export function onAbort(signal: AbortSignal | undefined, stop: () => void): () =
   return listener.add(stop)
 }
 
+/** Resolves when the promise does, or when the signal is aborted. */
+export async function orAborted(promise: Promise<void>, signal: AbortSignal | undefined): Promise<void> {
+  let release = () => {}
+  const aborted = new Promise<void>((resolve) => {
+    release = onAbort(signal, resolve)
+  })
+  await Promise.race([promise, aborted])
+  release()
+}
+
 /** One listener for all calls with the same signal: at the eleventh of its own, Node warns of a leak. */
 class SharedListener {
   readonly #signal: AbortSignal

@@ -14,6 +14,8 @@ export interface NativeProcessStart extends NativeCommand {
   /** `open` stays open for writeProcess. */
   input: 'none' | 'bytes' | 'open'
   inputBytes?: Uint8Array
+  /** One pipe for both streams. */
+  mergeOutput: boolean
   /** Bytes of log kept. */
   logLimit: number
   pty?: { cols: number; rows: number }

@@ -5,7 +5,7 @@
 import type { Command } from 'commander'
 import { signalNumber } from '../base/signals.js'
 import type { Preset } from '../options/isolation.js'
-import type { ExecResult, SandboxError } from '../public/index.js'
+import type { Encoding, ExecResult, SandboxError } from '../public/index.js'
 import { withExamples } from './examples.js'
 import { runInTerminal } from './exec-terminal.js'
 import { exitCodeOfEnd } from './failure.js'
@@ -58,14 +58,15 @@ async function run(
   const { Sandbox } = await import('../backends/native/sandbox.js')
   await using sandbox = new Sandbox({ env, forceKillAfterDelay: grace, isolation })
   let shell: number | undefined
-  const stream = sandbox.execStream(commandOf(words), {
+  const stream = sandbox.execStream<Encoding>(commandOf(words), {
     onStart({ pid }) {
       shell = pid
     },
     cwd,
     timeout,
     input: process.stdin,
-    encoding: 'buffer',
+    // Text has a mark where output is missing.
+    encoding: json ? 'utf8' : 'buffer',
   })
   let asked: NodeJS.Signals | undefined
   // SIGTERM whatever came, since shells wait for their children before they heed a SIGINT; the second time in earnest.
@@ -100,21 +101,14 @@ function signalGroup(shell: number | undefined, signal: NodeJS.Signals): void {
 }
 
 /** The result; as JSON it is printed also when there is an error about it, as after a timeout. */
-async function whole(promise: Promise<ExecResult<'buffer'>>, json: boolean): Promise<ExecResult<'buffer'>> {
+async function whole(promise: Promise<ExecResult<Encoding>>, json: boolean): Promise<ExecResult<Encoding>> {
   try {
     const result = await promise
-    if (json) await printJson(shown(result))
+    if (json) await printJson(result)
     return result
   } catch (error) {
     const { result } = error as Partial<SandboxError>
-    if (json && result !== undefined) await printJson(shown(result as ExecResult<'buffer'>))
+    if (json && result !== undefined) await printJson(result)
     throw error
   }
-}
-
-/** The result with its output as text. */
-function shown(result: ExecResult<'buffer'>): object {
-  const text = (bytes: Uint8Array) => Buffer.from(bytes).toString('utf8')
-  const { stdout, stderr, all, ...rest } = result
-  return { ...rest, stdout: text(stdout), stderr: text(stderr), all: text(all) }
 }

@@ -18,7 +18,7 @@ async function main(): Promise<void> {
     report(error, process.argv.includes('--json'))
   }
   process.exitCode = code
-  // What nobody reads any more must not keep this program waiting for more of it.
+  // Input without a reader must not keep this program waiting for more of it.
   if (!process.stdin.isTTY) process.stdin.unref?.()
 }
 

@@ -9,7 +9,7 @@ export function colorsOf(stream: Writable & { isTTY?: boolean }): ReturnType<typ
   return pc.createColors(stream.isTTY === true && process.env.NO_COLOR === undefined)
 }
 
-/** Resolves when the stream has taken it. False when nobody reads it any more, as behind `| head`. Rejects when it is lost. */
+/** Resolves when the stream has taken it. False when it has no reader any more, as with `| head`. Rejects when it is lost. */
 export function write(stream: Writable, data: string | Uint8Array): Promise<boolean> {
   return new Promise((resolve, reject) => {
     if (stream.destroyed) return resolve(false)

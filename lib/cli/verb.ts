@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 
-/** Told the exit code by a verb that has done its work with another one than 0. */
+/** Called with the exit code by a verb that has done its work with another code than 0. */
 export type Finish = (exitCode: number) => void
 
 /** Adds a verb to a program or a group of verbs. */

@@ -1,5 +1,5 @@
 /**
- * Ids of jobs: nobody can guess them, and their order is that of the starts.
+ * Ids of jobs: they cannot be guessed, and their order is that of the starts.
  *
  * The time in ms, a count for those of one ms, and 80 random bits, in the letters of Crockford's base 32, whose order is
  * that of their values. A clock that is set back does not take the order along, within one process.

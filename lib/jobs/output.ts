@@ -10,7 +10,7 @@ import { type Fetched, readJob } from './read.js'
 /** What a backend does for it. */
 export interface OutputBackend {
   fetch: (jobId: string, cursor: number, maxBytes: number) => Promise<Fetched>
-  /** How one who follows a job learns that there is more. */
+  /** Reports to a follower that there is more. */
   watch: (jobId: string) => Source['news']
   /** The most that one fetch can bring. */
   mostBytes: number

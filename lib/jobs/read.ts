@@ -30,7 +30,7 @@ export async function readJob(fetch: Fetch, cursor: number, plan: JobReadPlan): 
   let fetched = await fetch(cursor, maxBytes)
   let length = cut()
   if (length === 0 && text && fetched.bytes.length === maxBytes && maxBytes < LONGEST_CHARACTER) {
-    // Not even one character fits: it is handed out whole, or nobody would ever get past it.
+    // Not even one character fits: it is handed out whole, or no reader would ever get past it.
     maxBytes = LONGEST_CHARACTER
     fetched = await fetch(cursor, maxBytes)
     length = Math.min(cut(), firstCharacterLength(fetched.bytes))

@@ -1,6 +1,6 @@
 /** The options of commands in the foreground. */
 
-import { type Kind, option } from '../options/option.js'
+import { option } from '../options/option.js'
 import {
   abortSignal,
   bytes,
@@ -13,10 +13,9 @@ import {
   input,
   killSignal,
   milliseconds,
+  ownFlag,
 } from './kinds.js'
-
-/** For what is done where the call is made, so it is not sent. */
-const ownFlag: Kind<boolean> = { read: flag.read, bounds: flag.bounds }
+import { mergeOutput, outputCallbacks, verbose } from './output-options.js'
 
 /** Of `session.exec` and `session.execStream`. */
 export const sessionExecOptions = {
@@ -46,10 +45,7 @@ export const sessionExecOptions = {
     doc: 'Whether stdout, stderr and all are strings or bytes.',
     default: 'utf8',
   }),
-  mergeOutput: option(flag, {
-    doc: 'Gives the command one pipe for both streams: stdout has everything in the exact order, stderr nothing.',
-    default: false,
-  }),
+  mergeOutput,
   lines: option(ownFlag, {
     doc: 'stdout, stderr and all are arrays of lines. Text only.',
     default: false,
@@ -63,20 +59,8 @@ export const sessionExecOptions = {
     otherwise: "the sandbox's",
   }),
   check: option(flag, { doc: 'An unsuccessful command rejects with COMMAND_FAILED.', default: false }),
-  verbose: option(ownFlag, {
-    doc: 'Prints the command, its duration and its end on standard error of this program.',
-    otherwise: '`NACRE_DEBUG=1` in the environment',
-  }),
-  onOutput: option(callback, {
-    doc: 'Called with the stream and each piece of its output, as text.',
-    otherwise: 'none',
-  }),
-  onStdout: option(callback, { doc: 'Called with each piece of stdout, as text.', otherwise: 'none' }),
-  onStderr: option(callback, { doc: 'Called with each piece of stderr, as text.', otherwise: 'none' }),
-  onLine: option(callback, {
-    doc: 'Called with each line of output, without its end, and with the name of its stream.',
-    otherwise: 'none',
-  }),
+  verbose,
+  ...outputCallbacks,
   onStart: option(callback, { doc: 'Called when the command begins to run.', otherwise: 'none' }),
   onComplete: option(callback, { doc: 'Called with the result before exec resolves.', otherwise: 'none' }),
   onError: option(callback, { doc: 'Called with the error before exec rejects.', otherwise: 'none' }),

@@ -46,6 +46,9 @@ export const flag: Kind<boolean> = {
   bounds: 'true or false',
 }
 
+/** For what is done where the call is made, so it is not sent. */
+export const ownFlag: Kind<boolean> = { read: readFlag, bounds: flag.bounds }
+
 export const id: Kind<string> = {
   read: identifier,
   json: { schema: { type: 'string' } },

@@ -18,6 +18,7 @@ import {
 } from './kinds.js'
 import { terminalOptions } from './limit-options.js'
 import { limits, terminalOption } from './limits.js'
+import { mergeOutput, outputCallbacks, verbose } from './output-options.js'
 
 const pty: Kind<ReturnType<typeof terminalOption>> = {
   read: terminalOption,
@@ -57,8 +58,10 @@ export const sessionProcessOptions = {
     doc: 'A terminal as standard input, output and error.',
     otherwise: 'no terminal',
   }),
+  mergeOutput,
+  verbose,
   onStart: option(callback, { doc: 'Called when it runs.', otherwise: 'none' }),
-  onOutput: option(callback, { doc: 'Called with each piece of output, as text.', otherwise: 'none' }),
+  ...outputCallbacks,
   onExit: option(callback, { doc: 'Called when it has ended, after the last output.', otherwise: 'none' }),
   onError: option(callback, {
     doc: 'Called with what a callback or the input throws, and when the start fails.',

@@ -1,6 +1,6 @@
 /** Commands, their environment and input, and the form of their output. */
 
-import type { ExecResult, SessionExecOptions } from './exec.js'
+import type { SessionExecOptions, ShellRun } from './exec.js'
 
 /**
  * Shell text (`string`), which bash parses, or an argument list (`string[]`), which no shell ever parses: the first
@@ -14,14 +14,15 @@ export type Command = string | readonly string[]
 export type ShellValue = string | number | bigint | ReadonlyArray<string | number | bigint>
 
 /**
- * Runs a template as shell text. Called with options, it returns a tag that uses them for every template.
+ * Starts a template as shell text, immediately, as `execStream` does. Await the run for its result, or read its output.
  *
  * ```js
- * await sandbox.$`git show ${ref} -- ${paths}`
- * await sandbox.$({ check: true })`make ${target}`
+ * const { stdout } = await sandbox.$`git show ${ref} -- ${paths}`
+ * const $ = sandbox.$.with({ check: true })
+ * for await (const line of $`make ${target}`.lines()) console.log(line)
  * ```
  *
- * Each value is quoted, so write no quotes around it. Backslashes stay as written. Rejects as `exec` does, and with
+ * Each value is quoted, so write no quotes around it. Backslashes stay as written. Throws OptionError, with
  * INVALID_COMMAND for a value of another kind. `Scope` has the options that only a sandbox takes.
  */
 export interface ShellTag<
@@ -29,8 +30,9 @@ export interface ShellTag<
   E extends Encoding = 'utf8',
   L extends boolean = false,
 > {
-  (strings: TemplateStringsArray, ...values: ShellValue[]): Promise<ExecResult<E, L>>
-  <F extends Encoding = E, M extends boolean = L>(
+  (strings: TemplateStringsArray, ...values: ShellValue[]): ShellRun<E, L>
+  /** A tag with these options, over those that this one has. */
+  with<F extends Encoding = E, M extends boolean = L>(
     options: SessionExecOptions<F, M> & Scope,
   ): ShellTag<Scope, F, M>
 }

@@ -123,9 +123,14 @@ export interface ExecResult<E extends Encoding = 'utf8', L extends boolean = fal
   /**
    * Bytes missing in the middle of each stream because of `maxBuffer`; null when both are complete. Text marks the
    * place with a line of its own, like `[48,694 bytes omitted]`, between whole lines where there are any. Bytes have no
-   * mark: in a truncated stream, they are missing at `offset`.
+   * mark.
    */
-  truncated: null | { stdout: number; stderr: number; offset?: number }
+  truncated: null | { stdout: number; stderr: number }
+  /**
+   * Where they are missing: the number of bytes kept in front of the gap, at which text has its mark. 0 for a complete
+   * stream; null when both are complete.
+   */
+  truncatedAt: null | { stdout: number; stderr: number }
   /** The shell was replaced (after `exec` or `kill -9 $$`), with its state after the last finished command. */
   sessionRestarted: boolean
   /**
@@ -225,3 +230,13 @@ export interface ExecStream<E extends Encoding = 'utf8', L extends boolean = fal
   /** Kills the command if it still runs, and resolves when it has ended. */
   [Symbol.asyncDispose](): Promise<void>
 }
+
+/**
+ * The run of a template, like ``sandbox.$`ls ${path}` ``: a stream that can also be awaited. It resolves and rejects as
+ * {@link ExecStream.result} does, so a run that nothing awaits is never an unhandled rejection.
+ *
+ * A run that is neither awaited nor read blocks once 4 MiB of its output are waiting. An async function that returns a run
+ * awaits it.
+ */
+export type ShellRun<E extends Encoding = 'utf8', L extends boolean = false> = ExecStream<E, L> &
+  PromiseLike<ExecResult<E, L>>

@@ -54,14 +54,34 @@ export interface SessionProcessOptions {
    * terminal.
    */
   pty?: boolean | { cols: number; rows: number }
+  /**
+   * Gives the process one pipe for both streams. All output is then 'stdout', in the exact order. A terminal does the
+   * same by itself. Default: false.
+   */
+  mergeOutput?: boolean
+  /**
+   * Prints the command, its end and its duration on standard error of this program. Default: whether `NACRE_DEBUG` is
+   * `1` in its environment.
+   */
+  verbose?: boolean
   /** Called before startProcess resolves. When it throws, the process is killed and startProcess rejects. */
   onStart?: (process: Process) => void
   /**
    * Called with each piece of output as text, in order of arrival; characters are never split. Output that
-   * arrives faster waits in the log, so a slow callback may miss what `logLimit` drops. Not called again after it threw.
+   * arrives faster waits in the log, so a slow callback may miss what `logLimit` drops. After a callback for output threw,
+   * none of them is called again.
    */
   onOutput?: (stream: 'stdout' | 'stderr', data: string) => void
-  /** Called when the process has ended, after the last onOutput. */
+  /** The same for standard output alone. */
+  onStdout?: (data: string) => void
+  /** The same for standard error alone. */
+  onStderr?: (data: string) => void
+  /**
+   * The same line by line, without `\n` or `\r\n`. An incomplete line at the end counts, and one before output that
+   * `logLimit` has dropped.
+   */
+  onLine?: (line: string, stream: 'stdout' | 'stderr') => void
+  /** Called when the process has ended, after the last output. */
   onExit?: (exitCode: number | null, signal: SignalName | null) => void
   /**
    * Called with the error just before startProcess rejects, except for an {@link OptionError}; later with what another

@@ -139,7 +139,7 @@ export declare class Sandbox {
     options?: ExecOptions<E, L>,
   ): Promise<ExecResult<E, L>>
 
-  /** {@link Sandbox.exec} as a tagged template that quotes its values. */
+  /** Commands as tagged templates that quote their values. See {@link ShellTag}. */
   readonly $: ShellTag<Pick<ExecOptions, 'sessionId'>>
 
   /**

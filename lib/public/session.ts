@@ -33,14 +33,12 @@ export interface HistoryOptions {
 export interface HistoryEntry {
   /** Its first 1000 characters. An argument list is shown quoted for a shell. */
   command: string
-  startTime: Date
+  startedAt: Date
   /** Milliseconds, by a monotonic clock. */
   duration: number
   /** null when the command has no exit code, because a signal ended it. */
   exitCode: number | null
   signal: SignalName | null
-  timedOut: boolean
-  isCanceled: boolean
   /** Bytes of output, including those beyond `maxBuffer`. */
   stdoutBytes: number
   stderrBytes: number
@@ -54,7 +52,7 @@ export interface Session {
     command: Command,
     options?: SessionExecOptions<E, L>,
   ): Promise<ExecResult<E, L>>
-  /** {@link Session.exec} as a tagged template that quotes its values. */
+  /** Commands as tagged templates that quote their values. See {@link ShellTag}. */
   readonly $: ShellTag
   /** Runs a command in this session, as events. See {@link Sandbox.execStream}. */
   execStream<E extends Encoding = 'utf8', L extends boolean = false>(

@@ -54,6 +54,8 @@ export interface ExecRequest {
   encoding: Encoding
   callbacks: ExecCallbacks
   verbose: boolean
+  /** Whether the result of a stream keeps as much output as that of exec. */
+  wholeResult: boolean
   /** How the result shows lines; undefined: as text. */
   lines: LineForm | undefined
   /** Receives the pid of the shell, with the end of the command. */
@@ -65,7 +67,7 @@ export interface ExecRequest {
 export function readExec(
   command: unknown,
   options: unknown,
-  owner: 'exec' | 'execStream',
+  owner: 'exec' | 'execStream' | '$',
   session?: string,
 ): ExecRequest {
   const checked = readArgument(readCommand, command, 'command')
@@ -81,14 +83,15 @@ export function readExec(
     encoding: values.encoding ?? sessionExecOptions.encoding.default,
     callbacks: callbacksOf(values),
     verbose: values.verbose ?? isVerboseByDefault(),
+    wholeResult: owner !== 'execStream',
     lines,
     // Lines are made of the whole text.
     values: lines === undefined ? values : { ...values, stripFinalNewline: undefined },
   }
 }
 
-/** Runs wherever JavaScript does. */
-function isVerboseByDefault(): boolean {
+/** Whether what has no option `verbose` is verbose. Runs wherever JavaScript does. */
+export function isVerboseByDefault(): boolean {
   const { process } = globalThis as { process?: { env?: Record<string, string | undefined> } }
   return process?.env?.NACRE_DEBUG === '1'
 }

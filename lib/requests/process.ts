@@ -6,7 +6,7 @@ import { type CheckedCommand, readCommand, showCommand } from '../options/comman
 import type { OptionValues } from '../options/option.js'
 import { readArgument, readOptions } from '../options/read.js'
 import { processOptions, sessionProcessOptions } from '../protocol/process-options.js'
-import { DEFAULT_SESSION } from './exec.js'
+import { DEFAULT_SESSION, isVerboseByDefault } from './exec.js'
 
 type Values = OptionValues<typeof sessionProcessOptions>
 
@@ -16,7 +16,8 @@ export interface ProcessRequest {
   /** The command as it is shown. */
   shown: string
   sessionId: string
-  callbacks: Pick<Values, 'onStart' | 'onOutput' | 'onExit' | 'onError'>
+  callbacks: Pick<Values, 'onStart' | 'onOutput' | 'onStdout' | 'onStderr' | 'onLine' | 'onExit' | 'onError'>
+  verbose: boolean
   values: Values
 }
 
@@ -35,7 +36,13 @@ export function processRequest(
   { sessionId = DEFAULT_SESSION, ...values }: OptionValues<typeof processOptions>,
   session = sessionId,
 ): ProcessRequest {
-  const { onStart, onOutput, onExit, onError } = values
-  const callbacks = { onStart, onOutput, onExit, onError }
-  return { command, shown: showCommand(command), sessionId: session, callbacks, values }
+  const { onStart, onOutput, onStdout, onStderr, onLine, onExit, onError } = values
+  return {
+    command,
+    shown: showCommand(command),
+    sessionId: session,
+    callbacks: { onStart, onOutput, onStdout, onStderr, onLine, onExit, onError },
+    verbose: values.verbose ?? isVerboseByDefault(),
+    values,
+  }
 }

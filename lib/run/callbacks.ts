@@ -1,14 +1,12 @@
 /**
- * The callbacks of exec: output as text or as lines, and what happens to what they throw.
+ * The callbacks of exec, as the observer of a run.
  */
 
 import { PieceDecoder } from '../base/utf8.js'
 import { areLive, type ExecCallbacks } from '../requests/exec.js'
-import { STDERR, STDOUT } from '../requests/source.js'
-import { LineSplitter } from './lines.js'
+import { STDERR } from '../requests/source.js'
+import { StreamCallbacks } from './output-callbacks.js'
 import type { RunObserver } from './run.js'
-
-type Callback<Name extends keyof ExecCallbacks> = ExecCallbacks[Name]
 
 /** The callbacks of a run, and what onStart reports. */
 export interface CallbackPlan {
@@ -21,19 +19,15 @@ export interface CallbackPlan {
 /** Feeds the callbacks that are live; undefined when the plan has none. */
 export function callbackObserver({ callbacks, shown, sessionId }: CallbackPlan): RunObserver | undefined {
   if (!areLive(callbacks)) return undefined
-  const { onStart, onOutput, onLine } = callbacks
-  const stdout = new StreamCallbacks('stdout', onOutput, callbacks.onStdout, onLine)
-  const stderr = new StreamCallbacks('stderr', onOutput, callbacks.onStderr, onLine)
-  const streams = new Map([
-    [STDOUT, stdout],
-    [STDERR, stderr],
-  ])
+  const stdout = new Decoded(new StreamCallbacks('stdout', callbacks))
+  const stderr = new Decoded(new StreamCallbacks('stderr', callbacks))
   return {
     start(pid) {
-      onStart?.({ command: shown, pid, sessionId })
+      callbacks.onStart?.({ command: shown, pid, sessionId })
     },
     output(stream, data) {
-      streams.get(stream)?.write(data)
+      if (stream === STDERR) stderr.write(data)
+      else stdout.write(data)
       return false
     },
     end() {
@@ -43,44 +37,21 @@ export function callbackObserver({ callbacks, shown, sessionId }: CallbackPlan):
   }
 }
 
-/** The callbacks of one stream, which has decoders of its own. */
-class StreamCallbacks {
-  readonly #name: 'stdout' | 'stderr'
-  readonly #onOutput: Callback<'onOutput'>
-  readonly #onText: Callback<'onStdout'>
-  readonly #onLine: Callback<'onLine'>
+/** The callbacks of one stream, which has a decoder of its own. */
+class Decoded {
+  readonly #callbacks: StreamCallbacks
   readonly #decoder = new PieceDecoder()
-  readonly #splitter = new LineSplitter()
 
-  constructor(
-    name: 'stdout' | 'stderr',
-    onOutput: Callback<'onOutput'>,
-    onText: Callback<'onStdout'>,
-    onLine: Callback<'onLine'>,
-  ) {
-    this.#name = name
-    this.#onOutput = onOutput
-    this.#onText = onText
-    this.#onLine = onLine
+  constructor(callbacks: StreamCallbacks) {
+    this.#callbacks = callbacks
   }
 
   write(data: Uint8Array): void {
-    this.#emit(this.#decoder.write(data))
-    if (this.#onLine !== undefined) this.#emitLines(this.#splitter.write(data))
+    this.#callbacks.write(this.#decoder.write(data))
   }
 
   end(): void {
-    this.#emit(this.#decoder.end())
-    this.#emitLines(this.#splitter.end())
-  }
-
-  #emit(text: string): void {
-    if (text === '') return
-    this.#onOutput?.(this.#name, text)
-    this.#onText?.(text)
-  }
-
-  #emitLines(lines: readonly string[]): void {
-    for (const line of lines) this.#onLine?.(line, this.#name)
+    this.#callbacks.write(this.#decoder.end())
+    this.#callbacks.endLine()
   }
 }

@@ -27,10 +27,12 @@ import type { Result, RunObserver, StreamRun } from './run.js'
 export interface StreamSource {
   /** Pieces of output that may wait for the reader. */
   window?: number | undefined
+  /** Whether output events have bytes, whatever the encoding of the result. */
+  byteEvents?: boolean | undefined
   /** Starts the run immediately. */
   start(request: ExecRequest, observer: RunObserver): StreamRun
   /** Awaits the outcome of a run, publishes it and calls the callbacks. */
-  settle(perform: (request: ExecRequest) => Promise<Result>): Promise<Result>
+  settle(request: ExecRequest, perform: (request: ExecRequest) => Promise<Result>): Promise<Result>
 }
 
 export class ExecStream implements PublicExecStream<Encoding> {
@@ -44,9 +46,9 @@ export class ExecStream implements PublicExecStream<Encoding> {
 
   /** Queues the command immediately, so that calls keep their order. An error that prevents the run is the last event. */
   constructor(request: ExecRequest, source: StreamSource) {
-    this.#request = request
+    this.#request = source.byteEvents ? { ...request, encoding: 'buffer' } : request
     this.#feed = new Feed((permits) => this.#run?.giveBack(permits), source.window)
-    this.#outcome = source.settle((settled) => {
+    this.#outcome = source.settle(request, (settled) => {
       this.#run = source.start(settled, observe(request, this.#feed))
       return this.#run.outcome
     })

@@ -17,39 +17,42 @@ const NONE: readonly string[] = []
 export class LineTranslator implements Translator<string> {
   readonly throws = true
   readonly mostBytes = MOST_TEXT_BYTES
-  readonly #splitters: Map<number, LineSplitter>
+  readonly #streams: Map<number, { decoder: PieceDecoder; splitter: LineSplitter }>
 
   constructor(streams: readonly number[]) {
-    this.#splitters = new Map(streams.map((stream) => [stream, new LineSplitter()]))
+    this.#streams = new Map(
+      streams.map((stream) => [stream, { decoder: new PieceDecoder(), splitter: new LineSplitter() }]),
+    )
   }
 
   translate(item: Item): readonly string[] {
-    if (item.type === 'output') return this.#splitters.get(item.stream)?.write(item.data) ?? NONE
-    if (item.type === 'end') return Array.from(this.#splitters.values()).flatMap((splitter) => splitter.end())
-    return NONE
+    if (item.type === 'output') {
+      const stream = this.#streams.get(item.stream)
+      return stream?.splitter.write(stream.decoder.write(item.data)) ?? NONE
+    }
+    if (item.type !== 'end') return NONE
+    return Array.from(this.#streams.values()).flatMap(({ decoder, splitter }) => [
+      ...splitter.write(decoder.end()),
+      ...splitter.end(),
+    ])
   }
 }
 
-/** Splits one stream at `\n` and `\r\n`, wherever its pieces were cut. */
+/** Splits the text of one stream at `\n` and `\r\n`, wherever its pieces were cut. */
 export class LineSplitter {
-  readonly #decoder = new PieceDecoder()
   /** The beginning of an incomplete line. */
   #begun = ''
   /** Searching the joined string itself would flatten it once a piece. */
   #begunHasReturn = false
 
-  write(data: Uint8Array): string[] {
-    return this.#split(this.#decoder.write(data))
-  }
-
   /** The last line, if it has no end. */
   end(): string[] {
-    const lines = this.#split(this.#decoder.end())
-    if (this.#begun !== '') lines.push(this.#begun)
-    return lines
+    const line = this.#begun
+    this.#begun = ''
+    return line === '' ? [] : [line]
   }
 
-  #split(text: string): string[] {
+  write(text: string): string[] {
     const lines = text.split('\n')
     const hasReturns = text.includes('\r')
     const mayHaveReturns = hasReturns || this.#begunHasReturn

@@ -8,7 +8,9 @@ import type { LogEvent, Logger } from '../public/index.js'
 import type { KillRequest } from '../requests/logs.js'
 import type { ProcessRequest } from '../requests/process.js'
 import { InputFeed } from './input.js'
+import { readOutput, StreamCallbacks } from './output-callbacks.js'
 import { callError } from './settle.js'
+import { announceProcess } from './verbose.js'
 
 /** What a started process must offer. */
 export interface StartedProcess {
@@ -31,6 +33,7 @@ export interface Start<T extends StartedProcess> {
 }
 
 type Callbacks = ProcessRequest['callbacks']
+type Printed = ReturnType<typeof announceProcess> | undefined
 
 /** A kill with the signal and the delay of the process's own options. */
 export const AS_STARTED: KillRequest = { signal: undefined, forceKillAfterDelay: undefined }
@@ -39,8 +42,10 @@ export const AS_STARTED: KillRequest = { signal: undefined, forceKillAfterDelay:
  * Resolves when the process runs. An abort until then, or an exception of onStart, kills it and is the rejection.
  */
 export async function startProcess<T extends StartedProcess>(start: Start<T>): Promise<T> {
-  const { signal } = start.request.values
+  const { values, verbose, shown: command } = start.request
+  const { signal } = values
   refuseAborted(signal, 'the process')
+  const printed = verbose ? announceProcess(command) : undefined
   const feed = start.source && new InputFeed(start.source)
   try {
     const process = await start.launch()
@@ -53,15 +58,22 @@ export async function startProcess<T extends StartedProcess>(start: Start<T>): P
       await process.kill(AS_STARTED)
       throw error
     }
-    attach(process, start, feed)
+    attach(process, start, feed, printed)
     return process
   } catch (error) {
+    printed?.failed(error)
     feed?.close()
     throw error
   }
 }
 
-function attach(process: StartedProcess, start: Start<StartedProcess>, feed: InputFeed | undefined): void {
+/** Connects a process that runs to its AbortSignal and its callbacks, and to its input where that has a feed. */
+export function attach(
+  process: StartedProcess,
+  start: Pick<Start<StartedProcess>, 'request' | 'logger'>,
+  feed?: InputFeed,
+  printed?: Printed,
+): void {
   const { request, logger } = start
   const { callbacks, values } = request
   const stop = () => void process.kill(AS_STARTED).catch(() => {})
@@ -80,28 +92,44 @@ function attach(process: StartedProcess, start: Start<StartedProcess>, feed: Inp
     closeInput: () => void process.closeInput().catch(refuse).catch(fail),
     fail,
   })
-  const { onOutput, onExit, onError } = callbacks
-  if ((onOutput ?? onExit ?? onError ?? values.signal ?? feed) === undefined) return
-  observe(process, callbacks, logger).finally(() => {
+  const { onExit, onError } = callbacks
+  const isIdle = (onExit ?? onError ?? values.signal ?? feed ?? printed) === undefined
+  if (isIdle && !readOutput(callbacks)) return
+  observe(process, callbacks, logger, printed).finally(() => {
     release()
     feed?.close()
   })
 }
 
-/** Calls the callbacks until the process has ended. After its first exception onOutput is not called again. */
+/** Calls the callbacks until the process has ended. After an exception of one, those for output are not called again. */
 async function observe(
   process: StartedProcess,
   callbacks: Callbacks,
   logger: Logger | undefined,
+  printed: Printed,
 ): Promise<void> {
-  const { onOutput, onExit } = callbacks
+  const reads = readOutput(callbacks)
+  const streams = {
+    stdout: new StreamCallbacks('stdout', callbacks),
+    stderr: new StreamCallbacks('stderr', callbacks),
+  }
+  const endLines = () => {
+    streams.stdout.endLine()
+    streams.stderr.endLine()
+  }
   try {
-    for await (const event of process.watch(onOutput !== undefined)) {
-      if (event.type !== 'exit') {
-        if (attempt(callbacks, logger, () => onOutput?.(event.type, event.data))) continue
-        return observe(process, { ...callbacks, onOutput: undefined }, logger)
+    for await (const event of process.watch(reads)) {
+      const isOutput = event.type !== 'exit'
+      const passOn = () => {
+        // Lines are not joined over a gap in the log.
+        if (!isOutput || event.missing !== undefined) endLines()
+        if (isOutput) streams[event.type].write(event.data)
       }
-      attempt(callbacks, logger, () => onExit?.(event.exitCode, event.signal))
+      if (reads && !attempt(callbacks, logger, passOn))
+        return observe(process, withoutOutput(callbacks), logger, printed)
+      if (isOutput) continue
+      printed?.ended(process.info.id, event)
+      attempt(callbacks, logger, () => callbacks.onExit?.(event.exitCode, event.signal))
       if (event.reason === null) {
         const lost = engineError('ENGINE_ERROR', `process '${process.info.id}' was lost`)
         reportError(callbacks, logger, lost)
@@ -111,6 +139,11 @@ async function observe(
     // The caller has ended the sandbox, and with it everything that there was to report.
     if (!isCode(error, 'SANDBOX_DESTROYED')) reportError(callbacks, logger, error)
   }
+}
+
+function withoutOutput({ onStart, onExit, onError }: Callbacks): Callbacks {
+  const none = undefined
+  return { onStart, onExit, onError, onOutput: none, onStdout: none, onStderr: none, onLine: none }
 }
 
 /** Whether the callback returned. What it throws goes to onError, or to the logger when there is none. */

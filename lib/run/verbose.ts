@@ -1,7 +1,9 @@
-/** `verbose: true`: each command, its duration and its end on standard error. Runs wherever JavaScript does. */
+/** `verbose: true`: commands and processes, their duration and their end on standard error. Runs wherever JavaScript does. */
 
 import { durationText } from '../base/failure-text.js'
-import type { Encoding, ExecResult } from '../public/index.js'
+import type { Encoding, ExecResult, ProcessExit } from '../public/index.js'
+
+type EndOfRun = Pick<ProcessExit, 'exitCode' | 'signal'>
 
 interface Host {
   process?: { stderr?: { write(text: string): unknown } }
@@ -14,15 +16,33 @@ export function announce(
   const begun = performance.now()
   print(`$ ${command}`)
   return (end) => {
-    if ('error' in end) {
-      const { shortMessage, message = String(end.error) } = end.error as Partial<Record<string, string>>
-      print(`✘ ${shortMessage ?? message} (done in ${durationText(performance.now() - begun)})`)
-      return
-    }
-    const { success, exitCode, signal, duration } = end.result
-    const how = signal === null ? `exit code ${exitCode}` : signal
-    print(success ? `✔ done in ${durationText(duration)}` : `✘ ${how}, done in ${durationText(duration)}`)
+    if ('error' in end) printFailure(end.error, begun)
+    else printEnd('', end.result, end.result.duration)
   }
+}
+
+/** Prints the command of a process. Returns the functions that print why it could not start, or how it ended. */
+export function announceProcess(command: string): {
+  failed(error: unknown): void
+  ended(id: string, exit: ProcessExit): void
+} {
+  const begun = performance.now()
+  print(`$ ${command}`)
+  return {
+    failed: (error) => printFailure(error, begun),
+    ended: (id, exit) => printEnd(`${id}: `, exit, performance.now() - begun),
+  }
+}
+
+function printFailure(error: unknown, begun: number): void {
+  const { shortMessage, message = String(error) } = error as Partial<Record<string, string>>
+  print(`✘ ${shortMessage ?? message} (done in ${durationText(performance.now() - begun)})`)
+}
+
+function printEnd(name: string, { exitCode, signal }: EndOfRun, duration: number): void {
+  const done = `done in ${durationText(duration)}`
+  if (exitCode === 0) print(`✔ ${name}${done}`)
+  else print(`✘ ${name}${signal === null ? `exit code ${exitCode}` : signal}, ${done}`)
 }
 
 function print(line: string): void {

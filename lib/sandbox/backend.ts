@@ -72,6 +72,8 @@ export interface StreamBounds {
   window: number
   /** Bytes of each stream kept in the result, where the caller sets no maxBuffer; undefined: the limit of `exec`. */
   maxBuffer: number | undefined
+  /** Whether output events have bytes, whatever the encoding. */
+  byteEvents: boolean | undefined
 }
 
 /** One background process. */
@@ -102,6 +104,8 @@ export interface ServiceBackend extends ProcessBackend {
   readonly restarts: number
   readonly lastFailure: ServiceFailure | null
   health(): Promise<ServiceHealth>
+  /** The process after the one with this pid; null when none will follow by itself, or `stop` is aborted. */
+  successor(pid: number, stop: AbortSignal): Promise<ProcessInfo | null>
   restart(): Promise<void>
 }
 

@@ -12,18 +12,24 @@ import type {
   ExecResult,
   ProcessOptions,
   ExecStream as PublicExecStream,
+  ShellRun as PublicShellRun,
 } from '../public/index.js'
 import { type ExecRequest, readExec } from '../requests/exec.js'
 import { readProcess } from '../requests/process.js'
 import { callbackObserver } from '../run/callbacks.js'
-import { ExecStream } from '../run/exec-stream.js'
+import { ExecStream, type StreamSource } from '../run/exec-stream.js'
+import type { Result } from '../run/run.js'
 import { callError, settle } from '../run/settle.js'
+import { ShellRun } from '../run/shell-run.js'
 import type { Backend, StreamBounds } from './backend.js'
 import { type Process, processOf } from './process.js'
 import { shellTag } from './tag.js'
 
 export class Runner {
-  readonly $ = shellTag<Pick<ExecOptions, 'sessionId'>>((command, options) => this.exec(command, options))
+  readonly $ = shellTag<Pick<ExecOptions, 'sessionId'>>((command, options) => {
+    const request = readExec(command, options, '$', this.#sessionId)
+    return new ShellRun(request, sourceOf(this.#backend)) as PublicShellRun<Encoding, boolean>
+  })
   readonly #backend: Backend
   readonly #sessionId: string | undefined
 
@@ -38,8 +44,8 @@ export class Runner {
   ): Promise<ExecResult<E, L>> {
     const backend = this.#backend
     const request = readExec(command, options, 'exec', this.#sessionId)
-    const result: ExecResult<Encoding, boolean> = await backend.traced(request, (traced) =>
-      settle(traced, backend.logger, () => backend.exec(traced, callbackObserver(traced))),
+    const result: ExecResult<Encoding, boolean> = await settled(backend, request, (traced) =>
+      backend.exec(traced, callbackObserver(traced)),
     )
     return result as ExecResult<E, L>
   }
@@ -65,13 +71,26 @@ export function openStream<E extends Encoding, L extends boolean>(
   request: ExecRequest,
   bounds?: StreamBounds,
 ): PublicExecStream<E, L> {
-  const stream: PublicExecStream<Encoding> = new ExecStream(request, {
-    window: bounds?.window,
-    start: (traced, observer) => backend.stream(traced, observer, bounds),
-    settle: (perform) =>
-      backend.traced(request, (traced) => settle(traced, backend.logger, () => perform(traced))),
-  })
+  const stream: PublicExecStream<Encoding> = new ExecStream(request, sourceOf(backend, bounds))
   return stream as PublicExecStream<E, L>
+}
+
+function sourceOf(backend: Backend, bounds?: StreamBounds): StreamSource {
+  return {
+    window: bounds?.window,
+    byteEvents: bounds?.byteEvents,
+    start: (request, observer) => backend.stream(request, observer, bounds),
+    settle: (request, perform) => settled(backend, request, perform),
+  }
+}
+
+/** Publishes a run and calls the callbacks of its end. */
+function settled(
+  backend: Backend,
+  request: ExecRequest,
+  perform: (request: ExecRequest) => Promise<Result>,
+): Promise<Result> {
+  return backend.traced(request, (traced) => settle(traced, backend.logger, () => perform(traced)))
 }
 
 /** Calls `start`, and onError when that fails, except for an OptionError. */

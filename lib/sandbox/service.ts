@@ -1,7 +1,7 @@
 /**
  * A service as callers hold it: its current process, its health and its restart.
  */
-import type { Service as PublicService, ServiceFailure, ServiceHealth } from '../public/index.js'
+import type { ProcessInfo, Service as PublicService, ServiceFailure, ServiceHealth } from '../public/index.js'
 import type { ServiceBackend } from './backend.js'
 import { Process } from './process.js'
 
@@ -11,6 +11,22 @@ export class Service extends Process implements PublicService {
   constructor(backend: ServiceBackend) {
     super(backend)
     this.#backend = backend
+  }
+
+  /** The processes of a service after the one with this pid, until none follows by itself or `stop` is aborted. */
+  static async *successors(
+    service: PublicService,
+    pid: number,
+    stop: AbortSignal,
+  ): AsyncGenerator<ProcessInfo, undefined> {
+    // An object of another class with the same methods does not say which process comes next.
+    if (!(#backend in service)) return undefined
+    for (let last = pid; ; ) {
+      const next = await service.#backend.successor(last, stop)
+      if (next === null) return undefined
+      yield next
+      last = next.pid
+    }
   }
 
   get restarts(): number {

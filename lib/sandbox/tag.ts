@@ -5,25 +5,28 @@
 import { OptionError } from '../base/errors.js'
 import { showCommand } from '../options/command.js'
 import { describe, readEntries } from '../options/read.js'
-import type { Encoding, ExecOptions, ExecResult, ShellTag } from '../public/index.js'
+import type { Encoding, ExecOptions, ShellRun, ShellTag } from '../public/index.js'
 
 /** The options of a template. */
 type Options = ExecOptions<Encoding, boolean>
-type Result = ExecResult<Encoding, boolean>
 
-type Exec = (command: string, options: Options | undefined) => Promise<Result>
+type Run = (command: string, options: Options | undefined) => ShellRun<Encoding, boolean>
 
-/** A tag that runs its templates with `exec`. Called with options, it returns a tag that uses them. */
-export function shellTag<Scope extends object = object>(exec: Exec, options?: Options): ShellTag<Scope> {
-  function tag(first: TemplateStringsArray | Options, ...values: unknown[]) {
-    if (isTemplate(first)) return run(first, values)
-    readEntries(first, 'the options of $')
-    return shellTag(exec, { ...options, ...first })
+/** A tag that starts its templates with `run` and these options. */
+export function shellTag<Scope extends object = object>(run: Run, options?: Options): ShellTag<Scope> {
+  const tag = (template: unknown, ...values: unknown[]) => {
+    if (!isTemplate(template))
+      throw new OptionError(
+        'INVALID_COMMAND',
+        '$ must be the tag of a template; options go to $.with(options)',
+      )
+    return run(shellText(template.raw, values), options)
   }
-  async function run(strings: TemplateStringsArray, values: unknown[]): Promise<Result> {
-    return exec(shellText(strings.raw, values), options)
+  const bind = (more: Options) => {
+    readEntries(more, 'the options of $.with')
+    return shellTag(run, { ...options, ...more })
   }
-  return tag as ShellTag<Scope>
+  return Object.assign(tag, { with: bind }) as ShellTag<Scope>
 }
 
 function isTemplate(value: unknown): value is TemplateStringsArray {

@@ -21,13 +21,20 @@ const MAX_BUFFER_BYTES = 1024 * 1024
 /** Most bytes of a job's output in one event. */
 export const MOST_EVENT_BYTES = 1024 * 1024
 
-/** Starts a command whose output goes to a connection. `wholeResult`: the result keeps what exec would. */
+interface ConnectionOptions {
+  /** Whether the result keeps what that of exec would. */
+  wholeResult?: boolean | undefined
+  /** Whether output events have bytes, whatever the encoding. */
+  byteEvents?: boolean | undefined
+}
+
+/** Starts a command whose output goes to a connection. */
 export function streamToConnection<E extends Encoding>(
   sandbox: PublicSandbox,
   command: Command,
   options: ExecOptions<E>,
-  wholeResult = false,
+  { wholeResult, byteEvents }: ConnectionOptions = {},
 ): ExecStream<E> {
   const maxBuffer = wholeResult ? undefined : MAX_BUFFER_BYTES
-  return Sandbox.connectionStream(sandbox, command, options, { window: WINDOW, maxBuffer })
+  return Sandbox.connectionStream(sandbox, command, options, { window: WINDOW, maxBuffer, byteEvents })
 }

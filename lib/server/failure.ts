@@ -62,7 +62,7 @@ const SANDBOX_STATUSES: Record<SandboxErrorCode | OptionErrorCode | 'ABORT_ERR',
 /** Every code with its status, as the container's clients know it. */
 export const STATUSES: Record<string, number> = { ...SANDBOX_STATUSES, ...REFUSALS }
 
-/** What the container's clients are told instead of a code that they do not know. */
+/** What the container's clients receive instead of a code that they do not know. */
 const CONTAINER_CODES: Record<string, { code: string; status: number }> = {
   ABORT_ERR: { code: 'COMMAND_EXECUTION_ERROR', status: 500 },
   COMMAND_FAILED: { code: 'COMMAND_EXECUTION_ERROR', status: 500 },
@@ -78,7 +78,7 @@ const CONTAINER_CODES: Record<string, { code: string; status: number }> = {
   STATE_DIR_UNAVAILABLE: { code: 'INTERNAL_ERROR', status: 500 },
 }
 
-/** Their messages can name files of this machine that are nobody else's concern; the logger has them. */
+/** Their messages can name files of this machine, so only the logger receives them. */
 const PRIVATE = new Set(['ENGINE_ERROR', 'STATE_DIR_UNAVAILABLE', 'SPAWN_FAILED'])
 
 /** The server does not do what a request wants. */
@@ -128,7 +128,7 @@ export function envelope(error: unknown, dialect: Dialect, subject: object = {})
   }
 }
 
-/** Whether somebody here ought to look at it: the client is told little. */
+/** Whether it is a fault of the server: the client learns little, and the logger the rest. */
 export function isOurFault(error: unknown): boolean {
   if (error instanceof Refusal || error instanceof OptionError || error instanceof AbortError) return false
   if (error instanceof HTTPException && error.status < 500) return false

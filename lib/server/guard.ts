@@ -1,8 +1,8 @@
 /**
- * Who may call: whoever has the token, and without one, programs of this machine. Never a page in a browser that nobody
- * has allowed, though it can reach this machine.
+ * Which callers are accepted: those with the token and, without a token, programs of this machine. Never a page in a browser
+ * that is not allowed, though it can reach this machine.
  *
- * Three checks, since each alone can be got around. An `Origin` that is not allowed is a page of somebody else. A `Host`
+ * Three checks, since each alone can be got around. An `Origin` that is not allowed is a page of another site. A `Host`
  * that is not this machine's name is a page whose name was made to point here (DNS rebinding): it is sent without an
  * Origin for GET. And the address of the peer is what neither can choose.
  */

@@ -1,5 +1,5 @@
 /**
- * What ends a request before its time: its client goes away, or the server ends.
+ * What ends a request early: its client disconnects, or the server ends.
  */
 import { onAbort } from '../base/abort.js'
 

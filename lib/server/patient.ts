@@ -3,7 +3,7 @@
  *
  * Clients and proxies give up on a response that does not begin; many after five minutes. So when a call takes longer, its
  * response begins with status 200 and blanks, which JSON allows, and ends with the reply, or with the envelope of its
- * error: who reads such a response looks at `httpStatus` in the body.
+ * error: readers of such a response look at `httpStatus` in the body.
  */
 
 const BLANK = new TextEncoder().encode(' ')

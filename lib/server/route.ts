@@ -25,9 +25,9 @@ export interface Call<P, Q, B> {
   params: Output<P>
   query: Output<Q>
   body: Output<B>
-  /** Aborted when the client goes away or the server ends. */
+  /** Aborted when the client disconnects or the server ends. */
   signal: AbortSignal
-  /** Where a client comes back to a stream: the id of the last event that it has seen. */
+  /** Where a client resumes a stream: the id of the last event that it has received. */
   lastEventId: string | undefined
 }
 
@@ -159,11 +159,11 @@ export function errorEvent(
   gone?: AbortSignal,
 ): object {
   logFault(logger, 'a stream failed', error, gone)
-  const told = envelope(error, dialect, subject)
-  const { timestamp } = told
+  const sent = envelope(error, dialect, subject)
+  const { timestamp } = sent
   return dialect === 'v1'
-    ? { type: 'error', timestamp, error: told }
-    : { type: 'error', error: told.message, code: told.code, timestamp, ...subject }
+    ? { type: 'error', timestamp, error: sent }
+    : { type: 'error', error: sent.message, code: sent.code, timestamp, ...subject }
 }
 
 /** Logs an error that is the server's own fault. What fails because the client has disconnected is not. */

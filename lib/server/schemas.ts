@@ -17,7 +17,7 @@ export const envelopeSchema = z
 
 export const timestamp = z.string().openapi({ description: 'ISO 8601' })
 
-/** Where nothing is to be told but that it was done. */
+/** The reply of a call that has no result. */
 export const doneSchema = z.object({ success: z.literal(true), timestamp })
 
 export const encodingSchema = z.enum(['utf8', 'buffer'])
@@ -47,7 +47,7 @@ export const queryNumber = z
   .regex(/^\d{1,16}$/, 'must be a whole number')
   .transform(Number)
 
-/** Where a client goes on that comes back. Throws VALIDATION_FAILED. */
+/** The cursor from which a client resumes. Throws VALIDATION_FAILED. */
 export function cursorOf(lastEventId: string): number {
   const { success, data } = queryNumber.safeParse(lastEventId)
   if (success) return data

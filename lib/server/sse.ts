@@ -6,7 +6,7 @@
  */
 import { onAbort } from '../base/abort.js'
 
-/** One event. `id` is where a client goes on that comes back with it as `Last-Event-ID`. */
+/** One event. A client that reconnects with its `id` as `Last-Event-ID` continues after it. */
 export interface ServerEvent {
   id?: number | undefined
   data: object
@@ -64,7 +64,7 @@ const encoder = new TextEncoder()
 const COMMENT = encoder.encode(':\n\n')
 
 /**
- * The response. `gone` is aborted when the client goes away: the body of a response that was never begun to be read is not
+ * The response. `gone` is aborted when the client disconnects: the body of a response that was never begun to be read is not
  * cancelled by that. `failed` makes the last event of an error. `onEnd` is called once, when there is nothing more to send.
  */
 export function eventResponse(

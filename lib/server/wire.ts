@@ -41,11 +41,12 @@ function fromBase64(text: string): Uint8Array {
  */
 export function encodeResult(result: ExecResult<Encoding>): object {
   const { success, exitCode, signal, stdout, stderr, command, sessionId, cwd } = result
-  const { duration, timestamp, timedOut, isCanceled, truncated, sessionRestarted, denials } = result
+  const { duration, timestamp, timedOut, isCanceled, truncated, truncatedAt, sessionRestarted, denials } =
+    result
   const isMixed = stdout.length > 0 && stderr.length > 0
   return {
     ...{ success, exitCode, signal, command, sessionId, cwd, duration, timestamp },
-    ...{ timedOut, isCanceled, truncated, sessionRestarted, denials },
+    ...{ timedOut, isCanceled, truncated, truncatedAt, sessionRestarted, denials },
     stdout: encodeData(stdout),
     stderr: encodeData(stderr),
     ...(isMixed && { all: encodeData(result.all) }),

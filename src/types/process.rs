@@ -32,6 +32,8 @@ pub struct NativeProcessStart {
     pub input: String,
     /// The bytes, for `bytes`.
     pub input_bytes: Option<Uint8Array>,
+    /// Both streams through one pipe.
+    pub merge_output: bool,
     /// Bytes of log kept.
     pub log_limit: f64,
     /// The size of its terminal, if it gets one.

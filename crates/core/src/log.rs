@@ -1,9 +1,11 @@
 //! Diagnostics: events and durations of sessions, commands, processes, supervisors and state transitions.
 //!
 //! They are `tracing` events. Without a subscriber they cost one comparison. A subscriber is installed by the first sandbox
-//! when the variable `NACRE_LOG` is set, a filter such as `debug` or `nacre_core::session=trace`, or when a
-//! sandbox has a logger. `NACRE_LOG` decides what is printed to standard error and what reaches the loggers; without it the
-//! loggers receive warnings and errors.
+//! when the variable `NACRE_LOG` is set, or when a sandbox has a logger. `NACRE_LOG` decides what is printed to standard
+//! error and what reaches the loggers; without it the loggers receive warnings and errors.
+//!
+//! `NACRE_LOG` has the levels and targets of env-filter: `debug`, `nacre_core::session=trace,warn`, `off`. The directives for
+//! spans and fields are refused: the engine has no spans, and the library for them would make the addon a quarter larger.
 
 use std::collections::HashMap;
 use std::fmt::{self, Write as _};
@@ -84,18 +86,33 @@ impl Log {
             return;
         }
         INSTALLED.call_once(|| {
-            let default = || Targets::new().with_default(tracing::Level::WARN);
-            let filter =
-                wanted.as_ref().map_or(Ok(default()), |wanted| wanted.parse::<Targets>()).unwrap_or_else(|error| {
-                    eprintln!("nacre: NACRE_LOG is not a valid filter and 'warn' is used instead: {error}");
-                    default()
-                });
+            let filter = parse_filter(wanted.as_deref().unwrap_or("warn")).unwrap_or_else(|error| {
+                eprintln!("nacre: NACRE_LOG is not a valid filter and 'warn' is used instead: {error}");
+                Targets::new().with_default(tracing::Level::WARN)
+            });
             let print = wanted.map(|_| tracing_subscriber::fmt::layer().with_writer(std::io::stderr));
             let registry = tracing_subscriber::registry().with(filter).with(Forward).with(print);
             // Fails only when the process has a subscriber already, which then receives the events.
             let _ = tracing::subscriber::set_global_default(registry);
         });
     }
+}
+
+/// Levels and targets with commas between them. Blanks around them, and empty ones, are skipped.
+fn parse_filter(text: &str) -> Result<Targets, String> {
+    let directives: Vec<&str> = text.split(',').map(str::trim).filter(|directive| !directive.is_empty()).collect();
+    if directives.is_empty() {
+        return Err("it has no level and no target".to_string());
+    }
+    for directive in &directives {
+        if directive.contains(['[', ']', '{', '}']) {
+            return Err(format!("'{directive}' is for spans or fields, and only levels and targets are supported"));
+        }
+        if let Err(error) = directive.parse::<Targets>() {
+            return Err(format!("'{directive}': {error}"));
+        }
+    }
+    directives.join(",").parse::<Targets>().map_err(|error| error.to_string())
 }
 
 /// Passes events on to the logger that their field `log` names.
@@ -146,6 +163,34 @@ impl Visit for Line {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_filter_has_levels_and_targets() {
+        let enabled = |text: &str| {
+            let filter = parse_filter(text).unwrap();
+            [("nacre_core", tracing::Level::INFO), ("nacre_core::session", tracing::Level::TRACE)]
+                .map(|(target, level)| filter.would_enable(target, &level))
+        };
+        assert_eq!(enabled("debug"), [true, false]);
+        assert_eq!(enabled("nacre_core=debug,warn"), [true, false]);
+        assert_eq!(enabled("nacre_core::session=trace"), [false, true]);
+        assert_eq!(enabled("warn, nacre_core::session=trace,"), [false, true]);
+        assert_eq!(enabled("nacre_core"), [true, true]);
+        assert_eq!(enabled("TRACE,nacre_core::session=off"), [true, false]);
+        assert_eq!(enabled("off"), [false, false]);
+    }
+
+    #[test]
+    fn a_filter_of_spans_or_fields_is_refused() {
+        for text in ["[span]", "[span{field=v}]=debug", "warn,nacre_core[{session}]=debug", "[{session=\"a\"}]"] {
+            let error = parse_filter(text).unwrap_err();
+            assert!(error.ends_with("and only levels and targets are supported"), "{error}");
+        }
+        assert!(parse_filter(" , ").is_err());
+        for text in ["nacre_core=loud", "nacre_core=debug=trace"] {
+            assert!(parse_filter(text).unwrap_err().starts_with(&format!("'{text}': ")));
+        }
+    }
 
     #[test]
     fn an_event_reaches_the_logger_that_it_names_and_no_other() {

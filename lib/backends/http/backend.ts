@@ -11,7 +11,7 @@ import type { ProcessFilter } from '../../requests/logs.js'
 import type { ProcessRequest } from '../../requests/process.js'
 import type { ServiceRequest } from '../../requests/service.js'
 import type { Result, RunObserver, StreamRun } from '../../run/run.js'
-import { AS_STARTED, startProcess } from '../../run/start-process.js'
+import { AS_STARTED, attach, startProcess } from '../../run/start-process.js'
 import type { Backend, ProcessBackend, ServiceBackend } from '../../sandbox/backend.js'
 import { Begun } from './begun.js'
 import { Connection } from './connection.js'
@@ -25,7 +25,7 @@ import { HttpService } from './service.js'
 import { Turns } from './session-order.js'
 import { resultOf, type WireResult } from './wire.js'
 
-type WireEntry = Omit<HistoryEntry, 'startTime'> & { startTime: string }
+type WireEntry = Omit<HistoryEntry, 'startedAt'> & { startedAt: string }
 
 export class HttpBackend implements Backend {
   readonly logger: Logger | undefined
@@ -47,14 +47,15 @@ export class HttpBackend implements Backend {
   async exec(request: ExecRequest, observer: RunObserver | undefined): Promise<Result> {
     const { sessionId, encoding } = request
     const body = observer === undefined ? planExec(request) : undefined
-    if (body === undefined) return this.#start(request, observer ?? SILENT, false).outcome
+    if (body === undefined) return this.stream(request, observer ?? SILENT).outcome
     const call = { path: '/v1/exec', body, encoding, waits: true }
     const { result } = await this.#inTurn<{ result: WireResult }>(sessionId, call)
     return resultOf(result, encoding)
   }
 
   stream(request: ExecRequest, observer: RunObserver): StreamRun {
-    return this.#start(request, observer, true)
+    const turn = this.#turns.take(request.sessionId)
+    return new RemoteRun(this.#connection, request, planLiveExec(request), observer, turn)
   }
 
   traced(request: ExecRequest, perform: (request: ExecRequest) => Promise<Result>): Promise<Result> {
@@ -66,21 +67,28 @@ export class HttpBackend implements Backend {
     const launch = async () => {
       const call = this.#connection.call<WireProcess>({ path: '/v1/processes', body, waits: true })
       const info = await this.#begun.starting(call.then((started) => this.#begun.addProcess(started)))
-      return new HttpProcess(this.#connection, info)
+      return new HttpProcess(this.#connection, info, request.values.pty !== undefined)
     }
     return startProcess({ request, source, logger: this.logger, launch, introduce })
   }
 
-  startService({ process, ...rest }: ServiceRequest, introduce: (service: ServiceBackend) => unknown) {
+  async startService({ process, ...rest }: ServiceRequest, introduce: (service: ServiceBackend) => unknown) {
     const { body, source } = planService({ process, ...rest })
     const { signal } = process.values
     const launch = async () => {
       // The server kills a service whose client disconnects while it is being started.
       const call = { path: '/v1/services', body, signal, subject: 'the process', waits: true }
       const info = this.#begun.addProcess(await this.#connection.call<WireProcess>(call), true)
-      return new HttpService(this.#connection, info)
+      return new HttpService(this.#connection, info, process.values.pty !== undefined)
     }
-    return startProcess({ request: process, source, logger: this.logger, launch, introduce })
+    const start = { request: process, source, logger: this.logger, launch, introduce }
+    const service = await startProcess(start)
+    service.onStart = () => process.callbacks.onStart?.(introduce(service) as never)
+    service.watchAgain = () => {
+      service.onStart()
+      attach(service, start)
+    }
+    return service
   }
 
   async listProcesses({ status, sessionId }: ProcessFilter): Promise<ProcessBackend[]> {
@@ -147,7 +155,7 @@ export class HttpBackend implements Backend {
   async history(sessionId: string, limit: number | undefined): Promise<HistoryEntry[]> {
     const path = `/v1/sessions/${sessionId}/history`
     const { commands } = await this.#get<{ commands: WireEntry[] }>(path, { limit })
-    return commands.map((entry) => ({ ...entry, startTime: new Date(entry.startTime) }))
+    return commands.map((entry) => ({ ...entry, startedAt: new Date(entry.startedAt) }))
   }
 
   async capabilities(): Promise<Capabilities> {
@@ -177,11 +185,6 @@ export class HttpBackend implements Backend {
     } finally {
       this.#connection.close()
     }
-  }
-
-  #start(request: ExecRequest, observer: RunObserver, isStream: boolean): RemoteRun {
-    const turn = this.#turns.take(request.sessionId)
-    return new RemoteRun(this.#connection, request, planLiveExec(request, isStream), observer, turn)
   }
 
   async #inTurn<T>(sessionId: string, request: Request): Promise<T> {

@@ -10,12 +10,14 @@ import { connectionError, errorOf, isEnvelope } from './failure.js'
 import type { ClientPlan } from './options.js'
 import { isDeleted, isRepeatable, mayPass, PAUSES_MS } from './repeat.js'
 import type { Request } from './request.js'
+import { openSocket, type Socket } from './socket.js'
 import { readEvents, type ServerEvent } from './sse.js'
 
 export class Connection {
   readonly #plan: ClientPlan
   /** The limits of the pending requests. */
   readonly #open = new Set<CallLimits>()
+  readonly #sockets = new Set<Socket>()
   #isClosed = false
 
   constructor(plan: ClientPlan) {
@@ -30,6 +32,18 @@ export class Connection {
   close(): void {
     this.#isClosed = true
     for (const limits of this.#open) limits.stop()
+    for (const socket of this.#sockets) socket.close()
+  }
+
+  /** Begins to open a WebSocket; undefined where requests must be used instead. Throws SANDBOX_DESTROYED. */
+  socket(path: string, query: Request['query']): Socket | undefined {
+    this.check()
+    const { url, protocols } = this.#plan
+    const socket = protocols && openSocket(url + path + queryOf(query), protocols)
+    if (socket === undefined) return undefined
+    this.#sockets.add(socket)
+    socket.addEventListener('close', () => this.#sockets.delete(socket))
+    return socket
   }
 
   /** Throws SANDBOX_DESTROYED. */

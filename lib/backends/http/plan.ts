@@ -24,13 +24,14 @@ export function planExec(request: ExecRequest): object | undefined {
   return { ...execBody(request, inline), encoding: request.encoding }
 }
 
-/** A command with live output. The output is sent as bytes, and decoded here. */
-export function planLiveExec(request: ExecRequest, isStream: boolean): Sendable {
+/** A command with live output, which is sent as bytes, since a reader may want them. */
+export function planLiveExec(request: ExecRequest): Sendable {
   const { inline, source } = divideInput(request.values.input)
   const body = {
     ...execBody(request, inline),
-    wholeResult: isStream ? undefined : true,
-    encoding: 'buffer',
+    wholeResult: request.wholeResult ? true : undefined,
+    encoding: request.encoding,
+    byteEvents: true,
     openInput: source === undefined ? undefined : true,
   }
   return { body, source }

@@ -20,6 +20,8 @@ import type { ProcessBackend } from '../../sandbox/backend.js'
 import type { Connection } from './connection.js'
 import { patternBody, probeBody } from './plan.js'
 import { ResumingStream } from './resuming.js'
+import type { Socket } from './socket.js'
+import { TerminalInput } from './terminal-input.js'
 import { encodeBytes, logEventOf, logsOf, piecesOf, type WireLogs } from './wire.js'
 
 /** A process in JSON, without what is not known yet. */
@@ -35,20 +37,19 @@ export class HttpProcess implements ProcessBackend {
   readonly hasTerminal = true
   readonly #connection: Connection
   #info: WireProcess
+  readonly #terminal: TerminalInput | undefined
+  /** Settles after the calls for input so far: requests can overtake each other. */
+  #input: Promise<unknown> = Promise.resolve()
 
-  constructor(connection: Connection, info: WireProcess) {
+  /** `hasTerminal`: it is known to have one. */
+  constructor(connection: Connection, info: WireProcess, hasTerminal = false) {
     this.#connection = connection
     this.#info = info
+    if (hasTerminal) this.#terminal = new TerminalInput(() => this.#openTerminal())
   }
 
   get info(): ProcessInfo {
-    const { startTime, endTime, reason, ...rest } = this.#info
-    return {
-      ...rest,
-      startTime: new Date(startTime),
-      endTime: endTime === undefined ? null : new Date(endTime),
-      reason: reason ?? null,
-    }
+    return infoOf(this.#info)
   }
 
   get id(): string {
@@ -86,7 +87,15 @@ export class HttpProcess implements ProcessBackend {
   }
 
   /** Reconnects as often as needed. */
-  output({ since, follow, signal, encoding }: LogStreamPlan): ResumingStream<LogEvent<Encoding>> {
+  output(plan: LogStreamPlan): ResumingStream<LogEvent<Encoding>> {
+    return this.#output(plan)
+  }
+
+  /** `pid`: of the process whose output it is, where a service can have another one by then. */
+  #output(
+    { since, follow, signal, encoding }: LogStreamPlan,
+    pid?: number,
+  ): ResumingStream<LogEvent<Encoding>> {
     return new ResumingStream<LogEvent<Encoding>>(this.#connection, {
       cursor: since,
       signal,
@@ -94,7 +103,7 @@ export class HttpProcess implements ProcessBackend {
       request: (cursor) => ({
         method: 'GET',
         path: this.#path('output'),
-        query: { since: cursor, follow, encoding },
+        query: { since: cursor, follow, encoding, pid },
       }),
       value(data) {
         const event = logEventOf(data, encoding)
@@ -106,7 +115,7 @@ export class HttpProcess implements ProcessBackend {
   watch(wantsOutput: boolean): AsyncIterable<LogEvent> {
     const since = wantsOutput ? 0 : Number.MAX_SAFE_INTEGER
     const plan = { since, follow: true, signal: undefined, encoding: 'utf8' } as const
-    return this.output(plan) as AsyncIterable<LogEvent>
+    return this.#output(plan, this.#info.pid) as AsyncIterable<LogEvent>
   }
 
   async waitForLog({ pattern, since, timeout, signal }: LogPlan): Promise<LogMatch> {
@@ -119,12 +128,17 @@ export class HttpProcess implements ProcessBackend {
     await this.#call('wait-for-port', { port, ...probeBody({ http }), interval, timeout }, signal)
   }
 
-  async write(data: Uint8Array): Promise<void> {
-    for (const piece of piecesOf(data)) await this.#call('input', { data: encodeBytes(piece) })
+  write(data: Uint8Array): Promise<void> {
+    return this.#inOrder(async () => {
+      for (const piece of piecesOf(data)) {
+        if (await this.#type(piece)) continue
+        await this.#call('input', { data: encodeBytes(piece) })
+      }
+    })
   }
 
-  async closeInput(): Promise<void> {
-    await this.#call('input', { end: true })
+  closeInput(): Promise<void> {
+    return this.#inOrder(() => this.#call('input', { end: true }))
   }
 
   async resize(body: { cols: number; rows: number }): Promise<boolean> {
@@ -141,6 +155,26 @@ export class HttpProcess implements ProcessBackend {
     this.#info = info
   }
 
+  #inOrder(call: () => Promise<void>): Promise<void> {
+    const done = this.#input.then(call)
+    this.#input = done.catch(() => {})
+    return done
+  }
+
+  /** False when there is no WebSocket to type into. */
+  async #type(data: Uint8Array): Promise<boolean> {
+    try {
+      return (await this.#terminal?.write(data)) ?? false
+    } catch (error) {
+      this.#connection.check()
+      throw error
+    }
+  }
+
+  #openTerminal(): Socket | undefined {
+    return this.#connection.socket(this.#path('terminal'), { output: false, acknowledge: true })
+  }
+
   #call<T>(what: string, body: object, signal?: AbortSignal): Promise<T> {
     const path = this.#path(what)
     return this.#connection.call<T>({ path, body, signal, subject: 'the wait', waits: true })
@@ -148,6 +182,15 @@ export class HttpProcess implements ProcessBackend {
 
   #path(what: string): string {
     return processPath(this.#info.id, what)
+  }
+}
+
+export function infoOf({ startTime, endTime, reason, ...rest }: WireProcess): ProcessInfo {
+  return {
+    ...rest,
+    startTime: new Date(startTime),
+    endTime: endTime === undefined ? null : new Date(endTime),
+    reason: reason ?? null,
   }
 }
 

@@ -5,7 +5,7 @@
  * wait for it. When the connection breaks, the server kills the command, since its result could not be delivered.
  */
 
-import { onAbort, refuseAborted } from '../../base/abort.js'
+import { onAbort, orAborted, refuseAborted } from '../../base/abort.js'
 import type { ExecRequest } from '../../requests/exec.js'
 import { STDERR, STDOUT } from '../../requests/source.js'
 import { InputFeed } from '../../run/input.js'
@@ -211,13 +211,4 @@ export class RemoteRun implements StreamRun {
     const id = await this.#id
     return this.#connection.call<T>({ path: `/v1/runs/${id}/${what}`, body, waits: true })
   }
-}
-
-async function orAborted(promise: Promise<void>, signal: AbortSignal | undefined): Promise<void> {
-  let release = () => {}
-  const aborted = new Promise<void>((resolve) => {
-    release = onAbort(signal, resolve)
-  })
-  await Promise.race([promise, aborted])
-  release()
 }

@@ -2,7 +2,6 @@
  * Between the values of callers and the JSON of the server: text is a string, bytes are `{ base64 }`.
  */
 
-import { omissionIn } from '../../base/omission.js'
 import { fromBase64, toBase64 } from '../../protocol/base64.js'
 import type { WireData } from '../../protocol/json.js'
 import type {
@@ -50,30 +49,11 @@ function outputOf(data: WireData, encoding: Encoding): Output<Encoding> {
 
 /** `all` is only sent when it is not one of the two streams. */
 export function resultOf(wire: WireResult, encoding: Encoding): ExecResult<Encoding> {
-  const [stdout, missingOut] = keptOf(wire, 'stdout', encoding)
-  const [stderr, missingErr] = keptOf(wire, 'stderr', encoding)
+  const stdout = outputOf(wire.stdout, encoding)
+  const stderr = outputOf(wire.stderr, encoding)
   const single = stdout.length > 0 ? stdout : stderr
   const all = wire.all === undefined ? single : outputOf(wire.all, encoding)
-  const isMarked = encoding === 'utf8' && wire.truncated !== null
-  const truncated = isMarked ? { stdout: missingOut, stderr: missingErr } : wire.truncated
-  return { ...wire, stdout, stderr, all, truncated }
-}
-
-/** A stream, and how many of its bytes are missing. Bytes that become text get the marker here. */
-function keptOf(
-  { truncated, ...wire }: WireResult,
-  stream: 'stdout' | 'stderr',
-  encoding: Encoding,
-): [Output<Encoding>, number] {
-  const { [stream]: dropped = 0, offset } = truncated ?? {}
-  const data = wire[stream]
-  if (encoding === 'buffer' || typeof data === 'string' || offset === undefined)
-    return [outputOf(data, encoding), dropped]
-  const bytes = bytesOf(data)
-  const omission = omissionIn(bytes, offset, dropped)
-  if (omission === undefined) return [decoder.decode(bytes), dropped]
-  const { start, end, marker, missing } = omission
-  return [decoder.decode(bytes.subarray(0, start)) + marker + decoder.decode(bytes.subarray(end)), missing]
+  return { ...wire, stdout, stderr, all }
 }
 
 export function logsOf({ stdout, stderr, ...rest }: WireLogs, encoding: Encoding): ProcessLogs<Encoding> {

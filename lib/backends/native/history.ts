@@ -47,15 +47,13 @@ export class History {
 }
 
 function entryOf(command: string, native: NativeResult): HistoryEntry {
-  const { droppedStdout = 0, droppedStderr = 0, timedOut = false, isCanceled = false } = native
+  const { droppedStdout = 0, droppedStderr = 0 } = native
   return {
     command: command.length > LONGEST_COMMAND ? `${command.slice(0, LONGEST_COMMAND)}...` : command,
-    startTime: new Date(native.startedAt),
+    startedAt: new Date(native.startedAt),
     duration: native.duration,
     exitCode: native.exitCode ?? null,
     signal: native.signal === undefined ? null : signalName(native.signal),
-    timedOut,
-    isCanceled,
     stdoutBytes: Buffer.byteLength(native.stdout) + droppedStdout,
     stderrBytes: Buffer.byteLength(native.stderr) + droppedStderr,
   }

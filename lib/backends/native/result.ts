@@ -88,7 +88,7 @@ async function buildResult(plan: ExecPlan, native: NativeResult): Promise<AnyRes
     timestamp: isoTime(native.startedAt || Date.now()),
     timedOut,
     isCanceled,
-    truncated: truncatedOf(out, err, encoding, maxBuffer),
+    ...truncation(out, err),
     sessionRestarted,
     denials: native.denials?.map((target) => ({ target, rule: 'network' as const })) ?? [],
     all: strip(stdout.length > 0 ? stdout : stderr),
@@ -103,25 +103,30 @@ async function buildResult(plan: ExecPlan, native: NativeResult): Promise<AnyRes
   return result
 }
 
-/** How many bytes of a stream are missing, and where its text marks that. */
+/** How many bytes of a stream are missing, at which offset, and how its text marks that. */
 interface Kept {
   missing: number
+  at: number
   omission: Omission | undefined
 }
 
-const COMPLETE: Kept = { missing: 0, omission: undefined }
+const COMPLETE: Kept = { missing: 0, at: 0, omission: undefined }
 
 function kept(output: string | Buffer, dropped = 0, maxBuffer: number, encoding: Encoding): Kept {
   if (dropped === 0) return COMPLETE
-  if (typeof output === 'string' || encoding === 'buffer') return { missing: dropped, omission: undefined }
-  const omission = omissionIn(output, cutOf(maxBuffer), dropped)
-  return { missing: omission?.missing ?? dropped, omission }
+  const cut = cutOf(maxBuffer)
+  const omission =
+    typeof output === 'string' || encoding === 'buffer' ? undefined : omissionIn(output, cut, dropped)
+  if (omission === undefined) return { missing: dropped, at: Math.min(cut, output.length), omission }
+  return { missing: omission.missing, at: omission.start, omission }
 }
 
-function truncatedOf(out: Kept, err: Kept, encoding: Encoding, maxBuffer: number): AnyResult['truncated'] {
-  if (out.missing + err.missing === 0) return null
-  const missing = { stdout: out.missing, stderr: err.missing }
-  return encoding === 'buffer' ? { ...missing, offset: cutOf(maxBuffer) } : missing
+function truncation(out: Kept, err: Kept): Pick<AnyResult, 'truncated' | 'truncatedAt'> {
+  if (out.missing + err.missing === 0) return { truncated: null, truncatedAt: null }
+  return {
+    truncated: { stdout: out.missing, stderr: err.missing },
+    truncatedAt: { stdout: out.at, stderr: err.at },
+  }
 }
 
 function isUndecoded(output: string | Buffer, encoding: Encoding): output is Buffer {

@@ -1,5 +1,5 @@
 /**
- * Waiting between two looks at a remote job: nobody tells of news there, and a connection that is held open would be
+ * Waiting between two looks at a remote job: no news arrives from there, and a connection that is held open would be
  * lost with it. Short at first, then longer and longer while nothing happens.
  */
 import { setTimeout as sleep } from 'node:timers/promises'

@@ -1,8 +1,8 @@
 /**
  * Ending a remote job: it is asked once, and then looked at until nothing of it is left.
  *
- * Its supervisor does the work and keeps the grace time. The kill from here is for those who have none: jobs of other
- * packages, and a grace time that a supervisor could not be told.
+ * Its supervisor does the work and keeps the grace time. The kill from here is for jobs that have none: jobs of other
+ * packages, and those whose supervisor could not receive a grace time.
  */
 import { engineError } from '../../base/errors.js'
 import { Backoff } from './backoff.js'

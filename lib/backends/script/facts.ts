@@ -1,5 +1,5 @@
 /**
- * What the script tells of a job, and what follows from it. The script looks, in one call: the record, who lives, and
+ * What the script reports about a job, and what follows from it. The script looks, in one call: the record, who lives, and
  * the record again. What that means is decided here, without looking anywhere.
  */
 import type { JobRecord, JobState } from '../../jobs/record.js'
@@ -16,7 +16,7 @@ export interface Facts {
   first: Record | undefined
   second: Record | undefined
   life: 'alive' | 'dead' | 'reboot'
-  /** The text of `meta.json`; empty when only its being there is told, undefined when there is none. */
+  /** The text of `meta.json`; empty when only its existence is reported, undefined when there is none. */
   meta: string | undefined
 }
 
@@ -49,7 +49,7 @@ export function fromBase64(words: readonly string[]): Buffer {
 }
 
 /**
- * The state, in the shape that the native side gives; undefined when nobody has ever finished starting the job.
+ * The state, in the shape that the native side gives; undefined when the job has never finished starting.
  *
  * The second record is there for a job that ends between the first look and the question who lives: it has written its
  * record before it ended. So `crashed` is what had been gone already when there was still no record.
@@ -75,7 +75,7 @@ export function statusOf({ first, second, life, meta }: Facts): JobState | undef
   }
 }
 
-/** Who the job is; undefined when `meta.json` is missing, damaged, or names a group that must not be signalled. */
+/** The identity of the job; undefined when `meta.json` is missing, damaged, or names a group that must not be signalled. */
 export function jobOf({ jobId, meta }: Facts): (JobRecord & { graceMs?: number }) | undefined {
   const fields = parse(meta ?? '')
   const [dir, outputFile, exitFile] = [string(fields.dir), string(fields.outputFile), string(fields.exitFile)]

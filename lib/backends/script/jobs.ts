@@ -61,7 +61,7 @@ class ScriptJobs implements JobsBackend {
   }
 
   async status(jobId: string): Promise<JobStatus> {
-    return told(await find(this.#plan.place, jobId))
+    return known(await find(this.#plan.place, jobId))
   }
 
   read(jobId: string, cursor: number, plan: JobReadPlan): Promise<JobRead<Encoding>> {
@@ -116,11 +116,11 @@ class ScriptJobs implements JobsBackend {
     const [facts] = readFacts(lines)
     if (facts === undefined) throw notFound(jobId)
     const bytes = fromBase64(lines.slice(lines.indexOf('data') + 1))
-    return { status: told(facts), bytes: bytes.subarray(0, maxBytes), atEnd: bytes.length <= maxBytes }
+    return { status: known(facts), bytes: bytes.subarray(0, maxBytes), atEnd: bytes.length <= maxBytes }
   }
 }
 
-function told(facts: Facts): JobStatus {
+function known(facts: Facts): JobStatus {
   const status = statusOf(facts)
   if (status === undefined) throw notFound(facts.jobId)
   return publicStatus(status)

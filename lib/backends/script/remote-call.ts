@@ -18,12 +18,12 @@ export interface RemotePlace {
   callTimeout: number
 }
 
-/** Base64 characters in one command line: Linux allows 128 KiB for one argument, and somebody may add to it. */
+/** Base64 characters in one command line: Linux allows 128 KiB for one argument, and a wrapper may add to it. */
 export const MOST_INLINE = 90_000
 /** Bytes of one part, a multiple of 3, so that the parts are whole in base64. */
 const PART_BYTES = (MOST_INLINE / 4) * 3
 
-/** Runs the script, when it is there and nobody else's: it could hold anything. */
+/** Runs the script, when it is there and belongs to this user: another's could hold anything. */
 const RUN = `r=$(printf %s "$0"|base64 -d);s=$r/${SCRIPT_NAME};if [ -f "$s" ]&&[ -O "$s" ]&&[ -O "$r" ]&&[ ! -L "\${r%/}" ];then exec sh "$s" "$r" "$@";fi;echo "<nacre";echo upload;echo "nacre>"`
 
 /** Appends bytes to a file, and renames it when there is a third word. */
@@ -52,7 +52,7 @@ export async function store(place: RemotePlace, name: string, bytes: Buffer, las
   }
 }
 
-/** A word that nobody else has. */
+/** A word that is unique. */
 export function mark(): string {
   return crypto.randomUUID().replaceAll('-', '')
 }

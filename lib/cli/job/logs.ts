@@ -60,7 +60,7 @@ async function readAll(jobs: Jobs, id: string, { since = 0, json }: Options): Pr
   }
 }
 
-/** False when nobody reads any more. As JSON bytes are base64, since a piece may end within a character. */
+/** False when the output has no reader any more. As JSON bytes are base64, since a piece may end within a character. */
 async function show(piece: JobRead<'buffer'>, json: boolean | undefined): Promise<boolean> {
   if (!json) return write(process.stdout, piece.raw)
   const { raw, cursor, status } = piece

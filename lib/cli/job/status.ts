@@ -1,5 +1,5 @@
 /**
- * `nacre job status`: how a job is. The exit code says only whether that could be told.
+ * `nacre job status`: show the state of a job. The exit code says only whether the state could be read.
  */
 import type { Command } from 'commander'
 import { colorsOf, printJson, printLine } from '../terminal.js'

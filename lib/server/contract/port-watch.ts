@@ -96,7 +96,7 @@ async function watch(body: Watch, process: Process | undefined, stop: AbortSigna
   }
 }
 
-/** Whoever listens: a container's clients may have started it in a way that nobody here knows of. */
+/** Any listener counts: a container's clients may have started it without this server. */
 async function anybody(body: Watch, stop: AbortSignal): Promise<object> {
   const { port, mode, path = '/', statusMin = 200, statusMax = 399, interval = DEFAULT_INTERVAL_MS } = body
   while (!stop.aborted) {

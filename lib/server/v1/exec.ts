@@ -16,11 +16,17 @@ const execBody = z.strictObject({ command: commandSchema, ...shapeOf(execOptions
 
 const streamBody = execBody.extend({
   openInput: z.boolean().optional().openapi({ description: 'Input is sent to the run while it goes on.' }),
+  byteEvents: z
+    .boolean()
+    .optional()
+    .openapi({ description: 'The output events have bytes, whatever the encoding of the result.' }),
   wholeResult: z.boolean().optional().openapi({
     description:
       'The result keeps as much output as that of /v1/exec. Default: 1 MiB of each stream, or less.',
   }),
 })
+
+const perStream = z.object({ stdout: z.number(), stderr: z.number() })
 
 const resultSchema = z
   .object({
@@ -37,13 +43,8 @@ const resultSchema = z
     timestamp: z.string(),
     timedOut: z.boolean(),
     isCanceled: z.boolean(),
-    truncated: z
-      .object({
-        stdout: z.number(),
-        stderr: z.number(),
-        offset: z.number().optional().openapi({ description: 'where bytes are missing, of encoding buffer' }),
-      })
-      .nullable(),
+    truncated: perStream.nullable().openapi({ description: 'bytes missing in each stream' }),
+    truncatedAt: perStream.nullable().openapi({ description: 'bytes in front of what is missing' }),
     sessionRestarted: z.boolean(),
     denials: z.array(z.object({ target: z.string(), rule: z.literal('network') })),
   })
@@ -64,7 +65,7 @@ export function addExec(define: Define, server: ServerContext): void {
     method: 'post',
     path: '/v1/exec',
     tag: 'commands',
-    summary: 'Runs a command. It is killed when the client goes away.',
+    summary: 'Runs a command. It is killed when the client disconnects.',
     body: execBody,
     reply: z.object({ result: resultSchema }),
     errors,
@@ -84,11 +85,11 @@ export function addExec(define: Define, server: ServerContext): void {
     reply: 'events',
     errors,
     async handle({ body, signal }) {
-      const { command, openInput = false, wholeResult = false, ...rest } = body
+      const { command, openInput = false, wholeResult, byteEvents, ...rest } = body
       const { id, run } = runs.add(openInput, (queue, aborted) => {
         const input = queue === undefined ? {} : { input: queue }
         const options = { ...optionsOf(execOptions, rest), ...input, signal: aborted }
-        return streamToConnection(sandbox, command, options, wholeResult)
+        return streamToConnection(sandbox, command, options, { wholeResult, byteEvents })
       })
       signal.addEventListener('abort', () => run.abort.abort(signal.reason), { once: true })
       metrics

@@ -2,6 +2,8 @@
  * What goes into a process and comes out of it, what it uses, and how a service is.
  */
 import { z } from '@hono/zod-openapi'
+import type { LogEvent } from '../../public/index.js'
+import { Service } from '../../sandbox/service.js'
 import type { ServerContext } from '../context.js'
 import type { Define } from '../route.js'
 import { cursorOf, dataSchema, encodingSchema, processParams, queryFlag, queryNumber } from '../schemas.js'
@@ -13,6 +15,9 @@ import { processSchema } from './processes.js'
 const outputQuery = z.strictObject({
   since: queryNumber.optional(),
   follow: queryFlag.optional(),
+  pid: queryNumber
+    .optional()
+    .openapi({ description: 'Nothing is sent when a service has another process by now.' }),
   encoding: encodingSchema.optional(),
 })
 
@@ -52,11 +57,31 @@ export function addProcessIo(define: Define, { sandbox }: ServerContext): void {
     errors: ['PROCESS_NOT_FOUND'],
     async handle({ params: { processId }, query, lastEventId, signal }) {
       const process = await findProcess(sandbox, processId)
+      const { pid = process.pid, ...options } = query
       const since = lastEventId === undefined ? query.since : cursorOf(lastEventId)
-      const output = process.output({ ...query, since, signal })
+      const output = pid === process.pid ? process.output({ ...options, since, signal }) : nothing()
       return events(
         output,
         (event) => [{ id: event.type === 'exit' ? undefined : event.cursor, data: encodeLogEvent(event) }],
+        [],
+        () => [{ data: { type: 'end' } }],
+      )
+    },
+  })
+  define({
+    method: 'get',
+    path: '/v1/processes/{processId}/starts',
+    summary: 'The processes of a service after the one of `pid`, as events: start, and at last end.',
+    ...{ tag, params },
+    query: z.strictObject({ pid: queryNumber }),
+    reply: 'events',
+    errors: ['PROCESS_NOT_FOUND'],
+    async handle({ params: { processId }, query: { pid }, lastEventId, signal }) {
+      const service = await findService(sandbox, processId)
+      const after = lastEventId === undefined ? pid : cursorOf(lastEventId)
+      return events(
+        Service.successors(service, after, signal),
+        (process) => [{ id: process.pid, data: { type: 'start', process: encodeProcess(process) } }],
         [],
         () => [{ data: { type: 'end' } }],
       )
@@ -133,4 +158,9 @@ export function addProcessIo(define: Define, { sandbox }: ServerContext): void {
       return encodeProcess(service)
     },
   })
+}
+
+async function* nothing(): AsyncGenerator<LogEvent, undefined> {
+  yield* []
+  return undefined
 }

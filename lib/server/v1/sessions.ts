@@ -16,12 +16,10 @@ const sessionSchema = z.object({ id: z.string() }).openapi('Session')
 const historySchema = z
   .object({
     command: z.string(),
-    startTime: timestamp,
+    startedAt: timestamp,
     duration: z.number(),
     exitCode: z.number().nullable(),
     signal: z.string().nullable(),
-    timedOut: z.boolean(),
-    isCanceled: z.boolean(),
     stdoutBytes: z.number(),
     stderrBytes: z.number(),
   })
@@ -81,7 +79,7 @@ export function addV1Sessions(define: Define, { sandbox, sessionTimeouts }: Serv
       const session = await sandbox.getSession(sessionId)
       if (session === null) throw engineError('SESSION_NOT_FOUND', `there is no session '${sessionId}'`)
       const commands = await session.history(query)
-      return { commands: commands.map((entry) => ({ ...entry, startTime: entry.startTime.toISOString() })) }
+      return { commands: commands.map((entry) => ({ ...entry, startedAt: entry.startedAt.toISOString() })) }
     },
   })
   define({

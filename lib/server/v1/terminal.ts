@@ -1,6 +1,8 @@
 /**
  * The terminal of a process over a WebSocket: binary messages are bytes both ways, text messages are JSON.
  *
+ * With `acknowledge`, each binary message of the client is answered once the terminal has taken it, in the same order.
+ *
  * What is held of either direction is bounded. Output is read from the log of the process when the socket has taken what
  * came before, and the socket is not read while the terminal takes no input.
  */
@@ -8,11 +10,11 @@ import { z } from '@hono/zod-openapi'
 import type { WebSocket } from 'ws'
 import { onAbort } from '../../base/abort.js'
 import { isCode, OptionError } from '../../base/errors.js'
-import type { LogEvent, Process } from '../../public/index.js'
+import type { Process, ProcessExit } from '../../public/index.js'
 import { Process as SandboxProcess } from '../../sandbox/process.js'
 import type { ServerContext } from '../context.js'
-import type { Define } from '../route.js'
-import { processParams, queryNumber } from '../schemas.js'
+import { type Define, errorEvent } from '../route.js'
+import { processParams, queryFlag, queryNumber } from '../schemas.js'
 import { SocketSession } from '../socket-session.js'
 import { findProcess } from './find.js'
 
@@ -30,6 +32,13 @@ const MOST_REASON_CHARACTERS = 120
 
 const messageSchema = z.strictObject({ resize: z.strictObject({ cols: z.number(), rows: z.number() }) })
 
+const terminalQuery = z.strictObject({
+  since: queryNumber.optional(),
+  output: queryFlag.optional().openapi({ description: 'Whether to send output. Default: true.' }),
+  acknowledge: queryFlag.optional().openapi({ description: 'Whether to answer each message of input.' }),
+})
+type TerminalQuery = z.output<typeof terminalQuery>
+
 export function addTerminal(define: Define, server: ServerContext): void {
   define({
     method: 'get',
@@ -37,16 +46,16 @@ export function addTerminal(define: Define, server: ServerContext): void {
     tag: 'processes',
     summary: 'A WebSocket to the terminal of a process.',
     params: processParams,
-    query: z.strictObject({ since: queryNumber.optional() }),
+    query: terminalQuery,
     reply: 'socket',
     errors: ['PROCESS_NOT_FOUND', 'UPGRADE_REQUIRED'],
-    async handle({ params: { processId }, query: { since }, signal }) {
+    async handle({ params: { processId }, query, signal }) {
       const process = await findProcess(server.sandbox, processId)
       if (!SandboxProcess.hasTerminal(process))
         throw new OptionError('INVALID_OPTION', `process '${processId}' was not started with pty`)
       return new SocketSession((socket, closed) => {
         const stop = AbortSignal.any([closed, signal])
-        return new Terminal(process, socket, server).run(since, stop)
+        return new Terminal(process, socket, server, query).run(stop)
       })
     },
   })
@@ -56,18 +65,20 @@ class Terminal {
   readonly #process: Process
   readonly #socket: WebSocket
   readonly #server: ServerContext
+  readonly #query: TerminalQuery
   /** Input that the terminal has not taken; bounded, since the socket is paused meanwhile. */
   #input: Promise<void> = Promise.resolve()
   #pending = 0
 
-  constructor(process: Process, socket: WebSocket, server: ServerContext) {
+  constructor(process: Process, socket: WebSocket, server: ServerContext, query: TerminalQuery) {
     this.#process = process
     this.#socket = socket
     this.#server = server
+    this.#query = query
   }
 
   /** Resolves when the process has ended or `stop` is aborted; the socket is closed then. */
-  async run(since: number | undefined, stop: AbortSignal): Promise<void> {
+  async run(stop: AbortSignal): Promise<void> {
     this.#socket.on('message', (data: Buffer, isBinary: boolean) => {
       if (isBinary) this.#write(data)
       else this.#command(data.toString())
@@ -80,17 +91,28 @@ class Terminal {
     const { closing } = this.#server
     const release = onAbort(closing, () => this.#close(GOING_AWAY, 'the server ends'))
     try {
-      for await (const event of this.#process.output({ since, encoding: 'buffer', signal: stop })) {
-        if (event.missing !== undefined) await this.#send(JSON.stringify({ missing: event.missing }))
-        if (event.type === 'exit') this.#close(NORMAL, reasonOf(event))
-        else await this.#send(event.data)
-      }
+      const exit =
+        this.#query.output === false ? await this.#process.wait({ signal: stop }) : await this.#print(stop)
+      // Every message of input that has arrived gets its answer.
+      await this.#input
+      this.#close(NORMAL, JSON.stringify(exit))
     } catch (error) {
       if (!stop.aborted) this.#fail(error)
     } finally {
       release()
       clearInterval(heartbeat)
     }
+  }
+
+  /** Sends the output. Resolves with the end of the process. */
+  async #print(signal: AbortSignal): Promise<ProcessExit | undefined> {
+    const { since } = this.#query
+    for await (const event of this.#process.output({ since, encoding: 'buffer', signal })) {
+      if (event.missing !== undefined) await this.#send(JSON.stringify({ missing: event.missing }))
+      if (event.type === 'exit') return exitOf(event)
+      await this.#send(event.data)
+    }
+    return undefined
   }
 
   /** Resolves when the socket has room for more. */
@@ -106,13 +128,25 @@ class Terminal {
     this.#socket.pause()
     this.#input = this.#input
       .then(() => this.#process.write(data))
-      .catch((error) => {
-        // The process has ended, or its input: then there is nothing to write to, and the end follows.
-        if (!isCode(error, 'INPUT_CLOSED', 'PROCESS_NOT_FOUND')) this.#fail(error)
-      })
+      .then(
+        () => this.#acknowledge({ written: data.length }),
+        (error) => this.#refuse(error),
+      )
       .finally(() => {
         if (--this.#pending === 0) this.#socket.resume()
       })
+  }
+
+  async #acknowledge(answer: object): Promise<void> {
+    if (this.#query.acknowledge) await this.#send(JSON.stringify(answer))
+  }
+
+  /** Answers input that was not written. */
+  async #refuse(error: unknown): Promise<void> {
+    if (this.#query.acknowledge) await this.#acknowledge(errorEvent(this.#server, error, 'v1'))
+    else if (error instanceof OptionError) this.#close(BAD_MESSAGE, error.message)
+    // The process has ended, or its input: then there is nothing to write to, and the end follows.
+    else if (!isCode(error, 'INPUT_CLOSED', 'PROCESS_NOT_FOUND')) this.#fail(error)
   }
 
   #command(text: string): void {
@@ -139,9 +173,8 @@ class Terminal {
   }
 }
 
-/** How the process ended, as JSON. */
-function reasonOf({ exitCode, signal, reason }: LogEvent<'buffer'> & { type: 'exit' }): string {
-  return JSON.stringify({ exitCode, signal, reason })
+function exitOf({ exitCode, signal, reason }: ProcessExit): ProcessExit {
+  return { exitCode, signal, reason }
 }
 
 /** Undefined when it is not JSON. */

@@ -28,6 +28,8 @@ pub struct NewProcess {
     pub input: Input,
     /// The other end of a streamed input.
     pub writer: Option<mpsc::UnboundedSender<Chunk>>,
+    /// One pipe for both streams: all output is standard output, in the exact order.
+    pub merge_output: bool,
     /// Size of a terminal that replaces the three streams.
     pub terminal: Option<terminal::Size>,
     /// Bytes of log kept.

@@ -193,7 +193,7 @@ impl Session {
     pub(super) fn open_outlets(&self, request: &mut StartRequest) -> io::Result<(Vec<Descriptor>, Outlets)> {
         let input = std::mem::replace(&mut request.new.input, Input::None);
         let Some(size) = request.new.terminal else {
-            let Streams { theirs, output, stdin } = Streams::open(&input, None, false)?;
+            let Streams { theirs, output, stdin } = Streams::open(&input, None, request.new.merge_output)?;
             let [stdout, stderr] = output.into_readers();
             if let Some(end) = stdin {
                 feed_until_end(end, input, &request.process);

@@ -48,10 +48,13 @@ async fn write_all(pipe: &mut Option<AsyncFd<OwnedFd>>, mut bytes: &[u8]) -> io:
     let Some(pipe) = pipe else { return Ok(()) };
     while !bytes.is_empty() {
         let mut guard = pipe.writable().await?;
+        let is_closed = guard.ready().is_write_closed();
         match guard.try_io(|fd| sys::write(fd, bytes)) {
             Ok(Ok(count)) => bytes = &bytes[count..],
             Ok(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
             Ok(Err(error)) => return Err(error),
+            // No process has the terminal open any more. It then counts as writable for ever, whatever it takes.
+            Err(_would_block) if is_closed => return Err(io::ErrorKind::BrokenPipe.into()),
             Err(_would_block) => {}
         }
     }

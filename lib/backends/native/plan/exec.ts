@@ -62,12 +62,16 @@ export function planExec(exec: ExecRequest, defaults: ExecDefaults): ExecPlan {
 
 /** The same for a run whose output is handed out, in this process or, with bounds, over a connection. */
 export function planStream(exec: ExecRequest, defaults: ExecDefaults, bounds?: StreamBounds): ExecPlan {
-  const plan = planExec(exec, { ...defaults, maxBuffer: mostKept(defaults, bounds) })
+  const plan = planExec(exec, { ...defaults, maxBuffer: mostKept(exec, defaults, bounds) })
   return { ...plan, request: { ...plan.request, events: true, window: bounds?.window } }
 }
 
-function mostKept({ maxBuffer, streamMaxBuffer }: ExecDefaults, bounds: StreamBounds | undefined): number {
-  if (bounds === undefined) return streamMaxBuffer
+function mostKept(
+  { wholeResult }: ExecRequest,
+  { maxBuffer, streamMaxBuffer }: ExecDefaults,
+  bounds: StreamBounds | undefined,
+): number {
+  if (bounds === undefined) return wholeResult ? maxBuffer : streamMaxBuffer
   return bounds.maxBuffer === undefined ? maxBuffer : Math.min(streamMaxBuffer, bounds.maxBuffer)
 }
 

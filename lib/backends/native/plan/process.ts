@@ -35,6 +35,7 @@ export function planProcess(process: ProcessRequest, defaults: ExecDefaults): Pr
     input:
       bytes === undefined ? (input === undefined && values.pty === undefined ? 'none' : 'open') : 'bytes',
     inputBytes: bytes,
+    mergeOutput: values.mergeOutput ?? processOptions.mergeOutput.default,
     logLimit: values.logLimit ?? processOptions.logLimit.default,
     pty: values.pty,
     limits: values.limits,

@@ -101,6 +101,7 @@ async function succeeds(
     killSignal: kill.signal,
     forceKillAfterDelay: kill.forceKillAfterDelay,
     input: 'none',
+    mergeOutput: false,
     logLimit: 0,
     autoCleanup: true,
   }

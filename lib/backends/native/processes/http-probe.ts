@@ -46,7 +46,7 @@ function ask(
   })
 }
 
-/** Nobody listens at this address; Bun has a code of its own for it. */
+/** Nothing listens at this address; Bun has a code of its own for it. */
 function isUnreachable({ code }: NodeJS.ErrnoException): boolean {
   return code === 'ECONNREFUSED' || code === 'ConnectionRefused' || code === 'EADDRNOTAVAIL'
 }

@@ -15,7 +15,8 @@ import type { ServiceRequest } from '../../../requests/service.js'
 import { AS_STARTED, startProcess } from '../../../run/start-process.js'
 import type { Engine } from '../engine.js'
 import type { ServicePlan } from '../plan/process.js'
-import { exitOf, type ProcessHandle } from './handle.js'
+import { Change } from './change.js'
+import { exitOf, isOver, type ProcessHandle } from './handle.js'
 import { waitUntilHealthy } from './health.js'
 import { launch } from './launch.js'
 import { readTail } from './log-text.js'
@@ -38,6 +39,7 @@ export class ServiceLife {
   #stopped = new AbortController()
   #revival: Promise<void> | undefined
   #restart: Promise<void> | undefined
+  readonly #change = new Change()
 
   /** `introduce` is called for each process, once `handle` is that one, and returns the object that onStart receives. */
   constructor(
@@ -65,6 +67,20 @@ export class ServiceLife {
     return this.#launching || this.#revival !== undefined
   }
 
+  /**
+   * The process after the one with this pid, once it runs; null when none will follow by itself, or when `stop` is
+   * aborted.
+   */
+  async successor(pid: number, stop: AbortSignal): Promise<NativeProcess | null> {
+    while (!stop.aborted) {
+      const { state } = this.handle
+      if (state.pid !== pid) return state
+      if (isOver(state) && !this.isStarting && this.#restart === undefined) return null
+      await this.#change.wait(stop)
+    }
+    return null
+  }
+
   /** The first start. A failure leaves nothing behind. */
   async begin(): Promise<void> {
     try {
@@ -87,6 +103,7 @@ export class ServiceLife {
   restart(): Promise<void> {
     this.#restart ??= this.#startOver().finally(() => {
       this.#restart = undefined
+      this.#change.announce()
     })
     return this.#restart
   }
@@ -115,6 +132,7 @@ export class ServiceLife {
         launch: async () => {
           const started = await launch(this.#engine, this.plan.process)
           this.#handle = started
+          this.#change.announce()
           return new LocalProcess(this.#engine, () => started)
         },
         introduce: this.#introduce,
@@ -122,6 +140,7 @@ export class ServiceLife {
       await this.#getReady(this.handle)
     } finally {
       this.#launching = false
+      this.#change.announce()
     }
   }
 
@@ -138,6 +157,7 @@ export class ServiceLife {
   }
 
   async #ended(handle: ProcessHandle, end: NativeProcess): Promise<void> {
+    this.#change.announce()
     if (!hasFailed(end) || this.#isStopped()) return
     this.#failures = countFailures(this.#failures, end)
     if (this.plan.restart === 'never') {
@@ -146,6 +166,7 @@ export class ServiceLife {
     }
     this.#revival = this.#revive(handle).finally(() => {
       this.#revival = undefined
+      this.#change.announce()
     })
   }
 

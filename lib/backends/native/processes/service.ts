@@ -6,6 +6,7 @@ import type { ProcessInfo, ServiceFailure, ServiceHealth } from '../../../public
 import type { KillRequest } from '../../../requests/logs.js'
 import type { ServiceBackend } from '../../../sandbox/backend.js'
 import type { Engine } from '../engine.js'
+import { infoOf } from './handle.js'
 import { isHealthy } from './health.js'
 import { LocalProcess } from './process.js'
 import type { ServiceLife } from './service-life.js'
@@ -42,6 +43,11 @@ export class LocalService extends LocalProcess implements ServiceBackend {
   /** Also ends the wait for the next start. */
   override async kill(request: KillRequest): Promise<boolean> {
     return this.#life.kill(request)
+  }
+
+  async successor(pid: number, stop: AbortSignal): Promise<ProcessInfo | null> {
+    const state = await this.#life.successor(pid, stop)
+    return state && infoOf(state)
   }
 
   async restart(): Promise<void> {

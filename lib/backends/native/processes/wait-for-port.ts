@@ -1,5 +1,5 @@
 /**
- * Waits until a process serves a port: somebody of its own tree listens on it and, if a page is asked for, answers.
+ * Waits until a process serves a port: a process of its own tree listens on it and, if a page is asked for, answers.
  *
  * That the port is its own is asked of the kernel each time. A port that another program has had open all along says
  * nothing about this process.
