@@ -5,6 +5,7 @@ use crate::sandbox::{NativeSandbox, Taken};
 use crate::types::{NativeEvent, NativeProcess, NativeProcessStart};
 use nacre_core::error::{Code, Error};
 use nacre_core::exec::Chunk;
+use nacre_core::process::ports::Listening;
 use nacre_core::process::{Process, Reason, Stats, ports};
 use nacre_core::runtime;
 use napi::bindgen_prelude::{Result, Uint8Array};
@@ -142,9 +143,9 @@ impl NativeSandbox {
             let birth = found.life().birth;
             let listens = match birth {
                 Some(birth) => ports::listens(birth.tree, port as u16).await?,
-                None => false,
+                None => Listening::No,
             };
-            Ok(NativeEvent { listens: Some(listens), ..NativeEvent::default() })
+            Ok(NativeEvent { listens: Some(listens.name().into()), ..NativeEvent::default() })
         })
     }
 

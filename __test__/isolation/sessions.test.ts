@@ -124,6 +124,19 @@ describe('isolation', () => {
   )
 
   it(
+    'waits for a port and a page inside',
+    isolated(strict, async (sandbox) => {
+      const server = `require('http').createServer((q, s) => s.writeHead(q.url === '/ok' ? 200 : 500).end()).listen(8080)`
+      const started = await sandbox.startProcess(['node', '-e', server])
+      await started.waitForPort(8080)
+      await started.waitForPort(8080, { mode: 'http', path: '/ok', status: 200 })
+      const missing = started.waitForPort(8080, { mode: 'http', path: '/', status: 200, timeout: 300 })
+      expect(await rejectionOf(missing)).toMatchObject({ code: 'PROCESS_READY_TIMEOUT' })
+      await started.kill()
+    }),
+  )
+
+  it(
     'opens a lost channel anew from inside',
     isolated(strict, async (sandbox) => {
       const { stdout, exitCode } = await sandbox.exec(

@@ -22,7 +22,8 @@ export interface NativeEvent {
   killed?: boolean
   log?: NativeLog
   stats?: NativeStats
-  listens?: boolean
+  /** Where the tree listens: here, or inside a network namespace of its own. */
+  listens?: 'no' | 'here' | 'inside'
   job?: NativeJob
   jobs?: NativeJob[]
   jobStatus?: NativeJobStatus

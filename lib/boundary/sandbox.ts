@@ -54,7 +54,7 @@ export interface NativeSandbox {
   resizeProcess(processId: string, cols: number, rows: number): boolean
   /** Ends by `done` with `stats`; an error when the process has ended. */
   processStats(id: number, processId: string): void
-  /** Ends by `done` with `listens`: whether a process of the tree listens on the TCP port. */
+  /** Ends by `done` with `listens`: whether and where a process of the tree listens on the TCP port. */
   processListens(id: number, processId: string, port: number): void
   /** Forgets ended processes and their logs; all of them or one. How many. */
   cleanUpProcesses(processId: string | null): number

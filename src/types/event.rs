@@ -34,8 +34,8 @@ pub struct NativeEvent {
     pub log: Option<NativeLog>,
     /// Of `done`: the resource usage of a process.
     pub stats: Option<NativeStats>,
-    /// Of `done`: the tree listens on the port.
-    pub listens: Option<bool>,
+    /// Of `done`: where the tree listens on the port: `no`, `here` or `inside`.
+    pub listens: Option<String>,
     /// Of `done`: a job that was started or found.
     pub job: Option<NativeJob>,
     /// Of `done`: all jobs.

@@ -14,15 +14,43 @@ const LISTEN: &str = "0A";
 ///
 /// # Errors
 /// `ENGINE_ERROR`.
-pub async fn listens(tree: Tree, port: u16) -> Result<bool, Error> {
+pub async fn listens(tree: Tree, port: u16) -> Result<Listening, Error> {
     blocking(move || Ok(look(&tree, port))).await
 }
 
-fn look(tree: &Tree, port: u16) -> bool {
-    tree.members().iter().any(|stat| {
-        let wanted = listening_sockets(stat.identity.pid, port);
-        !wanted.is_empty() && holds_one(stat.identity.pid, &wanted)
-    })
+/// Where a tree listens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Listening {
+    /// Nowhere.
+    No,
+    /// In the network namespace of this process.
+    Here,
+    /// In a network namespace of its own, where this process cannot connect.
+    Inside,
+}
+
+impl Listening {
+    /// Its name at the boundary.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::No => "no",
+            Self::Here => "here",
+            Self::Inside => "inside",
+        }
+    }
+}
+
+fn look(tree: &Tree, port: u16) -> Listening {
+    let found = tree.members().into_iter().map(|stat| stat.identity.pid).find(|pid| {
+        let wanted = listening_sockets(*pid, port);
+        !wanted.is_empty() && holds_one(*pid, &wanted)
+    });
+    let network = |process: &str| fs::read_link(format!("/proc/{process}/ns/net")).ok();
+    match found {
+        None => Listening::No,
+        Some(pid) if network(&pid.to_string()) == network("self") => Listening::Here,
+        Some(_) => Listening::Inside,
+    }
 }
 
 /// The inodes of all sockets that listen on the port.

@@ -1,22 +1,17 @@
 /**
  * The health check of a service: until it passes for the first time, and later on request.
  */
-import os from 'node:os'
-import { onAbort } from '../../../base/abort.js'
 import { pause, within } from '../../../base/waiting.js'
 import type { HealthCheck } from '../../../requests/service.js'
 import type { Engine } from '../engine.js'
-import { freshProcessId, type ProcessPlan, type ServicePlan } from '../plan/process.js'
+import type { ProcessPlan, ServicePlan } from '../plan/process.js'
 import { exitedBeforeReady, notInTime } from './failures.js'
 import { isOver, type ProcessHandle } from './handle.js'
-import { launch } from './launch.js'
+import { ATTEMPT_MS, succeedsHidden } from './hidden-command.js'
 import { waitForLog } from './wait-for-log.js'
 import { serves, waitForPort } from './wait-for-port.js'
 
 type CommandCheck = HealthCheck & { kind: 'command' }
-
-/** Time limit of one attempt. */
-const ATTEMPT_MS = 10_000
 
 /** Resolves when the check passes for the first time. Rejects when it does not in time, or the process ends. */
 export async function waitUntilHealthy(
@@ -77,10 +72,7 @@ async function retry(
   return false
 }
 
-/**
- * Runs the command of a check with the session, directory and variables of the service. It is a process of its own, so it
- * does not wait for a command of that session, and it is not listed.
- */
+/** Runs the command of a check with the session, directory and variables of the service. */
 async function succeeds(
   engine: Engine,
   check: CommandCheck,
@@ -88,31 +80,6 @@ async function succeeds(
   stop: AbortSignal,
 ): Promise<boolean> {
   const { sessionId, cwd, envNames, envValues } = service.request
-  const kill = { signal: os.constants.signals.SIGKILL, forceKillAfterDelay: 0 }
-  const request: ProcessPlan['request'] = {
-    processId: `check-${freshProcessId()}`,
-    sessionId,
-    cwd,
-    envNames,
-    envValues,
-    ...check.command,
-    command: check.shown,
-    timeout: ATTEMPT_MS,
-    killSignal: kill.signal,
-    forceKillAfterDelay: kill.forceKillAfterDelay,
-    input: 'none',
-    mergeOutput: false,
-    logLimit: 0,
-    autoCleanup: true,
-  }
-  const handle = await launch(engine, { request, source: undefined })
-  const end = () => void handle.kill(kill).catch(() => {})
-  const release = onAbort(stop, end)
-  try {
-    if (stop.aborted) end()
-    return (await handle.wait()).exitCode === 0
-  } finally {
-    release()
-    engine.ask((native) => native.cleanUpProcesses(handle.id))
-  }
+  const surroundings = { sessionId, cwd, envNames, envValues }
+  return succeedsHidden(engine, { ...surroundings, ...check.command, command: check.shown }, stop)
 }

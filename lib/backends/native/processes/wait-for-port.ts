@@ -10,6 +10,7 @@ import type { PortPlan, PortProbe } from '../../../requests/waits.js'
 import type { Engine } from '../engine.js'
 import { exitedBeforeReady, notInTime } from './failures.js'
 import { isOver, type ProcessHandle } from './handle.js'
+import { servesInside } from './http-inside.js'
 import { httpStatus } from './http-probe.js'
 
 export function waitForPort(engine: Engine, handle: ProcessHandle, plan: PortPlan): Promise<void> {
@@ -47,8 +48,9 @@ export async function serves(
   stop: AbortSignal,
 ): Promise<boolean> {
   const { listens } = await engine.call((native, id) => native.processListens(id, handle.id, port))
-  if (listens !== true) return false
+  if (listens === undefined || listens === 'no') return false
   if (http === undefined) return true
+  if (listens === 'inside') return servesInside(engine, handle.state.sessionId, port, http, stop)
   const status = await httpStatus(port, http.path, stop)
   return status !== undefined && status >= http.status.min && status <= http.status.max
 }
