@@ -3,10 +3,10 @@
 //! Between the two lies the moment in which the job becomes visible. So whatever can be wrong with the directory, the
 //! user or the limits is known before, and nothing of the command has run as long as nobody can find the job.
 
-use super::directory::Refused;
+use super::failure::{Failed, JOIN};
 use crate::spawn::{become_user, c_string, child_pid, errno, fork_into, pipe};
 use nacre_containment::cgroup::Group;
-use nacre_containment::job::request::{Program, Refusal, Request};
+use nacre_containment::job::request::{Program, Request};
 use nacre_containment::pid::Pid;
 use std::ffi::CString;
 use std::fs::File;
@@ -40,23 +40,14 @@ const RUN_TEXT: &str = r#"builtin eval -- "exec 9<&-;$(</proc/self/fd/9)""#;
 
 const READY: u8 = 255;
 
-/// Where the child can fail, and what that is.
-const STEPS: [(Refusal, &str); 5] = [
-    (Refusal::Spawn, "the command's process can not be prepared"),
-    (Refusal::Spawn, "the control group can not be joined"),
-    (Refusal::Limit, "the limits (openFiles, pids) can not be set"),
-    (Refusal::Spawn, "the command can not run as that user"),
-    (Refusal::Cwd, "the working directory can not be entered"),
-];
-
 /// Forks the child, in its control group, and waits until it is ready.
-pub fn prepare(request: &Request, group: Option<&Group>, streams: &Streams) -> Result<Waiting, Refused> {
-    let spawn = |error: io::Error| (Refusal::Spawn, format!("{}: {error}", STEPS[0].1));
+pub fn prepare(request: &Request, group: Option<&Group>, streams: &Streams) -> Result<Waiting, Failed> {
+    let spawn = Failed::prepare;
     let image = Image::of(request).map_err(spawn)?;
     let argv: Vec<*const libc::c_char> =
         image.argv.iter().map(|word| word.as_ptr()).chain([std::ptr::null()]).collect();
     let cwd = c_string(request.cwd.as_os_str().as_bytes());
-    let directory = group.map(|group| File::open(group.path())).transpose().map_err(spawn)?;
+    let directory = group.map(|group| File::open(group.path())).transpose().map_err(Failed::open_group)?;
     let directory = directory.map(|file| high(&file)).transpose().map_err(spawn)?;
     let (report_read, report) = pipe().and_then(|(read, write)| Ok((read, high(&write)?))).map_err(spawn)?;
     let (go_read, go) = pipe().and_then(|(read, write)| Ok((high(&read)?, write))).map_err(spawn)?;
@@ -80,13 +71,7 @@ pub fn prepare(request: &Request, group: Option<&Group>, streams: &Streams) -> R
         Ok(()) if message[0] == READY => Ok(Waiting { pid: child_pid(child), go }),
         outcome => {
             let _ = nix::sys::wait::waitpid(nix::unistd::Pid::from_raw(child), None);
-            let (kind, doing) = STEPS.get(usize::from(message[0])).copied().unwrap_or(STEPS[0]);
-            let reason = match outcome {
-                Ok(()) => io::Error::from_raw_os_error(i32::from(message[1])).to_string(),
-                Err(_) => "it was killed".into(),
-            };
-            let object = if kind == Refusal::Cwd { format!(" ('{}')", request.cwd.display()) } else { String::new() };
-            Err((kind, format!("{doing}{object}: {reason}")))
+            Err(Failed::of_child(outcome.ok().map(|()| message), &request.cwd))
         }
     }
 }
@@ -228,7 +213,7 @@ impl Plan<'_> {
             if let Some(group) = self.group.filter(|_| !joined) {
                 let procs = libc::openat(group, c"cgroup.procs".as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
                 if procs < 0 || libc::write(procs, c"0".as_ptr().cast(), 1) != 1 {
-                    return Some((1, errno()));
+                    return Some((JOIN, errno()));
                 }
             }
             let limit = |resource, value: Option<u64>| {

@@ -2,6 +2,7 @@
 
 use super::command::{self, Streams};
 use super::directory::{Directory, Refused};
+use super::failure::Failed;
 use super::killing::Killing;
 use super::meta;
 use super::{Channels, ready};
@@ -97,7 +98,7 @@ fn start(request: &Request, stdin: Option<Fd>, null: Fd) -> Result<Job, Refused>
         let streams = Streams { input: &input, output: &directory.output };
         let waiting = match command::prepare(request, group.as_ref(), &streams) {
             // A hierarchy can refuse processes (a controller turned on in the parent): go on without it.
-            Err((Refusal::Spawn, _)) if group.is_some() && request.limits.is_empty() => {
+            Err(Failed::ByGroup(_)) if request.limits.is_empty() => {
                 group.take().iter().for_each(remove_group);
                 command::prepare(request, None, &streams)?
             }
