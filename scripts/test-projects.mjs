@@ -16,6 +16,9 @@
 
 const slow = ['__test__/**/*.slow.test.ts']
 
+/** Runs Node.js whatever runs the test, and takes minutes. */
+const next = ['__test__/consumers/next.slow.test.ts']
+
 /** They need the packages of a release build. */
 const packages = ['__test__/packages/**/*.test.ts']
 
@@ -61,9 +64,19 @@ export const projects = [
       '__test__/faults/a-host-that-is-init-keeps-no-zombies.test.ts',
       '__test__/faults/worker-threads-end-with-what-they-started.test.ts',
     ],
-    exclude: [],
+    exclude: next,
     workers: 1,
     env: { NACRE_TEST_REST: 'yes' },
+  },
+  {
+    name: 'next',
+    checks: 'nacre in the server builds of Next.js',
+    run: 'rest',
+    bun: false,
+    include: next,
+    exclude: [],
+    workers: 1,
+    env: {},
   },
   {
     name: 'modes',
