@@ -24,7 +24,7 @@ FROM node:22-bookworm-slim
 # Put here what your commands need. bash is in the image; nacre needs nothing else.
 RUN apt-get update \
   && apt-get install -y --no-install-recommends ca-certificates curl git procps \
-  && rm -rf /var/lib/apt/lists/*
+  && rm -rf /var/lib/apt/lists/* /var/cache/apt/*
 # Numbers, not names: Kubernetes checks `runAsNonRoot` by the number. Nothing of nacre belongs to this user, so no
 # command can change the program that runs it.
 RUN groupadd --gid 10001 sandbox \

@@ -19,7 +19,7 @@ await main(() => {
   const steps = ['scripts/packages/fetch-zig.mjs', 'scripts/packages/fetch-rust.mjs']
   for (const step of steps) if (!isComplete(target)) node(step)
   node('scripts/build-packages.mjs', target)
-  node('node_modules/vitest/vitest.mjs', 'run', '__test__/packages/install.test.ts')
+  node('node_modules/vitest/vitest.mjs', 'run', '--project', 'packages')
 })
 
 function isComplete(target) {

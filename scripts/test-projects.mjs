@@ -6,7 +6,7 @@
  * @typedef {object} Project
  * @property {string} name
  * @property {string} checks one line about it
- * @property {'test' | 'rest' | 'install'} run what runs it: `npm test`, `npm run test:rest` or `npm run test:install`
+ * @property {'test' | 'rest' | 'install' | 'image'} run what runs it: `npm test`, or `npm run test:rest`, and so on
  * @property {boolean} bun whether it runs on Bun too
  * @property {string[]} include globs
  * @property {string[]} exclude globs
@@ -16,8 +16,14 @@
 
 const slow = ['__test__/**/*.slow.test.ts']
 
+/** Runs Node.js whatever runs the test, and takes minutes. */
+const next = ['__test__/consumers/next.slow.test.ts']
+
 /** They need the packages of a release build. */
 const packages = ['__test__/packages/**/*.test.ts']
+
+/** They need the container image, built of the packages. */
+const image = ['__test__/image/**/*.test.ts']
 
 /** After each of their tests the event loop must not have stalled, or they measure times and memory. */
 const measured = [
@@ -34,7 +40,7 @@ export const projects = [
     run: 'test',
     bun: true,
     include: ['__test__/**/*.test.ts'],
-    exclude: [...measured, ...slow, ...packages],
+    exclude: [...measured, ...slow, ...packages, ...image],
     workers: 2,
     env: { NACRE_TEST_BUSY: 'yes' },
   },
@@ -58,9 +64,19 @@ export const projects = [
       '__test__/faults/a-host-that-is-init-keeps-no-zombies.test.ts',
       '__test__/faults/worker-threads-end-with-what-they-started.test.ts',
     ],
-    exclude: [],
+    exclude: next,
     workers: 1,
     env: { NACRE_TEST_REST: 'yes' },
+  },
+  {
+    name: 'next',
+    checks: 'nacre in the server builds of Next.js',
+    run: 'rest',
+    bun: false,
+    include: next,
+    exclude: [],
+    workers: 1,
+    env: {},
   },
   {
     name: 'modes',
@@ -80,6 +96,16 @@ export const projects = [
     run: 'install',
     bun: true,
     include: packages,
+    exclude: [],
+    workers: 1,
+    env: {},
+  },
+  {
+    name: 'image',
+    checks: 'the container image, built and run',
+    run: 'image',
+    bun: false,
+    include: image,
     exclude: [],
     workers: 1,
     env: {},

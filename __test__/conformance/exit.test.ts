@@ -257,6 +257,17 @@ conforms('an EXIT trap under exit', [
     ],
   },
   {
+    name: 'that an expansion error runs, and that exits itself',
+    steps: [
+      { run: "trap 'exit 0' EXIT" },
+      { run: 'set -e; : ${nope:?}', out: '', err: /nope/ },
+      { run: "set +e; trap 'echo bye; exit 5' EXIT" },
+      { run: 'set -e; : ${nope:?}', code: 5, out: 'bye\n', err: /nope/ },
+      { run: "set +e; trap 'echo bye $?' EXIT" },
+      { run: 'set -e; : ${nope:?}', code: 1, out: 'bye 1\n', err: /nope/ },
+    ],
+  },
+  {
     name: 'that an expansion error runs',
     steps: [
       { run: "trap 'echo bye' EXIT" },

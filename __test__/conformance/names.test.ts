@@ -1,4 +1,7 @@
+import { hostTarget } from '../../scripts/packages/targets.mjs'
 import { type Case, conforms } from '../helpers/conformance.js'
+
+const isMusl = hostTarget().endsWith('musl')
 
 /** Commands that the engine needs or a user may want to replace. */
 const names = [
@@ -207,7 +210,8 @@ conforms('hostile variables', [
       {
         run: 'echo $x ${#x}; LC_ALL=xx_XX',
         out: 'ü 1\n',
-        err: /^bash: line 1: warning: setlocale: LC_ALL: cannot change locale \(xx_XX\)/,
+        // musl takes any name for a locale.
+        err: isMusl ? '' : /^bash: line 1: warning: setlocale: LC_ALL: cannot change locale \(xx_XX\)/,
       },
       { run: 'echo quiet', out: 'quiet\n' },
     ],

@@ -8,7 +8,7 @@ let consumer: Consumer
 
 beforeAll(async () => {
   consumer = await createConsumer([
-    ...['vitest', 'vite', '@types/node', 'rolldown', 'esbuild', 'rollup', 'webpack'],
+    ...['vitest', 'vite', '@types/node', 'rolldown', 'esbuild', 'rollup', 'webpack', '@rspack/core'],
     '@rollup/plugin-node-resolve',
   ])
   consumer.write(
@@ -87,19 +87,13 @@ const BUNDLERS: Record<string, (outside: boolean, output: string) => Promise<str
     ),
   webpack: (outside, output) =>
     configured(
-      `import path from 'node:path'
-      import webpack from 'webpack'
-      const output = ${JSON.stringify(output)}
-      const compiler = webpack({
-        mode: 'production',
-        target: 'node20',
-        entry: './main.js',
-        experiments: { outputModule: true },
-        externals: ${outside ? "{ nacre: 'module nacre' }" : '{}'},
-        output: { path: path.dirname(output), filename: path.basename(output), module: true, library: { type: 'module' } },
-      })
-      const stats = await new Promise((resolve, reject) => compiler.run((error, stats) => error ? reject(error) : resolve(stats)))
-      if (stats.hasErrors()) throw new Error(stats.toString())`,
+      `import webpack from 'webpack'
+      ${packed('webpack', outside, output)}`,
+    ),
+  rspack: (outside, output) =>
+    configured(
+      `import { rspack } from '@rspack/core'
+      ${packed('rspack', outside, output)}`,
     ),
   "Vite's server build": (outside, output) =>
     configured(
@@ -114,6 +108,22 @@ const BUNDLERS: Record<string, (outside: boolean, output: string) => Promise<str
           rollupOptions: { output: { entryFileNames: path.basename(output) } } },
       })`,
     ),
+}
+
+/** The program that runs webpack, or what takes its configuration. */
+function packed(name: string, outside: boolean, output: string): string {
+  return `import path from 'node:path'
+    const output = ${JSON.stringify(output)}
+    const compiler = ${name}({
+      mode: 'production',
+      target: 'node20',
+      entry: './main.js',
+      experiments: { outputModule: true },
+      externals: ${outside ? "{ nacre: 'module nacre' }" : '{}'},
+      output: { path: path.dirname(output), filename: path.basename(output), module: true, library: { type: 'module' } },
+    })
+    const stats = await new Promise((resolve, reject) => compiler.run((error, stats) => error ? reject(error) : resolve(stats)))
+    if (stats.hasErrors()) throw new Error(stats.toString())`
 }
 
 let configurations = 0

@@ -1,10 +1,12 @@
 /** A supervisor that is stopped, or killed in the very moment of the end. */
 import { closeSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
+import type { Sandbox, Session } from 'nacre'
 import { expect } from 'vitest'
 import { itInEveryMode } from '../helpers/modes.js'
 import * as proc from '../helpers/proc.js'
 import { rejectionOf } from '../helpers/thrown.js'
+import { until } from '../helpers/until.js'
 
 const options = { mayStall: true }
 
@@ -62,3 +64,53 @@ itInEveryMode(
   },
   options,
 )
+
+/** Starts processes until it is killed: a look at the process table never shows the last of them. */
+const forking = 'for ((i = 0; i < 400; i++)); do sleep 60 & done; wait'
+
+itInEveryMode(
+  'a supervisor killed while a command forks leaves nothing when the session is deleted',
+  async ({ sandbox }) => {
+    for (let round = 0; round < 10; round++) {
+      const session = await sandbox.createSession({ id: `s${round}` })
+      const supervisor = await supervisorOf(session)
+      const running = session.exec(forking).catch(() => undefined)
+      await until(() => ofSession(supervisor).length > 10 || undefined, forksNothing)
+      proc.kill(supervisor)
+      await sandbox.deleteSession(`s${round}`)
+      expect(ofSession(supervisor)).toEqual([])
+      await running
+    }
+  },
+  options,
+)
+
+itInEveryMode(
+  'a supervisor killed while a subshell forks leaves nothing when the session has started again',
+  async ({ sandbox }) => {
+    for (let round = 0; round < 10; round++) {
+      const supervisor = await supervisorOf(sandbox)
+      await sandbox.exec(`(${forking}) > /dev/null 2>&1 & :`)
+      await until(() => ofSession(supervisor).length > 10 || undefined, forksNothing)
+      proc.kill(supervisor)
+      const isNew = async () => (await supervisorOf(sandbox)) !== supervisor || undefined
+      await until(isNew, () => 'the session did not start again')
+      expect(ofSession(supervisor)).toEqual([])
+    }
+  },
+  options,
+)
+
+/** The supervisor of a session that works. A command that it takes down with it is given again. */
+async function supervisorOf(session: Session | Sandbox): Promise<number> {
+  const supervisor = () => session.exec('echo $PPID').catch(() => undefined)
+  return Number((await until(supervisor, () => 'the session does not work')).stdout)
+}
+
+const forksNothing = () => 'no process was forked'
+
+/** What runs with the session number of a supervisor, without zombies. */
+function ofSession(supervisor: number): string[] {
+  const members = proc.listProcesses().filter(({ session, state }) => session === supervisor && state !== 'Z')
+  return members.map(proc.show)
+}

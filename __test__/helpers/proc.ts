@@ -11,6 +11,8 @@ export interface ProcessEntry {
   state: string
   /** Start time in clock ticks; with the pid it names a process even when the number is used again. */
   started: string
+  /** The number of its session: the pid of the process that called setsid. */
+  session: number
 }
 
 /** Every process that is there now. */
@@ -20,7 +22,7 @@ export function listProcesses(): ProcessEntry[] {
       const stat = read(`/proc/${pid}/stat`)
       if (stat === '') return []
       const [state = '', parent = '', ...rest] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-      return [{ pid, parent: Number(parent), state, started: rest[17] ?? '' }]
+      return [{ pid, parent: Number(parent), state, started: rest[17] ?? '', session: Number(rest[1]) }]
     }),
   )
 }

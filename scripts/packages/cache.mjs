@@ -13,6 +13,9 @@ export const CACHE = path.join(
 /** The environment of a Python that has zig. */
 export const ZIG_ENVIRONMENT = path.join(CACHE, 'zig')
 
+/** The environment of a Python that has kubernetes-validate, with the schemas of the API. */
+export const KUBERNETES_VALIDATE_ENVIRONMENT = path.join(CACHE, 'kubernetes-validate')
+
 /** Rust from Debian's packages, unpacked. */
 export const RUST_ROOT = path.join(CACHE, 'rust', 'root')
 

@@ -69,8 +69,9 @@ pub fn proxied(confinement: &mut Confinement, allow: &[String]) -> Result<Option
         });
         Ok(listener.map(Arc::new))
     });
-    let listener = listener
-        .map_err(|error| Error::new(Code::SpawnFailed, format!("cannot open a port for the session's proxy: {error}")))?;
+    let listener = listener.map_err(|error| {
+        Error::new(Code::SpawnFailed, format!("cannot open a port for the session's proxy: {error}"))
+    })?;
     Ok(Some(Proxied { allow: allow.into(), listener, denials: Denials::default() }))
 }
 
@@ -122,7 +123,9 @@ pub fn tiers(offer: &Offer) -> Tiers {
         notes.push("the kernel has no Landlock, or it is switched off".into());
     }
     if let Err(reason) = &offer.broker {
-        notes.push(format!("programs have no Unix sockets but pairs, since connections cannot be made for them: {reason}"));
+        notes.push(format!(
+            "programs have no Unix sockets but pairs, since connections cannot be made for them: {reason}"
+        ));
     }
     if !processes && landlock(6) {
         notes.push("isolation.processes: programs see the processes of others, but cannot signal or trace them".into());
@@ -160,7 +163,15 @@ mod tests {
     use super::*;
 
     fn full() -> Offer {
-        Offer { needs_user: false, mounts: Ok(()), processes: Ok(()), network: Ok(()), landlock: 7, seccomp: true, broker: Ok(()) }
+        Offer {
+            needs_user: false,
+            mounts: Ok(()),
+            processes: Ok(()),
+            network: Ok(()),
+            landlock: 7,
+            seccomp: true,
+            broker: Ok(()),
+        }
     }
 
     #[test]

@@ -10,17 +10,36 @@ use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use tokio::sync::oneshot;
 
 /// Most of a complaint that an error repeats.
 const MAX_COMPLAINT_BYTES: usize = 1024;
 
 /// A running supervisor. Dropping it closes the socket, which makes the supervisor end everything it guards; a task of
-/// its own then reaps it.
+/// its own reaps it once each [`PidHold`] is dropped too.
 pub struct Supervisor {
     outbox: Outbox,
-    pid: Pid,
+    hold: PidHold,
     /// A file in memory: its standard error until it is set up.
     stderr: OwnedFd,
+}
+
+/// Keeps the pid of a supervisor from being reused: the supervisor is reaped when the last clone is dropped.
+///
+/// The pid is the session number of everything below the supervisor. Only while it is held does a process with that
+/// session number certainly belong to the session.
+#[derive(Clone)]
+pub struct PidHold {
+    pid: Pid,
+    _released: Arc<oneshot::Sender<()>>,
+}
+
+impl PidHold {
+    /// The supervisor's process.
+    pub fn pid(&self) -> Pid {
+        self.pid
+    }
 }
 
 impl Supervisor {
@@ -61,13 +80,19 @@ impl Supervisor {
         drop(command);
         let pid =
             Pid::new(child.id() as i32).ok_or_else(|| io::Error::other("the supervisor has an impossible pid"))?;
-        reap(child, pid);
-        Ok(Self { outbox: Outbox::new(ours)?, pid, stderr })
+        let (hold, released) = oneshot::channel();
+        reap(child, pid, released);
+        Ok(Self { outbox: Outbox::new(ours)?, hold: PidHold { pid, _released: Arc::new(hold) }, stderr })
     }
 
     /// Its process.
     pub fn pid(&self) -> Pid {
-        self.pid
+        self.hold.pid
+    }
+
+    /// Keeps its pid from being reused, even after its end.
+    pub fn hold_pid(&self) -> PidHold {
+        self.hold.clone()
     }
 
     /// What it wrote to standard error before it was set up: why it has ended. `None` when it wrote nothing.
@@ -85,7 +110,7 @@ impl Supervisor {
 
     /// Sends an order with descriptors.
     pub fn order_with(&self, order: &Order, descriptors: Vec<Descriptor>) {
-        tracing::trace!(?order, supervisor = %self.pid, "order");
+        tracing::trace!(?order, supervisor = %self.pid(), "order");
         self.outbox.send(Message { bytes: serde_json::to_vec(order).unwrap_or_default(), descriptors });
     }
 
@@ -98,7 +123,7 @@ impl Supervisor {
             };
             match guard.try_io(|socket| supervisor::receive::<Report>(socket.get_ref().as_fd())) {
                 Ok(Ok(report)) => {
-                    tracing::trace!(report = ?report.as_ref().map(|(report, _)| report), supervisor = %self.pid, "report");
+                    tracing::trace!(report = ?report.as_ref().map(|(report, _)| report), supervisor = %self.pid(), "report");
                     return report.map(|(report, descriptors)| (report, descriptors.into_iter().next()));
                 }
                 Ok(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -113,22 +138,23 @@ impl Supervisor {
 /// the shell is ready.
 pub const WITHHELD: &str = "BASH_ENV";
 
-/// Waits for the child's end with a pidfd of its own, since a SIGCHLD handler belongs to the host's runtime; where pidfds
-/// are missing, in a thread.
-fn reap(mut child: Child, pid: Pid) {
+/// Reaps the child once it has ended and its pid is released. Waits with a pidfd of its own, since a SIGCHLD handler
+/// belongs to the host's runtime; where pidfds are missing, in a thread.
+fn reap(mut child: Child, pid: Pid, released: oneshot::Receiver<()>) {
     let watched = pidfd::open(pid).and_then(crate::sys::watch);
     match watched {
         Ok(fd) => {
             tokio::spawn(async move {
+                let _ = released.await;
                 let _ = fd.readable().await;
                 let _ = child.wait();
             });
         }
         Err(_) => {
-            let _ = std::thread::Builder::new()
-                .name("nacre-reaper".into())
-                .stack_size(64 * 1024)
-                .spawn(move || child.wait());
+            let _ = std::thread::Builder::new().name("nacre-reaper".into()).stack_size(64 * 1024).spawn(move || {
+                let _ = released.blocking_recv();
+                child.wait()
+            });
         }
     }
 }

@@ -119,8 +119,11 @@ fn by_landlock(rules: &Rules, offer: &Offer) -> Result<Option<Filesystem>, Unsup
         [("isolation.filesystem.protect", &mut kept.protect), ("isolation.filesystem.hide", &mut kept.hide)]
     {
         let Some(path) = list.iter().find(|path| is_within(path, &rules.filesystem.write)) else { continue };
-        let reason =
-            format!("'{}' lies below a writable directory, and mount namespaces are missing: {}", path.display(), refused());
+        let reason = format!(
+            "'{}' lies below a writable directory, and mount namespaces are missing: {}",
+            path.display(),
+            refused()
+        );
         drop_or(rule, reason)?;
         list.retain(|path| !is_within(path, &rules.filesystem.write));
     }

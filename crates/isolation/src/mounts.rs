@@ -92,14 +92,7 @@ fn attach(tree: &OwnedFd, target: &Path) -> io::Result<()> {
     let flags = FROM_EMPTY_PATH | TO_EMPTY_PATH;
     // SAFETY: the empty paths are static.
     done(unsafe {
-        libc::syscall(
-            libc::SYS_move_mount,
-            tree.as_raw_fd(),
-            c"".as_ptr(),
-            target.as_raw_fd(),
-            c"".as_ptr(),
-            flags,
-        )
+        libc::syscall(libc::SYS_move_mount, tree.as_raw_fd(), c"".as_ptr(), target.as_raw_fd(), c"".as_ptr(), flags)
     })
 }
 
@@ -121,7 +114,8 @@ impl Sources {
             Step::Bind(path, _) => clone_tree(path).map(Some).map_err(at(path, "open")),
             _ => Ok(None),
         };
-        let devices = DEVICES.into_iter().filter_map(|name| Some((name, clone_tree(&Path::new("/dev").join(name)).ok()?)));
+        let devices =
+            DEVICES.into_iter().filter_map(|name| Some((name, clone_tree(&Path::new("/dev").join(name)).ok()?)));
         let mut only = Vec::new();
         let own = [PathBuf::from("/proc")];
         for path in view.only.iter().flatten().chain(view.only.iter().flat_map(|_| &own)) {
@@ -183,7 +177,8 @@ fn take(step: &Step, tree: Option<&OwnedFd>, devices: &[(&str, OwnedFd)], root: 
             let target = inside(Path::new("/proc"));
             make_directory(&target);
             let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC | MsFlags::MS_RDONLY;
-            mount(Some("proc"), &target, Some("proc"), flags, None::<&str>).map_err(io::Error::from)
+            mount(Some("proc"), &target, Some("proc"), flags, None::<&str>)
+                .map_err(io::Error::from)
                 .map_err(at(Path::new("/proc"), "mount"))
         }
         Step::Hide(path) => hide(&inside(path)).map_err(at(path, "hide")),

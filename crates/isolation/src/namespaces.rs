@@ -98,7 +98,9 @@ fn receive(ours: &OwnedFd, child: i32, wanted: Namespaces, kinds: &[(&str, libc:
     }
     let open = |(name, flag): &(&str, libc::c_int)| {
         let path = format!("/proc/{child}/ns/{name}");
-        File::open(&path).map(|file| (OwnedFd::from(file), *flag)).map_err(|error| io::Error::other(format!("{path}: {error}")))
+        File::open(&path)
+            .map(|file| (OwnedFd::from(file), *flag))
+            .map_err(|error| io::Error::other(format!("{path}: {error}")))
     };
     let entries = kinds.iter().map(open).collect::<io::Result<_>>()?;
     Ok(Handles { entries, init: wanted.processes.then_some(child), listener: descriptors.pop() })
@@ -114,7 +116,8 @@ fn set_up(confinement: &Confinement, theirs: &OwnedFd) -> io::Result<Option<Owne
     if !confinement.namespaces.is_some_and(|namespaces| namespaces.network) {
         return Ok(None);
     }
-    network::start_loopback().map_err(|error| io::Error::other(format!("cannot start the loopback interface: {error}")))?;
+    network::start_loopback()
+        .map_err(|error| io::Error::other(format!("cannot start the loopback interface: {error}")))?;
     let port = confinement.proxy_port.filter(|_| confinement.network == Network::Proxy);
     port.map(network::listen_for_proxy).transpose()
 }
@@ -124,9 +127,11 @@ fn map_user(child: i32) -> io::Result<()> {
     let directory = format!("/proc/{child}");
     let write = |name: &str, text: String| {
         let path = Path::new(&directory).join(name);
-        File::options().write(true).open(&path).and_then(|mut file| file.write_all(text.as_bytes())).map_err(|error| {
-            io::Error::new(error.kind(), format!("cannot map the user ({name}): {error}"))
-        })
+        File::options()
+            .write(true)
+            .open(&path)
+            .and_then(|mut file| file.write_all(text.as_bytes()))
+            .map_err(|error| io::Error::new(error.kind(), format!("cannot map the user ({name}): {error}")))
     };
     let (user, group) = (nix::unistd::geteuid(), nix::unistd::getegid());
     write("setgroups", "deny".into())?;

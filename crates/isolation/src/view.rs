@@ -113,7 +113,10 @@ pub fn view(confinement: &Confinement) -> View {
     steps.extend(write.iter().map(|path| Step::Bind(path.clone(), Access::Write)));
     for path in existing(&rules.protect) {
         // A directory that is a mount point cannot be renamed, so no copy can take the place of what it holds.
-        let root = write.iter().filter(|root| path.starts_with(root) && path != **root).max_by_key(|root| root.as_os_str().len());
+        let root = write
+            .iter()
+            .filter(|root| path.starts_with(root) && path != **root)
+            .max_by_key(|root| root.as_os_str().len());
         if let Some(root) = root {
             let between = path.ancestors().skip(1).take_while(|ancestor| ancestor != root);
             let mut between: Vec<PathBuf> = between.map(Path::to_path_buf).collect();

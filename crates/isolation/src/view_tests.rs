@@ -55,5 +55,9 @@ fn a_writable_tmp_is_the_machines_own() {
 fn a_list_of_readable_trees_begins_with_what_programs_need() {
     let filesystem = Filesystem { read: Some(vec!["/var".into()]), ..Filesystem::default() };
     let only = view(&confined(filesystem, false)).only.unwrap();
-    assert!(["/usr", "/var", "/bin/sh"].iter().all(|path| only.contains(&PathBuf::from(path))) && !only.contains(&PathBuf::from("/")), "{only:?}");
+    assert!(
+        ["/usr", "/var", "/bin/sh"].iter().all(|path| only.contains(&PathBuf::from(path)))
+            && !only.contains(&PathBuf::from("/")),
+        "{only:?}"
+    );
 }

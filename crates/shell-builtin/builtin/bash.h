@@ -286,6 +286,7 @@ extern volatile sig_atomic_t interrupt_state, terminating_signal;
 extern volatile int wait_signal_received;
 extern int wait_intr_flag; /* `wait` is to return when a signal arrives */
 extern char *trap_list[];
+extern int trap_saved_exit_value; /* $? when the EXIT trap began */
 
 int signal_is_trapped(int signal);
 int signal_is_ignored(int signal);

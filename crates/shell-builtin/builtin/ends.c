@@ -13,10 +13,10 @@
 
 sigjmp_buf failed_exec;
 
-static int exit_trap_ran, exit_was_trapped;
+static int exit_trap_ran, exit_was_trapped, exit_trap_called_exit;
 
 void prepare_ends(void) {
-  exit_trap_ran = 0;
+  exit_trap_ran = exit_trap_called_exit = 0;
   copy_traps();
 }
 
@@ -48,9 +48,14 @@ static void register_process_exit(void) {
 
 #else
 
-/* musl passes no status. bash sets this one before it calls exit(). */
+/*
+ * musl passes no status. bash sets $? before it calls exit(), but the commands of an EXIT trap change $? in between. A trap
+ * that ends normally does not change the status. One that calls `exit`, or fails under errexit, does.
+ */
 static void on_exit_without_status(void) {
-  on_process_exit(last_command_exit_value);
+  int trap_ran = trap_list[EXIT_TRAP] && !signal_is_trapped(EXIT_TRAP);
+  int is_of_trap = exit_trap_called_exit || last_command_exit_value != 0;
+  on_process_exit(trap_ran && !is_of_trap ? trap_saved_exit_value : last_command_exit_value);
 }
 
 static void register_process_exit(void) {
@@ -92,6 +97,7 @@ static int would_drop_frames(void) {
 }
 
 static int exit_in_order(WORD_LIST *words) {
+  exit_trap_called_exit |= running_trap == EXIT_TRAP + 1;
   if (getpid() != own_pid || !in_command || subshell_environment || !would_drop_frames()) return exit_builtin(words);
   last_command_exit_value = get_exitstat(words);
   last_command_exit_value = run_exit_trap_once();

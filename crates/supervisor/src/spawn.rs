@@ -111,7 +111,9 @@ impl Plan<'_> {
             self.descriptors.iter().map(aside).collect::<io::Result<_>>().map_err(prepare)?;
         let directory_of_group = group.as_ref().map(AsRawFd::as_raw_fd);
         let (child, joined) = match self.confined {
-            Some(confined) => confined.fork(directory_of_group).map_err(|error| Failure::new(StartStep::Isolation, &error)),
+            Some(confined) => {
+                confined.fork(directory_of_group).map_err(|error| Failure::new(StartStep::Isolation, &error))
+            }
             None => fork::fork(0, directory_of_group).map_err(prepare),
         }?;
         if child == 0 {
@@ -146,7 +148,12 @@ impl Plan<'_> {
     }
 
     /// Runs in the child, between fork and exec. On failure gives the step and what errno does not say.
-    fn set_up(&self, descriptors: &[OwnedFd], group: Option<i32>, directory: &CString) -> Result<(), (StartStep, String)> {
+    fn set_up(
+        &self,
+        descriptors: &[OwnedFd],
+        group: Option<i32>,
+        directory: &CString,
+    ) -> Result<(), (StartStep, String)> {
         let ensure = |holds: bool, step: StartStep| if holds { Ok(()) } else { Err((step, String::new())) };
         // SAFETY: every call is async-signal-safe, and every pointer was made before the fork and outlives it.
         unsafe {
@@ -198,7 +205,10 @@ impl ResourceLimits {
 
 fn step_of(number: u8) -> StartStep {
     use StartStep::{Cwd, Exec, Group, Isolation, Limits, Prepare, User};
-    [Prepare, Group, Limits, User, Cwd, Isolation, Exec].into_iter().find(|step| *step as u8 == number).unwrap_or(Prepare)
+    [Prepare, Group, Limits, User, Cwd, Isolation, Exec]
+        .into_iter()
+        .find(|step| *step as u8 == number)
+        .unwrap_or(Prepare)
 }
 
 fn pointers(strings: &[CString]) -> Vec<*const libc::c_char> {

@@ -122,9 +122,7 @@ fn is_own(address: IpAddr) -> bool {
         IpAddr::V4(v4) => {
             v4.is_loopback() || v4.is_link_local() || v4.is_unspecified() || v4.is_multicast() || v4.is_broadcast()
         }
-        IpAddr::V6(v6) => {
-            v6.is_loopback() || v6.is_unspecified() || v6.is_multicast() || v6.is_unicast_link_local()
-        }
+        IpAddr::V6(v6) => v6.is_loopback() || v6.is_unspecified() || v6.is_multicast() || v6.is_unicast_link_local(),
     }
 }
 
@@ -150,17 +148,47 @@ mod tests {
     #[test]
     fn an_entry_covers_its_host_and_port_only() {
         let allowed = list(&["example.com:443", "*.github.com:443", "127.0.0.1:5432", "[::1]:*", "Upper.Case:80"]);
-        for yes in ["example.com:443", "EXAMPLE.com.:443", "api.github.com:443", "a.b.github.com:443", "127.0.0.1:5432", "[::1]:9", "[0:0::1]:80", "upper.case:80"] {
+        for yes in [
+            "example.com:443",
+            "EXAMPLE.com.:443",
+            "api.github.com:443",
+            "a.b.github.com:443",
+            "127.0.0.1:5432",
+            "[::1]:9",
+            "[0:0::1]:80",
+            "upper.case:80",
+        ] {
             assert!(allowed.admits(&target(yes)), "{yes}");
         }
-        for no in ["example.com:80", "github.com:443", "evilgithub.com:443", "example.com.evil:443", "127.0.0.2:5432", "127.0.0.1:80", "[::2]:9"] {
+        for no in [
+            "example.com:80",
+            "github.com:443",
+            "evilgithub.com:443",
+            "example.com.evil:443",
+            "127.0.0.2:5432",
+            "127.0.0.1:80",
+            "[::2]:9",
+        ] {
             assert!(!allowed.admits(&target(no)), "{no}");
         }
     }
 
     #[test]
     fn odd_spellings_are_no_targets() {
-        for text in ["", ":80", "a b:80", "2130706433:80", "0x7f.0x1:80", "127.1:80", "a:0", "a:65536", "a:", "a@b:80", "exa\u{e9}.com:80", "[::1:80"] {
+        for text in [
+            "",
+            ":80",
+            "a b:80",
+            "2130706433:80",
+            "0x7f.0x1:80",
+            "127.1:80",
+            "a:0",
+            "a:65536",
+            "a:",
+            "a@b:80",
+            "exa\u{e9}.com:80",
+            "[::1:80",
+        ] {
             assert_eq!(Target::parse(text, None), None, "{text}");
         }
         assert_eq!(target("[::ffff:127.0.0.1]:80").host, "127.0.0.1");

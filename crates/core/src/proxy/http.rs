@@ -62,9 +62,11 @@ fn parse(head: &[u8]) -> Option<Wish> {
     let target = Target::parse(authority, Some(80))?;
     let slash = if path.starts_with('/') { "" } else { "/" };
     // One request for a connection: the next could be for another host. The server hears the host that was checked.
-    let mut forward = format!("{method} {slash}{path} HTTP/1.1\r\nHost: {authority}\r\nConnection: close\r\n").into_bytes();
+    let mut forward =
+        format!("{method} {slash}{path} HTTP/1.1\r\nHost: {authority}\r\nConnection: close\r\n").into_bytes();
     let dropped = ["host", "connection", "proxy-connection", "proxy-authorization", "keep-alive"];
-    for header in request.headers.iter().filter(|header| !dropped.contains(&header.name.to_ascii_lowercase().as_str())) {
+    for header in request.headers.iter().filter(|header| !dropped.contains(&header.name.to_ascii_lowercase().as_str()))
+    {
         forward.extend_from_slice(header.name.as_bytes());
         forward.extend_from_slice(b": ");
         forward.extend_from_slice(header.value);
@@ -80,7 +82,8 @@ mod tests {
 
     #[test]
     fn a_plain_request_takes_the_form_for_the_server() {
-        let head = b"GET http://Example.com:8080/a?b HTTP/1.1\r\nHost: other\r\nProxy-Authorization: x\r\nAccept: y\r\n\r\n";
+        let head =
+            b"GET http://Example.com:8080/a?b HTTP/1.1\r\nHost: other\r\nProxy-Authorization: x\r\nAccept: y\r\n\r\n";
         let Some(Wish::Forward(target, forward)) = parse(head) else { panic!("it is a request") };
         assert_eq!(target.to_string(), "example.com:8080");
         let expected = "GET /a?b HTTP/1.1\r\nHost: Example.com:8080\r\nConnection: close\r\nAccept: y\r\n\r\n";

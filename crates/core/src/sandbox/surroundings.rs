@@ -172,9 +172,8 @@ impl Sandbox {
     ) -> Result<(Confinement, Option<Proxied>), Error> {
         let places = self.places(cwd, shell, unique);
         let offer = isolation::offer(&self.inner.config.supervisor)?;
-        let mut confinement = decide::decide(&isolation.rules, &offer, places).map_err(|unsupported| {
-            Error::new(Code::IsolationUnsupported, unsupported.to_string())
-        })?;
+        let mut confinement = decide::decide(&isolation.rules, &offer, places)
+            .map_err(|unsupported| Error::new(Code::IsolationUnsupported, unsupported.to_string()))?;
         set_variable(env, "TMPDIR", confinement.temporary.clone().into());
         let proxied = isolation::proxied(&mut confinement, &isolation.allow)?;
         if let Some(port) = confinement.proxy_port {

@@ -9,6 +9,7 @@ use crate::shell::event::Event;
 use crate::shell::listener::Reconnected;
 use crate::shell::state::{Shell, State, Ticket, Work};
 use crate::shell::transition::step;
+use crate::supervisor::PidHold;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::sleep_until;
@@ -166,7 +167,10 @@ impl Session {
     pub(super) fn reported(&mut self, message: Internal) {
         match message {
             Internal::Process(key, received) => self.process_said(key, received),
-            Internal::Salvaged(checkpoint) => {
+            // Of another supervisor than the last: the session has started again, or was swept twice.
+            Internal::Salvaged { of, .. } if of != self.last_supervisor.as_ref().map(PidHold::pid) => {}
+            Internal::Salvaged { checkpoint, .. } => {
+                self.last_supervisor = None;
                 self.checkpoint = checkpoint.or(self.checkpoint.take());
                 self.events.push_back(Event::Salvaged);
             }

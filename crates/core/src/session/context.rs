@@ -18,7 +18,7 @@ use crate::shell::channel::{Channel, Received};
 use crate::shell::event::Event;
 use crate::shell::listener::Reconnected;
 use crate::shell::state::{State, Ticket};
-use crate::supervisor::Supervisor;
+use crate::supervisor::{PidHold, Supervisor};
 use nacre_containment::pid::Pid;
 use nacre_protocol::shell::Refusal as ShellRefusal;
 use nacre_protocol::supervisor::Report;
@@ -43,8 +43,13 @@ pub(super) enum Call {
 pub(super) enum Internal {
     /// From the channel of a background process that is starting.
     Process(u64, Received),
-    /// What could be saved after the supervisor's death.
-    Salvaged(Option<Vec<u8>>),
+    /// What a dead supervisor left is ended.
+    Salvaged {
+        /// The supervisor.
+        of: Option<Pid>,
+        /// The state that could be saved.
+        checkpoint: Option<Vec<u8>>,
+    },
     /// The version of a shell that never said hello; nothing when it is no bash.
     Version(Option<String>),
 }
@@ -194,8 +199,8 @@ pub(super) struct Session {
     pub(super) answer_is_near: bool,
     /// The last command took a fraction of a millisecond.
     pub(super) quick: bool,
-    /// The supervisor that was started last.
-    pub(super) last_supervisor: Option<Pid>,
+    /// The pid of the supervisor that was started last, until what it has left behind is ended.
+    pub(super) last_supervisor: Option<PidHold>,
     pub(super) tickets: Ticket,
     pub(super) requests: HashMap<u64, Ticket>,
 }

@@ -48,7 +48,7 @@ impl Session {
                 self.salvage();
             }
             Action::Sweep => {
-                tracing::warn!(log = self.config.log.id(), session = %self.config.id, "the supervisor was killed while it ended the session");
+                tracing::warn!(log = self.config.log.id(), session = %self.config.id, "the supervisor was killed while the session was ending");
                 self.link.standby = None;
                 self.salvage();
             }
@@ -96,7 +96,7 @@ impl Session {
         self.link.shell_pid.into_iter().for_each(listener::forget);
         let link = std::mem::take(&mut self.link);
         let session = link.foreground.as_ref().and_then(|group| group.parent()).map(Group::at);
-        salvage::start(link.standby, self.last_supervisor, session, self.internal.clone());
+        salvage::start(link.standby, self.last_supervisor.clone(), session, self.internal.clone());
     }
 
     pub(super) fn shutdown(&mut self) {
@@ -104,7 +104,9 @@ impl Session {
         self.processes.refuse_starting(|| Error::session_destroyed(&self.config.id));
         self.timers = Timers::default();
         if self.link.supervisor.is_none() {
-            return self.events.push_back(Event::SupervisorGone { unread: false, orderly: true });
+            return self
+                .events
+                .push_back(Event::SupervisorGone { unread: false, orderly: self.last_supervisor.is_none() });
         }
         self.ask(&Order::Shutdown { grace_ms: grace.as_millis() as u64 });
     }

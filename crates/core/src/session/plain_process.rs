@@ -8,9 +8,7 @@ use crate::outbox::Descriptor;
 use crate::process::StartRequest;
 use crate::shell::plain_script;
 use crate::sys;
-use nacre_containment::cgroup::Group;
 use nacre_containment::pid::Identity;
-use nacre_containment::tree::Tree;
 use nacre_protocol::supervisor::{Order, Role, StartStep};
 
 impl Session {
@@ -60,9 +58,7 @@ impl Session {
     /// The bash of a process runs: it says when its command begins.
     pub(super) fn plain_process_started(&mut self, key: u64, root: Identity, group: Option<String>) {
         let Some((request, ready, outlets)) = self.processes.take_plain(key) else { return self.drop_process(key) };
-        let guardian = self.last_supervisor.unwrap_or(root.pid);
-        let tree = Tree { root, group: group.map(Group::at), mark: self.mark(key), guardian };
-        self.processes.set_up(key, request, tree, outlets);
+        self.processes.set_up(key, request, self.tree(key, root, group), outlets);
         let internal = self.internal.clone();
         tokio::spawn(async move {
             let received = first_letter(ready).await;

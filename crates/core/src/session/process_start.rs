@@ -17,6 +17,7 @@ use crate::outbox::Descriptor;
 use crate::process::terminal::Terminal;
 use crate::process::{self, StartRequest};
 use crate::shell::channel::Channel;
+use crate::supervisor::PidHold;
 use nacre_containment::cgroup::Group;
 use nacre_containment::pid::{Identity, Pid};
 use nacre_containment::proc_table::Stat;
@@ -103,7 +104,7 @@ impl Session {
         }
         let group = group.filter(|_| placed).map(|group| group.display().to_string());
         let limits = request.new.limits.group.clone();
-        let supervisor = self.last_supervisor.map(Pid::raw);
+        let supervisor = self.last_supervisor.as_ref().map(|supervisor| supervisor.pid().raw());
         let is_contained = group.is_some() && limits.is_empty();
         let root =
             Stat::read(pid).filter(|stat| is_contained && Some(stat.parent) == supervisor).map(|stat| stat.identity);
@@ -117,13 +118,13 @@ impl Session {
 
     /// The process and its descendants.
     pub(super) fn tree(&self, key: u64, root: Identity, group: Option<String>) -> Tree {
-        let guardian = self.last_supervisor.unwrap_or(root.pid);
+        let guardian = self.last_supervisor.as_ref().map_or(root.pid, PidHold::pid);
         Tree { root, group: group.map(Group::at), mark: self.mark(key), guardian }
     }
 
     /// Distinguishes the process from all others below any supervisor.
     pub(super) fn mark(&self, key: u64) -> String {
-        format!("{}-{key}", self.last_supervisor.map_or(0, Pid::raw))
+        format!("{}-{key}", self.last_supervisor.as_ref().map_or(0, |supervisor| supervisor.pid().raw()))
     }
 
     /// Sends the process its command. The caller is answered first, where nothing can fail any more: on a busy machine it

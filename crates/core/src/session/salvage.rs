@@ -1,18 +1,20 @@
 //! After the supervisor's death: the last state is saved, and what is left of the session is killed.
 //!
-//! The shell died with the supervisor (parent-death signal). The standby did not, and still has the state: a fork of it
+//! The shell dies with the supervisor (parent-death signal). The standby does not, and still has the state: a fork of it
 //! writes the state down. Then everything that belongs to the session is killed, waited for and, where no other process
 //! will do it, reaped.
 
 use super::context::Internal;
 use crate::shell::channel::{Channel, Received};
 use crate::shell::checkpoint;
+use crate::supervisor::PidHold;
 use crate::sys;
 use nacre_containment::cgroup::Group;
 use nacre_containment::pid::{Identity, Pid};
 use nacre_containment::proc_table::{self, Stat};
 use nacre_containment::signal;
 use nacre_protocol::shell::{Reply, Request, RequestFlags, RequestKind};
+use std::collections::HashSet;
 use std::time::Duration;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::{Instant, sleep, timeout};
@@ -29,7 +31,7 @@ const LOOK: Duration = Duration::from_micros(200);
 /// Starts the task; it reports [`Internal::Salvaged`].
 pub(super) fn start(
     standby: Option<(Channel, Pid)>,
-    supervisor: Option<Pid>,
+    supervisor: Option<PidHold>,
     group: Option<Group>,
     report: UnboundedSender<Internal>,
 ) {
@@ -39,10 +41,11 @@ pub(super) fn start(
             None => None,
         };
         drop(standby);
+        let of = supervisor.as_ref().map(PidHold::pid);
         if let Some(supervisor) = supervisor {
             sweep(supervisor, group).await;
         }
-        let _ = report.send(Internal::Salvaged(saved));
+        let _ = report.send(Internal::Salvaged { of, checkpoint: saved });
     });
 }
 
@@ -68,36 +71,62 @@ pub(super) async fn save(channel: &Channel) -> Option<Vec<u8>> {
 
 /// Ends the members of the session's control group, and whatever still belongs to the session that the supervisor led.
 /// The latter misses processes that have made a session of their own; only a control group holds those.
-async fn sweep(supervisor: Pid, group: Option<Group>) {
-    let Ok(mut left) = tokio::task::spawn_blocking(move || session_members(supervisor)).await else { return };
-    if let Some(group) = &group {
-        left.extend(group.members_below().into_iter().filter_map(Stat::read).map(|stat| stat.identity));
-        let _ = group.kill();
+///
+/// The race: a process forks after a look at the process table and before its SIGKILL. The kernel closes the supervisor's
+/// socket before it kills the shell, so the shell may be starting a command just then. The look does not show that
+/// child. But a process to which SIGKILL has been sent cannot fork any more: a fork that is under way either fails or is
+/// in the process table when the signal has been sent. So the next look shows the child, and looks are repeated until
+/// one shows nothing. What it shows belongs to this session, since the supervisor's pid is held.
+async fn sweep(supervisor: PidHold, group: Option<Group>) {
+    // Usually it is dead. It is not when something else ended the connection.
+    let _ = signal::send_to_child(supervisor.pid(), libc::SIGKILL);
+    let give_up = Instant::now() + DYING;
+    while Instant::now() < give_up {
+        let (supervisor, listed) = (supervisor.clone(), group.clone());
+        let Ok(mut left) = tokio::task::spawn_blocking(move || members(&supervisor, listed.as_ref())).await else {
+            return;
+        };
+        remove_ended(&mut left);
+        if left.is_empty() {
+            break;
+        }
+        if let Some(group) = &group {
+            let _ = group.kill();
+        }
+        kill_and_wait(left, give_up).await;
     }
-    kill_and_wait(left).await;
     let give_up = Instant::now() + EMPTYING;
     while group.as_ref().is_some_and(|group| group.remove().is_err()) && Instant::now() < give_up {
         sleep(LOOK).await;
     }
 }
 
-fn session_members(supervisor: Pid) -> Vec<Identity> {
-    proc_table::scan().filter(|stat| stat.session == supervisor.raw()).map(|stat| stat.identity).collect()
+/// What is left of the session, without the supervisor itself.
+fn members(supervisor: &PidHold, group: Option<&Group>) -> Vec<Identity> {
+    let of_session = proc_table::scan().filter(|stat| stat.session == supervisor.pid().raw()).map(|stat| stat.identity);
+    let of_group = group.map(Group::members_below).unwrap_or_default();
+    let of_group = of_group.into_iter().filter_map(Stat::read).map(|stat| stat.identity);
+    let found: HashSet<Identity> = of_session.chain(of_group).collect();
+    found.into_iter().filter(|identity| identity.pid != supervisor.pid()).collect()
 }
 
-async fn kill_and_wait(mut dying: Vec<Identity>) {
-    let give_up = Instant::now() + DYING;
+async fn kill_and_wait(mut dying: Vec<Identity>, give_up: Instant) {
     for identity in &dying {
         let _ = signal::send_to(*identity, libc::SIGKILL);
     }
     loop {
-        let pids: Vec<i32> = dying.iter().map(|identity| identity.pid.raw()).collect();
-        dying.retain(|identity| !is_gone(*identity, &pids));
+        remove_ended(&mut dying);
         if dying.is_empty() || Instant::now() >= give_up {
             return;
         }
         sleep(LOOK).await;
     }
+}
+
+/// Takes those that have ended off the list.
+fn remove_ended(dying: &mut Vec<Identity>) {
+    let pids: Vec<i32> = dying.iter().map(|identity| identity.pid.raw()).collect();
+    dying.retain(|identity| !is_gone(*identity, &pids));
 }
 
 /// Whether a killed process is gone for good. One that has become a child of this process, which is then init in its pid

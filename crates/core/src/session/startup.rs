@@ -32,7 +32,7 @@ impl Session {
         match Supervisor::start(&self.config, group.as_deref()) {
             Ok(supervisor) => {
                 tracing::debug!(log = self.config.log.id(), session = %self.config.id, supervisor = %supervisor.pid(), "started a supervisor");
-                self.last_supervisor = Some(supervisor.pid());
+                self.last_supervisor = Some(supervisor.hold_pid());
                 self.link = Link { supervisor: Some(supervisor), ..Default::default() };
                 match self.confine() {
                     Ok(()) => self.start_shell(),

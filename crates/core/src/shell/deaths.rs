@@ -53,9 +53,13 @@ impl Step {
     pub(super) fn supervisor_gone(&mut self, unread: bool, orderly: bool) {
         match self.state.shell {
             Shell::Closing if orderly => return self.closed(),
-            Shell::Closing => return self.act(Action::Sweep),
-            Shell::Absent | Shell::Terminated(_) | Shell::Closed | Shell::Salvaging => return,
-            Shell::Starting if self.state.attempts > 0 && !self.state.restarted => return self.start_failed(),
+            // A session that has terminated has no state to save, but may have background processes.
+            Shell::Closing | Shell::Terminated(_) => return self.act(Action::Sweep),
+            Shell::Absent | Shell::Closed | Shell::Salvaging => return,
+            Shell::Starting if self.state.attempts > 0 && !self.state.restarted => {
+                self.act(Action::Sweep);
+                return self.start_failed();
+            }
             Shell::Running(run) if run.can_repeat(unread) => self.state.queue.push_front((run.ticket, run.work)),
             Shell::Running(run) => {
                 let end = run.end.filter(|end| matches!(end, End::Done { .. })).unwrap_or(End::SupervisorGone);

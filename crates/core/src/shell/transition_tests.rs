@@ -168,6 +168,17 @@ fn what_a_supervisor_leaves_that_is_killed_at_the_end_is_removed() {
     assert_eq!((state.shell, actions), (Shell::Closed, vec![Action::Closed]));
 }
 
+#[test]
+fn what_a_dead_supervisor_leaves_is_removed_without_a_shell_too() {
+    let gone = Event::SupervisorGone { unread: false, orderly: false };
+    let terminated = State { shell: Shell::Terminated(Some(0)), ..idle() };
+    let (state, actions) = step(terminated, gone.clone());
+    assert_eq!((state.shell, actions), (Shell::Terminated(Some(0)), vec![Action::Sweep]));
+    let (state, _) = step(State::new(true), Event::Submit(1, Work::Open));
+    let (state, _) = step(State { attempts: 1, ..state }, gone);
+    assert_eq!(state.shell, Shell::Absent);
+}
+
 /// Carries actions out as processes would: late, in any order, or not at all because they died.
 struct World {
     state: State,

@@ -4,7 +4,11 @@ use crate::rules::Filesystem;
 
 fn confinement(network: Network, own: bool) -> Confinement {
     Confinement {
-        filesystem: Some(Filesystem { write: vec!["/w".into()], hide: vec!["/w/hidden".into()], ..Filesystem::default() }),
+        filesystem: Some(Filesystem {
+            write: vec!["/w".into()],
+            hide: vec!["/w/hidden".into()],
+            ..Filesystem::default()
+        }),
         network,
         namespaces: own.then_some(Namespaces { user: false, network: own, processes: false }),
         landlock: None,

@@ -3,11 +3,11 @@
 //! Between the two lies the moment in which the job becomes visible. So whatever can be wrong with the directory, the
 //! user or the limits is known before, and nothing of the command has run as long as nobody can find the job.
 
-use super::directory::Refused;
+use super::failure::{Failed, JOIN};
 use crate::spawn::{become_user, c_string, child_pid, errno, pipe};
 use nacre_containment::cgroup::Group;
 use nacre_containment::fork::fork;
-use nacre_containment::job::request::{Program, Refusal, Request};
+use nacre_containment::job::request::{Program, Request};
 use nacre_containment::pid::Pid;
 use nacre_isolation::confined::Confined;
 use std::ffi::CString;
@@ -42,38 +42,33 @@ const RUN_TEXT: &str = r#"builtin eval -- "exec 9<&-;$(</proc/self/fd/9)""#;
 
 const READY: u8 = 255;
 
-/// Where the child can fail, and what that is.
-const STEPS: [(Refusal, &str); 6] = [
-    (Refusal::Spawn, "the command's process can not be prepared"),
-    (Refusal::Spawn, "the control group can not be joined"),
-    (Refusal::Limit, "the limits (openFiles, pids) can not be set"),
-    (Refusal::Spawn, "the command can not run as that user"),
-    (Refusal::Cwd, "the working directory can not be entered"),
-    (Refusal::Isolation, "the command cannot be isolated"),
-];
-
 /// Forks the child, in its control group, and waits until it is ready.
 pub fn prepare(
     request: &Request,
     group: Option<&Group>,
     confined: Option<&Confined>,
     streams: &Streams,
-) -> Result<Waiting, Refused> {
-    let spawn = |error: io::Error| (Refusal::Spawn, format!("{}: {error}", STEPS[0].1));
+) -> Result<Waiting, Failed> {
+    let spawn = Failed::prepare;
     let image = Image::of(request).map_err(spawn)?;
     let argv: Vec<*const libc::c_char> =
         image.argv.iter().map(|word| word.as_ptr()).chain([std::ptr::null()]).collect();
     let cwd = c_string(request.cwd.as_os_str().as_bytes());
-    let directory = group.map(|group| File::open(group.path())).transpose().map_err(spawn)?;
+    let directory = group.map(|group| File::open(group.path())).transpose().map_err(Failed::open_group)?;
     let directory = directory.map(|file| high(&file)).transpose().map_err(spawn)?;
     let (report_read, report) = pipe().and_then(|(read, write)| Ok((read, high(&write)?))).map_err(spawn)?;
     let (go_read, go) = pipe().and_then(|(read, write)| Ok((high(&read)?, write))).map_err(spawn)?;
     let (input, output) = (high(streams.input).map_err(spawn)?, high(streams.output).map_err(spawn)?);
-    let plan =
-        Plan { request, image: &image, argv: &argv, cwd: &cwd, group: directory.as_ref().map(AsRawFd::as_raw_fd), confined };
-    let isolation = |error: io::Error| (Refusal::Isolation, format!("{}: {error}", STEPS[5].1));
+    let plan = Plan {
+        request,
+        image: &image,
+        argv: &argv,
+        cwd: &cwd,
+        group: directory.as_ref().map(AsRawFd::as_raw_fd),
+        confined,
+    };
     let (child, joined) = match confined {
-        Some(confined) => confined.fork(plan.group).map_err(isolation)?,
+        Some(confined) => confined.fork(plan.group).map_err(Failed::isolate)?,
         None => fork(0, plan.group).map_err(spawn)?,
     };
     if child == 0 {
@@ -89,13 +84,7 @@ pub fn prepare(
         Ok(()) if message[0] == READY => Ok(Waiting { pid: child_pid(child), go }),
         outcome => {
             let _ = nix::sys::wait::waitpid(nix::unistd::Pid::from_raw(child), None);
-            let (kind, doing) = STEPS.get(usize::from(message[0])).copied().unwrap_or(STEPS[0]);
-            let reason = match outcome {
-                Ok(()) => io::Error::from_raw_os_error(i32::from(message[1])).to_string(),
-                Err(_) => "it was killed".into(),
-            };
-            let object = if kind == Refusal::Cwd { format!(" ('{}')", request.cwd.display()) } else { String::new() };
-            Err((kind, format!("{doing}{object}: {reason}")))
+            Err(Failed::of_child(outcome.ok().map(|()| message), &request.cwd))
         }
     }
 }
@@ -238,7 +227,7 @@ impl Plan<'_> {
             if let Some(group) = self.group.filter(|_| !joined) {
                 let procs = libc::openat(group, c"cgroup.procs".as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
                 if procs < 0 || libc::write(procs, c"0".as_ptr().cast(), 1) != 1 {
-                    return Some((1, errno()));
+                    return Some((JOIN, errno()));
                 }
             }
             let limit = |resource, value: Option<u64>| {
@@ -262,7 +251,9 @@ impl Plan<'_> {
             if libc::chdir(self.cwd.as_ptr()) != 0 {
                 return Some((4, errno()));
             }
-            self.confined.and_then(|confined| confined.restrict().err()).map(|error| (5, error.raw_os_error().unwrap_or(0)))
+            self.confined
+                .and_then(|confined| confined.restrict().err())
+                .map(|error| (5, error.raw_os_error().unwrap_or(0)))
         }
     }
 }

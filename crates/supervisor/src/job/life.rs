@@ -2,6 +2,7 @@
 
 use super::command::{self, Streams};
 use super::directory::{Directory, Refused};
+use super::failure::Failed;
 use super::killing::Killing;
 use super::meta;
 use super::{Channels, ready};
@@ -87,9 +88,9 @@ pub fn run(request: Request, channels: Channels) -> ! {
 type Fd = std::os::fd::OwnedFd;
 
 fn start(request: &Request, stdin: Option<Fd>, null: Fd) -> Result<Job, Refused> {
-    let mut directory = Directory::begin(request)?;
-    let own = Pid::new(std::process::id() as i32).expect("a supervisor is never init");
     let confined = confine(request)?;
+    let mut directory = Directory::begin(request).inspect_err(|_| confined.iter().for_each(Confined::clear))?;
+    let own = Pid::new(std::process::id() as i32).expect("a supervisor is never init");
     let mut group = make_group(own, request);
     let begin = |directory: &mut Directory| -> Result<Pid, Refused> {
         if let Some(group) = &group {
@@ -102,7 +103,7 @@ fn start(request: &Request, stdin: Option<Fd>, null: Fd) -> Result<Job, Refused>
         let streams = Streams { input: &input, output: &directory.output };
         let waiting = match command::prepare(request, group.as_ref(), confined.as_ref(), &streams) {
             // A hierarchy can refuse processes (a controller turned on in the parent): go on without it.
-            Err((Refusal::Spawn, _)) if group.is_some() && request.limits.is_empty() => {
+            Err(Failed::ByGroup(_)) if request.limits.is_empty() => {
                 group.take().iter().for_each(remove_group);
                 command::prepare(request, None, confined.as_ref(), &streams)?
             }

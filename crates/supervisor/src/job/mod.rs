@@ -6,6 +6,7 @@
 
 mod command;
 mod directory;
+mod failure;
 mod guard;
 mod killing;
 mod life;

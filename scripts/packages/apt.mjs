@@ -1,0 +1,66 @@
+/** Debian's packages without an installation: downloaded with lists of their own, unpacked into a directory. */
+import { execFileSync } from 'node:child_process'
+import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { Problem } from './problem.mjs'
+
+const KEYS = '/usr/share/keyrings/debian-archive-keyring.gpg'
+const MIRROR = 'http://deb.debian.org/debian'
+
+/** The package sources of a Debian release, with its security updates. */
+export function sources(release) {
+  return [
+    `deb [signed-by=${KEYS}] ${MIRROR} ${release} main`,
+    `deb [signed-by=${KEYS}] ${MIRROR}-security ${release}-security main`,
+  ]
+}
+
+/** Prepares lists in a directory. `architectures`: the first is meant where a package's name has none. */
+export function createApt(directory, release, architectures = ['amd64']) {
+  if (!existsSync(KEYS)) throw new Problem('This needs Debian, with the package debian-archive-keyring.')
+  const lists = path.join(directory, 'lists')
+  const archives = path.join(directory, 'archives')
+  for (const name of [lists, archives]) mkdirSync(path.join(name, 'partial'), { recursive: true })
+  writeFileSync(path.join(directory, 'status'), '')
+  writeFileSync(path.join(directory, 'sources.list'), `${sources(release).join('\n')}\n`)
+  const values = [
+    ['APT::Architecture', architectures[0]],
+    ...architectures.map((name) => ['APT::Architectures::', name]),
+    ['APT::Sandbox::User', 'root'],
+    ['Acquire::Languages', 'none'],
+    ['Dir::Etc::sourcelist', path.join(directory, 'sources.list')],
+    ['Dir::Etc::sourceparts', '-'],
+    ['Dir::State::Lists', lists],
+    ['Dir::State::status', path.join(directory, 'status')],
+    ['Dir::Cache', directory],
+    ['Dir::Cache::archives', archives],
+  ]
+  const options = values.flatMap(([name, value]) => ['-o', `${name}=${value}`])
+  const apt = (program, ...args) => run(archives, program, ['-qq', ...options, ...args])
+  apt('apt-get', '--error-on=any', 'update')
+  return {
+    /** What a package depends on, as text. */
+    dependsOn: (name) => apt('apt-cache', 'depends', name),
+    /** Unpacks packages into a directory. Nothing of them is executed, and nothing that they depend on is added. */
+    unpack(packages, into) {
+      apt('apt-get', 'download', ...packages)
+      mkdirSync(into, { recursive: true })
+      for (const name of readdirSync(archives).filter((entry) => entry.endsWith('.deb'))) {
+        run(archives, 'dpkg-deb', ['-x', name, into])
+        rmSync(path.join(archives, name))
+      }
+    },
+  }
+}
+
+function run(cwd, program, args) {
+  try {
+    const options = { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'], timeout: 600_000 }
+    return execFileSync(program, args, options)
+  } catch (error) {
+    const reason = String(error.stderr ?? '')
+      .split('\n')
+      .find((line) => /^E: /.test(line))
+    throw new Problem(`${program} failed: ${reason ?? error.message.split('\n')[0]}`)
+  }
+}
