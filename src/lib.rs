@@ -8,7 +8,11 @@
 #[cfg(not(test))]
 mod emitter;
 #[cfg(not(test))]
+mod files;
+#[cfg(not(test))]
 mod jobs;
+#[cfg(not(test))]
+mod open_files;
 #[cfg(not(test))]
 mod pending;
 #[cfg(not(test))]

@@ -23,7 +23,10 @@ import { definer, errorResponse } from './route.js'
 import { Runs } from './runs.js'
 import { whenSent } from './sent.js'
 import { addSystem } from './system.js'
+import { isUpload } from './uploads.js'
 import { addExec } from './v1/exec.js'
+import { addFileContent } from './v1/file-content.js'
+import { addFiles } from './v1/files.js'
 import { addJobs } from './v1/jobs.js'
 import { addProcessIo } from './v1/process-io.js'
 import { addProcessWaits } from './v1/process-waits.js'
@@ -74,6 +77,8 @@ export function buildServer(sandbox: Sandbox, plan: ServerPlan): PublicServer {
   addTerminal(define, server)
   addProcessWaits(define, server)
   addJobs(define, server)
+  addFiles(define, server)
+  addFileContent(define, server)
   addSystem(define, server)
   // Made once: that takes as long as hundreds of requests.
   let made: ReturnType<typeof app.getOpenAPIDocument> | undefined
@@ -115,7 +120,7 @@ function addMiddleware(app: OpenAPIHono, server: ServerContext, plan: ServerPlan
   app.use(async (c: Context, next: Next) => {
     if (server.closing.aborted) throw new Refusal('SHUTTING_DOWN', 'the server is shutting down')
     if (c.req.path !== '/healthz') guard.check(c.req.raw.headers, peerOf(c.req.raw, c.env))
-    await boundBody(c.req, plan.maxBodyBytes)
+    if (!isUpload(c.req.method, c.req.path)) await boundBody(c.req, plan.maxBodyBytes)
     await next()
   })
 }

@@ -46,6 +46,9 @@ pub enum Order {
         /// Where it starts; the session's first directory otherwise.
         cwd: Option<String>,
     },
+    /// Start a files helper; its socket comes with the order. Not answered: a helper that cannot be started closes the
+    /// socket.
+    Files,
     /// This fork of the shell is the standby from now on; the previous standby is killed.
     Standby {
         /// The new standby, a child of the supervisor.

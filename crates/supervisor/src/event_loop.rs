@@ -104,6 +104,11 @@ fn execute(
                 Err(failure) => Report::StartFailed { key, step: failure.step, errno: failure.errno },
             });
         }
+        Order::Files => {
+            if let Some(socket) = descriptors.into_iter().next() {
+                table.start_helper(socket, arguments);
+            }
+        }
         Order::Standby { pid, group } => {
             if !table.set_standby(pid, group.as_ref()) {
                 setting.report(&Report::StandbyEnded { pid });

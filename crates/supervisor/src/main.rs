@@ -13,6 +13,7 @@
 mod arguments;
 mod ending;
 mod event_loop;
+mod files;
 mod groups;
 mod job;
 mod ladder;
@@ -22,6 +23,7 @@ mod processes;
 mod program;
 mod reap;
 mod spawn;
+mod standing;
 mod target;
 
 fn main() {

@@ -1,11 +1,13 @@
 //! The processes of the session and their roles: the shell, its standby, the foreground command, background processes.
 
 use crate::arguments::Arguments;
+use crate::files;
 use crate::groups::Groups;
 use crate::process_setup::Setting;
 use crate::processes::Processes;
 use crate::program::Program;
 use crate::spawn::{Failure, Plan, Tie, c_string};
+use crate::standing::Standing;
 use nacre_containment::cgroup::Group;
 use nacre_containment::limits::Limits;
 use nacre_containment::pid::{Identity, Pid};
@@ -14,6 +16,7 @@ use nacre_containment::signal;
 use nacre_containment::tree::MARK;
 use nacre_protocol::supervisor::{LimitProblem, Role, StartStep};
 use std::collections::HashSet;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 
 /// The role of a reaped child.
@@ -43,6 +46,8 @@ pub struct ProcessTable {
     /// The background processes.
     pub processes: Processes,
     groups: Option<Groups>,
+    /// The files helpers: one, and perhaps one that is ending. They belong to no command.
+    helpers: Vec<Pid>,
 }
 
 impl ProcessTable {
@@ -51,7 +56,7 @@ impl ProcessTable {
     pub fn new(arguments: &Arguments) -> Self {
         let groups = arguments.group.as_ref().and_then(|(parent, name)| Groups::create(parent, name));
         let own = Pid::new(std::process::id() as i32).expect("a supervisor is never init");
-        Self { own, shell: None, standby: None, processes: Processes::default(), groups }
+        Self { own, shell: None, standby: None, processes: Processes::default(), groups, helpers: Vec::new() }
     }
 
     /// Starts a program in its role. Returns its identity and its group's directory.
@@ -81,7 +86,6 @@ impl ProcessTable {
             variable: marked,
             cwd: program.cwd.as_ref().map_or(arguments.cwd.as_path(), Path::new),
             group: group.as_ref(),
-            user: arguments.user.as_ref(),
             descriptors: &program.descriptors,
             first_descriptor: program.first_descriptor,
             null: &setting.null,
@@ -90,7 +94,7 @@ impl ProcessTable {
                 Role::Process { terminal: true, .. } => Tie::Terminal,
                 Role::Process { .. } => Tie::Process,
             },
-            limits: arguments.limits,
+            standing: Standing::of(arguments),
         };
         let mut started = plan.start();
         if started.is_err_and(|failure| failure.step == StartStep::Group) {
@@ -208,6 +212,19 @@ impl ProcessTable {
         groups.switch_foreground(fresh);
     }
 
+    /// Starts a files helper with its end of a socket to the host. A helper that cannot be started closes it.
+    pub fn start_helper(&mut self, socket: OwnedFd, arguments: &Arguments) {
+        self.helpers.extend(files::start(socket, &Standing::of(arguments)));
+    }
+
+    /// Asks the files helpers to end, which lets them remove temporary files. Returns false when there is none.
+    pub fn end_helpers(&self) -> bool {
+        for helper in &self.helpers {
+            let _ = signal::send_to_child(*helper, libc::SIGTERM);
+        }
+        !self.helpers.is_empty()
+    }
+
     /// Records that a child has been reaped: from here on its pid may belong to any process.
     pub fn reaped(&mut self, pid: Pid) -> Reaped {
         if let Some(standby) = self.standby.take_if(|standby| standby.pid == pid) {
@@ -218,6 +235,7 @@ impl ProcessTable {
             self.shell = None;
             return Reaped::Shell;
         }
+        self.helpers.retain(|helper| *helper != pid);
         self.processes.reaped(pid).map_or(Reaped::Orphan, Reaped::Process)
     }
 
@@ -238,7 +256,7 @@ impl ProcessTable {
     /// The processes of the foreground command: the members of its group, or, without groups, every descendant that is
     /// neither below one of the `spare` roots nor a background process's. Shell and standby are never among them.
     pub fn foreground(&self, spare: &[Pid]) -> Vec<Stat> {
-        let keep: HashSet<Pid> = spare.iter().copied().chain(self.standby()).collect();
+        let keep: HashSet<Pid> = spare.iter().chain(&self.helpers).copied().chain(self.standby()).collect();
         let listed: Vec<Stat> = match self.groups.as_ref().and_then(Groups::foreground_members) {
             Some(members) => members.into_iter().filter(|pid| !keep.contains(pid)).filter_map(Stat::read).collect(),
             None => {
@@ -266,9 +284,9 @@ impl ProcessTable {
         }
     }
 
-    /// Everything below this process except shell and standby.
+    /// Everything below this process except shell, standby and files helpers.
     pub fn workload(&self) -> Vec<Stat> {
-        let mut all = proc_table::descendants(&[self.own], &HashSet::new());
+        let mut all = proc_table::descendants(&[self.own], &self.helpers.iter().copied().collect());
         all.retain(|stat| stat.is_running() && ![self.shell, self.standby()].contains(&Some(stat.identity.pid)));
         all
     }

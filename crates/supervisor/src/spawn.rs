@@ -1,5 +1,6 @@
 //! Starting a program: fork from this small process, put everything in order, exec.
 
+use crate::standing::Standing;
 use nacre_containment::{cgroup::Group, pid::Pid};
 use nacre_protocol::supervisor::StartStep;
 use std::ffi::{CString, OsString};
@@ -59,8 +60,8 @@ pub struct Plan<'a> {
     pub cwd: &'a Path,
     /// Its control group.
     pub group: Option<&'a Group>,
-    /// The user it runs as, when that is not this process's.
-    pub user: Option<&'a RunAs>,
+    /// What it runs under.
+    pub standing: Standing<'a>,
     /// Its descriptors, numbered from `first_descriptor` on.
     pub descriptors: &'a [OwnedFd],
     /// See `descriptors`; lower numbers are `null`.
@@ -69,8 +70,6 @@ pub struct Plan<'a> {
     pub null: &'a File,
     /// How it is tied.
     pub tie: Tie,
-    /// Its resource limits.
-    pub limits: ResourceLimits,
 }
 
 /// Descriptors are moved out of the way of the numbers they get, and of those that scripts use.
@@ -153,9 +152,7 @@ impl Plan<'_> {
                 let list = libc::openat(group, c"cgroup.procs".as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
                 ensure(list >= 0 && libc::write(list, c"0".as_ptr().cast(), 1) == 1, StartStep::Group)?;
             }
-            ensure(self.limits.set(), StartStep::Limits)?;
-            let is_user = self.user.is_none_or(|(uid, gid, groups)| become_user(*uid, *gid, groups));
-            ensure(is_user, StartStep::User)?;
+            self.standing.take()?;
             if self.tie == Tie::Shell {
                 // After the change of user, which resets the setting (prctl(2)).
                 ensure(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) == 0, StartStep::Prepare)?;
@@ -166,9 +163,11 @@ impl Plan<'_> {
 }
 
 impl ResourceLimits {
+    /// Sets them for this process.
+    ///
     /// # Safety
     /// System calls only; callable between fork and exec.
-    unsafe fn set(self) -> bool {
+    pub unsafe fn set(self) -> bool {
         let set = |resource, value: Option<u64>| {
             let Some(value) = value else { return true };
             let limit = libc::rlimit { rlim_cur: value, rlim_max: value };

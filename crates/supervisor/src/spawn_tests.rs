@@ -25,12 +25,11 @@ impl Basics {
             variable: None,
             cwd: Path::new("/"),
             group: None,
-            user: None,
+            standing: Standing { user: None, limits: ResourceLimits::default() },
             descriptors: &self.descriptors,
             first_descriptor: 1,
             null: &self.null,
             tie: Tie::Process,
-            limits: ResourceLimits::default(),
         };
         change(&mut plan);
         plan.start()

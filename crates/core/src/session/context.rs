@@ -10,6 +10,7 @@ use super::timers::Timers;
 use super::{Config, EnvChange};
 use crate::error::Error;
 use crate::exec::ExecRequest;
+use crate::files::Helper;
 use crate::output::capture::Leftover;
 use crate::process::StartRequest;
 use crate::shell::channel::{Channel, Received};
@@ -34,6 +35,7 @@ pub(super) enum Call {
     Exec(Box<ExecRequest>),
     SetEnv { vars: EnvChange, reply: oneshot::Sender<Result<(), Error>> },
     Start(Box<StartRequest>),
+    Files(super::files::Reply),
 }
 
 /// What tasks of the session's own report.
@@ -65,6 +67,8 @@ pub(super) struct Link {
     pub(super) foreground: Option<PathBuf>,
     /// An empty group for the next process.
     pub(super) spare_group: Option<PathBuf>,
+    /// The files helper, once it was needed.
+    pub(super) files: Option<Arc<Helper>>,
     /// Standbys that were replaced and live in the foreground group.
     pub(super) retired: Vec<Pid>,
 }

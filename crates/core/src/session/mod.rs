@@ -6,6 +6,7 @@ mod actor;
 mod arrivals;
 mod command;
 mod context;
+mod files;
 mod isolation;
 mod lane;
 mod loans;
@@ -28,6 +29,7 @@ mod timers;
 
 use crate::error::{Code, Error};
 use crate::exec::{ExecRequest, KillPolicy};
+use crate::files::Access;
 use crate::limits::Inherited;
 use crate::log::Log;
 use crate::process::{Owner, StartRequest};
@@ -74,6 +76,7 @@ enum Message {
     Interrupt { id: u64, signal: Option<i32> },
     SetEnv { vars: EnvChange, reply: oneshot::Sender<Result<(), Error>> },
     Start(Box<StartRequest>),
+    Files(files::Reply),
     KillProcess { key: u64, policy: KillPolicy, reply: oneshot::Sender<bool> },
     Close { grace: Duration, reply: oneshot::Sender<()> },
 }
@@ -148,6 +151,11 @@ impl Handle {
         }
     }
 
+    /// Access to the session's files, from the directory that it is in now.
+    pub fn files(&self) -> impl Future<Output = Result<Access, Error>> + Send + use<> {
+        self.ask(Message::Files)
+    }
+
     /// Ends a background process with its whole tree; false when there was nothing to end.
     pub fn kill_process(&self, key: u64, policy: KillPolicy) -> impl Future<Output = bool> + Send + use<> {
         let (reply, answer) = oneshot::channel();
@@ -172,9 +180,9 @@ impl Handle {
         }
     }
 
-    fn ask<F>(&self, message: F) -> impl Future<Output = Result<(), Error>> + Send + use<F>
+    fn ask<T: Send, F>(&self, message: F) -> impl Future<Output = Result<T, Error>> + Send + use<T, F>
     where
-        F: FnOnce(oneshot::Sender<Result<(), Error>>) -> Message,
+        F: FnOnce(oneshot::Sender<Result<T, Error>>) -> Message,
     {
         let (reply, answer) = oneshot::channel();
         let sent = self.send(message(reply));

@@ -1,0 +1,32 @@
+/**
+ * Requests whose body is a file: of any length, and as slow as it comes. Only a caller that was let in sends more of it
+ * than the connection holds.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+
+const CONTENT = /^\/v1\/sessions\/[^/?]+\/files\/content(\?|$)/
+
+/** By method, and by path with or without a query. */
+export function isUpload(method: string | undefined, path: string | undefined): boolean {
+  return method === 'PUT' && path !== undefined && CONTENT.test(path)
+}
+
+const LATE = 'HTTP/1.1 408 Request Timeout\r\nConnection: close\r\n\r\n'
+
+/** Ends a request, other than an upload, whose body has not arrived in time. The listener bounds the headers. */
+export function boundArrival(
+  incoming: IncomingMessage,
+  outgoing: ServerResponse,
+  timeoutMs: number,
+): void {
+  const { headers, method, url } = incoming
+  const hasBody = Number(headers['content-length'] ?? 0) > 0 || headers['transfer-encoding'] !== undefined
+  if (!hasBody || isUpload(method, url)) return
+  const timer = setTimeout(() => {
+    if (incoming.complete) return
+    if (!outgoing.headersSent) incoming.socket.write(LATE)
+    incoming.socket.destroySoon()
+  }, timeoutMs)
+  timer.unref()
+  incoming.once('close', () => clearTimeout(timer))
+}
