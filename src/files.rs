@@ -158,10 +158,15 @@ impl NativeSandbox {
     /// Writes a piece.
     #[napi(catch_unwind)]
     pub fn file_write_piece(&self, id: u32, handle: u32, data: Uint8Array) -> Result<()> {
-        let data = data.to_vec();
-        self.on_open(id, handle, move |open| async move {
-            let Open::Writer(writer) = open else { return Err(misused()) };
-            writer.write(data).await.map(|()| NativeEvent::default())
+        self.on_open(id, handle, move |open| {
+            let piece = match &open {
+                Open::Writer(writer) => writer.piece(&data),
+                _ => Vec::new(),
+            };
+            async move {
+                let Open::Writer(writer) = open else { return Err(misused()) };
+                writer.write(piece).await.map(|()| NativeEvent::default())
+            }
         })
     }
 

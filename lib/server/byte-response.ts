@@ -14,11 +14,19 @@ export interface ByteReply {
   length?: number | undefined
 }
 
-/** The response. `gone` is aborted when the client goes away. `onEnd` is called once, when nothing more is sent. */
+/** What a response of bytes needs of its connection. */
+export interface ByteConnection {
+  /** Aborted when the client goes away. */
+  gone: AbortSignal
+  /** Called once, when nothing more is sent. */
+  onEnd: () => void
+  /** Reports an error after the response has begun, and breaks the connection: the client must not take it for the end. */
+  fail: (error: unknown) => void
+}
+
 export function byteResponse(
   { status, headers, first, rest, length = Number.POSITIVE_INFINITY }: ByteReply,
-  gone: AbortSignal,
-  onEnd: () => void,
+  { gone, onEnd, fail }: ByteConnection,
 ): Response {
   if (rest === undefined) {
     onEnd()
@@ -39,24 +47,33 @@ export function byteResponse(
   }
   const ignore = onAbort(gone, () => void leave().catch(() => {}))
   if (gone.aborted) void leave().catch(() => {})
+  const next = async (): Promise<Uint8Array | undefined> => {
+    const piece = waiting ?? (await rest.read()).value
+    waiting = undefined
+    if (piece === undefined && length !== Number.POSITIVE_INFINITY)
+      throw new Error('the file has become shorter while it was sent')
+    // A file that grows meanwhile is sent as it was announced.
+    return piece !== undefined && piece.length > left ? piece.subarray(0, left) : piece
+  }
   const body = new ReadableStream<Uint8Array>(
     {
       async pull(controller) {
-        const piece = waiting ?? (await rest.read()).value
-        waiting = undefined
-        if (!isOpen) return
-        if (piece !== undefined) {
-          // A file that grows meanwhile is sent as it was announced.
-          const sent = piece.length > left ? piece.subarray(0, left) : piece
-          left -= sent.length
-          controller.enqueue(sent)
+        try {
+          const piece = await next()
+          if (!isOpen) return
+          if (piece !== undefined) {
+            left -= piece.length
+            controller.enqueue(piece)
+            if (left > 0) return
+          }
+          controller.close()
+          await leave()
+        } catch (error) {
+          if (!isOpen) return
+          await leave().catch(() => {})
+          fail(error)
+          controller.error(error)
         }
-        if (piece !== undefined && left > 0) return
-        end()
-        await rest.cancel()
-        if (left > 0 && length !== Number.POSITIVE_INFINITY)
-          controller.error(new Error('the file has become shorter while it was sent'))
-        else controller.close()
       },
       cancel: leave,
     },

@@ -16,6 +16,7 @@ import { envelopeSchema } from './schemas.js'
 import { sendLater } from './sent.js'
 import type { SocketSession } from './socket-session.js'
 import { type EventStream, eventResponse } from './sse.js'
+import { bodyOf, cut } from './file-bodies.js'
 import { upgradeOf } from './upgrade.js'
 
 type Schema = z.ZodType
@@ -36,7 +37,7 @@ export interface Call<P, Q, B> {
   method: string
   header(name: string): string | undefined
   /** The body of an upload. */
-  upload: ReadableStream<Uint8Array> | null
+  upload: AsyncIterable<Uint8Array> | undefined
 }
 
 type Reply = Schema | 'bytes' | 'events' | 'text' | 'socket'
@@ -97,7 +98,7 @@ export function definer(app: OpenAPIHono, server: ServerContext): Define {
         lastEventId: c.req.header('last-event-id'),
         method: c.req.method,
         header: (name: string) => c.req.header(name),
-        upload: upload ? c.req.raw.body : null,
+        upload: upload ? bodyOf(c.req.raw, c.env) : undefined,
       }
       return answer(server, route as unknown as Route<Schema, Schema, Schema>, c, call as never)
     }
@@ -134,7 +135,12 @@ async function answer(
   }
   if (route.reply === 'bytes') {
     try {
-      return byteResponse((await work()) as ByteReply, c.req.raw.signal, end)
+      const gone = c.req.raw.signal
+      const fail = (error: unknown) => {
+        logFault(server.logger, 'a download failed', error, gone)
+        cut(c.env)
+      }
+      return byteResponse((await work()) as ByteReply, { gone, onEnd: end, fail })
     } catch (error) {
       end()
       return refuse(error)

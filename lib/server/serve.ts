@@ -17,7 +17,7 @@ import type { ServeOptions, Server, Serving } from '../public/server.js'
 import { isLoopback } from './guard.js'
 import { checkSandbox, planServe, type ServePlan } from './options.js'
 import { buildServer } from './server.js'
-import { boundArrival } from './uploads.js'
+import { boundArrival } from './file-bodies.js'
 import { openWebSockets, wantsWebSocket } from './upgrade.js'
 
 /** How often time limits of connections are looked at, in ms. */

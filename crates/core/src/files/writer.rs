@@ -9,7 +9,7 @@ use nacre_protocol::files::{Finish, Reply};
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// See the module.
 pub struct Writer(Arc<Open>);
@@ -19,11 +19,21 @@ struct Open {
     file: File,
     connection: Connection,
     path: Vec<u8>,
+    /// Memory of pieces that were written, for the next ones: new memory costs more than the copy into it.
+    spare: Mutex<Vec<Vec<u8>>>,
 }
 
 impl Writer {
     pub(super) fn new(connection: Connection, file: OwnedFd, path: Vec<u8>) -> Self {
-        Self(Arc::new(Open { file: file.into(), connection, path }))
+        Self(Arc::new(Open { file: file.into(), connection, path, spare: Mutex::default() }))
+    }
+
+    /// A copy of a piece, to be written.
+    pub fn piece(&self, bytes: &[u8]) -> Vec<u8> {
+        let mut piece = self.0.spare.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
+        piece.clear();
+        piece.extend_from_slice(bytes);
+        piece
     }
 
     /// Writes all of the bytes behind those before. Its thread holds the connection: a call that is given up meanwhile is
@@ -32,6 +42,7 @@ impl Writer {
         let open = Arc::clone(&self.0);
         blocking(move || {
             let written = (&open.file).write_all(&bytes);
+            open.spare.lock().unwrap_or_else(PoisonError::into_inner).push(bytes);
             written.map_err(|failed| system_error(&open.path, failed.raw_os_error().unwrap_or(libc::EIO)))
         })
     }

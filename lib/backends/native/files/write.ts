@@ -41,35 +41,45 @@ export async function writeFile(engine: Engine, sessionId: string, plan: FileWri
   }
 }
 
+/** The next piece is collected while the one before is written. */
 async function transfer(
   engine: Engine,
   handle: number,
   source: AsyncIterator<unknown>,
   stop: Stop,
 ): Promise<void> {
-  let waiting: Uint8Array[] = []
-  let size = 0
+  const collected = Buffer.allocUnsafe(PIECE_BYTES)
+  let length = 0
+  let written: Promise<unknown> = Promise.resolve()
   const flush = async () => {
-    const all = waiting.length === 1 && waiting[0] !== undefined ? waiting[0] : Buffer.concat(waiting)
-    waiting = []
-    size = 0
-    for (let start = 0; start < all.length; start += PIECE_BYTES) {
-      stop.check()
-      const piece = all.subarray(start, start + PIECE_BYTES)
-      await engine.call((native, id) => native.fileWritePiece(id, handle, piece))
-    }
-  }
-  for (;;) {
+    await written
     stop.check()
-    const { done, value } = await stop.race(source.next())
-    if (done) break
-    const chunk = readArgument(inputBytes, value, 'data')
-    waiting.push(chunk)
-    size += chunk.length
-    if (size >= PIECE_BYTES) await flush()
+    // The call copies the bytes before it returns.
+    const piece = collected.subarray(0, length)
+    written = engine.call((native, id) => native.fileWritePiece(id, handle, piece))
+    written.catch(() => {})
+    length = 0
   }
-  if (size > 0) await flush()
-  stop.check()
+  try {
+    for (;;) {
+      stop.check()
+      const { done, value } = await stop.race(source.next())
+      if (done) break
+      const chunk = readArgument(inputBytes, value, 'data')
+      for (let start = 0; start < chunk.length; ) {
+        const part = chunk.subarray(start, start + PIECE_BYTES - length)
+        collected.set(part, length)
+        length += part.length
+        start += part.length
+        if (length === PIECE_BYTES) await flush()
+      }
+    }
+    if (length > 0) await flush()
+    stop.check()
+  } finally {
+    // Nothing is taken back while a piece is being written.
+    await written
+  }
 }
 
 async function* whole(data: Uint8Array): AsyncGenerator<Uint8Array> {
@@ -79,17 +89,12 @@ async function* whole(data: Uint8Array): AsyncGenerator<Uint8Array> {
 /** The abort of a write, also while its source gives nothing. */
 class Stop {
   readonly #signal: AbortSignal | undefined
-  readonly #aborted: Promise<never>
+  #fail: (error: Error) => void = () => {}
   readonly release: () => void
 
   constructor(signal: AbortSignal | undefined) {
     this.#signal = signal
-    let fail: (error: Error) => void = () => {}
-    this.#aborted = new Promise<never>((_, reject) => {
-      fail = reject
-    })
-    this.#aborted.catch(() => {})
-    this.release = onAbort(signal, () => fail(new AbortError(signal?.reason, undefined, 'the write')))
+    this.release = onAbort(signal, () => this.#fail(new AbortError(signal?.reason, undefined, 'the write')))
   }
 
   check(): void {
@@ -97,6 +102,11 @@ class Stop {
   }
 
   race<T>(promise: Promise<T>): Promise<T> {
-    return this.#signal === undefined ? promise : Promise.race([promise, this.#aborted])
+    if (this.#signal === undefined) return promise
+    // Promise.race would keep a reaction to every step for as long as the signal lives.
+    return new Promise<T>((resolve, reject) => {
+      this.#fail = reject
+      promise.then(resolve, reject)
+    })
   }
 }
