@@ -115,7 +115,6 @@ itHolds('a watch ends with its directory, its signal and its loop', async ({ san
     code: 'FILE_NOT_FOUND',
     path: 'none',
   })
-  setTimeout(() => writeFileSync(path.join(directory, 'x'), ''), 100)
   const timer = setInterval(() => writeFileSync(path.join(directory, `x${Math.random()}`), ''), 50)
   for await (const event of sandbox.files.watch()) {
     expect(event.type).toBe('created')

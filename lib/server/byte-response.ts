@@ -20,8 +20,11 @@ export interface ByteConnection {
   gone: AbortSignal
   /** Called once, when nothing more is sent. */
   onEnd: () => void
-  /** Reports an error after the response has begun, and breaks the connection: the client must not take it for the end. */
-  fail: (error: unknown) => void
+  /**
+   * Reports an error after the response has begun, and breaks the connection: the client must not take it for the end.
+   * False when there is no connection to break.
+   */
+  fail: (error: unknown) => boolean
 }
 
 export function byteResponse(
@@ -71,8 +74,7 @@ export function byteResponse(
         } catch (error) {
           if (!isOpen) return
           await leave().catch(() => {})
-          fail(error)
-          controller.error(error)
+          if (!fail(error)) controller.error(error)
         }
       },
       cancel: leave,

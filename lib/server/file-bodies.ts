@@ -23,10 +23,11 @@ export function bodyOf(request: Request, env: unknown): AsyncIterable<Uint8Array
 
 async function* nothing(): AsyncGenerator<Uint8Array> {}
 
-/** Breaks the connection of a response: what was sent of it is not all. */
-export function cut(env: unknown): void {
+/** Breaks the connection of a response: what was sent of it is not all. False without one. */
+export function cut(env: unknown): boolean {
   const { outgoing } = (env ?? {}) as { outgoing?: ServerResponse }
   outgoing?.destroy()
+  return outgoing !== undefined
 }
 
 const LATE = 'HTTP/1.1 408 Request Timeout\r\nConnection: close\r\n\r\n'

@@ -138,7 +138,7 @@ async function answer(
       const gone = c.req.raw.signal
       const fail = (error: unknown) => {
         logFault(server.logger, 'a download failed', error, gone)
-        cut(c.env)
+        return cut(c.env)
       }
       return byteResponse((await work()) as ByteReply, { gone, onEnd: end, fail })
     } catch (error) {

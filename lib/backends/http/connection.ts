@@ -72,7 +72,8 @@ export class Connection {
         await this.#read(response, request, limits)
         throw connectionError(`${request.path} was not answered with events`)
       }
-      yield* readEvents(response.body)
+      yield* readEvents(response.body, limits.signal)
+      if (limits.signal.aborted) throw limits.signal.reason
     } catch (error) {
       throw this.#explain(error, request, limits)
     } finally {
@@ -96,7 +97,7 @@ export class Connection {
         throw connectionError(`${request.path} was not answered with bytes`)
       }
       const explain = (error: unknown) => this.#explain(error, request, limits)
-      return new ByteBody(status === 416 ? null : body, explain, () => {
+      return new ByteBody(status === 416 ? null : body, limits.signal, explain, () => {
         release()
         limits.stop()
       })

@@ -137,9 +137,11 @@ impl Watch {
         let is_directory = flags.contains(ReadFlags::ISDIR);
         let hidden = is_temporary(&name);
         if flags.contains(ReadFlags::CREATE) {
-            if directory.names.insert(name) && !hidden {
-                self.event(Change::Created, path.clone(), None);
+            // What was listed meanwhile is known, announced and watched already.
+            if !directory.names.insert(name) || hidden {
+                return Ok(());
             }
+            self.event(Change::Created, path.clone(), None);
             return if is_directory { self.look_into(path) } else { Ok(()) };
         }
         if flags.contains(ReadFlags::DELETE) {

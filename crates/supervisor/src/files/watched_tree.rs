@@ -69,6 +69,9 @@ impl WatchedTree {
                 Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ACCESS) if !path.is_empty() => continue,
                 added => added?,
             };
+            if self.directories.get(&watch).is_some_and(|known| known.path == path) {
+                continue;
+            }
             let mut names = HashSet::new();
             for (name, is_directory) in list(&full) {
                 if self.known >= MAX_ENTRIES {
