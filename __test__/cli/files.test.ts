@@ -37,7 +37,11 @@ it('cp copies a file there and back, with its permissions', () =>
     const content = Buffer.alloc(3_000_001, 'nacre')
     writeFileSync(local('data'), content)
     chmodSync(local('data'), 0o750)
-    expect(await nacre('cp', ...server, local('data'), 'remote:in/data')).toEqual({ code: 0, stdout: '', stderr: '' })
+    expect(await nacre('cp', ...server, local('data'), 'remote:in/data')).toEqual({
+      code: 0,
+      stdout: '',
+      stderr: '',
+    })
     expect(readFileSync(path.join(remote, 'in/data')).equals(content)).toBe(true)
     expect(statSync(path.join(remote, 'in/data')).mode & 0o777).toBe(0o750)
     expect((await nacre('cp', ...server, 'remote:in/data', local('back'))).code).toBe(0)
@@ -55,7 +59,9 @@ it('cp -r copies directories, and says what it leaves out', () =>
     const there = await nacre('cp', '-r', ...server, local('tree'), 'remote:copy')
     expect(there).toMatchObject({ code: 0, stdout: '' })
     expect(there.stderr).toContain('is a symlink to inner, and was left out')
-    expect(readFileSync(Buffer.from(`${path.join(remote, 'copy/inner/odd')}\xff`, 'latin1'), 'utf8')).toBe('x')
+    expect(readFileSync(Buffer.from(`${path.join(remote, 'copy/inner/odd')}\xff`, 'latin1'), 'utf8')).toBe(
+      'x',
+    )
     expect((await nacre('cp', '-r', ...server, 'remote:copy', local('back'))).code).toBe(0)
     expect(readFileSync(Buffer.from(`${local('back/inner/odd')}\xff`, 'latin1'), 'utf8')).toBe('x')
     const refused = await nacre('cp', ...server, local('tree'), 'remote:other')

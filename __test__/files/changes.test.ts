@@ -26,8 +26,27 @@ itHolds('a list has what is in a directory, sorted by path', async ({ sandbox, d
   const paths = async (...given: Parameters<typeof sandbox.files.list>) =>
     (await sandbox.files.list(...given)).map((file) => file.path)
   expect(await paths()).toEqual(['B', 'a', 'a-b', 'b', 'link'])
-  expect(await paths('.', { recursive: true })).toEqual(['B', 'a', 'a-b', 'a/z', 'b', 'b/c', 'b/c/y', 'b/x', 'link'])
-  expect(await paths('.', { recursive: true, maxDepth: 2 })).toEqual(['B', 'a', 'a-b', 'a/z', 'b', 'b/c', 'b/x', 'link'])
+  expect(await paths('.', { recursive: true })).toEqual([
+    'B',
+    'a',
+    'a-b',
+    'a/z',
+    'b',
+    'b/c',
+    'b/c/y',
+    'b/x',
+    'link',
+  ])
+  expect(await paths('.', { recursive: true, maxDepth: 2 })).toEqual([
+    'B',
+    'a',
+    'a-b',
+    'a/z',
+    'b',
+    'b/c',
+    'b/x',
+    'link',
+  ])
   expect(await paths('b/')).toEqual(['b/c', 'b/x'])
   expect(await paths('link')).toEqual(['link/c', 'link/x'])
   expect(await paths(directory, { maxDepth: 1 })).toContain(path.join(directory, 'a-b'))
@@ -41,7 +60,9 @@ itHolds('long lists and deep trees are complete', async ({ sandbox, directory })
   await sandbox.exec('mkdir many && cd many && touch $(seq 2345) && cd ..')
   expect(await sandbox.files.list('many')).toHaveLength(2345)
   const part = 'd'.repeat(200)
-  await sandbox.exec(`mkdir deep; cd deep; for i in $(seq 40); do mkdir ${part}; cd -P ${part}; done; touch end; cd ${directory}`)
+  await sandbox.exec(
+    `mkdir deep; cd deep; for i in $(seq 40); do mkdir ${part}; cd -P ${part}; done; touch end; cd ${directory}`,
+  )
   const list = await sandbox.files.list('deep', { recursive: true })
   expect(list).toHaveLength(41)
   expect(list.at(-1)?.name).toBe('end')
@@ -123,7 +144,10 @@ itHolds('a copy that is refused leaves nothing', async ({ sandbox, directory }) 
   mkdirSync(at('dir/inner'), { recursive: true })
   writeFileSync(at('file'), 'x')
   symlinkSync('file', at('link'))
-  const server = spawnSync('python3', ['-c', `import socket; socket.socket(socket.AF_UNIX).bind('${at('dir/inner/sock')}')`])
+  const server = spawnSync('python3', [
+    '-c',
+    `import socket; socket.socket(socket.AF_UNIX).bind('${at('dir/inner/sock')}')`,
+  ])
   const hasSocket = server.status === 0
   for (const [from, to, recursive, code, shown] of [
     ['none', 'x', false, 'FILE_NOT_FOUND', 'none'],
@@ -174,7 +198,10 @@ itHolds('remove takes a link and not what it points at', async ({ sandbox, direc
     [directory, true, 'INVALID_PATH'],
     [path.dirname(directory), true, 'INVALID_PATH'],
   ] as const)
-    expect(await rejectionOf(sandbox.files.remove(name, { recursive })), name).toMatchObject({ code, path: name })
+    expect(await rejectionOf(sandbox.files.remove(name, { recursive })), name).toMatchObject({
+      code,
+      path: name,
+    })
   await sandbox.files.remove('dir', { recursive: true })
   expect(existsSync(at('dir'))).toBe(false)
 })

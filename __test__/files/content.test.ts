@@ -28,26 +28,31 @@ itHolds('a file is written with its parents and read back', async ({ sandbox, di
   expect(written.modified).toBeInstanceOf(Date)
   expect(readFileSync(path.join(directory, 'a/b/c.txt'), 'utf8')).toBe('héllo\n')
   expect(await sandbox.files.read('a/b/c.txt')).toBe('héllo\n')
-  expect(Buffer.from(await sandbox.files.read('a/b/c.txt', { encoding: 'buffer' }))).toEqual(Buffer.from('héllo\n'))
+  expect(Buffer.from(await sandbox.files.read('a/b/c.txt', { encoding: 'buffer' }))).toEqual(
+    Buffer.from('héllo\n'),
+  )
   expect(await sandbox.files.read(path.join(directory, 'a/b/c.txt'))).toBe('héllo\n')
 })
 
-itHolds('relative paths start where the next command starts, also while one runs', async ({ sandbox, directory }) => {
-  mkdirSync(path.join(directory, 'sub/deep'), { recursive: true })
-  await sandbox.exec('cd sub')
-  await sandbox.files.write('one', '1')
-  expect(readdirSync(path.join(directory, 'sub'))).toContain('one')
-  const running = sandbox.exec('cd deep; touch begun; while ! test -e ../go; do sleep 0.01; done')
-  await holds(() => existsSync(path.join(directory, 'sub/deep/begun')))
-  await sandbox.files.write('go', '')
-  await running
-  await sandbox.files.write('two', '2')
-  expect(readdirSync(path.join(directory, 'sub/deep'))).toContain('two')
-  const session = await sandbox.createSession({ id: 'other' })
-  expect(await session.files.exists('sub/one')).toBe(true)
-  expect(await session.files.exists('one')).toBe(false)
-  await sandbox.deleteSession('other')
-})
+itHolds(
+  'relative paths start where the next command starts, also while one runs',
+  async ({ sandbox, directory }) => {
+    mkdirSync(path.join(directory, 'sub/deep'), { recursive: true })
+    await sandbox.exec('cd sub')
+    await sandbox.files.write('one', '1')
+    expect(readdirSync(path.join(directory, 'sub'))).toContain('one')
+    const running = sandbox.exec('cd deep; touch begun; while ! test -e ../go; do sleep 0.01; done')
+    await holds(() => existsSync(path.join(directory, 'sub/deep/begun')))
+    await sandbox.files.write('go', '')
+    await running
+    await sandbox.files.write('two', '2')
+    expect(readdirSync(path.join(directory, 'sub/deep'))).toContain('two')
+    const session = await sandbox.createSession({ id: 'other' })
+    expect(await session.files.exists('sub/one')).toBe(true)
+    expect(await session.files.exists('one')).toBe(false)
+    await sandbox.deleteSession('other')
+  },
+)
 
 itHolds('invalid UTF-8 becomes U+FFFD, and a byte order mark stays', async ({ sandbox, directory }) => {
   writeFileSync(path.join(directory, 'x'), Buffer.from([0xef, 0xbb, 0xbf, 0x61, 0xff, 0xc3]))
@@ -157,21 +162,24 @@ itHolds('files without a length are read to their end', async ({ sandbox }) => {
   })
 })
 
-itHolds('a replaced file keeps its permissions, and a reader sees the old or the new', async ({ sandbox, directory }) => {
-  const file = path.join(directory, 'x')
-  writeFileSync(file, 'old')
-  chmodSync(file, 0o751)
-  linkSync(file, `${file}.linked`)
-  expect(await sandbox.files.write('x', 'new')).toMatchObject({ mode: 0o751 })
-  expect(statSync(file).mode & 0o7777).toBe(0o751)
-  expect(readFileSync(file, 'utf8')).toBe('new')
-  expect(readFileSync(`${file}.linked`, 'utf8')).toBe('old')
-  expect(await sandbox.files.write('x', 'newer', { mode: 0o600 })).toMatchObject({ mode: 0o600 })
-  const { stdout } = await sandbox.exec('umask')
-  const mode = 0o666 & ~Number.parseInt(stdout, 8)
-  expect(await sandbox.files.write('y', '')).toMatchObject({ mode, size: 0 })
-  expect(await sandbox.files.write('z', '', { mode: 0o4755 })).toMatchObject({ mode: 0o4755 })
-})
+itHolds(
+  'a replaced file keeps its permissions, and a reader sees the old or the new',
+  async ({ sandbox, directory }) => {
+    const file = path.join(directory, 'x')
+    writeFileSync(file, 'old')
+    chmodSync(file, 0o751)
+    linkSync(file, `${file}.linked`)
+    expect(await sandbox.files.write('x', 'new')).toMatchObject({ mode: 0o751 })
+    expect(statSync(file).mode & 0o7777).toBe(0o751)
+    expect(readFileSync(file, 'utf8')).toBe('new')
+    expect(readFileSync(`${file}.linked`, 'utf8')).toBe('old')
+    expect(await sandbox.files.write('x', 'newer', { mode: 0o600 })).toMatchObject({ mode: 0o600 })
+    const { stdout } = await sandbox.exec('umask')
+    const mode = 0o666 & ~Number.parseInt(stdout, 8)
+    expect(await sandbox.files.write('y', '')).toMatchObject({ mode, size: 0 })
+    expect(await sandbox.files.write('z', '', { mode: 0o4755 })).toMatchObject({ mode: 0o4755 })
+  },
+)
 
 itHolds('a reader never sees half a file', async ({ sandbox, directory }) => {
   const file = path.join(directory, 'x')
@@ -216,7 +224,9 @@ itHolds('an addition goes behind what is there', async ({ sandbox, directory }) 
     yield 'three\n'
     throw new Error('no more')
   }
-  expect((await rejectionOf(sandbox.files.write('log/x', source(), { append: true }))).message).toBe('no more')
+  expect((await rejectionOf(sandbox.files.write('log/x', source(), { append: true }))).message).toBe(
+    'no more',
+  )
   await holds(() => readFileSync(path.join(directory, 'log/x'), 'utf8') === 'one\ntwo\n')
   await rejectionOf(sandbox.files.write('log/y', source(), { append: true }))
   await holds(() => readdirSync(path.join(directory, 'log')).length === 1)
@@ -240,41 +250,46 @@ itHolds('data may be text, bytes, an iterable or a stream', async ({ sandbox }) 
   const read = await sandbox.files.read('b', { encoding: 'buffer' })
   expect([read.length, read[29_999], read[2_999_999]]).toEqual([3_000_000, 2, 299 % 256])
   await sandbox.files.write('c', sandbox.files.readStream('b'))
-  expect(Buffer.from(await sandbox.files.read('c', { encoding: 'buffer' })).equals(Buffer.from(read))).toBe(true)
+  expect(Buffer.from(await sandbox.files.read('c', { encoding: 'buffer' })).equals(Buffer.from(read))).toBe(
+    true,
+  )
 })
 
-itHolds('a write that fails or is aborted leaves the old file and nothing else', async ({ sandbox, directory }) => {
-  writeFileSync(path.join(directory, 'x'), 'old')
-  const unchanged = () =>
-    readFileSync(path.join(directory, 'x'), 'utf8') === 'old' && readdirSync(directory).length === 1
-  async function* failing() {
-    yield Buffer.alloc(2_000_000)
-    throw new RangeError('the source failed')
-  }
-  expect(await rejectionOf(sandbox.files.write('x', failing()))).toMatchObject({
-    name: 'RangeError',
-    message: 'the source failed',
-  })
-  await holds(unchanged)
-  const abort = new AbortController()
-  async function* stuck() {
-    yield Buffer.alloc(2_000_000)
-    await new Promise(() => {})
-  }
-  const writing = rejectionOf(sandbox.files.write('x', stuck(), { signal: abort.signal }))
-  await holds(() => readdirSync(directory).length === 2)
-  abort.abort(new Error('enough'))
-  expect(await writing).toMatchObject({ name: 'AbortError', code: 'ABORT_ERR' })
-  await holds(unchanged)
-  async function* bad() {
-    yield 7 as unknown as string
-  }
-  expect(await rejectionOf(sandbox.files.write('x', bad()))).toMatchObject({ code: 'INVALID_OPTION' })
-  await holds(unchanged)
-  const aborted = sandbox.files.write('x', 'new', { signal: AbortSignal.abort() })
-  expect(await rejectionOf(aborted)).toMatchObject({ code: 'ABORT_ERR' })
-  expect(unchanged()).toBe(true)
-})
+itHolds(
+  'a write that fails or is aborted leaves the old file and nothing else',
+  async ({ sandbox, directory }) => {
+    writeFileSync(path.join(directory, 'x'), 'old')
+    const unchanged = () =>
+      readFileSync(path.join(directory, 'x'), 'utf8') === 'old' && readdirSync(directory).length === 1
+    async function* failing() {
+      yield Buffer.alloc(2_000_000)
+      throw new RangeError('the source failed')
+    }
+    expect(await rejectionOf(sandbox.files.write('x', failing()))).toMatchObject({
+      name: 'RangeError',
+      message: 'the source failed',
+    })
+    await holds(unchanged)
+    const abort = new AbortController()
+    async function* stuck() {
+      yield Buffer.alloc(2_000_000)
+      await new Promise(() => {})
+    }
+    const writing = rejectionOf(sandbox.files.write('x', stuck(), { signal: abort.signal }))
+    await holds(() => readdirSync(directory).length === 2)
+    abort.abort(new Error('enough'))
+    expect(await writing).toMatchObject({ name: 'AbortError', code: 'ABORT_ERR' })
+    await holds(unchanged)
+    async function* bad() {
+      yield 7 as unknown as string
+    }
+    expect(await rejectionOf(sandbox.files.write('x', bad()))).toMatchObject({ code: 'INVALID_OPTION' })
+    await holds(unchanged)
+    const aborted = sandbox.files.write('x', 'new', { signal: AbortSignal.abort() })
+    expect(await rejectionOf(aborted)).toMatchObject({ code: 'ABORT_ERR' })
+    expect(unchanged()).toBe(true)
+  },
+)
 
 itHolds('a stream gives a range of bytes', async ({ sandbox }) => {
   await sandbox.files.write('x', '0123456789')
@@ -301,26 +316,29 @@ itHolds('a stream gives a range of bytes', async ({ sandbox }) => {
   expect(await rejectionOf(cut.read())).toMatchObject({ code: 'ABORT_ERR' })
 })
 
-itHolds('a full file system is NO_SPACE, and a read-only one PERMISSION_DENIED', async ({ sandbox, directory }) => {
-  if (process.getuid?.() !== 0) return
-  for (const name of ['small', 'fixed']) mkdirSync(path.join(directory, name))
-  const mount = (name: string, options: string) =>
-    spawnSync('mount', ['-t', 'tmpfs', '-o', options, 'none', path.join(directory, name)])
-  if (mount('small', 'size=1m').status !== 0) return
-  mount('fixed', 'ro')
-  try {
-    await sandbox.files.write('small/x', 'old')
-    for (const append of [false, true]) {
-      const failed = await rejectionOf(sandbox.files.write('small/x', Buffer.alloc(2_000_000), { append }))
-      expect(failed).toMatchObject({ code: 'NO_SPACE', path: 'small/x' })
-      expect(await sandbox.files.read('small/x')).toBe('old')
-      expect(readdirSync(path.join(directory, 'small'))).toEqual(['x'])
+itHolds(
+  'a full file system is NO_SPACE, and a read-only one PERMISSION_DENIED',
+  async ({ sandbox, directory }) => {
+    if (process.getuid?.() !== 0) return
+    for (const name of ['small', 'fixed']) mkdirSync(path.join(directory, name))
+    const mount = (name: string, options: string) =>
+      spawnSync('mount', ['-t', 'tmpfs', '-o', options, 'none', path.join(directory, name)])
+    if (mount('small', 'size=1m').status !== 0) return
+    mount('fixed', 'ro')
+    try {
+      await sandbox.files.write('small/x', 'old')
+      for (const append of [false, true]) {
+        const failed = await rejectionOf(sandbox.files.write('small/x', Buffer.alloc(2_000_000), { append }))
+        expect(failed).toMatchObject({ code: 'NO_SPACE', path: 'small/x' })
+        expect(await sandbox.files.read('small/x')).toBe('old')
+        expect(readdirSync(path.join(directory, 'small'))).toEqual(['x'])
+      }
+      expect(await rejectionOf(sandbox.files.write('fixed/x', 'x'))).toMatchObject({
+        code: 'PERMISSION_DENIED',
+        path: 'fixed/x',
+      })
+    } finally {
+      for (const name of ['small', 'fixed']) spawnSync('umount', [path.join(directory, name)])
     }
-    expect(await rejectionOf(sandbox.files.write('fixed/x', 'x'))).toMatchObject({
-      code: 'PERMISSION_DENIED',
-      path: 'fixed/x',
-    })
-  } finally {
-    for (const name of ['small', 'fixed']) spawnSync('umount', [path.join(directory, name)])
-  }
-})
+  },
+)

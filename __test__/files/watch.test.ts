@@ -53,7 +53,8 @@ itHolds('a watch reports what happens below a directory', async ({ sandbox, dire
 itHolds('new directories are watched, with what is in them already', async ({ sandbox, directory }) => {
   const { watch, seen, ended } = await collect(sandbox, directory)
   await sandbox.exec('mkdir -p x/y/z; touch x/y/z/one')
-  const created = (name: string) => seen.filter((event) => event.type === 'created' && event.path === name).length
+  const created = (name: string) =>
+    seen.filter((event) => event.type === 'created' && event.path === name).length
   await holds(() => created('x/y/z/one') > 0)
   expect(['x', 'x/y', 'x/y/z', 'x/y/z/one'].map(created)).toEqual([1, 1, 1, 1])
   renameSync(path.join(directory, 'x'), path.join(directory, 'w'))

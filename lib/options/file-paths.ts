@@ -15,7 +15,10 @@ const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
 export function checkPath(value: unknown, name: string): CheckedPath {
   if (value instanceof Uint8Array) return checked(Uint8Array.from(value), decoder.decode(value))
   if (typeof value !== 'string')
-    throw new OptionError('INVALID_OPTION', `${name} must be a string or a Uint8Array, not ${describe(value)}`)
+    throw new OptionError(
+      'INVALID_OPTION',
+      `${name} must be a string or a Uint8Array, not ${describe(value)}`,
+    )
   const bytes = encoder.encode(value)
   // Half a surrogate pair has no UTF-8: the name would be another one.
   if (decoder.decode(bytes) !== value)

@@ -30,7 +30,13 @@ import type {
   ServiceHealth,
 } from '../public/index.js'
 import type { ExecRequest } from '../requests/exec.js'
-import type { FileAction, FileReadPlan, FileStreamPlan, FileWatchPlan, FileWritePlan } from '../requests/files.js'
+import type {
+  FileAction,
+  FileReadPlan,
+  FileStreamPlan,
+  FileWatchPlan,
+  FileWritePlan,
+} from '../requests/files.js'
 import type { JobReadPlan, JobStartPlan } from '../requests/jobs.js'
 import type { KillRequest, LogStreamPlan, ProcessFilter } from '../requests/logs.js'
 import type { ProcessRequest } from '../requests/process.js'

@@ -33,11 +33,7 @@ export function cut(env: unknown): boolean {
 const LATE = 'HTTP/1.1 408 Request Timeout\r\nConnection: close\r\n\r\n'
 
 /** Ends a request, other than an upload, whose body has not arrived in time. The listener bounds the headers. */
-export function boundArrival(
-  incoming: IncomingMessage,
-  outgoing: ServerResponse,
-  timeoutMs: number,
-): void {
+export function boundArrival(incoming: IncomingMessage, outgoing: ServerResponse, timeoutMs: number): void {
   const { headers, method, url } = incoming
   const hasBody = Number(headers['content-length'] ?? 0) > 0 || headers['transfer-encoding'] !== undefined
   if (!hasBody || isUpload(method, url)) return

@@ -9,6 +9,7 @@ import type { Logger } from '../public/index.js'
 import { type ByteReply, byteResponse } from './byte-response.js'
 import type { ServerContext } from './context.js'
 import { type Dialect, dialectOf, envelope, isOurFault, Refusal } from './failure.js'
+import { bodyOf, cut } from './file-bodies.js'
 import { firstOf } from './lifetime.js'
 import { requireJson } from './media-type.js'
 import { patientResponse } from './patient.js'
@@ -16,7 +17,6 @@ import { envelopeSchema } from './schemas.js'
 import { sendLater } from './sent.js'
 import type { SocketSession } from './socket-session.js'
 import { type EventStream, eventResponse } from './sse.js'
-import { bodyOf, cut } from './file-bodies.js'
 import { upgradeOf } from './upgrade.js'
 
 type Schema = z.ZodType
@@ -222,7 +222,11 @@ function refuseInvalid(checked: { success: boolean; target: string; error?: z.Zo
 function successOf(reply: Reply): Record<number, { description: string; content?: object }> {
   if (reply === 'socket') return { 101: { description: 'a WebSocket' } }
   if (reply === 'bytes')
-    return { ...ok('the bytes', reply, 200), ...ok('the range of bytes', reply, 206), 416: { description: 'no such range' } }
+    return {
+      ...ok('the bytes', reply, 200),
+      ...ok('the range of bytes', reply, 206),
+      416: { description: 'no such range' },
+    }
   return { 200: { description: reply === 'events' ? 'events' : 'the reply', content: contentOf(reply) } }
 }
 

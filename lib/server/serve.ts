@@ -14,10 +14,10 @@ import { readArgument } from '../options/read.js'
 import { serverToken } from '../options/server-values.js'
 import type { Sandbox } from '../public/index.js'
 import type { ServeOptions, Server, Serving } from '../public/server.js'
+import { boundArrival } from './file-bodies.js'
 import { isLoopback } from './guard.js'
 import { checkSandbox, planServe, type ServePlan } from './options.js'
 import { buildServer } from './server.js'
-import { boundArrival } from './file-bodies.js'
 import { openWebSockets, wantsWebSocket } from './upgrade.js'
 
 /** How often time limits of connections are looked at, in ms. */

@@ -91,7 +91,10 @@ export class HttpFiles implements FilesBackend {
     await this.#connection.call({ path: `${this.#path}/${action.kind}`, body, waits: true })
   }
 
-  watch(path: CheckedPath, { recursive, signal }: FileWatchPlan): AsyncIterableIterator<FileEvent, undefined> {
+  watch(
+    path: CheckedPath,
+    { recursive, signal }: FileWatchPlan,
+  ): AsyncIterableIterator<FileEvent, undefined> {
     const query = { ...queryOf(path), recursive }
     return new FileWatch(this.#connection, { method: 'GET', path: `${this.#path}/watch`, query }, signal)
   }

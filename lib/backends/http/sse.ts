@@ -3,8 +3,9 @@
  *
  * An abort cancels the body here as well: Node forgets to, once the request has been collected as garbage.
  */
-import { onAbort } from '../../base/abort.js'
+
 import { createParser } from 'eventsource-parser'
+import { onAbort } from '../../base/abort.js'
 
 export interface ServerEvent {
   id: string | undefined

@@ -10,7 +10,13 @@ import type { ProcessFilter } from '../../requests/logs.js'
 import type { ProcessRequest } from '../../requests/process.js'
 import type { ServiceRequest } from '../../requests/service.js'
 import type { Result, RunObserver, StreamRun } from '../../run/run.js'
-import type { Backend, FilesBackend, ProcessBackend, ServiceBackend, StreamBounds } from '../../sandbox/backend.js'
+import type {
+  Backend,
+  FilesBackend,
+  ProcessBackend,
+  ServiceBackend,
+  StreamBounds,
+} from '../../sandbox/backend.js'
 import { Engine } from './engine.js'
 import { exec, stream } from './exec.js'
 import { NativeFiles } from './files/files.js'

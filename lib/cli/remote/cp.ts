@@ -36,7 +36,8 @@ async function copy(from: string, to: string, options: Options): Promise<void> {
   if (from.startsWith(REMOTE) === to.startsWith(REMOTE))
     throw new OptionError('INVALID_OPTION', `one of the two paths must begin with ${REMOTE}, and only one`)
   await useFiles(options, async (files) => {
-    if (to.startsWith(REMOTE)) return upload(files, from, await into(files, to.slice(REMOTE.length), from), recursive)
+    if (to.startsWith(REMOTE))
+      return upload(files, from, await into(files, to.slice(REMOTE.length), from), recursive)
     const original = from.slice(REMOTE.length)
     const target = isDirectory(to) ? path.join(to, path.basename(original)) : to
     return download(files, original, target, recursive)

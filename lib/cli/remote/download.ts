@@ -9,7 +9,8 @@ import { joined } from './upload.js'
 
 export async function download(files: Files, from: string, to: string, recursive: boolean): Promise<void> {
   const found = await files.stat(from)
-  if (found === null) throw new SandboxError('FILE_NOT_FOUND', `'${from}' does not exist on the server`, { path: from })
+  if (found === null)
+    throw new SandboxError('FILE_NOT_FOUND', `'${from}' does not exist on the server`, { path: from })
   if (found.type !== 'directory') return receive(files, from, Buffer.from(to), found)
   if (!recursive) throw new OptionError('INVALID_OPTION', `${from} is a directory: copy it with --recursive`)
   await receiveTree(files, from, Buffer.from(to))

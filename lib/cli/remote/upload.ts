@@ -10,7 +10,8 @@ export function isDirectory(file: string): boolean {
 export async function upload(files: Files, from: string, to: string, recursive: boolean): Promise<void> {
   const stats = statSync(from)
   if (stats.isFile()) return send(files, Buffer.from(from), Buffer.from(to), stats)
-  if (!stats.isDirectory()) throw new OptionError('INVALID_OPTION', `${from} is neither a file nor a directory`)
+  if (!stats.isDirectory())
+    throw new OptionError('INVALID_OPTION', `${from} is neither a file nor a directory`)
   if (!recursive) throw new OptionError('INVALID_OPTION', `${from} is a directory: copy it with --recursive`)
   await sendTree(files, Buffer.from(from), Buffer.from(to))
 }

@@ -27,7 +27,8 @@ export function addFileContent(define: Define, { sandbox }: ServerContext): void
     method: 'get',
     path: '/v1/sessions/{sessionId}/files/content',
     tag: 'files',
-    summary: 'The content of a file. One range of bytes can be asked for with `Range`; HEAD gives its length.',
+    summary:
+      'The content of a file. One range of bytes can be asked for with `Range`; HEAD gives its length.',
     params: sessionParams,
     query: z.strictObject({ ...pathQuery, maxBytes: queryNumber.optional() }),
     reply: 'bytes',

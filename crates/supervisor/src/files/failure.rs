@@ -28,8 +28,11 @@ pub fn about(path: &[u8]) -> impl Fn(Errno) -> Failure {
     move |errno| failure(Reason::System(errno.raw_os_error()), path)
 }
 
-/// A path below another, as callers see it.
+/// A path below another, as callers see it: what is in `.` has its own name.
 pub fn below(given: &[u8], relative: &[u8]) -> Vec<u8> {
+    if given == b"." && !relative.is_empty() {
+        return relative.to_vec();
+    }
     let separator: &[u8] = if given.ends_with(b"/") { b"" } else { b"/" };
     if relative.is_empty() { given.to_vec() } else { [given, separator, relative].concat() }
 }

@@ -59,9 +59,7 @@ export class NativeFiles implements FilesBackend {
   }
 
   async stat(path: CheckedPath): Promise<FileInfo | null> {
-    const { file } = await this.#engine.call((native, id) =>
-      native.fileStat(id, this.#sessionId, path.bytes),
-    )
+    const { file } = await this.#engine.call((native, id) => native.fileStat(id, this.#sessionId, path.bytes))
     return file === undefined ? null : infoOf(file)
   }
 

@@ -19,6 +19,7 @@ export function infoOf({ path, pathBytes, kind, size, mode, modified, target }: 
 
 /** The file that a write has made. */
 export function writtenOf({ file }: NativeEvent): FileInfo {
-  if (file === undefined) throw engineError('ENGINE_ERROR', 'the engine wrote a file and does not describe it')
+  if (file === undefined)
+    throw engineError('ENGINE_ERROR', 'the engine wrote a file and does not describe it')
   return infoOf(file)
 }

@@ -57,13 +57,7 @@ export class Source implements FileSource {
   /** Nothing follows what was read. */
   isOver = false
 
-  constructor(
-    engine: Engine,
-    sessionId: string,
-    path: CheckedPath,
-    plan: FileStreamPlan,
-    maxSize?: number,
-  ) {
+  constructor(engine: Engine, sessionId: string, path: CheckedPath, plan: FileStreamPlan, maxSize?: number) {
     this.#engine = engine
     this.#sessionId = sessionId
     this.#path = path
@@ -99,7 +93,8 @@ export class Source implements FileSource {
         : native.fileReadAt(id, handle, position, length),
     )
     if (!this.#isOpen) {
-      if (event.file === undefined) throw engineError('ENGINE_ERROR', 'the engine read a file and does not describe it')
+      if (event.file === undefined)
+        throw engineError('ENGINE_ERROR', 'the engine read a file and does not describe it')
       this.#isOpen = true
       this.#handle = event.handle
       this.size = event.file.size

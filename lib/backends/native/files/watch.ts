@@ -55,7 +55,8 @@ export class FileWatch implements AsyncIterableIterator<FileEvent, undefined> {
     const { handle } = await this.#engine.call((native, id) =>
       native.fileWatch(id, sessionId, path.bytes, recursive),
     )
-    if (handle === undefined) throw engineError('ENGINE_ERROR', 'the engine watches a file and does not name the watch')
+    if (handle === undefined)
+      throw engineError('ENGINE_ERROR', 'the engine watches a file and does not name the watch')
     if (this.#isOver) this.#close(handle)
     return handle
   }

@@ -21,7 +21,8 @@ export async function writeFile(engine: Engine, sessionId: string, plan: FileWri
   const stop = new Stop(signal)
   try {
     const { handle } = await engine.call((native, id) => native.fileWriteOpen(id, sessionId, request))
-    if (handle === undefined) throw engineError('ENGINE_ERROR', 'the engine opened a file and does not name it')
+    if (handle === undefined)
+      throw engineError('ENGINE_ERROR', 'the engine opened a file and does not name it')
     try {
       await transfer(engine, handle, source, stop)
       return writtenOf(await engine.call((native, id) => native.fileCommit(id, handle)))
