@@ -132,14 +132,14 @@ if (process.getuid?.() === 0) {
         expect(written.size).toBe(1)
         expect(statSync(path.join(directory, 'mine'))).toMatchObject(user)
         for (const [call, shown] of [
-          [sandbox.files.read('secret'), 'secret'],
-          [sandbox.files.write('fixed', 'y'), 'fixed'],
-          [sandbox.files.write('closed/x', 'y'), 'closed/x'],
-          [sandbox.files.list('closed'), 'closed'],
-          [sandbox.files.read('/etc/shadow'), '/etc/shadow'],
-          [sandbox.files.list('.', { recursive: true }), 'closed'],
+          [() => sandbox.files.read('secret'), 'secret'],
+          [() => sandbox.files.write('fixed', 'y'), 'fixed'],
+          [() => sandbox.files.write('closed/x', 'y'), 'closed/x'],
+          [() => sandbox.files.list('closed'), 'closed'],
+          [() => sandbox.files.read('/etc/shadow'), '/etc/shadow'],
+          [() => sandbox.files.list('.', { recursive: true }), 'closed'],
         ] as const)
-          expect(await rejectionOf(call), shown).toMatchObject({ code: 'PERMISSION_DENIED', path: shown })
+          expect(await rejectionOf(call()), shown).toMatchObject({ code: 'PERMISSION_DENIED', path: shown })
         expect(await rejectionOf(sandbox.files.remove('/etc/hostname'))).toMatchObject({
           code: 'PERMISSION_DENIED',
         })

@@ -76,9 +76,9 @@ export function buildServer(sandbox: Sandbox, plan: ServerPlan): PublicServer {
   addProcessIo(define, server)
   addTerminal(define, server)
   addProcessWaits(define, server)
-  addJobs(define, server)
   addFiles(define, server)
   addFileContent(define, server)
+  addJobs(define, server)
   addSystem(define, server)
   // Made once: that takes as long as hundreds of requests.
   let made: ReturnType<typeof app.getOpenAPIDocument> | undefined

@@ -1,8 +1,6 @@
 /** Copying files of a server to this machine. */
 import { randomUUID } from 'node:crypto'
-import { createWriteStream } from 'node:fs'
-import { chmod, mkdir, rename, rm } from 'node:fs/promises'
-import { pipeline } from 'node:stream/promises'
+import { chmod, mkdir, open, rename, rm } from 'node:fs/promises'
 import { OptionError, SandboxError } from '../../base/errors.js'
 import type { FileInfo, FilePath, Files } from '../../public/index.js'
 import { joined } from './upload.js'
@@ -32,7 +30,12 @@ async function receiveTree(files: Files, from: FilePath, to: Buffer): Promise<vo
 async function receive(files: Files, from: FilePath, to: Buffer, { mode }: FileInfo): Promise<void> {
   const part = Buffer.concat([to, Buffer.from(`.${randomUUID()}.part`)])
   try {
-    await pipeline(files.readStream(from), createWriteStream(part, { mode: 0o600, flags: 'wx' }))
+    const handle = await open(part, 'wx', 0o600)
+    try {
+      for await (const piece of files.readStream(from)) await handle.writeFile(piece)
+    } finally {
+      await handle.close()
+    }
     await chmod(part, mode & 0o777)
     await rename(part, to)
   } catch (error) {

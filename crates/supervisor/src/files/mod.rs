@@ -50,6 +50,8 @@ pub fn start(socket: OwnedFd, standing: &Standing<'_>) -> Option<Pid> {
 }
 
 fn run(socket: OwnedFd, standing: &Standing<'_>) -> ! {
+    // As the supervisor has them: SIGTERM is waited for.
+    let _ = SigSet::all().thread_block();
     process_setup::close_inherited(&[socket.as_raw_fd()]);
     // SAFETY: nothing else runs in this process yet; the calls take numbers, and memory that outlives them.
     let set_up = unsafe {
@@ -63,7 +65,6 @@ fn run(socket: OwnedFd, standing: &Standing<'_>) -> ! {
     write::umask();
     let server = Arc::new(Server { socket, set_up, idle: AtomicUsize::new(0), threads: AtomicUsize::new(0) });
     Server::add_thread(&server);
-    // Every signal has been blocked since the supervisor began.
     let _ = SigSet::from_iter([Signal::SIGTERM]).wait();
     end()
 }
