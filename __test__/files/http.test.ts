@@ -59,13 +59,13 @@ it('an upload may be longer than maxBodyBytes and slower than requestTimeout', (
           await sleep(250)
         }
       }
-      const body = ReadableStream.from(slowly()) as unknown as BodyInit
+      const body = ReadableStream.from(slowly()) as unknown as RequestInit['body']
       const response = await fetch(`${url}${CONTENT}?path=x`, {
         method: 'PUT',
         body,
         duplex: 'half',
       } as RequestInit)
-      expect([response.status, (await response.json()).size]).toEqual([200, 800_000])
+      expect([response.status, ((await response.json()) as { size: number }).size]).toEqual([200, 800_000])
       expect(readFileSync(path.join(directory, 'x'))[799_999]).toBe(7)
       const other = await fetch(`${url}/v1/exec`, {
         method: 'POST',

@@ -160,7 +160,7 @@ fn what_would_be_dangerous_is_refused_before_anything_changes() {
         assert_eq!(helper.reason(copy("a", "a/b/c")), Reason::Inside);
         assert_eq!(helper.reason(copy("a", "link/b/c")), Reason::Inside);
         assert_eq!(helper.reason(copy("a", "a")), Reason::SameFile);
-        rustix::fs::mkfifoat(rustix::fs::CWD, &helper.path("fifo"), rustix::fs::Mode::from_raw_mode(0o600)).unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, helper.path("fifo"), rustix::fs::Mode::from_raw_mode(0o600)).unwrap();
         for call in [Call::Read { path: b"fifo".to_vec() }, write("fifo")] {
             assert_eq!(helper.reason(call), Reason::NotRegular(Kind::Fifo));
         }

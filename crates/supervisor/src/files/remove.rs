@@ -56,8 +56,7 @@ pub fn remove_tree(
             .filter(|name| !name.is_empty())
             .fold(shown.to_vec(), |path, name| below(&path, name))
     };
-    loop {
-        let Some((_, names)) = levels.last_mut() else { break };
+    while let Some((_, names)) = levels.last_mut() {
         check()?;
         let Some(entry) = names.next() else {
             let Some((own, _)) = levels.pop() else { break };
