@@ -1,20 +1,18 @@
 //! The native class's methods for files.
 
+use crate::file_values::{LIST_BATCH, batch, change, file};
 use crate::open_files::{Open, OpenFiles};
 use crate::piece::Piece;
 use crate::sandbox::NativeSandbox;
-use crate::types::{NativeEvent, NativeFile, NativeFileAction, NativeFileChange, NativeFileWrite};
+use crate::types::{NativeEvent, NativeFileAction, NativeFileWrite};
 use nacre_core::error::{Code, Error};
-use nacre_core::files::{Access, Change, FileCall, Kind, Placed, Seen};
+use nacre_core::files::{Access, FileCall};
 use nacre_core::runtime;
-use napi::bindgen_prelude::{Buffer, Result, Uint8Array};
+use napi::bindgen_prelude::{Result, Uint8Array};
 use napi_derive::napi;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 type Answer = std::result::Result<NativeEvent, Error>;
-
-/// Files of a list in one event: a longer list would stall the event loop.
-const LIST_BATCH: usize = 500;
 
 #[napi]
 impl NativeSandbox {
@@ -278,44 +276,4 @@ impl NativeSandbox {
 
 fn misused() -> Error {
     Error::new(Code::EngineError, "what is open has another kind")
-}
-
-fn batch(rest: &Mutex<std::vec::IntoIter<Placed>>) -> Vec<NativeFile> {
-    rest.lock().unwrap_or_else(PoisonError::into_inner).by_ref().take(LIST_BATCH).map(file).collect()
-}
-
-fn file(placed: Placed) -> NativeFile {
-    let (seconds, nanoseconds) = placed.info.modified;
-    let is_text = std::str::from_utf8(&placed.path).is_ok();
-    NativeFile {
-        path: placed.shown(),
-        kind: match placed.info.kind {
-            Kind::File => "file",
-            Kind::Directory => "directory",
-            Kind::Symlink => "symlink",
-            Kind::Fifo | Kind::Socket | Kind::Device => "other",
-        }
-        .into(),
-        size: placed.info.size as f64,
-        mode: placed.info.mode,
-        modified: seconds as f64 * 1000.0 + f64::from(nanoseconds) / 1e6,
-        target: placed.info.target.map(|target| String::from_utf8_lossy(&target).into_owned()),
-        path_bytes: (!is_text).then(|| Buffer::from(placed.path)),
-    }
-}
-
-fn change(seen: Seen) -> NativeFileChange {
-    let text = |path: Vec<u8>| String::from_utf8_lossy(&path).into_owned();
-    NativeFileChange {
-        kind: match seen.change {
-            Change::Created => "created",
-            Change::Modified => "modified",
-            Change::Deleted => "deleted",
-            Change::Renamed => "renamed",
-            Change::Overflow => "overflow",
-        }
-        .into(),
-        path: text(seen.path),
-        old_path: seen.old_path.map(text),
-    }
 }

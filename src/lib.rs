@@ -8,6 +8,8 @@
 #[cfg(not(test))]
 mod emitter;
 #[cfg(not(test))]
+mod file_values;
+#[cfg(not(test))]
 mod files;
 #[cfg(not(test))]
 mod jobs;

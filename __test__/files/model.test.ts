@@ -129,7 +129,8 @@ async function compare({ files }: AnySandbox, random: Random, log: string[]): Pr
     else if (kind === 3) {
       const recursive = random.below(2) === 0
       expect(await codeOf(files.remove(from, { recursive }))).toBe(model.remove(from, recursive))
-    } else if (kind === 4) expect(await codeOf(files.copy(from, to, { recursive: true }))).toBe(model.copy(from, to))
+    } else if (kind === 4)
+      expect(await codeOf(files.copy(from, to, { recursive: true }))).toBe(model.copy(from, to))
     else expect(await codeOf(files.rename(from, to))).toBe(model.rename(from, to))
     if (step % 10 !== 9) continue
     const list = await files.list('.', { recursive: true })

@@ -43,7 +43,7 @@ pub fn end(table: &mut ProcessTable, setting: &Setting, grace: Duration) -> ! {
 /// Lets the files helpers remove temporary files, which takes them less than a millisecond.
 fn end_helpers(table: &mut ProcessTable, setting: &Setting) {
     let give_up = Instant::now() + HELPERS;
-    while table.end_helpers() && Instant::now() < give_up {
+    while table.helpers.end() && Instant::now() < give_up {
         wait_for_change(setting, &[], HELPERS);
         reap(table, setting);
     }

@@ -106,7 +106,7 @@ fn execute(
         }
         Order::Files => {
             if let Some(socket) = descriptors.into_iter().next() {
-                table.start_helper(socket, arguments);
+                table.helpers.start(socket, arguments);
             }
         }
         Order::Standby { pid, group } => {

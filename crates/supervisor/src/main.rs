@@ -15,6 +15,7 @@ mod ending;
 mod event_loop;
 mod files;
 mod groups;
+mod helpers;
 mod job;
 mod ladder;
 mod process_setup;

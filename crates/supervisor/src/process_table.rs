@@ -1,13 +1,12 @@
 //! The processes of the session and their roles: the shell, its standby, the foreground command, background processes.
 
 use crate::arguments::Arguments;
-use crate::files;
 use crate::groups::Groups;
+use crate::helpers::Helpers;
 use crate::process_setup::Setting;
 use crate::processes::Processes;
 use crate::program::Program;
 use crate::spawn::{Failure, Plan, Tie, c_string};
-use crate::standing::Standing;
 use nacre_containment::cgroup::Group;
 use nacre_containment::limits::Limits;
 use nacre_containment::pid::{Identity, Pid};
@@ -16,7 +15,6 @@ use nacre_containment::signal;
 use nacre_containment::tree::MARK;
 use nacre_protocol::supervisor::{LimitProblem, Role, StartStep};
 use std::collections::HashSet;
-use std::os::fd::OwnedFd;
 use std::path::Path;
 
 /// The role of a reaped child.
@@ -46,8 +44,8 @@ pub struct ProcessTable {
     /// The background processes.
     pub processes: Processes,
     groups: Option<Groups>,
-    /// The files helpers: one, and perhaps one that is ending. They belong to no command.
-    helpers: Vec<Pid>,
+    /// The files helpers.
+    pub helpers: Helpers,
 }
 
 impl ProcessTable {
@@ -56,7 +54,7 @@ impl ProcessTable {
     pub fn new(arguments: &Arguments) -> Self {
         let groups = arguments.group.as_ref().and_then(|(parent, name)| Groups::create(parent, name));
         let own = Pid::new(std::process::id() as i32).expect("a supervisor is never init");
-        Self { own, shell: None, standby: None, processes: Processes::default(), groups, helpers: Vec::new() }
+        Self { own, shell: None, standby: None, processes: Processes::default(), groups, helpers: Helpers::default() }
     }
 
     /// Starts a program in its role. Returns its identity and its group's directory.
@@ -94,7 +92,7 @@ impl ProcessTable {
                 Role::Process { terminal: true, .. } => Tie::Terminal,
                 Role::Process { .. } => Tie::Process,
             },
-            standing: Standing::of(arguments),
+            standing: arguments.standing(),
         };
         let mut started = plan.start();
         if started.is_err_and(|failure| failure.step == StartStep::Group) {
@@ -212,19 +210,6 @@ impl ProcessTable {
         groups.switch_foreground(fresh);
     }
 
-    /// Starts a files helper with its end of a socket to the host. A helper that cannot be started closes it.
-    pub fn start_helper(&mut self, socket: OwnedFd, arguments: &Arguments) {
-        self.helpers.extend(files::start(socket, &Standing::of(arguments)));
-    }
-
-    /// Asks the files helpers to end, which lets them remove temporary files. Returns false when there is none.
-    pub fn end_helpers(&self) -> bool {
-        for helper in &self.helpers {
-            let _ = signal::send_to_child(*helper, libc::SIGTERM);
-        }
-        !self.helpers.is_empty()
-    }
-
     /// Records that a child has been reaped: from here on its pid may belong to any process.
     pub fn reaped(&mut self, pid: Pid) -> Reaped {
         if let Some(standby) = self.standby.take_if(|standby| standby.pid == pid) {
@@ -235,7 +220,7 @@ impl ProcessTable {
             self.shell = None;
             return Reaped::Shell;
         }
-        self.helpers.retain(|helper| *helper != pid);
+        self.helpers.reaped(pid);
         self.processes.reaped(pid).map_or(Reaped::Orphan, Reaped::Process)
     }
 
@@ -256,7 +241,7 @@ impl ProcessTable {
     /// The processes of the foreground command: the members of its group, or, without groups, every descendant that is
     /// neither below one of the `spare` roots nor a background process's. Shell and standby are never among them.
     pub fn foreground(&self, spare: &[Pid]) -> Vec<Stat> {
-        let keep: HashSet<Pid> = spare.iter().chain(&self.helpers).copied().chain(self.standby()).collect();
+        let keep: HashSet<Pid> = spare.iter().copied().chain(self.helpers.pids()).chain(self.standby()).collect();
         let listed: Vec<Stat> = match self.groups.as_ref().and_then(Groups::foreground_members) {
             Some(members) => members.into_iter().filter(|pid| !keep.contains(pid)).filter_map(Stat::read).collect(),
             None => {
@@ -286,7 +271,7 @@ impl ProcessTable {
 
     /// Everything below this process except shell, standby and files helpers.
     pub fn workload(&self) -> Vec<Stat> {
-        let mut all = proc_table::descendants(&[self.own], &self.helpers.iter().copied().collect());
+        let mut all = proc_table::descendants(&[self.own], &self.helpers.pids().collect());
         all.retain(|stat| stat.is_running() && ![self.shell, self.standby()].contains(&Some(stat.identity.pid)));
         all
     }

@@ -25,9 +25,6 @@ impl Failure {
     }
 }
 
-/// The user a program runs as: user, primary group, all groups.
-pub type RunAs = (u32, u32, Vec<u32>);
-
 /// How the program is tied to others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tie {
@@ -37,15 +34,6 @@ pub enum Tie {
     Process,
     /// A background process whose first three descriptors are its controlling terminal.
     Terminal,
-}
-
-/// Resource limits that the program inherits.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct ResourceLimits {
-    /// RLIMIT_NOFILE.
-    pub open_files: Option<u64>,
-    /// RLIMIT_NPROC.
-    pub processes: Option<u64>,
 }
 
 /// Everything that starting a program needs.
@@ -162,22 +150,6 @@ impl Plan<'_> {
     }
 }
 
-impl ResourceLimits {
-    /// Sets them for this process.
-    ///
-    /// # Safety
-    /// System calls only; callable between fork and exec.
-    pub unsafe fn set(self) -> bool {
-        let set = |resource, value: Option<u64>| {
-            let Some(value) = value else { return true };
-            let limit = libc::rlimit { rlim_cur: value, rlim_max: value };
-            // SAFETY: the structure outlives the call.
-            unsafe { libc::setrlimit(resource, &raw const limit) == 0 }
-        };
-        set(libc::RLIMIT_NOFILE, self.open_files) && set(libc::RLIMIT_NPROC, self.processes)
-    }
-}
-
 fn step_of(number: u8) -> StartStep {
     use StartStep::{Cwd, Exec, Group, Limits, Prepare, User};
     [Prepare, Group, Limits, User, Cwd, Exec].into_iter().find(|step| *step as u8 == number).unwrap_or(Prepare)
@@ -220,21 +192,6 @@ pub fn fork_into(group: Option<i32>) -> (libc::pid_t, bool) {
     }
     // SAFETY: as above.
     (unsafe { libc::fork() }, false)
-}
-
-/// Gives up every privilege for good: groups first, since only root can set them, the user last; and no set-user-ID
-/// program brings any back.
-///
-/// # Safety
-/// To be called between fork and exec: system calls only.
-pub unsafe fn become_user(uid: u32, gid: u32, groups: &[u32]) -> bool {
-    // SAFETY: the list outlives the call, and its length is its own.
-    unsafe {
-        libc::setgroups(groups.len(), groups.as_ptr()) == 0
-            && libc::setresgid(gid, gid, gid) == 0
-            && libc::setresuid(uid, uid, uid) == 0
-            && libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
-    }
 }
 
 /// The reason of the last failed system call.

@@ -1,6 +1,7 @@
 use super::*;
 use crate::fixture::{null, read_line};
 use crate::own_process::in_own_process;
+use crate::standing::ResourceLimits;
 use nacre_containment::proc_table::Stat;
 
 /// What a plan refers to.

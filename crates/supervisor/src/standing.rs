@@ -4,9 +4,19 @@
 //! supervisor starts by exec (`spawn`), and the files helper, which is a fork (`files`). What it takes on is inherited by
 //! all that they start, and cannot be given up.
 
-use crate::arguments::Arguments;
-use crate::spawn::{ResourceLimits, RunAs, become_user};
 use nacre_protocol::supervisor::StartStep;
+
+/// The user a program runs as: user, primary group, all groups.
+pub type RunAs = (u32, u32, Vec<u32>);
+
+/// Resource limits that the program inherits.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ResourceLimits {
+    /// RLIMIT_NOFILE.
+    pub open_files: Option<u64>,
+    /// RLIMIT_NPROC.
+    pub processes: Option<u64>,
+}
 
 /// See the module.
 #[derive(Clone, Copy)]
@@ -17,12 +27,7 @@ pub struct Standing<'a> {
     pub limits: ResourceLimits,
 }
 
-impl<'a> Standing<'a> {
-    /// That of the session's processes.
-    pub fn of(arguments: &'a Arguments) -> Self {
-        Self { user: arguments.user.as_ref(), limits: arguments.limits }
-    }
-
+impl Standing<'_> {
     /// Takes it on, for good.
     ///
     /// # Safety
@@ -41,5 +46,36 @@ impl<'a> Standing<'a> {
             }
         }
         Ok(())
+    }
+}
+
+impl ResourceLimits {
+    /// Sets them for this process.
+    ///
+    /// # Safety
+    /// System calls only; callable between fork and exec.
+    pub unsafe fn set(self) -> bool {
+        let set = |resource, value: Option<u64>| {
+            let Some(value) = value else { return true };
+            let limit = libc::rlimit { rlim_cur: value, rlim_max: value };
+            // SAFETY: the structure outlives the call.
+            unsafe { libc::setrlimit(resource, &raw const limit) == 0 }
+        };
+        set(libc::RLIMIT_NOFILE, self.open_files) && set(libc::RLIMIT_NPROC, self.processes)
+    }
+}
+
+/// Gives up every privilege for good: groups first, since only root can set them, the user last; and no set-user-ID
+/// program brings any back.
+///
+/// # Safety
+/// To be called between fork and exec: system calls only.
+pub unsafe fn become_user(uid: u32, gid: u32, groups: &[u32]) -> bool {
+    // SAFETY: the list outlives the call, and its length is its own.
+    unsafe {
+        libc::setgroups(groups.len(), groups.as_ptr()) == 0
+            && libc::setresgid(gid, gid, gid) == 0
+            && libc::setresuid(uid, uid, uid) == 0
+            && libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
     }
 }

@@ -1,25 +1,14 @@
 //! The calls that are one request and its reply.
 
+use super::access::Access;
 use super::connection::Connection;
-use super::failure::{error, shown};
-use super::helper::Access;
+use super::failure::error;
+use super::placed::{Found, Placed, joined};
 use super::reader::Reader;
 use super::watcher::Watcher;
 use super::writer::Writer;
 use crate::error::{Code, Error};
-use nacre_protocol::files::{Call, Entry, Info, MAX_ENTRIES, MAX_PATH_BYTES, Reply};
-
-/// A file with its path.
-#[derive(Clone, Debug)]
-pub struct Placed {
-    /// As given, or joined to what was given.
-    pub path: Vec<u8>,
-    /// The file.
-    pub info: Info,
-}
-
-/// The outcome of [`Access::stat`].
-pub type Found = Option<Placed>;
+use nacre_protocol::files::{Call, Entry, MAX_ENTRIES, MAX_PATH_BYTES, Reply};
 
 /// The helper had ended before it was asked: the call can be made again with another helper.
 pub(super) type Sent<T> = Result<Option<T>, Error>;
@@ -105,18 +94,6 @@ impl Access {
     }
 }
 
-/// A path below a given one; what is in `.` has its own name.
-pub(super) fn joined(given: &[u8], own: &[u8]) -> Vec<u8> {
-    if own.is_empty() {
-        return given.to_vec();
-    }
-    let stem = &given[..given.iter().rposition(|&byte| byte != b'/').map_or(0, |last| last + 1)];
-    match stem {
-        b"." => own.to_vec(),
-        _ => [stem, b"/", own].concat(),
-    }
-}
-
 fn paths_of(call: &Call) -> Vec<&[u8]> {
     match call {
         Call::Read { path }
@@ -127,31 +104,5 @@ fn paths_of(call: &Call) -> Vec<&[u8]> {
         | Call::Remove { path, .. }
         | Call::Watch { path, .. } => vec![path],
         Call::Rename { from, to } | Call::Copy { from, to, .. } => vec![from, to],
-    }
-}
-
-impl Placed {
-    /// The path as text.
-    pub fn shown(&self) -> String {
-        shown(&self.path)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_path_in_a_list_is_the_given_one_and_the_name() {
-        for (given, own, path) in [
-            (&b"."[..], &b"a"[..], &b"a"[..]),
-            (b"./", b"a", b"a"),
-            (b"d//", b"a/b", b"d/a/b"),
-            (b"/", b"a", b"/a"),
-            (b"..", b"a", b"../a"),
-            (b"d/", b"", b"d/"),
-        ] {
-            assert_eq!(joined(given, own), path);
-        }
     }
 }

@@ -1,20 +1,16 @@
-//! A session's files helper, and access to it.
+//! A session's files helper, as the host holds it.
 
-use super::connection::Connection;
 use crate::error::{Code, Error};
-use crate::outbox::{Message, Outbox};
-use nacre_protocol::files::{Call, Request, encode};
+use crate::outbox::Outbox;
 use nacre_protocol::socket;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The host's end of the helper's socket. The helper ends when the last owner drops it.
 pub struct Helper {
     session: String,
-    outbox: Outbox,
+    pub(super) outbox: Outbox,
     is_closing: AtomicBool,
     is_gone: AtomicBool,
 }
@@ -46,34 +42,5 @@ impl Helper {
         }
         let message = format!("the files helper of session '{}' ended during the call", self.session);
         Error::new(Code::EngineError, message)
-    }
-}
-
-/// The helper of a session, and the directory at which relative paths start.
-#[derive(Clone)]
-pub struct Access {
-    /// See [`Helper`].
-    pub helper: Arc<Helper>,
-    /// See the module.
-    pub cwd: PathBuf,
-}
-
-impl Access {
-    /// Sends a call. Returns nothing when the helper had ended before.
-    pub(super) async fn send(&self, call: Call) -> Result<Option<Connection>, Error> {
-        let failed =
-            |error: io::Error| Error::new(Code::EngineError, format!("cannot reach the files helper: {error}"));
-        let (ours, theirs) = socket::pair().map_err(failed)?;
-        let cwd = self.cwd.as_os_str().as_encoded_bytes().to_vec();
-        let bytes = encode(&Request { cwd, call }).map_err(failed)?;
-        let outbox = &self.helper.outbox;
-        outbox.send(Message { bytes, descriptors: vec![theirs.into()] });
-        while outbox.is_blocked() {
-            outbox.flush().await;
-        }
-        if outbox.has_lost() {
-            return Ok(None);
-        }
-        Connection::new(ours, Arc::clone(&self.helper)).map(Some).map_err(failed)
     }
 }

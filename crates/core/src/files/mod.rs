@@ -8,17 +8,20 @@
 //! has reported, and the helper resolves it under the rules of the session; looking at the shell in /proc would need
 //! rights that a confined helper does not have.
 
+mod access;
 mod calls;
 mod connection;
 mod failure;
 mod helper;
+mod placed;
 mod reader;
 mod watcher;
 mod writer;
 
-pub use calls::{Found, Placed};
-pub use helper::{Access, Helper};
+pub use access::Access;
+pub use helper::Helper;
 pub use nacre_protocol::files::{Call as FileCall, Change, Kind};
+pub use placed::{Found, Placed};
 pub use reader::Reader;
 pub use watcher::{Seen, Watcher};
 pub use writer::Writer;

@@ -1,7 +1,7 @@
 //! A file that is open for reading.
 
-use super::calls::Placed;
 use super::failure::{error, system_error};
+use super::placed::Placed;
 use crate::blocking::blocking;
 use crate::error::{Code, Error};
 use std::fs::File;

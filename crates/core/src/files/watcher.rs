@@ -1,7 +1,7 @@
 //! A watch that is running. Dropping it ends it.
 
-use super::calls::joined;
 use super::connection::Connection;
+use super::placed::joined;
 use crate::error::Error;
 use nacre_protocol::files::{Change, Event, Reply};
 

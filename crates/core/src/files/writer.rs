@@ -1,8 +1,8 @@
 //! A file that is being written. Dropping it before the commit takes everything back.
 
-use super::calls::Placed;
 use super::connection::Connection;
 use super::failure::system_error;
+use super::placed::Placed;
 use crate::blocking::blocking;
 use crate::error::Error;
 use nacre_protocol::files::{Finish, Reply};

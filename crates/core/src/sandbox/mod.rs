@@ -1,12 +1,12 @@
 //! A sandbox: its sessions, created, found and ended by id.
 
 mod config;
+mod files;
 mod surroundings;
 
 use crate::capabilities::{Capabilities, Engine, ShellError};
 use crate::error::{Code, Error};
 use crate::exec::ExecRequest;
-use crate::files::Access;
 use crate::process::{NewProcess, Process, Registry, StartRequest, Starter};
 use crate::process_log::ProcessLog;
 use crate::session::{Config as SessionConfig, Handle};
@@ -21,9 +21,6 @@ use std::time::Duration;
 use surroundings::Enforced;
 
 pub use config::{Config, NewSession};
-
-/// Helpers that a call on files tries. The first may have been killed since it was used last.
-const FILES_ATTEMPTS: u32 = 3;
 
 /// The session that always exists.
 pub const DEFAULT_SESSION: &str = "default";
@@ -157,26 +154,6 @@ impl Sandbox {
     /// The background processes.
     pub fn processes(&self) -> &Registry {
         &self.inner.processes
-    }
-
-    /// Makes a call on the files of a session. `call` is made again when the helper it was given had ended.
-    pub fn files<T, F, R>(&self, session: &str, call: F) -> impl Future<Output = Result<T, Error>> + Send + use<T, F, R>
-    where
-        F: Fn(Access) -> R + Send,
-        R: Future<Output = Result<Option<T>, Error>> + Send,
-    {
-        let asked = self.session(session).map(|handle| (handle.files(), handle));
-        async move {
-            let (access, handle) = asked?;
-            let mut access = access.await?;
-            for _ in 0..FILES_ATTEMPTS {
-                if let Some(done) = call(access).await? {
-                    return Ok(done);
-                }
-                access = handle.files().await?;
-            }
-            Err(Error::new(Code::SpawnFailed, "the files helper ends as soon as it is started"))
-        }
     }
 
     /// Sets and unsets variables of a session.

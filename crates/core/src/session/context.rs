@@ -10,7 +10,7 @@ use super::timers::Timers;
 use super::{Config, EnvChange};
 use crate::error::Error;
 use crate::exec::ExecRequest;
-use crate::files::Helper;
+use crate::files::{Access, Helper};
 use crate::output::capture::Leftover;
 use crate::process::StartRequest;
 use crate::shell::channel::{Channel, Received};
@@ -35,7 +35,7 @@ pub(super) enum Call {
     Exec(Box<ExecRequest>),
     SetEnv { vars: EnvChange, reply: oneshot::Sender<Result<(), Error>> },
     Start(Box<StartRequest>),
-    Files(super::files::Reply),
+    Files(oneshot::Sender<Result<Access, Error>>),
 }
 
 /// What tasks of the session's own report.

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::own_process::{in_own_process, until};
-use crate::spawn::ResourceLimits;
+use crate::standing::ResourceLimits;
 use nacre_protocol::files::{Change, Event, Finish, Info, Kind};
 use nacre_protocol::socket;
 use std::fs;

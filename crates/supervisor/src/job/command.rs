@@ -4,7 +4,8 @@
 //! user or the limits is known before, and nothing of the command has run as long as nobody can find the job.
 
 use super::directory::Refused;
-use crate::spawn::{become_user, c_string, child_pid, errno, fork_into, pipe};
+use crate::spawn::{c_string, child_pid, errno, fork_into, pipe};
+use crate::standing::become_user;
 use nacre_containment::cgroup::Group;
 use nacre_containment::job::request::{Program, Refusal, Request};
 use nacre_containment::pid::Pid;
