@@ -65,6 +65,7 @@ pub fn failed(id: u32, error: Error, as_text: bool) -> NativeEvent {
         kind: "error".into(),
         code: Some(error.code.as_str().into()),
         message: Some(error.message),
+        path: error.path,
         result: error.outcome.map(|outcome| result(*outcome, as_text)),
         ..NativeEvent::default()
     }

@@ -8,9 +8,15 @@
 #[cfg(not(test))]
 mod emitter;
 #[cfg(not(test))]
+mod file_values;
+#[cfg(not(test))]
+mod files;
+#[cfg(not(test))]
 mod isolation;
 #[cfg(not(test))]
 mod jobs;
+#[cfg(not(test))]
+mod open_files;
 #[cfg(not(test))]
 mod pending;
 #[cfg(not(test))]

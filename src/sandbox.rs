@@ -2,6 +2,7 @@
 
 use crate::emitter::Emitter;
 use crate::isolation;
+use crate::open_files::OpenFiles;
 use crate::pending::{Call, CallSink, Calls, WINDOW, Waits};
 use crate::process;
 use crate::types::{NativeCapabilities, NativeConfig, NativeEvent, NativeExecExtras, NativeSession};
@@ -29,6 +30,7 @@ pub struct NativeSandbox {
     pub(crate) emitter: Arc<Emitter>,
     pub(crate) waits: Arc<Waits>,
     pub(crate) jobs: Store,
+    pub(crate) open_files: Arc<OpenFiles>,
     calls: Arc<Calls>,
 }
 
@@ -67,7 +69,7 @@ impl NativeSandbox {
                 abandon(sandbox);
             }
         })?;
-        Ok(Self { sandbox, emitter, jobs, waits: Arc::default(), calls: Arc::default() })
+        Ok(Self { sandbox, emitter, jobs, open_files: Arc::default(), waits: Arc::default(), calls: Arc::default() })
     }
 
     /// Queues a command. Times are in milliseconds; a timeout of 0 is none.

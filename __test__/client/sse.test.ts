@@ -20,7 +20,7 @@ async function read(chunks: Uint8Array[]): Promise<ServerEvent[]> {
     },
   })
   const found: ServerEvent[] = []
-  for await (const event of readEvents(body)) found.push(event)
+  for await (const event of readEvents(body, new AbortController().signal)) found.push(event)
   return found
 }
 

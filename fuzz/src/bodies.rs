@@ -3,6 +3,7 @@
 use nacre_core::exec::OutputStream::{Stderr, Stdout};
 use nacre_core::fuzzing::{bounded_log, restore_text};
 use nacre_core::process_log::ProcessLog;
+use nacre_protocol::files;
 use nacre_protocol::shell::Reply;
 use nacre_protocol::supervisor::{Order, Report};
 use serde_json::{from_slice, to_vec};
@@ -29,6 +30,16 @@ pub fn supervisor(data: &[u8]) {
     }
     if let Ok(report) = from_slice::<Report>(data) {
         assert_eq!(from_slice::<Report>(&to_vec(&report).unwrap()).unwrap(), report);
+    }
+}
+
+/// A message between host and files helper: what can be read is written as something that reads the same.
+pub fn files(data: &[u8]) {
+    if let Ok(request) = files::decode::<files::Request>(data) {
+        assert_eq!(files::decode::<files::Request>(&files::encode(&request).unwrap()).unwrap(), request);
+    }
+    if let Ok(reply) = files::decode::<files::Reply>(data) {
+        assert_eq!(files::decode::<files::Reply>(&files::encode(&reply).unwrap()).unwrap(), reply);
     }
 }
 

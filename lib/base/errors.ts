@@ -15,13 +15,21 @@ const MEANINGS: Record<SandboxErrorCode, string> = {
   CONNECTION_FAILED: 'the server cannot be reached, or the connection broke',
   CWD_NOT_FOUND: 'the working directory does not exist',
   ENGINE_ERROR: 'the engine failed',
+  FILE_EXISTS: 'a file is in the way',
+  FILE_NOT_FOUND: 'there is no such file',
+  FILE_TOO_LARGE: 'the file is too large',
   INPUT_CLOSED: 'the process reads its input no more',
   INVALID_ENV_NAME: 'the variable cannot be changed in this session',
+  INVALID_PATH: 'no file of the kind that is needed can have this path',
+  IS_A_DIRECTORY: 'the path is that of a directory',
   ISOLATION_UNSUPPORTED: 'a rule of the isolation cannot be enforced on this machine',
   JOB_ALREADY_EXISTS: 'there is a job of this id already',
   JOB_NOT_FOUND: 'there is no job of this id',
   JOB_RUNNING: 'the job still runs',
   LIMIT_UNSUPPORTED: 'the limit cannot be enforced on this machine',
+  NOT_A_DIRECTORY: 'the path is not that of a directory',
+  NO_SPACE: 'the file system is full',
+  PERMISSION_DENIED: 'the system refuses the access',
   PROCESS_ALREADY_EXISTS: 'there is a process of this id already',
   PROCESS_EXITED_BEFORE_READY: 'the process ended before it was ready',
   PROCESS_NOT_FOUND: 'there is no process of this id',
@@ -40,6 +48,7 @@ interface RunErrorOptions extends ErrorOptions {
   result?: ExecResult<Encoding>
   logTail?: string
   shortMessage?: string
+  path?: string
 }
 
 export class SandboxError extends Error {
@@ -50,6 +59,7 @@ export class SandboxError extends Error {
   readonly code: SandboxErrorCode
   declare readonly result?: ExecResult<Encoding>
   declare readonly logTail?: string
+  declare readonly path?: string
   /** The message without the lines of stderr below it. */
   readonly shortMessage: string
 
@@ -60,6 +70,7 @@ export class SandboxError extends Error {
     hide(this, 'shortMessage')
     attach(this, 'result', options.result)
     attach(this, 'logTail', options.logTail)
+    if (options.path !== undefined) this.path = options.path
   }
 }
 

@@ -1,5 +1,6 @@
 /** What the engine tells. */
 import type { NativeResult } from './exec.js'
+import type { NativeFile, NativeFileChange } from './file.js'
 import type { NativeJob, NativeJobStatus } from './job.js'
 import type { NativeLog, NativeProcess, NativeStats } from './process.js'
 
@@ -27,6 +28,13 @@ export interface NativeEvent {
   job?: NativeJob
   jobs?: NativeJob[]
   jobStatus?: NativeJobStatus
+  file?: NativeFile
+  files?: NativeFile[]
+  changes?: NativeFileChange[]
+  /** What is open now. */
+  handle?: number
+  /** Of `error`: the file that it is about. */
+  path?: string
   /** There was nothing after `data`. */
   atEnd?: boolean
 }

@@ -1,6 +1,7 @@
 /** The handle of a sandbox, what it is made of, and its sessions. */
 import type { IsolationCapabilities } from '../public/index.js'
 import type { NativeExecExtras } from './exec.js'
+import type { NativeFileAction, NativeFileWrite } from './file.js'
 import type { NativeJobStart } from './job.js'
 import type { NativeLimits, NativeProcess, NativeProcessStart } from './process.js'
 
@@ -73,7 +74,36 @@ export interface NativeSandbox {
   /** Ends by `done` with `jobs`. */
   listJobs(id: number): void
   removeJob(id: number, jobId: string): void
-  /** Gives up a pending awaitJob, waitProcess or readLog, which then ends by `done` without anything. */
+  /** Ends by `done` with `file`, when there is one. */
+  fileStat(id: number, sessionId: string, path: Uint8Array): void
+  fileChange(id: number, sessionId: string, action: NativeFileAction): void
+  /** Ends by `done` with `files`, and a handle for fileNext when there may be more. */
+  fileList(id: number, sessionId: string, path: Uint8Array, depth: number): void
+  /** Ends by `done` with `file` and its first `data`, and a handle for fileReadAt when there may be more. */
+  fileRead(
+    id: number,
+    sessionId: string,
+    path: Uint8Array,
+    position: number,
+    length: number,
+    maxSize: number | null,
+  ): void
+  /** Ends by `done` with `data`, shorter than `length` at the end of the file. */
+  fileReadAt(id: number, handle: number, position: number, length: number): void
+  /** Ends by `done` with `file`; an error when nothing has changed. */
+  fileWrite(id: number, sessionId: string, request: NativeFileWrite, data: Uint8Array): void
+  /** Ends by `done` with a handle for fileWritePiece, fileCommit and fileRevert. */
+  fileWriteOpen(id: number, sessionId: string, request: NativeFileWrite): void
+  fileWritePiece(id: number, handle: number, data: Uint8Array): void
+  /** Ends by `done` with `file`. */
+  fileCommit(id: number, handle: number): void
+  fileRevert(id: number, handle: number): void
+  /** Ends by `done` with a handle for fileNext. */
+  fileWatch(id: number, sessionId: string, path: Uint8Array, recursive: boolean): void
+  /** Ends by `done` with `files` or `changes`: none at the end. */
+  fileNext(id: number, handle: number): void
+  fileClose(handle: number): void
+  /** Gives up a pending fileRead, fileReadAt, fileNext, awaitJob, waitProcess or readLog, which then ends by `done` without anything. */
   abandon(id: number): void
   destroy(id: number): void
   ref(): void

@@ -17,10 +17,12 @@ import { addRemove } from './job/rm.js'
 import { addStart } from './job/start.js'
 import { addStatus } from './job/status.js'
 import { addWait } from './job/wait.js'
+import { addCp } from './remote/cp.js'
+import { addLs } from './remote/ls.js'
 import { addServe } from './serve.js'
 import type { Finish, Verb } from './verb.js'
 
-const VERBS: Verb[] = [addExec, addServe, addDoctor, addCompletion]
+const VERBS: Verb[] = [addExec, addServe, addCp, addLs, addDoctor, addCompletion]
 const JOB_VERBS: Verb[] = [addStart, addList, addStatus, addLogs, addWait, addCancel, addRemove, addPrune]
 
 export function createProgram(finish: Finish): Command {
@@ -42,6 +44,7 @@ export function createProgram(finish: Finish): Command {
     ["nacre job start 'make all'", 'prints the id of a job that outlives this program'],
     ['nacre job logs -f <id>', 'prints its output until it ends'],
     ['nacre serve --port 4747', 'serves a sandbox over HTTP'],
+    ['nacre cp data.csv remote:data.csv', 'copies a file to a sandbox that is served'],
   ])
   return program
 }

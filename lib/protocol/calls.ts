@@ -9,6 +9,15 @@ import { clientOptions } from './client-options.js'
 import { containerExecOptions, containerSessionOptions, containerStreamOptions } from './container-options.js'
 import { execOptions, sessionExecOptions } from './exec-options.js'
 import {
+  fileCopyOptions,
+  fileListOptions,
+  fileReadOptions,
+  fileRemoveOptions,
+  fileStreamOptions,
+  fileWatchOptions,
+  fileWriteOptions,
+} from './file-options.js'
+import {
   jobCancelOptions,
   jobFollowOptions,
   jobListOptions,
@@ -84,6 +93,23 @@ export const calls: readonly Call[] = [
   },
   { name: 'getLogs', table: logOptions, type: 'LogOptions' },
   { name: 'output and streamProcessLogs', table: logStreamOptions, type: 'LogStreamOptions' },
+  { name: 'files.read', table: fileReadOptions, type: 'FileReadOptions' },
+  { name: 'files.readStream', table: fileStreamOptions, type: 'FileStreamOptions' },
+  { name: 'files.write', table: fileWriteOptions, type: 'FileWriteOptions' },
+  { name: 'files.list', table: fileListOptions, type: 'FileListOptions' },
+  {
+    name: 'files.copy',
+    table: fileCopyOptions,
+    type: 'FileCopyOptions',
+    route: '/v1/sessions/{sessionId}/files/copy',
+  },
+  {
+    name: 'files.remove',
+    table: fileRemoveOptions,
+    type: 'FileRemoveOptions',
+    route: '/v1/sessions/{sessionId}/files/remove',
+  },
+  { name: 'files.watch', table: fileWatchOptions, type: 'FileWatchOptions' },
   { name: 'jobs.start', table: jobStartOptions, type: 'JobStartOptions', route: '/v1/jobs' },
   { name: 'jobs.read', table: jobReadOptions, type: 'JobReadOptions' },
   { name: 'jobs.follow', table: jobFollowOptions, type: 'JobFollowOptions' },

@@ -10,13 +10,21 @@ export type SandboxErrorCode =
   | 'CONNECTION_FAILED'
   | 'CWD_NOT_FOUND'
   | 'ENGINE_ERROR'
+  | 'FILE_EXISTS'
+  | 'FILE_NOT_FOUND'
+  | 'FILE_TOO_LARGE'
   | 'INPUT_CLOSED'
   | 'INVALID_ENV_NAME'
+  | 'INVALID_PATH'
+  | 'IS_A_DIRECTORY'
   | 'ISOLATION_UNSUPPORTED'
   | 'JOB_ALREADY_EXISTS'
   | 'JOB_NOT_FOUND'
   | 'JOB_RUNNING'
   | 'LIMIT_UNSUPPORTED'
+  | 'NOT_A_DIRECTORY'
+  | 'NO_SPACE'
+  | 'PERMISSION_DENIED'
   | 'PROCESS_ALREADY_EXISTS'
   | 'PROCESS_EXITED_BEFORE_READY'
   | 'PROCESS_NOT_FOUND'
@@ -51,6 +59,7 @@ export declare class SandboxError extends Error {
       result?: ExecResult<Encoding, boolean>
       logTail?: string
       shortMessage?: string
+      path?: string
     },
   )
   readonly code: SandboxErrorCode
@@ -62,6 +71,8 @@ export declare class SandboxError extends Error {
   readonly result?: ExecResult<Encoding, boolean>
   /** For a process that did not become ready: the last lines of its log, both streams in order of arrival. */
   readonly logTail?: string
+  /** For a call on files: the file that it is about. */
+  readonly path?: string
 }
 
 /**

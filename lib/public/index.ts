@@ -11,6 +11,7 @@
 export * from './command.js'
 export * from './errors.js'
 export * from './exec.js'
+export * from './files.js'
 export * from './isolation.js'
 export * from './jobs.js'
 export * from './logs.js'

@@ -3,6 +3,7 @@
 import type { Command, Encoding, EnvChanges, Logger, ShellTag, Signal } from './command.js'
 import type { OptionError } from './errors.js'
 import type { ExecOptions, ExecResult, ExecStream } from './exec.js'
+import type { Files } from './files.js'
 import type { Isolation, IsolationCapabilities } from './isolation.js'
 import type { Jobs } from './jobs.js'
 import type { LogEvent, LogOptions, LogStreamOptions, ProcessLogs } from './logs.js'
@@ -230,6 +231,8 @@ export declare class Sandbox {
    */
   deleteSession(id: string): Promise<void>
 
+  /** The files that commands of the default session see. See {@link Session.files} for other sessions. */
+  readonly files: Files
   /** Durable jobs, which outlive this sandbox and this program. */
   readonly jobs: Jobs
 

@@ -2,6 +2,7 @@
 
 import type { Command, Encoding, EnvChanges, ShellTag, SignalName } from './command.js'
 import type { ExecResult, ExecStream, SessionExecOptions } from './exec.js'
+import type { Files } from './files.js'
 import type { Isolation } from './isolation.js'
 import type { Process, SessionProcessOptions } from './process.js'
 import type { Sandbox } from './sandbox.js'
@@ -47,6 +48,8 @@ export interface HistoryEntry {
 /** A persistent bash session. Its directory, variables, functions, options and traps persist between commands. */
 export interface Session {
   readonly id: string
+  /** The files that this session's commands see. Relative paths start at its directory. */
+  readonly files: Files
   /** Runs a command in this session. See {@link Sandbox.exec}. */
   exec<E extends Encoding = 'utf8', L extends boolean = false>(
     command: Command,

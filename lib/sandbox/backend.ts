@@ -6,10 +6,13 @@
 
 import type { WaitLimits } from '../base/waiting.js'
 import type { EnvLists } from '../options/env.js'
+import type { CheckedPath } from '../options/file-paths.js'
 import type { OptionValues } from '../options/option.js'
 import type { sessionOptions } from '../protocol/session-options.js'
 import type {
   Encoding,
+  FileEvent,
+  FileInfo,
   HistoryEntry,
   JobHandle,
   JobInfo,
@@ -18,6 +21,7 @@ import type {
   LogEvent,
   Logger,
   LogMatch,
+  Output,
   ProcessExit,
   ProcessInfo,
   ProcessLogs,
@@ -26,6 +30,13 @@ import type {
   ServiceHealth,
 } from '../public/index.js'
 import type { ExecRequest } from '../requests/exec.js'
+import type {
+  FileAction,
+  FileReadPlan,
+  FileStreamPlan,
+  FileWatchPlan,
+  FileWritePlan,
+} from '../requests/files.js'
 import type { JobReadPlan, JobStartPlan } from '../requests/jobs.js'
 import type { KillRequest, LogStreamPlan, ProcessFilter } from '../requests/logs.js'
 import type { ProcessRequest } from '../requests/process.js'
@@ -63,6 +74,7 @@ export interface Backend {
   listSessions(): Promise<string[]>
   deleteSession(id: string): Promise<void>
   history(sessionId: string, limit: number | undefined): Promise<HistoryEntry[]>
+  files(sessionId: string): FilesBackend
   destroy(): Promise<void>
 }
 
@@ -107,6 +119,29 @@ export interface ServiceBackend extends ProcessBackend {
   /** The process after the one with this pid; null when none will follow by itself, or `stop` is aborted. */
   successor(pid: number, stop: AbortSignal): Promise<ProcessInfo | null>
   restart(): Promise<void>
+}
+
+/** The files of one session. */
+export interface FilesBackend {
+  read(plan: FileReadPlan): Promise<Output<Encoding>>
+  /** The file is opened by the first read. */
+  open(path: CheckedPath, plan: FileStreamPlan): FileSource
+  write(plan: FileWritePlan): Promise<FileInfo>
+  /** Sorted by path. */
+  list(path: CheckedPath, depth: number): Promise<FileInfo[]>
+  stat(path: CheckedPath): Promise<FileInfo | null>
+  act(action: FileAction): Promise<void>
+  /** Begins now; a failure rejects the first step. */
+  watch(path: CheckedPath, plan: FileWatchPlan): AsyncIterableIterator<FileEvent, undefined>
+}
+
+/** A file that is read in pieces. */
+export interface FileSource {
+  /** Bytes of the file when it was opened; undefined where that is not known. */
+  readonly size: number | undefined
+  /** The next piece; undefined at the end. Not called again before it has settled. */
+  read(): Promise<Uint8Array | undefined>
+  close(): void
 }
 
 /** Durable jobs. */

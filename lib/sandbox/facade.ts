@@ -28,17 +28,20 @@ import { DEFAULT_SESSION } from '../requests/exec.js'
 import { planFilter, planLogStream, planLogs, readKill } from '../requests/logs.js'
 import { readService } from '../requests/service.js'
 import type { Backend } from './backend.js'
+import { Files } from './files.js'
 import { processOf, show } from './process.js'
 import { Runner, setEnv, startWith } from './runner.js'
 import { Service } from './service.js'
 import { Session } from './session.js'
 
 export class SandboxFacade extends Runner implements Omit<Sandbox, 'capabilities' | 'jobs'> {
+  readonly files: Files
   readonly #backend: Backend
 
   constructor(backend: Backend) {
     super(backend)
     this.#backend = backend
+    this.files = new Files(backend.files(DEFAULT_SESSION))
   }
 
   async startService(command: Command, options: ServiceOptions): Promise<PublicService> {

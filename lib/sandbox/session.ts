@@ -6,16 +6,19 @@ import { readOptions } from '../options/read.js'
 import { historyOptions } from '../protocol/session-options.js'
 import type { EnvChanges, HistoryEntry, HistoryOptions, Session as PublicSession } from '../public/index.js'
 import type { Backend } from './backend.js'
+import { Files } from './files.js'
 import { Runner, setEnv } from './runner.js'
 
 export class Session extends Runner implements PublicSession {
   readonly id: string
+  readonly files: Files
   readonly #backend: Backend
 
   constructor(backend: Backend, id: string) {
     super(backend, id)
     this.id = id
     this.#backend = backend
+    this.files = new Files(backend.files(id))
   }
 
   async setEnvVars(vars: EnvChanges): Promise<void> {

@@ -6,8 +6,10 @@
 import { createRoute, type OpenAPIHono, z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
 import type { Logger } from '../public/index.js'
+import { type ByteReply, byteResponse } from './byte-response.js'
 import type { ServerContext } from './context.js'
 import { type Dialect, dialectOf, envelope, isOurFault, Refusal } from './failure.js'
+import { bodyOf, cut } from './file-bodies.js'
 import { firstOf } from './lifetime.js'
 import { requireJson } from './media-type.js'
 import { patientResponse } from './patient.js'
@@ -18,6 +20,8 @@ import { type EventStream, eventResponse } from './sse.js'
 import { upgradeOf } from './upgrade.js'
 
 type Schema = z.ZodType
+
+const BYTES = z.string().openapi({ format: 'binary' })
 type Output<S> = S extends Schema ? z.output<S> : undefined
 
 /** A checked request. */
@@ -29,12 +33,17 @@ export interface Call<P, Q, B> {
   signal: AbortSignal
   /** Where a client resumes a stream: the id of the last event that it has received. */
   lastEventId: string | undefined
+  /** HEAD for a GET without its body. */
+  method: string
+  header(name: string): string | undefined
+  /** The body of an upload. */
+  upload: AsyncIterable<Uint8Array> | undefined
 }
 
-type Reply = Schema | 'events' | 'text' | 'socket'
+type Reply = Schema | 'bytes' | 'events' | 'text' | 'socket'
 
 export interface Route<P, Q, B> {
-  method: 'get' | 'post' | 'delete'
+  method: 'get' | 'post' | 'put' | 'delete'
   path: string
   summary: string
   /** The group in the OpenAPI document. */
@@ -42,7 +51,9 @@ export interface Route<P, Q, B> {
   params?: P
   query?: Q
   body?: B
-  /** What the reply looks like; 'events' when it is a stream of them, 'socket' when it is a WebSocket. */
+  /** The body is a file, and streamed. */
+  upload?: boolean
+  /** What the reply looks like; 'bytes' when it is the content of a file, 'events' when it is a stream of them, 'socket' when it is a WebSocket. */
   reply: Reply
   /** The codes of errors beside those that every route has. */
   errors?: string[]
@@ -56,11 +67,12 @@ export type Define = <P extends Schema, Q extends Schema, B extends Schema>(rout
 /** Gives the function that adds a route to the app. */
 export function definer(app: OpenAPIHono, server: ServerContext): Define {
   return (route) => {
-    const { method, path, summary, tag, params, query, body } = route
+    const { method, path, summary, tag, params, query, body, upload } = route
     const request = {
       ...(params && { params }),
       ...(query && { query }),
       ...(body && { body: { required: true, content: { 'application/json': { schema: body } } } }),
+      ...(upload && { body: { required: true, content: { 'application/octet-stream': { schema: BYTES } } } }),
     }
     const config = createRoute({
       method,
@@ -84,6 +96,9 @@ export function definer(app: OpenAPIHono, server: ServerContext): Define {
         query: query && valid.valid('query'),
         body: body && valid.valid('json'),
         lastEventId: c.req.header('last-event-id'),
+        method: c.req.method,
+        header: (name: string) => c.req.header(name),
+        upload: upload ? bodyOf(c.req.raw, c.env) : undefined,
       }
       return answer(server, route as unknown as Route<Schema, Schema, Schema>, c, call as never)
     }
@@ -113,6 +128,19 @@ async function answer(
       const failed = (error: unknown) =>
         errorEvent(server, error, dialectOf(c.req.path), subject, c.req.raw.signal)
       return eventResponse(source, c.req.raw.signal, server.heartbeat, failed, end)
+    } catch (error) {
+      end()
+      return refuse(error)
+    }
+  }
+  if (route.reply === 'bytes') {
+    try {
+      const gone = c.req.raw.signal
+      const fail = (error: unknown) => {
+        logFault(server.logger, 'a download failed', error, gone)
+        return cut(c.env)
+      }
+      return byteResponse((await work()) as ByteReply, { gone, onEnd: end, fail })
     } catch (error) {
       end()
       return refuse(error)
@@ -193,10 +221,21 @@ function refuseInvalid(checked: { success: boolean; target: string; error?: z.Zo
 
 function successOf(reply: Reply): Record<number, { description: string; content?: object }> {
   if (reply === 'socket') return { 101: { description: 'a WebSocket' } }
+  if (reply === 'bytes')
+    return {
+      ...ok('the bytes', reply, 200),
+      ...ok('the range of bytes', reply, 206),
+      416: { description: 'no such range' },
+    }
   return { 200: { description: reply === 'events' ? 'events' : 'the reply', content: contentOf(reply) } }
 }
 
-function contentOf(reply: Schema | 'events' | 'text'): Record<string, { schema: Schema }> {
+function ok(description: string, reply: 'bytes', status: number) {
+  return { [status]: { description, content: contentOf(reply) } }
+}
+
+function contentOf(reply: Schema | 'bytes' | 'events' | 'text'): Record<string, { schema: Schema }> {
+  if (reply === 'bytes') return { 'application/octet-stream': { schema: BYTES } }
   if (reply === 'events') return { 'text/event-stream': { schema: z.string() } }
   if (reply === 'text') return { 'text/plain': { schema: z.string() } }
   return { 'application/json': { schema: reply } }

@@ -14,6 +14,7 @@ import { readArgument } from '../options/read.js'
 import { serverToken } from '../options/server-values.js'
 import type { Sandbox } from '../public/index.js'
 import type { ServeOptions, Server, Serving } from '../public/server.js'
+import { boundArrival } from './file-bodies.js'
 import { isLoopback } from './guard.js'
 import { checkSandbox, planServe, type ServePlan } from './options.js'
 import { buildServer } from './server.js'
@@ -77,7 +78,8 @@ function listen(server: Server, plan: ServePlan): Promise<HttpServer> {
     serverOptions: {
       maxHeaderSize: maxHeaderBytes,
       headersTimeout,
-      requestTimeout: Math.max(requestTimeout, headersTimeout),
+      // Uploads take as long as they take; boundArrival ends all others that are late.
+      requestTimeout: 0,
       keepAliveTimeout,
       connectionsCheckingInterval: Math.min(MOST_CHECK_INTERVAL_MS, headersTimeout),
       // Newer runtimes ask before they take an upgrade for one that is wanted.
@@ -85,6 +87,9 @@ function listen(server: Server, plan: ServePlan): Promise<HttpServer> {
     },
   }) as HttpServer
   listener.maxConnections = plan.maxConnections
+  listener.prependListener('request', (incoming, outgoing) =>
+    boundArrival(incoming, outgoing, Math.max(requestTimeout, headersTimeout)),
+  )
   return new Promise((resolve, reject) => {
     listener.once('error', reject)
     listener.listen(plan.port, plan.host, () => {

@@ -15,6 +15,7 @@ import { addPortWatch } from './contract/port-watch.js'
 import { addProcesses } from './contract/processes.js'
 import { addSessions } from './contract/sessions.js'
 import { Refusal } from './failure.js'
+import { isUpload } from './file-bodies.js'
 import { Guard, peerOf } from './guard.js'
 import { Metrics } from './metrics.js'
 import { checkSandbox, planServer, type ServerPlan } from './options.js'
@@ -24,6 +25,8 @@ import { Runs } from './runs.js'
 import { whenSent } from './sent.js'
 import { addSystem } from './system.js'
 import { addExec } from './v1/exec.js'
+import { addFileContent } from './v1/file-content.js'
+import { addFiles } from './v1/files.js'
 import { addJobs } from './v1/jobs.js'
 import { addProcessIo } from './v1/process-io.js'
 import { addProcessWaits } from './v1/process-waits.js'
@@ -73,6 +76,8 @@ export function buildServer(sandbox: Sandbox, plan: ServerPlan): PublicServer {
   addProcessIo(define, server)
   addTerminal(define, server)
   addProcessWaits(define, server)
+  addFiles(define, server)
+  addFileContent(define, server)
   addJobs(define, server)
   addSystem(define, server)
   // Made once: that takes as long as hundreds of requests.
@@ -115,7 +120,7 @@ function addMiddleware(app: OpenAPIHono, server: ServerContext, plan: ServerPlan
   app.use(async (c: Context, next: Next) => {
     if (server.closing.aborted) throw new Refusal('SHUTTING_DOWN', 'the server is shutting down')
     if (c.req.path !== '/healthz') guard.check(c.req.raw.headers, peerOf(c.req.raw, c.env))
-    await boundBody(c.req, plan.maxBodyBytes)
+    if (!isUpload(c.req.method, c.req.path)) await boundBody(c.req, plan.maxBodyBytes)
     await next()
   })
 }

@@ -1,6 +1,7 @@
 //! Events from the engine.
 
 use super::exec::NativeResult;
+use super::file::{NativeFile, NativeFileChange};
 use super::job::{NativeJob, NativeJobStatus};
 use super::process::{NativeLog, NativeProcess, NativeStats};
 use crate::piece::Piece;
@@ -42,6 +43,16 @@ pub struct NativeEvent {
     pub jobs: Option<Vec<NativeJob>>,
     /// Of `done`: the state of a job.
     pub job_status: Option<NativeJobStatus>,
+    /// Of `done`: a file.
+    pub file: Option<NativeFile>,
+    /// Of `done`: a part of a list.
+    pub files: Option<Vec<NativeFile>>,
+    /// Of `done`: what a watch has seen.
+    pub changes: Option<Vec<NativeFileChange>>,
+    /// Of `done`: what is open now.
+    pub handle: Option<u32>,
+    /// Of `error`: the file that it is about.
+    pub path: Option<String>,
     /// Of `done` with `data`: nothing followed it.
     pub at_end: Option<bool>,
 }

@@ -2,12 +2,14 @@
 
 mod event;
 mod exec;
+mod file;
 mod job;
 mod process;
 mod sandbox;
 
 pub use event::NativeEvent;
 pub use exec::{NativeExecExtras, NativeResult};
+pub use file::{NativeFile, NativeFileAction, NativeFileChange, NativeFileWrite};
 pub use job::{NativeJob, NativeJobStart, NativeJobStatus};
 pub use process::{NativeLimits, NativeLog, NativeLogPiece, NativeProcess, NativeProcessStart, NativeStats};
 pub use sandbox::{NativeCapabilities, NativeConfig, NativeIsolation, NativeSession, NativeTiers};

@@ -37,6 +37,22 @@ pub enum Code {
     JobAlreadyExists,
     /// The job is still running.
     JobRunning,
+    /// There is no such file.
+    FileNotFound,
+    /// A file is in the way.
+    FileExists,
+    /// A part of a path is not a directory.
+    NotADirectory,
+    /// A directory, where a file is needed or `recursive` is.
+    IsADirectory,
+    /// The system refuses the access.
+    PermissionDenied,
+    /// The file or the list is longer than the limit.
+    FileTooLarge,
+    /// The file system or the quota is full.
+    NoSpace,
+    /// No file can have this path, or not one of the kind that is needed.
+    InvalidPath,
     /// The sandbox has been destroyed.
     SandboxDestroyed,
     /// The engine itself failed; the message says where.
@@ -63,6 +79,14 @@ impl Code {
             Self::JobNotFound => "JOB_NOT_FOUND",
             Self::JobAlreadyExists => "JOB_ALREADY_EXISTS",
             Self::JobRunning => "JOB_RUNNING",
+            Self::FileNotFound => "FILE_NOT_FOUND",
+            Self::FileExists => "FILE_EXISTS",
+            Self::NotADirectory => "NOT_A_DIRECTORY",
+            Self::IsADirectory => "IS_A_DIRECTORY",
+            Self::PermissionDenied => "PERMISSION_DENIED",
+            Self::FileTooLarge => "FILE_TOO_LARGE",
+            Self::NoSpace => "NO_SPACE",
+            Self::InvalidPath => "INVALID_PATH",
             Self::SandboxDestroyed => "SANDBOX_DESTROYED",
             Self::EngineError => "ENGINE_ERROR",
         }
@@ -79,12 +103,14 @@ pub struct Error {
     pub message: String,
     /// The result until then, if a command ran.
     pub outcome: Option<Box<Outcome>>,
+    /// The file that it is about.
+    pub path: Option<String>,
 }
 
 impl Error {
     /// Creates an error without a result.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), outcome: None }
+        Self { code, message: message.into(), outcome: None, path: None }
     }
 
     /// The error for an unknown session id.

@@ -4,6 +4,7 @@ pub mod blocking;
 pub mod capabilities;
 pub mod error;
 pub mod exec;
+pub mod files;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 pub mod isolation;

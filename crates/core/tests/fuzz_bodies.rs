@@ -49,6 +49,7 @@ fn replies_of_any_bytes_are_decoded_or_refused() {
 #[test]
 fn messages_of_any_bytes_are_decoded_or_refused() {
     run("supervisor", bodies::supervisor, bytes());
+    run("files", bodies::files, bytes());
 }
 
 #[test]

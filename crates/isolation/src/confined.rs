@@ -95,6 +95,15 @@ impl Confined {
         }
     }
 
+    /// Restricts this process for good as [`Confined::restrict`] does, without the broker: it connects to nothing.
+    ///
+    /// # Errors
+    /// The step that failed.
+    pub fn restrict_alone(&self) -> io::Result<()> {
+        restrict::restrict(&self.confinement)?;
+        filter::install(&self.filter)
+    }
+
     /// Restricts this process for good. For the child, after everything else and before exec.
     ///
     /// # Errors

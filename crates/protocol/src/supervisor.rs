@@ -54,6 +54,8 @@ pub enum Order {
         /// Where it starts; the session's first directory otherwise.
         cwd: Option<String>,
     },
+    /// Start a files helper with the socket that comes with the order. Not answered: the socket shows a failure.
+    Files,
     /// This fork of the shell is the standby from now on; the previous standby is killed.
     Standby {
         /// The new standby, a child of the supervisor.
@@ -311,13 +313,11 @@ mod tests {
         let busy = EnableError::Refused { controller, parent, errno: libc::EBUSY };
         let sentence = "the controller 'memory' cannot be handed down from /g: Device or resource busy (os error 16) (the \
                         group has processes of its own)";
+        let refused = LimitProblem::Refused { errno: libc::EINVAL };
         for (problem, sentence) in [
             (LimitProblem::NoGroup, "it has no control group of its own"),
             (LimitProblem::Controller(busy), sentence),
-            (
-                LimitProblem::Refused { errno: libc::EINVAL },
-                "its control group does not take them: Invalid argument (os error 22)",
-            ),
+            (refused, "its control group does not take them: Invalid argument (os error 22)"),
         ] {
             assert_eq!(problem.to_string(), sentence);
             let text = serde_json::to_string(&problem).unwrap();

@@ -1,6 +1,6 @@
 //! The command line that the host starts the supervisor with.
 
-use crate::spawn::{ResourceLimits, RunAs};
+use crate::standing::{ResourceLimits, RunAs, Standing};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -19,6 +19,13 @@ pub struct Arguments {
     pub user: Option<RunAs>,
     /// Resource limits of everything that is started.
     pub limits: ResourceLimits,
+}
+
+impl Arguments {
+    /// What the session's processes run under, but for a confinement.
+    pub fn standing(&self) -> Standing<'_> {
+        Standing { user: self.user.as_ref(), limits: self.limits, confined: None }
+    }
 }
 
 /// What is wrong with a command line: one clause without a full stop.

@@ -2,7 +2,8 @@
 
 use crate::groups::Groups;
 use crate::process_setup::Setting;
-use crate::spawn::{Failure, RunAs};
+use crate::spawn::Failure;
+use crate::standing::RunAs;
 use nacre_containment::pid::Pid;
 use nacre_isolation::broker::Policy;
 use nacre_isolation::confined::Confined;

@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 
 /// How long to wait for processes that even SIGKILL does not end (uninterruptible sleep on a dead file system).
 const UNKILLABLE: Duration = Duration::from_secs(10);
+/// How long the files helpers may take to end.
+const HELPERS: Duration = Duration::from_millis(500);
 
 /// Ends everything and leaves. With a grace time the workload is asked first: SIGTERM, SIGCONT, and SIGKILL only when it
 /// is over. The shell and the standby have nothing to clean up and are not asked.
@@ -22,6 +24,7 @@ pub fn end(table: &mut ProcessTable, setting: &Setting, grace: Duration) -> ! {
         ask(table, setting, Instant::now() + grace);
     }
     let give_up = Instant::now() + UNKILLABLE;
+    end_helpers(table, setting);
     loop {
         table.kill_all();
         let childless = reap(table, setting);
@@ -35,6 +38,15 @@ pub fn end(table: &mut ProcessTable, setting: &Setting, grace: Duration) -> ! {
         wait_for_change(setting, &[], Duration::from_millis(1));
     }
     std::process::exit(0);
+}
+
+/// Lets the files helpers remove temporary files, which takes them less than a millisecond.
+fn end_helpers(table: &mut ProcessTable, setting: &Setting) {
+    let give_up = Instant::now() + HELPERS;
+    while table.helpers.end() && Instant::now() < give_up {
+        wait_for_change(setting, &[], HELPERS);
+        reap(table, setting);
+    }
 }
 
 fn ask(table: &mut ProcessTable, setting: &Setting, deadline: Instant) {

@@ -111,6 +111,11 @@ fn execute(
                 }
             });
         }
+        Order::Files => {
+            if let Some(socket) = descriptors.into_iter().next() {
+                table.start_helper(socket, arguments, setting);
+            }
+        }
         Order::Standby { pid, group } => {
             if !table.set_standby(pid, group.as_ref()) {
                 setting.report(&Report::StandbyEnded { pid });

@@ -6,7 +6,8 @@ use crate::process_setup::Setting;
 use crate::process_table::ProcessTable;
 use crate::program::Program;
 use crate::reap::reap;
-use crate::spawn::{Failure, Plan, ResourceLimits, Tie, c_string, pipe};
+use crate::spawn::{Failure, Plan, Tie, c_string, pipe};
+use crate::standing::{ResourceLimits, Standing};
 use nacre_containment::cgroup::{self, Group};
 use nacre_containment::limits::Limits;
 use nacre_containment::pid::{Identity, Pid};
@@ -217,13 +218,11 @@ pub fn spawn_child(script: &str, group: Option<&Group>) -> Pid {
         variable: None,
         cwd: "/".as_ref(),
         group,
-        user: None,
+        standing: Standing { user: None, limits: ResourceLimits::default(), confined: None },
         descriptors: &[],
         first_descriptor: 3,
         null: &null(),
         tie: Tie::Process,
-        limits: ResourceLimits::default(),
-        confined: None,
     };
     plan.start().unwrap()
 }

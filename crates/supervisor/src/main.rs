@@ -14,7 +14,9 @@ mod arguments;
 mod enclosure;
 mod ending;
 mod event_loop;
+mod files;
 mod groups;
+mod helpers;
 mod job;
 mod ladder;
 mod process_setup;
@@ -23,6 +25,7 @@ mod processes;
 mod program;
 mod reap;
 mod spawn;
+mod standing;
 mod target;
 
 fn main() {

@@ -5,10 +5,12 @@ mod members;
 use crate::arguments::Arguments;
 use crate::enclosure::{Enclosure, Key};
 use crate::groups::Groups;
+use crate::helpers::Helpers;
 use crate::process_setup::Setting;
 use crate::processes::Processes;
 use crate::program::Program;
 use crate::spawn::{Failure, Plan, Tie, c_string};
+use crate::standing::Standing;
 use nacre_containment::cgroup::Group;
 use nacre_containment::limits::Limits;
 use nacre_containment::pid::{Identity, Pid};
@@ -48,6 +50,8 @@ pub struct ProcessTable {
     pub processes: Processes,
     groups: Option<Groups>,
     enclosure: Enclosure,
+    /// The files helpers.
+    pub helpers: Helpers,
 }
 
 impl ProcessTable {
@@ -56,12 +60,29 @@ impl ProcessTable {
     pub fn new(arguments: &Arguments) -> Self {
         let groups = arguments.group.as_ref().and_then(|(parent, name)| Groups::create(parent, name));
         let own = Pid::new(std::process::id() as i32).expect("a supervisor is never init");
-        Self { own, shell: None, standby: None, processes: Processes::default(), groups, enclosure: Enclosure::Open }
+        let helpers = Helpers::default();
+        Self {
+            own,
+            shell: None,
+            standby: None,
+            processes: Processes::default(),
+            groups,
+            enclosure: Enclosure::Open,
+            helpers,
+        }
     }
 
     /// Confines every program from now on; see [`Enclosure::confine`].
     pub fn confine(&mut self, file: Option<OwnedFd>, key: Key, arguments: &Arguments, setting: &Setting) {
         self.enclosure.confine(file, key, self.groups.as_mut(), arguments.user.as_ref(), setting);
+    }
+
+    /// Starts a files helper. Under a confinement that failed there is none: the socket closes.
+    pub fn start_helper(&mut self, socket: OwnedFd, arguments: &Arguments, setting: &Setting) {
+        self.enclosure.restore(self.groups.as_mut(), arguments.user.as_ref(), setting);
+        if let Ok(confined) = self.enclosure.confined() {
+            self.helpers.start(socket, &Standing { confined, ..arguments.standing() });
+        }
     }
 
     /// Starts a program in its role. Returns its identity and its group's directory.
@@ -92,7 +113,6 @@ impl ProcessTable {
             variable: marked,
             cwd: program.cwd.as_ref().map_or(arguments.cwd.as_path(), Path::new),
             group: group.as_ref(),
-            user: arguments.user.as_ref(),
             descriptors: &program.descriptors,
             first_descriptor: program.first_descriptor,
             null: &setting.null,
@@ -101,8 +121,7 @@ impl ProcessTable {
                 Role::Process { terminal: true, .. } => Tie::Terminal,
                 Role::Process { .. } => Tie::Process,
             },
-            limits: arguments.limits,
-            confined: self.enclosure.confined()?,
+            standing: Standing { confined: self.enclosure.confined()?, ..arguments.standing() },
         };
         let mut started = plan.start();
         if started.as_ref().is_err_and(|failure| failure.step == StartStep::Group) {
@@ -231,6 +250,7 @@ impl ProcessTable {
             self.shell = None;
             return Reaped::Shell;
         }
+        self.helpers.reaped(pid);
         self.processes.reaped(pid).map_or(Reaped::Orphan, Reaped::Process)
     }
 

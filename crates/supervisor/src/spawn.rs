@@ -1,6 +1,7 @@
 //! Starting a program: fork from this small process, put everything in order, exec.
 
-use nacre_containment::{cgroup::Group, fork, pid::Pid};
+use crate::standing::Standing;
+use nacre_containment::{cgroup::Group, pid::Pid};
 use nacre_isolation::confined::Confined;
 use nacre_protocol::supervisor::StartStep;
 use std::ffi::{CString, OsString};
@@ -32,9 +33,6 @@ impl Failure {
 /// The longest report of a child: the step, its errno, and a sentence.
 const LONGEST_REPORT: usize = 512;
 
-/// The user a program runs as: user, primary group, all groups.
-pub type RunAs = (u32, u32, Vec<u32>);
-
 /// How the program is tied to others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tie {
@@ -44,15 +42,6 @@ pub enum Tie {
     Process,
     /// A background process whose first three descriptors are its controlling terminal.
     Terminal,
-}
-
-/// Resource limits that the program inherits.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct ResourceLimits {
-    /// RLIMIT_NOFILE.
-    pub open_files: Option<u64>,
-    /// RLIMIT_NPROC.
-    pub processes: Option<u64>,
 }
 
 /// Everything that starting a program needs.
@@ -67,8 +56,8 @@ pub struct Plan<'a> {
     pub cwd: &'a Path,
     /// Its control group.
     pub group: Option<&'a Group>,
-    /// The user it runs as, when that is not this process's.
-    pub user: Option<&'a RunAs>,
+    /// What it runs under.
+    pub standing: Standing<'a>,
     /// Its descriptors, numbered from `first_descriptor` on.
     pub descriptors: &'a [OwnedFd],
     /// See `descriptors`; lower numbers are `null`.
@@ -77,10 +66,6 @@ pub struct Plan<'a> {
     pub null: &'a File,
     /// How it is tied.
     pub tie: Tie,
-    /// Its resource limits.
-    pub limits: ResourceLimits,
-    /// What confines it.
-    pub confined: Option<&'a Confined>,
 }
 
 /// Descriptors are moved out of the way of the numbers they get, and of those that scripts use.
@@ -110,12 +95,8 @@ impl Plan<'_> {
         let descriptors: Vec<OwnedFd> =
             self.descriptors.iter().map(aside).collect::<io::Result<_>>().map_err(prepare)?;
         let directory_of_group = group.as_ref().map(AsRawFd::as_raw_fd);
-        let (child, joined) = match self.confined {
-            Some(confined) => {
-                confined.fork(directory_of_group).map_err(|error| Failure::new(StartStep::Isolation, &error))
-            }
-            None => fork::fork(0, directory_of_group).map_err(prepare),
-        }?;
+        let forked = self.standing.fork(directory_of_group);
+        let (child, joined) = forked.map_err(|(step, error)| Failure::new(step, &error))?;
         if child == 0 {
             let group = directory_of_group.filter(|_| !joined);
             let (step, detail) = self.set_up(&descriptors, group, &directory).err().map_or_else(
@@ -175,31 +156,15 @@ impl Plan<'_> {
                 let list = libc::openat(group, c"cgroup.procs".as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
                 ensure(list >= 0 && libc::write(list, c"0".as_ptr().cast(), 1) == 1, StartStep::Group)?;
             }
-            ensure(self.limits.set(), StartStep::Limits)?;
-            let is_user = self.user.is_none_or(|(uid, gid, groups)| become_user(*uid, *gid, groups));
-            ensure(is_user, StartStep::User)?;
+            self.standing.take().map_err(|step| (step, String::new()))?;
             if self.tie == Tie::Shell {
                 // After the change of user, which resets the setting (prctl(2)).
                 ensure(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) == 0, StartStep::Prepare)?;
             }
             ensure(libc::chdir(directory.as_ptr()) == 0, StartStep::Cwd)?;
         }
-        let restricted = self.confined.map_or(Ok(()), Confined::restrict);
+        let restricted = self.standing.confined.map_or(Ok(()), Confined::restrict);
         restricted.map_err(|error| (StartStep::Isolation, error.to_string()))
-    }
-}
-
-impl ResourceLimits {
-    /// # Safety
-    /// System calls only; callable between fork and exec.
-    unsafe fn set(self) -> bool {
-        let set = |resource, value: Option<u64>| {
-            let Some(value) = value else { return true };
-            let limit = libc::rlimit { rlim_cur: value, rlim_max: value };
-            // SAFETY: the structure outlives the call.
-            unsafe { libc::setrlimit(resource, &raw const limit) == 0 }
-        };
-        set(libc::RLIMIT_NOFILE, self.open_files) && set(libc::RLIMIT_NPROC, self.processes)
     }
 }
 
@@ -224,21 +189,6 @@ fn aside(descriptor: &OwnedFd) -> io::Result<OwnedFd> {
             copy = libc::fcntl(descriptor.as_raw_fd(), libc::F_DUPFD_CLOEXEC, 10);
         }
         if copy < 0 { Err(io::Error::last_os_error()) } else { Ok(OwnedFd::from_raw_fd(copy)) }
-    }
-}
-
-/// Gives up every privilege for good: groups first, since only root can set them, the user last; and no set-user-ID
-/// program brings any back.
-///
-/// # Safety
-/// To be called between fork and exec: system calls only.
-pub unsafe fn become_user(uid: u32, gid: u32, groups: &[u32]) -> bool {
-    // SAFETY: the list outlives the call, and its length is its own.
-    unsafe {
-        libc::setgroups(groups.len(), groups.as_ptr()) == 0
-            && libc::setresgid(gid, gid, gid) == 0
-            && libc::setresuid(uid, uid, uid) == 0
-            && libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
     }
 }
 

@@ -1,6 +1,7 @@
 use super::*;
 use crate::fixture::{null, read_line};
 use crate::own_process::in_own_process;
+use crate::standing::ResourceLimits;
 use nacre_containment::proc_table::Stat;
 
 /// What a plan refers to.
@@ -25,13 +26,11 @@ impl Basics {
             variable: None,
             cwd: Path::new("/"),
             group: None,
-            user: None,
+            standing: Standing { user: None, limits: ResourceLimits::default(), confined: None },
             descriptors: &self.descriptors,
             first_descriptor: 1,
             null: &self.null,
             tie: Tie::Process,
-            limits: ResourceLimits::default(),
-            confined: None,
         };
         change(&mut plan);
         plan.start()
@@ -101,7 +100,7 @@ fn limits_are_in_force() {
     in_own_process(|| {
         let basics = Basics::new();
         let limits = ResourceLimits { open_files: Some(64), processes: Some(1000) };
-        assert_eq!(basics.printed("echo $(ulimit -n) $(ulimit -u)", |plan| plan.limits = limits), "64 1000");
+        assert_eq!(basics.printed("echo $(ulimit -n) $(ulimit -u)", |plan| plan.standing.limits = limits), "64 1000");
     });
 }
 
@@ -116,8 +115,8 @@ fn a_failure_names_its_step_and_reason() {
         assert_eq!(basics.failed(|plan| plan.group = Some(&missing)), (StartStep::Group, libc::ENOENT));
         // More than the kernel allows even root.
         let limits = ResourceLimits { open_files: Some(u64::MAX), processes: None };
-        assert_eq!(basics.failed(|plan| plan.limits = limits), (StartStep::Limits, libc::EPERM));
-        assert_eq!(basics.failed(|plan| plan.user = Some(&user)).0, StartStep::User);
+        assert_eq!(basics.failed(|plan| plan.standing.limits = limits), (StartStep::Limits, libc::EPERM));
+        assert_eq!(basics.failed(|plan| plan.standing.user = Some(&user)).0, StartStep::User);
         assert_eq!(basics.failed(|plan| plan.tie = Tie::Terminal), (StartStep::Prepare, libc::ENOTTY));
         assert!(nix::sys::wait::waitpid(None, None).is_err(), "every failed child is reaped");
     });
@@ -156,7 +155,7 @@ fn a_program_runs_as_its_user_without_new_privileges() {
         }
         let user = (65534, 65533, vec![65533, 65532]);
         let script = "echo $UID ${GROUPS[*]} $(grep NoNewPrivs /proc/self/status)";
-        let line = basics.printed(script, |plan| plan.user = Some(&user));
+        let line = basics.printed(script, |plan| plan.standing.user = Some(&user));
         assert_eq!(line, "65534 65533 65532 NoNewPrivs: 1");
     });
 }

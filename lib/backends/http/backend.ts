@@ -12,9 +12,10 @@ import type { ProcessRequest } from '../../requests/process.js'
 import type { ServiceRequest } from '../../requests/service.js'
 import type { Result, RunObserver, StreamRun } from '../../run/run.js'
 import { AS_STARTED, attach, startProcess } from '../../run/start-process.js'
-import type { Backend, ProcessBackend, ServiceBackend } from '../../sandbox/backend.js'
+import type { Backend, FilesBackend, ProcessBackend, ServiceBackend } from '../../sandbox/backend.js'
 import { Begun } from './begun.js'
 import { Connection } from './connection.js'
+import { HttpFiles } from './files.js'
 import { HttpJobs } from './jobs.js'
 import type { ClientPlan } from './options.js'
 import { planExec, planLiveExec, planProcess, planService } from './plan.js'
@@ -156,6 +157,10 @@ export class HttpBackend implements Backend {
     const path = `/v1/sessions/${sessionId}/history`
     const { commands } = await this.#get<{ commands: WireEntry[] }>(path, { limit })
     return commands.map((entry) => ({ ...entry, startedAt: new Date(entry.startedAt) }))
+  }
+
+  files(sessionId: string): FilesBackend {
+    return new HttpFiles(this.#connection, sessionId)
   }
 
   async capabilities(): Promise<Capabilities> {

@@ -5,6 +5,7 @@
 import { refuseAborted } from '../../base/abort.js'
 import { AbortError, engineError, OptionError, SandboxError } from '../../base/errors.js'
 import { pause } from '../../base/waiting.js'
+import { ByteBody } from './byte-body.js'
 import { CallLimits } from './call-limits.js'
 import { connectionError, errorOf, isEnvelope } from './failure.js'
 import type { ClientPlan } from './options.js'
@@ -85,7 +86,8 @@ export class Connection {
         await this.#read(response, request, limits)
         throw connectionError(`${request.path} was not answered with events`)
       }
-      yield* readEvents(response.body)
+      yield* readEvents(response.body, limits.signal)
+      if (limits.signal.aborted) throw limits.signal.reason
     } catch (error) {
       throw this.#explain(error, request, limits)
     } finally {
@@ -94,13 +96,39 @@ export class Connection {
     }
   }
 
+  /** Makes a call whose reply is a body of bytes. Ends when the body is read, or cancelled. */
+  async bytes(request: Request): Promise<ByteBody> {
+    const limits = this.#limits(request.signal, 0)
+    const release = () => {
+      this.#open.delete(limits)
+      limits.release()
+    }
+    try {
+      const response = await this.#send(request, limits)
+      const { status, body } = response
+      if (status !== 416 && (!response.ok || body === null)) {
+        await this.#read(response, request, limits)
+        throw connectionError(`${request.path} was not answered with bytes`)
+      }
+      const explain = (error: unknown) => this.#explain(error, request, limits)
+      return new ByteBody(status === 416 ? null : body, limits.signal, explain, () => {
+        release()
+        limits.stop()
+      })
+    } catch (error) {
+      release()
+      throw this.#explain(error, request, limits)
+    }
+  }
+
   async #send(
-    { method = 'POST', path, query, body, ...asked }: Request,
+    { method = 'POST', path, query, body, content, headers: own, ...asked }: Request,
     limits: CallLimits,
   ): Promise<Response> {
     this.check()
     refuseAborted(asked.signal, asked.subject)
-    const headers = { ...this.#plan.headers, ...(body && { 'content-type': 'application/json' }) }
+    const type = body ? 'application/json' : content && 'application/octet-stream'
+    const headers = { ...this.#plan.headers, ...(type && { 'content-type': type }), ...own }
     try {
       return await limits.answer(
         this.#plan.fetch(this.#plan.url + path + queryOf(query), {
@@ -108,6 +136,8 @@ export class Connection {
           // No cookies, and no redirects to other servers.
           ...{ credentials: 'omit', redirect: 'error' },
           ...(body && { body: JSON.stringify(body) }),
+          // A stream is sent while the server reads it.
+          ...(content && { body: content as NonNullable<RequestInit['body']>, duplex: 'half' }),
         }),
       )
     } catch (error) {

@@ -9,7 +9,13 @@ import { resultOf, type WireResult } from './wire.js'
 export interface Envelope {
   code: string
   message: string
-  context: { kind?: string; result?: WireResult; logTail?: string; shortMessage?: string }
+  context: {
+    kind?: string
+    result?: WireResult
+    logTail?: string
+    shortMessage?: string
+    path?: string
+  }
   httpStatus: number
 }
 
@@ -44,6 +50,7 @@ export function errorOf(envelope: Envelope, { encoding = 'utf8', signal, subject
         result,
         shortMessage,
         logTail: context.logTail,
+        path: context.path,
       })
     default:
       if (code === 'VALIDATION_FAILED') return new OptionError('INVALID_OPTION', message)

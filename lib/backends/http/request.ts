@@ -2,10 +2,13 @@
 import type { Asked } from './failure.js'
 
 export interface Request extends Asked {
-  method?: 'GET' | 'POST' | 'DELETE'
+  method?: 'GET' | 'POST' | 'PUT' | 'DELETE'
   path: string
   query?: Record<string, string | number | boolean | undefined>
   body?: object
+  /** A body of bytes, instead of JSON. */
+  content?: Uint8Array | ReadableStream<Uint8Array>
+  headers?: Record<string, string>
   /** The reply waits for an event and may take hours, so requestTimeout does not apply. */
   waits?: boolean
   /** A POST that may be repeated. GET and DELETE always may. */

@@ -1,7 +1,11 @@
 /**
  * Server-sent events from the body of a response. An incomplete event at the end is dropped.
+ *
+ * An abort cancels the body here as well: Node forgets to, once the request has been collected as garbage.
  */
+
 import { createParser } from 'eventsource-parser'
+import { onAbort } from '../../base/abort.js'
 
 export interface ServerEvent {
   id: string | undefined
@@ -9,8 +13,12 @@ export interface ServerEvent {
   data: any
 }
 
-export async function* readEvents(body: ReadableStream<Uint8Array>): AsyncGenerator<ServerEvent, undefined> {
+export async function* readEvents(
+  body: ReadableStream<Uint8Array>,
+  signal: AbortSignal,
+): AsyncGenerator<ServerEvent, undefined> {
   const reader = body.getReader()
+  const ignore = onAbort(signal, () => void reader.cancel().catch(() => {}))
   const decoder = new TextDecoder()
   let events: ServerEvent[] = []
   const parser = createParser({
@@ -28,6 +36,7 @@ export async function* readEvents(body: ReadableStream<Uint8Array>): AsyncGenera
       yield* ready
     }
   } finally {
+    ignore()
     reader.cancel().catch(() => {})
   }
 }

@@ -10,9 +10,16 @@ import type { ProcessFilter } from '../../requests/logs.js'
 import type { ProcessRequest } from '../../requests/process.js'
 import type { ServiceRequest } from '../../requests/service.js'
 import type { Result, RunObserver, StreamRun } from '../../run/run.js'
-import type { Backend, ProcessBackend, ServiceBackend, StreamBounds } from '../../sandbox/backend.js'
+import type {
+  Backend,
+  FilesBackend,
+  ProcessBackend,
+  ServiceBackend,
+  StreamBounds,
+} from '../../sandbox/backend.js'
 import { Engine } from './engine.js'
 import { exec, stream } from './exec.js'
+import { NativeFiles } from './files/files.js'
 import { NativeJobs } from './jobs.js'
 import { type ExecDefaults, planExec, planStream } from './plan/exec.js'
 import { planSession, type SandboxPlan, type SessionBase } from './plan/sandbox.js'
@@ -113,6 +120,10 @@ export class NativeBackend implements Backend {
     if (!this.#sessionIds().has(sessionId))
       throw engineError('SESSION_NOT_FOUND', `there is no session '${sessionId}'`)
     return this.#engine.history.of(sessionId, limit)
+  }
+
+  files(sessionId: string): FilesBackend {
+    return new NativeFiles(this.#engine, sessionId)
   }
 
   capabilities(): Capabilities {

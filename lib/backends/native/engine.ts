@@ -57,7 +57,7 @@ export class Engine {
     const event = await new Promise<NativeEvent>((resolve) => {
       this.begin(send, resolve)
     })
-    if (event.kind === 'error') throw engineError(event.code, event.message)
+    if (event.kind === 'error') throw failureOf(event)
     return event
   }
 
@@ -65,6 +65,11 @@ export class Engine {
   ask<T>(query: (native: NativeSandbox) => T): T | undefined {
     if (this.#destroyed !== undefined) throw engineError('SANDBOX_DESTROYED', undefined)
     return this.#native && query(this.#native)
+  }
+
+  /** Lets go of something that is open; no effect once the sandbox is destroyed. */
+  release(close: (native: NativeSandbox) => void): void {
+    if (this.#native !== undefined) close(this.#native)
   }
 
   /** Keeps the event loop alive until the returned function is called. */
@@ -144,6 +149,11 @@ export class Engine {
     }
     return this.#native
   }
+}
+
+/** The error of a failed call. */
+export function failureOf({ code, message, path }: NativeEvent): SandboxError {
+  return engineError(code, message, path === undefined ? undefined : { path })
 }
 
 /** Within `destroy`, the deletion of a session is not the reason that callers should see. */

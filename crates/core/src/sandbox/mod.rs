@@ -1,6 +1,7 @@
 //! A sandbox: its sessions, created, found and ended by id.
 
 mod config;
+mod files;
 mod surroundings;
 
 use crate::capabilities::{Capabilities, Engine, ShellError};

@@ -145,6 +145,7 @@ impl Session {
             }
             Message::SetEnv { vars, reply } => drop(self.submit(Call::SetEnv { vars, reply }, Work::SetEnv)),
             Message::Start(request) => drop(self.submit(Call::Start(request), Work::Start)),
+            Message::Files(reply) => self.access_files(reply),
             Message::KillProcess { key, policy, reply } => match &self.link.supervisor {
                 Some(supervisor) => self.processes.kill(key, policy, reply, supervisor),
                 None => drop(reply.send(false)),
@@ -161,6 +162,9 @@ impl Session {
     pub(super) fn close(&mut self, grace: Duration, reply: Option<oneshot::Sender<()>>) {
         let (_, replies) = self.closing.get_or_insert((grace, Vec::new()));
         replies.extend(reply);
+        if let Some(helper) = &self.link.files {
+            helper.close();
+        }
         self.events.push_back(Event::Close);
     }
 
@@ -193,6 +197,7 @@ impl Session {
                 Timer::Unread => self.check_unread(),
                 Timer::Supervisor => self.check_supervisor(),
                 Timer::Hello => self.hello_overdue(),
+                Timer::Files => self.end_idle_files_helper(),
             }
         }
     }

@@ -11,6 +11,7 @@ use super::timers::Timers;
 use super::{Config, EnvChange};
 use crate::error::Error;
 use crate::exec::ExecRequest;
+use crate::files::{Access, Helper};
 use crate::output::capture::Leftover;
 use crate::process::StartRequest;
 use crate::proxy::Proxy;
@@ -37,6 +38,7 @@ pub(super) enum Call {
     Exec(Box<ExecRequest>),
     SetEnv { vars: EnvChange, reply: oneshot::Sender<Result<(), Error>> },
     Start(Box<StartRequest>),
+    Files(oneshot::Sender<Result<Access, Error>>),
 }
 
 /// What tasks of the session's own report.
@@ -79,6 +81,8 @@ pub(super) struct Link {
     pub(super) foreground: Option<PathBuf>,
     /// An empty group for the next process.
     pub(super) spare_group: Option<PathBuf>,
+    /// The files helper, once it was needed.
+    pub(super) files: Option<Arc<Helper>>,
     /// Standbys that were replaced and live in the foreground group.
     pub(super) retired: Vec<Pid>,
 }

@@ -7,6 +7,7 @@ mod arrivals;
 mod command;
 mod confinement;
 mod context;
+mod files;
 mod lane;
 mod loans;
 mod outcome;
@@ -29,6 +30,7 @@ mod timers;
 
 use crate::error::{Code, Error};
 use crate::exec::{ExecRequest, KillPolicy};
+use crate::files::Access;
 use crate::limits::Inherited;
 use crate::log::Log;
 use crate::process::{Owner, StartRequest};
@@ -94,6 +96,7 @@ enum Message {
     Interrupt { id: u64, signal: Option<i32> },
     SetEnv { vars: EnvChange, reply: oneshot::Sender<Result<(), Error>> },
     Start(Box<StartRequest>),
+    Files(files::Reply),
     KillProcess { key: u64, policy: KillPolicy, reply: oneshot::Sender<bool> },
     Close { grace: Duration, reply: oneshot::Sender<()> },
 }
@@ -168,6 +171,11 @@ impl Handle {
         }
     }
 
+    /// Access to the session's files, from the directory that it is in now.
+    pub fn files(&self) -> impl Future<Output = Result<Access, Error>> + Send + use<> {
+        self.ask(Message::Files)
+    }
+
     /// Ends a background process with its whole tree; false when there was nothing to end.
     pub fn kill_process(&self, key: u64, policy: KillPolicy) -> impl Future<Output = bool> + Send + use<> {
         let (reply, answer) = oneshot::channel();
@@ -192,9 +200,9 @@ impl Handle {
         }
     }
 
-    fn ask<F>(&self, message: F) -> impl Future<Output = Result<(), Error>> + Send + use<F>
+    fn ask<T: Send, F>(&self, message: F) -> impl Future<Output = Result<T, Error>> + Send + use<T, F>
     where
-        F: FnOnce(oneshot::Sender<Result<(), Error>>) -> Message,
+        F: FnOnce(oneshot::Sender<Result<T, Error>>) -> Message,
     {
         let (reply, answer) = oneshot::channel();
         let sent = self.send(message(reply));

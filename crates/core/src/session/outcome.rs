@@ -133,6 +133,7 @@ impl Session {
         };
         match call {
             Call::Open(reply) | Call::SetEnv { reply, .. } => drop(reply.send(error.map_or(Ok(()), Err))),
+            Call::Files(reply) => self.answer_files(reply, error),
             Call::Exec(request) => {
                 self.forget_request(request.id);
                 request.sink.finished(match (answer, error) {

@@ -29,6 +29,8 @@ pub(super) enum Timer {
     Supervisor,
     /// The shell should have said hello.
     Hello,
+    /// The files helper may be idle.
+    Files,
 }
 
 /// See the module.

@@ -4,7 +4,8 @@
 //! user or the limits is known before, and nothing of the command has run as long as nobody can find the job.
 
 use super::failure::{Failed, JOIN};
-use crate::spawn::{become_user, c_string, child_pid, errno, pipe};
+use crate::spawn::{c_string, child_pid, errno, pipe};
+use crate::standing::become_user;
 use nacre_containment::cgroup::Group;
 use nacre_containment::fork::fork;
 use nacre_containment::job::request::{Program, Request};

@@ -16,7 +16,7 @@ impl ProcessTable {
     /// The processes of the foreground command: the members of its group, or, without groups, every descendant that is
     /// neither below one of the `spare` roots nor a background process's. Shell and standby are never among them.
     pub fn foreground(&self, spare: &[Pid]) -> Vec<Stat> {
-        let keep: HashSet<Pid> = spare.iter().copied().chain(self.standby()).collect();
+        let keep: HashSet<Pid> = spare.iter().copied().chain(self.helpers.pids()).chain(self.standby()).collect();
         let listed: Vec<Stat> = match self.groups.as_ref().and_then(Groups::foreground_members) {
             Some(members) => members.into_iter().filter(|pid| !keep.contains(pid)).filter_map(Stat::read).collect(),
             None => {
@@ -28,9 +28,9 @@ impl ProcessTable {
         listed.into_iter().filter(|stat| !self.is_own(stat) && stat.is_running()).collect()
     }
 
-    /// Everything below this process except shell and standby.
+    /// Everything below this process except shell, standby, files helpers and what the confinement needs.
     pub fn workload(&self) -> Vec<Stat> {
-        let mut all = proc_table::descendants(&[self.own], &HashSet::new());
+        let mut all = proc_table::descendants(&[self.own], &self.helpers.pids().collect());
         let standby = self.standby();
         all.retain(|stat| stat.is_running() && !self.is_own(stat) && standby != Some(stat.identity.pid));
         all

@@ -1,0 +1,40 @@
+//! Access to the files of a session: its helper, and where relative paths start.
+
+use super::connection::Connection;
+use super::helper::Helper;
+use crate::error::{Code, Error};
+use crate::outbox::Message;
+use nacre_protocol::files::{Call, Request, encode};
+use nacre_protocol::socket;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// The helper of a session, and the directory at which relative paths start.
+#[derive(Clone)]
+pub struct Access {
+    /// See [`Helper`].
+    pub helper: Arc<Helper>,
+    /// See the module.
+    pub cwd: PathBuf,
+}
+
+impl Access {
+    /// Sends a call. Returns nothing when the helper had ended before.
+    pub(super) async fn send(&self, call: Call) -> Result<Option<Connection>, Error> {
+        let failed =
+            |error: io::Error| Error::new(Code::EngineError, format!("cannot reach the files helper: {error}"));
+        let (ours, theirs) = socket::pair().map_err(failed)?;
+        let cwd = self.cwd.as_os_str().as_encoded_bytes().to_vec();
+        let bytes = encode(&Request { cwd, call }).map_err(failed)?;
+        let outbox = &self.helper.outbox;
+        outbox.send(Message { bytes, descriptors: vec![theirs.into()] });
+        while outbox.is_blocked() {
+            outbox.flush().await;
+        }
+        if outbox.has_lost() {
+            return Ok(None);
+        }
+        Connection::new(ours, Arc::clone(&self.helper)).map(Some).map_err(failed)
+    }
+}

@@ -1,0 +1,108 @@
+//! The calls that are one request and its reply.
+
+use super::access::Access;
+use super::connection::Connection;
+use super::failure::error;
+use super::placed::{Found, Placed, joined};
+use super::reader::Reader;
+use super::watcher::Watcher;
+use super::writer::Writer;
+use crate::error::{Code, Error};
+use nacre_protocol::files::{Call, Entry, MAX_ENTRIES, MAX_PATH_BYTES, Reply};
+
+/// The helper had ended before it was asked: the call can be made again with another helper.
+pub(super) type Sent<T> = Result<Option<T>, Error>;
+
+impl Access {
+    async fn call(&self, call: Call) -> Sent<Connection> {
+        for path in paths_of(&call) {
+            if path.is_empty() || path.contains(&0) {
+                return Err(error(Code::InvalidPath, path, "is empty or has a NUL byte"));
+            }
+            if path.len() > MAX_PATH_BYTES {
+                return Err(error(Code::InvalidPath, path, format!("has more than {MAX_PATH_BYTES} bytes")));
+            }
+        }
+        self.send(call).await
+    }
+
+    /// Makes a call that gives nothing.
+    pub async fn change(&self, call: Call) -> Sent<()> {
+        let Some(connection) = self.call(call).await? else { return Ok(None) };
+        match connection.reply().await? {
+            (Reply::Done, _) => Ok(Some(())),
+            _ => Err(connection.confused()),
+        }
+    }
+
+    /// Describes a file.
+    pub async fn stat(&self, path: Vec<u8>) -> Sent<Found> {
+        let Some(connection) = self.call(Call::Stat { path: path.clone() }).await? else { return Ok(None) };
+        match connection.reply().await? {
+            (Reply::Found(found), _) => Ok(Some(found.map(|info| Placed { path, info }))),
+            _ => Err(connection.confused()),
+        }
+    }
+
+    /// Lists a directory, sorted by path.
+    pub async fn list(&self, path: Vec<u8>, depth: u32) -> Sent<Vec<Placed>> {
+        let Some(connection) = self.call(Call::List { path: path.clone(), depth }).await? else { return Ok(None) };
+        let mut found: Vec<Entry> = Vec::new();
+        loop {
+            match connection.reply().await? {
+                (Reply::Entries(entries), _) if found.len() + entries.len() <= MAX_ENTRIES => found.extend(entries),
+                (Reply::Done, _) => break,
+                _ => return Err(connection.confused()),
+            }
+        }
+        let sorted = crate::blocking::blocking(move || {
+            found.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+            Ok(found.into_iter().map(|Entry { path: own, info }| Placed { path: joined(&path, &own), info }).collect())
+        });
+        sorted.await.map(Some)
+    }
+
+    /// Opens a file to be read.
+    pub async fn read(&self, path: Vec<u8>) -> Sent<Reader> {
+        let Some(connection) = self.call(Call::Read { path: path.clone() }).await? else { return Ok(None) };
+        match connection.reply().await? {
+            (Reply::Opened(info), Some(file)) => Ok(Some(Reader::new(file, Placed { path, info }))),
+            _ => Err(connection.confused()),
+        }
+    }
+
+    /// Opens a file to be written.
+    pub async fn write(&self, path: Vec<u8>, mode: Option<u32>, append: bool) -> Sent<Writer> {
+        let Some(connection) = self.call(Call::Write { path: path.clone(), mode, append }).await? else {
+            return Ok(None);
+        };
+        match connection.reply().await? {
+            (Reply::Opened(_), Some(file)) => Ok(Some(Writer::new(connection, file, path))),
+            _ => Err(connection.confused()),
+        }
+    }
+
+    /// Begins to watch.
+    pub async fn watch(&self, path: Vec<u8>, recursive: bool) -> Sent<Watcher> {
+        let Some(connection) = self.call(Call::Watch { path: path.clone(), recursive }).await? else {
+            return Ok(None);
+        };
+        match connection.reply().await? {
+            (Reply::Done, _) => Ok(Some(Watcher::new(connection, path))),
+            _ => Err(connection.confused()),
+        }
+    }
+}
+
+fn paths_of(call: &Call) -> Vec<&[u8]> {
+    match call {
+        Call::Read { path }
+        | Call::Write { path, .. }
+        | Call::List { path, .. }
+        | Call::Stat { path }
+        | Call::MakeDirectory { path }
+        | Call::Remove { path, .. }
+        | Call::Watch { path, .. } => vec![path],
+        Call::Rename { from, to } | Call::Copy { from, to, .. } => vec![from, to],
+    }
+}

@@ -1,0 +1,66 @@
+//! The session's files helper: started by the first call that needs it, ended when it has been idle.
+
+use super::context::{Call, Session};
+use super::startup::spawn_failed;
+use super::timers::Timer;
+use crate::error::Error;
+use crate::files::{Access, Helper};
+use crate::shell::state::Work;
+use nacre_protocol::supervisor::Order;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+/// A helper that serves no call for this long is ended: it takes half a MiB.
+const IDLE: Duration = Duration::from_secs(10);
+
+pub(super) type Reply = oneshot::Sender<Result<Access, Error>>;
+
+impl Session {
+    /// Gives access now, also while a command runs; a session that has no processes yet is started first.
+    pub(super) fn access_files(&mut self, reply: Reply) {
+        if self.link.supervisor.is_none() || self.closing.is_some() {
+            self.submit(Call::Files(reply), Work::Open);
+            return;
+        }
+        let _ = reply.send(self.files_access());
+    }
+
+    /// The session has started, or cannot.
+    pub(super) fn answer_files(&mut self, reply: Reply, error: Option<Error>) {
+        let _ = reply.send(error.map_or_else(|| self.files_access(), Err));
+    }
+
+    fn files_access(&mut self) -> Result<Access, Error> {
+        self.timers.set(Timer::Files, Instant::now() + IDLE);
+        let living = self.link.files.as_ref().filter(|helper| !helper.is_gone()).cloned();
+        let helper = match living {
+            Some(helper) => helper,
+            None => self.start_files_helper()?,
+        };
+        Ok(Access { helper, cwd: self.cwd.clone() })
+    }
+
+    /// The call need not wait for the start: its request waits in the helper's socket.
+    fn start_files_helper(&mut self) -> Result<Arc<Helper>, Error> {
+        let opened = Helper::open(&self.config.id);
+        let (helper, theirs) = opened.map_err(|error| spawn_failed("start the files helper", &error))?;
+        let helper = Arc::new(helper);
+        self.link.files = Some(Arc::clone(&helper));
+        if let Some(supervisor) = &self.link.supervisor {
+            supervisor.order_with(&Order::Files, vec![theirs.into()]);
+        }
+        Ok(helper)
+    }
+
+    /// Ends the helper, unless calls are using it.
+    pub(super) fn end_idle_files_helper(&mut self) {
+        match &self.link.files {
+            Some(helper) if Arc::strong_count(helper) > 1 => {
+                self.timers.set(Timer::Files, Instant::now() + IDLE);
+            }
+            _ => self.link.files = None,
+        }
+    }
+}

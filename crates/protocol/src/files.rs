@@ -1,0 +1,290 @@
+//! Messages between the host and the files helper of a session.
+//!
+//! The host sends a [`Request`] over the helper's socket, together with one end of a new connection. All that follows
+//! belongs to that connection: the [`Reply`] messages of the helper, with the opened file where there is one, and the
+//! host's [`Finish`]. Closing the connection cancels the call. Paths are bytes; a relative path starts at `cwd`.
+
+use crate::socket;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use std::cell::RefCell;
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+
+/// Maximum bytes of one message. A request has at most three paths; lists and events are cut into batches.
+pub const MAX_MESSAGE_BYTES: usize = 64 * 1024;
+/// Batches are sent when they have this many bytes of paths.
+pub const BATCH_BYTES: usize = 16 * 1024;
+/// The longest path that the kernel takes, without its NUL.
+pub const MAX_PATH_BYTES: usize = 4095;
+
+/// The most entries of one list.
+pub const MAX_ENTRIES: usize = 1_000_000;
+
+/// One call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Request {
+    /// The session's directory, absolute.
+    pub cwd: Vec<u8>,
+    /// What to do.
+    pub call: Call,
+}
+
+/// The calls.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Call {
+    /// Open a regular file for reading. Answered by [`Reply::Opened`].
+    Read {
+        /// The file.
+        path: Vec<u8>,
+    },
+    /// Open a file for writing. Answered by [`Reply::Opened`]; what is written counts only after [`Finish::Commit`],
+    /// which is answered by [`Reply::Found`].
+    Write {
+        /// The file.
+        path: Vec<u8>,
+        /// Its permissions; otherwise those of the file that it replaces, or of a new file.
+        mode: Option<u32>,
+        /// Add to the file instead of replacing it.
+        append: bool,
+    },
+    /// List a directory. Answered by [`Reply::Entries`] and [`Reply::Done`].
+    List {
+        /// The directory.
+        path: Vec<u8>,
+        /// Levels below it, at least 1.
+        depth: u32,
+    },
+    /// Describe a file, following symlinks. Answered by [`Reply::Found`].
+    Stat {
+        /// The file.
+        path: Vec<u8>,
+    },
+    /// Make a directory and its missing parents. Answered by [`Reply::Done`], as are the calls below.
+    MakeDirectory {
+        /// The directory.
+        path: Vec<u8>,
+    },
+    /// Rename a file or a directory.
+    Rename {
+        /// Its path.
+        from: Vec<u8>,
+        /// Its new path.
+        to: Vec<u8>,
+    },
+    /// Copy a file, or with `recursive` anything.
+    Copy {
+        /// The original.
+        from: Vec<u8>,
+        /// The copy.
+        to: Vec<u8>,
+        /// Copy directories with their content.
+        recursive: bool,
+    },
+    /// Remove a file, a symlink, an empty directory, or with `recursive` any directory.
+    Remove {
+        /// What to remove.
+        path: Vec<u8>,
+        /// Remove directories with their content.
+        recursive: bool,
+    },
+    /// Watch a file or a directory. Answered by [`Reply::Done`], then [`Reply::Events`] until [`Reply::Done`].
+    Watch {
+        /// What to watch.
+        path: Vec<u8>,
+        /// Also everything below it.
+        recursive: bool,
+    },
+}
+
+/// How the host ends a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Finish {
+    /// Everything was written.
+    Commit,
+    /// It has failed: everything is taken back. Answered by [`Reply::Done`].
+    Revert,
+}
+
+/// The kind of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Kind {
+    /// A regular file.
+    File,
+    /// A directory.
+    Directory,
+    /// A symlink.
+    Symlink,
+    /// A FIFO.
+    Fifo,
+    /// A socket.
+    Socket,
+    /// A device.
+    Device,
+}
+
+/// What is known of a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Info {
+    /// Its kind.
+    pub kind: Kind,
+    /// Bytes.
+    pub size: u64,
+    /// Permission bits.
+    pub mode: u32,
+    /// Modification time: seconds since the epoch, and nanoseconds.
+    pub modified: (i64, u32),
+    /// What a symlink points at.
+    pub target: Option<Vec<u8>>,
+}
+
+/// A file in a list.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Path below the listed directory.
+    pub path: Vec<u8>,
+    /// The file; symlinks are not followed.
+    pub info: Info,
+}
+
+/// A change below a watched path.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Event {
+    /// What has happened.
+    pub change: Change,
+    /// Path below the watched one; empty for that itself.
+    pub path: Vec<u8>,
+    /// The path before a rename.
+    pub old_path: Option<Vec<u8>>,
+}
+
+/// The kind of a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Change {
+    /// A file was created, or moved here from elsewhere.
+    Created,
+    /// Its content or its permissions have changed.
+    Modified,
+    /// A file was removed, or moved elsewhere.
+    Deleted,
+    /// A file was renamed below the watched path.
+    Renamed,
+    /// Changes were lost.
+    Overflow,
+}
+
+/// A message from the helper.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Reply {
+    /// A file is open; its descriptor travels with the message.
+    Opened(Info),
+    /// The file, if there is one.
+    Found(Option<Info>),
+    /// A part of a list.
+    Entries(Vec<Entry>),
+    /// A part of what a watch has seen.
+    Events(Vec<Event>),
+    /// It is done; of a watch first: it has begun, then: what was watched is gone.
+    Done,
+    /// It failed. Nothing follows.
+    Failed(Failure),
+}
+
+/// Why a call failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// The reason.
+    pub reason: Reason,
+    /// The path that it is about: as given, or below one that was given.
+    pub path: Vec<u8>,
+}
+
+/// The reasons.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Reason {
+    /// The system refused.
+    System(i32),
+    /// It is not a regular file.
+    NotRegular(Kind),
+    /// A directory, where `recursive` is needed.
+    NeedsRecursive,
+    /// The session's directory cannot be opened.
+    Cwd(i32),
+    /// `.`, `..`, the root, or a directory that holds the session's directory.
+    Protected,
+    /// The original and the copy are the same file.
+    SameFile,
+    /// The copy would be inside the original.
+    Inside,
+    /// A list has more than [`MAX_ENTRIES`].
+    TooMany,
+    /// The helper could not take on the session's user or rules.
+    SetUp(i32),
+}
+
+/// Sends one message with its descriptors.
+pub fn send<T: Serialize>(socket: BorrowedFd<'_>, message: &T, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+    socket::send(socket, &encode(message)?, descriptors)
+}
+
+/// A message as bytes.
+pub fn encode<T: Serialize>(message: &T) -> io::Result<Vec<u8>> {
+    postcard::to_stdvec(message).map_err(invalid)
+}
+
+/// Reads a message from its bytes.
+///
+/// # Errors
+/// `InvalidData` for bytes that are not a message, or more than one.
+pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> io::Result<T> {
+    match postcard::take_from_bytes(bytes).map_err(invalid)? {
+        (message, []) => Ok(message),
+        _ => Err(io::ErrorKind::InvalidData.into()),
+    }
+}
+
+/// Receives one message with its descriptors; `None` at end of file.
+///
+/// # Errors
+/// `WouldBlock` when a non-blocking socket is empty, `InvalidData` for a message that is not one of these.
+pub fn receive<T: DeserializeOwned>(socket: BorrowedFd<'_>) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
+    thread_local! {
+        static BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; MAX_MESSAGE_BYTES]);
+    }
+    BUFFER.with_borrow_mut(|buffer| {
+        let (length, descriptors) = socket::receive_with(socket, buffer)?;
+        if length == 0 { Ok(None) } else { Ok(Some((decode(&buffer[..length])?, descriptors))) }
+    })
+}
+
+fn invalid(error: postcard::Error) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::AsFd;
+
+    #[test]
+    fn messages_keep_any_byte_and_their_descriptors() {
+        let (a, b) = socket::pair().unwrap();
+        let call = Call::Rename { from: b"\xff\n\"".to_vec(), to: b"x".repeat(MAX_PATH_BYTES) };
+        let request = Request { cwd: b"/".to_vec(), call };
+        send(a.as_fd(), &request, &[b.as_fd()]).unwrap();
+        let (received, descriptors) = receive::<Request>(b.as_fd()).unwrap().unwrap();
+        assert_eq!((received, descriptors.len()), (request, 1));
+        drop(a);
+        assert!(receive::<Request>(b.as_fd()).unwrap().is_none());
+    }
+
+    #[test]
+    fn bytes_that_are_no_message_are_refused() {
+        assert!(decode::<Reply>(&[]).is_err());
+        assert!(decode::<Reply>(&[200]).is_err());
+        // A list of 2^32 entries in two bytes.
+        assert!(decode::<Reply>(&[2, 0xff, 0xff, 0xff, 0xff, 0x0f]).is_err());
+        let mut bytes = encode(&Reply::Done).unwrap();
+        bytes.push(0);
+        assert!(decode::<Reply>(&bytes).is_err(), "a second message");
+    }
+}

@@ -1,0 +1,81 @@
+//! The calls of one system call: stat, mkdir, rename, and opening a file to read.
+
+use super::connection::Connection;
+use super::failure::{Stop, about, failure};
+use super::info::{info, kind_of, target};
+use super::place::{Origin, Place};
+use nacre_protocol::files::{Failure, Info, Kind, Reason, Reply};
+use rustix::fs::{AtFlags, Mode, OFlags, fstat, mkdirat, openat, renameat, statat};
+use rustix::io::Errno;
+use std::os::fd::AsFd;
+
+/// Describes a file. Links are followed; `target` shows that the path itself is one.
+pub fn stat(connection: &Connection, cwd: &[u8], path: &[u8]) -> Result<(), Stop> {
+    let origin = Origin::of(cwd, path)?;
+    let found = match statat(&origin, path, AtFlags::empty()) {
+        Ok(stat) => Some(info(&stat, target(&origin, path))),
+        Err(Errno::NOENT | Errno::NOTDIR) => None,
+        Err(errno) => return Err(about(path)(errno).into()),
+    };
+    connection.send(&Reply::Found(found))
+}
+
+/// Makes a directory and its missing parents.
+pub fn make_directory(cwd: &[u8], path: &[u8]) -> Result<(), Stop> {
+    let place = Place::of(cwd, path, true)?;
+    Ok(mkdirat(&place.parent, &place.name[..], Mode::from_raw_mode(0o777)).map_err(about(path))?)
+}
+
+/// Renames a file; a file in its place is replaced, as by rename(2).
+pub fn rename(cwd: &[u8], from: &[u8], to: &[u8]) -> Result<(), Stop> {
+    let (old, new) = (Place::of(cwd, from, false)?, Place::of(cwd, to, false)?);
+    for (place, path) in [(&old, from), (&new, to)] {
+        if !place.has_name() {
+            return Err(failure(Reason::Protected, path).into());
+        }
+    }
+    let stat = statat(&old.parent, &old.name[..], AtFlags::SYMLINK_NOFOLLOW).map_err(about(from))?;
+    if (old.is_directory || new.is_directory) && kind_of(&stat) != Kind::Directory {
+        return Err(about(if old.is_directory { from } else { to })(Errno::NOTDIR).into());
+    }
+    Ok(renameat(&old.parent, &old.name[..], &new.parent, &new.name[..]).map_err(|errno| match errno {
+        Errno::NOENT => about(from)(errno),
+        Errno::INVAL => failure(Reason::Inside, to),
+        errno => about(to)(errno),
+    })?)
+}
+
+/// Opens a regular file and passes it to the host.
+pub fn read(connection: &Connection, cwd: &[u8], path: &[u8]) -> Result<(), Stop> {
+    let origin = Origin::of(cwd, path)?;
+    let (file, found) = open_to_read(&origin, path, OFlags::empty()).map_err(|reason| failure(reason, path))?;
+    connection.send_with(&Reply::Opened(found), &[file.as_fd()])
+}
+
+/// Opens a regular file. Others are not even opened: some block, and opening some devices has an effect.
+pub fn open_to_read(origin: impl AsFd, path: &[u8], flags: OFlags) -> Result<(std::os::fd::OwnedFd, Info), Reason> {
+    let system = |errno: Errno| Reason::System(errno.raw_os_error());
+    let nofollow = flags.contains(OFlags::NOFOLLOW);
+    let at = if nofollow { AtFlags::SYMLINK_NOFOLLOW } else { AtFlags::empty() };
+    regular(&statat(&origin, path, at).map_err(system)?)?;
+    // Should it be another file by now, the open must not block either.
+    let all = flags | OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = openat(&origin, path, all, Mode::empty()).map_err(system)?;
+    let stat = fstat(&file).map_err(system)?;
+    regular(&stat)?;
+    Ok((file, info(&stat, None)))
+}
+
+/// Refuses what is not a regular file.
+pub fn regular(stat: &rustix::fs::Stat) -> Result<(), Reason> {
+    match kind_of(stat) {
+        Kind::File => Ok(()),
+        Kind::Directory => Err(Reason::System(Errno::ISDIR.raw_os_error())),
+        kind => Err(Reason::NotRegular(kind)),
+    }
+}
+
+/// The same with the path.
+pub fn regular_at(stat: &rustix::fs::Stat, path: &[u8]) -> Result<(), Failure> {
+    regular(stat).map_err(|reason| failure(reason, path))
+}

@@ -1,0 +1,48 @@
+//! The connection of one call.
+
+use super::failure::Stop;
+use nacre_protocol::files::{self, Finish, Reply};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// See the module.
+pub struct Connection(OwnedFd);
+
+impl Connection {
+    /// Takes the helper's end.
+    pub fn new(socket: OwnedFd) -> Self {
+        Self(socket)
+    }
+
+    /// Sends a reply. Waits while the host reads no more.
+    pub fn send(&self, reply: &Reply) -> Result<(), Stop> {
+        self.send_with(reply, &[])
+    }
+
+    /// Sends a reply with descriptors.
+    pub fn send_with(&self, reply: &Reply, descriptors: &[BorrowedFd<'_>]) -> Result<(), Stop> {
+        files::send(self.0.as_fd(), reply, descriptors).map_err(|_| Stop::Cancelled)
+    }
+
+    /// Waits for the host's decision about a write.
+    pub fn finish(&self) -> Result<Finish, Stop> {
+        match files::receive::<Finish>(self.0.as_fd()) {
+            Ok(Some((finish, _))) => Ok(finish),
+            Ok(None) | Err(_) => Err(Stop::Cancelled),
+        }
+    }
+
+    /// Stops the call when the host has closed the connection.
+    pub fn check(&self) -> Result<(), Stop> {
+        let mut fds = [PollFd::new(self.0.as_fd(), PollFlags::empty())];
+        match poll(&mut fds, PollTimeout::ZERO) {
+            Ok(0) => Ok(()),
+            _ => Err(Stop::Cancelled),
+        }
+    }
+
+    /// The socket, to be waited for: the host sends nothing during a watch.
+    pub fn socket(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}

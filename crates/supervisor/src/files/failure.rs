@@ -1,0 +1,38 @@
+//! How a call in the helper ends early.
+
+use nacre_protocol::files::{Failure, Reason};
+use rustix::io::Errno;
+
+/// See the module.
+#[derive(Debug)]
+pub enum Stop {
+    /// It failed, and the host is told why.
+    Failed(Failure),
+    /// The host has closed the connection.
+    Cancelled,
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+/// A failure about a path.
+pub fn failure(reason: Reason, path: &[u8]) -> Failure {
+    Failure { reason, path: path.to_vec() }
+}
+
+/// Turns the system's error into a failure about a path.
+pub fn about(path: &[u8]) -> impl Fn(Errno) -> Failure {
+    move |errno| failure(Reason::System(errno.raw_os_error()), path)
+}
+
+/// A path below another, as callers see it: what is in `.` has its own name.
+pub fn below(given: &[u8], relative: &[u8]) -> Vec<u8> {
+    if given == b"." && !relative.is_empty() {
+        return relative.to_vec();
+    }
+    let separator: &[u8] = if given.ends_with(b"/") { b"" } else { b"/" };
+    if relative.is_empty() { given.to_vec() } else { [given, separator, relative].concat() }
+}

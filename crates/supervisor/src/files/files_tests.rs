@@ -1,0 +1,182 @@
+//! The helper over a real socket, in a process of its own.
+
+use super::*;
+use crate::own_process::{in_own_process, until};
+use crate::standing::ResourceLimits;
+use nacre_protocol::files::{Change, Event, Finish, Info, Kind};
+use nacre_protocol::socket;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+
+/// A running helper and its directory.
+struct Helper {
+    socket: Option<OwnedFd>,
+    pid: Pid,
+    directory: tempfile::TempDir,
+}
+
+impl Helper {
+    fn start() -> Self {
+        let (ours, theirs) = socket::pair().unwrap();
+        let standing = Standing { user: None, limits: ResourceLimits::default(), confined: None };
+        let pid = start(theirs, &standing).unwrap();
+        Self { socket: Some(ours), pid, directory: tempfile::tempdir().unwrap() }
+    }
+
+    fn path(&self, name: &str) -> std::path::PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// Begins a call.
+    fn call(&self, call: Call) -> OwnedFd {
+        let (ours, theirs) = socket::pair().unwrap();
+        let cwd = self.directory.path().as_os_str().as_encoded_bytes().to_vec();
+        let socket = self.socket.as_ref().unwrap();
+        files::send(socket.as_fd(), &Request { cwd, call }, &[theirs.as_fd()]).unwrap();
+        ours
+    }
+
+    /// A call with one reply.
+    fn ask(&self, call: Call) -> Reply {
+        reply(&self.call(call)).0
+    }
+
+    fn errno(&self, call: Call) -> i32 {
+        match self.ask(call) {
+            Reply::Failed(Failure { reason: Reason::System(errno), .. }) => errno,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn reason(&self, call: Call) -> Reason {
+        match self.ask(call) {
+            Reply::Failed(failure) => failure.reason,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn names(&self) -> Vec<String> {
+        names(self.directory.path())
+    }
+}
+
+impl Drop for Helper {
+    fn drop(&mut self) {
+        self.socket = None;
+        nix::sys::wait::waitpid(nix::unistd::Pid::from_raw(self.pid.raw()), None).unwrap();
+    }
+}
+
+fn names(directory: &Path) -> Vec<String> {
+    let mut names: Vec<String> =
+        fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+fn reply(connection: &OwnedFd) -> (Reply, Option<OwnedFd>) {
+    let (reply, descriptors) = files::receive(connection.as_fd()).unwrap().expect("a reply");
+    (reply, descriptors.into_iter().next())
+}
+
+fn write(path: &str) -> Call {
+    Call::Write { path: path.into(), mode: None, append: false }
+}
+
+#[test]
+fn a_write_appears_with_the_commit_and_a_cancelled_one_never() {
+    in_own_process(|| {
+        let helper = Helper::start();
+        fs::write(helper.path("x"), "old").unwrap();
+        fs::set_permissions(helper.path("x"), fs::Permissions::from_mode(0o750)).unwrap();
+        let connection = helper.call(write("x"));
+        let (Reply::Opened(_), Some(file)) = reply(&connection) else { panic!("not opened") };
+        std::io::Write::write_all(&mut fs::File::from(file), b"new").unwrap();
+        assert_eq!(fs::read_to_string(helper.path("x")).unwrap(), "old");
+        files::send(connection.as_fd(), &Finish::Commit, &[]).unwrap();
+        let (Reply::Found(Some(Info { size: 3, mode: 0o750, .. })), _) = reply(&connection) else { panic!() };
+        assert_eq!(fs::read_to_string(helper.path("x")).unwrap(), "new");
+
+        let connection = helper.call(write("x"));
+        reply(&connection);
+        assert_eq!(helper.names().len(), 2);
+        files::send(connection.as_fd(), &Finish::Revert, &[]).unwrap();
+        assert_eq!(reply(&connection).0, Reply::Done);
+        assert_eq!(helper.names(), ["x"]);
+
+        let connection = helper.call(write("x"));
+        reply(&connection);
+        drop(connection);
+        until("the temporary file is gone", || helper.names() == ["x"]);
+    });
+}
+
+#[test]
+fn the_end_of_the_helper_leaves_no_temporary_file() {
+    in_own_process(|| {
+        let helper = Helper::start();
+        let connections: Vec<OwnedFd> = (0..5).map(|number| helper.call(write(&format!("d/{number}")))).collect();
+        connections.iter().for_each(|connection| drop(reply(connection)));
+        assert_eq!(names(&helper.path("d")).len(), 5);
+        nacre_containment::signal::send_to_child(helper.pid, libc::SIGTERM).unwrap();
+        assert!(files::receive::<Reply>(connections[0].as_fd()).unwrap().is_none(), "end of file");
+        assert!(names(&helper.path("d")).is_empty());
+    });
+}
+
+#[test]
+fn calls_that_take_long_hold_up_no_other() {
+    in_own_process(|| {
+        let helper = Helper::start();
+        fs::create_dir(helper.path("d")).unwrap();
+        let watches: Vec<OwnedFd> =
+            (0..20).map(|_| helper.call(Call::Watch { path: b"d".to_vec(), recursive: true })).collect();
+        watches.iter().for_each(|watch| assert_eq!(reply(watch).0, Reply::Done));
+        assert!(matches!(helper.ask(Call::Stat { path: b"d".to_vec() }), Reply::Found(Some(_))));
+        fs::write(helper.path("d/x"), "").unwrap();
+        let created = Event { change: Change::Created, path: b"x".to_vec(), old_path: None };
+        for watch in &watches {
+            let Reply::Events(events) = reply(watch).0 else { panic!("no events") };
+            assert_eq!(events[0], created);
+        }
+    });
+}
+
+#[test]
+fn what_would_be_dangerous_is_refused_before_anything_changes() {
+    in_own_process(|| {
+        let helper = Helper::start();
+        fs::create_dir_all(helper.path("a/b")).unwrap();
+        symlink("a", helper.path("link")).unwrap();
+        let remove = |path: &[u8]| Call::Remove { path: path.to_vec(), recursive: true };
+        let own = helper.directory.path().as_os_str().as_encoded_bytes();
+        let above = helper.directory.path().parent().unwrap().as_os_str().as_encoded_bytes();
+        for path in [&b"."[..], b"..", b"/", b"//", b"a/..", b"a/.", own, above] {
+            assert_eq!(helper.reason(remove(path)), Reason::Protected, "{}", path.escape_ascii());
+        }
+        assert_eq!(helper.errno(remove(b"link/")), libc::ENOTDIR);
+        let copy = |from: &str, to: &str| Call::Copy { from: from.into(), to: to.into(), recursive: true };
+        assert_eq!(helper.reason(copy("a", "a/b/c")), Reason::Inside);
+        assert_eq!(helper.reason(copy("a", "link/b/c")), Reason::Inside);
+        assert_eq!(helper.reason(copy("a", "a")), Reason::SameFile);
+        rustix::fs::mkfifoat(rustix::fs::CWD, helper.path("fifo"), rustix::fs::Mode::from_raw_mode(0o600)).unwrap();
+        for call in [Call::Read { path: b"fifo".to_vec() }, write("fifo")] {
+            assert_eq!(helper.reason(call), Reason::NotRegular(Kind::Fifo));
+        }
+        assert_eq!(helper.names(), ["a", "fifo", "link"]);
+        assert_eq!(names(&helper.path("a")), ["b"]);
+    });
+}
+
+#[test]
+fn a_message_that_is_none_is_passed_over() {
+    in_own_process(|| {
+        let helper = Helper::start();
+        let socket = helper.socket.as_ref().unwrap();
+        for bytes in [&[0xff_u8; 40][..], &[0]] {
+            let _ = socket::send(socket.as_fd(), bytes, &[]);
+            assert!(matches!(helper.ask(Call::Stat { path: b".".to_vec() }), Reply::Found(Some(_))));
+        }
+    });
+}

@@ -1,0 +1,54 @@
+//! What is known of a file, from its status.
+
+use nacre_protocol::files::{Info, Kind};
+use rustix::fs::{AtFlags, FileType, Stat, readlinkat, statat};
+use rustix::io::Errno;
+use std::os::fd::AsFd;
+
+/// The kind of a file.
+pub fn kind_of(stat: &Stat) -> Kind {
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => Kind::File,
+        FileType::Directory => Kind::Directory,
+        FileType::Symlink => Kind::Symlink,
+        FileType::Fifo => Kind::Fifo,
+        FileType::Socket => Kind::Socket,
+        _ => Kind::Device,
+    }
+}
+
+/// Its permissions, without its kind.
+pub fn permissions(stat: &Stat) -> u32 {
+    stat.st_mode & 0o7777
+}
+
+/// What identifies a file while it exists.
+pub fn identity(stat: &Stat) -> (u64, u64) {
+    (stat.st_dev, stat.st_ino)
+}
+
+/// The information from a status.
+pub fn info(stat: &Stat, target: Option<Vec<u8>>) -> Info {
+    Info {
+        kind: kind_of(stat),
+        size: u64::try_from(stat.st_size).unwrap_or(0),
+        mode: permissions(stat),
+        modified: (stat.st_mtime, u32::try_from(stat.st_mtime_nsec).unwrap_or(0)),
+        target,
+    }
+}
+
+/// A file in an open directory; a symlink is not followed.
+pub fn info_at(directory: impl AsFd, name: &[u8]) -> Result<Info, Errno> {
+    let stat = statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    let target = match kind_of(&stat) {
+        Kind::Symlink => target(&directory, name),
+        _ => None,
+    };
+    Ok(info(&stat, target))
+}
+
+/// What a symlink points at; nothing for other files.
+pub fn target(directory: impl AsFd, name: &[u8]) -> Option<Vec<u8>> {
+    readlinkat(directory, name, Vec::new()).ok().map(|target| target.into_bytes())
+}

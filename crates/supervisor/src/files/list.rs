@@ -1,0 +1,79 @@
+//! Listing a directory, and a tree.
+
+use super::connection::Connection;
+use super::cursor::Cursor;
+use super::failure::{Stop, about, below, failure};
+use super::info::info_at;
+use super::place::Origin;
+use nacre_protocol::files::{BATCH_BYTES, Entry, Kind, MAX_ENTRIES, Reason, Reply};
+use rustix::io::Errno;
+
+/// Sends the entries in no particular order. What disappears meanwhile is left out.
+pub fn list(connection: &Connection, cwd: &[u8], path: &[u8], depth: u32) -> Result<(), Stop> {
+    let origin = Origin::of(cwd, path)?;
+    let mut cursor = Cursor::open(&origin, path).map_err(about(path))?;
+    let mut levels = vec![cursor.names().map_err(about(path))?];
+    let mut prefix: Vec<u8> = Vec::new();
+    let mut batch = Batch { connection, entries: Vec::new(), bytes: 0, total: 0 };
+    while let Some(names) = levels.last_mut() {
+        let Some(name) = names.next() else {
+            levels.pop();
+            if !levels.is_empty() {
+                cursor.leave().map_err(about(&below(path, &prefix)))?;
+                // Without the slash, up to the one before.
+                prefix.pop();
+                prefix.truncate(prefix.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1));
+            }
+            continue;
+        };
+        let own = [&prefix[..], &name[..]].concat();
+        let full = below(path, &own);
+        let failed = about(&full);
+        let info = match info_at(&cursor, &name) {
+            Err(Errno::NOENT) => continue,
+            found => found.map_err(&failed)?,
+        };
+        let descends = info.kind == Kind::Directory && levels.len() < depth as usize;
+        batch.add(Entry { path: own, info }, path)?;
+        if descends {
+            match cursor.enter(&name) {
+                // It was removed, or is something else now.
+                Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => continue,
+                entered => entered.map_err(&failed)?,
+            }
+            levels.push(cursor.names().map_err(&failed)?);
+            prefix.extend_from_slice(&name);
+            prefix.push(b'/');
+        }
+    }
+    batch.send()?;
+    connection.send(&Reply::Done)
+}
+
+struct Batch<'a> {
+    connection: &'a Connection,
+    entries: Vec<Entry>,
+    bytes: usize,
+    total: usize,
+}
+
+/// What an entry takes beside its paths.
+const ENTRY_BYTES: usize = 48;
+
+impl Batch<'_> {
+    fn add(&mut self, entry: Entry, path: &[u8]) -> Result<(), Stop> {
+        self.total += 1;
+        if self.total > MAX_ENTRIES {
+            return Err(failure(Reason::TooMany, path).into());
+        }
+        self.bytes += ENTRY_BYTES + entry.path.len() + entry.info.target.as_ref().map_or(0, Vec::len);
+        self.entries.push(entry);
+        if self.bytes >= BATCH_BYTES { self.send() } else { Ok(()) }
+    }
+
+    fn send(&mut self) -> Result<(), Stop> {
+        self.bytes = 0;
+        let entries = std::mem::take(&mut self.entries);
+        if entries.is_empty() { Ok(()) } else { self.connection.send(&Reply::Entries(entries)) }
+    }
+}

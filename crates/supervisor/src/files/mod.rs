@@ -1,0 +1,161 @@
+//! The files helper: the process of a session that opens, lists, changes and watches files for the host.
+//!
+//! Files must be seen and changed under the rules of the session's commands: their user, their view, their confinement.
+//! The host and the supervisor live under none of them, so a process of the session does the work. It passes opened
+//! files to the host, which reads and writes their content itself: no data goes through the helper.
+//!
+//! It is a fork of the supervisor that executes nothing. It belongs to no control group, and so to no command or process;
+//! it ends when the host closes its socket, with the session, and with the supervisor. Threads serve the calls, so that
+//! one that takes long holds up no other.
+
+mod change;
+mod connection;
+mod copy;
+mod cursor;
+mod failure;
+mod info;
+mod list;
+mod place;
+mod remove;
+mod temporary;
+mod watch;
+mod watched_tree;
+mod write;
+
+use crate::process_setup;
+use crate::standing::Standing;
+use connection::Connection;
+use failure::Stop;
+use nacre_containment::pid::Pid;
+use nacre_isolation::confined::Confined;
+use nacre_protocol::files::{self, Call, Failure, Reason, Reply, Request};
+use nix::sys::signal::{SigSet, Signal};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Calls at a time. More wait.
+const MAX_THREADS: usize = 64;
+/// No call needs more: trees are not walked by recursion.
+const STACK_BYTES: usize = 256 * 1024;
+
+/// Starts the helper of a session, with its end of the socket.
+///
+/// The child needs what a program would get by exec: this process has one thread, so the fork may do anything.
+pub fn start(socket: OwnedFd, standing: &Standing<'_>) -> Option<Pid> {
+    let forked = match standing.confined {
+        Some(confined) => confined.fork(None).map_or(-1, |(child, _)| child),
+        // SAFETY: this process has one thread.
+        None => unsafe { libc::fork() },
+    };
+    match forked {
+        0 => run(socket, standing),
+        child => Pid::new(child),
+    }
+}
+
+fn run(socket: OwnedFd, standing: &Standing<'_>) -> ! {
+    // As the supervisor has them: SIGTERM is waited for.
+    let _ = SigSet::all().thread_block();
+    process_setup::close_inherited(&[socket.as_raw_fd()]);
+    // SAFETY: nothing else runs in this process yet; the calls take numbers, and memory that outlives them.
+    let set_up = unsafe {
+        libc::setpgid(0, 0);
+        let taken = standing.take().map_err(|_| crate::spawn::errno());
+        let restrict = |confined: &Confined| confined.restrict_alone();
+        let taken = taken.and_then(|()| {
+            let restricted = standing.confined.map_or(Ok(()), restrict);
+            restricted.map_err(|error| error.raw_os_error().unwrap_or(libc::EPERM))
+        });
+        // After the change of user, which resets both. The signal lets the helper remove temporary files.
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM);
+        libc::prctl(libc::PR_SET_DUMPABLE, 0);
+        taken
+    };
+    write::umask();
+    let server = Arc::new(Server { socket, set_up, idle: AtomicUsize::new(0), threads: AtomicUsize::new(0) });
+    Server::add_thread(&server);
+    let _ = SigSet::from_iter([Signal::SIGTERM]).wait();
+    end()
+}
+
+/// Ends this process. Calls that have not ended leave nothing behind.
+fn end() -> ! {
+    temporary::remove_all();
+    // SAFETY: ends the process without destructors, which other threads may be using.
+    unsafe { libc::_exit(0) }
+}
+
+struct Server {
+    socket: OwnedFd,
+    /// Why no call can be served.
+    set_up: Result<(), i32>,
+    /// Threads that wait for a call.
+    idle: AtomicUsize,
+    threads: AtomicUsize,
+}
+
+impl Server {
+    fn add_thread(server: &Arc<Self>) {
+        if server.threads.fetch_add(1, Ordering::SeqCst) < MAX_THREADS {
+            let own = Arc::clone(server);
+            let started = std::thread::Builder::new().stack_size(STACK_BYTES).spawn(move || Self::serve(&own));
+            if started.is_ok() {
+                return;
+            }
+        }
+        server.threads.fetch_sub(1, Ordering::SeqCst);
+        if server.threads.load(Ordering::SeqCst) == 0 {
+            end();
+        }
+    }
+
+    /// Each thread receives calls itself. The one that takes the last waiting place starts another thread.
+    fn serve(server: &Arc<Self>) {
+        loop {
+            server.idle.fetch_add(1, Ordering::SeqCst);
+            let received = files::receive::<Request>(server.socket.as_fd());
+            if server.idle.fetch_sub(1, Ordering::SeqCst) == 1 {
+                Self::add_thread(server);
+            }
+            match received {
+                Ok(Some((request, descriptors))) => {
+                    if let Some(socket) = descriptors.into_iter().next() {
+                        server.answer(&Connection::new(socket), request);
+                    }
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {}
+                Ok(None) | Err(_) => end(),
+            }
+        }
+    }
+
+    fn answer(&self, connection: &Connection, request: Request) {
+        let done = match self.set_up {
+            Ok(()) => perform(connection, request),
+            Err(errno) => Err(Failure { reason: Reason::SetUp(errno), path: Vec::new() }.into()),
+        };
+        if let Err(Stop::Failed(failure)) = done {
+            let _ = connection.send(&Reply::Failed(failure));
+        }
+    }
+}
+
+fn perform(connection: &Connection, Request { cwd, call }: Request) -> Result<(), Stop> {
+    match call {
+        Call::Read { path } => return change::read(connection, &cwd, &path),
+        Call::Write { path, mode, append } => return write::write(connection, &cwd, &path, mode, append),
+        Call::List { path, depth } => return list::list(connection, &cwd, &path, depth),
+        Call::Stat { path } => return change::stat(connection, &cwd, &path),
+        Call::Watch { path, recursive } => return watch::watch(connection, &cwd, &path, recursive),
+        Call::MakeDirectory { path } => change::make_directory(&cwd, &path),
+        Call::Rename { from, to } => change::rename(&cwd, &from, &to),
+        Call::Copy { from, to, recursive } => copy::copy(connection, &cwd, &from, &to, recursive),
+        Call::Remove { path, recursive } => remove::remove(connection, &cwd, &path, recursive),
+    }?;
+    connection.send(&Reply::Done)
+}
+
+#[cfg(test)]
+#[path = "files_tests.rs"]
+mod tests;

@@ -1,0 +1,136 @@
+//! Where a path leads: the directory that holds the file, open, and the file's name in it.
+//!
+//! The kernel resolves paths inside the rules that this process lives under, so a link leads a call exactly where it
+//! would lead a command of the session. Only the last link of a file to be written is followed here, since the file that
+//! replaces the old one is made beside it.
+
+use super::failure::{about, failure};
+use nacre_protocol::files::{Failure, Reason};
+use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat, readlinkat};
+use rustix::io::Errno;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// As many links as the kernel follows.
+const MAX_LINKS: usize = 40;
+
+/// Where a path starts: the session's directory for a relative path.
+pub struct Origin(Option<OwnedFd>);
+
+impl Origin {
+    /// Opens it.
+    pub fn of(cwd: &[u8], path: &[u8]) -> Result<Self, Failure> {
+        if path.starts_with(b"/") {
+            return Ok(Self(None));
+        }
+        let opened = open_directory(CWD, cwd);
+        Ok(Self(Some(opened.map_err(|errno| failure(Reason::Cwd(errno.raw_os_error()), cwd))?)))
+    }
+}
+
+impl AsFd for Origin {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_ref().map_or(CWD, AsFd::as_fd)
+    }
+}
+
+/// See the module.
+pub struct Place {
+    /// The open directory.
+    pub parent: OwnedFd,
+    /// The name, or `.` when the path has none.
+    pub name: Vec<u8>,
+    /// The path ends with a slash: it can only be a directory.
+    pub is_directory: bool,
+}
+
+impl Place {
+    /// Opens the directory that a path leads through, and makes it if asked to.
+    pub fn of(cwd: &[u8], path: &[u8], makes_parents: bool) -> Result<Self, Failure> {
+        let origin = Origin::of(cwd, path)?;
+        Self::from(origin.as_fd(), path, makes_parents).map_err(about(path))
+    }
+
+    fn from(origin: BorrowedFd<'_>, path: &[u8], makes_parents: bool) -> Result<Self, Errno> {
+        let (directory, name, is_directory) = split(path);
+        let parent = match open_directory(origin, directory) {
+            Err(Errno::NOENT) if makes_parents => make_directories(origin, directory)?,
+            opened => opened?,
+        };
+        Ok(Self { parent, name: name.to_vec(), is_directory })
+    }
+
+    /// The place of the file that a last symlink points at, which need not exist.
+    pub fn follow(mut self) -> Result<Self, Errno> {
+        for _ in 0..MAX_LINKS {
+            match readlinkat(&self.parent, &self.name[..], Vec::new()) {
+                Ok(target) => {
+                    let next = Self::from(self.parent.as_fd(), target.as_bytes(), false)?;
+                    self = Self { is_directory: self.is_directory || next.is_directory, ..next };
+                }
+                // It is no symlink, or not there.
+                Err(Errno::INVAL | Errno::NOENT) => return Ok(self),
+                Err(errno) => return Err(errno),
+            }
+        }
+        Err(Errno::LOOP)
+    }
+
+    /// `.` and `..` name a directory that also has another name.
+    pub fn has_name(&self) -> bool {
+        self.name != b"." && self.name != b".."
+    }
+}
+
+/// The directory, the name and whether a slash follows it.
+fn split(path: &[u8]) -> (&[u8], &[u8], bool) {
+    let end = path.iter().rposition(|&byte| byte != b'/').map_or(0, |last| last + 1);
+    let (whole, has_slash) = (&path[..end], end < path.len());
+    if whole.is_empty() {
+        return (b"/", b".", true);
+    }
+    match whole.iter().rposition(|&byte| byte == b'/') {
+        Some(slash) => (&whole[..=slash], &whole[slash + 1..], has_slash),
+        None => (b".", whole, has_slash),
+    }
+}
+
+/// Opens a directory as a place to start from; nothing can be read through it.
+pub fn open_directory(origin: impl AsFd, path: &[u8]) -> Result<OwnedFd, Errno> {
+    openat(origin, path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+}
+
+/// Opens a directory and makes what is missing of the way to it.
+pub fn make_directories(origin: BorrowedFd<'_>, path: &[u8]) -> Result<OwnedFd, Errno> {
+    let mut current = open_directory(origin, if path.starts_with(b"/") { b"/" } else { b"." })?;
+    for name in path.split(|&byte| byte == b'/').filter(|name| !name.is_empty()) {
+        current = match open_directory(&current, name) {
+            Err(Errno::NOENT) => match mkdirat(&current, name, Mode::from_raw_mode(0o777)) {
+                Ok(()) | Err(Errno::EXIST) => open_directory(&current, name)?,
+                Err(errno) => return Err(errno),
+            },
+            opened => opened?,
+        };
+    }
+    Ok(current)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_split_as_the_kernel_reads_it() {
+        for (path, directory, name, slash) in [
+            ("a", ".", "a", false),
+            ("a/b", "a/", "b", false),
+            ("a//b//", "a//", "b", true),
+            ("/", "/", ".", true),
+            ("//", "/", ".", true),
+            ("/a", "/", "a", false),
+            ("..", ".", "..", false),
+            ("a/..", "a/", "..", false),
+        ] {
+            assert_eq!(split(path.as_bytes()), (directory.as_bytes(), name.as_bytes(), slash), "{path}");
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! Watching a directory or a file: from the kernel's events to changes of paths.
+//!
+//! A rename is two events. The second usually follows the first at once; a first that stays alone was a move out of the
+//! tree, which is a deletion here. A temporary file of this engine is not mentioned, and what it replaces is modified.
+
+use super::connection::Connection;
+use super::failure::{Stop, about, below};
+use super::info::kind_of;
+use super::place::{Origin, Place};
+use super::temporary::is_temporary;
+use super::watched_tree::{WatchedTree, joined};
+use nacre_protocol::files::{BATCH_BYTES, Change, Event, Kind, Reply};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use rustix::fs::inotify::{ReadFlags, Reader};
+use rustix::fs::{AtFlags, statat};
+use rustix::io::Errno;
+use std::mem::MaybeUninit;
+use std::os::fd::AsFd;
+
+/// How long the second half of a rename may take.
+const PAIRING_MS: u16 = 5;
+
+/// The first half of a rename.
+struct Moved {
+    cookie: u32,
+    path: Vec<u8>,
+    is_directory: bool,
+}
+
+/// An event of the kernel.
+struct Happened {
+    watch: i32,
+    flags: ReadFlags,
+    cookie: u32,
+    name: Vec<u8>,
+}
+
+struct Watch {
+    tree: WatchedTree,
+    moved: Vec<Moved>,
+    events: Vec<Event>,
+    is_over: bool,
+}
+
+/// Watches until the host closes the connection, or what is watched is gone.
+pub fn watch(connection: &Connection, cwd: &[u8], path: &[u8], recursive: bool) -> Result<(), Stop> {
+    let origin = Origin::of(cwd, path)?;
+    let stat = statat(&origin, path, AtFlags::empty()).map_err(about(path))?;
+    let absolute = if path.starts_with(b"/") { path.to_vec() } else { below(cwd, path) };
+    // Of a file its directory is watched: editors replace files.
+    let only = match kind_of(&stat) {
+        Kind::Directory => None,
+        _ => Some(Place::of(cwd, path, false)?.name),
+    };
+    let directory = match &only {
+        Some(name) => absolute[..absolute.len() - name.len()].to_vec(),
+        None => absolute,
+    };
+    let tree = WatchedTree::new(directory, recursive && only.is_none()).map_err(about(path))?;
+    connection.send(&Reply::Done)?;
+    let mut watch = Watch { tree, moved: Vec::new(), events: Vec::new(), is_over: false };
+    loop {
+        let limit = if watch.moved.is_empty() { PollTimeout::NONE } else { PollTimeout::from(PAIRING_MS) };
+        let mut fds = [
+            PollFd::new(watch.tree.inotify.as_fd(), PollFlags::POLLIN),
+            PollFd::new(connection.socket(), PollFlags::empty()),
+        ];
+        let _ = poll(&mut fds, limit);
+        if fds[1].any().unwrap_or(true) {
+            return Err(Stop::Cancelled);
+        }
+        if fds[0].any().unwrap_or(true) {
+            watch.read().map_err(about(path))?;
+        } else {
+            watch.part();
+        }
+        let events = std::mem::take(&mut watch.events);
+        send(
+            connection,
+            match &only {
+                Some(name) => events.into_iter().filter_map(|event| of_file(event, name)).collect(),
+                None => events,
+            },
+        )?;
+        if watch.is_over {
+            return connection.send(&Reply::Done);
+        }
+    }
+}
+
+impl Watch {
+    fn read(&mut self) -> Result<(), Errno> {
+        let mut buffer = [MaybeUninit::uninit(); 16 * 1024];
+        let mut happened = Vec::new();
+        let mut reader = Reader::new(&self.tree.inotify, &mut buffer);
+        loop {
+            match reader.next() {
+                Ok(event) => happened.push(Happened {
+                    watch: event.wd(),
+                    flags: event.events(),
+                    cookie: event.cookie(),
+                    name: event.file_name().map(|name| name.to_bytes().to_vec()).unwrap_or_default(),
+                }),
+                Err(Errno::INTR) => continue,
+                Err(_) => break,
+            }
+            if reader.is_buffer_empty() {
+                break;
+            }
+        }
+        happened.into_iter().try_for_each(|event| self.take(event))
+    }
+
+    fn take(&mut self, Happened { watch, flags, cookie, name }: Happened) -> Result<(), Errno> {
+        if flags.contains(ReadFlags::QUEUE_OVERFLOW) {
+            self.moved.clear();
+            self.event(Change::Overflow, Vec::new(), None);
+            // Without its root, the watch is over.
+            self.is_over = self.tree.renew().is_err();
+            return Ok(());
+        }
+        let gone = ReadFlags::DELETE_SELF | ReadFlags::MOVE_SELF | ReadFlags::IGNORED | ReadFlags::UNMOUNT;
+        if flags.intersects(gone) {
+            if watch == self.tree.root && !self.is_over {
+                self.is_over = true;
+                self.event(Change::Deleted, Vec::new(), None);
+            }
+            if flags.contains(ReadFlags::IGNORED) {
+                self.tree.directories.remove(&watch);
+            }
+            return Ok(());
+        }
+        let Some(directory) = self.tree.directories.get_mut(&watch).filter(|_| !name.is_empty()) else {
+            return Ok(());
+        };
+        let path = joined(&directory.path, &name);
+        let is_directory = flags.contains(ReadFlags::ISDIR);
+        let hidden = is_temporary(&name);
+        if flags.contains(ReadFlags::CREATE) {
+            // What was listed meanwhile is known, announced and watched already.
+            if !directory.names.insert(name) || hidden {
+                return Ok(());
+            }
+            self.event(Change::Created, path.clone(), None);
+            return if is_directory { self.look_into(path) } else { Ok(()) };
+        }
+        if flags.contains(ReadFlags::DELETE) {
+            if directory.names.remove(&name) && !hidden {
+                self.event(Change::Deleted, path, None);
+            }
+        } else if flags.contains(ReadFlags::MOVED_FROM) {
+            directory.names.remove(&name);
+            self.moved.push(Moved { cookie, path, is_directory });
+        } else if flags.contains(ReadFlags::MOVED_TO) {
+            let was_there = !directory.names.insert(name);
+            return self.moved_to(cookie, path, is_directory, was_there, hidden);
+        } else if !hidden {
+            self.event(Change::Modified, path, None);
+        }
+        Ok(())
+    }
+
+    fn moved_to(
+        &mut self,
+        cookie: u32,
+        path: Vec<u8>,
+        is_directory: bool,
+        was_there: bool,
+        hidden: bool,
+    ) -> Result<(), Errno> {
+        let at = self.moved.iter().position(|moved| moved.cookie == cookie);
+        let old = at.map(|at| self.moved.remove(at)).filter(|old| {
+            let name = old.path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+            !is_temporary(name)
+        });
+        match old {
+            _ if hidden => {}
+            Some(old) => {
+                if is_directory {
+                    self.tree.rename(&old.path, &path);
+                }
+                self.event(Change::Renamed, path, Some(old.path));
+                return Ok(());
+            }
+            None if was_there => self.event(Change::Modified, path.clone(), None),
+            None => self.event(Change::Created, path.clone(), None),
+        }
+        if is_directory && !hidden { self.look_into(path) } else { Ok(()) }
+    }
+
+    /// Watches a directory that has appeared.
+    fn look_into(&mut self, path: Vec<u8>) -> Result<(), Errno> {
+        if !self.tree.is_recursive() {
+            return Ok(());
+        }
+        let mut found = Vec::new();
+        let added = self.tree.add(path, &mut Some(&mut found));
+        self.events.append(&mut found);
+        if added == Err(Errno::NOSPC) {
+            // The limit of watches or of names is reached: changes in there will not be seen.
+            self.event(Change::Overflow, Vec::new(), None);
+            return Ok(());
+        }
+        added
+    }
+
+    /// First halves of renames that stayed alone.
+    fn part(&mut self) {
+        for Moved { path, is_directory, .. } in std::mem::take(&mut self.moved) {
+            if is_directory {
+                self.tree.forget(&path);
+            }
+            if !is_temporary(path.rsplit(|&byte| byte == b'/').next().unwrap_or_default()) {
+                self.event(Change::Deleted, path, None);
+            }
+        }
+    }
+
+    /// Adds an event; changes of one file in a row are one.
+    fn event(&mut self, change: Change, path: Vec<u8>, old_path: Option<Vec<u8>>) {
+        let event = Event { change, path, old_path };
+        if change != Change::Modified || self.events.last() != Some(&event) {
+            self.events.push(event);
+        }
+    }
+}
+
+/// An event of the directory as one of a file in it; nothing when it is about another file.
+fn of_file(event: Event, name: &[u8]) -> Option<Event> {
+    let whole = |change| Some(Event { change, path: Vec::new(), old_path: None });
+    match event {
+        Event { change: Change::Renamed, old_path: Some(old), .. } if old == name => whole(Change::Deleted),
+        Event { change: Change::Renamed, path, .. } if path == name => whole(Change::Modified),
+        Event { change, path, .. } if path == name || path.is_empty() => whole(change),
+        _ => None,
+    }
+}
+
+fn send(connection: &Connection, events: Vec<Event>) -> Result<(), Stop> {
+    let mut batch = Vec::new();
+    let mut bytes = 0;
+    for event in events {
+        bytes += 16 + event.path.len() + event.old_path.as_ref().map_or(0, Vec::len);
+        batch.push(event);
+        if bytes >= BATCH_BYTES {
+            connection.send(&Reply::Events(std::mem::take(&mut batch)))?;
+            bytes = 0;
+        }
+    }
+    if batch.is_empty() { Ok(()) } else { connection.send(&Reply::Events(batch)) }
+}

@@ -1,0 +1,141 @@
+//! The directories that a watch looks at, and the names in them.
+//!
+//! inotify watches single directories. So a new directory is watched as soon as it is seen, and what has appeared in it
+//! before that is found by listing it. The names tell such a file from one that is reported again.
+
+use super::failure::below;
+use super::temporary::is_temporary;
+use nacre_protocol::files::{Change, Event, MAX_ENTRIES};
+use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
+use rustix::fs::{CWD, FileType};
+use rustix::io::Errno;
+use std::collections::{HashMap, HashSet};
+use std::os::fd::OwnedFd;
+
+const CHANGES: WatchFlags = WatchFlags::CREATE
+    .union(WatchFlags::MODIFY)
+    .union(WatchFlags::ATTRIB)
+    .union(WatchFlags::DELETE)
+    .union(WatchFlags::MOVE)
+    .union(WatchFlags::DELETE_SELF)
+    .union(WatchFlags::MOVE_SELF)
+    .union(WatchFlags::ONLYDIR);
+
+/// A watched directory.
+pub struct Directory {
+    /// Its path below the root.
+    pub path: Vec<u8>,
+    /// What is in it.
+    pub names: HashSet<Vec<u8>>,
+}
+
+/// See the module.
+pub struct WatchedTree {
+    /// The queue of events.
+    pub inotify: OwnedFd,
+    /// By watch descriptor.
+    pub directories: HashMap<i32, Directory>,
+    /// The watch descriptor of the root.
+    pub root: i32,
+    path: Vec<u8>,
+    recursive: bool,
+    known: usize,
+}
+
+impl WatchedTree {
+    /// Watches a directory by its absolute path.
+    pub fn new(path: Vec<u8>, recursive: bool) -> Result<Self, Errno> {
+        let inotify = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
+        let root = inotify::add_watch(&inotify, &path[..], CHANGES)?;
+        let mut tree = Self { inotify, directories: HashMap::new(), root, path, recursive, known: 0 };
+        tree.add(Vec::new(), &mut None)?;
+        Ok(tree)
+    }
+
+    /// Starts again after events were lost.
+    pub fn renew(&mut self) -> Result<(), Errno> {
+        *self = Self::new(std::mem::take(&mut self.path), self.recursive)?;
+        Ok(())
+    }
+
+    /// Watches a directory and, in a recursive watch, those below it. What is found is announced as created.
+    pub fn add(&mut self, first: Vec<u8>, announce: &mut Option<&mut Vec<Event>>) -> Result<(), Errno> {
+        let mut waiting = vec![first];
+        while let Some(path) = waiting.pop() {
+            let full = below(&self.path, &path);
+            let nofollow = if path.is_empty() { WatchFlags::empty() } else { WatchFlags::DONT_FOLLOW };
+            let watch = match inotify::add_watch(&self.inotify, &full[..], CHANGES | nofollow) {
+                // It has disappeared, or may not be read.
+                Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ACCESS) if !path.is_empty() => continue,
+                added => added?,
+            };
+            if self.directories.get(&watch).is_some_and(|known| known.path == path) {
+                continue;
+            }
+            let mut names = HashSet::new();
+            for (name, is_directory) in list(&full) {
+                if self.known >= MAX_ENTRIES {
+                    return Err(Errno::NOSPC);
+                }
+                let own = joined(&path, &name);
+                if is_directory && self.recursive {
+                    waiting.push(own.clone());
+                }
+                if !is_temporary(&name)
+                    && let Some(events) = announce
+                {
+                    events.push(Event { change: Change::Created, path: own, old_path: None });
+                }
+                self.known += 1;
+                names.insert(name);
+            }
+            self.directories.insert(watch, Directory { path, names });
+        }
+        Ok(())
+    }
+
+    /// Whether directories below the root are watched.
+    pub fn is_recursive(&self) -> bool {
+        self.recursive
+    }
+
+    /// Forgets a directory that was moved away, and those below it.
+    pub fn forget(&mut self, path: &[u8]) {
+        let inotify = &self.inotify;
+        self.directories.retain(|watch, directory| {
+            let is_inside = is_within(&directory.path, path);
+            if is_inside {
+                let _ = inotify::remove_watch(inotify, *watch);
+            }
+            !is_inside
+        });
+    }
+
+    /// A directory was renamed, and the paths of those below it with it.
+    pub fn rename(&mut self, from: &[u8], to: &[u8]) {
+        for directory in self.directories.values_mut().filter(|directory| is_within(&directory.path, from)) {
+            directory.path = [to, &directory.path[from.len()..]].concat();
+        }
+    }
+}
+
+fn is_within(path: &[u8], directory: &[u8]) -> bool {
+    path.strip_prefix(directory).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+}
+
+/// A name in a directory of the tree.
+pub fn joined(directory: &[u8], name: &[u8]) -> Vec<u8> {
+    if directory.is_empty() { name.to_vec() } else { below(directory, name) }
+}
+
+/// The names in a directory, and which of them are directories. One that cannot be read is empty.
+fn list(path: &[u8]) -> Vec<(Vec<u8>, bool)> {
+    let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::CLOEXEC;
+    let opened = rustix::fs::openat(CWD, path, flags, rustix::fs::Mode::empty());
+    let Ok(directory) = opened.and_then(rustix::fs::Dir::new) else { return Vec::new() };
+    let entries = directory.flatten().map(|entry| (entry.file_name().to_bytes().to_vec(), entry.file_type()));
+    entries
+        .filter(|(name, _)| name != b"." && name != b"..")
+        .map(|(name, kind)| (name, kind == FileType::Directory))
+        .collect()
+}

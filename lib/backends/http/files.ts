@@ -1,0 +1,224 @@
+/** Files of a session on the server. */
+import { AbortError, SandboxError } from '../../base/errors.js'
+import { PieceDecoder } from '../../base/utf8.js'
+import type { CheckedPath } from '../../options/file-paths.js'
+import { inputBytes } from '../../options/input.js'
+import { readArgument } from '../../options/read.js'
+import { fromBase64, toBase64 } from '../../protocol/base64.js'
+import type { WireData } from '../../protocol/json.js'
+import type { Encoding, FileEvent, FileInfo, Output } from '../../public/index.js'
+import type {
+  FileAction,
+  FileReadPlan,
+  FileStreamPlan,
+  FileWatchPlan,
+  FileWritePlan,
+} from '../../requests/files.js'
+import type { FileSource, FilesBackend } from '../../sandbox/backend.js'
+import type { ByteBody } from './byte-body.js'
+import type { Connection } from './connection.js'
+import { FileWatch } from './file-watch.js'
+import type { Request } from './request.js'
+
+type WireFile = Omit<FileInfo, 'modified' | 'pathBytes'> & { modified: string; pathBase64?: string }
+
+export class HttpFiles implements FilesBackend {
+  readonly #connection: Connection
+  readonly #path: string
+
+  constructor(connection: Connection, sessionId: string) {
+    this.#connection = connection
+    this.#path = `/v1/sessions/${sessionId}/files`
+  }
+
+  async read({ path, encoding, maxBytes, signal }: FileReadPlan): Promise<Output<Encoding>> {
+    const query = { ...queryOf(path), maxBytes }
+    const body = await this.#connection.bytes(this.#content({ query, signal, subject: 'the read' }))
+    const collected = encoding === 'buffer' ? new Bytes() : new Text()
+    try {
+      let length = 0
+      for (let piece = await body.read(); piece !== undefined; piece = await body.read()) {
+        length += piece.length
+        if (length > maxBytes) throw tooLarge(path, maxBytes)
+        collected.add(piece)
+      }
+      return collected.whole()
+    } finally {
+      body.close()
+    }
+  }
+
+  open(path: CheckedPath, { start, end, signal }: FileStreamPlan): FileSource {
+    const last = end === Number.POSITIVE_INFINITY ? '' : end - 1
+    const headers = start === 0 && last === '' ? undefined : { range: `bytes=${start}-${last}` }
+    const request = this.#content({ query: queryOf(path), signal, subject: 'the read' })
+    return new Source(() => this.#connection.bytes({ ...request, ...(headers && { headers }) }))
+  }
+
+  async write({ path, data, mode, append, signal }: FileWritePlan): Promise<FileInfo> {
+    const upload = data instanceof Uint8Array ? { content: data } : new Upload(data)
+    const query = { ...queryOf(path), mode, append: append || undefined }
+    const asked = { query, signal, subject: 'the write', content: upload.content, waits: true }
+    try {
+      return fileOf(await this.#connection.call<WireFile>({ ...this.#content(asked), method: 'PUT' }))
+    } catch (error) {
+      // What the source threw is the reason, and not that the request could not go on.
+      if (upload instanceof Upload && upload.failed && !(error instanceof AbortError)) throw upload.failure
+      throw error
+    }
+  }
+
+  async list(path: CheckedPath, depth: number): Promise<FileInfo[]> {
+    const levels = depth === 1 ? {} : { recursive: true, maxDepth: depth }
+    const query = { ...queryOf(path), ...levels }
+    const request = { method: 'GET', path: `${this.#path}/list`, query, waits: true } as const
+    const { files } = await this.#connection.call<{ files: WireFile[] }>(request)
+    return files.map(fileOf)
+  }
+
+  async stat(path: CheckedPath): Promise<FileInfo | null> {
+    const request = { method: 'GET', path: `${this.#path}/stat`, query: queryOf(path) } as const
+    const { file } = await this.#connection.call<{ file: WireFile | null }>(request)
+    return file && fileOf(file)
+  }
+
+  async act(action: FileAction): Promise<void> {
+    const path = wireOf(action.path)
+    const body = {
+      ...('to' in action ? { from: path, to: wireOf(action.to) } : { path }),
+      ...('recursive' in action && { recursive: action.recursive }),
+    }
+    await this.#connection.call({ path: `${this.#path}/${action.kind}`, body, waits: true })
+  }
+
+  watch(
+    path: CheckedPath,
+    { recursive, signal }: FileWatchPlan,
+  ): AsyncIterableIterator<FileEvent, undefined> {
+    const query = { ...queryOf(path), recursive }
+    return new FileWatch(this.#connection, { method: 'GET', path: `${this.#path}/watch`, query }, signal)
+  }
+
+  #content(request: Omit<Request, 'path'>): Request {
+    return { method: 'GET', path: `${this.#path}/content`, ...request }
+  }
+}
+
+class Source implements FileSource {
+  readonly size = undefined
+  readonly #request: () => Promise<ByteBody>
+  #body: Promise<ByteBody> | undefined
+
+  constructor(request: () => Promise<ByteBody>) {
+    this.#request = request
+  }
+
+  async read(): Promise<Uint8Array | undefined> {
+    this.#body ??= this.#request()
+    return (await this.#body).read()
+  }
+
+  close(): void {
+    this.#body?.then(
+      (body) => body.close(),
+      () => {},
+    )
+  }
+}
+
+/** The chunks of a source as the body of a request. */
+class Upload {
+  readonly content: ReadableStream<Uint8Array>
+  failed = false
+  failure: unknown
+
+  constructor(source: AsyncIterable<unknown>) {
+    const iterator = source[Symbol.asyncIterator]()
+    this.content = new ReadableStream<Uint8Array>(
+      {
+        pull: async (controller) => {
+          try {
+            // An empty chunk would not count as one.
+            for (;;) {
+              const { done, value } = await iterator.next()
+              if (done) return controller.close()
+              const bytes = readArgument(inputBytes, value, 'data')
+              if (bytes.length > 0) return controller.enqueue(bytes)
+            }
+          } catch (error) {
+            this.failed = true
+            this.failure = error
+            controller.error(error)
+            Promise.resolve(iterator.return?.()).catch(() => {})
+          }
+        },
+        cancel() {
+          Promise.resolve(iterator.return?.()).catch(() => {})
+        },
+      },
+      { highWaterMark: 0 },
+    )
+  }
+}
+
+class Bytes {
+  readonly #pieces: Uint8Array[] = []
+  #length = 0
+
+  add(piece: Uint8Array): void {
+    this.#pieces.push(piece)
+    this.#length += piece.length
+  }
+
+  whole(): Uint8Array {
+    const all = new Uint8Array(this.#length)
+    let at = 0
+    for (const piece of this.#pieces) {
+      all.set(piece, at)
+      at += piece.length
+    }
+    return all
+  }
+}
+
+class Text {
+  readonly #decoder = new PieceDecoder()
+  #text = ''
+
+  add(piece: Uint8Array): void {
+    this.#text += this.#decoder.write(piece)
+  }
+
+  whole(): string {
+    return this.#text + this.#decoder.end()
+  }
+}
+
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
+const encoder = new TextEncoder()
+
+function isText({ bytes, shown }: CheckedPath): boolean {
+  const encoded = encoder.encode(shown)
+  return encoded.length === bytes.length && encoded.every((byte, index) => byte === bytes[index])
+}
+
+function queryOf(path: CheckedPath): Record<string, string> {
+  return isText(path) ? { path: decoder.decode(path.bytes) } : { pathBase64: toBase64(path.bytes) }
+}
+
+function wireOf(path: CheckedPath): WireData {
+  return isText(path) ? path.shown : { base64: toBase64(path.bytes) }
+}
+
+function fileOf({ modified, pathBase64, ...file }: WireFile): FileInfo {
+  return {
+    ...file,
+    ...(pathBase64 !== undefined && { pathBytes: fromBase64(pathBase64) }),
+    modified: new Date(modified),
+  }
+}
+
+function tooLarge({ shown }: CheckedPath, maxBytes: number): SandboxError {
+  const message = `'${shown}' has more bytes than maxBytes allows (${maxBytes})`
+  return new SandboxError('FILE_TOO_LARGE', message, { path: shown })
+}

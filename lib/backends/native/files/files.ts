@@ -1,0 +1,84 @@
+/** The files of one session, by this process's engine. */
+import { engineError } from '../../../base/errors.js'
+import { decodeText } from '../../../base/text.js'
+import type { NativeEvent } from '../../../boundary/index.js'
+import type { CheckedPath } from '../../../options/file-paths.js'
+import type { Encoding, FileInfo, Output } from '../../../public/index.js'
+import type {
+  FileAction,
+  FileReadPlan,
+  FileStreamPlan,
+  FileWatchPlan,
+  FileWritePlan,
+} from '../../../requests/files.js'
+import type { FileSource, FilesBackend } from '../../../sandbox/backend.js'
+import type { Engine } from '../engine.js'
+import { infoOf } from './info.js'
+import { readWhole, Source } from './source.js'
+import { FileWatch } from './watch.js'
+import { writeFile } from './write.js'
+
+export class NativeFiles implements FilesBackend {
+  readonly #engine: Engine
+  readonly #sessionId: string
+
+  constructor(engine: Engine, sessionId: string) {
+    this.#engine = engine
+    this.#sessionId = sessionId
+  }
+
+  async read(plan: FileReadPlan): Promise<Output<Encoding>> {
+    const bytes = await readWhole(this.#engine, this.#sessionId, plan)
+    return plan.encoding === 'buffer' ? bytes : decodeText(bytes)
+  }
+
+  open(path: CheckedPath, plan: FileStreamPlan): FileSource {
+    return new Source(this.#engine, this.#sessionId, path, plan)
+  }
+
+  write(plan: FileWritePlan): Promise<FileInfo> {
+    return writeFile(this.#engine, this.#sessionId, plan)
+  }
+
+  async list(path: CheckedPath, depth: number): Promise<FileInfo[]> {
+    const first = await this.#engine.call((native, id) =>
+      native.fileList(id, this.#sessionId, path.bytes, depth),
+    )
+    const list = filesOf(first)
+    const { handle } = first
+    if (handle === undefined) return list
+    try {
+      for (;;) {
+        const more = filesOf(await this.#engine.call((native, id) => native.fileNext(id, handle)))
+        if (more.length === 0) return list
+        list.push(...more)
+      }
+    } finally {
+      this.#engine.release((native) => native.fileClose(handle))
+    }
+  }
+
+  async stat(path: CheckedPath): Promise<FileInfo | null> {
+    const { file } = await this.#engine.call((native, id) => native.fileStat(id, this.#sessionId, path.bytes))
+    return file === undefined ? null : infoOf(file)
+  }
+
+  async act(action: FileAction): Promise<void> {
+    const request = {
+      kind: action.kind,
+      path: action.path.bytes,
+      ...('to' in action && { to: action.to.bytes }),
+      recursive: 'recursive' in action && action.recursive,
+    }
+    await this.#engine.call((native, id) => native.fileChange(id, this.#sessionId, request))
+  }
+
+  watch(path: CheckedPath, plan: FileWatchPlan): FileWatch {
+    return new FileWatch(this.#engine, this.#sessionId, path, plan)
+  }
+}
+
+function filesOf({ files }: NativeEvent): FileInfo[] {
+  if (files === undefined) throw engineError('ENGINE_ERROR', 'the engine gave no list')
+  return files.map(infoOf)
+}

@@ -1,0 +1,25 @@
+/** Files of the engine as callers see them. */
+import { engineError } from '../../../base/errors.js'
+import type { NativeEvent, NativeFile } from '../../../boundary/index.js'
+import { nameOf } from '../../../options/file-paths.js'
+import type { FileInfo } from '../../../public/index.js'
+
+export function infoOf({ path, pathBytes, kind, size, mode, modified, target }: NativeFile): FileInfo {
+  return {
+    path,
+    ...(pathBytes && { pathBytes }),
+    name: nameOf(path),
+    type: kind,
+    size,
+    mode,
+    modified: new Date(Math.round(modified)),
+    ...(target !== undefined && { target }),
+  }
+}
+
+/** The file that a write has made. */
+export function writtenOf({ file }: NativeEvent): FileInfo {
+  if (file === undefined)
+    throw engineError('ENGINE_ERROR', 'the engine wrote a file and does not describe it')
+  return infoOf(file)
+}

@@ -1,0 +1,118 @@
+/**
+ * A watch as an iteration. It begins when it is made, so that nothing is missed before the first step.
+ *
+ * A class and not a generator, whose `return()` would wait behind a `next()` that waits for a change.
+ */
+import { onAbort, refuseAborted } from '../../../base/abort.js'
+import { AbortError, engineError } from '../../../base/errors.js'
+import type { NativeEvent, NativeFileChange } from '../../../boundary/index.js'
+import type { CheckedPath } from '../../../options/file-paths.js'
+import type { FileEvent } from '../../../public/index.js'
+import type { FileWatchPlan } from '../../../requests/files.js'
+import { type Engine, failureOf, type PendingCall } from '../engine.js'
+
+export class FileWatch implements AsyncIterableIterator<FileEvent, undefined> {
+  readonly #engine: Engine
+  readonly #signal: AbortSignal | undefined
+  readonly #handle: Promise<number>
+  readonly #ignore: () => void
+  #turn: Promise<unknown> = Promise.resolve()
+  #waiting: NativeFileChange[] = []
+  #call: PendingCall | undefined
+  #isOver = false
+
+  constructor(engine: Engine, sessionId: string, path: CheckedPath, { recursive, signal }: FileWatchPlan) {
+    this.#engine = engine
+    this.#signal = signal
+    this.#ignore = onAbort(signal, () => this.#end())
+    this.#handle = this.#open(sessionId, path, recursive)
+    // Reported by the first step.
+    this.#handle.catch(() => {})
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this
+  }
+
+  /** Overlapping calls settle in order. */
+  next(): Promise<IteratorResult<FileEvent, undefined>> {
+    const step = this.#turn.then(() => this.#step())
+    this.#turn = step.catch(() => {})
+    return step
+  }
+
+  async return(): Promise<IteratorResult<FileEvent, undefined>> {
+    this.#end()
+    return { done: true, value: undefined }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.return()
+  }
+
+  async #open(sessionId: string, path: CheckedPath, recursive: boolean): Promise<number> {
+    refuseAborted(this.#signal, 'the watch')
+    const { handle } = await this.#engine.call((native, id) =>
+      native.fileWatch(id, sessionId, path.bytes, recursive),
+    )
+    if (handle === undefined)
+      throw engineError('ENGINE_ERROR', 'the engine watches a file and does not name the watch')
+    if (this.#isOver) this.#close(handle)
+    return handle
+  }
+
+  async #step(): Promise<IteratorResult<FileEvent, undefined>> {
+    try {
+      while (!this.#isOver || this.#waiting.length > 0) {
+        const change = this.#waiting.shift()
+        if (change !== undefined) return { done: false, value: eventOf(change) }
+        await this.#receive()
+      }
+    } catch (error) {
+      this.#end()
+      this.#checkAbort()
+      throw error
+    }
+    this.#checkAbort()
+    return { done: true, value: undefined }
+  }
+
+  /** Waits for the next changes. None are the end. */
+  async #receive(): Promise<void> {
+    const handle = await this.#handle
+    if (this.#isOver) return
+    const event = await new Promise<NativeEvent>((resolve) => {
+      this.#call = this.#engine.begin((native, id) => native.fileNext(id, handle), resolve)
+    })
+    this.#call = undefined
+    if (this.#isOver) return
+    if (event.kind === 'error') throw failureOf(event)
+    this.#waiting = event.changes ?? []
+    if (this.#waiting.length === 0) this.#end()
+  }
+
+  #checkAbort(): void {
+    if (this.#signal?.aborted) throw new AbortError(this.#signal.reason, undefined, 'the watch')
+  }
+
+  /** What has not been handed out is dropped. */
+  #end(): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    this.#waiting = []
+    this.#ignore()
+    this.#call?.native.abandon(this.#call.id)
+    this.#handle.then(
+      (handle) => this.#close(handle),
+      () => {},
+    )
+  }
+
+  #close(handle: number): void {
+    this.#engine.release((native) => native.fileClose(handle))
+  }
+}
+
+function eventOf({ kind, path, oldPath }: NativeFileChange): FileEvent {
+  return oldPath === undefined ? { type: kind, path } : { type: kind, path, oldPath }
+}

@@ -1,0 +1,113 @@
+/** Writing files: as a whole, and in pieces as a source gives them. */
+import { onAbort, refuseAborted } from '../../../base/abort.js'
+import { AbortError, engineError } from '../../../base/errors.js'
+import { inputBytes } from '../../../options/input.js'
+import { readArgument } from '../../../options/read.js'
+import type { FileInfo } from '../../../public/index.js'
+import type { FileWritePlan } from '../../../requests/files.js'
+import type { Engine } from '../engine.js'
+import { writtenOf } from './info.js'
+
+/** Bytes of one piece. Smaller chunks of a source are collected: nothing is visible before the end anyway. */
+const PIECE_BYTES = 1024 * 1024
+
+export async function writeFile(engine: Engine, sessionId: string, plan: FileWritePlan): Promise<FileInfo> {
+  const { data, signal, mode, append } = plan
+  const request = { path: plan.path.bytes, mode, append }
+  if (data instanceof Uint8Array && data.length <= PIECE_BYTES)
+    return writtenOf(await engine.call((native, id) => native.fileWrite(id, sessionId, request, data)))
+  // Opened before anything is made: a locked stream refuses.
+  const source = (data instanceof Uint8Array ? whole(data) : data)[Symbol.asyncIterator]()
+  const stop = new Stop(signal)
+  try {
+    const { handle } = await engine.call((native, id) => native.fileWriteOpen(id, sessionId, request))
+    if (handle === undefined)
+      throw engineError('ENGINE_ERROR', 'the engine opened a file and does not name it')
+    try {
+      await transfer(engine, handle, source, stop)
+      return writtenOf(await engine.call((native, id) => native.fileCommit(id, handle)))
+    } catch (error) {
+      // Resolves when the old state is back. A session that has ended has taken it back by itself.
+      await engine.call((native, id) => native.fileRevert(id, handle)).catch(() => {})
+      throw error
+    } finally {
+      engine.release((native) => native.fileClose(handle))
+    }
+  } catch (error) {
+    // Nothing waits for that: a generator may be stuck in its own await for ever.
+    Promise.resolve(source.return?.()).catch(() => {})
+    throw error
+  } finally {
+    stop.release()
+  }
+}
+
+/** The next piece is collected while the one before is written. */
+async function transfer(
+  engine: Engine,
+  handle: number,
+  source: AsyncIterator<unknown>,
+  stop: Stop,
+): Promise<void> {
+  const collected = Buffer.allocUnsafe(PIECE_BYTES)
+  let length = 0
+  let written: Promise<unknown> = Promise.resolve()
+  const flush = async () => {
+    await written
+    stop.check()
+    // The call copies the bytes before it returns.
+    const piece = collected.subarray(0, length)
+    written = engine.call((native, id) => native.fileWritePiece(id, handle, piece))
+    written.catch(() => {})
+    length = 0
+  }
+  try {
+    for (;;) {
+      stop.check()
+      const { done, value } = await stop.race(source.next())
+      if (done) break
+      const chunk = readArgument(inputBytes, value, 'data')
+      for (let start = 0; start < chunk.length; ) {
+        const part = chunk.subarray(start, start + PIECE_BYTES - length)
+        collected.set(part, length)
+        length += part.length
+        start += part.length
+        if (length === PIECE_BYTES) await flush()
+      }
+    }
+    if (length > 0) await flush()
+    stop.check()
+  } finally {
+    // Nothing is taken back while a piece is being written.
+    await written
+  }
+}
+
+async function* whole(data: Uint8Array): AsyncGenerator<Uint8Array> {
+  yield data
+}
+
+/** The abort of a write, also while its source gives nothing. */
+class Stop {
+  readonly #signal: AbortSignal | undefined
+  #fail: (error: Error) => void = () => {}
+  readonly release: () => void
+
+  constructor(signal: AbortSignal | undefined) {
+    this.#signal = signal
+    this.release = onAbort(signal, () => this.#fail(new AbortError(signal?.reason, undefined, 'the write')))
+  }
+
+  check(): void {
+    refuseAborted(this.#signal, 'the write')
+  }
+
+  race<T>(promise: Promise<T>): Promise<T> {
+    if (this.#signal === undefined) return promise
+    // Promise.race would keep a reaction to every step for as long as the signal lives.
+    return new Promise<T>((resolve, reject) => {
+      this.#fail = reject
+      promise.then(resolve, reject)
+    })
+  }
+}

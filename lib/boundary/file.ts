@@ -1,0 +1,33 @@
+/** Files and their changes. Paths are bytes. */
+
+export interface NativeFile {
+  path: string
+  /** When the path is not UTF-8. */
+  pathBytes?: Buffer
+  kind: 'file' | 'directory' | 'symlink' | 'other'
+  size: number
+  mode: number
+  /** Milliseconds since the epoch. */
+  modified: number
+  target?: string
+}
+
+export interface NativeFileChange {
+  kind: 'created' | 'modified' | 'deleted' | 'renamed' | 'overflow'
+  path: string
+  oldPath?: string
+}
+
+/** A call that changes files and gives nothing. */
+export interface NativeFileAction {
+  kind: 'mkdir' | 'rename' | 'copy' | 'remove'
+  path: Uint8Array
+  to?: Uint8Array
+  recursive: boolean
+}
+
+export interface NativeFileWrite {
+  path: Uint8Array
+  mode?: number | undefined
+  append: boolean
+}

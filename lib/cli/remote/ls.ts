@@ -1,0 +1,48 @@
+/**
+ * `nacre ls`: the files of a directory on a server, one line for each.
+ */
+import type { Command } from 'commander'
+import type { FileInfo } from '../../public/index.js'
+import { withExamples } from '../examples.js'
+import { printJson, printLine } from '../terminal.js'
+import { type ServerOptions, useFiles, withServer } from './server.js'
+
+interface Options extends ServerOptions {
+  recursive?: boolean
+  long?: boolean
+  json?: boolean
+}
+
+export function addLs(program: Command): void {
+  const ls = withServer(program.command('ls'))
+    .description('list files of a sandbox on a server')
+    .argument('[path]', "a directory, from the session's", '.')
+    .option('-r, --recursive', 'also what is below')
+    .option('-l, --long', 'permissions, size and time before each path')
+    .option('--json', 'print JSON')
+    .action(async (path: string, options: Options) => {
+      const { recursive, long, json } = options
+      const list = await useFiles(options, (files) => files.list(path, { recursive }))
+      if (json) return printJson(list)
+      for (const file of list) await printLine(long ? longLine(file) : shown(file))
+    })
+  withExamples(ls, [
+    ['nacre ls', 'in the directory of the default session'],
+    ['nacre ls -l --session tests src', 'with permissions, sizes and times'],
+    ['nacre ls -r --json --url https://example.com', 'everything below, as JSON'],
+  ])
+}
+
+const LETTERS: Record<FileInfo['type'], string> = { file: '-', directory: 'd', symlink: 'l', other: '?' }
+
+function longLine(file: FileInfo): string {
+  const mode = (file.mode & 0o7777).toString(8).padStart(4, '0')
+  const size = String(file.size).padStart(12)
+  return `${LETTERS[file.type]} ${mode} ${size} ${file.modified.toISOString()} ${shown(file)}`
+}
+
+/** One line whatever the name holds. */
+function shown({ path, type, target }: FileInfo): string {
+  const printable = (text: string) => (/\p{Cc}/u.test(text) ? JSON.stringify(text) : text)
+  return type === 'symlink' ? `${printable(path)} -> ${printable(target ?? '')}` : printable(path)
+}

@@ -1,0 +1,96 @@
+/** The arguments of calls on files, checked. A path that no file can have is a SandboxError, the rest an OptionError. */
+import { OptionError } from '../base/errors.js'
+import { type CheckedPath, checkPath } from '../options/file-paths.js'
+import { type CheckedInput, commandInput } from '../options/input.js'
+import { readArgument, readOptions } from '../options/read.js'
+import {
+  fileCopyOptions,
+  fileListOptions,
+  fileReadOptions,
+  fileRemoveOptions,
+  fileStreamOptions,
+  fileWatchOptions,
+  fileWriteOptions,
+} from '../protocol/file-options.js'
+import type { Encoding } from '../public/index.js'
+
+export interface FileReadPlan {
+  path: CheckedPath
+  encoding: Encoding
+  maxBytes: number
+  signal: AbortSignal | undefined
+}
+
+export function planFileRead(path: unknown, options: unknown): FileReadPlan {
+  const { encoding, maxBytes, signal } = readOptions(fileReadOptions, options, 'files.read')
+  return {
+    path: checkPath(path, 'path'),
+    encoding: encoding ?? fileReadOptions.encoding.default,
+    maxBytes: maxBytes ?? fileReadOptions.maxBytes.default,
+    signal,
+  }
+}
+
+/** The bytes of a stream: those from `start` up to `end`, without it. */
+export interface FileStreamPlan {
+  start: number
+  end: number
+  signal: AbortSignal | undefined
+}
+
+export function planFileStream(options: unknown): FileStreamPlan {
+  const { start = 0, end, signal } = readOptions(fileStreamOptions, options, 'files.readStream')
+  if (end !== undefined && end < start)
+    throw new OptionError('INVALID_OPTION', `end (${end}) must not be before start (${start})`)
+  return { start, end: end === undefined ? Number.POSITIVE_INFINITY : end + 1, signal }
+}
+
+export interface FileWritePlan {
+  path: CheckedPath
+  data: CheckedInput
+  mode: number | undefined
+  append: boolean
+  signal: AbortSignal | undefined
+}
+
+export function planFileWrite(path: unknown, data: unknown, options: unknown): FileWritePlan {
+  const { mode, append = false, signal } = readOptions(fileWriteOptions, options, 'files.write')
+  const content = readArgument(commandInput, data, 'data')
+  return { path: checkPath(path, 'path'), data: content, mode, append, signal }
+}
+
+/** Levels to list. */
+export function planFileList(path: unknown, options: unknown): { path: CheckedPath; depth: number } {
+  const values = readOptions(fileListOptions, options, 'files.list')
+  const { recursive = false, maxDepth = recursive ? 0xffff_ffff : 1 } = values
+  if (maxDepth > 1 && !recursive)
+    throw new OptionError('INVALID_OPTION', 'maxDepth above 1 needs recursive: true')
+  return { path: checkPath(path, 'path'), depth: maxDepth }
+}
+
+/** A call that changes files and gives nothing. */
+export type FileAction =
+  | { kind: 'mkdir'; path: CheckedPath }
+  | { kind: 'rename'; path: CheckedPath; to: CheckedPath }
+  | { kind: 'copy'; path: CheckedPath; to: CheckedPath; recursive: boolean }
+  | { kind: 'remove'; path: CheckedPath; recursive: boolean }
+
+export function planFileCopy(from: unknown, to: unknown, options: unknown): FileAction {
+  const { recursive = false } = readOptions(fileCopyOptions, options, 'files.copy')
+  return { kind: 'copy', path: checkPath(from, 'from'), to: checkPath(to, 'to'), recursive }
+}
+
+export function planFileRemove(path: unknown, options: unknown): FileAction {
+  const { recursive = false } = readOptions(fileRemoveOptions, options, 'files.remove')
+  return { kind: 'remove', path: checkPath(path, 'path'), recursive }
+}
+
+export interface FileWatchPlan {
+  recursive: boolean
+  signal: AbortSignal | undefined
+}
+
+export function planFileWatch(options: unknown): FileWatchPlan {
+  const { recursive = true, signal } = readOptions(fileWatchOptions, options, 'files.watch')
+  return { recursive, signal }
+}

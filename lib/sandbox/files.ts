@@ -1,0 +1,139 @@
+/** Files of a session as callers hold them: checks arguments and calls the backend. */
+import { onAbort, refuseAborted } from '../base/abort.js'
+import { AbortError } from '../base/errors.js'
+import { checkPath } from '../options/file-paths.js'
+import type {
+  Encoding,
+  FileCopyOptions,
+  FileEvent,
+  FileInfo,
+  FileListOptions,
+  FilePath,
+  FileReadOptions,
+  FileRemoveOptions,
+  FileStreamOptions,
+  FileWatchOptions,
+  FileWriteOptions,
+  Output,
+  Files as PublicFiles,
+} from '../public/index.js'
+import {
+  planFileCopy,
+  planFileList,
+  planFileRead,
+  planFileRemove,
+  planFileStream,
+  planFileWatch,
+  planFileWrite,
+} from '../requests/files.js'
+import type { FileSource, FilesBackend } from './backend.js'
+
+export class Files implements PublicFiles {
+  readonly #backend: FilesBackend
+
+  constructor(backend: FilesBackend) {
+    this.#backend = backend
+  }
+
+  async read<E extends Encoding = 'utf8'>(path: FilePath, options?: FileReadOptions<E>): Promise<Output<E>> {
+    const plan = planFileRead(path, options)
+    refuseAborted(plan.signal, 'the read')
+    return (await this.#backend.read(plan)) as Output<E>
+  }
+
+  readStream(path: FilePath, options?: FileStreamOptions): ReadableStream<Uint8Array> {
+    const plan = planFileStream(options)
+    return byteStream(() => this.#backend.open(checkPath(path, 'path'), plan), plan.signal)
+  }
+
+  async write(
+    path: FilePath,
+    data: string | Uint8Array | AsyncIterable<string | Uint8Array> | ReadableStream<string | Uint8Array>,
+    options?: FileWriteOptions,
+  ): Promise<FileInfo> {
+    const plan = planFileWrite(path, data, options)
+    refuseAborted(plan.signal, 'the write')
+    return this.#backend.write(plan)
+  }
+
+  async list(path: FilePath = '.', options?: FileListOptions): Promise<FileInfo[]> {
+    const plan = planFileList(path, options)
+    return this.#backend.list(plan.path, plan.depth)
+  }
+
+  async stat(path: FilePath): Promise<FileInfo | null> {
+    return this.#backend.stat(checkPath(path, 'path'))
+  }
+
+  async exists(path: FilePath): Promise<boolean> {
+    return (await this.stat(path)) !== null
+  }
+
+  async mkdir(path: FilePath): Promise<void> {
+    await this.#backend.act({ kind: 'mkdir', path: checkPath(path, 'path') })
+  }
+
+  async rename(from: FilePath, to: FilePath): Promise<void> {
+    await this.#backend.act({ kind: 'rename', path: checkPath(from, 'from'), to: checkPath(to, 'to') })
+  }
+
+  async copy(from: FilePath, to: FilePath, options?: FileCopyOptions): Promise<void> {
+    await this.#backend.act(planFileCopy(from, to, options))
+  }
+
+  async remove(path: FilePath, options?: FileRemoveOptions): Promise<void> {
+    await this.#backend.act(planFileRemove(path, options))
+  }
+
+  watch(path: FilePath = '.', options?: FileWatchOptions): AsyncIterableIterator<FileEvent, undefined> {
+    const plan = planFileWatch(options)
+    return this.#backend.watch(checkPath(path, 'path'), plan)
+  }
+}
+
+/** The source of each stream. */
+const sources = new WeakMap<ReadableStream<Uint8Array>, () => FileSource | undefined>()
+
+/** The length that the file of a stream had when it was opened, which the first read does. */
+export function sizeWhenOpened(stream: ReadableStream<Uint8Array>): number | undefined {
+  return sources.get(stream)?.()?.size
+}
+
+/** A source as a stream, which opens it with the first read. */
+function byteStream(open: () => FileSource, signal: AbortSignal | undefined): ReadableStream<Uint8Array> {
+  let source: FileSource | undefined
+  let ignore = () => {}
+  const end = () => {
+    ignore()
+    source?.close()
+  }
+  const stream = new ReadableStream<Uint8Array>(
+    {
+      start(controller) {
+        ignore = onAbort(signal, () => {
+          end()
+          controller.error(new AbortError(signal?.reason, undefined, 'the read'))
+        })
+      },
+      async pull(controller) {
+        try {
+          refuseAborted(signal, 'the read')
+          source ??= open()
+          const piece = await source.read()
+          if (signal?.aborted) return
+          if (piece !== undefined) return controller.enqueue(piece)
+          end()
+          controller.close()
+        } catch (error) {
+          end()
+          if (signal?.aborted) controller.error(new AbortError(signal.reason, undefined, 'the read'))
+          else controller.error(error)
+        }
+      },
+      cancel: end,
+    },
+    { highWaterMark: 0 },
+  )
+  sources.set(stream, () => source)
+  return stream
+}

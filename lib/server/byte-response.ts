@@ -1,0 +1,85 @@
+/**
+ * Bytes as the body of a response. The next piece is asked for when the client has taken the one before.
+ */
+import { onAbort } from '../base/abort.js'
+
+/** A handler that gives this has its response sent as bytes. */
+export interface ByteReply {
+  status: number
+  headers: Record<string, string>
+  /** The first piece, and what follows; none for an empty body. */
+  first?: Uint8Array | undefined
+  rest?: ReadableStreamDefaultReader<Uint8Array> | undefined
+  /** The length that the headers announce. */
+  length?: number | undefined
+}
+
+/** What a response of bytes needs of its connection. */
+export interface ByteConnection {
+  /** Aborted when the client goes away. */
+  gone: AbortSignal
+  /** Called once, when nothing more is sent. */
+  onEnd: () => void
+  /**
+   * Reports an error after the response has begun, and breaks the connection: the client must not take it for the end.
+   * False when there is no connection to break.
+   */
+  fail: (error: unknown) => boolean
+}
+
+export function byteResponse(
+  { status, headers, first, rest, length = Number.POSITIVE_INFINITY }: ByteReply,
+  { gone, onEnd, fail }: ByteConnection,
+): Response {
+  if (rest === undefined) {
+    onEnd()
+    return new Response(null, { status, headers })
+  }
+  let left = length
+  let waiting = first
+  let isOpen = true
+  const end = () => {
+    isOpen = false
+    ignore()
+    onEnd()
+  }
+  const leave = async () => {
+    if (!isOpen) return
+    end()
+    await rest.cancel()
+  }
+  const ignore = onAbort(gone, () => void leave().catch(() => {}))
+  if (gone.aborted) void leave().catch(() => {})
+  const next = async (): Promise<Uint8Array | undefined> => {
+    const piece = waiting ?? (await rest.read()).value
+    waiting = undefined
+    if (piece === undefined && length !== Number.POSITIVE_INFINITY)
+      throw new Error('the file has become shorter while it was sent')
+    // A file that grows meanwhile is sent as it was announced.
+    return piece !== undefined && piece.length > left ? piece.subarray(0, left) : piece
+  }
+  const body = new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        try {
+          const piece = await next()
+          if (!isOpen) return
+          if (piece !== undefined) {
+            left -= piece.length
+            controller.enqueue(piece)
+            if (left > 0) return
+          }
+          controller.close()
+          await leave()
+        } catch (error) {
+          if (!isOpen) return
+          await leave().catch(() => {})
+          if (!fail(error)) controller.error(error)
+        }
+      },
+      cancel: leave,
+    },
+    { highWaterMark: 0 },
+  )
+  return new Response(body, { status, headers })
+}

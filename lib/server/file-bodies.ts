@@ -1,0 +1,47 @@
+/**
+ * Files as bodies. That of an upload is of any length, and as slow as it comes: only a caller that was let in sends more
+ * of it than the connection holds.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+
+const CONTENT = /^\/v1\/sessions\/[^/?]+\/files\/content(\?|$)/
+
+/** By method, and by path with or without a query. */
+export function isUpload(method: string | undefined, path: string | undefined): boolean {
+  return method === 'PUT' && path !== undefined && CONTENT.test(path)
+}
+
+/**
+ * The body of an upload. That of node:http is taken as it is: as a stream of the web, every chunk of it would be copied.
+ * An upload that is refused ends without the connection, which still carries the response.
+ */
+export function bodyOf(request: Request, env: unknown): AsyncIterable<Uint8Array> {
+  const { incoming } = (env ?? {}) as { incoming?: IncomingMessage }
+  if (typeof incoming?.iterator === 'function') return incoming.iterator({ destroyOnReturn: false })
+  return (request.body as AsyncIterable<Uint8Array> | null) ?? nothing()
+}
+
+async function* nothing(): AsyncGenerator<Uint8Array> {}
+
+/** Breaks the connection of a response: what was sent of it is not all. False without one. */
+export function cut(env: unknown): boolean {
+  const { outgoing } = (env ?? {}) as { outgoing?: ServerResponse }
+  outgoing?.destroy()
+  return outgoing !== undefined
+}
+
+const LATE = 'HTTP/1.1 408 Request Timeout\r\nConnection: close\r\n\r\n'
+
+/** Ends a request, other than an upload, whose body has not arrived in time. The listener bounds the headers. */
+export function boundArrival(incoming: IncomingMessage, outgoing: ServerResponse, timeoutMs: number): void {
+  const { headers, method, url } = incoming
+  const hasBody = Number(headers['content-length'] ?? 0) > 0 || headers['transfer-encoding'] !== undefined
+  if (!hasBody || isUpload(method, url)) return
+  const timer = setTimeout(() => {
+    if (incoming.complete) return
+    if (!outgoing.headersSent) incoming.socket.write(LATE)
+    incoming.socket.destroySoon()
+  }, timeoutMs)
+  timer.unref()
+  incoming.once('close', () => clearTimeout(timer))
+}

@@ -1,0 +1,118 @@
+/**
+ * The content of files: downloads with ranges, and uploads. Both are streamed.
+ */
+import { z } from '@hono/zod-openapi'
+import { SandboxError } from '../../base/errors.js'
+import type { FilePath, Files } from '../../public/index.js'
+import { sizeWhenOpened } from '../../sandbox/files.js'
+import type { ByteReply } from '../byte-response.js'
+import type { ServerContext } from '../context.js'
+import type { Define } from '../route.js'
+import { queryFlag, queryNumber, sessionParams } from '../schemas.js'
+import { type ByteRange, parseRange } from './byte-range.js'
+import { encodeFile, fileSchema, filesOf, pathOf, pathQuery } from './file-values.js'
+
+const HEADERS = {
+  'accept-ranges': 'bytes',
+  'cache-control': 'no-store',
+  'content-type': 'application/octet-stream',
+  // A page that somebody else has written into a file is not shown as one.
+  'x-content-type-options': 'nosniff',
+}
+
+const errors = ['SESSION_NOT_FOUND', 'FILE_NOT_FOUND', 'PERMISSION_DENIED', 'IS_A_DIRECTORY', 'INVALID_PATH']
+
+export function addFileContent(define: Define, { sandbox }: ServerContext): void {
+  define({
+    method: 'get',
+    path: '/v1/sessions/{sessionId}/files/content',
+    tag: 'files',
+    summary:
+      'The content of a file. One range of bytes can be asked for with `Range`; HEAD gives its length.',
+    params: sessionParams,
+    query: z.strictObject({ ...pathQuery, maxBytes: queryNumber.optional() }),
+    reply: 'bytes',
+    errors: [...errors, 'FILE_TOO_LARGE'],
+    async handle({ params: { sessionId }, query, header, method, signal }) {
+      const files = await filesOf(sandbox, sessionId)
+      const path = pathOf(query)
+      const range = await absolute(files, path, parseRange(header('range')))
+      const reply = await content(files, path, range, query.maxBytes, signal)
+      if (method !== 'HEAD') return reply
+      await reply.rest?.cancel()
+      return { ...reply, first: undefined, rest: undefined }
+    },
+  })
+  define({
+    method: 'put',
+    path: '/v1/sessions/{sessionId}/files/content',
+    tag: 'files',
+    summary:
+      'Writes a file: the body is its content, of any length. It takes the place of the old one when all of it is there.',
+    params: sessionParams,
+    query: z.strictObject({ ...pathQuery, mode: queryNumber.optional(), append: queryFlag.optional() }),
+    upload: true,
+    reply: fileSchema,
+    errors: [...errors, 'NO_SPACE', 'NOT_A_DIRECTORY'],
+    async handle({ params: { sessionId }, query, upload, signal }) {
+      const { mode, append } = query
+      const files = await filesOf(sandbox, sessionId)
+      return encodeFile(await files.write(pathOf(query), upload ?? '', { mode, append, signal }))
+    },
+  })
+}
+
+/** A range of bytes at the end needs the length of the file first. */
+async function absolute(
+  files: Files,
+  path: FilePath,
+  range: ByteRange | undefined,
+): Promise<{ start: number; end: number | undefined } | undefined> {
+  if (range === undefined || 'start' in range) return range
+  const size = (await files.stat(path))?.size ?? 0
+  return { start: range.suffix === 0 ? size : Math.max(0, size - range.suffix), end: undefined }
+}
+
+async function content(
+  files: Files,
+  path: FilePath,
+  range: { start: number; end: number | undefined } | undefined,
+  maxBytes: number | undefined,
+  signal: AbortSignal,
+): Promise<ByteReply> {
+  const stream = files.readStream(path, { ...range, signal })
+  const rest = stream.getReader()
+  // The first piece shows whether there is a file; its errors have a status.
+  const { value: first } = await rest.read()
+  const size = sizeWhenOpened(stream)
+  if (maxBytes !== undefined && size !== undefined && size > maxBytes) {
+    await rest.cancel()
+    const shown = typeof path === 'string' ? path : new TextDecoder().decode(path)
+    const message = `'${shown}' has ${size} bytes, more than maxBytes allows (${maxBytes})`
+    throw new SandboxError('FILE_TOO_LARGE', message, { path: shown })
+  }
+  // The files of /proc have no length; what they give is sent until its end.
+  if (size === undefined || size === 0) {
+    if (range !== undefined && first === undefined) return unsatisfiable(rest, size ?? 0)
+    return { status: 200, headers: HEADERS, first, rest }
+  }
+  if (range === undefined)
+    return { status: 200, headers: { ...HEADERS, 'content-length': `${size}` }, first, rest, length: size }
+  if (range.start >= size) return unsatisfiable(rest, size)
+  const end = Math.min(range.end ?? size - 1, size - 1)
+  const length = end - range.start + 1
+  const headers = {
+    ...HEADERS,
+    'content-length': `${length}`,
+    'content-range': `bytes ${range.start}-${end}/${size}`,
+  }
+  return { status: 206, headers, first, rest, length }
+}
+
+async function unsatisfiable(
+  rest: ReadableStreamDefaultReader<Uint8Array>,
+  size: number,
+): Promise<ByteReply> {
+  await rest.cancel()
+  return { status: 416, headers: { ...HEADERS, 'content-range': `bytes */${size}` } }
+}

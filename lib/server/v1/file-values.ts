@@ -1,0 +1,58 @@
+/** Files in requests and replies. Paths are text, or base64 where they are not UTF-8. */
+import { z } from '@hono/zod-openapi'
+import { engineError } from '../../base/errors.js'
+import type { FileInfo, FilePath, Files, Sandbox } from '../../public/index.js'
+import { Refusal } from '../failure.js'
+import { timestamp } from '../schemas.js'
+
+export const fileSchema = z
+  .object({
+    path: z.string(),
+    pathBase64: z.string().optional(),
+    name: z.string(),
+    type: z.enum(['file', 'directory', 'symlink', 'other']),
+    size: z.number(),
+    mode: z.number(),
+    modified: timestamp,
+    target: z.string().optional(),
+  })
+  .openapi('File')
+
+/** The query parameters that name a file. */
+export const pathQuery = {
+  path: z.string().optional().openapi({ description: 'The file, from the directory of the session.' }),
+  pathBase64: z
+    .base64()
+    .optional()
+    .openapi({ description: 'Instead of `path`: its bytes, for names that are not UTF-8.' }),
+}
+
+interface PathQuery {
+  path?: string | undefined
+  pathBase64?: string | undefined
+}
+
+/** Throws VALIDATION_FAILED when the file is not named and there is no default. */
+export function pathOf({ path, pathBase64 }: PathQuery, otherwise?: string): FilePath {
+  if (path !== undefined && pathBase64 !== undefined)
+    throw new Refusal('VALIDATION_FAILED', 'path and pathBase64 exclude each other')
+  const given = pathBase64 === undefined ? path : Uint8Array.from(Buffer.from(pathBase64, 'base64'))
+  if (given !== undefined) return given
+  if (otherwise !== undefined) return otherwise
+  throw new Refusal('VALIDATION_FAILED', 'path: is missing; give path or pathBase64')
+}
+
+/** Rejects with SESSION_NOT_FOUND. */
+export async function filesOf(sandbox: Sandbox, sessionId: string): Promise<Files> {
+  const session = await sandbox.getSession(sessionId)
+  if (session === null) throw engineError('SESSION_NOT_FOUND', `there is no session '${sessionId}'`)
+  return session.files
+}
+
+export function encodeFile({ pathBytes, modified, ...info }: FileInfo): object {
+  return {
+    ...info,
+    ...(pathBytes && { pathBase64: Buffer.from(pathBytes).toString('base64') }),
+    modified: modified.toISOString(),
+  }
+}

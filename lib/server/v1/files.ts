@@ -1,0 +1,122 @@
+/**
+ * Files of a session, beside their content: what they are, their directories, and their changes.
+ */
+import { z } from '@hono/zod-openapi'
+import { fileCopyOptions, fileRemoveOptions } from '../../protocol/file-options.js'
+import type { ServerContext } from '../context.js'
+import type { Define } from '../route.js'
+import { dataSchema, queryFlag, queryNumber, sessionParams } from '../schemas.js'
+import { events } from '../sse.js'
+import { shapeOf } from '../table-schema.js'
+import { decodeData, optionsOf } from '../wire.js'
+import { encodeFile, fileSchema, filesOf, pathOf, pathQuery } from './file-values.js'
+
+const tag = 'files'
+const params = sessionParams
+const errors = ['SESSION_NOT_FOUND', 'FILE_NOT_FOUND', 'PERMISSION_DENIED', 'NOT_A_DIRECTORY', 'INVALID_PATH']
+const reply = z.object({})
+const base = '/v1/sessions/{sessionId}/files'
+
+export function addFiles(define: Define, { sandbox }: ServerContext): void {
+  define({
+    method: 'get',
+    path: `${base}/stat`,
+    summary: 'What a file is, where symlinks lead to; null when there is none.',
+    ...{ tag, params, errors },
+    query: z.strictObject(pathQuery),
+    reply: z.object({ file: fileSchema.nullable() }),
+    async handle({ params: { sessionId }, query }) {
+      const found = await (await filesOf(sandbox, sessionId)).stat(pathOf(query))
+      return { file: found && encodeFile(found) }
+    },
+  })
+  define({
+    method: 'get',
+    path: `${base}/list`,
+    summary: 'What is in a directory, sorted by path. Without a path: the directory of the session.',
+    ...{ tag, params, errors },
+    query: z.strictObject({
+      ...pathQuery,
+      recursive: queryFlag.optional(),
+      maxDepth: queryNumber.optional(),
+    }),
+    reply: z.object({ files: z.array(fileSchema) }),
+    patient: true,
+    async handle({ params: { sessionId }, query }) {
+      const { recursive, maxDepth } = query
+      const files = await filesOf(sandbox, sessionId)
+      return { files: (await files.list(pathOf(query, '.'), { recursive, maxDepth })).map(encodeFile) }
+    },
+  })
+  define({
+    method: 'post',
+    path: `${base}/mkdir`,
+    summary: 'Makes a directory and its missing parents.',
+    ...{ tag, params, reply },
+    errors: [...errors, 'FILE_EXISTS'],
+    body: z.strictObject({ path: dataSchema }),
+    async handle({ params: { sessionId }, body }) {
+      await (await filesOf(sandbox, sessionId)).mkdir(decodeData(body.path))
+      return {}
+    },
+  })
+  define({
+    method: 'post',
+    path: `${base}/rename`,
+    summary: 'Renames a file or a directory.',
+    ...{ tag, params, reply },
+    errors: [...errors, 'FILE_EXISTS', 'IS_A_DIRECTORY'],
+    body: z.strictObject({ from: dataSchema, to: dataSchema }),
+    async handle({ params: { sessionId }, body }) {
+      await (await filesOf(sandbox, sessionId)).rename(decodeData(body.from), decodeData(body.to))
+      return {}
+    },
+  })
+  define({
+    method: 'post',
+    path: `${base}/copy`,
+    summary: 'Copies a file or a directory.',
+    ...{ tag, params, reply },
+    errors: [...errors, 'FILE_EXISTS', 'IS_A_DIRECTORY', 'NO_SPACE'],
+    body: z.strictObject({ from: dataSchema, to: dataSchema, ...shapeOf(fileCopyOptions) }),
+    patient: true,
+    async handle({ params: { sessionId }, body: { from, to, ...rest } }) {
+      const files = await filesOf(sandbox, sessionId)
+      await files.copy(decodeData(from), decodeData(to), optionsOf(fileCopyOptions, rest))
+      return {}
+    },
+  })
+  define({
+    method: 'post',
+    path: `${base}/remove`,
+    summary: 'Removes a file, or a directory.',
+    ...{ tag, params, reply },
+    errors: [...errors, 'IS_A_DIRECTORY'],
+    body: z.strictObject({ path: dataSchema, ...shapeOf(fileRemoveOptions) }),
+    patient: true,
+    async handle({ params: { sessionId }, body: { path, ...rest } }) {
+      await (await filesOf(sandbox, sessionId)).remove(decodeData(path), optionsOf(fileRemoveOptions, rest))
+      return {}
+    },
+  })
+  define({
+    method: 'get',
+    path: `${base}/watch`,
+    summary:
+      'Changes of a file or below a directory, as events: created, modified, deleted, renamed, overflow, and at last end.',
+    ...{ tag, params, errors },
+    query: z.strictObject({ ...pathQuery, recursive: queryFlag.optional() }),
+    reply: 'events',
+    async handle({ params: { sessionId }, query, signal }) {
+      const files = await filesOf(sandbox, sessionId)
+      const path = pathOf(query, '.')
+      const changes = files.watch(path, { recursive: query.recursive, signal })
+      return events(
+        changes,
+        (change) => [{ data: change }],
+        [],
+        () => [{ data: { type: 'end' } }],
+      )
+    },
+  })
+}

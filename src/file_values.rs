@@ -1,0 +1,52 @@
+//! Files and changes as JavaScript gets them.
+
+use crate::types::{NativeFile, NativeFileChange};
+use nacre_core::files::{Change, Kind, Placed, Seen};
+use napi::bindgen_prelude::Buffer;
+use std::sync::{Mutex, PoisonError};
+
+/// Files of a list in one event: a longer list would stall the event loop.
+pub const LIST_BATCH: usize = 500;
+
+/// The next files of a list, a part that does not stall the event loop.
+pub fn batch(rest: &Mutex<std::vec::IntoIter<Placed>>) -> Vec<NativeFile> {
+    rest.lock().unwrap_or_else(PoisonError::into_inner).by_ref().take(LIST_BATCH).map(file).collect()
+}
+
+/// A file for JavaScript.
+pub fn file(placed: Placed) -> NativeFile {
+    let (seconds, nanoseconds) = placed.info.modified;
+    let is_text = std::str::from_utf8(&placed.path).is_ok();
+    NativeFile {
+        path: placed.shown(),
+        kind: match placed.info.kind {
+            Kind::File => "file",
+            Kind::Directory => "directory",
+            Kind::Symlink => "symlink",
+            Kind::Fifo | Kind::Socket | Kind::Device => "other",
+        }
+        .into(),
+        size: placed.info.size as f64,
+        mode: placed.info.mode,
+        modified: seconds as f64 * 1000.0 + f64::from(nanoseconds) / 1e6,
+        target: placed.info.target.map(|target| String::from_utf8_lossy(&target).into_owned()),
+        path_bytes: (!is_text).then(|| Buffer::from(placed.path)),
+    }
+}
+
+/// A change for JavaScript.
+pub fn change(seen: Seen) -> NativeFileChange {
+    let text = |path: Vec<u8>| String::from_utf8_lossy(&path).into_owned();
+    NativeFileChange {
+        kind: match seen.change {
+            Change::Created => "created",
+            Change::Modified => "modified",
+            Change::Deleted => "deleted",
+            Change::Renamed => "renamed",
+            Change::Overflow => "overflow",
+        }
+        .into(),
+        path: text(seen.path),
+        old_path: seen.old_path.map(text),
+    }
+}

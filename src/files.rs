@@ -1,0 +1,279 @@
+//! The native class's methods for files.
+
+use crate::file_values::{LIST_BATCH, batch, change, file};
+use crate::open_files::{Open, OpenFiles};
+use crate::piece::Piece;
+use crate::sandbox::NativeSandbox;
+use crate::types::{NativeEvent, NativeFileAction, NativeFileWrite};
+use nacre_core::error::{Code, Error};
+use nacre_core::files::{Access, FileCall};
+use nacre_core::runtime;
+use napi::bindgen_prelude::{Result, Uint8Array};
+use napi_derive::napi;
+use std::sync::{Arc, Mutex};
+
+type Answer = std::result::Result<NativeEvent, Error>;
+
+#[napi]
+impl NativeSandbox {
+    /// Describes a file.
+    #[napi(catch_unwind)]
+    pub fn file_stat(&self, id: u32, session_id: String, path: Uint8Array) -> Result<()> {
+        let path = path.to_vec();
+        self.on_files(
+            id,
+            &session_id,
+            move |access| {
+                let path = path.clone();
+                async move { access.stat(path).await }
+            },
+            |found, _| NativeEvent { file: found.map(file), ..NativeEvent::default() },
+        )
+    }
+
+    /// Makes, renames, copies or removes a file.
+    #[napi(catch_unwind)]
+    pub fn file_change(&self, id: u32, session_id: String, action: NativeFileAction) -> Result<()> {
+        let (path, to) = (action.path.to_vec(), action.to.map(|to| to.to_vec()).unwrap_or_default());
+        let recursive = action.recursive;
+        let call = match action.kind.as_str() {
+            "mkdir" => FileCall::MakeDirectory { path },
+            "rename" => FileCall::Rename { from: path, to },
+            "copy" => FileCall::Copy { from: path, to, recursive },
+            _ => FileCall::Remove { path, recursive },
+        };
+        self.on_files(
+            id,
+            &session_id,
+            move |access| {
+                let call = call.clone();
+                async move { access.change(call).await }
+            },
+            |(), _| NativeEvent::default(),
+        )
+    }
+
+    /// Lists a directory. The rest of a long list is read by `file_next`.
+    #[napi(catch_unwind)]
+    pub fn file_list(&self, id: u32, session_id: String, path: Uint8Array, depth: u32) -> Result<()> {
+        let path = path.to_vec();
+        self.on_files(
+            id,
+            &session_id,
+            move |access| {
+                let path = path.clone();
+                async move { access.list(path, depth).await }
+            },
+            |found, open| {
+                let rest = Mutex::new(found.into_iter());
+                let files = batch(&rest);
+                let handle = (files.len() == LIST_BATCH).then(|| open.add(Open::List(Arc::new(rest))));
+                NativeEvent { files: Some(files), handle, ..NativeEvent::default() }
+            },
+        )
+    }
+
+    /// Opens a file and reads its beginning. Without a handle, that was all of it. More than `max_size` bytes are refused.
+    #[napi(catch_unwind)]
+    pub fn file_read(
+        &self,
+        id: u32,
+        session_id: String,
+        path: Uint8Array,
+        position: f64,
+        length: u32,
+        max_size: Option<f64>,
+    ) -> Result<()> {
+        let path = path.to_vec();
+        self.on_files(
+            id,
+            &session_id,
+            move |access| {
+                let path = path.clone();
+                async move {
+                    let Some(reader) = access.read(path).await? else { return Ok(None) };
+                    if let Some(most) = max_size {
+                        reader.check_size(most as u64)?;
+                    }
+                    let bytes = reader.read(position as u64, length as usize).await?;
+                    Ok(Some((reader, bytes)))
+                }
+            },
+            move |(reader, bytes), open| {
+                let opened = file(reader.opened.clone());
+                let handle = (bytes.len() == length as usize).then(|| open.add(Open::Reader(Arc::new(reader))));
+                NativeEvent { file: Some(opened), data: Some(Piece(bytes)), handle, ..NativeEvent::default() }
+            },
+        )
+    }
+
+    /// Reads a part of an open file; less than `length` at its end.
+    #[napi(catch_unwind)]
+    pub fn file_read_at(&self, id: u32, handle: u32, position: f64, length: u32) -> Result<()> {
+        self.on_open(id, handle, move |open| async move {
+            let Open::Reader(reader) = open else { return Err(misused()) };
+            let bytes = reader.read(position as u64, length as usize).await?;
+            Ok(NativeEvent { data: Some(Piece(bytes)), ..NativeEvent::default() })
+        })
+    }
+
+    /// Writes a whole file.
+    #[napi(catch_unwind)]
+    pub fn file_write(&self, id: u32, session_id: String, request: NativeFileWrite, data: Uint8Array) -> Result<()> {
+        let (path, data) = (request.path.to_vec(), data.to_vec());
+        self.on_files(
+            id,
+            &session_id,
+            move |access| {
+                let (path, data) = (path.clone(), data.clone());
+                async move {
+                    let Some(writer) = access.write(path, request.mode, request.append).await? else { return Ok(None) };
+                    writer.write_all(data).await.map(Some)
+                }
+            },
+            |written, _| NativeEvent { file: Some(file(written)), ..NativeEvent::default() },
+        )
+    }
+
+    /// Opens a file to be written in pieces.
+    #[napi(catch_unwind)]
+    pub fn file_write_open(&self, id: u32, session_id: String, request: NativeFileWrite) -> Result<()> {
+        let path = request.path.to_vec();
+        self.on_files(
+            id,
+            &session_id,
+            move |access| {
+                let path = path.clone();
+                async move { access.write(path, request.mode, request.append).await }
+            },
+            |writer, open| {
+                let handle = open.add(Open::Writer(Arc::new(writer)));
+                NativeEvent { handle: Some(handle), ..NativeEvent::default() }
+            },
+        )
+    }
+
+    /// Writes a piece.
+    #[napi(catch_unwind)]
+    pub fn file_write_piece(&self, id: u32, handle: u32, data: Uint8Array) -> Result<()> {
+        self.on_open(id, handle, move |open| {
+            let piece = match &open {
+                Open::Writer(writer) => writer.piece(&data),
+                _ => Vec::new(),
+            };
+            async move {
+                let Open::Writer(writer) = open else { return Err(misused()) };
+                writer.write(piece).await.map(|()| NativeEvent::default())
+            }
+        })
+    }
+
+    /// Ends a write: the file has its content now.
+    #[napi(catch_unwind)]
+    pub fn file_commit(&self, id: u32, handle: u32) -> Result<()> {
+        self.on_open(id, handle, move |open| async move {
+            let Open::Writer(writer) = open else { return Err(misused()) };
+            let written = writer.commit().await?;
+            Ok(NativeEvent { file: Some(file(written)), ..NativeEvent::default() })
+        })
+    }
+
+    /// Takes a write back. Ends when nothing of it is left.
+    #[napi(catch_unwind)]
+    pub fn file_revert(&self, id: u32, handle: u32) -> Result<()> {
+        self.on_open(id, handle, move |open| async move {
+            let Open::Writer(writer) = open else { return Err(misused()) };
+            writer.revert().await;
+            Ok(NativeEvent::default())
+        })
+    }
+
+    /// Begins to watch.
+    #[napi(catch_unwind)]
+    pub fn file_watch(&self, id: u32, session_id: String, path: Uint8Array, recursive: bool) -> Result<()> {
+        let path = path.to_vec();
+        self.on_files(
+            id,
+            &session_id,
+            move |access| {
+                let path = path.clone();
+                async move { access.watch(path, recursive).await }
+            },
+            |watcher, open| {
+                let handle = open.add(Open::Watcher(Arc::new(watcher)));
+                NativeEvent { handle: Some(handle), ..NativeEvent::default() }
+            },
+        )
+    }
+
+    /// The next files of a list, or the next changes; none at the end.
+    #[napi(catch_unwind)]
+    pub fn file_next(&self, id: u32, handle: u32) -> Result<()> {
+        self.on_open(id, handle, move |open| async move {
+            match open {
+                Open::List(rest) => Ok(NativeEvent { files: Some(batch(&rest)), ..NativeEvent::default() }),
+                Open::Watcher(watcher) => {
+                    let changes = watcher.next().await?.into_iter().map(change).collect();
+                    Ok(NativeEvent { changes: Some(changes), ..NativeEvent::default() })
+                }
+                Open::Reader(_) | Open::Writer(_) => Err(misused()),
+            }
+        })
+    }
+
+    /// Closes what a call has opened. A write that was not committed is taken back.
+    #[napi(catch_unwind)]
+    pub fn file_close(&self, handle: u32) {
+        self.open_files.close(handle);
+    }
+}
+
+impl NativeSandbox {
+    /// Makes a call on the files of a session, which can be abandoned.
+    fn on_files<T: Send + 'static, F, R>(
+        &self,
+        id: u32,
+        session_id: &str,
+        call: F,
+        show: impl FnOnce(T, &OpenFiles) -> NativeEvent + Send + 'static,
+    ) -> Result<()>
+    where
+        F: Fn(Access) -> R + Send + 'static,
+        R: Future<Output = std::result::Result<Option<T>, Error>> + Send + 'static,
+    {
+        runtime::handle()?;
+        let (sandbox, emitter) = self.parts();
+        let (open, wait) = (Arc::clone(&self.open_files), self.waits.open(id));
+        let calling = sandbox.files(session_id, call);
+        Ok(runtime::spawn(async move {
+            let done = wait.run(calling).await;
+            emitter
+                .answer(id, done.map_or_else(|| Ok(NativeEvent::default()), |done| done.map(|done| show(done, &open))));
+        })?)
+    }
+
+    /// Works with what a call has opened.
+    fn on_open<R>(&self, id: u32, handle: u32, act: impl FnOnce(Open) -> R) -> Result<()>
+    where
+        R: Future<Output = Answer> + Send + 'static,
+    {
+        let (_, emitter) = self.parts();
+        match self.open_files.get(handle) {
+            Ok(open) => {
+                let (acting, wait) = (act(open), self.waits.open(id));
+                Ok(runtime::spawn(async move {
+                    let done = wait.run(acting).await;
+                    emitter.answer(id, done.unwrap_or_else(|| Ok(NativeEvent::default())));
+                })?)
+            }
+            Err(error) => {
+                emitter.settle(id, Err(error));
+                Ok(())
+            }
+        }
+    }
+}
+
+fn misused() -> Error {
+    Error::new(Code::EngineError, "what is open has another kind")
+}

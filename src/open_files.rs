@@ -1,0 +1,57 @@
+//! What calls on files have opened for JavaScript, by number, until JavaScript closes it.
+
+use nacre_core::error::{Code, Error};
+use nacre_core::files::{Placed, Reader, Watcher, Writer};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Something open.
+#[derive(Clone)]
+pub enum Open {
+    /// A file that is read.
+    Reader(Arc<Reader>),
+    /// A file that is written.
+    Writer(Arc<Writer>),
+    /// The rest of a list.
+    List(Arc<Mutex<std::vec::IntoIter<Placed>>>),
+    /// A watch.
+    Watcher(Arc<Watcher>),
+}
+
+/// See the module.
+#[derive(Default)]
+pub struct OpenFiles(Mutex<(u32, HashMap<u32, Open>)>);
+
+impl OpenFiles {
+    /// Adds something and numbers it.
+    pub fn add(&self, open: Open) -> u32 {
+        let mut all = self.lock();
+        loop {
+            all.0 = all.0.wrapping_add(1);
+            let number = all.0;
+            if let std::collections::hash_map::Entry::Vacant(place) = all.1.entry(number) {
+                place.insert(open);
+                return number;
+            }
+        }
+    }
+
+    /// Something open.
+    ///
+    /// # Errors
+    /// It was closed.
+    pub fn get(&self, number: u32) -> Result<Open, Error> {
+        let found = self.lock().1.get(&number).cloned();
+        found.ok_or_else(|| Error::new(Code::EngineError, "the file was closed"))
+    }
+
+    /// Closes something. A write that was not committed is taken back, when calls that use it have ended.
+    pub fn close(&self, number: u32) {
+        let closed = self.lock().1.remove(&number);
+        drop(closed);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, (u32, HashMap<u32, Open>)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

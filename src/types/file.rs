@@ -1,0 +1,58 @@
+//! Files and their changes.
+
+use napi::bindgen_prelude::{Buffer, Uint8Array};
+use napi_derive::napi;
+
+/// A file.
+#[napi(object, object_from_js = false)]
+pub struct NativeFile {
+    /// As given, or joined to what was given.
+    pub path: String,
+    /// The same as bytes, when it is not UTF-8.
+    pub path_bytes: Option<Buffer>,
+    /// `file`, `directory`, `symlink` or `other`.
+    pub kind: String,
+    /// Bytes.
+    pub size: f64,
+    /// Permission bits.
+    pub mode: u32,
+    /// Milliseconds since the epoch.
+    pub modified: f64,
+    /// What a symlink points at.
+    pub target: Option<String>,
+}
+
+/// A change below a watched path.
+#[napi(object, object_from_js = false)]
+pub struct NativeFileChange {
+    /// `created`, `modified`, `deleted`, `renamed` or `overflow`.
+    pub kind: String,
+    /// The path, or the new one.
+    pub path: String,
+    /// The path before a rename.
+    pub old_path: Option<String>,
+}
+
+/// A call that changes files and gives nothing.
+#[napi(object)]
+pub struct NativeFileAction {
+    /// `mkdir`, `rename`, `copy` or `remove`.
+    pub kind: String,
+    /// The file.
+    pub path: Uint8Array,
+    /// Of `rename` and `copy`.
+    pub to: Option<Uint8Array>,
+    /// Of `copy` and `remove`.
+    pub recursive: bool,
+}
+
+/// How a file is written.
+#[napi(object)]
+pub struct NativeFileWrite {
+    /// The file.
+    pub path: Uint8Array,
+    /// Its permissions.
+    pub mode: Option<u32>,
+    /// Adds to it.
+    pub append: bool,
+}
