@@ -217,8 +217,10 @@ impl NativeSandbox {
     pub fn destroy(&self, id: u32) -> Result<()> {
         let (sandbox, emitter) = self.parts();
         let destroying = sandbox.destroy(FAREWELL);
+        let open_files = Arc::clone(&self.open_files);
         Ok(runtime::spawn(async move {
             destroying.await;
+            open_files.close_all();
             emitter.settle(id, Ok(()));
         })?)
     }
