@@ -35,6 +35,9 @@ export default defineConfig({
       }
     },
   },
+  transformPageData(page) {
+    if (page.relativePath.startsWith('reference/')) page.frontmatter.editLink = false
+  },
   themeConfig: {
     nav: [
       { text: 'Guide', link: '/guide/first-steps' },
@@ -47,11 +50,7 @@ export default defineConfig({
     outline: [2, 3],
     search: { provider: 'local' },
     socialLinks: [{ icon: 'github', link: REPOSITORY }],
-    editLink: {
-      pattern: ({ filePath }) =>
-        `${REPOSITORY}/${filePath.startsWith('reference/') ? 'tree/main' : `edit/main/docs/${filePath}`}`,
-      text: 'Edit this page',
-    },
+    editLink: { pattern: `${REPOSITORY}/edit/main/docs/:path`, text: 'Edit this page' },
     footer: { message: 'MIT licence' },
   },
   vite: {
