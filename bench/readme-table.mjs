@@ -1,38 +1,69 @@
 /**
- * Puts the short table of `bench/RESULTS.md` into README.md, between its two markers.
+ * Writes the table "What makes it different" of README.md, between its two markers, with figures from `bench/RESULTS.md`.
  *
- *   node bench/readme-table.mjs [--check]     --check changes nothing and fails when the README is behind
+ *   node bench/readme-table.mjs [--check]     --check changes nothing and fails when the README is out of date
  */
 import { readFileSync, writeFileSync } from 'node:fs'
-import path from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { cell, fact } from './results.mjs'
 
-const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
-const readme = path.join(root, 'README.md')
+const readme = new URL('../README.md', import.meta.url)
 const BEGIN = '<!-- bench:begin -->'
 const END = '<!-- bench:end -->'
 
-/** Cuts a text at two markers: what stands before, between and behind them, the markers outside. */
-function cut(text, begin, end) {
-  const from = text.indexOf(begin) + begin.length
-  const to = text.indexOf(end)
-  if (from < begin.length || to < from) throw new Error(`${begin} and ${end} are missing`)
-  return [text.slice(0, from), text.slice(from, to), text.slice(to)]
-}
+const short = (row, column) => cell('In short', [row], column)
+const killed = (column) => cell('Kill of a tree of 20 processes (Node)', ['with control groups'], column)
+const captured = (by, column) => cell('200 MB of output (Node)', [by], column)
+const job = (row) => cell('Durable jobs (Node)', [row], 'median ms')
+const exit = (column) => cell('`exit 3`, then the next command (Node)', ['small state'], column)
 
-/** The table with a line below it that says where it comes from. */
-function section(results) {
-  const fact = (name) => new RegExp(`^- ${name}: (.*)$`, 'm').exec(results)?.[1] ?? 'unknown'
-  const rough = results.includes('--quick') ? ' A short run, with few samples.' : ''
-  const source = `Node ${fact('Node')}, Bun ${fact('Bun')}, bash ${fact('bash')}, ${fact('Machine')}, ${fact('Date')}.${rough}`
-  const [, table] = cut(results, '<!-- short:begin -->', '<!-- short:end -->')
-  return `\n\n${table.trim()}\n\n${source}\n\n`
+const ROWS = [
+  [
+    'State stays from command to command: directory, variables, functions, traps',
+    `\`true\` takes ${short('Node, `true`', 'nacre')} ms; \`child_process.exec\` takes ${short('Node, `true`', 'child_process.exec')} ms`,
+  ],
+  [
+    'A session survives `exit`, `set -e`, an unclosed quote and `kill -9 $$`',
+    `\`exit 3\` and the next command together take ${exit('next answer, median ms')} ms`,
+  ],
+  [
+    'A large host does not slow commands down',
+    `with 1 GB in Node: ${short('Node holding 1 GB, `true`', 'nacre')} ms; \`child_process.exec\`: ${short('Node holding 1 GB, `true`', 'child_process.exec')} ms`,
+  ],
+  [
+    'A timeout kills the whole tree, including `setsid` and double forks',
+    `20 processes in ${killed('median ms')} ms; ${killed('survivors')} survivors in ${killed('runs')} runs`,
+  ],
+  [
+    'Output is exact, live and bounded',
+    `200 MB in ${captured('nacre, bytes', 'ms')} ms with ${captured('nacre, bytes', 'peak memory over size')} times its size in memory; \`spawn\`: ${captured('child_process.spawn, bytes', 'ms')} ms, ${captured('child_process.spawn, bytes', 'peak memory over size')} times`,
+  ],
+  [
+    'Durable jobs outlive the program',
+    `a start takes ${job('start')} ms, a status ${job('status of one that runs')} ms`,
+  ],
+]
+
+/** The table, with a line below it that names its source. */
+function section() {
+  const rows = ROWS.map(([what, figure]) => `| ${what} | ${figure} |`)
+  return [
+    '',
+    '',
+    '| What nacre does | Measured (medians on Node) |',
+    '| --- | --- |',
+    ...rows,
+    '',
+    `Node ${fact('Node')}, bash ${fact('bash')}, ${fact('Machine')}, ${fact('Date')}.`,
+    '',
+    '',
+  ].join('\n')
 }
 
 const before = readFileSync(readme, 'utf8')
-const results = readFileSync(path.join(root, 'bench/RESULTS.md'), 'utf8')
-const [head, , tail] = cut(before, BEGIN, END)
-const after = `${head}${section(results)}${tail}`
+const from = before.indexOf(BEGIN) + BEGIN.length
+const to = before.indexOf(END)
+if (from < BEGIN.length || to < from) throw new Error(`${BEGIN} and ${END} are missing in README.md`)
+const after = before.slice(0, from) + section() + before.slice(to)
 if (!process.argv.includes('--check')) {
   writeFileSync(readme, after)
 } else if (after !== before) {

@@ -3,42 +3,16 @@
  * prints what the comments behind its commands say. `...` in a comment stands for anything on that line.
  */
 import { execFile } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
 import { withServer } from '../helpers/http.js'
-
-const page = readFileSync(path.join(path.dirname(path.dirname(__dirname)), 'docs/http.md'), 'utf8')
-
-/** Between the outputs of two steps. */
-const SEPARATOR = '\x1e'
-
-/** Commands, and what they print. */
-interface Step {
-  code: string
-  prints: string
-}
-
-function findSteps(markdown: string): Step[] {
-  const blocks = Array.from(markdown.matchAll(/^```sh run\n(.*?)^```$/gms), ([, code = '']) => code)
-  return blocks.flatMap((block) =>
-    Array.from(block.matchAll(/((?:^(?!# ).*\n)+)((?:^# .*\n)*)/gm), ([, code = '', comment = '']) => ({
-      code,
-      prints: comment.replaceAll(/^# /gm, ''),
-    })),
-  )
-}
-
-/** What an output has to be like. */
-function pattern(prints: string): RegExp {
-  const escaped = prints.trim().replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&')
-  return new RegExp(`^${escaped.replaceAll('\\.\\.\\.', '.*')}$`)
-}
+import { findSteps, outputsOf, pattern, readPage, scriptOf } from '../helpers/markdown.js'
 
 describe('the examples of docs/http.md', () => {
-  const steps = findSteps(page)
+  const steps = findSteps(readPage('docs/http.md'))
 
   it('run against a server, and print what the page says', async () => {
     expect(steps.length).toBeGreaterThan(10)
@@ -47,16 +21,15 @@ describe('the examples of docs/http.md', () => {
       await withServer(
         async ({ serving }) => {
           writeFileSync(path.join(base, 'token'), 'a-token-for-tests\n')
-          const script = steps.map(({ code }) => `${code}printf '${SEPARATOR}'\n`).join('')
           const { stdout, stderr } = await promisify(execFile)(
             'bash',
-            ['--norc', '-euc', script.replaceAll(':4747', `:${serving.port}`)],
+            ['--norc', '-euc', scriptOf(steps).replaceAll(':4747', `:${serving.port}`)],
             { cwd: base },
           )
           expect(stderr).toBe('')
-          const outputs = stdout.split(SEPARATOR)
+          const outputs = outputsOf(stdout)
           for (const [index, { code, prints }] of steps.entries())
-            expect(outputs[index]?.trim(), code).toMatch(pattern(prints))
+            expect(outputs[index], code).toMatch(pattern(prints))
         },
         { token: 'a-token-for-tests' },
         { mayStall: true, options: { jobsRoot: path.join(base, 'jobs') } },

@@ -22,13 +22,21 @@ export async function stageMain(root, directory) {
   for (const name of [...manifest.files, 'README.md', 'LICENSE'].filter(
     (name) => !['dist', 'NOTICE'].includes(name),
   )) {
-    cpSync(path.join(root, name), path.join(directory, name), { recursive: true })
+    cpSync(path.join(root, name), path.join(directory, name), {
+      recursive: true,
+      filter: (source) => isPublished(path.relative(root, source)),
+    })
   }
   writeFileSync(
     path.join(directory, 'NOTICE'),
     noticeText('nacre', [...npmNotices(packages), ...BUNDLER_NOTICES]),
   )
   writeManifest(directory, manifest)
+}
+
+/** Whether a file or a folder is published: of `docs` the pages, not the tools and the site. */
+function isPublished(name) {
+  return !/^docs\/(node_modules|reference|\.vitepress|public|.*\.json)$/.test(name)
 }
 
 /** Lays a platform package out. `files` are those that compile() returns. */

@@ -1,0 +1,100 @@
+/**
+ * Code blocks of Markdown pages, and what they promise to print. A block marked `run` runs as it stands; any other block of
+ * a language that could run has `not-run="the reason"`.
+ */
+import { execFile } from 'node:child_process'
+import { readdirSync, readFileSync } from 'node:fs'
+import path from 'node:path'
+import { promisify } from 'node:util'
+
+export const root = path.dirname(path.dirname(__dirname))
+
+/** The arguments with which the runtime of this process runs a text. The suite runs on Node and on Bun. */
+const args = process.versions.bun === undefined ? ['--input-type=module', '-e'] : ['-e']
+
+export interface Block {
+  /** The line at which its code starts. */
+  line: number
+  language: string
+  /** What follows the language, like `run`. */
+  info: string
+  code: string
+}
+
+/** Commands, and what they print. */
+export interface Step {
+  code: string
+  prints: string
+}
+
+/** The pages of `docs` that are written by hand or committed, as paths from the root. */
+export function pages(): string[] {
+  return readdirSync(path.join(root, 'docs'), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.md') && !/^(node_modules|\.vitepress|reference)\//.test(name))
+    .map((name) => `docs/${name}`)
+    .sort()
+}
+
+export function readPage(page: string): string {
+  return readFileSync(path.join(root, page), 'utf8')
+}
+
+export function findBlocks(markdown: string): Block[] {
+  return Array.from(
+    markdown.matchAll(/^```(\w+)(?: ([^\n]*))?\n(.*?)^```$/gms),
+    ({ index, 1: language = '', 2: info = '', 3: code = '' }) => ({
+      line: markdown.slice(0, index).split('\n').length + 1,
+      language,
+      info,
+      code,
+    }),
+  )
+}
+
+/** The JavaScript of a page that runs. */
+export function runnable(markdown: string): Block[] {
+  return findBlocks(markdown).filter(({ language, info }) => language === 'js' && info === 'run')
+}
+
+/** The lines that a block promises to print: `console.log(...) // line`, or `// prints: line`. */
+export function promises(code: string): string[] {
+  return code.split('\n').flatMap((line) => {
+    const comment = /^\/\/ prints: (.*)$/.exec(line) ?? /console\.log\(.*\)+ \/\/ (.*)$/.exec(line)
+    return comment?.[1] === undefined ? [] : [comment[1]]
+  })
+}
+
+/** Runs JavaScript as a program of its own in the root of the repository. */
+export function runCode(code: string): Promise<{ stdout: string; stderr: string }> {
+  return promisify(execFile)(process.execPath, [...args, code], { cwd: root })
+}
+
+/** The shell commands of a page that run, in order. The comments below a command are its output. */
+export function findSteps(markdown: string): Step[] {
+  const blocks = findBlocks(markdown).filter(({ language, info }) => language === 'sh' && info === 'run')
+  return blocks.flatMap(({ code: block }) =>
+    Array.from(block.matchAll(/((?:^(?!# ).*\n)+)((?:^# .*\n)*)/gm), ([, code = '', comment = '']) => ({
+      code,
+      prints: comment.replaceAll(/^# /gm, ''),
+    })),
+  )
+}
+
+/** Between the outputs of two steps. */
+const SEPARATOR = '\x1e'
+
+/** One script of all steps. */
+export function scriptOf(steps: Step[]): string {
+  return steps.map(({ code }) => `${code}printf '${SEPARATOR}'\n`).join('')
+}
+
+/** The outputs of the steps of such a script. */
+export function outputsOf(stdout: string): string[] {
+  return stdout.split(SEPARATOR).map((output) => output.trim())
+}
+
+/** Matches an output with a promise, in which `...` stands for anything on its line. */
+export function pattern(prints: string): RegExp {
+  const escaped = prints.trim().replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&')
+  return new RegExp(`^${escaped.replaceAll('\\.\\.\\.', '.*')}$`)
+}

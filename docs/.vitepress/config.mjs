@@ -1,0 +1,60 @@
+/**
+ * The documentation site. `npm run docs:site` writes the pages below reference/, then builds this.
+ * DOCS_BASE is the path of the site on its host, `/` by default.
+ */
+import { existsSync, readFileSync } from 'node:fs'
+import { defineConfig } from 'vitepress'
+import { navigation } from './navigation.mjs'
+import { slugify } from './slugify.mjs'
+
+const REPOSITORY = 'https://github.com/nacre-dev/nacre'
+const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
+
+/** The pages of the API, listed by typedoc. */
+function apiItems() {
+  const file = new URL('../reference/api/typedoc-sidebar.json', import.meta.url)
+  return existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : []
+}
+
+export default defineConfig({
+  title: 'nacre',
+  description: 'Persistent bash sessions for programs and AI agents, on Node.js and Bun',
+  lang: 'en',
+  base: process.env.DOCS_BASE ?? '/',
+  srcExclude: ['node_modules/**'],
+  cleanUrls: false,
+  markdown: {
+    anchor: { slugify },
+    toc: { slugify },
+    config(md) {
+      const fence = md.renderer.rules.fence
+      md.renderer.rules.fence = (tokens, index, ...rest) => {
+        const { info, content } = tokens[index]
+        if (info.trim() === 'mermaid') return `<Diagram source="${encodeURIComponent(content)}" />\n`
+        return fence(tokens, index, ...rest)
+      }
+    },
+  },
+  transformPageData(page) {
+    if (page.relativePath.startsWith('reference/')) page.frontmatter.editLink = false
+  },
+  themeConfig: {
+    nav: [
+      { text: 'Guide', link: '/guide/first-steps' },
+      { text: 'Reference', link: '/options' },
+      { text: 'Internals', link: '/sessions' },
+      { text: 'Troubleshooting', link: '/troubleshooting' },
+      { text: version, items: [{ text: 'Changelog', link: '/reference/changelog' }] },
+    ],
+    sidebar: navigation(apiItems()),
+    outline: [2, 3],
+    search: { provider: 'local' },
+    socialLinks: [{ icon: 'github', link: REPOSITORY }],
+    editLink: { pattern: `${REPOSITORY}/edit/main/docs/:path`, text: 'Edit this page' },
+    footer: { message: 'MIT licence' },
+  },
+  vite: {
+    // mermaid and the search index are loaded when a page needs them.
+    build: { chunkSizeWarningLimit: 4000 },
+  },
+})

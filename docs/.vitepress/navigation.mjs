@@ -1,0 +1,66 @@
+/** The sidebar of the site. A page without an entry here cannot be found except by search. */
+import { existsSync } from 'node:fs'
+
+/** An entry, or nothing while its page does not exist. */
+function page(text, name) {
+  const exists = existsSync(new URL(`../${name}.md`, import.meta.url))
+  return exists ? [{ text, link: `/${name}` }] : []
+}
+
+export function navigation(api) {
+  return [
+    {
+      text: 'Guide',
+      items: [
+        ...page('Install', 'install'),
+        ...page('First steps', 'guide/first-steps'),
+        ...page('Sessions', 'guide/sessions'),
+        ...page('Streams', 'guide/streams'),
+        ...page('Processes and services', 'guide/processes'),
+        ...page('Jobs', 'guide/jobs'),
+        ...page('Isolation', 'isolation'),
+        ...page('Files', 'files'),
+        ...page('HTTP', 'guide/http'),
+        ...page('Container', 'guide/container'),
+        ...page('Command line', 'guide/command-line'),
+        ...page('Deployment', 'deploy'),
+        ...page('Tracing', 'tracing'),
+        ...page('Security', 'security'),
+      ],
+    },
+    {
+      text: 'Reference',
+      items: [
+        { text: 'API', collapsed: true, items: api },
+        ...page('Options', 'options'),
+        ...page('Errors', 'errors'),
+        ...page('HTTP API', 'http'),
+        ...page('HTTP schemas', 'reference/http'),
+        ...page('Command line', 'reference/cli'),
+        ...page('Benchmark', 'reference/benchmark'),
+      ],
+    },
+    {
+      text: 'Internals',
+      items: [
+        ...page('Sessions', 'sessions'),
+        ...page('Processes', 'processes'),
+        ...page('Killing', 'killing'),
+        ...page('Logs', 'logs'),
+        ...page('Job format', 'jobs'),
+        ...page("bash's own tests", 'bash-suite'),
+        ...page('Decisions', 'decisions/index'),
+      ],
+    },
+    {
+      text: 'Help',
+      items: [
+        ...page('Troubleshooting', 'troubleshooting'),
+        ...page('Comparison', 'comparison'),
+        ...page('Migration from a FIFO engine', 'migrate'),
+        ...page('FAQ', 'faq'),
+        ...page('Changelog', 'reference/changelog'),
+      ],
+    },
+  ]
+}

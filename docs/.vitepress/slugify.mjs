@@ -1,0 +1,8 @@
+/** The anchor of a heading as GitHub makes it, so that links work on both. */
+export function slugify(heading) {
+  return heading
+    .trim()
+    .toLowerCase()
+    .replaceAll(/[^\p{L}\p{N} _-]/gu, '')
+    .replaceAll(' ', '-')
+}

@@ -1,0 +1,97 @@
+/**
+ * Builds the documentation site from docs/ into docs/.vitepress/dist, for any static host. Installs its tools into
+ * docs/node_modules when they are missing or out of date. A warning or a dead link fails the build.
+ *
+ *   node scripts/docs-site.mjs            DOCS_BASE=/nacre/ for a site below a path
+ */
+import { spawnSync } from 'node:child_process'
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { main, Problem } from './packages/problem.mjs'
+import { cliPage } from './site/cli.mjs'
+import { copiedPage } from './site/copies.mjs'
+import { httpPage } from './site/http.mjs'
+import { findDeadLinks } from './site/links.mjs'
+
+const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
+const docs = path.join(root, 'docs')
+const reference = path.join(docs, 'reference')
+
+/** Runs a program in docs/ and returns what it printed. */
+function run(program, ...args) {
+  const { status, stdout, stderr } = spawnSync(program, args, { cwd: docs, encoding: 'utf8' })
+  const output = `${stdout}${stderr}`
+  if (status !== 0) throw new Problem(`${path.basename(program)} ${args.join(' ')} failed:\n${output}`)
+  return output
+}
+
+/** Runs a tool of docs/node_modules. */
+function runTool(name, ...args) {
+  const output = run(path.join(docs, 'node_modules/.bin', name), ...args)
+  if (/\bwarn(ing)?\b/i.test(output)) throw new Problem(`${name} printed a warning:\n${output}`)
+}
+
+/** Installs the tools, unless those of the lock file are there. */
+function installTools() {
+  const lock = readFileSync(path.join(docs, 'package-lock.json'), 'utf8')
+  const stamp = path.join(docs, 'node_modules/.nacre-lock')
+  try {
+    if (readFileSync(stamp, 'utf8') === lock) return
+  } catch {
+    // Nothing is installed yet.
+  }
+  run('npm', 'ci', '--ignore-scripts', '--no-audit', '--no-fund')
+  writeFileSync(stamp, lock)
+}
+
+/** Writes the pages that follow from code and from files outside of docs/. */
+function writeReference() {
+  rmSync(reference, { recursive: true, force: true })
+  mkdirSync(reference)
+  runTool('typedoc', '--options', 'typedoc.json')
+  nameModules()
+  const pages = {
+    'cli.md': cliPage(),
+    'http.md': httpPage(),
+    'changelog.md': copiedPage(root, 'CHANGELOG.md'),
+    'benchmark.md': copiedPage(root, 'bench/RESULTS.md'),
+  }
+  for (const [name, page] of Object.entries(pages)) writeFileSync(path.join(reference, name), page)
+}
+
+/** typedoc calls a module by its file; readers know the entry points of the package. */
+function nameModules() {
+  const names = {
+    index: 'nacre',
+    client: 'nacre/client',
+    server: 'nacre/server',
+    container: 'nacre/container',
+    otel: 'nacre/otel',
+  }
+  const sidebar = path.join(reference, 'api/typedoc-sidebar.json')
+  const items = JSON.parse(readFileSync(sidebar, 'utf8'))
+  writeFileSync(
+    sidebar,
+    JSON.stringify(items.map((item) => ({ ...item, text: names[item.text] ?? item.text }))),
+  )
+  const list = path.join(reference, 'api/index.md')
+  writeFileSync(
+    list,
+    readFileSync(list, 'utf8').replaceAll(/\[(\w+)\]/g, (_, name) => `[${names[name] ?? name}]`),
+  )
+  for (const [file, name] of Object.entries(names)) {
+    const page = path.join(reference, 'api', file, 'index.md')
+    writeFileSync(page, readFileSync(page, 'utf8').replace(/^# .*$/m, `# ${name}`))
+  }
+}
+
+await main(() => {
+  installTools()
+  writeReference()
+  runTool('vitepress', 'build')
+  const base = process.env.DOCS_BASE ?? '/'
+  const { pages, links, dead } = findDeadLinks(path.join(docs, '.vitepress/dist'), base)
+  if (dead.length > 0) throw new Problem(`The site has dead links:\n${dead.join('\n')}`)
+  console.log(`docs/.vitepress/dist: ${pages} pages, ${links} internal links`)
+})

@@ -1,0 +1,54 @@
+/** The reference page of the command line, from the definitions of commander. */
+import { everyVerb, shapeOf } from '../../dist/cli/completion/shape.js'
+import { createProgram } from '../../dist/cli/program.js'
+
+export function cliPage() {
+  const program = createProgram(() => {})
+  const verbs = everyVerb(shapeOf(program)).filter(({ name }) => name !== 'help')
+  const head =
+    '# Command line\n\nEvery command of `nacre` with its options, from the definitions that the program itself uses.\n'
+  return [head, ...verbs.map((verb) => section(verb, commandAt(program, verb.path)))].join('\n')
+}
+
+/** The command of a path like `nacre job logs`. */
+function commandAt(program, path) {
+  const [, ...names] = path.split(' ')
+  return names.reduce((command, name) => command.commands.find((each) => each.name() === name), program)
+}
+
+function section({ path, description, options }, command) {
+  const usage = `${path} ${command.usage()}`
+  const rows = options.map(({ flags, description: meaning, value }) => {
+    const choices =
+      typeof value === 'object' ? ` One of ${value.choices.map((each) => `\`${each}\``).join(', ')}.` : ''
+    return `| ${flags.map((flag) => `\`${flag}\``).join(', ')} | ${sentence(meaning)}${choices} |`
+  })
+  return [
+    `## ${path}`,
+    '',
+    sentence(description),
+    '',
+    '```text',
+    usage,
+    '```',
+    '',
+    ...(rows.length === 0 ? [] : ['| option | meaning |', '| --- | --- |', ...rows, '']),
+    ...examples(command),
+  ].join('\n')
+}
+
+/** The examples that the help of a command ends with. */
+function examples(command) {
+  let text = ''
+  command.configureOutput({ writeOut: (part) => (text += part) }).outputHelp()
+  const [, lines] = text.split('\nExamples:\n')
+  return lines === undefined ? [] : ['```sh', lines.replaceAll(/^ {2}/gm, '').trimEnd(), '```', '']
+}
+
+function sentence(text) {
+  return escapeCell(text === '' ? '' : `${text[0].toUpperCase()}${text.slice(1).replace(/\.$/, '')}.`)
+}
+
+function escapeCell(text) {
+  return text.replaceAll('|', '\\|').replaceAll('<', '&lt;')
+}
