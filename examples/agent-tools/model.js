@@ -14,10 +14,14 @@ const SCRIPT = [
   call('write_file', { file: 'server.cjs', content: SERVER }),
   // The directory is still `site`, and PORT is still set.
   call('start_server', { name: 'web', command: 'node server.cjs', port: 8080 }),
-  call('run', { command: `node -e 'fetch("http://127.0.0.1:" + process.env.PORT + "/health")' && pwd -P | sed 's:.*/::'` }),
+  call('run', {
+    command: `node -e 'fetch("http://127.0.0.1:" + process.env.PORT + "/health")' && pwd -P | sed 's:.*/::'`,
+  }),
   call('server_log', { name: 'web' }),
   // Much more than fits into the budget. The log has all of it.
-  call('run', { command: 'for i in {1..20000}; do echo "request $i ok"; done; echo "request 20001 FAILED"; exit 3' }),
+  call('run', {
+    command: 'for i in {1..20000}; do echo "request $i ok"; done; echo "request 20001 FAILED"; exit 3',
+  }),
   (result) => call('run', { command: `grep -c ok ${/output is in (.*)$/.exec(result)[1]}` }),
   // Mistakes are results as well, and the session survives them.
   call('run', { command: 'echo "never closed' }),

@@ -46,7 +46,10 @@ export function createTools(sandbox, logs) {
       description: 'Shows the last lines of a server.',
       async run({ name, lines = 20 }) {
         const { stdout, stderr } = await sandbox.getProcessLogs(name)
-        return `${stdout}${stderr}`.split('\n').slice(-lines - 1).join('\n')
+        return `${stdout}${stderr}`
+          .split('\n')
+          .slice(-lines - 1)
+          .join('\n')
       },
     },
     stop_server: {

@@ -18,7 +18,11 @@ export default {
       run: 'echo "::warning file=app.js,line=7::unused variable"; exit 1',
       continueOnError: true,
     },
-    { name: 'build', run: 'echo "building $VERSION with $MODE"; echo app > app.txt', env: { MODE: 'release' } },
+    {
+      name: 'build',
+      run: 'echo "building $VERSION with $MODE"; echo app > app.txt',
+      env: { MODE: 'release' },
+    },
     {
       name: 'test',
       run: `node -e 'fetch("http://127.0.0.1:" + process.env.API_PORT).then((r) => r.text()).then(console.log)' && cat app.txt`,

@@ -59,7 +59,8 @@ async function execute(sandbox, { run, env, timeout = DEFAULT_TIMEOUT }, onLine)
     if (exitCode === 0) return 'passed'
     return exitCode === null ? `killed by ${signal}` : `exit code ${exitCode}`
   } catch (error) {
-    if (error instanceof SandboxError && error.code === 'COMMAND_TIMEOUT') return `timeout after ${timeout} ms`
+    if (error instanceof SandboxError && error.code === 'COMMAND_TIMEOUT')
+      return `timeout after ${timeout} ms`
     throw error
   }
 }

@@ -76,7 +76,10 @@ export class Queue {
 
   /** All jobs: those that were started, in order, and then those that wait. */
   async list() {
-    const started = (await this.#jobs.list()).map(({ jobId, status }) => ({ name: jobId, state: describe(status) }))
+    const started = (await this.#jobs.list()).map(({ jobId, status }) => ({
+      name: jobId,
+      state: describe(status),
+    }))
     const waiting = (await this.#files()).map(({ name }) => ({ name, state: 'waiting' }))
     return [...started, ...waiting.filter(({ name }) => started.every((job) => job.name !== name))]
   }
@@ -88,7 +91,10 @@ export class Queue {
   /** The waiting jobs, the oldest first. */
   async #files() {
     const names = (await readdir(this.#waiting)).filter((file) => !file.endsWith('.tmp')).sort()
-    return names.map((file) => ({ file: path.join(this.#waiting, file), name: file.slice(file.indexOf('.') + 1) }))
+    return names.map((file) => ({
+      file: path.join(this.#waiting, file),
+      name: file.slice(file.indexOf('.') + 1),
+    }))
   }
 }
 

@@ -8,7 +8,12 @@ const token = settings.get('token')
 /** Milliseconds before the next attempt to connect. */
 const RETRY_MS = 500
 
-const terminal = new Terminal({ cursorBlink: true, fontSize: 14, theme: { background: '#10151c' } })
+const terminal = new Terminal({
+  cursorBlink: true,
+  fontSize: 14,
+  lineHeight: 1.2,
+  theme: { background: '#10151c' },
+})
 const fit = new FitAddon()
 terminal.loadAddon(fit)
 terminal.open(document.querySelector('#terminal'))
