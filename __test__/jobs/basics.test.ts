@@ -44,7 +44,7 @@ describe('a command', () => {
       expect(await output(['nacre-no-such-program'])).toBe(
         'nacre: nacre-no-such-program: command not found\n',
       )
-      expect(await output(['/etc'])).toBe('nacre: the program can not be executed\n')
+      expect(await output(['/etc'])).toBe('nacre: the program cannot be executed\n')
     }))
 
   it('has the directory and the environment of the sandbox, with changes, and nothing of a session', () =>

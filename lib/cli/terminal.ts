@@ -17,7 +17,7 @@ export function write(stream: Writable, data: string | Uint8Array): Promise<bool
     if (stream.listenerCount('error') === 0) stream.on('error', () => {})
     stream.write(data, (error) => {
       if (error == null || (error as NodeJS.ErrnoException).code === 'EPIPE') resolve(error == null)
-      else reject(new Error(`the output can not be written: ${error.message}`))
+      else reject(new Error(`the output cannot be written: ${error.message}`))
     })
   })
 }

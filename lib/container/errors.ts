@@ -57,7 +57,7 @@ export function timedOut(timeoutMs: number, cause?: SandboxError): Error {
   return new SandboxError('COMMAND_TIMEOUT', `Command timeout after ${timeoutMs}ms`, { cause, result })
 }
 
-/** A second command under the id of one that runs: it would take the first one's place in killCommand. */
+/** A second command with the id of a running command: it would replace the first in killCommand. */
 export function duplicateCommand(commandId: string): Error {
   return new OptionError('INVALID_ID', `commandId '${commandId}' belongs to a command that still runs`)
 }

@@ -26,7 +26,7 @@ export class Shell {
     return this.#runner.exec(command, options)
   }
 
-  /** Throws OptionError at once; any other failure is a rejection. */
+  /** Throws OptionError immediately; any other failure is a rejection. */
   start(command: string, options: ProcessOptions): Promise<LocalProcess> {
     return this.backend.startProcess(readProcess(command, options), () => undefined)
   }

@@ -1,7 +1,7 @@
 /**
  * The bound of a request's body.
  *
- * A body that says how long it is is refused before any of it is read. One that does not is read here, up to the bound, and
+ * A body with a Content-Length is refused before any of it is read. Without one, it is read here, up to the bound, and
  * put where Hono looks for a body that has been read.
  */
 import type { HonoRequest } from 'hono'

@@ -16,7 +16,7 @@ export interface ByteReply {
 
 /** What a response of bytes needs of its connection. */
 export interface ByteConnection {
-  /** Aborted when the client goes away. */
+  /** Aborted when the client disconnects. */
   gone: AbortSignal
   /** Called once, when nothing more is sent. */
   onEnd: () => void

@@ -16,7 +16,7 @@ export function sendLater(c: Context): () => void {
   }
 }
 
-/** Calls back when the response is complete; at once when it is already. */
+/** Calls back when the response is complete; immediately when it already is. */
 export function whenSent(c: Context, callback: () => void): void {
   const callbacks = unfinished.get(c.req.raw)
   if (callbacks === undefined) callback()

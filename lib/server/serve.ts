@@ -82,7 +82,7 @@ function listen(server: Server, plan: ServePlan): Promise<HttpServer> {
       requestTimeout: 0,
       keepAliveTimeout,
       connectionsCheckingInterval: Math.min(MOST_CHECK_INTERVAL_MS, headersTimeout),
-      // Newer runtimes ask before they take an upgrade for one that is wanted.
+      // Newer runtimes ask whether to treat an upgrade as wanted.
       ...{ shouldUpgradeCallback: wantsWebSocket },
     },
   }) as HttpServer
@@ -123,7 +123,7 @@ async function closeAll(
 
 /**
  * SIGTERM and SIGINT close the server and the sandbox and end this process: with code 0 when everything ended in time. A
- * second signal ends it at once. Both the late and the second one give the code of the signal, as it would without us.
+ * second signal ends it immediately. In both cases, too late and second signal, the exit code is that of the signal.
  */
 function onSignals(sandbox: Sandbox, plan: ServePlan, close: () => Promise<boolean>): () => void {
   const { shutdownTimeout } = plan

@@ -97,7 +97,7 @@ export function eventResponse(
           if (isOpen && isWanted) controller.enqueue(COMMENT)
         }, heartbeatMs)
         timer.unref()
-        // Headers and this at once: a client knows then that its request has been taken.
+        // Headers and this event go out immediately, so the client knows that its request was accepted.
         controller.enqueue(COMMENT)
       },
       async pull(controller) {

@@ -38,7 +38,7 @@ impl Capabilities {
         };
         let pidfd = pidfd::available();
         if !pidfd {
-            notes.push("pidfds are not available; processes are told apart by their start time".into());
+            notes.push("pidfds are not available; processes are identified by their start time".into());
         }
         let controllers = group_parent
             .as_ref()

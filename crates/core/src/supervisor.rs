@@ -103,7 +103,7 @@ impl Supervisor {
         (!text.is_empty()).then(|| text.strip_prefix("nacre-supervisor: ").unwrap_or(text).to_string())
     }
 
-    /// Sends an order. A supervisor that is gone is noticed by [`Supervisor::report`].
+    /// Sends an order. [`Supervisor::report`] detects a dead supervisor.
     pub fn order(&self, order: &Order) {
         self.order_with(order, Vec::new());
     }
@@ -114,7 +114,9 @@ impl Supervisor {
         self.outbox.send(Message { bytes: serde_json::to_vec(order).unwrap_or_default(), descriptors });
     }
 
-    /// The next report, with its descriptor; `None` when the supervisor is gone. Sends what has waited for room meanwhile. Cancel-safe.
+    /// The next report, with its descriptor; `None` when the supervisor has exited.
+    ///
+    /// Meanwhile sends queued orders when the socket has room. Cancel-safe.
     pub async fn report(&self) -> Option<(Report, Option<OwnedFd>)> {
         loop {
             let mut guard = tokio::select! {

@@ -20,7 +20,7 @@ export interface Facts {
   meta: string | undefined
 }
 
-/** Reads all jobs that the lines tell of. */
+/** Reads all jobs that the lines describe. */
 export function readFacts(lines: readonly string[]): Facts[] {
   const found: Facts[] = []
   for (const line of lines) {

@@ -25,7 +25,7 @@ export function addStart(job: Command): void {
   const start = withRoot(job.command('start'))
     .description('start a job: one word is shell text, several are a program and its arguments')
     .argument('<command...>')
-    .option('--id <id>', 'its id (default: one that sorts by time)')
+    .option('--id <id>', 'its id (default: an id that sorts by time)')
     .option('--name <text>', 'a name for people')
     .option('--cwd <directory>', 'where to run it')
     .option('--env <name=value>', 'set a variable; can be repeated', variable)

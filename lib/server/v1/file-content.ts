@@ -16,7 +16,7 @@ const HEADERS = {
   'accept-ranges': 'bytes',
   'cache-control': 'no-store',
   'content-type': 'application/octet-stream',
-  // A page that somebody else has written into a file is not shown as one.
+  // A browser must not show a file's content as a page: its author may be hostile.
   'x-content-type-options': 'nosniff',
 }
 

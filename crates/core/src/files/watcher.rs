@@ -26,7 +26,7 @@ impl Watcher {
         Self { connection, path }
     }
 
-    /// The next changes; none when what was watched is gone. Cancel-safe.
+    /// The next changes; none when the watched file no longer exists. Cancel-safe.
     pub async fn next(&self) -> Result<Vec<Seen>, Error> {
         match self.connection.reply().await? {
             (Reply::Events(events), _) => Ok(events.into_iter().map(|event| self.seen(event)).collect()),

@@ -1,7 +1,7 @@
-//! Ending a job from any process: its supervisor is told by a signal, and its end is waited for.
+//! Ends a job from any process: signals its supervisor and waits until it has exited.
 //!
-//! The signal carries the grace time (sigqueue(3)), so nothing has to be written, and a disk that is full or a directory
-//! that is read-only does not keep a job alive. The supervisor ends when nothing is left and the control group is gone.
+//! The signal carries the grace time (sigqueue(3)), so nothing has to be written: a full disk or a read-only directory
+//! cannot keep a job alive. The supervisor exits when no process is left and the control group is removed.
 
 use super::foreign;
 use super::status::status;
@@ -51,7 +51,7 @@ pub async fn cancel(job: &Job, grace: Option<Duration>) -> Result<(), Error> {
 }
 
 fn failed(job: &Job, why: &str) -> Error {
-    Error::new(Code::EngineError, format!("job '{}' can not be cancelled: {why}", job.id))
+    Error::new(Code::EngineError, format!("job '{}' cannot be cancelled: {why}", job.id))
 }
 
 /// Tells the supervisor and waits for its end.
@@ -135,8 +135,8 @@ pub async fn sweep(job: &Job, own: &Own) -> Result<bool, Error> {
 
 /// The control group of a job, while there is one.
 ///
-/// Its path comes from a file, so nothing is written there before three things are certain: it is in a hierarchy of
-/// control groups, no symlink leads elsewhere, and its name is the one that the job's supervisor gave it.
+/// Its path comes from a file, so three checks come before any write: the path is in a hierarchy of control groups, no
+/// symlink leads elsewhere, and the name is the one that the job's supervisor gave the group.
 fn group_of(job: &Job, own: &Own) -> Option<PathBuf> {
     let path = fs::canonicalize(own.cgroup.as_ref()?).ok()?;
     let name = format!("nacre-job-{}-{}", own.pid, job.id);

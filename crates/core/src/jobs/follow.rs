@@ -79,12 +79,12 @@ async fn changed(changes: Option<&Changes>) {
     guard.clear_ready();
 }
 
-/// The supervisor has ended. It may take a moment longer than the record that it wrote last; that is told as a change.
+/// Waits until the supervisor has exited. The record that it writes last comes a moment earlier, as a change.
 async fn ended(supervisor: Option<&AsyncFd<OwnedFd>>) {
     match supervisor {
         Some(fd) => {
             let _ = fd.readable().await;
-            // It stays readable: whoever looks again at once must not do so without end.
+            // It stays readable: without a pause, the caller would loop here.
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         None => std::future::pending().await,

@@ -1,8 +1,8 @@
 //! Jobs that an existing package has started: their `meta.json` names a process group and nothing else.
 //!
-//! The number of a group can belong to others by now. So a process counts as the job's only with evidence: it has the
+//! The number of a group may have been reused by now. So a process counts as the job's only with evidence: it has the
 //! job's output open, or it is the group's leader and older than the directory's own date says it must be. When in
-//! doubt it is not the job's: a job may then be called crashed, but nobody else is ever signalled.
+//! doubt it is not the job's. A job may then be reported as crashed, but no foreign process is ever signalled.
 
 use super::store::Job;
 use crate::blocking::blocking;
@@ -35,7 +35,7 @@ pub fn members(meta: &Meta, directory: &Path) -> Vec<Stat> {
     group.into_iter().chain(below.into_iter().filter(Stat::is_running)).collect()
 }
 
-/// Ends the group: SIGTERM, and SIGKILL after the grace time. True when nobody is left.
+/// Ends the group: SIGTERM, and SIGKILL after the grace time. True when no process is left.
 pub async fn end(job: &Job, meta: &Meta, grace: Duration, unkillable: Duration) -> Result<bool, Error> {
     let deadline = Instant::now() + grace;
     let mut asked = HashSet::new();

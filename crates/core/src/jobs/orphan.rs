@@ -1,7 +1,7 @@
-//! Reaping a job's guard, when it falls to this process: as init of a container, or as a subreaper.
+//! Reaps a job's guard where that falls to this process: as init of a container, or as a subreaper.
 //!
-//! The guard has no parent any more as soon as it runs. Elsewhere init reaps it. Nobody else's child can be meant: the
-//! number belongs to the guard until somebody has waited for it, and only its parent can.
+//! The guard is an orphan as soon as it runs. Elsewhere init reaps it. The pid cannot refer to another process: it belongs
+//! to the guard until its parent has waited for it, and only the parent can.
 
 use nacre_containment::pid::Pid;
 use nacre_containment::pidfd;

@@ -1,8 +1,7 @@
 //! Reading a job's output from a cursor on.
 //!
-//! The state is asked for first and the file read afterwards. So when a slice says that the job is over and that it
-//! reaches to the end, there is nothing more to come: whoever asked in the other order could miss what was printed in
-//! between.
+//! The status is taken first, and the file is read afterwards. So when the job has ended and a slice reaches the end of
+//! the file, no more output follows. In the other order, output printed in between could be missed.
 
 use super::status::{Status, status};
 use super::store::Job;

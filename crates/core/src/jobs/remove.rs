@@ -32,7 +32,7 @@ pub async fn remove(store: &Store, job: &Job) -> Result<(), Error> {
         }
     }
     let looked = job.clone();
-    // One that cannot be read names no group to clean up.
+    // An unreadable meta.json names no group to clean up.
     let own = blocking(move || Ok(looked.meta().ok().flatten().and_then(|meta| meta.own))).await?;
     if let Some(own) = own.filter(|own| own.is_of_this_boot()) {
         cancel::sweep(job, &own).await?;

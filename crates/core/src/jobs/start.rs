@@ -32,7 +32,7 @@ pub struct Launch {
     pub env: Vec<(OsString, OsString)>,
     /// Absolute.
     pub cwd: PathBuf,
-    /// Whom it runs as.
+    /// The user to run as.
     pub user: Option<User>,
     /// Where groups can be made.
     pub group_parent: Option<PathBuf>,
@@ -75,7 +75,7 @@ impl Store {
     pub fn start(&self, new: NewJob, launch: Launch, engine: &Handle) -> Result<Meta, Error> {
         self.create_root()?;
         let spawn_failed = |error: io::Error| {
-            Error::new(Code::SpawnFailed, format!("the job's supervisor can not be started: {error}"))
+            Error::new(Code::SpawnFailed, format!("the job's supervisor cannot be started: {error}"))
         };
         let id = new.id.clone();
         let env = changed(&launch.env, new.env.clone());
@@ -90,7 +90,7 @@ impl Store {
             Some(Answer::Started { guard, .. }) => {
                 orphan::adopt(guard, engine);
                 job.meta()?
-                    .ok_or_else(|| Error::new(Code::EngineError, format!("job '{}' was removed at once", job.id)))
+                    .ok_or_else(|| Error::new(Code::EngineError, format!("job '{}' was removed while it was being started", job.id)))
             }
             Some(Answer::Refused { kind, message }) => Err(Error::new(code_of(kind), message)),
             // Killed after the job had become visible: then there is one, and it has crashed.

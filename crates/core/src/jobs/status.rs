@@ -1,8 +1,8 @@
 //! What state a job is in, from its record and from whether its supervisor lives.
 //!
-//! The record is read, then the identity is looked up, then the record is read again: a job that ends between the first
-//! two is there in the third. So `crashed` is only said of a supervisor that had been gone already when there was still
-//! no record, and never of one that ended in order.
+//! The record is read, then the identity is looked up, then the record is read again. A job that ends between the first
+//! two steps has its record in the third. So `crashed` is reported only when the supervisor was dead while no record
+//! existed, and never for a supervisor that ended in order.
 
 use super::foreign;
 use super::store::{Job, not_found};
@@ -50,7 +50,7 @@ pub enum State {
     Running,
     /// It has ended.
     Exited(Record),
-    /// It is gone without a record.
+    /// Its supervisor has died without a record.
     Crashed(Life),
 }
 

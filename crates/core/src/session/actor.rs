@@ -14,7 +14,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::sleep_until;
 
-/// Runs a session until it is closed or every handle is gone.
+/// Runs a session until it is closed or every handle is dropped.
 pub(super) async fn run(config: Config, mut mailbox: mpsc::UnboundedReceiver<Message>, lane: Lane) {
     let (internal, mut own_messages) = mpsc::unbounded_channel();
     let (reconnects, mut reconnected) = mpsc::unbounded_channel();
@@ -65,7 +65,7 @@ pub(super) async fn run(config: Config, mut mailbox: mpsc::UnboundedReceiver<Mes
 /// What the actor was woken up by.
 enum Happened {
     Arrival(Arrival),
-    /// `None`: every handle is gone.
+    /// `None`: every handle is dropped.
     Call(Option<Message>),
     Report(Internal),
     Reconnected(Reconnected),

@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The supervisor reports the death of a shell at once, unless it was stopped.
+/// The supervisor reports the death of a shell immediately, unless the supervisor was stopped.
 const SHELL_DEATH: Duration = Duration::from_millis(100);
 
 impl Session {

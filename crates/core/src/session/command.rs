@@ -62,7 +62,7 @@ pub(super) struct Streams {
     pub(super) stdin: Option<StdinEnd>,
 }
 
-/// Standard input up to this length is written at once: a pipe holds it.
+/// Standard input up to this length is written in one step: a pipe holds it.
 const PIPE_BYTES: usize = 64 * 1024;
 
 impl Streams {

@@ -140,13 +140,13 @@ impl Handle {
         Ok(Self { id, mailbox, lane })
     }
 
-    /// Starts the shell now. Like all calls here it is queued at once, and not when the future is first polled: calls
+    /// Starts the shell now. Like all calls here it is queued immediately, not when the future is first polled: calls
     /// keep their order.
     pub fn open(&self) -> impl Future<Output = Result<(), Error>> + Send + use<> {
         self.ask(Message::Open)
     }
 
-    /// Queues a command, or sends it at once. Its sink receives the end in every case.
+    /// Queues a command, or sends it immediately. Its sink receives the end in every case.
     pub fn exec(&self, request: ExecRequest) {
         let message = Message::Exec { request: Box::new(request), sent: None };
         if let Err(mpsc::error::SendError(Message::Exec { request, .. })) = self.post(message) {
@@ -154,7 +154,7 @@ impl Handle {
         }
     }
 
-    /// Ends a command: a queued one never runs, a running one is killed. No effect on one that has ended.
+    /// Interrupts a command: if queued, it never runs; if running, it is killed. No effect after its end.
     pub fn interrupt(&self, id: u64, signal: Option<i32>) {
         let _ = self.send(Message::Interrupt { id, signal });
     }

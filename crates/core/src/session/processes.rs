@@ -94,7 +94,7 @@ impl Processes {
         self.starting.drain().for_each(|(_, starting)| starting.request.refuse(error()));
     }
 
-    /// The supervisor is gone, and every process with it.
+    /// Handles the death of the supervisor, and of every process with it.
     pub(super) fn lose_all(&mut self, session: &str) {
         self.refuse_starting(|| {
             Error::new(

@@ -129,9 +129,9 @@ fn remove_ended(dying: &mut Vec<Identity>) {
     dying.retain(|identity| !is_gone(*identity, &pids));
 }
 
-/// Whether a killed process is gone for good. One that has become a child of this process, which is then init in its pid
-/// namespace or a subreaper, is reaped here: the runtime does not track it. Those whose parent is dying too may yet
-/// become one.
+/// Whether a killed process has been reaped. A process that has become a child of this one, which is then init in its
+/// pid namespace or a subreaper, is reaped here: the runtime does not track it. A process whose parent is dying too may
+/// still become such a child.
 fn is_gone(identity: Identity, dying: &[i32]) -> bool {
     match Stat::read(identity.pid).filter(|stat| stat.identity == identity) {
         None => true,

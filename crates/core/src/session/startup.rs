@@ -112,7 +112,7 @@ impl Session {
         }
     }
 
-    /// The shell ended before it said hello: it is no bash, too old, or one that loads no builtins.
+    /// The shell ended before its handshake: it is not bash, is too old, or cannot load builtins.
     pub(super) fn ask_version(&mut self) {
         let (shell, internal) = (self.config.shell.clone(), self.internal.clone());
         tokio::task::spawn_blocking(move || {

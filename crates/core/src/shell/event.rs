@@ -62,7 +62,7 @@ pub enum Event {
     SupervisorGone {
         /// The shell had not taken the last request.
         unread: bool,
-        /// It was told to end and has left nothing.
+        /// It ended by request and has left nothing.
         orderly: bool,
     },
     /// What a dead supervisor left has been saved and removed.
@@ -128,7 +128,7 @@ pub enum Action {
     Isolate,
     /// Fork a standby from the shell. Answered by [`Event::StandbyForked`] or [`Event::ForkFailed`].
     ForkStandby {
-        /// A command follows at once, so no time is spent on warming up.
+        /// A command follows immediately, so no time is spent on warming up.
         command_follows: bool,
     },
     /// Fork a background process. The process table takes it from here.

@@ -42,7 +42,7 @@ pub enum Shell {
     Terminated(Option<i32>),
     /// The session is being closed.
     Closing,
-    /// Everything is gone.
+    /// Everything has ended.
     Closed,
 }
 
@@ -124,7 +124,7 @@ pub struct Standby {
     pub paused: bool,
 }
 
-/// Whether the next command's processes can be told from those of earlier commands.
+/// Whether the next command's processes can be distinguished from those of earlier commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Isolation {
     /// Nothing of an earlier command is in the foreground group.
@@ -148,9 +148,9 @@ pub struct State {
     pub queue: VecDeque<(Ticket, Work)>,
     /// Background processes that wait for a fork.
     pub starts: VecDeque<Ticket>,
-    /// Attempts to get a shell that can work, since the last one that did.
+    /// Attempts to start a working shell since the last working one.
     pub attempts: u32,
-    /// The shell was brought back and no result has said so.
+    /// The shell was brought back, and no result has reported that yet.
     pub restarted: bool,
     /// `exit` ends the command only.
     pub survives_exit: bool,
@@ -171,7 +171,7 @@ impl State {
         }
     }
 
-    /// A command that came now would run at once, and nothing would have to be done before.
+    /// True when a command that arrives now can run immediately, without any preparation.
     pub fn is_ready(&self) -> bool {
         self.shell == Shell::Idle
             && self.isolation == Isolation::Isolated

@@ -3,7 +3,7 @@
 use super::event::{Action, Answer, Refusal};
 use super::state::{Isolation, Shell, Standby, State, Ticket};
 
-/// A shell that dies at once is started this often.
+/// Starts in a row of a shell that dies immediately.
 pub const MAX_ATTEMPTS: u32 = 3;
 
 /// See the module.

@@ -122,7 +122,7 @@ impl Snapshot {
     /// The state with changed exported variables.
     ///
     /// # Errors
-    /// Returns the first one that is read-only.
+    /// Returns the first read-only variable.
     pub fn with_env(&self, changes: &EnvChanges) -> Result<Self, ReadOnly> {
         let read_only = |name: &str| find(self.variables(), name).is_some_and(|variable| variable.has(b'r'));
         if let Some((name, _)) = changes.iter().find(|(name, _)| read_only(name)) {
