@@ -1,7 +1,7 @@
 //! Reaps a job's guard where that falls to this process: as init of a container, or as a subreaper.
 //!
-//! The guard is an orphan as soon as it runs. Elsewhere init reaps it. The pid cannot refer to another process: it belongs
-//! to the guard until its parent has waited for it, and only the parent can.
+//! The guard is an orphan as soon as it runs. Elsewhere init reaps it. The pid cannot refer to another process: it
+//! belongs to the guard until its parent has waited for it, and only the parent can.
 
 use nacre_containment::pid::Pid;
 use nacre_containment::pidfd;

@@ -90,7 +90,7 @@ impl Store {
             Some(Answer::Started { guard, .. }) => {
                 orphan::adopt(guard, engine);
                 job.meta()?
-                    .ok_or_else(|| Error::new(Code::EngineError, format!("job '{}' was removed while it was being started", job.id)))
+                    .ok_or_else(|| Error::new(Code::EngineError, format!("job '{}' was removed during its start", job.id)))
             }
             Some(Answer::Refused { kind, message }) => Err(Error::new(code_of(kind), message)),
             // Killed after the job had become visible: then there is one, and it has crashed.

@@ -2,8 +2,8 @@
 //! session's state first and dumps it at its end ([`plain_script`]). Jobs and open descriptors are not part of that state,
 //! and a command that is killed leaves the state as it was before it.
 //!
-//! The shell's state machine stays the same. Starting a shell succeeds immediately, and a command's bash is the shell for as
-//! long as the command runs. It has no standby.
+//! The shell's state machine stays the same. Starting a shell succeeds immediately. A command's bash is the shell for
+//! as long as the command runs. It has no standby.
 
 use super::command::{Running, Streams, null_streams};
 use super::context::{Call, Session};

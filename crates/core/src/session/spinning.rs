@@ -3,8 +3,8 @@
 //! A builtin such as `true` or `cd` takes some 0.1 ms, and half of that is spent on waking threads up, above all in
 //! virtual machines. So for a short while the engine's thread polls instead of sleeping: the channel while a command runs
 //! ([`look`]), when the previous command was quick; and the mailbox after a result ([`Pace`]), when the previous command
-//! came promptly. Only while nothing else runs in this process (the thread is needed for all of it), and only where there is
-//! another processor for the process that it waits for.
+//! came promptly. It polls only while nothing else runs in this process (which needs the thread), and only where another
+//! processor is available for the awaited process.
 
 use crate::shell::channel::{Channel, Received};
 use std::sync::OnceLock;

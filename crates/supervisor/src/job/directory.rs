@@ -1,7 +1,7 @@
 //! A job's directory: built under another name, under a lock, and renamed into place as a whole.
 //!
-//! So a visible job is complete, whichever process is killed at whatever moment. The next start with that id, or the next
-//! listing, removes what an interrupted start left behind.
+//! So a visible job is complete, whichever process is killed at whatever moment. The next start with that id, or the
+//! next listing, removes what an interrupted start left behind.
 
 use nacre_containment::job::file;
 use nacre_containment::job::layout::{END, END_ROOM, EXIT, EXIT_ROOM, META, OUTPUT, STDIN, unfinished};
@@ -120,8 +120,8 @@ impl Directory {
         let _ = File::open(&self.path).and_then(|directory| directory.sync_all());
     }
 
-    /// True when the disk has no room for more output. Checked by reserving a block behind the end of the file, which later
-    /// output then uses.
+    /// True when the disk has no room for more output. Checked by reserving a block behind the end of the file, which
+    /// later output then uses.
     pub fn is_full(&self) -> bool {
         let Ok(info) = self.output.metadata() else { return false };
         let (start, block) = (info.len() as libc::off_t, 4096);
@@ -133,7 +133,7 @@ impl Directory {
 
 /// Creates an empty directory at `path`, locks it and marks it as unfinished.
 ///
-/// A directory that exists and is locked belongs to a start in progress. An unlocked one is a leftover and is removed. An
+/// An existing directory that is locked belongs to a start in progress. An unlocked one is a leftover and is removed. An
 /// empty one was left behind before it was marked, and is reused. Anything else is not nacre's, and stays.
 fn claim(path: &Path, place: &Path, id: &str) -> Result<File, Refused> {
     let exists = |why: &str| Err((Refusal::Exists, format!("job '{id}' {why}")));

@@ -40,8 +40,8 @@ pub fn run(request: Request, channels: Channels) -> ! {
             ready::refuse(&channels, &std::io::Error::last_os_error());
             std::process::exit(1);
         }
-        // The guard keeps the pipe to the starter open. So when the starter reads end of file, which means a failed start,
-        // what the supervisor had created has been removed.
+        // The guard keeps the pipe to the starter open. So when the starter reads end of file, which means a failed
+        // start, what the supervisor had created has been removed.
         child => watch(child, &request, channels),
     }
 }

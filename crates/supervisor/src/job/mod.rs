@@ -1,7 +1,7 @@
 //! The supervisor of a durable job: `nacre-supervisor --job`, with what is to run on descriptor 0.
 //!
-//! The host starts this program by posix_spawn and reaps it immediately, since it exits as soon as it has forked into the
-//! background. What stays are two processes that no longer belong to the host: the guard, and below it the supervisor,
+//! The host starts this program by posix_spawn and reaps it immediately, since it exits as soon as it has forked into
+//! the background. What stays are two processes that no longer belong to the host: the guard, and below it the supervisor,
 //! which is the job's session leader, its subreaper, and the process that `meta.json` names.
 
 mod command;

@@ -53,8 +53,8 @@ climb() {
 }
 
 # Records how the command has ended. For a signal a shell gets 128 and the signal's number, which could also be an exit
-# code. The kernel distinguishes the two while the command is a zombie, and its parent, the guard, does not reap it before
-# it is asked to. Where the kernel does not show it, the number is recorded as an exit code.
+# code. The kernel distinguishes the two while the command is a zombie, and its parent, the guard, does not reap it
+# before it is asked to. Where the kernel does not show it, the number is recorded as an exit code.
 record() {
   truth=$code
   echo wait >&3
