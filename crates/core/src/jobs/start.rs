@@ -89,8 +89,9 @@ impl Store {
         match ask(&supervisor, env, text, stdin).map_err(spawn_failed)? {
             Some(Answer::Started { guard, .. }) => {
                 orphan::adopt(guard, engine);
-                job.meta()?
-                    .ok_or_else(|| Error::new(Code::EngineError, format!("job '{}' was removed during its start", job.id)))
+                job.meta()?.ok_or_else(|| {
+                    Error::new(Code::EngineError, format!("job '{}' was removed during its start", job.id))
+                })
             }
             Some(Answer::Refused { kind, message }) => Err(Error::new(code_of(kind), message)),
             // Killed after the job had become visible: then there is one, and it has crashed.

@@ -94,7 +94,8 @@ fn start(request: &Request, stdin: Option<Fd>, null: Fd) -> Result<Job, Refused>
     let mut group = make_group(own, request);
     let begin = |directory: &mut Directory| -> Result<Pid, Refused> {
         if let Some(group) = &group {
-            let limit = |error| (Refusal::Limit, format!("the job's control group does not accept its limits: {error}"));
+            let limit =
+                |error| (Refusal::Limit, format!("the job's control group does not accept its limits: {error}"));
             request.limits.apply(group).map_err(limit)?;
         } else if !request.limits.is_empty() {
             return Err((Refusal::Limit, "the job has no control group for its limits".into()));
