@@ -104,7 +104,7 @@ describe('in bash, nacre completion', () => {
 const ZSH_STUBS = `_arguments() { printf '%s\\n' "$@"; }; _describe() { printf '%s\\n' "\${verbs[@]}"; }; compdef() { :; }`
 
 describe('in zsh, nacre completion', () => {
-  it('describes the options of a verb and what completes their values', () => {
+  it('describes the options of a verb and the completion of their values', () => {
     const stubbed = path.join(directory, 'stubbed.zsh')
     writeFileSync(stubbed, `${ZSH_STUBS}\n${scripts.zsh}`)
     const specs = inBash(stubbed, '_nacre_job_logs')

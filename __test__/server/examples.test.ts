@@ -40,7 +40,7 @@ function pattern(prints: string): RegExp {
 describe('the examples of docs/http.md', () => {
   const steps = findSteps(page)
 
-  it('run against a server, and print what the page says', async () => {
+  it('run against a server, and print what the page shows', async () => {
     expect(steps.length).toBeGreaterThan(10)
     const base = mkdtempSync(path.join(os.tmpdir(), 'nacre-examples-'))
     try {
