@@ -19,7 +19,7 @@ interface Finding {
 export function addDoctor(program: Command, finish: Finish): void {
   const doctor = program
     .command('doctor')
-    .description('print what this machine offers, and what to do about what it lacks')
+    .description('report what this machine supports, and how to add what is missing')
     .option('--json', 'print it as JSON')
     .action(async ({ json = false }: { json?: boolean }) => {
       const { Sandbox } = await import('../backends/native/sandbox.js')

@@ -32,7 +32,7 @@ const TERMINATED = 143
  * The last event of a command that has ended. As shells tell it, a signal is 128 and its number.
  *
  * A command that was killed is no success, also when it ended with 0 because it was asked to, or because its shell was
- * just between two programs: containers tell by the code alone what was killed.
+ * just between two programs: containers recognize a killed command by its code alone.
  */
 export function endEvent(
   subject: Subject,

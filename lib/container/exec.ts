@@ -52,7 +52,7 @@ function refusedDirectory(command: string, cwd: string, begun: number): RawExecR
   }
 }
 
-/** What stderr says instead of an exception. */
+/** The text of stderr in place of an exception. */
 export function directoryMessage(cwd: string): string {
   return `Failed to change directory to '${cwd}'`
 }

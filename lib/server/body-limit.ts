@@ -19,7 +19,7 @@ export async function boundBody(request: HonoRequest, mostBytes: number): Promis
     chunks.push(chunk)
   }
   const text = Buffer.concat(chunks).toString('utf8')
-  // What is cached are promises, whatever the type says.
+  // The cache holds promises, contrary to its type.
   request.bodyCache.text = Promise.resolve(text) as unknown as string
 }
 

@@ -117,14 +117,14 @@ export interface Envelope {
   timestamp: string
 }
 
-/** Which clients ask, which their path says. */
+/** The kind of client, known from the path. */
 export type Dialect = 'container' | 'v1'
 
 export function dialectOf(path: string): Dialect {
   return path.startsWith('/v1/') ? 'v1' : 'container'
 }
 
-/** The envelope. `subject` says what the request was about: ids of sessions, processes, jobs. */
+/** The envelope. `subject` has the ids that the request was about: of sessions, processes, jobs. */
 export function envelope(error: unknown, dialect: Dialect, subject: object = {}): Envelope {
   const { code, message, status, context } = describe(error, dialect)
   return {

@@ -23,7 +23,7 @@ export function bodyOf(request: Request, env: unknown): AsyncIterable<Uint8Array
 
 async function* nothing(): AsyncGenerator<Uint8Array> {}
 
-/** Breaks the connection of a response: what was sent of it is not all. False without one. */
+/** Breaks the connection of a response that is incomplete. False without a connection. */
 export function cut(env: unknown): boolean {
   const { outgoing } = (env ?? {}) as { outgoing?: ServerResponse }
   outgoing?.destroy()

@@ -12,7 +12,7 @@ export interface ServerEvent {
   data: object
 }
 
-/** What is read from. `return` must not wait behind a pending `next`. */
+/** The source of events. `return` must not wait behind a pending `next`. */
 export type EventSource = Required<Pick<AsyncIterator<ServerEvent[], undefined>, 'next' | 'return'>>
 
 /** A handler that gives this has its response sent as events. */

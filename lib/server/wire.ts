@@ -65,7 +65,7 @@ export function encodeLogEvent(event: LogEvent<Encoding>): object {
   return event.type === 'exit' ? event : { ...event, data: encodeData(event.data) }
 }
 
-/** Dates become ISO 8601 by themselves. What is not known yet is left out. */
+/** Dates become ISO 8601 by themselves. Unknown properties are left out. */
 export function encodeProcess(process: ProcessInfo): object {
   const { id, pid, command, sessionId, status, startTime, endTime, exitCode, signal, reason } = process
   const end = { ...(endTime && { endTime }), ...(reason && { reason }) }
@@ -76,7 +76,7 @@ export function encodeJobRead({ raw, cursor, bytesFetched, status }: JobRead<Enc
   return { raw: encodeData(raw), cursor, bytesFetched, status: encodeJobStatus(status) }
 }
 
-/** What is not known is left out, but for the exit code. */
+/** Unknown properties are left out, except for the exit code. */
 export function encodeJobStatus({ signal, reason, endedAt, duration, ...status }: JobStatus): object {
   return {
     ...status,

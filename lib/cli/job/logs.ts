@@ -50,7 +50,7 @@ async function follow(jobs: Jobs, id: string, { since, json }: Options): Promise
   return exitCodeOfJob(await jobs.status(id))
 }
 
-/** What is there now. */
+/** The output so far. */
 async function readAll(jobs: Jobs, id: string, { since = 0, json }: Options): Promise<number> {
   for (let cursor = since; ; ) {
     const piece = await jobs.read(id, cursor, { encoding: 'buffer' })

@@ -20,5 +20,5 @@ export function addPrune(job: Command): void {
       if (options.json) return printJson({ removed: pruned })
       for (const id of pruned) await printLine(id)
     })
-  withExamples(prune, [['nacre job prune --older-than 7d', 'keeps what ended within the last week']])
+  withExamples(prune, [['nacre job prune --older-than 7d', 'keeps jobs that ended within the last week']])
 }

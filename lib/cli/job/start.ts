@@ -30,7 +30,7 @@ export function addStart(job: Command): void {
     .option('--cwd <directory>', 'where to run it')
     .option('--env <name=value>', 'set a variable; can be repeated', variable)
     .option('--timeout <time>', 'end it after 10s, 2m, 1h', duration)
-    .option('--input <file>', 'what it reads; - is the standard input of this program')
+    .option('--input <file>', 'a file for its standard input; - is that of this program')
     .passThroughOptions()
     .action(async (words: string[], options: Options) => {
       const { id: jobId, name: processName, cwd, env, timeout, input, json } = options

@@ -1,5 +1,5 @@
 /**
- * `nacre job status`: show the state of a job. The exit code says only whether the state could be read.
+ * `nacre job status`: show the state of a job. The exit code shows only whether the state could be read.
  */
 import type { Command } from 'commander'
 import { colorsOf, printJson, printLine } from '../terminal.js'

@@ -19,7 +19,7 @@ export const processSchema = z
   })
   .openapi('ContainerProcess')
 
-/** What is said when a process was started. */
+/** The answer when a process was started. */
 export const startedSchema = z.object({
   success: z.literal(true),
   processId: z.string(),
