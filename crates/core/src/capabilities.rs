@@ -64,7 +64,7 @@ impl Capabilities {
 /// The controllers that enforce limits.
 const CONTROLLERS: [&str; 3] = ["memory", "pids", "cpu"];
 
-/// How a session's commands reach bash.
+/// The way in which commands reach bash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Engine {
     /// A builtin drives one persistent bash.

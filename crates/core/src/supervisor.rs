@@ -95,7 +95,7 @@ impl Supervisor {
         self.hold.clone()
     }
 
-    /// What it wrote to standard error before it was set up: why it has ended. `None` when it wrote nothing.
+    /// Its standard error from before it was set up: the reason of its end. `None` when there is none.
     pub fn complaint(&self) -> Option<String> {
         let bytes = crate::sys::beginning(&self.stderr, MAX_COMPLAINT_BYTES).ok()?;
         let text = String::from_utf8_lossy(&bytes);

@@ -7,7 +7,7 @@ use nacre_protocol::files::{Change, Event, Reply};
 
 /// A change of a path.
 pub struct Seen {
-    /// What has happened.
+    /// The kind of change.
     pub change: Change,
     /// The watched path as given, or below it.
     pub path: Vec<u8>,

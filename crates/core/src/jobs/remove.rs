@@ -12,7 +12,7 @@ use std::io;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// What a timeout or a cancel has killed together with the command may take a moment longer to go.
+/// Processes that a timeout or a cancel has killed with the command may take a moment longer to exit.
 const LEAVING: Duration = Duration::from_secs(1);
 
 /// Removes a job that is over. Under another name first: a job that can be seen is whole.
@@ -61,7 +61,7 @@ fn delete(store: &Store, job: &Job) -> Result<(), Error> {
 /// How far a job is, as far as its removal is concerned.
 enum Life {
     Running,
-    /// What is left is being killed.
+    /// The remaining processes are being killed.
     Ending,
     Over,
 }

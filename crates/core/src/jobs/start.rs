@@ -22,7 +22,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use tokio::runtime::Handle;
 
-/// What the sandbox gives to a job.
+/// The settings that a job takes from its sandbox.
 pub struct Launch {
     /// The executable.
     pub supervisor: PathBuf,
@@ -36,7 +36,7 @@ pub struct Launch {
     pub user: Option<User>,
     /// Where groups can be made.
     pub group_parent: Option<PathBuf>,
-    /// What it may use.
+    /// Its limits.
     pub limits: Enforcement,
     /// What confines it.
     pub confinement: Option<Confinement>,
@@ -46,7 +46,7 @@ pub struct Launch {
 pub struct NewJob {
     /// Names it.
     pub id: String,
-    /// What to run.
+    /// The command.
     pub program: Program,
     /// As shown.
     pub command: String,
@@ -62,7 +62,7 @@ pub struct NewJob {
     pub grace_ms: u64,
     /// Instead of the sandbox's.
     pub limits: Option<Limits>,
-    /// What the command reads.
+    /// The command's standard input.
     pub stdin: Option<Vec<u8>>,
 }
 

@@ -14,7 +14,7 @@ use nacre_containment::job::meta::Meta;
 use nacre_containment::job::record::{End, parse_exit};
 use nacre_containment::proc_table;
 
-/// How a job has ended.
+/// The recorded end of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     /// From `exit`.
@@ -23,10 +23,10 @@ pub struct Record {
     pub end: Option<End>,
 }
 
-/// Whether the supervisor is there.
+/// Whether the supervisor is alive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Life {
-    /// It is.
+    /// It runs.
     Alive,
     /// It was killed.
     Died,
@@ -34,10 +34,10 @@ pub enum Life {
     Rebooted,
 }
 
-/// What is known of a job.
+/// The state of a job as its directory and /proc show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
-    /// As far as it has come.
+    /// The stage that it has reached.
     pub state: State,
     /// Something of it runs; after its end that is what the command has left in the background.
     pub alive: bool,

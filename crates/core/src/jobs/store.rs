@@ -28,7 +28,7 @@ impl Store {
         Self { root: root.into() }
     }
 
-    /// Where it is.
+    /// Its directory.
     pub fn root(&self) -> &Path {
         &self.root
     }

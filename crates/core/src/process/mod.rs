@@ -39,7 +39,7 @@ pub enum Reason {
     Lost,
 }
 
-/// How a process has ended.
+/// The end of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exit {
     /// Exit code, when it exited.

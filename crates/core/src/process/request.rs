@@ -22,7 +22,7 @@ pub struct NewProcess {
     pub env: Vec<(String, Option<String>)>,
     /// Time limit, from the start.
     pub timeout: Option<Duration>,
-    /// How the timeout kills it.
+    /// The signals of its timeout.
     pub kill: KillPolicy,
     /// Standard input.
     pub input: Input,
@@ -36,7 +36,7 @@ pub struct NewProcess {
     pub log_limit: u64,
     /// The limits that were asked for.
     pub wanted_limits: Limits,
-    /// How the limits are enforced. Filled in by the sandbox.
+    /// The enforcement of the limits. Filled in by the sandbox.
     pub limits: Enforcement,
     /// Forgotten some time after its end.
     pub auto_cleanup: bool,
@@ -44,7 +44,7 @@ pub struct NewProcess {
 
 /// A request on its way through the session.
 pub struct StartRequest {
-    /// What to start.
+    /// The process to start.
     pub new: NewProcess,
     /// The process that records its progress.
     pub process: std::sync::Arc<Process>,

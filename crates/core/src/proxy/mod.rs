@@ -49,7 +49,7 @@ impl Denials {
     }
 }
 
-/// What a proxy lets through. Cheap to clone.
+/// The destinations that a proxy allows. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Policy {
     allow: Arc<AllowList>,

@@ -17,7 +17,7 @@ use std::ffi::OsString;
 use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
 
-/// How the sandbox's limits are enforced.
+/// The enforcement of the sandbox's limits.
 #[derive(Clone, Default)]
 pub(super) struct Enforced {
     pub(super) by: Enforcement,
@@ -59,7 +59,7 @@ impl Sandbox {
         })
     }
 
-    /// What a durable job of this sandbox starts with. The sandbox's limits apply to each job separately, since jobs
+    /// The surroundings of a durable job of this sandbox. The sandbox's limits apply to each job separately, since jobs
     /// outlive the sandbox and the group that its sessions share.
     ///
     /// # Errors

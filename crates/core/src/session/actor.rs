@@ -62,7 +62,7 @@ pub(super) async fn run(config: Config, mut mailbox: mpsc::UnboundedReceiver<Mes
     }
 }
 
-/// What the actor was woken up by.
+/// The cause of the actor's wake-up.
 enum Happened {
     Arrival(Arrival),
     /// `None`: every handle is dropped.

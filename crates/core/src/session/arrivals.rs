@@ -201,7 +201,7 @@ impl Session {
         self.events.push_back(Event::ShellDied { unread });
     }
 
-    /// What the dead shell or standby was asked to fork is forked by another.
+    /// Moves pending forks of the dead shell or standby to another one.
     pub(super) fn submit_again(&mut self, was_shell: bool) {
         for request in self.processes.source_died(was_shell) {
             self.submit(Call::Start(Box::new(request)), Work::Start);

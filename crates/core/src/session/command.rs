@@ -26,7 +26,7 @@ pub(super) struct Running {
     pub(super) forked: bool,
     pub(super) begun: Instant,
     pub(super) started_at: SystemTime,
-    /// How the shell's process ended over it: exit code, signal.
+    /// The end of the shell's process, if the command ended it: exit code, signal.
     pub(super) died: Option<(Option<i32>, Option<i32>)>,
     feeder: Option<JoinHandle<()>>,
     streams_input: bool,

@@ -1,4 +1,4 @@
-//! What a session owns. Its behaviour is in the modules beside this one, each with its part of `impl Session`.
+//! The data of a session. Its behaviour is in the modules beside this one, each with its part of `impl Session`.
 
 use super::command::{OutputPipes, Running};
 use super::confinement::Inside;
@@ -45,7 +45,7 @@ pub(super) enum Call {
 pub(super) enum Internal {
     /// From the channel of a background process that is starting.
     Process(u64, Received),
-    /// What a dead supervisor left is ended.
+    /// The remains of a dead supervisor are being killed.
     Salvaged {
         /// The supervisor.
         of: Option<Pid>,
@@ -114,7 +114,7 @@ impl Link {
     }
 }
 
-/// What is awaited from others.
+/// Pending answers of other processes.
 #[derive(Default)]
 pub(super) struct Wait {
     /// Ends of setting-up requests to come.

@@ -18,7 +18,7 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::time::Instant;
 
-/// What it takes to send one command.
+/// Everything needed to send one command.
 pub(super) struct Loan {
     pub(super) shell: Arc<Channel>,
     /// The number of the command.

@@ -48,12 +48,12 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
-/// How a session's shell is started and guarded.
+/// The configuration of a session's shell and its supervisor.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Names the session in messages.
     pub id: String,
-    /// Where the shell starts, absolute.
+    /// The directory in which the shell starts, absolute.
     pub cwd: PathBuf,
     /// The shell's whole environment.
     pub env: Vec<(OsString, OsString)>,
@@ -79,12 +79,12 @@ pub struct Config {
     pub log: Log,
 }
 
-/// What the proxy of a session needs.
+/// The configuration of a session's proxy.
 #[derive(Clone, Debug)]
 pub struct Proxied {
     /// Hosts with ports.
     pub allow: Arc<[String]>,
-    /// Where it listens, unless the supervisor listens inside a network namespace.
+    /// Its listener, unless the supervisor listens inside a network namespace.
     pub listener: Option<Arc<OwnedFd>>,
     /// Receives what it refuses.
     pub denials: Denials,

@@ -234,7 +234,7 @@ pub(super) fn read_dump(dump: &OwnedFd) -> Vec<u8> {
     if length > LONGEST_DUMP { Vec::new() } else { sys::contents(dump).unwrap_or_default() }
 }
 
-/// What a starting process reports, in the words of the builtin.
+/// The report of a starting process, in the format of the builtin.
 pub(super) async fn first_letter(ready: OwnedFd) -> Received {
     let mut letter = Vec::with_capacity(1);
     if let Ok(ready) = sys::watch(ready) {

@@ -1,4 +1,4 @@
-//! What a background process and the supervisor report about it.
+//! Reports about a background process, from itself and from the supervisor.
 
 use super::context::Session;
 use super::processes::{Outlets, Stage, Starting, refuse_killed};
@@ -64,7 +64,7 @@ impl Session {
         }
     }
 
-    /// What a starting process has said.
+    /// Handles a report of a starting process.
     pub(super) fn process_said(&mut self, key: u64, received: Received) {
         let Some(Starting { request, stage }) = self.processes.starting.remove(&key) else { return };
         let Stage::SettingUp { tree, outlets, ended } = stage else { return };

@@ -13,7 +13,7 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use tokio::sync::oneshot;
 
-/// Where a process's output arrives: two pipes, or the terminal's master alone.
+/// The source of a process's output: two pipes, or the terminal's master alone.
 pub(super) type Outlets = [Option<OwnedFd>; 2];
 
 /// The parts of a process of the plain engine that is starting.
@@ -106,7 +106,7 @@ impl Processes {
         self.kills.clear();
     }
 
-    /// What the standby is still to fork comes from the shell, which it is now.
+    /// Moves pending forks from the standby to the shell, which it has become.
     pub(super) fn standby_promoted(&mut self) {
         for starting in self.starting.values_mut() {
             if let Stage::Forking { from_shell, .. } = &mut starting.stage {

@@ -18,7 +18,7 @@ use tokio::time::Instant;
 /// Until then a command's pipes are not watched: most have ended, and what they printed waits in the pipe.
 pub(super) const QUICK: Duration = Duration::from_millis(1);
 
-/// What the shell gets beyond the grace time: its own children are killed only at the end of that, and on a busy machine
+/// The time that the shell gets beyond the grace time: its own children are killed only at the end of that, and on a busy machine
 /// it waits for its turn on a processor.
 pub(super) const SHELL_EXTRA: Duration = Duration::from_millis(200);
 

@@ -101,7 +101,7 @@ async fn sweep(supervisor: PidHold, group: Option<Group>) {
     }
 }
 
-/// What is left of the session, without the supervisor itself.
+/// The remaining processes of the session, without the supervisor itself.
 fn members(supervisor: &PidHold, group: Option<&Group>) -> Vec<Identity> {
     let of_session = proc_table::scan().filter(|stat| stat.session == supervisor.pid().raw()).map(|stat| stat.identity);
     let of_group = group.map(Group::members_below).unwrap_or_default();

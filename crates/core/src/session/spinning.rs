@@ -33,7 +33,7 @@ impl Drop for Running {
     }
 }
 
-/// Whether the thread may poll: nothing else of this process runs, and another processor is left.
+/// Whether the thread may poll: nothing else in this process runs, and another processor is free.
 fn is_alone(running: usize) -> bool {
     RUNNING.load(Ordering::Relaxed) == running && has_other_processor()
 }
@@ -88,7 +88,7 @@ pub(super) fn look(shell: &Channel) -> Option<Received> {
     }
 }
 
-/// Whether a command that took this long was quick enough to look for the next one.
+/// Whether a command of this duration was quick enough to poll for the next one.
 pub(super) fn is_quick(duration: Duration) -> bool {
     duration < LONGEST * 2
 }

@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use tokio::io::unix::AsyncFd;
 use tokio::task::JoinHandle;
 
-/// What a terminal in its usual mode takes for the end of file, at the beginning of a line (termios(3), VEOF).
+/// The byte for end of file in a terminal in its usual mode, at the beginning of a line (termios(3), VEOF).
 const END_OF_TRANSMISSION: u8 = 4;
 
 /// The writing end of standard input; it does not block.

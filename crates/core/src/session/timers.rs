@@ -4,7 +4,7 @@ use crate::shell::state::Ticket;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// What is due.
+/// A timer that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Timer {
     /// The running command's time is up.

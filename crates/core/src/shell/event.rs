@@ -65,7 +65,7 @@ pub enum Event {
         /// It ended by request and has left nothing.
         orderly: bool,
     },
-    /// What a dead supervisor left has been saved and removed.
+    /// The remains of a dead supervisor were saved and removed.
     Salvaged,
     /// The session is to be closed.
     Close,
@@ -115,7 +115,7 @@ pub enum Answer {
     Refused(Refusal),
 }
 
-/// What has to be done.
+/// An action that the state machine requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Start a supervisor and a shell.

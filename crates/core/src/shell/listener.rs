@@ -1,4 +1,4 @@
-//! Where a shell connects again when a command has closed its channel.
+//! The socket at which a shell reconnects after a command has closed its channel.
 //!
 //! One socket serves the process. Its name is random and reaches the shells over their channels, never by environment or
 //! command line. A connection counts only if the kernel reports an expected process as its peer (`SO_PEERCRED`).

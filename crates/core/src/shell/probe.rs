@@ -1,4 +1,4 @@
-//! Whether a bash can load the builtin, found out by letting it.
+//! Finds out whether a bash can load the builtin, by loading it.
 
 use super::launch;
 use nacre_protocol::shell::{REPLY_BUFFER, Reply};

@@ -8,10 +8,10 @@ use std::collections::VecDeque;
 /// Names a call from its submission to its answer. Unique in a session.
 pub type Ticket = u64;
 
-/// What a call wants from the shell.
+/// A queued request to the shell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
-    /// The shell is to run.
+    /// Start the shell.
     Open,
     /// A foreground command.
     Command,
@@ -53,7 +53,7 @@ pub struct Run {
     pub ticket: Ticket,
     /// Command or variables.
     pub work: Work,
-    /// How it ended, when it has and something else is still awaited.
+    /// Its end, if it has ended while something else is still awaited.
     pub end: Option<End>,
     /// The kill ladder, when the command is being killed.
     pub kill: Option<Kill>,
@@ -90,7 +90,7 @@ pub enum Cause {
     Cancel,
 }
 
-/// How a command ended.
+/// The end of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// The shell reported its end.

@@ -35,7 +35,7 @@ pub struct Streams<'a> {
 /// Linux allows 128 KiB for one argument (MAX_ARG_STRLEN); longer text goes through a file in memory.
 const LONGEST_ARGUMENT: usize = 100 * 1024;
 
-/// Where a shell finds the long text.
+/// The descriptor of the long text.
 const TEXT_DESCRIPTOR: i32 = 9;
 
 /// What the shell runs in that case. It closes the descriptor before the text runs; line numbers start at 1.
@@ -104,7 +104,7 @@ impl Waiting {
     }
 }
 
-/// What is to be executed.
+/// The program to execute.
 struct Image {
     /// Tried one after the other, as execvp does.
     programs: Vec<CString>,
@@ -145,7 +145,7 @@ impl Image {
     }
 }
 
-/// Where a program can be: at its path, or in the directories of PATH.
+/// The possible paths of a program: its own, or those in the directories of PATH.
 fn candidates(name: &str) -> Vec<CString> {
     if name.contains('/') {
         return vec![c_string(name.as_bytes())];

@@ -21,9 +21,9 @@ pub type Refused = (Refusal, String);
 /// See the module.
 pub struct Directory {
     root: PathBuf,
-    /// Where it is now.
+    /// Its current path.
     path: PathBuf,
-    /// Where it will be once it is published.
+    /// Its path once it is published.
     place: PathBuf,
     /// Room for the records.
     exit: File,
@@ -70,7 +70,7 @@ impl Directory {
         keep().map(OwnedFd::from).map_err(|error| unwritable(&self.place, &error))
     }
 
-    /// Where the job will be found.
+    /// The path of the published job.
     pub fn place(&self) -> &Path {
         &self.place
     }

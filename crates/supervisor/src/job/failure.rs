@@ -55,7 +55,7 @@ impl From<Failed> for Refused {
 /// The step that joins the control group.
 pub const JOIN: u8 = 1;
 
-/// Where the child can fail, and what that is.
+/// The steps at which the child can fail, with the kind of failure and its description.
 const STEPS: [(Refusal, &str); 6] = [
     (Refusal::Spawn, "the command's process cannot be prepared"),
     (Refusal::Spawn, "the control group cannot be joined"),

@@ -44,7 +44,7 @@ struct Job {
     killing: Option<Killing>,
     output_lost: bool,
     disk_seen: Instant,
-    /// How the command has ended, until that is recorded.
+    /// The end of the command, until it is recorded.
     ended: Option<Ended>,
 }
 

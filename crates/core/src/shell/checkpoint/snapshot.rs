@@ -17,7 +17,7 @@ pub const OWN: &str = "__nacre_";
 #[error("the variable {0} is read-only in the session and cannot be changed")]
 pub struct ReadOnly(pub String);
 
-/// What was in force for one command only.
+/// Settings that applied to one command only.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scope {
     /// Variables that the command had values of its own for.
@@ -26,7 +26,7 @@ pub struct Scope {
     pub cwd: bool,
 }
 
-/// What a shell wrote down after its command.
+/// The state that a shell wrote after its command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     sections: Vec<Vec<u8>>,
