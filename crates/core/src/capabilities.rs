@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_bash_is_said_with_what_to_do() {
+    fn a_missing_bash_is_reported_with_the_fix() {
         assert!(
             find_bash(None, Some(OsStr::new("/nowhere:relative")))
                 .unwrap_err()

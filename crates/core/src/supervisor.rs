@@ -45,7 +45,7 @@ impl PidHold {
 impl Supervisor {
     /// Starts a supervisor. `group` is the name of the session's control group.
     ///
-    /// The standard library spawns with `posix_spawn` as long as nothing is asked that needs a fork (`pre_exec`, `uid`,
+    /// The standard library spawns with `posix_spawn` unless an option needs a fork (`pre_exec`, `uid`,
     /// a relative program with another PATH): a fork would copy the page tables of a host with gigabytes of memory. So
     /// the working directory, the session, signals and groups are all left to the supervisor.
     pub fn start(config: &Config, group: Option<&str>) -> io::Result<Self> {

@@ -19,11 +19,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// How much later than the directory a leader may have been started, in ms.
+/// The maximum delay between the directory and the start of its leader, in ms.
 const SLACK_MS: u64 = 2000;
 
-/// Everything that runs in the job's group, when the group is the job's; and what it has started. `directory` is where
-/// the job lies, whatever its `meta.json` claims.
+/// The running processes of the job's group and their descendants, if the group is the job's. `directory` is the actual
+/// directory of the job, whatever its `meta.json` claims.
 pub fn members(meta: &Meta, directory: &Path) -> Vec<Stat> {
     let group: Vec<Stat> =
         proc_table::scan().filter(|stat| stat.group == meta.pgid.raw() && stat.is_running()).collect();
@@ -63,7 +63,7 @@ fn is_leader_in_time(stat: &Stat, meta: &Meta) -> bool {
     stat.identity.pid == meta.pgid && bounds().is_some_and(|(started, made)| started <= made + SLACK_MS)
 }
 
-/// When the system was started by the present wall clock, in ms since the epoch.
+/// The time of boot by the current wall clock, in ms since the epoch.
 fn boot_ms() -> Option<u64> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?.as_millis() as u64;
     let up = nix::time::clock_gettime(nix::time::ClockId::CLOCK_BOOTTIME).ok()?;

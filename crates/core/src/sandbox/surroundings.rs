@@ -63,7 +63,7 @@ impl Sandbox {
     /// outlive the sandbox and the group that its sessions share.
     ///
     /// # Errors
-    /// `SPAWN_FAILED` without a shell or such a user; `LIMIT_UNSUPPORTED`.
+    /// `SPAWN_FAILED` without a shell or the user; `LIMIT_UNSUPPORTED`.
     pub fn job_launch(&self, wanted: Option<&Limits>) -> Result<Launch, Error> {
         self.lock().check()?;
         let config = &self.inner.config;

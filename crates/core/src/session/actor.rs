@@ -170,7 +170,7 @@ impl Session {
 
     pub(super) fn reported(&mut self, message: Internal) {
         match message {
-            Internal::Process(key, received) => self.process_said(key, received),
+            Internal::Process(key, received) => self.handle_process_report(key, received),
             // Of another supervisor than the last: the session has started again, or was swept twice.
             Internal::Salvaged { of, .. } if of != self.last_supervisor.as_ref().map(PidHold::pid) => {}
             Internal::Salvaged { checkpoint, .. } => {

@@ -174,7 +174,7 @@ pub(super) fn keep_pipes(
     leftover.reclaim().map(|readers| OutputPipes { readers, writers })
 }
 
-/// The text of a command and the flag that says how to take it.
+/// The text of a command and the flag for how to read it.
 pub(super) fn text_of(command: &Command) -> (Vec<u8>, RequestFlags) {
     match command {
         Command::Text(text) => (text.clone(), RequestFlags::default()),

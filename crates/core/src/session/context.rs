@@ -52,7 +52,7 @@ pub(super) enum Internal {
         /// The state that could be saved.
         checkpoint: Option<Vec<u8>>,
     },
-    /// The version of a shell that never said hello; nothing when it is no bash.
+    /// The version of a shell without a handshake; nothing when it is not bash.
     Version(Option<String>),
 }
 
@@ -62,7 +62,7 @@ pub(super) struct Link {
     pub(super) supervisor: Option<Supervisor>,
     pub(super) shell: Option<Arc<Channel>>,
     pub(super) shell_pid: Option<Pid>,
-    /// The shell said hello before the supervisor reported its start.
+    /// The handshake of the shell came before the supervisor reported its start.
     pub(super) said_hello: bool,
     /// The pid namespace of the session.
     pub(super) inside: Option<Inside>,

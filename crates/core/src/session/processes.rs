@@ -23,7 +23,7 @@ pub(super) type Pending = (StartRequest, OwnedFd, Outlets);
 pub(super) enum Stage {
     /// It is being forked.
     Forking { channel: Channel, group: Option<PathBuf>, from_shell: bool },
-    /// The supervisor is asked to adopt it.
+    /// The supervisor has been ordered to adopt it.
     Adopting { channel: Channel },
     /// Plain engine: its bash is being started.
     Plain { ready: OwnedFd, outlets: Outlets },
@@ -115,7 +115,7 @@ impl Processes {
         }
     }
 
-    /// The shell or the standby died: gives back what it was asked to fork and did not.
+    /// The shell or the standby died: returns the requests that it has not forked.
     pub(super) fn source_died(&mut self, was_shell: bool) -> Vec<StartRequest> {
         let unborn = |starting: &Starting| matches!(starting.stage, Stage::Forking { from_shell, .. } if from_shell == was_shell);
         let mut requests = Vec::new();

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// A shell that says nothing for this long never will.
+/// The time that a shell has for its handshake.
 pub(super) const HELLO: Duration = Duration::from_secs(20);
 
 impl Session {

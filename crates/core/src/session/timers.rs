@@ -27,7 +27,7 @@ pub(super) enum Timer {
     Unread,
     /// The supervisor should have answered.
     Supervisor,
-    /// The shell should have said hello.
+    /// The deadline for the shell's handshake.
     Hello,
     /// The files helper may be idle.
     Files,

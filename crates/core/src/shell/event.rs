@@ -7,13 +7,13 @@ use super::state::{Cause, End, Kill, Ticket, Work};
 pub enum Event {
     /// A call.
     Submit(Ticket, Work),
-    /// The caller does not want it any more; with a signal of its own for a command that runs.
+    /// The caller cancelled it; a running command may be cancelled with a signal of its own.
     Cancel(Ticket, Option<i32>),
     /// The timeout of the running command.
     TimeUp(Ticket),
     /// The running command did not give the shell back in time.
     ShellOverdue(Ticket),
-    /// The shell says hello.
+    /// The handshake of the shell.
     Hello,
     /// The shell has taken over what it needed.
     SetUp,
@@ -148,9 +148,9 @@ pub enum Action {
     },
     /// The grace time of the ladder is over.
     Insist,
-    /// Tell the ladder that the shell starts nothing more.
+    /// Notify the ladder that the shell starts nothing more.
     Settled,
-    /// Tell the ladder that the user's EXIT trap runs.
+    /// Notify the ladder that the user's EXIT trap runs.
     TrapRuns,
     /// Kill the shell.
     KillShell,

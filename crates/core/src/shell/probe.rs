@@ -9,7 +9,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// A bash that has not said hello after this many milliseconds is not waited for.
+/// Milliseconds that a bash has for its handshake.
 const HELLO_MS: u16 = 3000;
 
 /// Runs `shell` and waits for the builtin's hello.

@@ -26,7 +26,7 @@ pub enum Work {
 pub enum Shell {
     /// There is none; the next call starts one.
     Absent,
-    /// The supervisor starts it; it has not said hello.
+    /// The supervisor starts it; its handshake is pending.
     Starting,
     /// It takes over what it needs to know: variables withheld from its start, the state of a checkpoint.
     SettingUp,

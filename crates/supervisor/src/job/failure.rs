@@ -30,8 +30,8 @@ impl Failed {
         Self::ByGroup((Refusal::Spawn, format!("{}: {error}", STEPS[usize::from(JOIN)].1)))
     }
 
-    /// From what the child reported: a step and its errno, or nothing because it was killed. A child that was killed says
-    /// nothing about its group. A job without a group would lose its processes if its supervisor and its guard were
+    /// From what the child reported: a step and its errno, or nothing because it was killed. A killed child
+    /// is no evidence against its group. A job without a group would lose its processes if its supervisor and its guard were
     /// killed later.
     pub fn of_child(reported: Option<[u8; 2]>, cwd: &Path) -> Self {
         let Some([step, errno]) = reported else {
