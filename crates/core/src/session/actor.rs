@@ -1,4 +1,4 @@
-//! The actor that owns a session: it takes messages, lets the shell's state machine decide, and waits for what happens next.
+//! The actor that owns a session: it receives messages, runs the shell's state machine, and waits for the next event.
 
 use super::command::Running;
 use super::context::{Arrival, Call, Internal, Session};
@@ -91,7 +91,7 @@ impl Session {
         }
     }
 
-    /// Lets the machine take every event there is.
+    /// Passes every pending event to the state machine.
     pub(super) fn step_all(&mut self) {
         while let Some(event) = self.events.pop_front() {
             let before = self.state.shell;
@@ -113,7 +113,7 @@ impl Session {
         }
     }
 
-    /// A command that the dead shell had not taken waits in the queue again.
+    /// Puts a command that the dead shell had not read back into the queue.
     pub(super) fn take_back_command(&mut self) {
         let queued = self.state.queue.front().map(|(ticket, _)| *ticket);
         if let Some(command) = self.command.take_if(|command| queued == Some(command.ticket)) {

@@ -1,4 +1,4 @@
-//! What arrives from the shell, the standby and the supervisor, turned into events of the state machine.
+//! Messages of the shell, the standby and the supervisor, turned into events of the state machine.
 
 use super::command::Running;
 use super::context::{Arrival, Call, Session};

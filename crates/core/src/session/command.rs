@@ -66,7 +66,7 @@ pub(super) struct Streams {
 const PIPE_BYTES: usize = 64 * 1024;
 
 impl Streams {
-    /// Pipes for output and error, `spare` ones if there are any, and what `input` needs.
+    /// Pipes for output and error, from `spare` if it has any, and the descriptors for `input`.
     pub(super) fn open(input: &Input, spare: Option<OutputPipes>, merge_output: bool) -> io::Result<Self> {
         let output = spare.map_or_else(OutputPipes::open, Ok)?;
         let [their_stdout, mut their_stderr] = output.writers.clone();
@@ -143,7 +143,7 @@ impl Running {
         self.capture.register()
     }
 
-    /// The command can be sent again if the shell has not taken it. What has been streamed into a pipe is lost.
+    /// The command can be sent again if the shell has not taken it. Input that was streamed into a pipe is lost.
     pub(super) fn is_repeatable(&self) -> bool {
         !self.streams_input
     }
@@ -162,7 +162,7 @@ impl Running {
     }
 }
 
-/// Keeps the pipes of an ended command for the next one, or lets go of them.
+/// Keeps the pipes of an ended command for the next one, or closes them.
 pub(super) fn keep_pipes(
     leftover: Leftover,
     writers: [Arc<OwnedFd>; 2],
@@ -198,7 +198,7 @@ pub(super) fn env_of(vars: &[(String, Option<String>)]) -> Vec<u8> {
     env
 }
 
-/// The streams of what is not a user's command.
+/// The streams of the engine's own commands.
 pub(super) fn null_streams() -> io::Result<Vec<Descriptor>> {
     let null = sys::null()?;
     Ok(vec![Arc::clone(&null).into(), Arc::clone(&null).into(), null.into()])

@@ -71,7 +71,7 @@ pub struct Config {
     pub limits: Inherited,
     /// The user that the shell runs as, when it is not this process's.
     pub user: Option<User>,
-    /// What confines everything in the session.
+    /// The confinement of everything in the session.
     pub confinement: Option<Arc<Confinement>>,
     /// The proxy that its programs reach the network by.
     pub proxied: Option<Proxied>,
@@ -86,7 +86,7 @@ pub struct Proxied {
     pub allow: Arc<[String]>,
     /// Its listener, unless the supervisor listens inside a network namespace.
     pub listener: Option<Arc<OwnedFd>>,
-    /// Receives what it refuses.
+    /// Receives refused destinations.
     pub denials: Denials,
 }
 
@@ -176,7 +176,7 @@ impl Handle {
         self.ask(Message::Files)
     }
 
-    /// Ends a background process with its whole tree; false when there was nothing to end.
+    /// Ends a background process with its whole tree; false when it had ended before.
     pub fn kill_process(&self, key: u64, policy: KillPolicy) -> impl Future<Output = bool> + Send + use<> {
         let (reply, answer) = oneshot::channel();
         let sent = self.send(Message::KillProcess { key, policy, reply });

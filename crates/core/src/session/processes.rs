@@ -53,7 +53,7 @@ pub(super) struct Processes {
 }
 
 impl Processes {
-    /// Ends a process with its tree. The reply comes when nothing is left: false when there was nothing to end.
+    /// Ends a process with its tree. The reply comes when nothing is left: false when it had ended before.
     pub(super) fn kill(&mut self, key: u64, policy: KillPolicy, reply: oneshot::Sender<bool>, supervisor: &Supervisor) {
         self.orders += 1;
         self.kills.insert(self.orders, reply);
@@ -79,7 +79,7 @@ impl Processes {
         self.starting.insert(key, Starting { request, stage: Stage::SettingUp { tree, outlets, ended: None } });
     }
 
-    /// Takes a process that waits for its adoption.
+    /// Removes and returns a process that waits for its adoption.
     pub(super) fn take_adopting(&mut self, key: u64) -> Option<Starting> {
         self.starting.extract_if(|other, starting| *other == key && starting.is_adopting()).map(|(_, it)| it).next()
     }

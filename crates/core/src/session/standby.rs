@@ -1,4 +1,4 @@
-//! The standby: when it is forked, and how it takes the shell's place.
+//! The standby: when it is forked, and how it replaces the shell.
 
 use super::context::Session;
 use super::timers::Timer;

@@ -1,4 +1,4 @@
-//! Getting a shell that works: supervisor, shell, hello, and what the shell needs to know.
+//! The start of a working shell: supervisor, shell, handshake, setup.
 
 use super::command::null_streams;
 use super::context::{Internal, Link, Session};

@@ -1,8 +1,8 @@
-//! What can happen to a session's shell, and what is done about it.
+//! The events of a session's shell, and the actions that follow.
 
 use super::state::{Cause, End, Kill, Ticket, Work};
 
-/// What happens.
+/// An event of the shell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A call.
@@ -15,7 +15,7 @@ pub enum Event {
     ShellOverdue(Ticket),
     /// The handshake of the shell.
     Hello,
-    /// The shell has taken over what it needed.
+    /// The setup of the shell is complete.
     SetUp,
     /// The shell could not be started.
     StartFailed,
@@ -29,14 +29,14 @@ pub enum Event {
         exited: bool,
         /// The state is proven to be as before.
         state_kept: bool,
-        /// It made processes.
+        /// It created processes.
         forked: bool,
     },
     /// The shell refused a command.
     Refused,
     /// The user's EXIT trap is about to run.
     TrapRuns,
-    /// A standby is there.
+    /// A standby is ready.
     StandbyForked,
     /// The standby could not be forked.
     ForkFailed,
@@ -71,7 +71,7 @@ pub enum Event {
     Close,
 }
 
-/// Which process a background process is forked from.
+/// The process that a background process is forked from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// The idle shell.
@@ -106,7 +106,7 @@ pub enum Answer {
     Ended {
         /// How.
         end: End,
-        /// The kill ladder, when there was one.
+        /// The kill ladder, if there was one.
         kill: Option<Kill>,
         /// The shell was brought back before it, or is brought back after it.
         restarted: bool,
@@ -122,16 +122,16 @@ pub enum Action {
     StartSession,
     /// Start a shell under the present supervisor.
     StartShell,
-    /// Give the shell what it needs to know. Answered by [`Event::SetUp`].
+    /// Set up the shell. Answered by [`Event::SetUp`].
     SetUp,
-    /// Make sure that the foreground group holds nothing of earlier commands. Answered by [`Event::Isolated`].
+    /// Ensure that the foreground group holds no processes of earlier commands. Answered by [`Event::Isolated`].
     Isolate,
     /// Fork a standby from the shell. Answered by [`Event::StandbyForked`] or [`Event::ForkFailed`].
     ForkStandby {
         /// A command follows immediately, so no time is spent on warming up.
         command_follows: bool,
     },
-    /// Fork a background process. The process table takes it from here.
+    /// Fork a background process. The process table tracks it from then on.
     ForkProcess(Ticket, Source),
     /// Send a command. Answered by [`Event::Done`] or [`Event::Refused`].
     Run(Ticket),
@@ -154,9 +154,9 @@ pub enum Action {
     TrapRuns,
     /// Kill the shell.
     KillShell,
-    /// Save the standby's state, kill what is left. Answered by [`Event::Salvaged`].
+    /// Save the standby's state and kill the remaining processes. Answered by [`Event::Salvaged`].
     Salvage,
-    /// Kill what is left of a session whose supervisor was killed. Answered by [`Event::Salvaged`].
+    /// Kill the remaining processes of a session whose supervisor was killed. Answered by [`Event::Salvaged`].
     Sweep,
     /// Answer a call.
     Answer(Ticket, Answer),

@@ -24,11 +24,11 @@ pub enum Work {
 /// The shell's process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shell {
-    /// There is none; the next call starts one.
+    /// No shell runs; the next call starts one.
     Absent,
     /// The supervisor starts it; its handshake is pending.
     Starting,
-    /// It takes over what it needs to know: variables withheld from its start, the state of a checkpoint.
+    /// It is being set up: variables withheld from its start, the state of a checkpoint.
     SettingUp,
     /// It waits for work.
     Idle,
@@ -36,7 +36,7 @@ pub enum Shell {
     Running(Run),
     /// It is dead; the standby becomes the shell.
     Promoting,
-    /// The supervisor is dead: the last state is saved and what is left of the session is killed.
+    /// The supervisor is dead: the last state is saved, and the remaining processes of the session are killed.
     Salvaging,
     /// It has ended for good (`surviveExit` off), with this code.
     Terminated(Option<i32>),
@@ -114,7 +114,7 @@ pub enum End {
 /// command runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Standby {
-    /// There is one.
+    /// It is ready.
     pub ready: bool,
     /// A new one is being forked.
     pub forking: bool,
@@ -135,7 +135,7 @@ pub enum Isolation {
     Isolating,
 }
 
-/// Everything that decisions are made on.
+/// All data that decisions depend on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct State {
     /// The shell.
