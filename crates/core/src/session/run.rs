@@ -19,8 +19,8 @@ use tokio::time::Instant;
 pub(super) const QUICK: Duration = Duration::from_millis(1);
 
 /// The time that the shell gets beyond the grace time: its own children are killed only at the end of that, and on a
-/// busy machine it waits for its turn on a processor. super)
-const SHELL_EXTRA: Duration = Duration::from_millis(200);
+/// busy machine it waits for its turn on a processor.
+pub(super) const SHELL_EXTRA: Duration = Duration::from_millis(200);
 
 /// A shell that has not read its request after this time may have been stopped (SIGSTOP).
 pub(super) const UNREAD: Duration = Duration::from_millis(100);
