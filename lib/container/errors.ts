@@ -1,6 +1,6 @@
 /**
  * The errors of the drop-in session: two classes that a container brings itself, since it checks them by instanceof, and
- * what becomes of the errors of nacre.
+ * the translation of nacre's errors.
  */
 
 import { OptionError, SandboxError } from '../base/errors.js'
@@ -38,7 +38,7 @@ export class SessionDestroyedError extends Error {
   }
 }
 
-/** The classes to use: those that are given, and our own for the others. Throws OptionError. */
+/** The classes to use: the given ones, and nacre's own for the others. Throws OptionError. */
 export function chooseErrors(errors: Partial<SessionErrors> | undefined): SessionErrors {
   const table = { ShellTerminatedError: callback, SessionDestroyedError: callback }
   const given = readOptions(table, errors, 'createSessionClass') as Partial<SessionErrors>

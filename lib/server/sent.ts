@@ -1,11 +1,11 @@
 /**
- * When the response of a request is complete. That of a stream or a long call goes on after its handler has returned.
+ * The end of a response. The response of a stream or a long call continues after its handler has returned.
  */
 import type { Context } from 'hono'
 
 const unfinished = new WeakMap<Request, Array<() => void>>()
 
-/** Marks a response that goes on after its handler; the function it gives marks its end. */
+/** Marks a response that continues after its handler. Returns a function that marks its end. */
 export function sendLater(c: Context): () => void {
   const key = c.req.raw
   unfinished.set(key, [])

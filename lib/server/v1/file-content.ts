@@ -91,7 +91,7 @@ async function content(
     const message = `'${shown}' has ${size} bytes, more than maxBytes allows (${maxBytes})`
     throw new SandboxError('FILE_TOO_LARGE', message, { path: shown })
   }
-  // The files of /proc have no length; what they give is sent until its end.
+  // Files of /proc have no length; their content is sent to its end.
   if (size === undefined || size === 0) {
     if (range !== undefined && first === undefined) return unsatisfiable(rest, size ?? 0)
     return { status: 200, headers: HEADERS, first, rest }

@@ -10,6 +10,9 @@ export function patternOf(pattern: z.output<typeof patternSchema>): string | Reg
   try {
     return new RegExp(pattern.source, pattern.flags)
   } catch (cause) {
-    throw new OptionError('INVALID_OPTION', `pattern is not a regular expression: ${(cause as Error).message}`)
+    throw new OptionError(
+      'INVALID_OPTION',
+      `pattern is not a regular expression: ${(cause as Error).message}`,
+    )
   }
 }
