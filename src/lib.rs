@@ -6,6 +6,8 @@
 #![allow(clippy::needless_pass_by_value)] // napi hands over owned values
 
 #[cfg(not(test))]
+mod capabilities;
+#[cfg(not(test))]
 mod emitter;
 #[cfg(not(test))]
 mod file_values;

@@ -51,6 +51,12 @@ impl OpenFiles {
         drop(closed);
     }
 
+    /// Closes everything. A caller whose own source never gives another piece would keep its file open otherwise.
+    pub fn close_all(&self) {
+        let closed = std::mem::take(&mut self.lock().1);
+        drop(closed);
+    }
+
     fn lock(&self) -> MutexGuard<'_, (u32, HashMap<u32, Open>)> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

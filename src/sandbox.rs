@@ -1,5 +1,6 @@
 //! The native class behind `Sandbox`.
 
+use crate::capabilities;
 use crate::emitter::Emitter;
 use crate::isolation;
 use crate::open_files::OpenFiles;
@@ -7,7 +8,6 @@ use crate::pending::{Call, CallSink, Calls, WINDOW, Waits};
 use crate::process;
 use crate::types::{NativeCapabilities, NativeConfig, NativeEvent, NativeExecExtras, NativeSession};
 use crate::variables::zip;
-use nacre_core::capabilities::{Engine, version_of};
 use nacre_core::exec::{Chunk, Command, ExecRequest, Input, KillPolicy};
 use nacre_core::jobs::Store;
 use nacre_core::log::Log;
@@ -217,8 +217,10 @@ impl NativeSandbox {
     pub fn destroy(&self, id: u32) -> Result<()> {
         let (sandbox, emitter) = self.parts();
         let destroying = sandbox.destroy(FAREWELL);
+        let open_files = Arc::clone(&self.open_files);
         Ok(runtime::spawn(async move {
             destroying.await;
+            open_files.close_all();
             emitter.settle(id, Ok(()));
         })?)
     }
@@ -238,31 +240,7 @@ impl NativeSandbox {
     /// Probes the system.
     #[napi(catch_unwind)]
     pub fn capabilities(&self) -> NativeCapabilities {
-        let found = self.sandbox.capabilities();
-        let shell = self.sandbox.shell();
-        let mut notes = found.all_notes();
-        notes.extend(shell.as_ref().err().map(ToString::to_string));
-        let shell = shell.as_ref().ok();
-        let shell_version = shell.and_then(|path| version_of(path));
-        let engine = self.sandbox.engine();
-        let is_forced = notes.iter().any(|note| note.starts_with("the builtin is switched off"));
-        if engine == Engine::Plain && !is_forced {
-            let version = shell_version.as_deref().unwrap_or_default();
-            notes.push(format!("bash {version} cannot load the builtin; each command runs in a bash of its own"));
-        }
-        NativeCapabilities {
-            cgroup: if found.group_parent.is_some() { "v2" } else { "none" }.into(),
-            cgroup_kill: found.group_parent.is_some(),
-            controllers: found.controllers.clone(),
-            pidfd: found.pidfd,
-            proc_fd: found.proc_fd,
-            shell: shell.map(|path| path.display().to_string()),
-            shell_version,
-            engine: engine.name().into(),
-            restored: engine.restored(),
-            isolation: isolation::tiers(&self.sandbox),
-            notes,
-        }
+        capabilities::describe(&self.sandbox)
     }
 
     pub(crate) fn parts(&self) -> (Sandbox, Arc<Emitter>) {

@@ -10,7 +10,7 @@ const root = path.dirname(path.dirname(__dirname))
 const main = path.join(root, 'dist', 'cli', 'main.js')
 
 /** A name in the source of each part that only some verbs need. It also finds the part within a bundle. */
-const PARTS = { hono: 'OpenAPIHono', zod: 'ZodType', client: 'SandboxClient', engine: 'loadAddon' }
+const PARTS = { hono: 'OpenAPIHono', zod: 'ZodType', client: 'class SandboxClient', engine: 'loadAddon' }
 
 /** The parts that a run of the command line has loaded, and Node's own modules: all scripts in a report of V8. */
 function loadedBy(words: string[]): string[] {

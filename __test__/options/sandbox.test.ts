@@ -4,6 +4,8 @@ import { describe, expect, it } from 'vitest'
 import { planSandbox, planSession } from '../../lib/backends/native/plan/sandbox.js'
 import { refusalOf } from '../helpers/thrown.js'
 
+const base = { cwd: '/base', home: '/home', isolation: undefined }
+
 describe('planSandbox', () => {
   it('has the documented defaults', () => {
     const { config, defaults, logger } = planSandbox(undefined)
@@ -40,11 +42,11 @@ describe('planSession', () => {
   const fresh = () => 'fresh'
 
   it('makes up an id and leaves the rest to the sandbox', () => {
-    expect(planSession({}, '/base', fresh)).toEqual({ sessionId: 'fresh' })
+    expect(planSession({}, base, fresh)).toEqual({ sessionId: 'fresh' })
   })
 
   it("resolves cwd against the sandbox's", () => {
-    expect(planSession({ cwd: 'x' }, '/base', fresh).cwd).toBe('/base/x')
-    expect(planSession({ cwd: '/y' }, '/base', fresh).cwd).toBe('/y')
+    expect(planSession({ cwd: 'x' }, base, fresh).cwd).toBe('/base/x')
+    expect(planSession({ cwd: '/y' }, base, fresh).cwd).toBe('/y')
   })
 })

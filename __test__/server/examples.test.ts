@@ -50,7 +50,7 @@ describe('the examples of docs/http.md', () => {
           const script = steps.map(({ code }) => `${code}printf '${SEPARATOR}'\n`).join('')
           const { stdout, stderr } = await promisify(execFile)(
             'bash',
-            ['-euc', script.replaceAll(':4747', `:${serving.port}`)],
+            ['--norc', '-euc', script.replaceAll(':4747', `:${serving.port}`)],
             { cwd: base },
           )
           expect(stderr).toBe('')

@@ -43,18 +43,14 @@ impl Confined {
         self.handles.as_ref()?.init
     }
 
-    /// The decision.
-    pub fn confinement(&self) -> &Confinement {
-        &self.confinement
-    }
-
     /// Starts the broker of connections, where the confinement wants one.
     ///
     /// # Errors
     /// It cannot be forked.
     pub fn start_broker(&mut self, policy: &broker::Policy, reconnect: broker::Reconnect) -> io::Result<()> {
         if self.confinement.brokered {
-            self.broker = Some(broker::start(self, policy, reconnect)?);
+            let inside = broker::Inside { confinement: &self.confinement, handles: self.handles.as_ref() };
+            self.broker = Some(broker::start(&inside, policy, reconnect)?);
         }
         Ok(())
     }
@@ -62,14 +58,6 @@ impl Confined {
     /// The broker, a child of this process.
     pub fn broker(&self) -> Option<i32> {
         self.broker.as_ref().map(|(pid, _)| *pid)
-    }
-
-    /// Enters the namespaces, but for that of pids.
-    ///
-    /// # Errors
-    /// Those of setns(2).
-    pub fn enter(&self) -> io::Result<()> {
-        self.handles.as_ref().map_or(Ok(()), Handles::enter)
     }
 
     /// Where the session's proxy listens inside the network namespace. Given once.

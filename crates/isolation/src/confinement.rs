@@ -4,6 +4,9 @@ use crate::rules::{Filesystem, Network};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
+/// The private directory for temporary files in a mount namespace.
+pub const PRIVATE_TMP: &str = "/tmp";
+
 /// Namespaces of a session's programs. All of them have a mount and an IPC namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Namespaces {

@@ -1,6 +1,6 @@
 //! From rules and a machine's offer to a confinement, or to the rule that cannot be enforced.
 
-use crate::confinement::{Confinement, Landlock, Namespaces, Sockets};
+use crate::confinement::{Confinement, Landlock, Namespaces, PRIVATE_TMP, Sockets};
 use crate::offer::Offer;
 use crate::rules::{Filesystem, Network, Rules};
 use std::path::{Path, PathBuf};
@@ -29,9 +29,6 @@ pub struct Places {
     /// A private directory, used where `/tmp` cannot be one.
     pub temporary: PathBuf,
 }
-
-/// The private directory for temporary files in a mount namespace.
-pub const PRIVATE_TMP: &str = "/tmp";
 
 /// True when a tree lies inside another tree, or is it.
 fn is_within(path: &Path, roots: &[PathBuf]) -> bool {

@@ -9,6 +9,7 @@ pub mod confined;
 pub mod confinement;
 pub mod decide;
 pub mod filter;
+pub mod foreign;
 pub mod init;
 pub mod landlock;
 pub mod mounts;

@@ -212,7 +212,7 @@ pub fn try_out(kinds: Namespaces) -> Result<(), String> {
         sockets: crate::confinement::Sockets::Internet,
         refuses_ptrace: false,
         brokered: false,
-        temporary: crate::decide::PRIVATE_TMP.into(),
+        temporary: crate::confinement::PRIVATE_TMP.into(),
         cwd: "/".into(),
         shell: "/bin/sh".into(),
         proxy_port: None,

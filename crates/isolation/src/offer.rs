@@ -1,7 +1,7 @@
 //! What this machine offers for isolation, determined by trying.
 
 use crate::confinement::Namespaces;
-use crate::{broker, landlock, namespaces};
+use crate::{foreign, landlock, namespaces};
 use serde::{Deserialize, Serialize};
 
 /// Namespaces that can be made here, or the reason why not.
@@ -56,7 +56,7 @@ pub fn probe() -> Offer {
 }
 
 fn has_broker(user: bool) -> Result<(), String> {
-    broker::try_out(user).map_err(|error| error.to_string())
+    foreign::try_out(user).map_err(|error| error.to_string())
 }
 
 /// The kernel knows filters and lets this process ask about them (seccomp(2), `SECCOMP_GET_ACTION_AVAIL`).

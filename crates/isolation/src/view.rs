@@ -1,6 +1,6 @@
 //! What a session's programs see of the file system, as a list of mounts. Pure, but for looking at what exists.
 
-use crate::confinement::Confinement;
+use crate::confinement::{Confinement, PRIVATE_TMP};
 use std::path::{Path, PathBuf};
 
 /// Devices of the private `/dev`.
@@ -97,7 +97,7 @@ pub fn view(confinement: &Confinement) -> View {
         found
     };
     let write = existing(&rules.write);
-    let scratch = Path::new(crate::decide::PRIVATE_TMP);
+    let scratch = Path::new(PRIVATE_TMP);
     // A writable /tmp is the machine's own; otherwise it is private, and what the rules name below is bound into it.
     if !write.iter().any(|path| path == scratch) {
         steps.push(Step::Scratch(scratch.to_path_buf()));

@@ -99,14 +99,12 @@ impl Plan<'_> {
         let (child, joined) = forked.map_err(|(step, error)| Failure::new(step, &error))?;
         if child == 0 {
             let group = directory_of_group.filter(|_| !joined);
-            let (step, detail) = self.set_up(&descriptors, group, &directory).err().map_or_else(
-                || {
-                    // SAFETY: all pointers were made before the fork and outlive it.
-                    unsafe { libc::execve(program.as_ptr(), argv.as_ptr(), environment.as_ptr()) };
-                    (StartStep::Exec, String::new())
-                },
-                |stopped| stopped,
-            );
+            let stopped = self.set_up(&descriptors, group, &directory).err();
+            let (step, detail) = stopped.unwrap_or_else(|| {
+                // SAFETY: all pointers were made before the fork and outlive it.
+                unsafe { libc::execve(program.as_ptr(), argv.as_ptr(), environment.as_ptr()) };
+                (StartStep::Exec, String::new())
+            });
             let mut message = vec![step as u8, errno() as u8];
             message.extend(detail.bytes().take(LONGEST_REPORT - 2));
             // SAFETY: writes to an open pipe, less than it holds, and leaves without running destructors.

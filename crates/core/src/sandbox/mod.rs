@@ -248,15 +248,12 @@ impl Sandbox {
         let cwd = new.cwd.unwrap_or_else(|| config.cwd.clone());
         let mut env = variables::changed(&self.env(user.as_ref()), new.env);
         let isolation = new.isolation.as_ref().or(config.isolation.as_ref());
-        let confined =
-            isolation.map(|isolation| self.confine(isolation, &cwd, &shell, &unique, &mut env)).transpose()?;
-        let (confinement, proxied) =
-            confined.map_or((None, None), |(confinement, proxied)| (Some(confinement), proxied));
+        let (confinement, proxied) = self.confine(isolation, &cwd, &shell, &unique, &mut env)?;
         let session = SessionConfig {
             id: new.id.clone(),
             cwd,
             env,
-            confinement: confinement.map(Arc::new),
+            confinement,
             proxied,
             user,
             shell,

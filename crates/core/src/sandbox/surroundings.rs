@@ -16,6 +16,7 @@ use nacre_isolation::rules::Network;
 use std::ffi::OsString;
 use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The enforcement of the sandbox's limits.
 #[derive(Clone, Default)]
@@ -164,12 +165,13 @@ impl Sandbox {
     /// The confinement of a session and its proxy. Adds what programs need to know of both to the environment.
     pub(super) fn confine(
         &self,
-        isolation: &Isolation,
+        isolation: Option<&Isolation>,
         cwd: &Path,
         shell: &Path,
         unique: &str,
         env: &mut Vec<(OsString, OsString)>,
-    ) -> Result<(Confinement, Option<Proxied>), Error> {
+    ) -> Result<(Option<Arc<Confinement>>, Option<Proxied>), Error> {
+        let Some(isolation) = isolation else { return Ok((None, None)) };
         let places = self.places(cwd, shell, unique);
         let offer = isolation::offer(&self.inner.config.supervisor)?;
         let mut confinement = decide::decide(&isolation.rules, &offer, places)
@@ -180,7 +182,7 @@ impl Sandbox {
             let variables = isolation::proxy_variables(port, &confinement, &isolation.allow);
             variables.into_iter().for_each(|(name, value)| set_variable(env, &name, value));
         }
-        Ok((confinement, proxied))
+        Ok((Some(Arc::new(confinement)), proxied))
     }
 
     pub(super) fn user(&self) -> Result<Option<User>, Error> {

@@ -1,37 +1,18 @@
 //! Confining a session: the order to its supervisor, and pids of its namespace.
 
 use super::context::Session;
+use super::pid_namespace::Inside;
 use crate::error::{Code, Error};
 use crate::outbox::Descriptor;
 use crate::proxy::Proxy;
 use crate::shell::listener;
+use crate::supervisor::Supervisor;
 use crate::sys;
 use nacre_containment::pid::Pid;
-use nacre_containment::proc_table;
-use nacre_isolation::namespaces;
 use nacre_protocol::supervisor::Order;
-use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
-
-/// The pid namespace of a session, seen from outside.
-pub(super) struct Inside {
-    init: Pid,
-    /// Its namespace, where it can be opened.
-    namespace: Option<File>,
-}
-
-impl Inside {
-    fn new(init: Pid) -> Self {
-        Self { init, namespace: File::open(format!("/proc/{init}/ns/pid")).ok() }
-    }
-
-    /// Its init, which adopts orphans.
-    pub(super) fn init(&self) -> Pid {
-        self.init
-    }
-}
 
 impl Session {
     /// Has the supervisor confine everything that it starts.
@@ -62,17 +43,9 @@ impl Session {
     }
 
     /// This process's number for a child of the supervisor that has this number inside. `None` when it has ended.
-    ///
-    /// The kernel translates it from Linux 6.11 on. Before, the supervisor's children are searched, by the numbers that
-    /// `/proc` lists for each namespace.
     pub(super) fn outside(&self, pid: i32) -> Option<Pid> {
         let Some(inside) = &self.link.inside else { return Pid::new(pid) };
-        if let Some(outside) = inside.namespace.as_ref().and_then(|file| namespaces::pid_from(file, pid)) {
-            return Pid::new(outside);
-        }
-        let children = self.link.supervisor.iter().flat_map(|supervisor| proc_table::children(supervisor.pid()));
-        let mut children = children.filter(|child| *child != inside.init);
-        children.find(|child| number_inside(*child) == Some(pid))
+        inside.outside(pid, self.link.supervisor.as_ref().map(Supervisor::pid))
     }
 
     /// The root directory of the session's programs, as this process can open it.
@@ -88,12 +61,4 @@ impl Session {
         let reason = if known.is_empty() { io::Error::from_raw_os_error(errno).to_string() } else { known.to_string() };
         Error::new(Code::IsolationUnsupported, format!("the session cannot be isolated: {reason}"))
     }
-}
-
-/// The number of a process in its innermost pid namespace.
-fn number_inside(pid: Pid) -> Option<i32> {
-    let status = proc_table::read_file(format!("/proc/{pid}/status")).ok()?;
-    let status = String::from_utf8_lossy(&status).into_owned();
-    let line = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
-    line.split_whitespace().next_back()?.parse().ok()
 }

@@ -1,8 +1,8 @@
 //! The data of a session. Its behaviour is in the modules beside this one, each with its part of `impl Session`.
 
 use super::command::{OutputPipes, Running};
-use super::confinement::Inside;
 use super::lane::{Lane, Sent};
+use super::pid_namespace::Inside;
 use super::plain_state::Plain;
 use super::processes::Processes;
 use super::spare_pipes::Keeper;

@@ -12,6 +12,7 @@ mod lane;
 mod loans;
 mod outcome;
 mod perform;
+mod pid_namespace;
 mod plain;
 mod plain_process;
 mod plain_state;

@@ -1,7 +1,7 @@
 //! Telling a command's processes from those that earlier commands have left running.
 
-use super::confinement::Inside;
 use super::context::Session;
+use super::pid_namespace::Inside;
 use super::timers::Timer;
 use crate::shell::event::Event;
 use crate::supervisor::Supervisor;

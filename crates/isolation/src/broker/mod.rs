@@ -13,7 +13,8 @@ mod judge;
 mod notification;
 mod request;
 
-use crate::confined::Confined;
+use crate::confinement::Confinement;
+use crate::namespaces::Handles;
 use nacre_protocol::socket;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use notification::Listener;
@@ -21,7 +22,6 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 pub use notification::install_with_listener;
-pub use request::try_out;
 
 /// Connections that are being made at a time. Further ones fail with EAGAIN.
 const MAX_HELPERS: usize = 64;
@@ -35,6 +35,14 @@ pub struct Policy {
     pub user: Option<(u32, u32, Vec<u32>)>,
 }
 
+/// What the broker judges by, and where it looks paths up.
+pub struct Inside<'a> {
+    /// The rules.
+    pub confinement: &'a Confinement,
+    /// The namespaces, where there are any.
+    pub handles: Option<&'a Handles>,
+}
+
 /// What receives a shell's new channel: the shell's pid, and this process's end.
 pub type Reconnect = Box<dyn Fn(i32, OwnedFd)>;
 
@@ -42,14 +50,14 @@ pub type Reconnect = Box<dyn Fn(i32, OwnedFd)>;
 ///
 /// # Errors
 /// Those of socketpair(2) and fork(2).
-pub fn start(confined: &Confined, policy: &Policy, reconnect: Reconnect) -> io::Result<(i32, OwnedFd)> {
+pub fn start(inside: &Inside, policy: &Policy, reconnect: Reconnect) -> io::Result<(i32, OwnedFd)> {
     let (ours, theirs) = socket::pair()?;
     let (child, _) = nacre_containment::fork::fork(0, None)?;
     if child == 0 {
         drop(ours);
         // SAFETY: a number only. The broker is of no use without the supervisor.
         unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
-        serve(&theirs, confined, policy, &reconnect);
+        serve(&theirs, inside, policy, &reconnect);
         std::process::exit(0);
     }
     Ok((child, ours))
@@ -63,7 +71,7 @@ pub fn hand_over(broker: &OwnedFd, listener: OwnedFd) -> io::Result<()> {
     socket::send(broker.as_fd(), b"l", &[listener.as_fd()])
 }
 
-fn serve(inbox: &OwnedFd, confined: &Confined, policy: &Policy, reconnect: &Reconnect) {
+fn serve(inbox: &OwnedFd, inside: &Inside, policy: &Policy, reconnect: &Reconnect) {
     let mut listeners: Vec<Listener> = Vec::new();
     let mut helpers = 0;
     loop {
@@ -87,7 +95,7 @@ fn serve(inbox: &OwnedFd, confined: &Confined, policy: &Policy, reconnect: &Reco
                 Ok((0, _)) => {
                     // SAFETY: a number only.
                     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
-                    request::carry_out(listener, &call, confined, policy, reconnect);
+                    request::carry_out(listener, &call, inside, policy, reconnect);
                     std::process::exit(0);
                 }
                 Ok(_) => helpers += 1,

@@ -2,34 +2,33 @@
 
 use super::judge::{Address, Verdict, is_own, judge};
 use super::notification::{Call, Listener};
-use super::{Policy, Reconnect};
-use crate::confined::Confined;
+use super::{Inside, Policy, Reconnect};
+use crate::foreign::{process_of, read_memory, take_socket};
+use crate::namespaces::Handles;
 use nacre_protocol::socket;
 use nix::fcntl::{OFlag, open};
 use nix::sys::stat::Mode;
 use std::ffi::OsString;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// A connection that takes longer than TCP's own patience is given up with its helper.
 const LONGEST_SECONDS: u32 = 300;
-/// `sizeof(struct sockaddr_storage)`, the kernel's own limit.
-const MAX_ADDRESS: usize = 128;
 
 /// Makes the connection and answers the call.
-pub fn carry_out(listener: &Listener, call: &Call, confined: &Confined, policy: &Policy, reconnect: &Reconnect) {
+pub fn carry_out(listener: &Listener, call: &Call, inside: &Inside, policy: &Policy, reconnect: &Reconnect) {
     // SAFETY: a number only; the default action of SIGALRM ends this process.
     unsafe { libc::alarm(LONGEST_SECONDS) };
-    let result = connect(listener, call, confined, policy, reconnect);
+    let result = connect(listener, call, inside, policy, reconnect);
     listener.answer(call, result);
 }
 
 fn connect(
     listener: &Listener,
     call: &Call,
-    confined: &Confined,
+    inside: &Inside,
     policy: &Policy,
     reconnect: &Reconnect,
 ) -> io::Result<()> {
@@ -42,9 +41,9 @@ fn connect(
     if !listener.is_waiting(call) {
         return Err(refused());
     }
-    match judge(Address::read(&bytes), domain_of(&theirs)?, confined.confinement(), &policy.channel_name) {
+    match judge(Address::read(&bytes), domain_of(&theirs)?, inside.confinement, &policy.channel_name) {
         Verdict::Connect => connect_socket(&theirs, &bytes),
-        Verdict::LookUp(path) => connect_path(&theirs, &path, &cwd, confined, policy),
+        Verdict::LookUp(path) => connect_path(&theirs, &path, &cwd, inside, policy),
         Verdict::Channel => {
             let (ours, channel) = socket::pair()?;
             listener.replace_socket(call, channel.as_fd())?;
@@ -56,9 +55,9 @@ fn connect(
 }
 
 /// Looks a path up as the program would, and connects to what was found, whatever the path means by then.
-fn connect_path(theirs: &OwnedFd, path: &Path, cwd: &OwnedFd, confined: &Confined, policy: &Policy) -> io::Result<()> {
+fn connect_path(theirs: &OwnedFd, path: &Path, cwd: &OwnedFd, inside: &Inside, policy: &Policy) -> io::Result<()> {
     let proc_directory = open("/proc", OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())?;
-    confined.enter()?;
+    inside.handles.map_or(Ok(()), Handles::enter)?;
     if let Some((uid, gid, groups)) = &policy.user {
         become_user(*uid, *gid, groups)?;
     }
@@ -68,7 +67,7 @@ fn connect_path(theirs: &OwnedFd, path: &Path, cwd: &OwnedFd, confined: &Confine
     nix::unistd::fchdir(&proc_directory)?;
     let link = format!("self/fd/{}", found.as_raw_fd());
     let place = PathBuf::from(nix::fcntl::readlink(link.as_str())?);
-    if !is_own(&place, confined.confinement()) {
+    if !is_own(&place, inside.confinement) {
         return Err(io::Error::from_raw_os_error(libc::EPERM));
     }
     let mut address = (libc::AF_UNIX as u16).to_ne_bytes().to_vec();
@@ -93,39 +92,6 @@ fn become_user(uid: u32, gid: u32, groups: &[u32]) -> io::Result<()> {
     if done { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// The process of a thread.
-fn process_of(thread: i32) -> io::Result<i32> {
-    let status = std::fs::read_to_string(format!("/proc/{thread}/status"))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("Tgid:"));
-    line.and_then(|text| text.trim().parse().ok()).ok_or_else(|| io::ErrorKind::NotFound.into())
-}
-
-fn read_memory(process: i32, address: u64, length: usize) -> io::Result<Vec<u8>> {
-    if length > MAX_ADDRESS {
-        return Err(io::Error::from_raw_os_error(libc::EINVAL));
-    }
-    let mut bytes = vec![0; length];
-    let local = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: length };
-    let remote = libc::iovec { iov_base: address as usize as *mut libc::c_void, iov_len: length };
-    // SAFETY: the local part is the vector's own; the remote part is checked by the kernel.
-    let read = unsafe { libc::process_vm_readv(process, &raw const local, 1, &raw const remote, 1, 0) };
-    if read == length as isize { Ok(bytes) } else { Err(io::Error::from_raw_os_error(libc::EFAULT)) }
-}
-
-/// A copy of another process's socket (pidfd_getfd(2), Linux 5.6).
-pub fn take_socket(process: i32, number: i32) -> io::Result<OwnedFd> {
-    // SAFETY: numbers only; each result is a new descriptor or -1.
-    unsafe {
-        let pidfd = libc::syscall(libc::SYS_pidfd_open, process, 0);
-        if pidfd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        let pidfd = OwnedFd::from_raw_fd(pidfd as i32);
-        let copy = libc::syscall(libc::SYS_pidfd_getfd, pidfd.as_raw_fd(), number, 0);
-        if copy < 0 { Err(io::Error::last_os_error()) } else { Ok(OwnedFd::from_raw_fd(copy as i32)) }
-    }
-}
-
 fn domain_of(socket: &OwnedFd) -> io::Result<i32> {
     let mut domain = 0;
     let mut length = size_of::<i32>() as libc::socklen_t;
@@ -140,39 +106,4 @@ fn domain_of(socket: &OwnedFd) -> io::Result<i32> {
         )
     };
     if done == 0 { Ok(domain) } else { Err(io::Error::last_os_error()) }
-}
-
-/// Whether a process beside this one may be helped: its memory read, its sockets copied. Security modules and the filters
-/// of containers can forbid both.
-///
-/// # Errors
-/// The call that failed.
-pub fn try_out(user_namespace: bool) -> io::Result<()> {
-    let (ours, theirs) = socket::pair()?;
-    let (target, _) = nacre_containment::fork::fork(0, None)?;
-    if target == 0 {
-        drop(ours);
-        // SAFETY: a number only.
-        let entered = !user_namespace || unsafe { libc::unshare(libc::CLONE_NEWUSER) } == 0;
-        let _ = socket::send(theirs.as_fd(), &[u8::from(entered)], &[]);
-        let _ = socket::receive(theirs.as_fd(), &mut [0; 1]);
-        std::process::exit(0);
-    }
-    let number = theirs.as_raw_fd();
-    drop(theirs);
-    let _ = socket::receive(ours.as_fd(), &mut [0; 1]);
-    let (helper, _) = nacre_containment::fork::fork(0, None)?;
-    if helper == 0 {
-        let byte = 0u8;
-        let helped = read_memory(target, (&raw const byte) as u64, 1).and_then(|_| take_socket(target, number));
-        std::process::exit(helped.map_or_else(|error| error.raw_os_error().unwrap_or(libc::EPERM), |_| 0));
-    }
-    let status = nix::sys::wait::waitpid(nix::unistd::Pid::from_raw(helper), None);
-    drop(ours);
-    let _ = nix::sys::wait::waitpid(nix::unistd::Pid::from_raw(target), None);
-    match status {
-        Ok(nix::sys::wait::WaitStatus::Exited(_, 0)) => Ok(()),
-        Ok(nix::sys::wait::WaitStatus::Exited(_, errno)) => Err(io::Error::from_raw_os_error(errno)),
-        _ => Err(io::ErrorKind::Other.into()),
-    }
 }

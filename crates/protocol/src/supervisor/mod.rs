@@ -3,8 +3,12 @@
 //! Messages are JSON: they are rare (an ordinary command needs none) and readable in a trace. Descriptors that belong to
 //! an order travel with it.
 
+mod problem;
+
+pub use problem::{LimitProblem, StartStep};
+
 use crate::socket;
-use nacre_containment::limits::{EnableError, Limits};
+use nacre_containment::limits::Limits;
 use nacre_containment::pid::{Identity, Pid};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::cell::RefCell;
@@ -121,42 +125,6 @@ pub enum Order {
     Shutdown {
         /// Milliseconds until SIGKILL.
         grace_ms: u64,
-    },
-}
-
-/// Which step of starting a program failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum StartStep {
-    /// Pipes, fork, descriptors.
-    Prepare,
-    /// The control group.
-    Group,
-    /// A resource limit or the limits of the control group.
-    Limits,
-    /// The change of user.
-    User,
-    /// The working directory.
-    Cwd,
-    /// Confining the program.
-    Isolation,
-    /// The program itself.
-    Exec,
-}
-
-/// Why limits are not in force.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
-pub enum LimitProblem {
-    /// The process shares its control group.
-    #[error("it has no control group of its own")]
-    NoGroup,
-    /// A controller is missing or cannot be enabled.
-    #[error(transparent)]
-    Controller(#[from] EnableError),
-    /// The kernel refuses to limit the control group.
-    #[error("its control group does not take them: {}", io::Error::from_raw_os_error(*errno))]
-    Refused {
-        /// The system's reason.
-        errno: i32,
     },
 }
 
@@ -305,23 +273,5 @@ mod tests {
         let (second, descriptors) = receive::<Order>(b.as_fd()).unwrap().unwrap();
         assert_eq!((second, descriptors.len()), (Order::Rotate, 1));
         assert!(receive::<Order>(b.as_fd()).unwrap().is_none());
-    }
-
-    #[test]
-    fn a_limit_problem_keeps_its_cause_and_sentence() {
-        let (controller, parent) = (String::from("memory"), "/g".into());
-        let busy = EnableError::Refused { controller, parent, errno: libc::EBUSY };
-        let sentence = "the controller 'memory' cannot be handed down from /g: Device or resource busy (os error 16) (the \
-                        group has processes of its own)";
-        let refused = LimitProblem::Refused { errno: libc::EINVAL };
-        for (problem, sentence) in [
-            (LimitProblem::NoGroup, "it has no control group of its own"),
-            (LimitProblem::Controller(busy), sentence),
-            (refused, "its control group does not take them: Invalid argument (os error 22)"),
-        ] {
-            assert_eq!(problem.to_string(), sentence);
-            let text = serde_json::to_string(&problem).unwrap();
-            assert_eq!(serde_json::from_str::<LimitProblem>(&text).unwrap(), problem);
-        }
     }
 }

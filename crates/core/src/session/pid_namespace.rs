@@ -1,0 +1,45 @@
+//! The pid namespace of a session, and the numbers of its processes in it.
+
+use nacre_containment::pid::Pid;
+use nacre_containment::proc_table;
+use nacre_isolation::namespaces;
+use std::fs::File;
+
+/// The pid namespace of a session, seen from outside.
+pub(super) struct Inside {
+    init: Pid,
+    /// Its namespace, where it can be opened.
+    namespace: Option<File>,
+}
+
+impl Inside {
+    pub(super) fn new(init: Pid) -> Self {
+        Self { init, namespace: File::open(format!("/proc/{init}/ns/pid")).ok() }
+    }
+
+    /// Its init, which adopts orphans.
+    pub(super) fn init(&self) -> Pid {
+        self.init
+    }
+
+    /// This process's number for a child of the supervisor that has this number inside. `None` when it has ended.
+    ///
+    /// The kernel translates it from Linux 6.11 on. Before, the supervisor's children are searched, by the numbers that
+    /// `/proc` lists for each namespace.
+    pub(super) fn outside(&self, pid: i32, supervisor: Option<Pid>) -> Option<Pid> {
+        if let Some(outside) = self.namespace.as_ref().and_then(|file| namespaces::pid_from(file, pid)) {
+            return Pid::new(outside);
+        }
+        let children = supervisor.into_iter().flat_map(proc_table::children);
+        let mut children = children.filter(|child| *child != self.init);
+        children.find(|child| number_inside(*child) == Some(pid))
+    }
+}
+
+/// The number of a process in its innermost pid namespace.
+fn number_inside(pid: Pid) -> Option<i32> {
+    let status = proc_table::read_file(format!("/proc/{pid}/status")).ok()?;
+    let status = String::from_utf8_lossy(&status).into_owned();
+    let line = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
+    line.split_whitespace().next_back()?.parse().ok()
+}

@@ -1,0 +1,35 @@
+//! The capabilities of this system, for JavaScript.
+
+use crate::isolation;
+use crate::types::NativeCapabilities;
+use nacre_core::capabilities::{Engine, version_of};
+use nacre_core::sandbox::Sandbox;
+
+/// What the engine uses on this system for a sandbox.
+pub fn describe(sandbox: &Sandbox) -> NativeCapabilities {
+    let found = sandbox.capabilities();
+    let shell = sandbox.shell();
+    let mut notes = found.all_notes();
+    notes.extend(shell.as_ref().err().map(ToString::to_string));
+    let shell = shell.as_ref().ok();
+    let shell_version = shell.and_then(|path| version_of(path));
+    let engine = sandbox.engine();
+    let is_forced = notes.iter().any(|note| note.starts_with("the builtin is switched off"));
+    if engine == Engine::Plain && !is_forced {
+        let version = shell_version.as_deref().unwrap_or_default();
+        notes.push(format!("bash {version} cannot load the builtin; each command runs in a bash of its own"));
+    }
+    NativeCapabilities {
+        cgroup: if found.group_parent.is_some() { "v2" } else { "none" }.into(),
+        cgroup_kill: found.group_parent.is_some(),
+        controllers: found.controllers.clone(),
+        pidfd: found.pidfd,
+        proc_fd: found.proc_fd,
+        shell: shell.map(|path| path.display().to_string()),
+        shell_version,
+        engine: engine.name().into(),
+        restored: engine.restored(),
+        isolation: isolation::tiers(sandbox),
+        notes,
+    }
+}
