@@ -639,7 +639,7 @@ export interface Files {
   remove(path: FilePath, options?: FileRemoveOptions): Promise<void>
   /**
    * Changes of a file or below a directory, from this call on. Breaking out of the loop ends the watch; the iteration
-   * ends by itself when what is watched is gone.
+   * ends by itself when the watched directory is deleted.
    */
   watch(path?: FilePath, options?: FileWatchOptions): AsyncIterableIterator<FileEvent, undefined>
 }
@@ -1155,7 +1155,7 @@ export interface Limits {
 export interface Capabilities {
   /** Whether the engine holds process trees in cgroups, or tracks them by other means. */
   cgroup: 'v2' | 'none'
-  /** Whether the kernel can kill a whole cgroup at once (cgroup.kill). */
+  /** Whether the kernel can kill a whole cgroup in one step (cgroup.kill). */
   cgroupKill: boolean
   /** Available controllers of 'memory', 'pids' and 'cpu'; `notes` has what replaces the others. */
   controllers: string[]
@@ -1243,7 +1243,7 @@ export declare class Sandbox {
   getProcess(id: string): Promise<Process | null>
   /** See {@link Process.kill}. Rejects with PROCESS_NOT_FOUND. */
   killProcess(id: string, signal?: Signal, options?: KillOptions): Promise<boolean>
-  /** Kills all processes at once, those that are being started too; resolves with their number when all have ended. */
+  /** Kills all processes, including starting ones. Resolves with their number when all have ended. */
   killAllProcesses(): Promise<number>
   /** Forgets processes that have ended, and their logs; resolves with their number. */
   cleanupCompletedProcesses(): Promise<number>
