@@ -137,7 +137,7 @@ describe('a file of the platform package', () => {
     expect(firstExec().message).toMatch(/linux-\w+-gnu has no nacre\.node: install nacre again/)
   })
 
-  it('that is no ELF file is ADDON_NOT_LOADABLE, with the message of the loader', () => {
+  it('that is not an ELF file is ADDON_NOT_LOADABLE, with the message of the loader', () => {
     for (const content of ['a page of a proxy, and no addon at all', '']) {
       const file = path.join(putPackage(fitting), 'nacre.node')
       writeFileSync(file, content)
@@ -234,7 +234,7 @@ it('without any variable bash is found in the default directories', () => {
   expect(firstExec({ wrapper, program: process.execPath })).toEqual({ stdout: 'ran\n' })
 })
 
-it('a clone that is not built says so', () => {
+it('a clone that is not built is reported as such', () => {
   writeFileSync(path.join(installed, 'Cargo.toml'), '')
   expect(firstExec().message).toBe(`nacre is not built: run \`npm run setup\` in ${installed}`)
 })
@@ -279,7 +279,7 @@ describe('a failure', () => {
   })
 })
 
-it('reads what the real addon is built for', () => {
+it('reads the target of the real addon', () => {
   expect(examine(realAddon)).toEqual({ arch: process.arch, libc: 'glibc' })
   expect(examine(__filename)).toEqual({ arch: undefined, libc: undefined })
   expect(examine('/does/not/exist')).toEqual({ arch: undefined, libc: undefined })

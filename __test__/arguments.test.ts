@@ -220,7 +220,7 @@ describe('new Sandbox', () => {
 })
 
 describe('a sandbox that never ran anything', () => {
-  it('is destroyed at once, by one promise, and then refuses', async () => {
+  it('is destroyed immediately, by one promise, and then refuses calls', async () => {
     const idle = new Sandbox()
     expect(idle.destroy()).toBe(idle.destroy())
     await idle.destroy()

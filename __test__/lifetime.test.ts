@@ -91,15 +91,15 @@ describe('the host', () => {
 
   it('waits for a stream, read or not, and not for one that has ended', () => {
     const program = `
-      let told
+      let seen
       const onComplete = ({ stdout }) => {
-        told = stdout
+        seen = stdout
       }
       const read = async () => {
         for await (const { data } of sandbox.execStream('sleep 0.2; echo read')) if (data) process.stdout.write(data)
         sandbox.execStream('sleep 60 & sleep 0.2; echo not read', { onComplete })
       }
-      process.on('exit', () => process.stdout.write(told))
+      process.on('exit', () => process.stdout.write(seen))
       read()
     `
     expect(host(program)).toBe('read\nnot read\n')

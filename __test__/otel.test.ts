@@ -113,7 +113,7 @@ describe('the span of a command', () => {
       { commandArgs: true },
     ))
 
-  it('is a child of the active span, and the parent of what the command does', () =>
+  it('is a child of the active span, and the parent of spans of the command', () =>
     withSpans(async ({ sandbox, tracer, spans }) => {
       const stdout = await tracer.startActiveSpan('outer', async (outer) => {
         const result = await sandbox.exec('echo $TRACEPARENT')
@@ -210,7 +210,7 @@ describe('the span of a job', () => {
 })
 
 describe('instrument', () => {
-  it('refuses what is no provider, and other options', () => {
+  it('refuses a value that is not a provider, and unknown options', () => {
     const bad = (options: unknown) => thrownBy(() => instrument(options as InstrumentOptions))
     expect(bad({ tracerProvider: {} })).toMatchObject({
       code: 'INVALID_OPTION',

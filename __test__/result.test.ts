@@ -61,14 +61,14 @@ describe('the result', () => {
     })
   })
 
-  it('tells a code from a signal', async () => {
+  it('distinguishes an exit code from a signal', async () => {
     const coded = await concluded({ exitCode: 3 })
     expect([coded.success, coded.exitCode, coded.signal]).toEqual([false, 3, null])
     const killed = await concluded({ exitCode: undefined, signal: 9 })
     expect([killed.success, killed.exitCode, killed.signal]).toEqual([false, null, 'SIGKILL'])
   })
 
-  it('counts what was dropped only when something was', async () => {
+  it('counts dropped bytes only when there are any', async () => {
     expect((await concluded({ droppedStderr: 7 })).truncated).toEqual({ stdout: 0, stderr: 7 })
   })
 
@@ -150,7 +150,7 @@ describe('the precedence of errors', () => {
     expect((rejection as SandboxError).result?.exitCode).toBe(1)
   })
 
-  it('then what the caller threw, as it is', async () => {
+  it('then the exception of the caller, unchanged', async () => {
     expect(await rejectionOf(concluded(everything, { check: true }, { thrown }))).toBe(thrown.value)
   })
 
@@ -200,7 +200,7 @@ describe('the precedence of errors', () => {
     }
   })
 
-  it('keeps the result out of what a printed error shows', async () => {
+  it('keeps the result out of a printed error', async () => {
     const rejection = await rejectionOf(concluded({ exitCode: 1, stdout: 'secret' }, { check: true }))
     expect(Object.keys(rejection)).toEqual(['code'])
     const bare = await rejectionOf(conclude(planExec(readExec('x', {}, 'exec'), defaults), { error }))

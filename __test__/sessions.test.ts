@@ -40,7 +40,7 @@ describe('sessions', () => {
       })
     }))
 
-  it('refuse an id that exists, also when both are asked for at once', () =>
+  it('refuse an id that exists, also when both are created concurrently', () =>
     withSandbox(async ({ sandbox }) => {
       const both = await Promise.allSettled([
         sandbox.createSession({ id: 'a' }),
@@ -67,7 +67,7 @@ describe('sessions', () => {
       expect(performance.now() - started).toBeLessThan(1500)
     }))
 
-  it('end with what runs in them', () =>
+  it('end with everything that runs in them', () =>
     withSandbox(async ({ sandbox }) => {
       const session = await sandbox.createSession()
       await session.exec('sleep 60 &')

@@ -43,8 +43,9 @@ if (isRoot) {
   itInEveryMode(
     'everything runs as the user, with nothing of ours, and comes back as him',
     async ({ sandbox }) => {
-      const who = 'id -u; id -g; grep NoNewPrivs /proc/self/status; cat /etc/shadow; ls -A $HOME | head -1'
-      const { stdout, stderr } = await sandbox.exec(who)
+      const identity =
+        'id -u; id -g; grep NoNewPrivs /proc/self/status; cat /etc/shadow; ls -A $HOME | head -1'
+      const { stdout, stderr } = await sandbox.exec(identity)
       expect(stdout).toMatch(/^65534\n65534\nNoNewPrivs:\t1\n/)
       expect(stderr).toContain('Permission denied')
       expect((await sandbox.exec('x=1; exit 3')).exitCode).toBe(3)

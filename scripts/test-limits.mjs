@@ -5,7 +5,7 @@
  *
  * On many machines the controllers for memory and processes belong to version 1, and none can be had without being
  * root of the machine. The guest shares this machine's files read-only and runs `guest/limits.mjs` as root. Its kernel is
- * a Debian package that is fetched and unpacked into a cache, not installed. Where it can not be fetched this says so
+ * a Debian package that is fetched and unpacked into a cache, not installed. Where it cannot be fetched this says so
  * and succeeds: nothing about nacre is wrong then.
  */
 import { execFileSync, spawn } from 'node:child_process'

@@ -6,7 +6,7 @@
  * @typedef {object} Project
  * @property {string} name
  * @property {string} checks one line about it
- * @property {'test' | 'rest' | 'install' | 'image'} run what runs it: `npm test`, or `npm run test:rest`, and so on
+ * @property {'test' | 'rest' | 'install' | 'browser' | 'image'} run what runs it: `npm test`, or `npm run test:rest`, and so on
  * @property {boolean} bun whether it runs on Bun too
  * @property {string[]} include globs
  * @property {string[]} exclude globs
@@ -21,6 +21,12 @@ const next = ['__test__/consumers/next.slow.test.ts']
 
 /** They need the packages of a release build. */
 const packages = ['__test__/packages/**/*.test.ts']
+
+/** It drives a browser. */
+const browser = ['__test__/examples/web-terminal.test.ts']
+
+/** They run the projects of examples/. */
+const examples = ['__test__/examples/*.test.ts']
 
 /** They need the container image, built of the packages. */
 const image = ['__test__/image/**/*.test.ts']
@@ -40,7 +46,7 @@ export const projects = [
     run: 'test',
     bun: true,
     include: ['__test__/**/*.test.ts'],
-    exclude: [...measured, ...slow, ...packages, ...image],
+    exclude: [...measured, ...slow, ...examples, ...packages, ...image],
     workers: 2,
     env: { NACRE_TEST_BUSY: 'yes' },
   },
@@ -67,6 +73,16 @@ export const projects = [
     exclude: next,
     workers: 1,
     env: { NACRE_TEST_REST: 'yes' },
+  },
+  {
+    name: 'examples',
+    checks: 'the projects of examples/',
+    run: 'rest',
+    bun: true,
+    include: examples,
+    exclude: browser,
+    workers: 1,
+    env: {},
   },
   {
     name: 'next',
@@ -96,6 +112,16 @@ export const projects = [
     run: 'install',
     bun: true,
     include: packages,
+    exclude: [],
+    workers: 1,
+    env: {},
+  },
+  {
+    name: 'browser',
+    checks: 'the example of a terminal in the browser, in Chromium',
+    run: 'browser',
+    bun: false,
+    include: browser,
     exclude: [],
     workers: 1,
     env: {},

@@ -47,7 +47,7 @@ function offers(...words: string[]): string[] {
 
 describe('in bash, nacre completion', () => {
   it('offers the verbs, those of a group, and their aliases', () => {
-    expect(offers('')).toEqual(['exec', 'serve', 'cp', 'ls', 'completion', 'job', 'help'])
+    expect(offers('')).toEqual(['exec', 'serve', 'cp', 'ls', 'doctor', 'completion', 'job', 'help'])
     expect(offers('job', 'l')).toEqual(['ls', 'list', 'logs'])
     expect(offers('help', 'j')).toEqual(['job'])
     expect(offers('nonsense', '')).toEqual([])
@@ -59,6 +59,7 @@ describe('in bash, nacre completion', () => {
       '--env',
       '--timeout',
       '--grace',
+      '--isolation',
       '--json',
       '--tty',
       '--help',
@@ -104,12 +105,12 @@ describe('in bash, nacre completion', () => {
 const ZSH_STUBS = `_arguments() { printf '%s\\n' "$@"; }; _describe() { printf '%s\\n' "\${verbs[@]}"; }; compdef() { :; }`
 
 describe('in zsh, nacre completion', () => {
-  it('describes the options of a verb and what completes their values', () => {
+  it('describes the options of a verb and the completion of their values', () => {
     const stubbed = path.join(directory, 'stubbed.zsh')
     writeFileSync(stubbed, `${ZSH_STUBS}\n${scripts.zsh}`)
     const specs = inBash(stubbed, '_nacre_job_logs')
-    expect(specs).toContain('(-f --follow)--follow[go on until the job has ended, and exit with its code]')
-    expect(specs).toContain('--since=[begin behind so many bytes]:value: ')
+    expect(specs).toContain('(-f --follow)--follow[continue until the job has ended, and exit with its code]')
+    expect(specs).toContain('--since=[skip this many bytes]:value: ')
     expect(specs.find((spec) => spec.startsWith('--root='))).toMatch(/:value:_files -\/$/)
     expect(inBash(stubbed, '_nacre_exec').at(-1)).toBe('*::command:_normal')
     expect(inBash(stubbed, '_nacre_completion').at(-1)).toBe('*:shell:(bash zsh fish)')
@@ -135,8 +136,10 @@ describe('in fish, nacre completion', () => {
     writeFileSync(lines, `complete() { local IFS='|'; printf '%s\\n' "$*"; }\n${commands.join('\n')}`)
     const words = inBash(lines, ':')
     const logs = '-c|nacre|-n|__nacre_at "nacre job logs"'
-    expect(words).toContain(`${logs}|-s|f|-l|follow|-d|go on until the job has ended, and exit with its code`)
-    expect(words).toContain(`${logs}|-l|since|-r|-f|-d|begin behind so many bytes`)
+    expect(words).toContain(
+      `${logs}|-s|f|-l|follow|-d|continue until the job has ended, and exit with its code`,
+    )
+    expect(words).toContain(`${logs}|-l|since|-r|-f|-d|skip this many bytes`)
     expect(words).toContain('-c|nacre|-n|__nacre_at "nacre job"|-f|-a|ls|-d|list jobs')
     expect(words).toContain('-c|nacre|-n|__nacre_at "nacre completion"|-f|-a|bash zsh fish')
   })

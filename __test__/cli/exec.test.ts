@@ -178,7 +178,7 @@ describe('on a terminal', () => {
     )
   }
 
-  it('what is typed is the standard input', () =>
+  it('typed text is the standard input', () =>
     withTerminal(`'while read -r line; do echo "got <$line>"; done; echo end'`, async (terminal) => {
       await terminal.write('one\n')
       await terminal.waitForLog('got <one>')

@@ -51,7 +51,7 @@ it('cp copies a file there and back, with its permissions', () =>
     expect(statSync(path.join(remote, 'in/back')).size).toBe(content.length)
   }))
 
-it('cp -r copies directories, and says what it leaves out', () =>
+it('cp -r copies directories, and names what it leaves out', () =>
   withFiles(async ({ nacre }, { server, remote, local }) => {
     mkdirSync(local('tree/inner'), { recursive: true })
     writeFileSync(Buffer.from(`${local('tree/inner/odd')}\xff`, 'latin1'), 'x')

@@ -40,7 +40,7 @@ describe('nacre serve', () => {
     })
   }
 
-  it('says what is wrong, and does not start', async () => {
+  it('reports the problem, and does not start', async () => {
     const cases: Array<[string[], number, string]> = [
       [['serve', '--host', '0.0.0.0'], 2, 'token'],
       [['serve', '--token-file', '/does/not/exist'], 2, 'ENOENT'],

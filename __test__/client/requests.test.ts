@@ -88,7 +88,7 @@ describe('an idempotent request', () => {
         await proxy.close()
         return { fate, ids, lines: linesOf(proxy) }
       }
-      // At once, since each waits between its attempts.
+      // Concurrently, since each waits between its attempts.
       const lines = Array(4).fill('GET /v1/sessions')
       expect(await Promise.all(fates.map(repeats))).toEqual(
         fates.map((fate) => ({ fate, ids: ['default'], lines })),

@@ -221,7 +221,7 @@ conforms('options of set', [
     ],
   },
   {
-    name: 'all at once',
+    name: 'all together',
     steps: [
       { run: 'touch f; set -efukC -o pipefail; x=1' },
       { run: 'echo * $x', out: '* 1\n' },

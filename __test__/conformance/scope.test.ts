@@ -2,7 +2,7 @@ import { conforms } from '../helpers/conformance.js'
 
 conforms('cwd for one command', [
   {
-    name: 'is gone afterwards',
+    name: 'does not last',
     steps: [
       { run: 'pwd; echo $PWD', options: { cwd: '/usr' }, out: '/usr\n/usr\n', cwd: '<dir>' },
       { run: 'pwd; echo "${OLDPWD-none}"', out: '<dir>\nnone\n' },
@@ -96,7 +96,7 @@ conforms('cwd for one command', [
 
 conforms('env for one command', [
   {
-    name: 'is gone afterwards',
+    name: 'does not last',
     steps: [
       { run: 'echo $A; bash -c "echo \\$A"', options: { env: { A: '1' } }, out: '1\n1\n' },
       { run: 'echo "${A-unset}"', out: 'unset\n' },

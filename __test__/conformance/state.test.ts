@@ -188,7 +188,7 @@ const states: State[] = [
     out: '1\n',
     err: 'bash: line 1: f: readonly function\n',
   },
-  { name: 'a function that is gone', set: ['f() { :; }; unset -f f'], see: 'declare -F', out: '' },
+  { name: 'a function that was unset', set: ['f() { :; }; unset -f f'], see: 'declare -F', out: '' },
   {
     name: 'an alias',
     set: [`shopt -s expand_aliases; alias ll='echo "it'\\''s" $x' two='one' one='echo 1'`],
@@ -323,7 +323,7 @@ const states: State[] = [
   },
   { name: 'a changed IFS', set: ['IFS=:'], see: 'x=a:b; printf "<%s>" $x "${IFS}"', out: '<a><b><:>' },
   {
-    name: 'variables of the environment that are gone',
+    name: 'unset variables of the environment',
     set: ['unset HOME LANG IFS PS4 OPTERR OLDPWD TERM'],
     see: 'echo "${HOME-unset} ${LANG-unset} ${IFS-unset} ${PS4-unset} ${OPTERR-unset}"',
     out: 'unset unset unset unset unset\n',

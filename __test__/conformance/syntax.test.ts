@@ -165,7 +165,7 @@ conforms('a text that looks like no program', [
     steps: [{ run: '{\necho a\n}\n(\necho b\n)', out: 'a\nb\n' }],
   },
   {
-    name: 'a function over lines, called at once',
+    name: 'a function over several lines, called immediately',
     steps: [{ run: 'f()\n{\n  echo "$LINENO"\n}\nf', out: '3\n' }],
   },
   {

@@ -111,7 +111,7 @@ describe('a standalone server of Next.js', () => {
     expect(await standalone(`{ output: 'standalone', ${traced} }`)).toBe('bundled')
   }, 120_000)
 
-  it('says what is missing when it is not', async () => {
+  it('names what is missing when it is not', async () => {
     expect(await standalone("{ output: 'standalone' }")).toBe('ADDON_MISSING')
   }, 120_000)
 })

@@ -151,7 +151,7 @@ describe('a bundle runs on Node', () => {
     }
   }
 
-  it('and says what is missing where nacre is not installed', async () => {
+  it('and names what is missing where nacre is not installed', async () => {
     const output = path.join(consumer.directory, 'alone', 'main.mjs')
     mkdirSync(path.dirname(output))
     await BUNDLERS.rolldown?.(false, output)

@@ -57,7 +57,7 @@ describe('exec', () => {
       expect(results.map(({ stdout }) => stdout)).toEqual(['1', '12', '123', '1234'])
     }))
 
-  it('is at the end of its input at once', () =>
+  it('is at end of file immediately', () =>
     withSession(async ({ session }) => {
       expect((await session.exec('cat; read -r x; echo "$? [$x]"; wc -c')).stdout).toBe('1 []\n0')
     }))
@@ -170,7 +170,7 @@ describe('the directory of one command', () => {
 })
 
 describe('a timeout', () => {
-  it('kills the command, says how long it was, and the next one runs at once', () =>
+  it('kills the command, names the timeout, and the next command runs immediately', () =>
     withSession(
       async ({ session }) => {
         await session.exec('x=kept')

@@ -1,4 +1,4 @@
-/** killCommand and destroy: what runs in the background is gone when they say so. */
+/** killCommand and destroy: nothing runs in the background after they resolve. */
 import { describe, expect, it } from 'vitest'
 import { textIn } from '../helpers/container.js'
 import { withSession } from '../helpers/drop-in.js'

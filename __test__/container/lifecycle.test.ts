@@ -90,26 +90,26 @@ describe('a session shows', () => {
 })
 
 describe('a logger', () => {
-  it('is told how commands end, at the level of their origin, and nothing of their text', () =>
+  it('receives how commands end, at the level of their origin, and nothing of their text', () =>
     withSandbox(async (workplace) => {
-      const told: string[] = []
-      const note = (level: string) => (message: string) => void told.push(`${level} ${message}`)
+      const lines: string[] = []
+      const note = (level: string) => (message: string) => void lines.push(`${level} ${message}`)
       const logger = { debug: note('debug'), info: note('info'), warn: note('warn'), error: note('error') }
       const session = newSession(workplace, { logger, env: { SECRET: 'secret' } })
       await session.initialize()
-      told.length = 0
+      lines.length = 0
       await session.exec('echo secret; (exit 3)')
       await session.exec('echo secret', { origin: 'internal' })
       await rejectionOf(session.exec('echo secret; sleep 600', { timeoutMs: 50 }))
       await all(session.execStream('echo secret', { commandId: 'a', origin: 'internal' }))
-      const own = told.filter((line) => line.includes("session 'drop-in'"))
+      const own = lines.filter((line) => line.includes("session 'drop-in'"))
       expect(own.map((line) => line.replace(/\d+ ms/, 'n ms'))).toEqual([
         "info session 'drop-in': exit code 3 after n ms",
         "debug session 'drop-in': exit code 0 after n ms",
         "info session 'drop-in': Command timeout after 50ms",
         "debug session 'drop-in': command 'a' starts in the background",
       ])
-      expect(told.join()).not.toContain('secret')
+      expect(lines.join()).not.toContain('secret')
       await session.destroy()
     }))
 
@@ -169,7 +169,7 @@ describe('the end of the shell', () => {
       { surviveExit: true },
     ))
 
-  it('is no unhandled rejection when nothing runs, and told by the next command', () =>
+  it('is not an unhandled rejection when nothing runs, and is reported by the next command', () =>
     withSession(async ({ session }) => {
       const unhandled: unknown[] = []
       const note = (reason: unknown) => void unhandled.push(reason)

@@ -68,7 +68,7 @@ describe('a session manager', () => {
       expect(await manager.execute('a', 'echo $x')).toMatchObject({ stdout: 'kept' })
     }))
 
-  it('is told when a session is deleted under a command and a stream', () =>
+  it('receives the errors of a command and a stream when their session is deleted', () =>
     withManager(async (manager, { directory }) => {
       const stream = await manager.stream('a', 'sleep 600', 's')
       const running = manager.execute('a', 'touch begun; sleep 600')

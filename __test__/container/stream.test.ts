@@ -221,7 +221,7 @@ describe('what a command leaves behind', () => {
 })
 
 describe('a stream whose reader is too far behind', () => {
-  it('ends in an error and not in a gap, and its command is gone', async () => {
+  it('ends in an error and not in a gap, and its command is killed', async () => {
     const directory = mkdtempSync(path.join(os.tmpdir(), 'nacre-behind-'))
     const program = `
       const { existsSync } = require('fs')
@@ -250,7 +250,7 @@ describe('a stream whose reader is too far behind', () => {
   })
 })
 
-describe('who leaves a stream', () => {
+describe('leaving a stream', () => {
   it('ends the command with all that it started', () =>
     withSession(async ({ session }) => {
       for await (const event of session.execStream('setsid sleep 600 & echo $!; wait', { commandId: 'a' })) {

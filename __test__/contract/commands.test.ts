@@ -28,23 +28,26 @@ describe('a command', () => {
     expect(stdout === `${'x'.repeat(3_000_000)}\nend`).toBe(true)
   })
 
-  itHoldsEverywhere('reads the end of its input at once', async ({ commands }) => {
+  itHoldsEverywhere('reads end of file immediately', async ({ commands }) => {
     expect((await commands.exec('cat; read -r x; echo "$? [$x]"')).stdout).toBe('1 []')
   })
 
-  itHoldsEverywhere('is not delayed by what runs in the background', async ({ commands, directory }) => {
+  itHoldsEverywhere('is not delayed by background processes', async ({ commands, directory }) => {
     const result = await commands.exec('(until [ -e go ]; do sleep 0.01; done; touch after) & echo begun')
     expect(result.stdout).toBe('begun')
     await commands.exec('touch go')
     await made(directory, 'after')
   })
 
-  itHoldsEverywhere('is refused by bash when it is no program, and the shell stays', async ({ commands }) => {
-    await commands.exec('x=kept')
-    for (const command of ['echo "never closed', '}; }; echo injected', 'fi', 'echo $('])
-      expect([command, (await commands.exec(command)).exitCode]).toEqual([command, 2])
-    expect((await commands.exec('echo $x')).stdout).toBe('kept')
-  })
+  itHoldsEverywhere(
+    'is refused by bash when it is not a program, and the shell stays',
+    async ({ commands }) => {
+      await commands.exec('x=kept')
+      for (const command of ['echo "never closed', '}; }; echo injected', 'fi', 'echo $('])
+        expect([command, (await commands.exec(command)).exitCode]).toEqual([command, 2])
+      expect((await commands.exec('echo $x')).stdout).toBe('kept')
+    },
+  )
 })
 
 describe('the state of the shell', () => {
@@ -113,7 +116,7 @@ describe('a timeout', () => {
 })
 
 describe('a stream', () => {
-  itHoldsEverywhere('gives its start, its output and its end', async ({ commands }) => {
+  itHoldsEverywhere('reports its start, its output and its end', async ({ commands }) => {
     const events = await all(
       commands.execStream("echo out; echo err >&2; printf '\\303'; printf '\\251'; exit 3"),
     )

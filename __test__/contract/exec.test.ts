@@ -348,27 +348,30 @@ describe('exec', () => {
 })
 
 describe('aborting', () => {
-  itHolds('kills the command with its tree, and rejects when it is gone', async ({ sandbox, directory }) => {
-    const controller = new AbortController()
-    let child: string | undefined
-    const run = rejectionOf(
-      sandbox.exec('sleep 62 & echo $! > child; echo x; wait', {
-        signal: controller.signal,
-        onOutput: () => {
-          child = processIn(path.join(directory, 'child'))
-          controller.abort('why')
-        },
-      }),
-    )
-    expect(await run).toMatchObject({
-      name: 'AbortError',
-      code: 'ABORT_ERR',
-      cause: 'why',
-      result: { stdout: 'x\n', isCanceled: true },
-    })
-    expect(child).toBeDefined()
-    expect(running()).not.toContain(child)
-  })
+  itHolds(
+    'kills the command with its tree, and rejects when nothing is left',
+    async ({ sandbox, directory }) => {
+      const controller = new AbortController()
+      let child: string | undefined
+      const run = rejectionOf(
+        sandbox.exec('sleep 62 & echo $! > child; echo x; wait', {
+          signal: controller.signal,
+          onOutput: () => {
+            child = processIn(path.join(directory, 'child'))
+            controller.abort('why')
+          },
+        }),
+      )
+      expect(await run).toMatchObject({
+        name: 'AbortError',
+        code: 'ABORT_ERR',
+        cause: 'why',
+        result: { stdout: 'x\n', isCanceled: true },
+      })
+      expect(child).toBeDefined()
+      expect(running()).not.toContain(child)
+    },
+  )
 
   itHolds('input of any size arrives', async ({ sandbox }) => {
     const piece = 'ab\n'.repeat(6_000_000)

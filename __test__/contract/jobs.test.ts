@@ -85,7 +85,7 @@ describe('jobs', () => {
     expect(getEventListeners(signal, 'abort')).toEqual([])
   })
 
-  itHolds('have null for what is not known yet, and Dates', async (jobs) => {
+  itHolds('have null for unknown properties, and Dates', async (jobs) => {
     const job = await jobs.start({ command: 'sleep 60', jobId: 'one' })
     const unknown = { exitCode: null, signal: null, reason: null, endedAt: null, duration: null }
     expect(await jobs.status(job)).toEqual({ state: 'running', alive: true, ...unknown })

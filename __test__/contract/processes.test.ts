@@ -27,7 +27,7 @@ describe('processes', () => {
     expect((await plain.getLogs()).stdout).toBe('none\n')
   })
 
-  itHolds('start from the session, and say what became of them', async ({ sandbox, directory }) => {
+  itHolds('start from the session, and report their end', async ({ sandbox, directory }) => {
     await sandbox.exec('X=5; cd /tmp')
     const process = await sandbox.startProcess('echo $X; pwd; exit 3', { processId: 'one', env: { Y: 'y' } })
     expect(process).toMatchObject({ id: 'one', sessionId: 'default', command: 'echo $X; pwd; exit 3' })
@@ -42,7 +42,7 @@ describe('processes', () => {
     })
   })
 
-  itHolds('have null for what is not known yet', async ({ sandbox }) => {
+  itHolds('have null for unknown properties', async ({ sandbox }) => {
     const process = await sandbox.startProcess('sleep 60')
     const unknown = { exitCode: null, signal: null, reason: null, endTime: null }
     expect(process.toJSON()).toMatchObject(unknown)
@@ -83,7 +83,7 @@ describe('processes', () => {
     expect(await rejectionOf(sandbox.killProcess('../x'))).toMatchObject({ code: 'INVALID_ID' })
   })
 
-  itHolds('read what is written to them', async ({ sandbox }) => {
+  itHolds('read written input', async ({ sandbox }) => {
     const process = await sandbox.startProcess('cat; echo end', { input: 'pipe' })
     await process.write('a\n')
     await process.write(new Uint8Array([0, 255, 10]))
@@ -350,8 +350,8 @@ describe('processes', () => {
   })
 })
 
-describe('what is wrong with a call', () => {
-  itHolds('is said before it is known whether there is such a process', async ({ sandbox }) => {
+describe('a bad call', () => {
+  itHolds('is reported before the process is looked up', async ({ sandbox }) => {
     expect(await sandbox.listProcesses({ status: [] })).toEqual([])
     for (const call of [
       sandbox.killProcess('none', 'FOO' as never),

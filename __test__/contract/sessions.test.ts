@@ -96,7 +96,7 @@ describe('sessions', () => {
     await Promise.all(calls)
   })
 
-  itHolds('do not run what is aborted before its turn', async ({ sandbox }) => {
+  itHolds('do not run a command that is aborted before its turn', async ({ sandbox }) => {
     await using session = await sandbox.createSession()
     const abort = new AbortController()
     const first = session.exec('until [ -e go ]; do sleep 0.01; done')

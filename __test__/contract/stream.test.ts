@@ -44,7 +44,7 @@ describe('execStream', () => {
     expect(thrownBy(() => sandbox.execStream(''))).toMatchObject({ code: 'INVALID_COMMAND' })
   })
 
-  itHolds('is killed by kill, and that is no error', async ({ sandbox }) => {
+  itHolds('is killed by kill, without an error', async ({ sandbox }) => {
     const stream = sandbox.execStream('echo x; sleep 60')
     const events = stream[Symbol.asyncIterator]()
     for (let event = await events.next(); event.value?.type !== 'stdout'; ) event = await events.next()

@@ -47,7 +47,7 @@ describe.skipIf(asInit === undefined)('a compiled server that is PID 1', () => {
 
   afterAll(() => executable.remove())
 
-  it('has no zombies after 300 commands with orphans, and nothing is left when its sessions are gone', async () => {
+  it('has no zombies after 300 commands with orphans, and nothing is left when its sessions are deleted', async () => {
     const { stdout } = await executable.run(asInit)
     expect(JSON.parse(stdout)).toEqual({ pid: 1, stdout: '135', streamed: 15, afterwards: [], left: [] })
   }, 120_000)

@@ -101,7 +101,7 @@ describe('exec', () => {
     await sandbox.destroy()
   })
 
-  it('gives a command only the environment it is told to, with extendEnv false', () =>
+  it('gives a command only the environment of the options, with extendEnv false', () =>
     withSandbox(
       async ({ sandbox }) => {
         const { stdout } = await sandbox.exec('env')

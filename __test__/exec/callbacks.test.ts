@@ -5,7 +5,7 @@ import { rejectionOf } from '../helpers/thrown.js'
 import { until } from '../helpers/until.js'
 
 describe('callbacks', () => {
-  it('are told the start, the output and the end, in order', () =>
+  it('receive the start, the output and the end, in order', () =>
     withSandbox(async ({ sandbox }) => {
       const seen: string[] = []
       const result = await sandbox.exec('echo $$; echo err >&2', {
@@ -65,20 +65,20 @@ describe('callbacks', () => {
     ))
 
   for (const name of ['onStart', 'onOutput'] as const) {
-    it(`that throw in ${name} kill the command and reject exec with what they threw`, () =>
+    it(`that throw in ${name} kill the command and reject exec with their exception`, () =>
       withSandbox(async ({ sandbox }) => {
         const error = new Error(`thrown in ${name}`)
-        const told: unknown[] = []
+        const reports: unknown[] = []
         const callback = () => {
           throw error
         }
-        const options = { [name]: callback, onError: (reported: unknown) => told.push(reported) }
+        const options = { [name]: callback, onError: (reported: unknown) => reports.push(reported) }
         expect(await rejectionOf(sandbox.exec('echo x; sleep 60', options))).toBe(error)
-        expect(told).toEqual([error])
+        expect(reports).toEqual([error])
       }))
   }
 
-  it('that throw in onComplete reject exec with what they threw', () =>
+  it('that throw in onComplete reject exec with their exception', () =>
     withSandbox(async ({ sandbox }) => {
       const error = new Error('thrown in onComplete')
       const onComplete = (_: ExecResult) => {

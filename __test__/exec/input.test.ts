@@ -9,7 +9,7 @@ async function* items(...values: Array<string | Uint8Array>) {
 }
 
 describe('input', () => {
-  it('is at its end at once when there is none', () =>
+  it('is at end of file immediately without the option', () =>
     withSandbox(async ({ sandbox }) => {
       expect((await sandbox.exec('cat; read x; echo $?')).stdout).toBe('1\n')
     }))

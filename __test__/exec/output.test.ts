@@ -24,7 +24,7 @@ describe('output', () => {
       expect(all).toBe(stdout)
     }))
 
-  it('is text with U+FFFD for what is not UTF-8', () =>
+  it('is text with U+FFFD for invalid UTF-8', () =>
     withSandbox(async ({ sandbox }) => {
       expect((await sandbox.exec("printf 'a\\xffb\\xe2\\x82'")).stdout).toBe('a\ufffdb\ufffd')
     }))
@@ -66,7 +66,7 @@ describe('output', () => {
     }))
 
   for (const maxBuffer of [0, 1, 10, 1000]) {
-    it(`beyond ${maxBuffer} bytes keeps whole lines of head and tail, and a line says how much is missing`, () =>
+    it(`beyond ${maxBuffer} bytes keeps whole lines of head and tail, and a line with the number of missing bytes`, () =>
       withSandbox(async ({ sandbox }) => {
         const { stdout, stderr, truncated, exitCode } = await sandbox.exec('seq 10000; echo e >&2', {
           maxBuffer,
@@ -85,7 +85,7 @@ describe('output', () => {
       }))
   }
 
-  it('beyond maxBuffer is not marked as bytes: the result says where they are missing', () =>
+  it('beyond maxBuffer has no mark in bytes: the result has the offset of the gap', () =>
     withSandbox(async ({ sandbox }) => {
       const { stdout, truncated, truncatedAt } = await sandbox.exec('printf 0123456789', {
         maxBuffer: 5,

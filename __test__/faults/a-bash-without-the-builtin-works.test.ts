@@ -128,7 +128,7 @@ const faults: Record<string, (place: Workplace) => Promise<void>> = {
     await process.wait()
     expect((await process.getLogs()).stdout.replaceAll('\r\n', '\n')).toBe('5\n40 100\ntty\n')
   },
-  'fifty commands at once on five sessions keep their order': async ({ sandbox }) => {
+  'fifty concurrent commands on five sessions keep their order': async ({ sandbox }) => {
     const one = async () => {
       const session = await sandbox.createSession()
       await session.exec('n=0')
@@ -213,7 +213,7 @@ describe('a bash that cannot load builtins', () => {
     })
   })
 
-  it('is refused when it is no bash at all', async () => {
+  it('is refused when it is not bash', async () => {
     const options = { shell: '/bin/true', env: { NACRE_ENGINE: 'unused' } }
     const test = async ({ sandbox }: Workplace) => {
       expect(await rejectionOf(sandbox.exec('true'))).toMatchObject({ code: 'SPAWN_FAILED' })

@@ -7,7 +7,7 @@ import { expectGone, startHost } from '../helpers/host.js'
 import { withSmallDisk } from '../helpers/namespaces.js'
 
 describe('a process whose log finds no room on the disk', () => {
-  it('runs to its end; what is lost is counted, and the log goes on when there is room again', async () => {
+  it('runs to its end; lost bytes are counted, and the log continues when there is room again', async () => {
     const directory = mkdtempSync(path.join(os.tmpdir(), 'nacre-full-'))
     const program = `
       const sandbox = new Sandbox({ stateDir: '${directory}' })

@@ -112,7 +112,7 @@ describe.skipIf(wrapper === undefined)('a host that is init of its pid namespace
     })
   }
 
-  it('has pidfds, and says so', async () => {
+  it('has pidfds, and reports them', async () => {
     const host = startHost('print(JSON.stringify(new Sandbox().capabilities()))', wrapper)
     expect(await host.ended(), host.output()).toBe(0)
     expect(JSON.parse(host.output()).pidfd).toBe(process.env.NACRE_PIDFD !== 'off')

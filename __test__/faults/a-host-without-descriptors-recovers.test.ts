@@ -1,4 +1,4 @@
-/** RLIMIT_NOFILE 64 and 40 commands at once. Each is done or refused with a code, and nothing is lost for good. */
+/** RLIMIT_NOFILE 64 and 40 concurrent commands. Each is done or refused with a code, and nothing is lost for good. */
 import { describe, expect, it } from 'vitest'
 import { expectGone, startHost } from '../helpers/host.js'
 import { modes } from '../helpers/modes.js'
@@ -28,7 +28,7 @@ const program = `
     const begun = performance.now()
     const parallel = await count(numbers.map((number) => outcome(own(number), 'in\\nout\\n')))
     const duration = performance.now() - begun
-    // The session that was there before has what it needs, or says that it has not.
+    // The session from before has what it needs, or reports what is missing.
     const crowded = await count(numbers.map((number) => outcome(sandbox.exec('cat; echo ' + number, { input: 'x' }), 'x' + number + '\\n')))
     for (const { id } of await sandbox.listSessions()) if (id !== 'default') await sandbox.deleteSession(id)
     const queued = await count(numbers.map((number) => outcome(sandbox.exec('cat; /bin/echo $x ' + number, { input: 'x' }), 'xkept ' + number + '\\n')))
@@ -43,7 +43,7 @@ const program = `
 `
 
 for (const mode of modes) {
-  describe(`64 descriptors and 40 commands at once, ${mode.name}`, () => {
+  describe(`64 descriptors and 40 concurrent commands, ${mode.name}`, () => {
     it('are done or refused, and all are done when there is room again', async () => {
       const host = startHost(program, limited, mode.env)
       expect(await host.ended(), host.output()).toBe(0)

@@ -89,7 +89,7 @@ describe.skipIf(obstacle !== undefined)(`the process limit${obstacle ?? ''}`, ()
 
   // Bun itself aborts when it cannot start a thread, with nacre or without.
   it.skipIf(onBun)(
-    'in the host: sessions are refused at once, and there are new ones when there is room again',
+    'in the host: sessions are refused immediately, and can be created when there is room again',
     async () => {
       const program = `
       await sandbox.exec('x=kept')

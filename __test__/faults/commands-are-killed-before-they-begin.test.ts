@@ -49,7 +49,7 @@ itInEveryMode('a shell that is stopped while the engine works in it is continued
   expect((await sandbox.exec('echo $x $$')).stdout).toBe(`9 ${shell}`)
 })
 
-itInEveryMode('a command that is aborted in its first instants ends at once', async ({ sandbox }) => {
+itInEveryMode('a command that is aborted in its first instants ends immediately', async ({ sandbox }) => {
   await sandbox.exec('x=1')
   for (let round = 0; round < 40; round++) {
     const controller = new AbortController()

@@ -38,14 +38,17 @@ itInEveryMode('a command that may write no file', async ({ sandbox }) => {
   expect((await sandbox.exec('echo $x')).stdout).toBe('1\n')
 })
 
-itInEveryMode('terminals of processes that are killed at once leave no descriptor', async ({ sandbox }) => {
-  // The invariants count them.
-  for (let round = 0; round < 20; round++) {
-    const process = await sandbox.startProcess('sleep 60', { pty: { cols: 80, rows: 24 } })
-    expect(await process.kill(round % 2 === 0 ? 'SIGKILL' : 'SIGTERM')).toBe(true)
-  }
-  await sandbox.cleanupCompletedProcesses()
-})
+itInEveryMode(
+  'terminals of processes that are killed immediately leave no descriptor',
+  async ({ sandbox }) => {
+    // The invariants count them.
+    for (let round = 0; round < 20; round++) {
+      const process = await sandbox.startProcess('sleep 60', { pty: { cols: 80, rows: 24 } })
+      expect(await process.kill(round % 2 === 0 ? 'SIGKILL' : 'SIGTERM')).toBe(true)
+    }
+    await sandbox.cleanupCompletedProcesses()
+  },
+)
 
 itInEveryMode(
   'a trap between commands that closes every descriptor loses no command',

@@ -68,7 +68,7 @@ itInEveryMode(
   blocking,
 )
 
-itInEveryMode('a shell killed while a command runs: the call says so, the state stays', async (place) => {
+itInEveryMode('a shell killed while a command runs: the call reports it, the state stays', async (place) => {
   const { sandbox } = place
   const { shell } = await prepare(place)
   const nap = proc.uniqueSleep()
@@ -92,7 +92,7 @@ itInEveryMode('a shell killed while a command runs: the call says so, the state 
 })
 
 itInEveryMode(
-  'a supervisor killed while idle: the session comes back, what it held is gone',
+  'a supervisor killed while idle: the session comes back without its processes',
   async (place) => {
     const { sandbox } = place
     const nap = proc.uniqueSleep()
@@ -110,7 +110,7 @@ itInEveryMode(
 )
 
 itInEveryMode(
-  'a supervisor killed while a command runs: the call rejects at once and says what died',
+  'a supervisor killed while a command runs: the call rejects immediately and names what died',
   async (place) => {
     const { sandbox } = place
     const { supervisor } = await prepare(place)

@@ -46,7 +46,7 @@ async function resultOf(program: string, env: Record<string, string> = {}): Prom
 describe('2 GB of output, 1 MiB kept', () => {
   // What control groups do has no part in this: the ways of the output are two.
   for (const { name, env } of modes.filter((mode) => !('NACRE_CONTAINMENT' in mode.env))) {
-    it(`on one stream: head, tail and the count of what is missing are exact, ${name}`, async () => {
+    it(`on one stream: head, tail and the number of missing bytes are exact, ${name}`, async () => {
       const run = `
         const command = 'echo first; head -c 2G /dev/zero; echo last'
         const { exitCode, truncated, truncatedAt, stdout } = await sandbox.exec(command, { encoding: 'buffer' })
@@ -71,7 +71,7 @@ describe('2 GB of output, 1 MiB kept', () => {
     })
   }
 
-  it('on both streams at once, as text', async () => {
+  it('on both streams concurrently, as text', async () => {
     const run = `
       const command = 'head -c 1G /dev/zero & yes | head -c 1G >&2; wait; exit 3'
       const { exitCode, truncated, stdout, stderr, all } = await sandbox.exec(command)

@@ -64,7 +64,7 @@ describe('a connection that is cut', () => {
 })
 
 describe('a server that is killed and started anew', () => {
-  it('is found again by those who follow a job', async () => {
+  it('is resumed by readers that follow a job', async () => {
     const base = mkdtempSync(path.join(os.tmpdir(), 'nacre-restart-'))
     const port = await freePort()
     const program = `

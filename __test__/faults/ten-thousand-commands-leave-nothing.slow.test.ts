@@ -58,7 +58,7 @@ const program = (commands: number) => `
     groups: groups(),
     stateFiles: fs.readdirSync(stateDir, { recursive: true }).length,
   })
-  // A standby comes a moment after the last command, what a timeout has killed is gone a moment after its result.
+  // A standby comes a moment after the last command, what a timeout has killed is reaped a moment after its result.
   const use = async () => {
     await sandbox.exec('true')
     let [counts, same] = [count(), 0]
@@ -108,7 +108,7 @@ for (const mode of modes) {
         /RESULT (.*)/.exec(host.output())?.[1] ?? '{}',
       )
       const [before, between, after] = uses
-      // One that is empty is removed when the next is made.
+      // An empty cgroup is removed when the next one is created.
       for (const { groups } of uses.map(({ counts }) => counts)) expect(groups).toBeLessThan(4)
       const [first, ...others] = uses.map(({ counts }) => ({ ...counts, groups: 0 }))
       expect(others).toEqual([first, first])

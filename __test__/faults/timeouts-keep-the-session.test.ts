@@ -9,7 +9,7 @@ import { rejectionOf } from '../helpers/thrown.js'
 
 interface Hang {
   name: string
-  /** NAP is a sleep of many days with a name of its own. BEGUN says that what must be before the timeout is done. */
+  /** NAP is a sleep of many days with a name of its own. BEGUN reports that everything needed before the timeout is done. */
   run: string
   /** What the command has printed by then. */
   out?: string

@@ -53,7 +53,7 @@ const program = (before: string) => `
     const { duration, timestamp, timedOut, exitCode, stdout } = result
     return { took: performance.now() - begun, duration, timedOut, stdout, exitCode, dated: !Number.isNaN(Date.parse(timestamp)) }
   }
-  // One that TERM finds before it is ignored ends at once: it is run again with more time.
+  // A command that TERM reaches before it ignores TERM ends immediately: it is run again with more time.
   const stubborn = async () => {
     const command = "trap '' TERM; bash -c 'trap \\"\\" TERM; echo up; sleep 60; sleep 60'"
     for (let timeout = 100; ; timeout *= 2) {

@@ -65,7 +65,7 @@ interface Lack {
 }
 
 const noGroups = /control groups are (switched off|not used).*; trees are killed by the subreaper/
-const noPidfds = /pidfds are not available; processes are told apart by their start time/
+const noPidfds = /pidfds are not available; processes are identified by their start time/
 
 const lacks: Lack[] = [
   {

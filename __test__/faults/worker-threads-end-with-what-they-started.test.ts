@@ -41,11 +41,11 @@ const common = `
 
 const ways: Array<{ name: string; run: string }> = [
   {
-    name: 'twenty at once, terminated while their commands run',
+    name: 'twenty concurrent workers, terminated while their commands run',
     run: 'await twenty(async () => { const { worker, begun } = start(); await begun; await worker.terminate() })',
   },
   {
-    name: 'twenty at once, terminated while they load the addon and start their shells',
+    name: 'twenty concurrent workers, terminated while they load the addon and start their shells',
     run: 'await twenty(async (index) => { const { worker } = start(); await pause(5 * index); await worker.terminate() })',
   },
   {

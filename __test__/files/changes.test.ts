@@ -17,7 +17,7 @@ import { expect } from 'vitest'
 import { itHolds } from '../contract/helper.js'
 import { rejectionOf } from '../helpers/thrown.js'
 
-itHolds('a list has what is in a directory, sorted by path', async ({ sandbox, directory }) => {
+itHolds('a list has the entries of a directory, sorted by path', async ({ sandbox, directory }) => {
   for (const name of ['b/x', 'b/c/y', 'a-b', 'a/z', 'B']) {
     mkdirSync(path.dirname(path.join(directory, name)), { recursive: true })
     writeFileSync(path.join(directory, name), name)
@@ -176,7 +176,7 @@ itHolds('a copy that is refused leaves nothing', async ({ sandbox, directory }) 
   expect(readlinkSync(at('copied-link'))).toBe('file')
 })
 
-itHolds('remove takes a link and not what it points at', async ({ sandbox, directory }) => {
+itHolds('remove deletes a link and not its target', async ({ sandbox, directory }) => {
   const at = (name: string) => path.join(directory, name)
   mkdirSync(at('dir/inner'), { recursive: true })
   writeFileSync(at('dir/file'), 'x')

@@ -143,7 +143,7 @@ itHolds('a value of the wrong type is refused before anything is done', async ({
   expect(readdirSync(directory)).toEqual(before)
 })
 
-itHolds('maxBytes bounds what is read', async ({ sandbox }) => {
+itHolds('maxBytes bounds a read', async ({ sandbox }) => {
   await sandbox.files.write('x', '12345')
   expect(await sandbox.files.read('x', { maxBytes: 5 })).toBe('12345')
   expect(await rejectionOf(sandbox.files.read('x', { maxBytes: 4 }))).toMatchObject({
@@ -216,7 +216,7 @@ itHolds('a write follows a symlink, which stays', async ({ sandbox, directory })
   expect(readdirSync(at('d')).sort()).toEqual(['fresh', 'target'])
 })
 
-itHolds('an addition goes behind what is there', async ({ sandbox, directory }) => {
+itHolds('append adds to the end of the file', async ({ sandbox, directory }) => {
   await sandbox.files.write('log/x', 'one\n', { append: true })
   expect(await sandbox.files.write('log/x', 'two\n', { append: true })).toMatchObject({ size: 8 })
   expect(readFileSync(path.join(directory, 'log/x'), 'utf8')).toBe('one\ntwo\n')

@@ -56,7 +56,7 @@ it('calls at the same time are all answered', () =>
     { mayStall: true },
   ))
 
-it('a helper that was killed is replaced, and one that is killed during a call fails that call only', () =>
+it('a killed helper is replaced, and its death during a call fails that call only', () =>
   withSandbox(
     async ({ sandbox, tag }) => {
       await sandbox.files.write('x', '1')

@@ -87,7 +87,7 @@ it('an upload without the token is refused before it is read', () =>
     { token: 'a-token-that-nobody-knows' },
   ))
 
-it('a client that goes away in the middle leaves the old file and nothing else', () =>
+it('a client that disconnects in the middle leaves the old file and nothing else', () =>
   withServer(async ({ serving, directory }) => {
     mkdirSync(path.join(directory, 'd'))
     writeFileSync(path.join(directory, 'd/x'), 'old')

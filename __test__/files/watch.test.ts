@@ -35,7 +35,7 @@ async function collect(
   return { watch, seen, ended }
 }
 
-itHolds('a watch reports what happens below a directory', async ({ sandbox, directory }) => {
+itHolds('a watch reports changes below a directory', async ({ sandbox, directory }) => {
   const { watch, seen, ended } = await collect(sandbox, directory)
   await sandbox.files.write('a', '1')
   await sandbox.files.write('a', '2')
@@ -53,7 +53,7 @@ itHolds('a watch reports what happens below a directory', async ({ sandbox, dire
   await ended
 })
 
-itHolds('new directories are watched, with what is in them already', async ({ sandbox, directory }) => {
+itHolds('new directories are watched, with their existing content', async ({ sandbox, directory }) => {
   const { watch, seen, ended } = await collect(sandbox, directory)
   await sandbox.exec('mkdir -p x/y/z; touch x/y/z/one')
   const created = (name: string) =>
@@ -86,7 +86,7 @@ itHolds('without recursive, only the directory itself is watched', async ({ sand
   await ended
 })
 
-itHolds('a watched file may be replaced, and its end ends nothing', async ({ sandbox, directory }) => {
+itHolds('a watch continues when its file is replaced or removed', async ({ sandbox, directory }) => {
   const file = path.join(directory, 'f')
   writeFileSync(file, '1')
   const watch = sandbox.files.watch('f')

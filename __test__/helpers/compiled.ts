@@ -12,7 +12,7 @@ const run = promisify(execFile)
 const root = path.dirname(path.dirname(__dirname))
 
 export interface Executable {
-  /** Where it was built. That is gone. */
+  /** Where it was built. The directory no longer exists. */
   builtIn: string
   /** Its temporary directory. */
   temporary: string

@@ -24,7 +24,7 @@ export function withSession(
   }, expectations)
 }
 
-/** One that has not been initialized; everything it starts carries the tag of the workplace. */
+/** A session before `initialize`; everything it starts carries the tag of the test. */
 export function newSession(
   { tag, directory }: Workplace,
   { env, ...options }: Partial<SessionOptions> = {},

@@ -28,7 +28,7 @@ export interface ReceivedEvent {
 }
 
 export interface EventReply extends AsyncIterable<ReceivedEvent> {
-  /** Goes away without a word, as a client does that is killed. */
+  /** Disconnects without a close handshake, as a killed client does. */
   vanish(): void
 }
 

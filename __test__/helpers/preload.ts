@@ -13,7 +13,7 @@ export interface Library {
   remove(): void
 }
 
-/** Only the host itself gets it: the variable is gone before the program starts. */
+/** Only the host itself gets it: the variable is removed before the program starts. */
 const notInherited = `
 #include <stdlib.h>
 __attribute__((constructor)) static void keep_to_this_process(void) { unsetenv("LD_PRELOAD"); }

@@ -152,7 +152,7 @@ export function statusNumber(field: string, pid: number | 'self' = 'self'): numb
   return Number(new RegExp(`^${field}:\\s*(\\d+)`, 'm').exec(read(`/proc/${pid}/status`))?.[1])
 }
 
-/** The command of a sleep that no other test has: it can be told from its arguments alone. */
+/** The command of a sleep that no other test has: its arguments alone identify it. */
 export function uniqueSleep(): string {
   naps++
   return `sleep ${process.pid}${String(naps).padStart(4, '0')}`

@@ -56,7 +56,7 @@ function busybox(): RemoteShell | undefined {
   }
 }
 
-/** A directory of links. It appears whole or not at all, as the tests of several processes use it at once. */
+/** A directory of links. It appears whole or not at all, since tests in several processes use it concurrently. */
 function inPlace(name: string, fill: (directory: string) => void): string {
   const directory = path.join(links, name)
   if (existsSync(directory)) return directory

@@ -93,7 +93,7 @@ describe('isolation', () => {
   )
 
   it(
-    'gives each session temporary files of its own, which are gone with it',
+    'gives each session temporary files of its own, which are deleted with it',
     isolated(strict, async (sandbox) => {
       await sandbox.exec('true')
       const before = readdirSync(os.tmpdir())
@@ -147,7 +147,7 @@ describe('isolation', () => {
     }),
   )
 
-  it('reads only what a list names, and what programs need', () =>
+  it('reads only the trees of a list, and what programs need to start', () =>
     withSandbox(async ({ sandbox, directory }) => {
       const readable = path.join(directory, 'readable')
       mkdirSync(path.join(directory, 'work'))
@@ -225,7 +225,7 @@ describe('isolation', () => {
     }),
   )
 
-  it('tells what enforces it', () =>
+  it('reports what enforces it', () =>
     withSandbox(async ({ sandbox }) => {
       const { filesystem, network, processes, notes } = sandbox.capabilities().isolation
       expect(['namespace', 'landlock', 'none']).toContain(filesystem)

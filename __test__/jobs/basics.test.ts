@@ -19,7 +19,7 @@ itWithJobs('a job runs, is read and ends with its code', async ({ jobs, root }) 
   expect(statSync(job.dir).mode & 0o777).toBe(0o700)
 })
 
-itWithJobs('a signal death is told as such', async ({ jobs }) => {
+itWithJobs('a death by signal has the signal and no exit code', async ({ jobs }) => {
   const job = await jobs.start({ command: 'kill -SEGV $$' })
   expect(await jobs.wait(job)).toMatchObject({ exitCode: null, signal: 'SIGSEGV', reason: 'signal' })
   expect(readFileSync(job.exitFile, 'utf8')).toBe('139\n')
@@ -44,7 +44,7 @@ describe('a command', () => {
       expect(await output(['nacre-no-such-program'])).toBe(
         'nacre: nacre-no-such-program: command not found\n',
       )
-      expect(await output(['/etc'])).toBe('nacre: the program can not be executed\n')
+      expect(await output(['/etc'])).toBe('nacre: the program cannot be executed\n')
     }))
 
   it('has the directory and the environment of the sandbox, with changes, and nothing of a session', () =>
@@ -63,7 +63,7 @@ describe('a command', () => {
       { cwd: '/tmp', env: { A: '1', B: '1' } },
     ))
 
-  it('reads what it is given, or nothing', () =>
+  it('reads its input, or end of file without one', () =>
     withJobs(async ({ jobs }) => {
       const bytes = new Uint8Array(3_000_000).fill(7)
       const [given, none, text] = await Promise.all([
@@ -87,7 +87,7 @@ describe('a command', () => {
     }))
 })
 
-it('what a command leaves in the background goes on, keeps the job alive, and is reaped', () =>
+it('background processes of a command continue, keep the job alive, and are reaped', () =>
   withJobs(async (place) => {
     const { jobs } = place
     const gate = closedGate(place)

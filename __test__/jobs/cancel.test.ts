@@ -1,4 +1,4 @@
-/** Cancel and timeout: the ladder, who belongs to the job, and what is told of it. */
+/** Cancel and timeout: the ladder, which processes belong to the job, and the status afterwards. */
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { expect, it } from 'vitest'
@@ -24,7 +24,7 @@ itWithJobs(
     await proc.untilRuns(nap, 4)
     await jobs.cancel(job)
     expect(proc.runs(nap)).toBe(false)
-    // The guard above the supervisor is told of its end by the kernel, and ends next.
+    // The kernel notifies the guard above the supervisor of its end, and the guard exits next.
     await expectNoProcess(tag)
     expect(job.cgroup === null || !existsSync(job.cgroup)).toBe(true)
     expect(await jobs.status(job)).toMatchObject({
@@ -38,7 +38,7 @@ itWithJobs(
   },
 )
 
-itWithJobs('cancel kills what ignores SIGTERM when the grace time is over', async (place) => {
+itWithJobs('cancel kills processes that ignore SIGTERM after the grace time', async (place) => {
   const { jobs } = place
   const job = await jobs.start({
     command: `trap '' TERM INT HUP; echo up; while :; do ${proc.uniqueSleep()}; done`,
@@ -71,7 +71,7 @@ itWithJobs('after a cancel or a timeout the command’s own code is kept', async
   expect(late.status).toMatchObject({ exitCode: 7, reason: 'timeout' })
 })
 
-it('a timeout ends a command that ignores SIGTERM, and what it has started', () =>
+it('a timeout ends a command that ignores SIGTERM, and its descendants', () =>
   withJobs(
     async ({ jobs, tag }) => {
       const command = `trap '' TERM; setsid ${proc.uniqueSleep()} & echo up; while :; do :; done`
@@ -110,7 +110,7 @@ it('a second cancel with less grace hastens the first', () =>
     expect(performance.now() - begun).toBeLessThan(10_000)
   }))
 
-it('what a command left behind is ended by a cancel, and its record stays', () =>
+it('a cancel ends processes that a command left behind, and the record stays', () =>
   withJobs(async ({ jobs }) => {
     const nap = proc.uniqueSleep()
     const job = await jobs.start({ command: `${nap} & exit 9` })

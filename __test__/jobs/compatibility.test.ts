@@ -62,7 +62,7 @@ describe('a job without fields of ours', () => {
       await jobs.remove('theirs')
     }))
 
-  it('is cancelled with its group, and is crashed when its end is not recorded', () =>
+  it('is cancelled with its group, and counts as crashed when its end is not recorded', () =>
     withJobs(async ({ jobs, root }) => {
       const nap = proc.uniqueSleep()
       const { child } = startForeign(root, 'theirs', `trap '' TERM; ${nap} & setsid ${nap} & wait; wait`)

@@ -71,7 +71,7 @@ itWithJobs('SIGKILL of the guard alone changes nothing', async (place) => {
   await jobs.cancel(job)
 })
 
-it('a cancel clears away what is left in the group when guard and supervisor were both killed', () =>
+it('a cancel removes the rest of the group when guard and supervisor were both killed', () =>
   withJobs(async (place) => {
     const { jobs, tag } = place
     const job = await jobs.start({ command: tree(proc.uniqueSleep()) })
@@ -167,7 +167,7 @@ describe('a pid that is used again', () => {
       try {
         const job = await jobs.start({ command: 'exit 0' })
         await jobs.wait(job)
-        // Its record comes before its end, and until then it holds the lock that says that the job runs.
+        // Its record comes before its end, and until then it holds the lock that marks the job as running.
         await until(
           () => !proc.isAlive(job.pgid) || undefined,
           () => 'the supervisor runs on',
@@ -210,7 +210,7 @@ function startTicks(pid: number): string {
 }
 
 describe('a damaged meta.json', () => {
-  it('cannot be attached to; state and output are still told truly', () =>
+  it('cannot be attached to; state and output are still correct', () =>
     withJobs(async (place) => {
       const { jobs } = place
       const job = await jobs.start({ command: 'echo up; sleep 600' })

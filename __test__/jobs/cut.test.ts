@@ -30,7 +30,7 @@ async function readAll(output: Buffer, ended: boolean, maxBytes: number, lines: 
   }
 }
 
-describe('what can be handed out', () => {
+describe('the part of the output that can be returned', () => {
   const window = { atEnd: false, ended: false, full: true }
   it.each([
     ['whole lines', 'a\nbc', 2],

@@ -5,7 +5,7 @@ import { closedGate, itWithJobs, untilGone, untilPrinted, withJobs } from '../he
 import { all } from '../helpers/stream.js'
 import { rejectionOf } from '../helpers/thrown.js'
 
-itWithJobs('follow gives what is there and what comes, to the end', async ({ jobs }) => {
+itWithJobs('follow returns existing and new output, to the end', async ({ jobs }) => {
   const job = await jobs.start({
     command: 'for i in {1..20}; do printf "line $i\\n"; sleep 0.01; done; printf tail',
   })

@@ -54,7 +54,7 @@ async function tampered(place: JobPlace, name: Name, put: (file: string) => void
   return jobId
 }
 
-/** What a call comes to, or 'late'. */
+/** The outcome of a call, or 'late'. */
 async function outcomeOf(call: Promise<unknown>): Promise<unknown> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise((resolve) => {
@@ -156,7 +156,7 @@ it('a control group of meta.json that is none is left alone, by cancel and by re
     expect(readdirSync(forged)).toEqual(['cgroup.kill'])
   }))
 
-describe('list removes nothing but what a start or a remove has left behind', () => {
+describe('list removes only leftovers of a start or a remove', () => {
   const unfinished = (root: string) => readdirSync(root).filter((name) => name.startsWith('~'))
 
   it('so directories of that name with anything else in them stay', () =>
@@ -185,7 +185,7 @@ describe('list removes nothing but what a start or a remove has left behind', ()
       rmSync(path.join(root, '~link'))
     }))
 
-  it('and what a remove that was cut short has left is removed', () =>
+  it('and the leftovers of an interrupted remove are removed', () =>
     withJobs(async ({ jobs, root }) => {
       const { jobId } = await jobs.start({ command: 'true' })
       await jobs.wait(jobId)

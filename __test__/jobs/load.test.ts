@@ -1,8 +1,8 @@
-/** Many jobs at once, and many in a row. */
+/** Many concurrent jobs, and many in a row. */
 import { expect, it } from 'vitest'
 import { withJobs } from '../helpers/jobs.js'
 
-it('20 starts at once all run', () =>
+it('20 concurrent starts all run', () =>
   withJobs(async ({ jobs }) => {
     const started = await Promise.all(
       Array.from({ length: 20 }, (_, index) => jobs.start({ command: `echo ${index}; exit ${index}` })),

@@ -46,7 +46,7 @@ describe('ids', () => {
       expect((await jobs.read(job)).raw).toBe('first\n')
     }))
 
-  it('of five starts at once, one wins', () =>
+  it('of five concurrent starts with the same id, one wins', () =>
     withJobs(async ({ jobs }) => {
       const starts = await Promise.allSettled(
         Array.from({ length: 5 }, (_, index) => jobs.start({ command: `echo ${index}`, jobId: 'contested' })),
@@ -105,7 +105,7 @@ describe('start refuses', () => {
       { user: 'nacre-nobody' },
     ))
 
-  it('a root that is a file, or that cannot be made', () =>
+  it('a root that is a file, or that cannot be created', () =>
     withJobs(async ({ root }) => {
       mkdirSync(root)
       writeFileSync(path.join(root, 'file'), '')
@@ -132,7 +132,7 @@ it('limits that need a controller are enforced or refused, never ignored', () =>
   }))
 
 if (isRoot) {
-  it('a job runs as the sandbox’s user, who can open his standard streams by name', () =>
+  it('a job runs as the sandbox’s user and can open its standard streams by name', () =>
     withJobs(
       async ({ jobs }) => {
         const job = await jobs.start({

@@ -4,7 +4,7 @@ import { envChanges } from '../../lib/options/env.js'
 import { refusalOf } from '../helpers/thrown.js'
 
 describe('envChanges', () => {
-  it('turns variables into two lists, with null for what is unset', () => {
+  it('turns variables into two lists, with null for unset ones', () => {
     expect(envChanges({ A: 'x', _b1: '', C: undefined }, 'env')).toEqual({
       names: ['A', '_b1', 'C'],
       values: ['x', '', null],
@@ -51,7 +51,7 @@ function complete(changes: Record<string, string | undefined>, extend: boolean):
 }
 
 describe('completeEnv', () => {
-  it('extends the environment of this process, and removes what is undefined', () => {
+  it('extends the environment of this process, and removes undefined variables', () => {
     const env = complete({ NACRE_NEW: 'x', PATH: undefined }, true)
     const expected: Record<string, string | undefined> = { ...process.env, NACRE_NEW: 'x' }
     delete expected.PATH

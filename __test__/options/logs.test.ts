@@ -3,7 +3,7 @@ import { planFilter, planLogStream, planLogs, readKill } from '../../lib/request
 import { refusalOf } from '../helpers/thrown.js'
 
 describe('planLogStream', () => {
-  it('follows the whole log as text when nothing is said', () => {
+  it('follows the whole log as text by default', () => {
     expect(planLogStream(undefined, 'output')).toEqual({
       since: 0,
       follow: true,
@@ -28,7 +28,7 @@ describe('planLogStream', () => {
 })
 
 describe('readKill', () => {
-  it('leaves to the process what is not given', () => {
+  it('leaves missing options to the process', () => {
     expect(readKill(undefined, undefined, 'kill')).toEqual({})
     expect(readKill('SIGINT', { forceKillAfterDelay: 0 }, 'kill')).toEqual({
       signal: 2,

@@ -38,7 +38,7 @@ describe('the plan of a process', () => {
     })
   })
 
-  it('tells the kinds of input apart', () => {
+  it('distinguishes the kinds of input', () => {
     expect(request({ input: 'x' })).toMatchObject({
       input: 'bytes',
       inputBytes: new TextEncoder().encode('x'),

@@ -8,7 +8,7 @@ const table = { timeout: milliseconds, check: flag }
 const read = (options: unknown) => readOptions(table, options, 'exec')
 
 describe('readOptions', () => {
-  it('gives what was given, and nothing for undefined', () => {
+  it('returns given values, and nothing for undefined', () => {
     expect(read(undefined)).toEqual({})
     expect(read({})).toEqual({})
     expect(read({ timeout: 5, check: undefined })).toEqual({ timeout: 5 })
@@ -59,7 +59,7 @@ describe('readOptions', () => {
     expect(read(Object.create({ timeout: -1, nonsense: 1 }))).toEqual({})
   })
 
-  it('refuses what throws when it is read, with the exception as the cause', () => {
+  it('refuses a property whose getter throws, with the exception as the cause', () => {
     const cause = new Error('no')
     const getter = {
       get timeout(): number {

@@ -53,7 +53,7 @@ describe('signalName', () => {
 })
 
 describe('abortSignal', () => {
-  it('takes signals and what has their shape', () => {
+  it('accepts signals and objects of the same shape', () => {
     const { signal } = new AbortController()
     expect(abortSignal(signal, 'signal')).toBe(signal)
     const lookalike = { aborted: false, addEventListener() {}, removeEventListener() {} }

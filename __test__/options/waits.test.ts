@@ -3,7 +3,7 @@ import { planWait, planWaitForExit, planWaitForLog, planWaitForPort } from '../.
 import { refusalOf } from '../helpers/thrown.js'
 
 describe('planWait', () => {
-  it('waits for ever when nothing is said', () => {
+  it('waits forever by default', () => {
     expect(planWait(undefined)).toEqual({ timeout: 0, signal: undefined })
     expect(planWaitForExit(undefined)).toEqual({ timeout: 0, signal: undefined })
     expect(planWaitForExit(5)).toEqual({ timeout: 5, signal: undefined })
@@ -46,7 +46,7 @@ describe('planWaitForLog', () => {
 describe('planWaitForPort', () => {
   const plan = (options?: object) => planWaitForPort(80, options)
 
-  it('asks for a page only when something about one is said', () => {
+  it('requests a page only when an option asks for it', () => {
     expect(plan()).toEqual({ port: 80, http: undefined, interval: 100, timeout: 0, signal: undefined })
     expect(plan({ mode: 'http' }).http).toEqual({ path: '/', status: { min: 200, max: 399 } })
     expect(plan({ path: '/health?x=1' }).http).toEqual({

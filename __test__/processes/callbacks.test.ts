@@ -6,15 +6,15 @@ import { rejectionOf } from '../helpers/thrown.js'
 import { until } from '../helpers/until.js'
 
 /** Waits until the last of the callbacks has been called. */
-function told(list: string[], last: string): Promise<boolean> {
+function reported(list: string[], last: string): Promise<boolean> {
   return until(
     () => list.some((item) => item.startsWith(last)) || undefined,
-    () => `told: ${list.join()}`,
+    () => `reported: ${list.join()}`,
   )
 }
 
 describe('callbacks', () => {
-  it('are told the start, the output in order, and the end, after which nothing comes', () =>
+  it('receive the start, the output in order, and last the end', () =>
     withSandbox(async ({ sandbox }) => {
       const seen: string[] = []
       // Each line is printed when the one before has come: only then is their order sure.
@@ -30,15 +30,15 @@ describe('callbacks', () => {
       )
       expect(seen[0]).toMatch(/^start true (running|failed)$/)
       for (const line of ['stdout one', 'stderr two']) {
-        await told(seen, line)
+        await reported(seen, line)
         await process.write('\n')
       }
       await process.wait()
-      await told(seen, 'exit')
+      await reported(seen, 'exit')
       expect(seen.slice(1)).toEqual(['stdout one', 'stderr two', 'stdout three', 'exit 3 null'])
     }))
 
-  it('get the very process that startProcess gives, and may ask it at once', () =>
+  it('receive the process that startProcess resolves to, and may call it immediately', () =>
     withSandbox(async ({ sandbox }) => {
       let given: Process | undefined
       const onStart = (process: Process) => {
@@ -67,7 +67,7 @@ describe('callbacks', () => {
       { mayStall: true },
     ))
 
-  it('are told the signal of a kill', () =>
+  it('receive the signal of a kill', () =>
     withSandbox(async ({ sandbox }) => {
       const seen: string[] = []
       const process = await sandbox.startProcess('exec sleep 60', {
@@ -78,11 +78,11 @@ describe('callbacks', () => {
         () => commandLine(process.pid),
       )
       await process.kill('SIGINT')
-      await told(seen, 'exit')
+      await reported(seen, 'exit')
       expect(seen).toEqual(['exit null SIGINT'])
     }))
 
-  it('that throw in onStart kill the process, and startProcess rejects with what they threw', () =>
+  it('that throw in onStart kill the process, and startProcess rejects with their exception', () =>
     withSandbox(async ({ sandbox }) => {
       const error = new Error('thrown in onStart')
       const errors: unknown[] = []
@@ -112,10 +112,10 @@ describe('callbacks', () => {
         },
         onError: (error) => errors.push((error as Error).message),
       })
-      await told(errors, 'thrown in onOutput')
+      await reported(errors, 'thrown in onOutput')
       expect(process.status).toBe('running')
       await process.write('go\n')
-      await told(errors, 'thrown in onExit')
+      await reported(errors, 'thrown in onExit')
       expect([calls, errors]).toEqual([1, ['thrown in onOutput', 'thrown in onExit 4']])
     }))
 
@@ -135,12 +135,12 @@ describe('callbacks', () => {
             throw new Error('unheard')
           },
         })
-        await told(warnings, 'a callback of a process threw: Error: unheard')
+        await reported(warnings, 'a callback of a process threw: Error: unheard')
         const onError = () => {
           throw new Error('the second')
         }
         await rejectionOf(sandbox.startProcess('true', { cwd: '/none', onError }))
-        await told(warnings, 'onError threw: Error: the second')
+        await reported(warnings, 'onError threw: Error: the second')
       },
       { options: { logger } },
     )
@@ -157,10 +157,10 @@ describe('callbacks', () => {
       kill(Number(stdout))
       await process.wait()
       expect(process.status).toBe('error')
-      await told(errors, "process 'one' was lost")
+      await reported(errors, "process 'one' was lost")
     }))
 
-  it('onError is told why a process could not be started, but not of bad options', () =>
+  it('onError receives the reason of a failed start, but no bad options', () =>
     withSandbox(async ({ sandbox }) => {
       const errors: unknown[] = []
       const onError = (error: unknown) => errors.push(error)

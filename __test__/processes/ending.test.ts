@@ -94,7 +94,7 @@ describe('wait', () => {
 
 describe('kill', () => {
   itInEveryMode(
-    'ends everything that belongs to the process and resolves when it is gone',
+    'ends everything that belongs to the process and resolves when nothing is left',
     async ({ sandbox }) => {
       const sleeps = [uniqueSleep(), uniqueSleep(), uniqueSleep()]
       const command = `${sleeps[0]} & setsid ${sleeps[1]} & (setsid ${sleeps[2]} &) ; echo up; wait`
@@ -112,7 +112,7 @@ describe('kill', () => {
     },
   )
 
-  itInEveryMode('ends by its signal also what has hardly begun', async ({ sandbox }) => {
+  itInEveryMode('ends a process by its signal even right after the start', async ({ sandbox }) => {
     for (let round = 0; round < 40; round++) {
       const process = await sandbox.startProcess('sleep 600')
       const running = round % 2 === 0 ? undefined : sandbox.exec(':')

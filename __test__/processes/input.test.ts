@@ -10,7 +10,7 @@ async function outputOf(process: { wait(): Promise<unknown>; getLogs(): Promise<
 }
 
 describe('the input of a process', () => {
-  itInEveryMode('is what it is given, or the end of file', async ({ sandbox }) => {
+  itInEveryMode('is the given input, or end of file', async ({ sandbox }) => {
     expect(await outputOf(await sandbox.startProcess('cat; echo end'))).toBe('end\n')
     expect(await outputOf(await sandbox.startProcess('cat', { input: 'text\n' }))).toBe('text\n')
     const large = Buffer.alloc(300_000, 'x')
@@ -19,7 +19,7 @@ describe('the input of a process', () => {
     expect(await outputOf(await sandbox.startProcess('cat', { input: stream }))).toBe('from a stream')
   })
 
-  itInEveryMode('that is a pipe takes what is written until it is closed', async ({ sandbox }) => {
+  itInEveryMode('that is a pipe takes writes until it is closed', async ({ sandbox }) => {
     const process = await sandbox.startProcess('while read -r line; do echo "got $line"; done; echo end', {
       input: 'pipe',
     })
@@ -31,7 +31,7 @@ describe('the input of a process', () => {
     expect(await outputOf(process)).toBe('got one\ngot two\nend\n')
   })
 
-  it('that is a pipe holds back who writes more than is read', () =>
+  it('that is a pipe holds back a writer that is faster than the process', () =>
     withSandbox(async ({ sandbox }) => {
       const process = await sandbox.startProcess('while [ ! -e go ]; do sleep 0.01; done; wc -c', {
         input: 'pipe',
@@ -51,7 +51,7 @@ describe('the input of a process', () => {
       expect((await outputOf(process)).trim()).toBe('500000')
     }))
 
-  it('rejects what comes after its end', () =>
+  it('rejects writes after its end', () =>
     withSandbox(async ({ sandbox }) => {
       const closed = await sandbox.startProcess('sleep 60', { input: 'pipe' })
       await closed.closeStdin()
@@ -74,7 +74,7 @@ describe('the input of a process', () => {
       expect(await rejectionOf(piped.write(5 as never))).toMatchObject({ code: 'INVALID_OPTION' })
     }))
 
-  it('from an iterable that throws kills the process and tells onError', () =>
+  it('from an iterable that throws kills the process and calls onError', () =>
     withSandbox(async ({ sandbox }) => {
       const error = new Error('the source is dry')
       const errors: unknown[] = []
@@ -111,7 +111,7 @@ describe('the input of a process', () => {
 })
 
 describe('stats', () => {
-  it('say what the whole tree uses', () =>
+  it('cover the whole tree', () =>
     withSandbox(async ({ sandbox }) => {
       const process = await sandbox.startProcess('sleep 60 & while :; do :; done')
       const stats = await until(

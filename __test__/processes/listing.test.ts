@@ -37,7 +37,7 @@ describe('listProcesses', () => {
 })
 
 describe('autoCleanup', () => {
-  // One after the other would take long; all at once there would be too many of them.
+  // One after the other would take long; all of them concurrently would be too many.
   const many = async (sandbox: Sandbox, count: number, command: string) => {
     for (let round = 0; round < count; round += 20) {
       const starts = Array.from({ length: 20 }, () => sandbox.startProcess(command))

@@ -45,7 +45,7 @@ describe('LogDecoder', () => {
     expect(brief(decoder.write(slice([1, 2, euro.subarray(1)])))).toEqual([['stdout', '€', 4, 0]])
   })
 
-  it('says how much is missing, in front and between, and forgets what was begun before', () => {
+  it('reports missing bytes, in front and between, and drops incomplete text before them', () => {
     const decoder = new LogDecoder('utf8', 0)
     expect(brief(decoder.write(slice([1, 10, euro.subarray(0, 2)])))).toEqual([])
     expect(brief(decoder.write(slice([1, 20, 'x'], [2, 21, 'y'])))).toEqual([
@@ -56,7 +56,7 @@ describe('LogDecoder', () => {
     expect(decoder.takeMissing()).toBe(8)
   })
 
-  it('ends with what was never completed', () => {
+  it('ends with the incomplete rest', () => {
     const decoder = new LogDecoder('utf8', 0)
     decoder.write(slice([2, 0, euro.subarray(0, 2)]))
     expect(brief(decoder.end(0))).toEqual([['stderr', '\ufffd', 2, 0]])

@@ -15,7 +15,7 @@ async function all<T>(events: AsyncIterable<T>): Promise<T[]> {
 
 const text = (events: LogEvent[]) => events.map((event) => ('data' in event ? event.data : '')).join('')
 
-/** A process that prints a line for each one that it is given. */
+/** A process that prints a line for each line of its input. */
 const echoes = 'while read -r line; do echo "$line"; done'
 
 describe('output', () => {
@@ -108,7 +108,7 @@ describe('output', () => {
       expect((await process.getLogs()).stdout).toBe('€\0\r\n\ufffd\ufffd')
     }))
 
-  it('that is not followed ends with what is there', () =>
+  it('that is not followed ends with the output so far', () =>
     withSandbox(async ({ sandbox }) => {
       const process = await sandbox.startProcess(`echo one; ${echoes}`, { input: 'pipe' })
       await process.waitForLog('one')
@@ -207,7 +207,7 @@ describe('output', () => {
 })
 
 describe('a log', () => {
-  it('keeps the newest bytes up to its limit and says how many are missing', () =>
+  it('keeps the newest bytes up to its limit and counts the missing ones', () =>
     withSandbox(
       async ({ sandbox }) => {
         const process = await sandbox.startProcess("head -c 5000000 /dev/zero | tr '\\0' x; echo -n end", {
@@ -226,7 +226,7 @@ describe('a log', () => {
       { mayStall: true },
     ))
 
-  it('with a limit of 0 keeps nothing and says so', () =>
+  it('with a limit of 0 keeps nothing and counts the missing bytes', () =>
     withSandbox(async ({ sandbox }) => {
       const process = await sandbox.startProcess('echo x', { logLimit: 0 })
       await process.wait()
@@ -251,7 +251,7 @@ describe('a log', () => {
       { mayStall: true },
     ))
 
-  it('keeps what a child prints after the end of the process', () =>
+  it('keeps output of a child after the end of the process', () =>
     withSandbox(async ({ sandbox }) => {
       const process = await sandbox.startProcess(
         '(while [ ! -e go ]; do sleep 0.01; done; echo late) & echo first',
@@ -265,7 +265,7 @@ describe('a log', () => {
 })
 
 describe('a process that prints much', () => {
-  it('runs to its end though nothing reads', () =>
+  it('runs to its end without a reader', () =>
     withSandbox(
       async ({ sandbox }) => {
         const process: Process = await sandbox.startProcess('head -c 50000000 /dev/zero; echo done', {

@@ -11,7 +11,7 @@ const failing = (times: number) =>
   `echo run >> runs; echo ready; [ $(wc -l < runs) -gt ${times} ] && exec sleep 60; sleep 0.05; echo broken >&2; exit 7`
 
 describe('startService', () => {
-  it('resolves when the port is served, and says how it is', () =>
+  it('resolves when the port is served, and reports its health', () =>
     withSandbox(async ({ sandbox, directory }) => {
       const port = await freePort()
       const status = `existsSync('${directory}/sick') ? 500 : 200`
@@ -124,7 +124,7 @@ describe('startService', () => {
       expect(runs(words)).toBe(false)
     }))
 
-  it('tells onError, and rejects bad options before anything runs', () =>
+  it('calls onError, and rejects bad options before anything runs', () =>
     withSandbox(async ({ sandbox }) => {
       const errors: unknown[] = []
       const onError = (error: unknown) => errors.push(error)
@@ -195,13 +195,13 @@ describe('a service that fails', () => {
       expect([service.status, service.restarts]).toEqual(['failed', 0])
     }))
 
-  it('is started no more when its signal is aborted or its session is gone', () =>
+  it('is not restarted when its signal is aborted or its session is deleted', () =>
     withSandbox(async ({ sandbox }) => {
       const session = await sandbox.createSession()
       const controller = new AbortController()
       const options = { healthCheck: { log: 'ready' }, restart: 'on-failure' } as const
       const command = 'echo ready; sleep 0.05; exit 7'
-      // An abort ends the pause; that the session is gone is seen behind it.
+      // An abort ends the pause; a deleted session is noticed after it.
       const aborted = await sandbox.startService(command, {
         ...options,
         signal: controller.signal,

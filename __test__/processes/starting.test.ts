@@ -28,7 +28,7 @@ describe('startProcess', () => {
     }
   })
 
-  it('resolves while the process runs, and says what it is', () =>
+  it('resolves while the process runs, with its properties', () =>
     withSandbox(async ({ sandbox }) => {
       const before = Date.now()
       const process = await sandbox.startProcess(['sleep', '60'])
@@ -104,7 +104,7 @@ describe('startProcess', () => {
       expect(await sandbox.listProcesses()).toEqual([])
     }))
 
-  it('gives the code of what cannot be run, as a shell does', () =>
+  it('has the exit code of a shell for programs that cannot be run', () =>
     withSandbox(async ({ sandbox }) => {
       const process = await sandbox.startProcess(['no-such-program'])
       expect((await process.wait()).exitCode).toBe(127)
@@ -125,7 +125,7 @@ describe('an AbortSignal', () => {
       expect(existsSync(path.join(directory, 'marker'))).toBe(false)
     }))
 
-  it('that is aborted in the same tick kills what was started, and that is the rejection', () =>
+  it('that is aborted in the same tick kills the process and rejects with the reason', () =>
     withSandbox(async ({ sandbox }) => {
       const controller = new AbortController()
       const start = sandbox.startProcess('sleep 60', { signal: controller.signal })
@@ -156,7 +156,7 @@ describe('a timeout', () => {
       expect((process.endTime?.getTime() ?? 0) - process.startTime.getTime()).toBeGreaterThanOrEqual(95)
     }))
 
-  it('kills what ignores signals after the delay', () =>
+  it('kills a process that ignores signals after the delay', () =>
     withSandbox(async ({ sandbox }) => {
       const run = async (timeout: number) => {
         const process = await sandbox.startProcess(
@@ -174,7 +174,7 @@ describe('a timeout', () => {
 })
 
 describe('limits of this side', () => {
-  it('hundred processes can be started at once and killed at once', () =>
+  it('a hundred processes can be started and killed concurrently', () =>
     withSandbox(
       async ({ sandbox }) => {
         const starts = Array.from({ length: 100 }, () => sandbox.startProcess('sleep 60'))

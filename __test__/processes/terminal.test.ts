@@ -34,7 +34,7 @@ itInEveryMode("a terminal has the session's whole state and its own size", async
   expect((await sandbox.exec('echo $x; pwd')).stdout).toBe('5\n/usr\n')
 })
 
-itInEveryMode('what is typed is echoed and read, and Ctrl-D is its end', async ({ sandbox }) => {
+itInEveryMode('typed text is echoed and read, and Ctrl-D is end of file', async ({ sandbox }) => {
   const process = await sandbox.startProcess('read -r line; echo "<$line>"; cat; echo end', { pty })
   await process.write('typed\n')
   await process.waitForLog('<typed>')

@@ -4,7 +4,7 @@ import { measure } from '../helpers/remeasure.js'
 import { rejectionOf } from '../helpers/thrown.js'
 
 describe('waitForLog', () => {
-  it('finds what is there already, and what comes', () =>
+  it('finds existing and new lines', () =>
     withSandbox(async ({ sandbox }) => {
       const process = await sandbox.startProcess(
         'echo a first line; sleep 0.1; echo server is ready now >&2; sleep 60',
@@ -15,7 +15,7 @@ describe('waitForLog', () => {
       expect(process.status).toBe('running')
     }))
 
-  it('gives what a regular expression has matched', () =>
+  it('returns the match of a regular expression', () =>
     withSandbox(async ({ sandbox }) => {
       const process = await sandbox.startProcess('echo listening on port 8080; sleep 60')
       const { line, match } = await process.waitForLog(/port (?<port>\d+)$/g)
@@ -63,7 +63,7 @@ describe('waitForLog', () => {
       expect(await process.waitForLog(/^two$/)).toMatchObject({ line: 'two' })
     }))
 
-  it('begins where it is told', () =>
+  it('begins at `since`', () =>
     withSandbox(async ({ sandbox }) => {
       const process = await sandbox.startProcess('cat', { input: 'pipe' })
       await process.write('same 1\n')

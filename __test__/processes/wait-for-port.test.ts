@@ -66,7 +66,7 @@ describe('waitForPort', () => {
       await process.waitForPort(port, { mode: 'http', timeout: 10_000 })
     }))
 
-  it('rejects when the process ends before, and at once when it has ended', () =>
+  it('rejects when the process ends before, and immediately when it has ended', () =>
     withSandbox(async ({ sandbox }) => {
       const port = await freePort()
       const process = await sandbox.startProcess('sleep 0.1; echo cannot bind >&2; exit 1')

@@ -120,7 +120,7 @@ describe.each(calls.map((call) => [call.name, call] as const))('%s', (_, call) =
 })
 
 describe('docs/options.md', () => {
-  it('is what the tables say', () => {
+  it('matches the tables', () => {
     expect(readFileSync(path.join(root, 'docs/options.md'), 'utf8')).toBe(optionsPage(calls))
   })
 })

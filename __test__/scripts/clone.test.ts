@@ -62,7 +62,7 @@ describe('setup', () => {
     ],
   ]
   for (const [missing, versions, sentence] of cases) {
-    it(`without ${missing} says so in one sentence, within a second`, () => {
+    it(`without ${missing} is reported in one sentence, within a second`, () => {
       const begun = performance.now()
       const { status, stdout, stderr } = spawnSync(node, ['scripts/setup.mjs'], {
         cwd: root,

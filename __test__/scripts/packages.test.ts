@@ -51,7 +51,7 @@ describe('the published package.json', () => {
   })
 })
 
-describe('what readelf prints', () => {
+describe('the output of readelf', () => {
   const text = `
   Machine:                           Advanced Micro Devices X86-64
   [27] .symtab           SYMTAB          0000000000000000 001000 000010 18     28   2  8
@@ -61,7 +61,7 @@ describe('what readelf prints', () => {
   0x0010:   Name: GLIBC_2.9  Flags: none  Version: 3
   0x0020:   Name: GLIBC_2.34  Flags: none  Version: 2`
 
-  it('becomes what a file is and needs', () => {
+  it('becomes the kind and the needs of a file', () => {
     expect(parse(text)).toMatchObject({
       machine: 'Advanced Micro Devices X86-64',
       interpreter: '/lib64/ld-linux-x86-64.so.2',
@@ -71,7 +71,7 @@ describe('what readelf prints', () => {
     })
   })
 
-  it('is compared with what the package promises', () => {
+  it('is compared with the promises of the package', () => {
     expect(findElfFaults(parse(text), 'addon', x64)).toEqual([
       'is not stripped',
       'needs glibc 2.34; the oldest supported version is 2.17',
@@ -98,7 +98,7 @@ describe('what readelf prints', () => {
   })
 })
 
-it('arguments for a linker are what zig takes', () => {
+it('arguments for a linker are translated for zig', () => {
   const args = [
     '-m64',
     '--target=x86_64-linux-gnu',
@@ -142,7 +142,7 @@ describe('NOTICE', () => {
     expect(linkedCrates(metadata, ['nacre']).map(({ name }: { name: string }) => name)).toEqual(['a', 'b'])
   })
 
-  it('has each text once, and refuses what has no licence', () => {
+  it('has each text once, and refuses a package without a licence', () => {
     const components = ['b', 'a'].map((name) => ({ name, version: '1', license: 'MIT', texts: ['the text'] }))
     const text = noticeText('nacre', components)
     expect(text.match(/the text/g)).toHaveLength(1)

@@ -45,7 +45,7 @@ describe('POST /api/execute', () => {
       expect(process.status).toBe('running')
     }))
 
-  it('refuses what it cannot run, by name', () =>
+  it('refuses options that it does not support, by name', () =>
     withServer(async ({ post }) => {
       expect(await post('/api/execute', { command: ' ' })).toMatchObject({
         status: 400,
@@ -128,7 +128,7 @@ describe('POST /api/execute/stream', () => {
       expect(texts).toEqual(texts.map((_, index) => `${index}\n`))
     }))
 
-  it('kills the command when the client goes away', () =>
+  it('kills the command when the client disconnects', () =>
     withServer(async ({ stream, post, tag }) => {
       const reply = stream('POST', '/api/execute/stream', { command: 'echo begun; sleep 61; true' })
       await expect(

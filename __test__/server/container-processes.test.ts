@@ -79,7 +79,7 @@ describe('processes of the container', () => {
       expect((await call('DELETE', '/api/process/one?signal=SIGFOO')).body.code).toBe('VALIDATION_FAILED')
     }))
 
-  it('are all killed at once', () =>
+  it('are all killed by one call', () =>
     withServer(async ({ post, call }) => {
       for (let count = 0; count < 3; count++) await post('/api/process/start', { command: 'sleep 60' })
       const killed = await call('DELETE', '/api/process/kill-all')
@@ -126,7 +126,7 @@ describe('processes of the container', () => {
       expect((await get('/api/process/one/stream?cursor=x')).status).toBe(400)
     }))
 
-  it('go on when the reader of their log goes away', () =>
+  it('continue when the reader of their log disconnects', () =>
     withServer(async ({ post, get, stream }) => {
       await post('/api/process/start', { command: 'echo begun; sleep 60', processId: 'one' })
       const reply = stream('GET', '/api/process/one/stream')
@@ -140,7 +140,7 @@ describe('processes of the container', () => {
 })
 
 describe('POST /api/port-watch', () => {
-  it('tells when a process serves its port', () =>
+  it('reports when a process serves its port', () =>
     withServer(async ({ post, stream }) => {
       const port = await freePort()
       await post('/api/process/start', { command: quote(serverCommand({ port })), processId: 'web' })
@@ -155,7 +155,7 @@ describe('POST /api/port-watch', () => {
       }
     }))
 
-  it('tells when the process ends first, and refuses what cannot be watched', () =>
+  it('reports when the process ends first, and refuses ports that cannot be watched', () =>
     withServer(async ({ post, stream }) => {
       const port = await freePort()
       await post('/api/process/start', { command: 'exit 3', processId: 'one' })

@@ -35,7 +35,7 @@ describe('sessions of the container', () => {
       )
     }))
 
-  it('refuse duplicates, bad ids and bodies without what is needed', () =>
+  it('refuse duplicates, bad ids and bodies with missing keys', () =>
     withServer(async ({ post }) => {
       await post('/api/session/create', { id: 'one' })
       const duplicate = await post('/api/session/create', { id: 'one' })

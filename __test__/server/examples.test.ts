@@ -14,7 +14,7 @@ import { findSteps, outputsOf, pattern, readPage, scriptOf } from '../helpers/ma
 describe('the examples of docs/http.md', () => {
   const steps = findSteps(readPage('docs/http.md'))
 
-  it('run against a server, and print what the page says', async () => {
+  it('run against a server, and print what the page shows', async () => {
     expect(steps.length).toBeGreaterThan(10)
     const base = mkdtempSync(path.join(os.tmpdir(), 'nacre-examples-'))
     try {

@@ -59,7 +59,7 @@ describe('a signal to a server', () => {
     ['SIGTERM', 'SIGINT', 130],
     ['SIGINT', 'SIGINT', 130],
   ] as const) {
-    it(`ends the server at once when ${second} follows ${first}`, async () => {
+    it(`ends the server immediately when ${second} follows ${first}`, async () => {
       const host = await stubbornServer({ shutdownTimeout: 60_000 })
       try {
         host.child.kill(first)
@@ -118,7 +118,7 @@ describe('a call that takes long', () => {
       { heartbeat: 50 },
     ))
 
-  it('is given up when the client goes away', () =>
+  it('is given up when the client disconnects', () =>
     withServer(async ({ url, sandbox }) => {
       const leave = new AbortController()
       const request = fetch(`${url}/v1/exec`, {

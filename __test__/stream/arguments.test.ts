@@ -1,4 +1,4 @@
-/** Bad arguments of execStream and of streams: a TypeError, thrown at once, and nothing runs. */
+/** Bad arguments of execStream and of streams: a TypeError, thrown immediately, and nothing runs. */
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'

@@ -48,7 +48,7 @@ it('reading the property `result` of a stream does not change what happens to it
   }))
 
 itInEveryMode(
-  'an unread stream blocks its command with flat memory, and an abort works at once',
+  'an unread stream blocks its command with flat memory, and an abort works immediately',
   async ({ sandbox }) => {
     const controller = new AbortController()
     const words = 'yes held back'
@@ -141,7 +141,7 @@ describe('a reader', () => {
       expect(read).toBe('ready\n1\n2\n3\n')
     }))
 
-  it('of two streams at once holds back only the one it does not read', () =>
+  it('of two concurrent streams holds back only the unread one', () =>
     withSandbox(
       async ({ sandbox }) => {
         const other = await sandbox.createSession({ id: 'other' })

@@ -79,14 +79,14 @@ describe('a stream ends', () => {
   it('with what a callback throws, and gives no output after it', () =>
     withSandbox(async ({ sandbox }) => {
       const error = new Error('thrown')
-      const told: unknown[] = []
+      const reports: unknown[] = []
       const onOutput = () => {
         throw error
       }
-      const options = { onOutput, onError: (reported: unknown) => told.push(reported) }
+      const options = { onOutput, onError: (reported: unknown) => reports.push(reported) }
       const events = await all(sandbox.execStream('while :; do echo y; done', options))
       expect(shapeOf(events)).toBe('start error')
-      expect([errorOf(events), ...told]).toEqual([error, error])
+      expect([errorOf(events), ...reports]).toEqual([error, error])
     }))
 
   it('with an error when its session or its sandbox goes', () =>

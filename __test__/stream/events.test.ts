@@ -178,13 +178,13 @@ describe('the events of execStream', () => {
 
   it('also go to the callbacks', () =>
     withSandbox(async ({ sandbox }) => {
-      const told: string[] = []
+      const seen: string[] = []
       const stream = sandbox.execStream('echo x', {
-        onStart: ({ command }) => told.push(`start ${command}`),
-        onOutput: (from, data) => told.push(`${from} ${data}`),
-        onComplete: ({ exitCode }) => told.push(`complete ${exitCode}`),
+        onStart: ({ command }) => seen.push(`start ${command}`),
+        onOutput: (from, data) => seen.push(`${from} ${data}`),
+        onComplete: ({ exitCode }) => seen.push(`complete ${exitCode}`),
       })
       expect(shapeOf(await all(stream))).toBe('start stdout complete')
-      expect(told).toEqual(['start echo x', 'stdout x\n', 'complete 0'])
+      expect(seen).toEqual(['start echo x', 'stdout x\n', 'complete 0'])
     }))
 })

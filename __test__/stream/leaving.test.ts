@@ -49,7 +49,7 @@ describe('leaving', () => {
       expect(proc.runs(nap)).toBe(false)
     }))
 
-  it('while nothing comes settles what is being waited for, at once', () =>
+  it('while nothing comes settles pending reads immediately', () =>
     withSandbox(async ({ sandbox, directory }) => {
       const nap = proc.uniqueSleep()
       const events = sandbox.execStream(`touch begun; ${nap}`)[Symbol.asyncIterator]()

@@ -51,7 +51,7 @@ describe('the result of a stream', () => {
       ])
     }))
 
-  it('was awaited first, so much output is gone, and reading says so', () =>
+  it('was awaited first, so output was dropped, and reading throws', () =>
     withSandbox(
       async ({ sandbox }) => {
         const stream = sandbox.execStream('head -c 20000000 /dev/zero')

@@ -215,7 +215,7 @@ export async function remoteJobs(daytona: {
   same<typeof job, JobHandle>()
   const { raw } = await jobs.read(job, 5, { encoding: 'buffer' })
   same<typeof raw, Uint8Array>()
-  // @ts-expect-error: it can not run anything
+  // @ts-expect-error: it cannot run anything
   createSandboxJobs({ process: {} })
   // @ts-expect-error: an unknown option
   createSandboxJobs(daytona, { root: '/jobs' })

@@ -1,5 +1,5 @@
 /**
- * `nacre doctor`: what this machine offers, and what to do about what it lacks.
+ * `nacre doctor`: reports what this machine supports, and how to add what is missing.
  */
 import os from 'node:os'
 import type { Command } from 'commander'
@@ -12,14 +12,14 @@ interface Finding {
   level: 'ok' | 'warn' | 'fail'
   subject: string
   text: string
-  /** What to do about it. */
+  /** The fix. */
   remedy?: string
 }
 
 export function addDoctor(program: Command, finish: Finish): void {
   const doctor = program
     .command('doctor')
-    .description('print what this machine offers, and what to do about what it lacks')
+    .description('report what this machine supports, and how to add what is missing')
     .option('--json', 'print it as JSON')
     .action(async ({ json = false }: { json?: boolean }) => {
       const { Sandbox } = await import('../backends/native/sandbox.js')
@@ -77,7 +77,7 @@ function limits({ controllers }: Capabilities): Finding {
   }
 }
 
-/** What would give a session namespaces of its own. */
+/** How to make namespaces available to sessions. */
 const NAMESPACES = `Run as root with CAP_SYS_ADMIN, or allow unprivileged user namespaces (sysctl user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns).`
 
 function files({ isolation }: Capabilities): Finding {

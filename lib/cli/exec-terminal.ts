@@ -1,6 +1,6 @@
 /**
- * `nacre exec --tty`: the command has a terminal of its own, which this program's terminal shows. What is typed goes there
- * key by key, Ctrl-C and Ctrl-Z too, and each change of the size.
+ * `nacre exec --tty`: the command has a terminal of its own, which this program's terminal shows. Keys are passed on
+ * one by one, including Ctrl-C and Ctrl-Z, and so are changes of the size.
  */
 import { signalNumber } from '../base/signals.js'
 import type { Preset } from '../options/isolation.js'
@@ -40,17 +40,17 @@ export async function runInTerminal(command: string | string[], options: Options
 
 const { stdin, stdout } = globalThis.process
 
-/** That of this program's terminal; without one the usual size. */
+/** The size of this program's terminal; the default size without a terminal. */
 function size(): { cols: number; rows: number } {
   const { columns, rows } = stdout
   return { cols: columns || 80, rows: rows || 24 }
 }
 
-/** Passes on input, changes of the size and signals. The function it gives sets everything back. */
+/** Passes on input, changes of the size and signals. Returns a function that restores everything. */
 function connect(process: Process): () => void {
   const isTerminal = stdin.isTTY === true
   if (isTerminal) stdin.setRawMode(true)
-  // The process may end at any moment: then there is nothing to tell.
+  // The process may end at any moment, which is not an error.
   const ignore = () => {}
   const type = (data: Buffer) => {
     stdin.pause()

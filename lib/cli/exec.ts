@@ -1,6 +1,6 @@
 /**
- * `nacre exec`: one command, its output as it comes, its exit code. When this program is asked to end, the command and
- * everything it has started end first.
+ * `nacre exec`: runs one command, prints its output live and exits with its code. When a signal asks this program to
+ * exit, the command and everything it has started end first.
  */
 import type { Command } from 'commander'
 import { signalNumber } from '../base/signals.js'
@@ -69,7 +69,7 @@ async function run(
     encoding: json ? 'utf8' : 'buffer',
   })
   let asked: NodeJS.Signals | undefined
-  // SIGTERM whatever came, since shells wait for their children before they heed a SIGINT; the second time in earnest.
+  // Always SIGTERM, since shells wait for their children before they act on SIGINT; SIGKILL the second time.
   const ignore = onSignals((signal) => {
     void stream.kill(asked === undefined ? 'SIGTERM' : 'SIGKILL')
     asked ??= signal
@@ -100,7 +100,7 @@ function signalGroup(shell: number | undefined, signal: NodeJS.Signals): void {
   }
 }
 
-/** The result; as JSON it is printed also when there is an error about it, as after a timeout. */
+/** The result. As JSON it is printed after an error too, as after a timeout. */
 async function whole(promise: Promise<ExecResult<Encoding>>, json: boolean): Promise<ExecResult<Encoding>> {
   try {
     const result = await promise

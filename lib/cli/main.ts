@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /**
- * `nacre` on the command line. The exit code is that of the command or the job; 2 for a bad use, 1 when nacre itself
- * could not do what was asked.
+ * `nacre` on the command line. The exit code is that of the command or the job; 2 after a usage error, 1 when nacre itself
+ * failed.
  */
 import { exitCodeOf, report } from './failure.js'
 import { createProgram } from './program.js'

@@ -1,5 +1,5 @@
 /**
- * The verbs, and what all of them have in common. Each verb is a file, which adds itself to the program.
+ * The verbs, and their common settings. Each verb is a file, which adds itself to the program.
  */
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
@@ -32,7 +32,7 @@ export function createProgram(finish: Finish): Command {
     )
     .version(version(), '-V, --version')
     .enablePositionalOptions()
-    // Subcommands that are made from here on inherit both.
+    // Subcommands created from here on inherit both.
     .exitOverride()
     .showHelpAfterError('(--help says more)')
   for (const add of VERBS) add(program, finish)

@@ -1,10 +1,10 @@
 /**
- * Signals to this program while something is under way.
+ * Signals to this program while a command runs.
  */
 
 const ASKING: NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP']
 
-/** Calls `react` for each of them instead of ending; the function it gives sets everything back. */
+/** Calls `react` for each of them instead of exiting. Returns a function that restores everything. */
 export function onSignals(react: (signal: NodeJS.Signals) => void): () => void {
   for (const signal of ASKING) process.on(signal, react)
   return () => {
@@ -14,8 +14,8 @@ export function onSignals(react: (signal: NodeJS.Signals) => void): () => void {
 
 /**
  * Ctrl-Z stops this program, and the shell that it was started from takes over; `fg` and `bg` continue it. The command runs
- * in another session, where none of this arrives by itself: `pass` is called with SIGSTOP and SIGCONT for it. The function
- * that this gives sets everything back.
+ * in another session, where none of this arrives by itself: `pass` is called with SIGSTOP and SIGCONT for it. Returns
+ * a function that restores everything.
  */
 export function onSuspend(pass: (signal: NodeJS.Signals) => void): () => void {
   const stop = () => {

@@ -1,5 +1,5 @@
 /**
- * Writing: colours on a terminal and nowhere else, and no faster than it is read.
+ * Output: colours on a terminal only, and no faster than it is read.
  */
 import type { Writable } from 'node:stream'
 import pc from 'picocolors'
@@ -9,15 +9,15 @@ export function colorsOf(stream: Writable & { isTTY?: boolean }): ReturnType<typ
   return pc.createColors(stream.isTTY === true && process.env.NO_COLOR === undefined)
 }
 
-/** Resolves when the stream has taken it. False when it has no reader any more, as with `| head`. Rejects when it is lost. */
+/** Resolves when the stream has taken it. False when the reader has exited, as with `| head`. Rejects when it is lost. */
 export function write(stream: Writable, data: string | Uint8Array): Promise<boolean> {
   return new Promise((resolve, reject) => {
     if (stream.destroyed) return resolve(false)
-    // Without a listener an error would end the program before the callback can tell it.
+    // Without a listener an error would end the program before the callback can report it.
     if (stream.listenerCount('error') === 0) stream.on('error', () => {})
     stream.write(data, (error) => {
       if (error == null || (error as NodeJS.ErrnoException).code === 'EPIPE') resolve(error == null)
-      else reject(new Error(`the output can not be written: ${error.message}`))
+      else reject(new Error(`the output cannot be written: ${error.message}`))
     })
   })
 }
@@ -26,7 +26,7 @@ export async function printLine(text: string): Promise<void> {
   await write(process.stdout, `${text}\n`)
 }
 
-/** A remark that is no output. */
+/** A remark on standard error, apart from the output. */
 export function note(text: string): void {
   process.stderr.write(`${colorsOf(process.stderr).dim('nacre:')} ${text}\n`)
 }
@@ -35,5 +35,5 @@ export async function printJson(value: unknown): Promise<void> {
   await printLine(JSON.stringify(value))
 }
 
-/** The exit code of a program that a reader has left: as after SIGPIPE. */
+/** The exit code after the reader has exited: as after SIGPIPE. */
 export const NOBODY_READS = 141

@@ -1,5 +1,5 @@
 /**
- * Readers for the values of options. What they refuse is a bad use, said by commander with the option's name.
+ * Readers for the values of options. A refused value is a usage error, which commander prints with the option's name.
  */
 import { InvalidArgumentError, Option } from 'commander'
 import { PRESETS } from '../options/isolation.js'

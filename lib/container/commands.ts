@@ -15,7 +15,7 @@ export class Commands {
   /**
    * Starts a process under an id. Throws when the id is taken.
    *
-   * The id is taken in the same turn in which it is looked up, so two starts at once can not both have it.
+   * The id is taken in the same turn in which it is looked up, so two concurrent starts cannot both have it.
    */
   start(commandId: string, start: () => Promise<LocalProcess>): Promise<LocalProcess> {
     if (this.#running.has(commandId)) throw duplicateCommand(commandId)

@@ -1,6 +1,6 @@
 /**
  * The errors of the drop-in session: two classes that a container brings itself, since it checks them by instanceof, and
- * what becomes of the errors of nacre.
+ * the translation of nacre's errors.
  */
 
 import { OptionError, SandboxError } from '../base/errors.js'
@@ -38,7 +38,7 @@ export class SessionDestroyedError extends Error {
   }
 }
 
-/** The classes to use: those that are given, and our own for the others. Throws OptionError. */
+/** The classes to use: the given ones, and nacre's own for the others. Throws OptionError. */
 export function chooseErrors(errors: Partial<SessionErrors> | undefined): SessionErrors {
   const table = { ShellTerminatedError: callback, SessionDestroyedError: callback }
   const given = readOptions(table, errors, 'createSessionClass') as Partial<SessionErrors>
@@ -57,7 +57,7 @@ export function timedOut(timeoutMs: number, cause?: SandboxError): Error {
   return new SandboxError('COMMAND_TIMEOUT', `Command timeout after ${timeoutMs}ms`, { cause, result })
 }
 
-/** A second command under the id of one that runs: it would take the first one's place in killCommand. */
+/** A second command with the id of a running command: it would replace the first in killCommand. */
 export function duplicateCommand(commandId: string): Error {
   return new OptionError('INVALID_ID', `commandId '${commandId}' belongs to a command that still runs`)
 }

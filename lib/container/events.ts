@@ -8,7 +8,7 @@ import type { Encoding, LogOutput } from '../public/index.js'
 import { timedOut } from './errors.js'
 import { directoryMessage } from './exec.js'
 
-/** The command of a stream, and since when it runs. */
+/** The command of a stream and its start time. */
 export interface Subject {
   command: string
   /** ISO 8601. */
@@ -29,10 +29,10 @@ export function outputEvent({ type, timestamp, data }: LogOutput<Encoding>): Exe
 const TERMINATED = 143
 
 /**
- * The last event of a command that has ended. As shells tell it, a signal is 128 and its number.
+ * The last event of a command that has ended. As in shells, a signal is 128 and its number.
  *
- * A command that was killed is no success, also when it ended with 0 because it was asked to, or because its shell was
- * just between two programs: containers tell by the code alone what was killed.
+ * A killed command is not a success, even if it ended with 0: it may have handled the signal, or its shell was just
+ * between two programs. Containers recognize a killed command by its code alone.
  */
 export function endEvent(
   subject: Subject,
@@ -47,7 +47,7 @@ export function endEvent(
   return completeEvent(subject, code, durationMs, timestamp)
 }
 
-/** A directory that is not there: no exception, but a command that fails. */
+/** A missing directory is a failed command, not an exception. */
 export function refusedDirectoryEvents(subject: Subject, cwd: string): ExecEvent[] {
   const { timestamp } = subject
   return [

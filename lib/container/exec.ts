@@ -11,7 +11,7 @@ import type { Shell } from './shell.js'
 /** Milliseconds: no duration is 0, however quick the command was. */
 const SHORTEST_MS = 0.001
 
-/** Runs it. Rejects with nacre's errors, but for those of time and directory, which containers know otherwise. */
+/** Runs it. Rejects with nacre's errors, except for timeouts and missing directories, which containers expect otherwise. */
 export async function execIn(
   shell: Shell,
   command: string,
@@ -33,7 +33,7 @@ function rawResult(command: string, result: ExecResult): RawExecResult {
   return {
     stdout: withoutNewline(result.stdout),
     stderr: withoutNewline(result.stderr),
-    // Only a command that never got to an end has no code, and its session had to be brought back: as by SIGKILL.
+    // A command has no code only if it never finished and its session was brought back, as after SIGKILL.
     exitCode: result.exitCode ?? 137,
     command,
     duration: Math.max(result.duration, SHORTEST_MS),
@@ -52,12 +52,12 @@ function refusedDirectory(command: string, cwd: string, begun: number): RawExecR
   }
 }
 
-/** What stderr says instead of an exception. */
+/** The text of stderr in place of an exception. */
 export function directoryMessage(cwd: string): string {
   return `Failed to change directory to '${cwd}'`
 }
 
-/** Exactly one: what prints empty lines at its end keeps the others. */
+/** Removes exactly one newline: further empty lines at the end are output. */
 function withoutNewline(text: string): string {
   return text.endsWith('\n') ? text.slice(0, -1) : text
 }

@@ -1,4 +1,4 @@
-/** What `nacre/container` exports. The public types are in `lib/public`. */
+/** The exports of `nacre/container`. The public types are in `lib/public`. */
 import { createSessionClass } from './session.js'
 
 export { OptionError, SandboxError } from '../base/errors.js'

@@ -1,5 +1,5 @@
 /**
- * The options of the drop-in session, and how they become those of a sandbox and of its commands.
+ * The options of the drop-in session, and their translation to options of a sandbox and its commands.
  */
 
 import { OptionError } from '../base/errors.js'
@@ -23,7 +23,7 @@ export interface SessionPlan {
   logger: Logger | undefined
 }
 
-/** The options of one command, checked. `timeoutMs` is there only when it was given. */
+/** The options of one command, checked. `timeoutMs` is set only when it was given. */
 export type CommandPlan = OptionValues<typeof containerExecOptions>
 
 /** Checks the options of `new Session`. Throws OptionError. */

@@ -1,9 +1,9 @@
 /**
- * The drop-in session: the states that it goes through, and what each call does in them.
+ * The drop-in session: its states, and the behaviour of each call in them.
  *
  *   new -> ready -> terminated (the shell has ended) -> destroyed
  *
- * from any of which it can be destroyed. What was started in the background lives on when the shell has ended, until the
+ * from any of which it can be destroyed. Background processes continue after the end of the shell, until the
  * session is destroyed.
  */
 import { randomUUID } from 'node:crypto'
@@ -27,7 +27,7 @@ import { type CommandPlan, planExec, planSession, planStream, type SessionPlan }
 import { type Shell, startShell } from './shell.js'
 import { BACKLOG_BYTES, type Background, CommandStream } from './stream.js'
 
-/** Makes the class, with the errors of a container that checks them by instanceof. Throws OptionError. */
+/** Creates the class, with the errors of a container that checks them by instanceof. Throws OptionError. */
 export function createSessionClass(errors?: Partial<SessionErrors>): SessionConstructor {
   const classes = chooseErrors(errors)
   return class Session extends ContainerSession {
@@ -155,7 +155,7 @@ class ContainerSession implements PublicSession {
     }
   }
 
-  /** The container's error for one of nacre's. Takes note of it when the shell has ended. */
+  /** The container's error for one of nacre's. Records the end of the shell. */
   #explain(error: unknown): unknown {
     if (isCode(error, 'SANDBOX_DESTROYED', 'SESSION_DESTROYED'))
       return new this.#errors.SessionDestroyedError(this.#plan.id)
@@ -166,7 +166,7 @@ class ContainerSession implements PublicSession {
     return new this.#errors.ShellTerminatedError(this.#plan.id, this.#exitCode)
   }
 
-  /** No command's text: it can hold secrets. */
+  /** Never logs the text of a command: it can hold secrets. */
   #log({ origin = 'user' }: CommandPlan, message: string): void {
     const { logger, id } = this.#plan
     report(logger, origin === 'internal' ? 'debug' : 'info', `session '${id}': ${message}`)

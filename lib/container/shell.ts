@@ -1,5 +1,5 @@
 /**
- * The one shell of a drop-in session: an engine with nothing but its default session, and where that starts.
+ * The one shell of a drop-in session: an engine with only its default session, and the directory in which that starts.
  */
 import { NativeBackend } from '../backends/native/backend.js'
 import { planSandbox } from '../backends/native/plan/sandbox.js'
@@ -26,17 +26,17 @@ export class Shell {
     return this.#runner.exec(command, options)
   }
 
-  /** Throws OptionError at once; any other failure is a rejection. */
+  /** Throws OptionError immediately; any other failure is a rejection. */
   start(command: string, options: ProcessOptions): Promise<LocalProcess> {
     return this.backend.startProcess(readProcess(command, options), () => undefined)
   }
 }
 
 /**
- * Starts a shell in the first directory that there is: the session's, its home, /root. `introduce` is given each shell
- * that is tried before it starts, and may throw to keep it from that.
+ * Starts a shell in the first existing directory: the session's, its home, /root. `introduce` receives each shell before
+ * its start, and may throw to prevent it.
  *
- * Whether a directory is there is not asked beforehand: it could be gone by the time the shell starts in it.
+ * The existence of a directory is not checked beforehand: it could be deleted before the shell starts in it.
  */
 export async function startShell(plan: SessionPlan, introduce: (shell: Shell) => void): Promise<void> {
   const home = 'HOME' in plan.env ? plan.env.HOME : process.env.HOME

@@ -20,7 +20,7 @@ import {
   startEvent,
 } from './events.js'
 
-/** 1 GiB: how far a reader may be behind. */
+/** The lag that a reader may have: 1 GiB. */
 export const BACKLOG_BYTES = 1024 ** 3
 
 /** A command that is being started. */
@@ -39,7 +39,7 @@ export interface Background {
 
 /**
  * A class around the generator, as the `return()` of a plain one would wait behind a `next()` that waits for output, of
- * `tail -f` for ever. This one ends the command first, and with it the wait.
+ * `tail -f` forever. This one ends the command first, and with it the wait.
  */
 export class CommandStream implements AsyncGenerator<ExecEvent, void, undefined> {
   readonly #events: AsyncGenerator<ExecEvent, void, undefined>
@@ -96,7 +96,7 @@ async function* events(background: Background): AsyncGenerator<ExecEvent, void, 
     yield startEvent(subject, process.info.pid)
     last = yield* output(background, process, duration)
   } finally {
-    // Before the last event is given: many readers do not ask for what comes after it.
+    // Before the last event is yielded: many readers do not read beyond it.
     await end(process)
     forget(backend, process)
   }
@@ -112,7 +112,7 @@ async function* output(
   try {
     for await (const event of process.output(planLogStream({}, 'execStream'))) {
       if (event.missing !== undefined) {
-        // What followed would only look complete.
+        // Output after the gap would only look complete.
         return errorEvent(`${event.missing} bytes of output were lost before they were read`)
       }
       if (event.type === 'exit') break
@@ -125,7 +125,7 @@ async function* output(
   }
 }
 
-/** Ends what still runs. When the session is being destroyed, that does it. */
+/** Kills the command if it still runs. When the session is being destroyed, that kills it. */
 async function end(process: LocalProcess): Promise<void> {
   try {
     await process.kill(AS_STARTED)

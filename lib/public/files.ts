@@ -127,7 +127,7 @@ export interface Files {
   remove(path: FilePath, options?: FileRemoveOptions): Promise<void>
   /**
    * Changes of a file or below a directory, from this call on. Breaking out of the loop ends the watch; the iteration
-   * ends by itself when what is watched is gone.
+   * ends by itself when the watched directory is deleted.
    */
   watch(path?: FilePath, options?: FileWatchOptions): AsyncIterableIterator<FileEvent, undefined>
 }

@@ -89,7 +89,7 @@ export interface Limits {
 export interface Capabilities {
   /** Whether the engine holds process trees in cgroups, or tracks them by other means. */
   cgroup: 'v2' | 'none'
-  /** Whether the kernel can kill a whole cgroup at once (cgroup.kill). */
+  /** Whether the kernel can kill a whole cgroup in one step (cgroup.kill). */
   cgroupKill: boolean
   /** Available controllers of 'memory', 'pids' and 'cpu'; `notes` has what replaces the others. */
   controllers: string[]
@@ -187,7 +187,7 @@ export declare class Sandbox {
   /** See {@link Process.kill}. Rejects with PROCESS_NOT_FOUND. */
   killProcess(id: string, signal?: Signal, options?: KillOptions): Promise<boolean>
 
-  /** Kills all processes at once, those that are being started too; resolves with their number when all have ended. */
+  /** Kills all processes, including starting ones. Resolves with their number when all have ended. */
   killAllProcesses(): Promise<number>
 
   /** Forgets processes that have ended, and their logs; resolves with their number. */

@@ -26,7 +26,7 @@ export function accessLog(logger: Logger): MiddlewareHandler {
       try {
         logger.info(line)
       } catch {
-        // The request is over: a logger that throws cannot fail it.
+        // The request has ended: a logger that throws cannot fail it.
       }
     })
   }

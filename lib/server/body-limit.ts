@@ -1,7 +1,7 @@
 /**
  * The bound of a request's body.
  *
- * A body that says how long it is is refused before any of it is read. One that does not is read here, up to the bound, and
+ * A body with a Content-Length is refused before any of it is read. Without one, it is read here, up to the bound, and
  * put where Hono looks for a body that has been read.
  */
 import type { HonoRequest } from 'hono'
@@ -19,7 +19,7 @@ export async function boundBody(request: HonoRequest, mostBytes: number): Promis
     chunks.push(chunk)
   }
   const text = Buffer.concat(chunks).toString('utf8')
-  // What is cached are promises, whatever the type says.
+  // The cache holds promises, contrary to its type.
   request.bodyCache.text = Promise.resolve(text) as unknown as string
 }
 

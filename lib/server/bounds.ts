@@ -1,9 +1,9 @@
 /**
- * How much of a command's output the server holds for one connection.
+ * The bounds on a command's output that the server holds for one connection.
  *
- * What is not sent yet is in three places: pieces that the engine has sent and the response has not taken, one piece that
- * the response is being written from, and what the result keeps. All three are bounded here. A client that does not read
- * makes the response stop taking, the engine then leaves the pipe alone, and in the end the command blocks.
+ * Unsent output is in three places: pieces that the engine has sent and the response has not taken, the piece that the
+ * response is being written from, and the result. All three are bounded here. If the client does not read, the response
+ * takes no more, the engine stops reading the pipe, and in the end the command blocks.
  */
 
 import { Sandbox } from '../backends/native/sandbox.js'
@@ -22,7 +22,7 @@ const MAX_BUFFER_BYTES = 1024 * 1024
 export const MOST_EVENT_BYTES = 1024 * 1024
 
 interface ConnectionOptions {
-  /** Whether the result keeps what that of exec would. */
+  /** Whether the result keeps as much output as that of exec. */
   wholeResult?: boolean | undefined
   /** Whether output events have bytes, whatever the encoding. */
   byteEvents?: boolean | undefined

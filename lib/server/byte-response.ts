@@ -1,9 +1,9 @@
 /**
- * Bytes as the body of a response. The next piece is asked for when the client has taken the one before.
+ * Bytes as the body of a response. The next piece is read when the client has taken the previous one.
  */
 import { onAbort } from '../base/abort.js'
 
-/** A handler that gives this has its response sent as bytes. */
+/** A handler returns this to send its response as bytes. */
 export interface ByteReply {
   status: number
   headers: Record<string, string>
@@ -14,9 +14,9 @@ export interface ByteReply {
   length?: number | undefined
 }
 
-/** What a response of bytes needs of its connection. */
+/** The connection as a response of bytes uses it. */
 export interface ByteConnection {
-  /** Aborted when the client goes away. */
+  /** Aborted when the client disconnects. */
   gone: AbortSignal
   /** Called once, when nothing more is sent. */
   onEnd: () => void
@@ -55,7 +55,7 @@ export function byteResponse(
     waiting = undefined
     if (piece === undefined && length !== Number.POSITIVE_INFINITY)
       throw new Error('the file has become shorter while it was sent')
-    // A file that grows meanwhile is sent as it was announced.
+    // A file that grows meanwhile is sent with the announced length.
     return piece !== undefined && piece.length > left ? piece.subarray(0, left) : piece
   }
   const body = new ReadableStream<Uint8Array>(

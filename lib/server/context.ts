@@ -1,5 +1,5 @@
 /**
- * What every route works with.
+ * The context of every route.
  */
 import type { Logger, Sandbox } from '../public/index.js'
 import type { Metrics } from './metrics.js'

@@ -1,8 +1,8 @@
 /**
  * From an error to the envelope that a client gets: `{ code, message, context, httpStatus, timestamp }`.
  *
- * There are two tables. Clients of a sandbox container know the codes of that container and no others; those of `/v1`
- * get nacre's own codes, and in `context` what else an error carries, so that they can throw the same one.
+ * There are two tables. Clients of a sandbox container know only the codes of that container. Clients of `/v1` get
+ * nacre's own codes, and the other properties of an error in `context`, so that they can throw the same error.
  */
 import { HTTPException } from 'hono/http-exception'
 import { AbortError, meaningOf, OptionError, SandboxError } from '../base/errors.js'
@@ -67,7 +67,7 @@ const SANDBOX_STATUSES: Record<SandboxErrorCode | OptionErrorCode | 'ABORT_ERR',
   STREAM_LOCKED: 400,
 }
 
-/** Every code with its status, as the container's clients know it. */
+/** Every code with its status for the container's clients. */
 export const STATUSES: Record<string, number> = { ...SANDBOX_STATUSES, ...REFUSALS }
 
 /** What the container's clients receive instead of a code that they do not know. */
@@ -117,14 +117,14 @@ export interface Envelope {
   timestamp: string
 }
 
-/** Which clients ask, which their path says. */
+/** The kind of client, known from the path. */
 export type Dialect = 'container' | 'v1'
 
 export function dialectOf(path: string): Dialect {
   return path.startsWith('/v1/') ? 'v1' : 'container'
 }
 
-/** The envelope. `subject` says what the request was about: ids of sessions, processes, jobs. */
+/** The envelope. `subject` has the ids that the request was about: of sessions, processes, jobs. */
 export function envelope(error: unknown, dialect: Dialect, subject: object = {}): Envelope {
   const { code, message, status, context } = describe(error, dialect)
   return {
@@ -136,7 +136,7 @@ export function envelope(error: unknown, dialect: Dialect, subject: object = {})
   }
 }
 
-/** Whether it is a fault of the server: the client learns little, and the logger the rest. */
+/** Whether it is a fault of the server: the client gets few details, and the logger the rest. */
 export function isOurFault(error: unknown): boolean {
   if (error instanceof Refusal || error instanceof OptionError || error instanceof AbortError) return false
   if (error instanceof HTTPException && error.status < 500) return false
@@ -164,8 +164,8 @@ function describe(error: unknown, dialect: Dialect): Description {
 type SandboxFailure = OptionError | SandboxError | AbortError
 
 /**
- * 408 becomes 504: browsers send a request again that was answered with 408 on a connection that had been used before,
- * and a command must not run twice.
+ * 408 becomes 504: browsers repeat a request that was answered with 408 on a reused connection, and a command must not
+ * run twice.
  */
 function own(error: SandboxFailure): Description {
   const { code } = error

@@ -1,6 +1,6 @@
 /**
- * Files as bodies. That of an upload is of any length, and as slow as it comes: only a caller that was let in sends more
- * of it than the connection holds.
+ * Files as bodies. An upload may have any length and any speed: only an accepted caller can send more of it than the
+ * connection buffers.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
@@ -12,7 +12,7 @@ export function isUpload(method: string | undefined, path: string | undefined): 
 }
 
 /**
- * The body of an upload. That of node:http is taken as it is: as a stream of the web, every chunk of it would be copied.
+ * The body of an upload. The stream of node:http is used directly: a web stream would copy every chunk.
  * An upload that is refused ends without the connection, which still carries the response.
  */
 export function bodyOf(request: Request, env: unknown): AsyncIterable<Uint8Array> {
@@ -23,7 +23,7 @@ export function bodyOf(request: Request, env: unknown): AsyncIterable<Uint8Array
 
 async function* nothing(): AsyncGenerator<Uint8Array> {}
 
-/** Breaks the connection of a response: what was sent of it is not all. False without one. */
+/** Breaks the connection of a response that is incomplete. False without a connection. */
 export function cut(env: unknown): boolean {
   const { outgoing } = (env ?? {}) as { outgoing?: ServerResponse }
   outgoing?.destroy()

@@ -1,10 +1,10 @@
 /**
- * Which callers are accepted: those with the token and, without a token, programs of this machine. Never a page in a browser
- * that is not allowed, though it can reach this machine.
+ * Which callers are accepted: those with the token and, without a token, programs of this machine. A page in a browser can
+ * reach this machine too, and is refused unless it is allowed.
  *
- * Three checks, since each alone can be got around. An `Origin` that is not allowed is a page of another site. A `Host`
+ * Three checks, since each alone can be bypassed. An `Origin` that is not allowed is a page of another site. A `Host`
  * that is not this machine's name is a page whose name was made to point here (DNS rebinding): it is sent without an
- * Origin for GET. And the address of the peer is what neither can choose.
+ * Origin for GET. Neither kind of page can choose the address of the peer.
  */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { Refusal } from './failure.js'

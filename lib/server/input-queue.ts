@@ -1,7 +1,8 @@
 /**
- * Input that arrives in requests, as the iterable that a command takes its input from.
+ * Input that arrives in requests, as an iterable for the command.
  *
- * A request is answered when its piece was taken, so the client sends the next one no earlier, and nothing piles up.
+ * A request is answered when the command has taken its piece. So the client sends the next one no earlier, and no input
+ * piles up.
  */
 
 interface Piece {
@@ -18,7 +19,7 @@ export class InputQueue implements AsyncIterableIterator<Uint8Array | string, un
     return this
   }
 
-  /** Resolves when the command took it, or wants nothing more. */
+  /** Resolves when the command took it, or takes no more input. */
   push(data: Uint8Array | string): Promise<void> {
     if (this.#ended || data.length === 0) return Promise.resolve()
     return new Promise((taken) => {
@@ -27,7 +28,7 @@ export class InputQueue implements AsyncIterableIterator<Uint8Array | string, un
     })
   }
 
-  /** After what has been pushed, there is no more. */
+  /** Marks the end of the input. */
   end(): void {
     this.#ended = true
     this.#wake()

@@ -1,11 +1,11 @@
 /**
- * What ends a request early: its client disconnects, or the server ends.
+ * The early end of a request: its client disconnects, or the server ends.
  */
 import { onAbort } from '../base/abort.js'
 
 /**
- * A signal that is aborted with the first of those given; `release` lets go of them. AbortSignal.any would hold on to a
- * signal as long as the server's own lives, for each request.
+ * A signal that is aborted with the first of those given; `release` removes its listeners. AbortSignal.any would keep a
+ * signal for each request as long as the server's own exists.
  */
 export function firstOf(signals: AbortSignal[]): { signal: AbortSignal; release: () => void } {
   const controller = new AbortController()

@@ -1,5 +1,5 @@
 /**
- * What the server counts, in the text format of Prometheus.
+ * The metrics of the server, in the text format of Prometheus.
  */
 
 import { AbortError, SandboxError } from '../base/errors.js'
@@ -8,7 +8,7 @@ import type { Encoding, ExecResult, Process, Sandbox } from '../public/index.js'
 /** Upper bounds of the histogram of durations, in seconds. */
 const BUCKETS = [0.001, 0.005, 0.025, 0.1, 0.5, 1, 5, 30, 120, 600]
 
-/** How a command came out. */
+/** The outcome of a command. */
 export type Outcome = 'success' | 'failure' | 'timeout' | 'canceled' | 'error'
 
 export class Metrics {
@@ -119,7 +119,7 @@ function outcomeOf(end: unknown): Outcome {
   return success ? 'success' : 'failure'
 }
 
-/** Text counts by characters: to count its bytes would take longer than to count is worth. */
+/** Text counts by characters: counting its bytes would cost too much. */
 function sizeOf({ stdout, stderr, truncated }: ExecResult<Encoding>): number {
   return stdout.length + stderr.length + (truncated === null ? 0 : truncated.stdout + truncated.stderr)
 }

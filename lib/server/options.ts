@@ -69,7 +69,7 @@ function serverPlan(values: ServerValues): ServerPlan {
   }
 }
 
-/** Checks what is to be served, also by callers without types. Throws OptionError. */
+/** Checks the sandbox to serve, for callers without types. Throws OptionError. */
 export function checkSandbox(sandbox: unknown): void {
   const methods = ['exec', 'execStream', 'startProcess', 'createSession', 'listProcesses']
   const has = (name: string) =>

@@ -1,14 +1,14 @@
 /**
  * Responses of calls that can take hours.
  *
- * Clients and proxies give up on a response that does not begin; many after five minutes. So when a call takes longer, its
- * response begins with status 200 and blanks, which JSON allows, and ends with the reply, or with the envelope of its
+ * Clients and proxies give up on a response that does not begin, many of them after five minutes. When a call takes
+ * longer, its response begins with status 200 and blanks, which JSON allows, and ends with the reply, or with the envelope of its
  * error: readers of such a response look at `httpStatus` in the body.
  */
 
 const BLANK = new TextEncoder().encode(' ')
 
-/** `settled` always resolves. `onEnd` is called when the response has been made, or the client has gone. */
+/** `settled` always resolves. `onEnd` is called when the response is complete, or the client has disconnected. */
 export async function patientResponse(
   settled: Promise<Response>,
   heartbeatMs: number,

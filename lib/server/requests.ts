@@ -1,5 +1,5 @@
 /**
- * How many requests there are at the moment, from their headers to the last byte of their response.
+ * The number of active requests, from their headers to the last byte of their response.
  */
 import { Refusal } from './failure.js'
 
@@ -16,7 +16,7 @@ export class Requests {
     return this.#active
   }
 
-  /** Counts a request until the function it gives is called. Throws when there are too many. */
+  /** Counts a request until the returned function is called. Throws when there are too many. */
   enter(): () => void {
     if (this.#active >= this.#most)
       throw new Refusal('OVERLOADED', `the server has ${this.#most} requests already; try again`)
@@ -29,7 +29,7 @@ export class Requests {
     }
   }
 
-  /** Resolves when there are none. */
+  /** Resolves when no request is active. */
   idle(): Promise<void> {
     return this.#active === 0 ? Promise.resolve() : new Promise((resolve) => this.#idle.push(resolve))
   }

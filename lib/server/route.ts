@@ -1,5 +1,5 @@
 /**
- * How a route is declared, and what happens around its handler: the one place where requests become calls.
+ * The declaration of routes, and the code around their handlers: the one place where requests become calls.
  *
  * A route is data: the OpenAPI document is made from the same schemas that bodies are checked against.
  */
@@ -53,9 +53,9 @@ export interface Route<P, Q, B> {
   body?: B
   /** The body is a file, and streamed. */
   upload?: boolean
-  /** What the reply looks like; 'bytes' when it is the content of a file, 'events' when it is a stream of them, 'socket' when it is a WebSocket. */
+  /** The schema of the reply; 'bytes' for the content of a file, 'events' for a stream of events, 'socket' for a WebSocket. */
   reply: Reply
-  /** The codes of errors beside those that every route has. */
+  /** The codes of errors other than those of every route. */
   errors?: string[]
   /** It may take longer than clients and proxies wait for a response. */
   patient?: boolean
@@ -64,7 +64,7 @@ export interface Route<P, Q, B> {
 
 export type Define = <P extends Schema, Q extends Schema, B extends Schema>(route: Route<P, Q, B>) => void
 
-/** Gives the function that adds a route to the app. */
+/** Returns a function that adds a route to the app. */
 export function definer(app: OpenAPIHono, server: ServerContext): Define {
   return (route) => {
     const { method, path, summary, tag, params, query, body, upload } = route
@@ -106,7 +106,7 @@ export function definer(app: OpenAPIHono, server: ServerContext): Define {
   }
 }
 
-/** Calls the handler, and makes a response of what it gives or throws. */
+/** Calls the handler, and makes a response of its result or its error. */
 async function answer(
   server: ServerContext,
   route: Route<Schema, Schema, Schema>,
@@ -194,7 +194,7 @@ export function errorEvent(
     : { type: 'error', error: sent.message, code: sent.code, timestamp, ...subject }
 }
 
-/** Logs an error that is the server's own fault. What fails because the client has disconnected is not. */
+/** Logs an error that is the server's own fault. A failure because the client has disconnected is not. */
 function logFault(logger: Logger | undefined, what: string, error: unknown, gone?: AbortSignal): void {
   if (!isOurFault(error)) return
   if (gone?.aborted) logger?.debug(`${what} after its client had disconnected: ${error}`)

@@ -2,18 +2,18 @@
  * The commands that run for clients of `/v1/exec/stream`, by an id that only the client of each knows: for input, kill
  * and abort, which come over other connections.
  *
- * The id is made here and is the first event of the stream. So there is no request about a run that the server has not
- * begun, and no order of arrival to think about.
+ * The id is made here and is the first event of the stream. So no request can refer to a run that the server has not
+ * begun, and the order of arrival does not matter.
  */
 import { randomUUID } from 'node:crypto'
 import type { Encoding, ExecStream } from '../public/index.js'
 import { Refusal } from './failure.js'
 import { InputQueue } from './input-queue.js'
 
-/** What can be done with a run. */
+/** A run as requests control it. */
 export interface RemoteRun {
   stream: ExecStream<Encoding>
-  /** Where its input comes from; undefined when it was given with the command. */
+  /** Its input from requests; undefined when the input came with the command. */
   input: InputQueue | undefined
   abort: AbortController
 }
@@ -21,7 +21,7 @@ export interface RemoteRun {
 export class Runs {
   readonly #runs = new Map<string, RemoteRun>()
 
-  /** Makes a run known until it has ended. `start` gets what it is to be started with. */
+  /** Registers a run until it has ended. `start` gets what it is to be started with. */
   add(
     hasInput: boolean,
     start: (input: InputQueue | undefined, signal: AbortSignal) => ExecStream<Encoding>,

@@ -1,6 +1,6 @@
 /**
- * The schemas that several routes share. They say what kind of thing a value is; its bounds are checked where nacre checks
- * them for every caller, so that the messages are the same.
+ * The schemas that several routes share. They check the type of a value. nacre checks its bounds in the same place for
+ * every caller, so the messages are the same.
  */
 import { z } from '@hono/zod-openapi'
 import { Refusal } from './failure.js'

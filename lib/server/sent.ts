@@ -1,11 +1,11 @@
 /**
- * When the response of a request is complete. That of a stream or a long call goes on after its handler has returned.
+ * The end of a response. The response of a stream or a long call continues after its handler has returned.
  */
 import type { Context } from 'hono'
 
 const unfinished = new WeakMap<Request, Array<() => void>>()
 
-/** Marks a response that goes on after its handler; the function it gives marks its end. */
+/** Marks a response that continues after its handler. Returns a function that marks its end. */
 export function sendLater(c: Context): () => void {
   const key = c.req.raw
   unfinished.set(key, [])
@@ -16,7 +16,7 @@ export function sendLater(c: Context): () => void {
   }
 }
 
-/** Calls back when the response is complete; at once when it is already. */
+/** Calls back when the response is complete; immediately when it already is. */
 export function whenSent(c: Context, callback: () => void): void {
   const callbacks = unfinished.get(c.req.raw)
   if (callbacks === undefined) callback()

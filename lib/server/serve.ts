@@ -1,5 +1,5 @@
 /**
- * Listens for requests, on Node and on Bun, and ends in good order.
+ * Listens for requests, on Node and on Bun, and shuts down in order.
  *
  * Both listen by node:http: it is the listener that bounds the time in which a request has to arrive, so that a client
  * which sends a byte now and then is turned away. Bun.serve has no such bound.
@@ -20,7 +20,7 @@ import { checkSandbox, planServe, type ServePlan } from './options.js'
 import { buildServer } from './server.js'
 import { openWebSockets, wantsWebSocket } from './upgrade.js'
 
-/** How often time limits of connections are looked at, in ms. */
+/** The interval between checks of the connections' time limits, in ms. */
 const MOST_CHECK_INTERVAL_MS = 1000
 
 /** See public/server.ts. */
@@ -78,11 +78,11 @@ function listen(server: Server, plan: ServePlan): Promise<HttpServer> {
     serverOptions: {
       maxHeaderSize: maxHeaderBytes,
       headersTimeout,
-      // Uploads take as long as they take; boundArrival ends all others that are late.
+      // Uploads have no time limit; boundArrival ends all other late requests.
       requestTimeout: 0,
       keepAliveTimeout,
       connectionsCheckingInterval: Math.min(MOST_CHECK_INTERVAL_MS, headersTimeout),
-      // Newer runtimes ask before they take an upgrade for one that is wanted.
+      // Newer runtimes ask whether to treat an upgrade as wanted.
       ...{ shouldUpgradeCallback: wantsWebSocket },
     },
   }) as HttpServer
@@ -101,7 +101,7 @@ function listen(server: Server, plan: ServePlan): Promise<HttpServer> {
 }
 
 /**
- * Accepts no more, ends what runs, and then cuts the connections that are left. Resolves when all are closed: true when
+ * Accepts no more requests, ends running ones, and then cuts the remaining connections. Resolves when all are closed: true when
  * nothing had to be cut.
  */
 async function closeAll(
@@ -123,7 +123,7 @@ async function closeAll(
 
 /**
  * SIGTERM and SIGINT close the server and the sandbox and end this process: with code 0 when everything ended in time. A
- * second signal ends it at once. Both the late and the second one give the code of the signal, as it would without us.
+ * second signal ends it immediately. In both cases, too late and second signal, the exit code is that of the signal.
  */
 function onSignals(sandbox: Sandbox, plan: ServePlan, close: () => Promise<boolean>): () => void {
   const { shutdownTimeout } = plan

@@ -1,5 +1,5 @@
 /**
- * The server as a function from requests to responses, for whatever listens: `serve`, Bun.serve, or a test.
+ * The server as a function from requests to responses, for any listener: `serve`, Bun.serve, or a test.
  */
 import { setMaxListeners } from 'node:events'
 import { OpenAPIHono } from '@hono/zod-openapi'
@@ -80,7 +80,7 @@ export function buildServer(sandbox: Sandbox, plan: ServerPlan): PublicServer {
   addFileContent(define, server)
   addJobs(define, server)
   addSystem(define, server)
-  // Made once: that takes as long as hundreds of requests.
+  // Created once: that takes as long as hundreds of requests.
   let made: ReturnType<typeof app.getOpenAPIDocument> | undefined
   const document = () => {
     made ??= app.getOpenAPIDocument(INFO)
@@ -103,7 +103,7 @@ export function buildServer(sandbox: Sandbox, plan: ServerPlan): PublicServer {
   }
 }
 
-/** What every request goes through before it gets to its route. */
+/** The checks that every request passes before its route. */
 function addMiddleware(app: OpenAPIHono, server: ServerContext, plan: ServerPlan): void {
   const guard = new Guard(plan)
   if (server.logger !== undefined) app.use(accessLog(server.logger))

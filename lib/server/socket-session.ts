@@ -1,5 +1,5 @@
 /**
- * What a route gives that answers with a WebSocket.
+ * The result of a route that answers with a WebSocket.
  */
 import type { WebSocket } from 'ws'
 

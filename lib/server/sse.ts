@@ -1,8 +1,8 @@
 /**
  * Server-sent events: from an iteration to the body of a response.
  *
- * The next event is asked for when the client has taken the one before, so a client that does not read holds up what it
- * reads from, and not the memory of the server. Comments keep connections alive that have nothing to tell.
+ * The next event is read when the client has taken the previous one. So a client that does not read holds up its source
+ * and does not fill the server's memory. Comments keep silent connections alive.
  */
 import { onAbort } from '../base/abort.js'
 
@@ -12,10 +12,10 @@ export interface ServerEvent {
   data: object
 }
 
-/** What is read from. `return` must not wait behind a pending `next`. */
+/** The source of events. `return` must not wait behind a pending `next`. */
 export type EventSource = Required<Pick<AsyncIterator<ServerEvent[], undefined>, 'next' | 'return'>>
 
-/** A handler that gives this has its response sent as events. */
+/** A handler returns this to send its response as events. */
 export class EventStream {
   readonly source: EventSource
 
@@ -65,7 +65,7 @@ const COMMENT = encoder.encode(':\n\n')
 
 /**
  * The response. `gone` is aborted when the client disconnects: the body of a response that was never begun to be read is not
- * cancelled by that. `failed` makes the last event of an error. `onEnd` is called once, when there is nothing more to send.
+ * cancelled by that. `failed` makes the last event of an error. `onEnd` is called once, after the last byte.
  */
 export function eventResponse(
   source: EventSource,
@@ -97,14 +97,14 @@ export function eventResponse(
           if (isOpen && isWanted) controller.enqueue(COMMENT)
         }, heartbeatMs)
         timer.unref()
-        // Headers and this at once: a client knows then that its request has been taken.
+        // Headers and this event go out immediately, so the client knows that its request was accepted.
         controller.enqueue(COMMENT)
       },
       async pull(controller) {
         isWanted = true
         const step = await next(source, failed)
         isWanted = false
-        // The client may have gone meanwhile.
+        // The client may have disconnected meanwhile.
         if (!isOpen) return
         if (step.chunk !== undefined) controller.enqueue(step.chunk)
         if (!step.last) return
@@ -118,7 +118,7 @@ export function eventResponse(
   return new Response(body, { headers: HEADERS })
 }
 
-/** The next events as bytes: iterations that give nothing are passed over. */
+/** The next events as bytes; skips iterations without events. */
 async function next(
   source: EventSource,
   failed: (error: unknown) => object,

@@ -1,5 +1,5 @@
 /**
- * What is asked about the server itself.
+ * Requests about the server itself.
  */
 import { z } from '@hono/zod-openapi'
 import type { ServerContext } from './context.js'

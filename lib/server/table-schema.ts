@@ -1,8 +1,8 @@
 /**
  * The schema of a call's body, from its table of options.
  *
- * zod checks what kind of thing a value is. Its bounds are in the document only: nacre checks them where it checks them
- * for every caller, so that the messages are the same.
+ * zod checks the type of a value. The bounds are in the document only: nacre checks them in the same place for every
+ * caller, so the messages are the same.
  */
 import { z } from '@hono/zod-openapi'
 import type { About, JsonSchema, OptionTable } from '../options/option.js'

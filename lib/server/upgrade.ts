@@ -1,8 +1,8 @@
 /**
  * WebSockets on the listener of node:http.
  *
- * A request for one takes the same way as any other: through `fetch`, with the same checks, counts and log. A route that
- * accepts it says so by calling `accept` of its bindings; any other response is written as it is.
+ * A request for a WebSocket passes through `fetch` like any other, with the same checks, counts and log. A route accepts
+ * it by calling `accept` of its bindings; any other response is written unchanged.
  */
 import type { Server as HttpServer, IncomingMessage } from 'node:http'
 import { STATUS_CODES } from 'node:http'
@@ -17,13 +17,13 @@ const MOST_MESSAGE_BYTES = 1024 * 1024
 /** Milliseconds that a client has to answer the close of its WebSocket. */
 const CLOSE_TIMEOUT_MS = 2000
 
-/** The subprotocol that a client offers beside that of its token, so that the token is not sent back. */
+/** The subprotocol that a client offers in addition to its token's, so that the token is not sent back. */
 const SUBPROTOCOL = 'nacre.terminal'
 
-/** What a route does with its WebSocket once it is open. */
+/** The handler of a route for its open WebSocket. */
 export type Accepted = (socket: WebSocket) => void
 
-/** What `fetch` is given with a request for a WebSocket. */
+/** The bindings that `fetch` receives with a request for a WebSocket. */
 export interface UpgradeBindings {
   incoming: IncomingMessage
   /** `failed` is called instead when the WebSocket cannot be opened. */
@@ -42,7 +42,7 @@ export function wantsWebSocket({ headers }: Pick<IncomingMessage, 'headers'>): b
   return headers.upgrade?.toLowerCase() === 'websocket'
 }
 
-/** Opens WebSockets on a listener. The function it gives cuts those that are open. */
+/** Opens WebSockets on a listener. Returns a function that cuts the open ones. */
 export function openWebSockets(listener: HttpServer, fetch: Server['fetch']): () => void {
   const options: ServerOptions & { closeTimeout: number } = {
     noServer: true,
@@ -132,8 +132,8 @@ function write(connection: Duplex, { status, headers, body }: Response): void {
 }
 
 /**
- * Gives a request for another protocol back to the listener, without that wish: node:http takes every upgrade for one
- * that is wanted. Java's HTTP client asks for h2c with each first request.
+ * Returns a request for another protocol to the listener, without its upgrade header: node:http treats every upgrade as
+ * wanted. Java's HTTP client asks for h2c with each first request.
  */
 function replay(listener: HttpServer, incoming: IncomingMessage, connection: Duplex, head: Buffer): void {
   const { method, url, httpVersion, rawHeaders } = incoming

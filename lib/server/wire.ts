@@ -1,5 +1,5 @@
 /**
- * How results and bytes look in JSON: text is a string, bytes are `{ base64 }`.
+ * Results and bytes in JSON: text is a string, bytes are `{ base64 }`.
  */
 
 import type { OptionTable } from '../options/option.js'
@@ -26,7 +26,7 @@ export function decodeData(json: WireData): string | Uint8Array {
   return decode(json, fromBase64)
 }
 
-/** The options that the body of a request has. */
+/** The options in the body of a request. */
 export function optionsOf(table: OptionTable, body: Record<string, unknown>): Record<string, unknown> {
   return decodeOptions(table, body, fromBase64)
 }
@@ -36,8 +36,8 @@ function fromBase64(text: string): Uint8Array {
 }
 
 /**
- * `all` is left out when it is one of the two streams, as it is mostly: it would double what is sent. It is not even
- * read then, since reading puts it together.
+ * `all` is left out when it equals one of the two streams, which is usual: it would double the size of the response. It
+ * is not even read then, since reading computes it.
  */
 export function encodeResult(result: ExecResult<Encoding>): object {
   const { success, exitCode, signal, stdout, stderr, command, sessionId, cwd } = result
@@ -65,7 +65,7 @@ export function encodeLogEvent(event: LogEvent<Encoding>): object {
   return event.type === 'exit' ? event : { ...event, data: encodeData(event.data) }
 }
 
-/** Dates become ISO 8601 by themselves. What is not known yet is left out. */
+/** Dates become ISO 8601 by themselves. Unknown properties are left out. */
 export function encodeProcess(process: ProcessInfo): object {
   const { id, pid, command, sessionId, status, startTime, endTime, exitCode, signal, reason } = process
   const end = { ...(endTime && { endTime }), ...(reason && { reason }) }
@@ -76,7 +76,7 @@ export function encodeJobRead({ raw, cursor, bytesFetched, status }: JobRead<Enc
   return { raw: encodeData(raw), cursor, bytesFetched, status: encodeJobStatus(status) }
 }
 
-/** What is not known is left out, but for the exit code. */
+/** Unknown properties are left out, except for the exit code. */
 export function encodeJobStatus({ signal, reason, endedAt, duration, ...status }: JobStatus): object {
   return {
     ...status,

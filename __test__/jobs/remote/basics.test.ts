@@ -23,7 +23,7 @@ inEveryShell(
       expect(statSync(job.dir).mode & 0o777).toBe(0o700)
     })
 
-    itRemotely(shell, 'a code above 128 is told from a signal', async ({ jobs }) => {
+    itRemotely(shell, 'an exit code above 128 is not mistaken for a signal', async ({ jobs }) => {
       const ends = await Promise.all(
         ['exit 143', 'kill -TERM $$', 'exit 137', 'kill -KILL $$', 'exit 130', 'exit 255'].map(
           async (command) => {
@@ -32,7 +32,7 @@ inEveryShell(
           },
         ),
       )
-      // bash may collect its children too early for that: then the number is told as the code that it may be.
+      // bash may collect its children too early for that: then the number is reported as an exit code.
       const either = (signal: string, code: number) =>
         shell.name === 'bash'
           ? [
@@ -78,26 +78,30 @@ inEveryShell('many remote jobs', (shell) => {
   })
 
   if (isMain(shell))
-    itRemotely(shell, '20 starts at once all run, and of five with one id one wins', async ({ jobs }) => {
-      const started = await Promise.all(
-        Array.from({ length: 20 }, (_, index) => jobs.start({ command: `echo ${index}; exit ${index}` })),
-      )
-      expect(new Set(started.map(({ jobId }) => jobId)).size).toBe(20)
-      await Promise.all(
-        started.map(async (job, index) => {
-          expect(await jobs.wait(job)).toMatchObject({ exitCode: index })
-          expect((await jobs.read(job)).raw).toBe(`${index}\n`)
-        }),
-      )
-      const same = await Promise.allSettled(
-        Array.from({ length: 5 }, () => jobs.start({ command: 'echo once', jobId: 'same' })),
-      )
-      expect(same.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
-      for (const one of same)
-        if (one.status === 'rejected') expect(one.reason).toMatchObject({ code: 'JOB_ALREADY_EXISTS' })
-      expect(await jobs.wait('same')).toMatchObject({ exitCode: 0 })
-      expect(await jobs.list()).toHaveLength(21)
-    })
+    itRemotely(
+      shell,
+      '20 concurrent starts all run, and of five with the same id one wins',
+      async ({ jobs }) => {
+        const started = await Promise.all(
+          Array.from({ length: 20 }, (_, index) => jobs.start({ command: `echo ${index}; exit ${index}` })),
+        )
+        expect(new Set(started.map(({ jobId }) => jobId)).size).toBe(20)
+        await Promise.all(
+          started.map(async (job, index) => {
+            expect(await jobs.wait(job)).toMatchObject({ exitCode: index })
+            expect((await jobs.read(job)).raw).toBe(`${index}\n`)
+          }),
+        )
+        const same = await Promise.allSettled(
+          Array.from({ length: 5 }, () => jobs.start({ command: 'echo once', jobId: 'same' })),
+        )
+        expect(same.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
+        for (const one of same)
+          if (one.status === 'rejected') expect(one.reason).toMatchObject({ code: 'JOB_ALREADY_EXISTS' })
+        expect(await jobs.wait('same')).toMatchObject({ exitCode: 0 })
+        expect(await jobs.list()).toHaveLength(21)
+      },
+    )
 
   itRemotely(
     shell,

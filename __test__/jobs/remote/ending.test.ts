@@ -86,7 +86,7 @@ inEveryShell('the end of a remote job', (shell) => {
     },
   )
 
-  itRemotely(shell, 'a job that was waited for can be removed at once', async ({ jobs }) => {
+  itRemotely(shell, 'a job can be removed immediately after a wait', async ({ jobs }) => {
     // The supervisor of an old job looks only twice a second.
     const old = await jobs.start({ command: isMain(shell) ? 'sleep 4.5' : 'true' })
     for (let round = 0; round < 5; round++) {

@@ -13,7 +13,7 @@ import { all } from '../../helpers/stream.js'
 import { rejectionOf } from '../../helpers/thrown.js'
 
 inEveryShell('reading a remote job', (shell) => {
-  itRemotely(shell, 'any part of any bytes is what was printed', ({ jobs }) =>
+  itRemotely(shell, 'any slice of any bytes equals what was printed', ({ jobs }) =>
     withRandom(async (random) => {
       const bytes = random.bytes(300_000)
       const job = await jobs.start({ command: 'cat', stdin: bytes })

@@ -53,7 +53,7 @@ describe('without asking the backend, start refuses', () => {
   }
 })
 
-it('what only the other machine can know is refused there, and leaves nothing', () =>
+it('problems that only the other machine can detect are refused there, and leave nothing', () =>
   withJobs(async ({ jobs, root }) => {
     await jobs.list()
     const nothing = readdirSync(root)
@@ -72,7 +72,7 @@ it('what only the other machine can know is refused there, and leaves nothing', 
     expect((await jobs.read(some)).raw).toBe('50\n')
   }))
 
-it('a root that cannot be made, or is another’s, is not used', () =>
+it('a root that cannot be created, or belongs to another user, is not used', () =>
   withJobs(async ({ again, root }) => {
     mkdirSync(root)
     writeFileSync(`${root}/file`, '')
@@ -95,7 +95,7 @@ describe('a backend', () => {
     expect(reply.message).toContain('sh: not found')
   })
 
-  it('may greet, cut lines by CRLF, and give its seconds: only what stands between the marks counts', () =>
+  it('may greet, end lines with CRLF, and print its times: only the text between the marks counts', () =>
     withJobs(async ({ backend, root }) => {
       const timeouts: unknown[] = []
       const chatty: JobsBackend = {
@@ -137,7 +137,7 @@ describe('a backend', () => {
     }))
 })
 
-it('the script is uploaded once, and again when it is gone', () =>
+it('the script is uploaded once, and again after it was removed', () =>
   withJobs(async ({ jobs, again, root, tag }) => {
     await jobs.list()
     const [script = ''] = readdirSync(root)

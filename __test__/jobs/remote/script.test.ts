@@ -35,7 +35,7 @@ describe('the state', () => {
     return facts && statusOf(facts)
   }
 
-  it('of an end between the two looks is no crash', () => {
+  it('of an end between the two looks is not a crash', () => {
     expect(status('meta', 'life dead', `second 3 ${encoded({ exitCode: 3 })}`)).toMatchObject({
       state: 'exited',
       exitCode: 3,
@@ -51,7 +51,7 @@ describe('the state', () => {
     expect(readFacts([])).toEqual([])
   })
 
-  it('after the end is alive as long as something is left, and tells a signal', () => {
+  it('after the end is alive while processes are left, and has the signal', () => {
     const killed = `first 137 ${encoded({ exitCode: null, signal: 9, reason: 'signal', leftBehind: true })}`
     expect(status(killed, 'meta', 'life alive')).toMatchObject({
       exitCode: undefined,
@@ -77,7 +77,7 @@ describe('the state', () => {
   })
 })
 
-it('a reply is what stands between the marks, and nothing when one is missing', () => {
+it('a reply is the text between the marks, and empty when a mark is missing', () => {
   expect(readReply('motd\n<nacre\nleft no \r\nnacre>\nbye')).toEqual(['left no'])
   for (const text of ['', '<nacre\nleft no', 'left no\nnacre>', 'nacre>\n<nacre'])
     expect(readReply(text)).toBe(undefined)

@@ -128,7 +128,7 @@ pub enum ProbeError {
 
 /// Finds the directory in which groups can be created, or the reason why there is none. Tries it with an empty group.
 ///
-/// Groups are created beside this process's own group when controllers are enabled there. Below a group that holds
+/// Groups are created next to this process's own group when controllers are enabled there. Below a group that holds
 /// processes, as this one does, the kernel enables none.
 pub fn probe() -> Result<PathBuf, ProbeError> {
     let own = own_directory().ok_or(ProbeError::NotMounted)?;

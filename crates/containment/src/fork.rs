@@ -1,4 +1,4 @@
-//! Forks that say where the child belongs: to which parent, in which namespaces, in which control group.
+//! Forks with a place for the child: its parent, its namespaces, its control group.
 
 use std::io;
 

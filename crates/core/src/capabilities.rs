@@ -38,7 +38,7 @@ impl Capabilities {
         };
         let pidfd = pidfd::available();
         if !pidfd {
-            notes.push("pidfds are not available; processes are told apart by their start time".into());
+            notes.push("pidfds are not available; processes are identified by their start time".into());
         }
         let controllers = group_parent
             .as_ref()
@@ -64,7 +64,7 @@ impl Capabilities {
 /// The controllers that enforce limits.
 const CONTROLLERS: [&str; 3] = ["memory", "pids", "cpu"];
 
-/// How a session's commands reach bash.
+/// The way in which commands reach bash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Engine {
     /// A builtin drives one persistent bash.
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_bash_is_said_with_what_to_do() {
+    fn a_missing_bash_is_reported_with_the_fix() {
         assert!(
             find_bash(None, Some(OsStr::new("/nowhere:relative")))
                 .unwrap_err()

@@ -55,7 +55,7 @@ pub enum Code {
     InvalidPath,
     /// The sandbox has been destroyed.
     SandboxDestroyed,
-    /// The engine itself failed; the message says where.
+    /// The engine itself failed; the message names the place.
     EngineError,
 }
 

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::{Arc, OnceLock};
 
-/// What a session may read, write, reach and see.
+/// The rules of a session: what it may read, write, reach and see.
 #[derive(Clone, Debug, Default)]
 pub struct Isolation {
     /// The rules. Paths are absolute, without links.

@@ -67,7 +67,7 @@ impl Outbox {
         &self.socket
     }
 
-    /// Sends a message now, or as soon as the socket has room. A peer that is gone is noticed by the reader.
+    /// Sends a message now, or as soon as the socket has room. The reader detects a dead peer.
     pub fn send(&self, message: Message) {
         let mut waiting = self.waiting();
         if !waiting.is_empty() || self.is_full_for(&message) {

@@ -2,7 +2,7 @@
 //!
 //! The owner of a directory, and every user who can write to it, can put anything into it. So such a directory must
 //! belong to this user or to root and be writable for its owner alone. It must not be a symlink: the owner of the link
-//! decides where it leads tomorrow. The check looks and changes nothing; in particular it never changes a mode.
+//! decides where it leads tomorrow. The check changes nothing; in particular it never changes a mode.
 
 use std::fs::{self, DirBuilder, Metadata};
 use std::io;

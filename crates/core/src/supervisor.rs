@@ -45,7 +45,7 @@ impl PidHold {
 impl Supervisor {
     /// Starts a supervisor. `group` is the name of the session's control group.
     ///
-    /// The standard library spawns with `posix_spawn` as long as nothing is asked that needs a fork (`pre_exec`, `uid`,
+    /// The standard library spawns with `posix_spawn` unless an option needs a fork (`pre_exec`, `uid`,
     /// a relative program with another PATH): a fork would copy the page tables of a host with gigabytes of memory. So
     /// the working directory, the session, signals and groups are all left to the supervisor.
     pub fn start(config: &Config, group: Option<&str>) -> io::Result<Self> {
@@ -95,7 +95,7 @@ impl Supervisor {
         self.hold.clone()
     }
 
-    /// What it wrote to standard error before it was set up: why it has ended. `None` when it wrote nothing.
+    /// Its standard error from before it was set up: the reason of its end. `None` when there is none.
     pub fn complaint(&self) -> Option<String> {
         let bytes = crate::sys::beginning(&self.stderr, MAX_COMPLAINT_BYTES).ok()?;
         let text = String::from_utf8_lossy(&bytes);
@@ -103,7 +103,7 @@ impl Supervisor {
         (!text.is_empty()).then(|| text.strip_prefix("nacre-supervisor: ").unwrap_or(text).to_string())
     }
 
-    /// Sends an order. A supervisor that is gone is noticed by [`Supervisor::report`].
+    /// Sends an order. [`Supervisor::report`] detects a dead supervisor.
     pub fn order(&self, order: &Order) {
         self.order_with(order, Vec::new());
     }
@@ -114,7 +114,9 @@ impl Supervisor {
         self.outbox.send(Message { bytes: serde_json::to_vec(order).unwrap_or_default(), descriptors });
     }
 
-    /// The next report, with its descriptor; `None` when the supervisor is gone. Sends what has waited for room meanwhile. Cancel-safe.
+    /// The next report, with its descriptor; `None` when the supervisor has exited.
+    ///
+    /// Meanwhile sends queued orders when the socket has room. Cancel-safe.
     pub async fn report(&self) -> Option<(Report, Option<OwnedFd>)> {
         loop {
             let mut guard = tokio::select! {

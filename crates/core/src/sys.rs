@@ -135,7 +135,7 @@ pub fn read_spare(fd: &impl AsRawFd, buffer: &mut Vec<u8>, most: usize) -> io::R
     }
 }
 
-/// Writes once; may write less than asked.
+/// Writes once; may write less than requested.
 pub fn write(fd: &impl AsRawFd, bytes: &[u8]) -> io::Result<usize> {
     // SAFETY: the pointer and the length describe `bytes`.
     let count = unsafe { libc::write(fd.as_raw_fd(), bytes.as_ptr().cast(), bytes.len()) };
@@ -168,7 +168,7 @@ pub fn set_timer(timer: &impl AsRawFd, after: Duration) -> io::Result<()> {
     let never = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     let value = libc::timespec { tv_sec: 0, tv_nsec: after.subsec_nanos().into() };
     let setting = libc::itimerspec { it_interval: never, it_value: value };
-    // SAFETY: the setting is read during the call, the old one is not asked for.
+    // SAFETY: the setting is read during the call, the old one is not returned.
     unsafe { check(libc::timerfd_settime(timer.as_raw_fd(), 0, &setting, std::ptr::null_mut()))? };
     Ok(())
 }
@@ -187,7 +187,7 @@ impl OwnsDescriptor for std::sync::Arc<OwnedFd> {}
 
 /// Reaps one child that has ended. The other children belong to the runtime.
 pub fn reap(child: Pid) {
-    // SAFETY: no status is asked for, so no memory is involved.
+    // SAFETY: no status is requested, so no memory is involved.
     unsafe { libc::waitpid(child.raw(), std::ptr::null_mut(), libc::WNOHANG) };
 }
 

@@ -19,7 +19,7 @@ use std::collections::HashSet;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-/// What has to end, and how.
+/// The processes to end, and the signals for that.
 pub struct Plan {
     /// From the order.
     pub id: u64,
@@ -59,7 +59,7 @@ const UNSETTLED_TIME: Duration = Duration::from_millis(60);
 /// How often to ask forks of the shell again after that.
 const UNSURE_LOOK: Duration = Duration::from_millis(50);
 
-/// How a ladder has ended.
+/// The outcome of a ladder.
 pub struct Outcome {
     /// There was a process to end.
     pub found: bool,

@@ -1,4 +1,4 @@
-//! What the supervisor does to itself before it starts anything: session, subreaper, signals, descriptors, lifelines.
+//! The supervisor's own setup before it starts anything: session, subreaper, signals, descriptors, lifelines.
 
 use nacre_containment::pidfd;
 use nacre_protocol::supervisor::{self, Report};

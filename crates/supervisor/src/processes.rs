@@ -81,8 +81,7 @@ impl Processes {
         self.known.iter().filter(|process| !process.ended).map(|process| process.tree.root.pid)
     }
 
-    /// Forgets processes that have ended and left nobody behind, so that a number that is used again can not be taken
-    /// for one of theirs.
+    /// Forgets processes that have ended without descendants, so that a reused number cannot be taken for one of theirs.
     pub fn tidy(&mut self) {
         self.known.retain(|process| {
             let group = process.tree.group.as_ref();

@@ -13,6 +13,6 @@ pub struct Program {
     pub descriptors: Vec<OwnedFd>,
     /// The number of the first of them.
     pub first_descriptor: i32,
-    /// Where it starts; the session's first directory otherwise.
+    /// The directory in which it starts; by default, the session's first one.
     pub cwd: Option<String>,
 }

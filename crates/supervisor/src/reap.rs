@@ -6,7 +6,7 @@ use crate::spawn::child_pid;
 use nacre_containment::pid::Pid;
 use nacre_protocol::supervisor::Report;
 
-/// How a child ended: exit code or signal number.
+/// The end of a child: exit code or signal number.
 struct Ended {
     pid: Pid,
     code: Option<i32>,

@@ -16,7 +16,7 @@ export class FileWatch implements AsyncIterableIterator<FileEvent, undefined> {
   readonly #stop = new AbortController()
   readonly #ignore: () => void
   readonly #events: AsyncGenerator<ServerEvent, undefined>
-  /** The first event, asked for at once: that sends the request. */
+  /** The first event, read immediately: that sends the request. */
   #first: Promise<IteratorResult<ServerEvent, undefined>> | undefined
   #turn: Promise<unknown> = Promise.resolve()
   #isOver = false

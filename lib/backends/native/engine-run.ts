@@ -33,7 +33,7 @@ export class Run {
   #thrown: RunEnd['thrown']
   #pid: number | undefined
 
-  /** Starts at once. Throws what `Engine.begin` throws. */
+  /** Starts immediately. Throws what `Engine.begin` throws. */
   constructor(engine: Engine, request: NativeExec, observer: RunObserver | undefined) {
     this.#engine = engine
     this.#observer = observer

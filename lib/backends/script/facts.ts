@@ -1,5 +1,5 @@
 /**
- * What the script reports about a job, and what follows from it. The script looks, in one call: the record, who lives, and
+ * What the script reports about a job, and the conclusions. The script reads, in one call: the record, the live processes, and
  * the record again. What that means is decided here, without looking anywhere.
  */
 import type { JobRecord, JobState } from '../../jobs/record.js'
@@ -20,7 +20,7 @@ export interface Facts {
   meta: string | undefined
 }
 
-/** Reads all jobs that the lines tell of. */
+/** Reads all jobs that the lines describe. */
 export function readFacts(lines: readonly string[]): Facts[] {
   const found: Facts[] = []
   for (const line of lines) {
@@ -51,7 +51,7 @@ export function fromBase64(words: readonly string[]): Buffer {
 /**
  * The state, in the shape that the native side gives; undefined when the job has never finished starting.
  *
- * The second record is there for a job that ends between the first look and the question who lives: it has written its
+ * The second record is for a job that ends between the first read and the check of its processes: it has written its
  * record before it ended. So `crashed` is what had been gone already when there was still no record.
  */
 export function statusOf({ first, second, life, meta }: Facts): JobState | undefined {

@@ -12,15 +12,15 @@ const SENTENCES: Record<string, (subject: string, detail: string) => string> = {
   'JOB_NOT_FOUND strange-output': (job) => `job '${job}' is damaged: its output.log is not a regular file`,
   JOB_ALREADY_EXISTS: (job) => `there is a job '${job}' already`,
   JOB_RUNNING: (job) => `job '${job}' still runs: cancel it first`,
-  CWD_NOT_FOUND: () => 'the working directory can not be entered',
-  STATE_DIR_UNAVAILABLE: () => 'the directory of jobs can not be used; see jobsRoot',
+  CWD_NOT_FOUND: () => 'the working directory cannot be entered',
+  STATE_DIR_UNAVAILABLE: () => 'the directory of jobs cannot be used; see jobsRoot',
   'STATE_DIR_UNAVAILABLE no-room': () => 'the directory of jobs takes no more: its disk may be full',
   'STATE_DIR_UNAVAILABLE not-ours': () =>
     'the directory belongs to another user or is a symlink; see jobsRoot',
-  'LIMIT_UNSUPPORTED openFiles': () => 'the limit openFiles can not be set there',
+  'LIMIT_UNSUPPORTED openFiles': () => 'the limit openFiles cannot be set there',
   'SPAWN_FAILED missing-tool': (_, tool) => `the remote sandbox has no program ${tool}, which jobs need`,
   'SPAWN_FAILED killed': () => 'the supervisor of the job was killed',
-  'ENGINE_ERROR elsewhere': (job) => `job '${job}' can not be cancelled: it runs in another pid namespace`,
+  'ENGINE_ERROR elsewhere': (job) => `job '${job}' cannot be cancelled: it runs in another pid namespace`,
 }
 
 /** Throws SandboxError when one of the lines is a refusal. */

@@ -57,7 +57,7 @@ function check({ limits, command }: JobStartPlan): void {
 /** A refused directory is called by its name. */
 function withDirectory(error: unknown, cwd = ''): unknown {
   if (!(error instanceof SandboxError) || error.code !== 'CWD_NOT_FOUND') return error
-  return engineError('CWD_NOT_FOUND', `the working directory ${cwd} can not be entered`, { cause: error })
+  return engineError('CWD_NOT_FOUND', `the working directory ${cwd} cannot be entered`, { cause: error })
 }
 
 /** Milliseconds as the script counts, rounded up. */

@@ -4,7 +4,7 @@
  */
 import type { Argument, Command, Option } from 'commander'
 
-/** What completes a value. `command` is the start of another command line, `text` has no completion. */
+/** How a value is completed. `command` is the start of another command line, `text` has no completion. */
 export type Value = 'directory' | 'file' | 'command' | 'text' | { choices: readonly string[] }
 
 export interface OptionShape {

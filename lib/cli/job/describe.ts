@@ -20,7 +20,7 @@ export function describeStatus(status: JobStatus, colors: Colors): string {
   return (exitCode === 0 ? colors.green : colors.red)(`exited ${exitCode}${why}`) + left
 }
 
-/** That of its command. A crash has none of its own, so it is that of a failure. */
+/** The exit code of its command. A crash has no exit code, so it counts as a failure. */
 export function exitCodeOfJob({ exitCode, signal }: JobStatus): number {
   return exitCodeOfEnd(exitCode, signal === null ? undefined : signalNumber(signal))
 }

@@ -1,6 +1,6 @@
 /**
- * `nacre job logs`: the output of a job, byte for byte. With --follow also what comes, until the job has ended; then the
- * exit code is the job's. Ctrl-C ends the looking on, never the job.
+ * `nacre job logs`: the output of a job, byte for byte. With --follow also new output, until the job has ended; then
+ * the exit code is the job's. Ctrl-C stops following and does not affect the job.
  */
 import type { Command } from 'commander'
 import { signalNumber } from '../../base/signals.js'
@@ -22,8 +22,8 @@ export function addLogs(job: Command, finish: Finish): void {
   withRoot(job.command('logs'))
     .description('print the output of a job')
     .argument('<id>')
-    .option('-f, --follow', 'go on until the job has ended, and exit with its code')
-    .option('--since <bytes>', 'begin behind so many bytes', byteOffset)
+    .option('-f, --follow', 'continue until the job has ended, and exit with its code')
+    .option('--since <bytes>', 'skip this many bytes', byteOffset)
     .action(async (id: string, options: Options) => {
       finish(await useJobs(options, (jobs) => (options.follow ? follow : readAll)(jobs, id, options)))
     })
@@ -50,7 +50,7 @@ async function follow(jobs: Jobs, id: string, { since, json }: Options): Promise
   return exitCodeOfJob(await jobs.status(id))
 }
 
-/** What is there now. */
+/** The output so far. */
 async function readAll(jobs: Jobs, id: string, { since = 0, json }: Options): Promise<number> {
   for (let cursor = since; ; ) {
     const piece = await jobs.read(id, cursor, { encoding: 'buffer' })
@@ -60,7 +60,7 @@ async function readAll(jobs: Jobs, id: string, { since = 0, json }: Options): Pr
   }
 }
 
-/** False when the output has no reader any more. As JSON bytes are base64, since a piece may end within a character. */
+/** False when the reader has exited. As JSON bytes are base64, since a piece may end within a character. */
 async function show(piece: JobRead<'buffer'>, json: boolean | undefined): Promise<boolean> {
   if (!json) return write(process.stdout, piece.raw)
   const { raw, cursor, status } = piece

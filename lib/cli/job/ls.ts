@@ -26,7 +26,7 @@ export function addList(job: Command): void {
       const { state, name } = options
       const list = await useJobs(options, async (jobs) => {
         const found = await jobs.list({ state, processName: name })
-        // An empty list of a root that is not there may be a typing error.
+        // An empty list may be due to a typing error in the root, which then does not exist.
         if (!existsSync(jobs.root))
           note(`the directory ${jobs.root} does not exist: no job was started there`)
         return found

@@ -1,5 +1,5 @@
 /**
- * `nacre job prune`: removes the jobs that are over, with their output, and prints their ids.
+ * `nacre job prune`: removes the jobs that have ended, with their output, and prints their ids.
  */
 import type { Command } from 'commander'
 import { withExamples } from '../examples.js'
@@ -13,12 +13,12 @@ interface Options extends RootOptions {
 
 export function addPrune(job: Command): void {
   const prune = withRoot(job.command('prune'))
-    .description('remove all jobs that are over')
-    .option('--older-than <time>', 'only jobs that ended so long ago: 2h, 7d', duration)
+    .description('remove all jobs that have ended')
+    .option('--older-than <time>', 'only jobs that ended at least this long ago: 2h, 7d', duration)
     .action(async (options: Options) => {
       const pruned = await useJobs(options, (jobs) => jobs.prune({ olderThan: options.olderThan }))
       if (options.json) return printJson({ removed: pruned })
       for (const id of pruned) await printLine(id)
     })
-  withExamples(prune, [['nacre job prune --older-than 7d', 'keeps what ended within the last week']])
+  withExamples(prune, [['nacre job prune --older-than 7d', 'keeps jobs that ended within the last week']])
 }

@@ -1,5 +1,5 @@
 /**
- * `nacre job rm`: removes jobs that are over, with their output; with --force also those that run.
+ * `nacre job rm`: removes jobs that have ended, with their output; with --force also running ones.
  */
 import type { Command } from 'commander'
 import { printJson } from '../terminal.js'
@@ -11,7 +11,7 @@ interface Options extends RootOptions {
 
 export function addRemove(job: Command): void {
   withRoot(job.command('rm'))
-    .description('remove jobs that are over')
+    .description('remove jobs that have ended')
     .argument('<id...>')
     .option('-f, --force', 'cancel them first')
     .action(async (ids: string[], options: Options) => {

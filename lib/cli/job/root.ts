@@ -1,5 +1,5 @@
 /**
- * What all verbs of jobs have in common: where the jobs are, and how the result is printed.
+ * Common options of all job verbs: the directory of jobs, and JSON.
  */
 import type { Command } from 'commander'
 import type { Jobs } from '../../public/index.js'
@@ -19,7 +19,7 @@ export function withRoot(command: Command): Command {
     .option('--json', 'print JSON')
 }
 
-/** Runs something with the jobs of a root; they go on afterwards. */
+/** Calls a function with the jobs of a root; they continue afterwards. */
 export async function useJobs<T>({ root }: RootOptions, use: (jobs: Jobs) => Promise<T>): Promise<T> {
   const { Sandbox } = await import('../../backends/native/sandbox.js')
   await using sandbox = new Sandbox({ jobsRoot: root })

@@ -1,5 +1,5 @@
 /**
- * `nacre job start`: prints the id, and ends; the job goes on.
+ * `nacre job start`: prints the id and exits; the job continues.
  */
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
@@ -25,12 +25,12 @@ export function addStart(job: Command): void {
   const start = withRoot(job.command('start'))
     .description('start a job: one word is shell text, several are a program and its arguments')
     .argument('<command...>')
-    .option('--id <id>', 'its id (default: one that sorts by time)')
-    .option('--name <text>', 'a name for people')
+    .option('--id <id>', 'its id (default: an id that sorts by time)')
+    .option('--name <text>', 'a label for display')
     .option('--cwd <directory>', 'where to run it')
     .option('--env <name=value>', 'set a variable; can be repeated', variable)
     .option('--timeout <time>', 'end it after 10s, 2m, 1h', duration)
-    .option('--input <file>', 'what it reads; - is the standard input of this program')
+    .option('--input <file>', 'a file for its standard input; - is that of this program')
     .passThroughOptions()
     .action(async (words: string[], options: Options) => {
       const { id: jobId, name: processName, cwd, env, timeout, input, json } = options

@@ -1,5 +1,5 @@
 /**
- * `nacre job status`: show the state of a job. The exit code says only whether the state could be read.
+ * `nacre job status`: shows the state of a job. The exit code shows only whether the state could be read.
  */
 import type { Command } from 'commander'
 import { colorsOf, printJson, printLine } from '../terminal.js'
@@ -8,7 +8,7 @@ import { type RootOptions, useJobs, withRoot } from './root.js'
 
 export function addStatus(job: Command): void {
   withRoot(job.command('status'))
-    .description('tell the state of a job')
+    .description('show the state of a job')
     .argument('<id>')
     .action(async (id: string, options: RootOptions) => {
       const status = await useJobs(options, (jobs) => jobs.status(id))

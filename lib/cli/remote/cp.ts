@@ -1,6 +1,6 @@
 /**
  * `nacre cp`: copies files between this machine and a sandbox on a server. Permissions are kept. As with cp, a copy into
- * a directory that is there gets the name of the original.
+ * an existing directory gets the name of the original.
  */
 import path from 'node:path'
 import type { Command } from 'commander'
@@ -22,7 +22,7 @@ export function addCp(program: Command): void {
     .description(`copy files to or from a sandbox on a server; paths there begin with ${REMOTE}`)
     .argument('<from>')
     .argument('<to>')
-    .option('-r, --recursive', 'directories with their content')
+    .option('-r, --recursive', 'copy directories with their content')
     .action(copy)
   withExamples(cp, [
     [`nacre cp data.csv ${REMOTE}input/data.csv`, "to the session's directory; parents are made"],

@@ -1,4 +1,4 @@
-/** Copying files of a server to this machine. */
+/** Copies files of a server to this machine. */
 import { randomUUID } from 'node:crypto'
 import { chmod, mkdir, open, rename, rm } from 'node:fs/promises'
 import { OptionError, SandboxError } from '../../base/errors.js'
@@ -26,7 +26,7 @@ async function receiveTree(files: Files, from: FilePath, to: Buffer): Promise<vo
   }
 }
 
-/** The copy has its name when it is complete. */
+/** The copy gets its name once it is complete. */
 async function receive(files: Files, from: FilePath, to: Buffer, { mode }: FileInfo): Promise<void> {
   const part = Buffer.concat([to, Buffer.from(`.${randomUUID()}.part`)])
   try {

@@ -17,7 +17,7 @@ export function addLs(program: Command): void {
   const ls = withServer(program.command('ls'))
     .description('list files of a sandbox on a server')
     .argument('[path]', "a directory, from the session's", '.')
-    .option('-r, --recursive', 'also what is below')
+    .option('-r, --recursive', 'also the content of subdirectories')
     .option('-l, --long', 'permissions, size and time before each path')
     .option('--json', 'print JSON')
     .action(async (path: string, options: Options) => {

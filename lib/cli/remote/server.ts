@@ -1,5 +1,5 @@
 /**
- * What all verbs for a server have in common: its address, its token, and the session.
+ * Common options of all verbs for a server: its address, its token, and the session.
  */
 import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
@@ -19,10 +19,10 @@ export function withServer(command: Command): Command {
   return command
     .option('--url <url>', `the server (default: $NACRE_URL, or ${DEFAULT_URL})`)
     .option('--token-file <file>', 'a file with its token (default: the token in $NACRE_TOKEN)')
-    .option('--session <id>', 'the session whose files are meant (default: default)')
+    .option('--session <id>', 'the session whose files to use (default: default)')
 }
 
-/** Does something with the files of a session on a server. */
+/** Calls a function with the files of a session on a server. */
 export async function useFiles<T>(
   { url = process.env.NACRE_URL ?? DEFAULT_URL, tokenFile, session = 'default' }: ServerOptions,
   use: (files: Files) => Promise<T>,

@@ -1,4 +1,4 @@
-/** Copying files of this machine to a server. */
+/** Copies files of this machine to a server. */
 import { lstatSync, readdirSync, readlinkSync, type Stats, statSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { OptionError } from '../../base/errors.js'
@@ -19,7 +19,7 @@ export async function upload(files: Files, from: string, to: string, recursive: 
   await sendTree(files, Buffer.from(from), Buffer.from(to))
 }
 
-/** Paths are bytes: names need not be UTF-8. Symlinks are not sent, since there is no call that makes them. */
+/** Paths are bytes: names need not be UTF-8. Symlinks are not sent, since no call creates them. */
 async function sendTree(files: Files, from: Buffer, to: Buffer): Promise<void> {
   if ((await files.stat(to)) === null) await files.mkdir(to)
   for (const name of readdirSync(from, { encoding: 'buffer' })) {

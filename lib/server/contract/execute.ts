@@ -107,7 +107,7 @@ export function addExecute(define: Define, server: ServerContext): void {
             : [outputEvent(event)]
         return events(process.output({ signal }), translate, [{ data: first }])
       }
-      // Nothing of the result's output is sent: it has been in the events.
+      // The result has no output: the events had it.
       const stream = streamToConnection<'utf8'>(sandbox, body.command, {
         ...options(body),
         maxBuffer: 0,
@@ -154,7 +154,7 @@ function outputEvent({ type, data, timestamp }: LogEvent & { data: string }): Se
   return { data: { type, data, timestamp } }
 }
 
-/** The output has been in the events before. */
+/** The events had the output. */
 function complete(
   end: { exitCode: number | null; signal: string | null },
   { command, duration, timestamp: begun }: Pick<ExecResult, 'command' | 'duration' | 'timestamp'>,
@@ -165,7 +165,7 @@ function complete(
   return { data: { type: 'complete', exitCode, result, timestamp: now() } }
 }
 
-/** The container's commands fail where they cannot be: that is a result, not an error of the request. */
+/** A command whose directory does not exist fails: that is a result, not an error of the request. */
 function isLost(error: unknown, { cwd }: ExecuteBody): boolean {
   return cwd !== undefined && error instanceof SandboxError && error.code === 'CWD_NOT_FOUND'
 }

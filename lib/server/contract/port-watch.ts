@@ -1,5 +1,5 @@
 /**
- * Waiting for a port, as events: that of one process, or any on this machine.
+ * Waits for a port, as events: a port of one process, or any on this machine.
  */
 import { connect } from 'node:net'
 import { z } from '@hono/zod-openapi'
@@ -35,7 +35,7 @@ const watchBody = z
 
 type Watch = z.output<typeof watchBody>
 
-/** Milliseconds between two looks. */
+/** Milliseconds between two checks. */
 const DEFAULT_INTERVAL_MS = 500
 
 const ADDRESSES = ['127.0.0.1', '::1']

@@ -77,7 +77,7 @@ export function addSessions(define: Define, { sandbox, sessionTimeouts }: Server
   })
 }
 
-/** A directory that is missing is no reason not to have a session: it then begins at home. */
+/** A session whose directory is missing starts in the home directory. */
 async function createAnywhere(
   create: (options: SessionOptions) => Promise<Session>,
   options: SessionOptions,

@@ -1,5 +1,5 @@
 /**
- * What the container's clients are given in the same way in several places.
+ * Values that several routes of containers share.
  */
 import { z } from '@hono/zod-openapi'
 import { engineError } from '../../base/errors.js'
@@ -19,7 +19,7 @@ export const processSchema = z
   })
   .openapi('ContainerProcess')
 
-/** What is said when a process was started. */
+/** The answer when a process was started. */
 export const startedSchema = z.object({
   success: z.literal(true),
   processId: z.string(),
@@ -32,7 +32,7 @@ export function now(): string {
   return new Date().toISOString()
 }
 
-/** As shells tell it, where there is only a number: 128 and the signal; 1 when it is not known. Never null. */
+/** As in shells, where an end is only a number: 128 and the signal; 1 when it is unknown. Never null. */
 export function exitCodeOf({ exitCode, signal }: { exitCode: number | null; signal: string | null }): number {
   if (exitCode !== null) return exitCode
   const number = signal === null ? undefined : signalNumber(signal)

@@ -1,5 +1,5 @@
 /**
- * Commands with everything that nacre has: bytes, input, both kinds of kill, and the whole result.
+ * Commands with all features of nacre: bytes, input, both kinds of kill, and the whole result.
  */
 import { z } from '@hono/zod-openapi'
 import { execOptions } from '../../protocol/exec-options.js'

@@ -16,7 +16,7 @@ const HEADERS = {
   'accept-ranges': 'bytes',
   'cache-control': 'no-store',
   'content-type': 'application/octet-stream',
-  // A page that somebody else has written into a file is not shown as one.
+  // A browser must not show a file's content as a page: its author may be hostile.
   'x-content-type-options': 'nosniff',
 }
 
@@ -91,7 +91,7 @@ async function content(
     const message = `'${shown}' has ${size} bytes, more than maxBytes allows (${maxBytes})`
     throw new SandboxError('FILE_TOO_LARGE', message, { path: shown })
   }
-  // The files of /proc have no length; what they give is sent until its end.
+  // Files of /proc have no length; their content is sent to its end.
   if (size === undefined || size === 0) {
     if (range !== undefined && first === undefined) return unsatisfiable(rest, size ?? 0)
     return { status: 200, headers: HEADERS, first, rest }

@@ -1,5 +1,5 @@
 /**
- * Files of a session, beside their content: what they are, their directories, and their changes.
+ * Files of a session, without their content: their properties, their directories, and their changes.
  */
 import { z } from '@hono/zod-openapi'
 import { fileCopyOptions, fileRemoveOptions } from '../../protocol/file-options.js'

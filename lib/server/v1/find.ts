@@ -12,7 +12,7 @@ export async function findProcess(sandbox: Sandbox, id: string): Promise<Process
   return process
 }
 
-/** Rejects also when it is a process, and no service. */
+/** Rejects also when it is a process but not a service. */
 export async function findService(sandbox: Sandbox, id: string): Promise<Service> {
   const process = await findProcess(sandbox, id)
   if ('getHealth' in process) return process as Service

@@ -1,5 +1,5 @@
 /**
- * What goes into a process and comes out of it, what it uses, and how a service is.
+ * The input and output of processes, their resources, and the health of services.
  */
 import { z } from '@hono/zod-openapi'
 import type { LogEvent } from '../../public/index.js'

@@ -1,5 +1,5 @@
 /**
- * Waiting for a process: its end, a line of its log, a port. The wait ends when the client disconnects.
+ * Waits for a process: its end, a line of its log, a port. The wait ends when the client disconnects.
  */
 import { z } from '@hono/zod-openapi'
 import { waitForLogOptions, waitForPortOptions, waitOptions } from '../../protocol/wait-options.js'

@@ -3,8 +3,8 @@
  *
  * With `acknowledge`, each binary message of the client is answered once the terminal has taken it, in the same order.
  *
- * What is held of either direction is bounded. Output is read from the log of the process when the socket has taken what
- * came before, and the socket is not read while the terminal takes no input.
+ * Buffers are bounded in both directions. Output is read from the log of the process when the socket has taken the earlier
+ * output, and the socket is not read while the terminal takes no input.
  */
 import { z } from '@hono/zod-openapi'
 import type { WebSocket } from 'ws'

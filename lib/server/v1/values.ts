@@ -1,5 +1,5 @@
 /**
- * What is waited for.
+ * The conditions that requests can wait for.
  */
 import type { z } from '@hono/zod-openapi'
 import { OptionError } from '../../base/errors.js'
@@ -10,6 +10,9 @@ export function patternOf(pattern: z.output<typeof patternSchema>): string | Reg
   try {
     return new RegExp(pattern.source, pattern.flags)
   } catch (cause) {
-    throw new OptionError('INVALID_OPTION', `pattern is no regular expression: ${(cause as Error).message}`)
+    throw new OptionError(
+      'INVALID_OPTION',
+      `pattern is not a regular expression: ${(cause as Error).message}`,
+    )
   }
 }

@@ -62,7 +62,7 @@ pub struct Own {
     pub cwd: PathBuf,
     /// Milliseconds.
     pub timeout_ms: Option<u64>,
-    /// Milliseconds between SIGTERM and SIGKILL, unless a cancel says otherwise.
+    /// Milliseconds between SIGTERM and SIGKILL, unless a cancel overrides it.
     pub grace_ms: u64,
     /// Limits of the control group.
     pub limits: Limits,

@@ -9,7 +9,7 @@ use crate::pid::Pid;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// What to run.
+/// The command.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Program {
     /// Text for the shell.
@@ -36,7 +36,7 @@ pub struct Request {
     pub root: PathBuf,
     /// The job's id.
     pub id: String,
-    /// What to run.
+    /// The command.
     pub program: Program,
     /// The command as displayed.
     pub command: String,

@@ -37,7 +37,7 @@ pub enum Input {
     Stream(mpsc::UnboundedReceiver<Chunk>),
 }
 
-/// How a command is killed.
+/// The signals that kill a command, and their timing.
 #[derive(Clone, Copy, Debug)]
 pub struct KillPolicy {
     /// First signal to the command's processes.
@@ -71,7 +71,7 @@ pub trait Sink: Send + Sync {
 pub struct ExecRequest {
     /// Chosen by the caller; identifies the request in [`crate::session::Handle::interrupt`].
     pub id: u64,
-    /// What to run.
+    /// The command.
     pub command: Command,
     /// Working directory for this command only.
     pub cwd: Option<PathBuf>,

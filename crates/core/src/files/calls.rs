@@ -10,7 +10,7 @@ use super::writer::Writer;
 use crate::error::{Code, Error};
 use nacre_protocol::files::{Call, Entry, MAX_ENTRIES, MAX_PATH_BYTES, Reply};
 
-/// The helper had ended before it was asked: the call can be made again with another helper.
+/// The helper had exited before the call: the call can be repeated with another helper.
 pub(super) type Sent<T> = Result<Option<T>, Error>;
 
 impl Access {

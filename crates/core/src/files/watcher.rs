@@ -7,7 +7,7 @@ use nacre_protocol::files::{Change, Event, Reply};
 
 /// A change of a path.
 pub struct Seen {
-    /// What has happened.
+    /// The kind of change.
     pub change: Change,
     /// The watched path as given, or below it.
     pub path: Vec<u8>,
@@ -26,7 +26,7 @@ impl Watcher {
         Self { connection, path }
     }
 
-    /// The next changes; none when what was watched is gone. Cancel-safe.
+    /// The next changes; none when the watched file no longer exists. Cancel-safe.
     pub async fn next(&self) -> Result<Vec<Seen>, Error> {
         match self.connection.reply().await? {
             (Reply::Events(events), _) => Ok(events.into_iter().map(|event| self.seen(event)).collect()),

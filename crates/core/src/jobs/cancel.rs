@@ -1,7 +1,7 @@
-//! Ending a job from any process: its supervisor is told by a signal, and its end is waited for.
+//! Ends a job from any process: signals its supervisor and waits until it has exited.
 //!
-//! The signal carries the grace time (sigqueue(3)), so nothing has to be written, and a disk that is full or a directory
-//! that is read-only does not keep a job alive. The supervisor ends when nothing is left and the control group is gone.
+//! The signal carries the grace time (sigqueue(3)), so nothing has to be written: a full disk or a read-only directory
+//! cannot keep a job alive. The supervisor exits when no process is left and the control group is removed.
 
 use super::foreign;
 use super::status::status;
@@ -23,10 +23,10 @@ use std::time::{Duration, Instant};
 /// How long to wait for processes that even SIGKILL does not end.
 const UNKILLABLE: Duration = Duration::from_secs(10);
 
-/// Ends everything of a job; resolves when nothing is left. Nothing to do when that is so already.
+/// Ends all processes of a job; resolves when none is left, immediately if none runs.
 ///
 /// # Errors
-/// `JOB_NOT_FOUND` when its files do not say what to signal, `ENGINE_ERROR` when it may not be signalled or does not die.
+/// `JOB_NOT_FOUND` when its files do not name what to signal, `ENGINE_ERROR` when it may not be signalled or does not die.
 pub async fn cancel(job: &Job, grace: Option<Duration>) -> Result<(), Error> {
     let looked = job.clone();
     let (before, meta) = blocking(move || Ok((status(&looked)?, looked.meta()?))).await?;
@@ -51,13 +51,13 @@ pub async fn cancel(job: &Job, grace: Option<Duration>) -> Result<(), Error> {
 }
 
 fn failed(job: &Job, why: &str) -> Error {
-    Error::new(Code::EngineError, format!("job '{}' can not be cancelled: {why}", job.id))
+    Error::new(Code::EngineError, format!("job '{}' cannot be cancelled: {why}", job.id))
 }
 
-/// Tells the supervisor and waits for its end.
+/// Signals the supervisor and waits for its end.
 ///
-/// The race with a pid that is used again: the pidfd is opened first and the identity checked afterwards, so that the
-/// signal can only reach the process that was checked. Without pidfds that is a window of microseconds.
+/// The race with a reused pid: the pidfd is opened first and the identity checked afterwards, so the signal can only reach
+/// the checked process. Without pidfds a window of microseconds remains.
 async fn end(supervisor: Identity, grace: Duration) -> io::Result<bool> {
     let give_up = Instant::now() + grace + UNKILLABLE;
     let held = match pidfd::open(supervisor.pid) {
@@ -68,8 +68,8 @@ async fn end(supervisor: Identity, grace: Duration) -> io::Result<bool> {
     if !proc_table::is_alive(supervisor) {
         return Ok(true);
     }
-    tell(held.as_ref(), supervisor, CANCEL, grace)?;
-    tell(held.as_ref(), supervisor, libc::SIGCONT, grace)?;
+    send_signal(held.as_ref(), supervisor, CANCEL, grace)?;
+    send_signal(held.as_ref(), supervisor, libc::SIGCONT, grace)?;
     let watched = held.map(crate::sys::watch).transpose()?;
     while proc_table::is_alive(supervisor) {
         if Instant::now() > give_up {
@@ -86,7 +86,7 @@ async fn end(supervisor: Identity, grace: Duration) -> io::Result<bool> {
     Ok(true)
 }
 
-fn tell(held: Option<&OwnedFd>, to: Identity, signal: i32, grace: Duration) -> io::Result<()> {
+fn send_signal(held: Option<&OwnedFd>, to: Identity, signal: i32, grace: Duration) -> io::Result<()> {
     let value = i32::try_from(grace.as_millis()).unwrap_or(i32::MAX);
     // SAFETY: all zeroes is a valid `siginfo_t`; the fields that are written are those that sigqueue(3) sets, at their
     // places in the kernel's layout: three ints, padding to the size of a pointer, pid, uid, value.
@@ -109,7 +109,7 @@ fn tell(held: Option<&OwnedFd>, to: Identity, signal: i32, grace: Duration) -> i
     }
 }
 
-/// Ends what a killed supervisor has left in its control group, when its guard was killed too. True when that is nothing.
+/// Ends the processes of a killed supervisor's control group, if its guard was killed too. True when none is left.
 ///
 /// # Errors
 /// `ENGINE_ERROR` when the work on its files fails.
@@ -133,10 +133,10 @@ pub async fn sweep(job: &Job, own: &Own) -> Result<bool, Error> {
     }
 }
 
-/// The control group of a job, while there is one.
+/// The control group of a job, if it has one.
 ///
-/// Its path comes from a file, so nothing is written there before three things are certain: it is in a hierarchy of
-/// control groups, no symlink leads elsewhere, and its name is the one that the job's supervisor gave it.
+/// Its path comes from a file, so three checks come before any write: the path is in a hierarchy of control groups, no
+/// symlink leads elsewhere, and the name is the one that the job's supervisor gave the group.
 fn group_of(job: &Job, own: &Own) -> Option<PathBuf> {
     let path = fs::canonicalize(own.cgroup.as_ref()?).ok()?;
     let name = format!("nacre-job-{}-{}", own.pid, job.id);

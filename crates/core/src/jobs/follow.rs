@@ -1,8 +1,8 @@
-//! Waiting for news of a job: more output, or its end.
+//! Waits for changes of a job: more output, or its end.
 //!
-//! inotify(7) tells of changes in the job's directory and a pidfd of a supervisor that was killed. Both are set up before
-//! the first look, so that nothing falls between look and wait. A look once a second makes up for file systems that do
-//! not tell of what other machines do.
+//! inotify(7) reports changes in the job's directory, and a pidfd reports the death of the supervisor. Both are set up
+//! before the first read, so that no change is missed between read and wait. A poll once a second covers file systems
+//! that do not report changes by other machines.
 
 use super::reader;
 use super::status::status;
@@ -16,12 +16,12 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 use tokio::io::unix::AsyncFd;
 
-/// How long to wait at most before looking again.
+/// The longest wait between two polls.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
-/// The same where there is nothing that tells (inotify(7), max_user_instances).
+/// The same without notifications (inotify(7), max_user_instances).
 const BLIND_WAIT: Duration = Duration::from_millis(100);
 
-/// Resolves when the job is over, or its output is longer than `cursor`. Without a cursor only the end counts.
+/// Resolves when the job has ended, or its output is longer than `cursor`. Without a cursor only the end counts.
 ///
 /// # Errors
 /// `JOB_NOT_FOUND`, also when the job is removed meanwhile.
@@ -59,8 +59,8 @@ impl AsRawFd for Watched {
 
 impl OwnsDescriptor for Watched {}
 
-/// Watches the directory. Every write is reported only to readers of the output: it slows a job down that writes much.
-/// The end is a file that is moved to its name, or closed.
+/// Watches the directory. Writes are watched only for readers of the output, since that slows down a job with much
+/// output. The end is a file that is moved to its name, or closed.
 fn watch(job: &Job, output: bool) -> Option<Inotify> {
     let inotify = Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK).ok()?;
     let kinds = AddWatchFlags::IN_MOVED_TO | AddWatchFlags::IN_CREATE | AddWatchFlags::IN_CLOSE_WRITE;
@@ -71,7 +71,7 @@ fn watch(job: &Job, output: bool) -> Option<Inotify> {
     Some(inotify)
 }
 
-/// Something in the directory has changed since it was last asked.
+/// Waits until something in the directory has changed since the last call.
 async fn changed(changes: Option<&Changes>) {
     let Some(Changes(inotify)) = changes else { return std::future::pending().await };
     let Ok(mut guard) = inotify.readable().await else { return std::future::pending().await };
@@ -79,12 +79,12 @@ async fn changed(changes: Option<&Changes>) {
     guard.clear_ready();
 }
 
-/// The supervisor has ended. It may take a moment longer than the record that it wrote last; that is told as a change.
+/// Waits until the supervisor has exited. The record that it writes last comes a moment earlier, as a change.
 async fn ended(supervisor: Option<&AsyncFd<OwnedFd>>) {
     match supervisor {
         Some(fd) => {
             let _ = fd.readable().await;
-            // It stays readable: whoever looks again at once must not do so without end.
+            // It stays readable: without a pause, the caller would loop here.
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         None => std::future::pending().await,

@@ -1,8 +1,7 @@
-//! Reading a job's output from a cursor on.
+//! Reads a job's output from a cursor on.
 //!
-//! The state is asked for first and the file read afterwards. So when a slice says that the job is over and that it
-//! reaches to the end, there is nothing more to come: whoever asked in the other order could miss what was printed in
-//! between.
+//! The status is taken first, and the file is read afterwards. So when the job has ended and a slice reaches the end of
+//! the file, no more output follows. In the other order, output printed in between could be missed.
 
 use super::status::{Status, status};
 use super::store::Job;
@@ -15,15 +14,15 @@ use std::os::unix::fs::FileExt;
 
 /// A part of the output.
 pub struct Slice {
-    /// Before it was read.
+    /// The status before the read.
     pub status: Status,
-    /// From the cursor on.
+    /// The bytes from the cursor on.
     pub bytes: Vec<u8>,
-    /// There was nothing after it.
+    /// True when no output followed.
     pub at_end: bool,
 }
 
-/// Reads at most `most` bytes; nothing behind the end.
+/// Reads at most `most` bytes; none beyond the end.
 ///
 /// # Errors
 /// `JOB_NOT_FOUND`, also when the output is not a file; `ENGINE_ERROR` when the disk fails.
@@ -57,7 +56,7 @@ fn part(file: &File, cursor: u64, most: usize) -> io::Result<(Vec<u8>, bool)> {
     Ok((bytes, filled as u64 >= left))
 }
 
-/// How many bytes there are.
+/// The length of the output in bytes.
 pub fn size(job: &Job) -> u64 {
     file::size(&job.directory, OUTPUT)
 }

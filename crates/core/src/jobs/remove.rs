@@ -1,4 +1,4 @@
-//! Removing a job's directory.
+//! Removes a job's directory.
 
 use super::cancel;
 use super::status::{Record, State, Status, status};
@@ -12,10 +12,10 @@ use std::io;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// What a timeout or a cancel has killed together with the command may take a moment longer to go.
+/// Processes that a timeout or a cancel has killed with the command may take a moment longer to exit.
 const LEAVING: Duration = Duration::from_secs(1);
 
-/// Removes a job that is over. Under another name first: a job that can be seen is whole.
+/// Removes a job that has ended. Renames it first: a visible job is always complete.
 ///
 /// # Errors
 /// `JOB_NOT_FOUND`, `JOB_RUNNING`, `STATE_DIR_UNAVAILABLE`.
@@ -32,7 +32,7 @@ pub async fn remove(store: &Store, job: &Job) -> Result<(), Error> {
         }
     }
     let looked = job.clone();
-    // One that cannot be read names no group to clean up.
+    // An unreadable meta.json names no group to clean up.
     let own = blocking(move || Ok(looked.meta().ok().flatten().and_then(|meta| meta.own))).await?;
     if let Some(own) = own.filter(|own| own.is_of_this_boot()) {
         cancel::sweep(job, &own).await?;
@@ -43,7 +43,7 @@ pub async fn remove(store: &Store, job: &Job) -> Result<(), Error> {
 
 fn delete(store: &Store, job: &Job) -> Result<(), Error> {
     let aside = layout::unfinished(store.root(), &job.id);
-    // Without the mark (the disk is full) a removal that is cut short leaves the rest for good: no reason to refuse it.
+    // Without the mark (full disk), an interrupted removal leaves the rest for good. That is no reason to refuse it.
     let _ = leftover::mark(&job.directory);
     let gone = match fs::rename(&job.directory, &aside) {
         Ok(()) => leftover::remove(&aside),
@@ -58,10 +58,10 @@ fn delete(store: &Store, job: &Job) -> Result<(), Error> {
     }
 }
 
-/// How far a job is, as far as its removal is concerned.
+/// The state of a job with regard to its removal.
 enum Life {
     Running,
-    /// What is left is being killed.
+    /// The remaining processes are being killed.
     Ending,
     Over,
 }
@@ -77,7 +77,7 @@ fn life(job: &Job) -> Life {
     }
 }
 
-/// Whether what is left is being killed. What a command that has exited left in the background is not.
+/// Whether the remaining processes are being killed. Background processes of a command that exited are not.
 fn is_being_ended(status: &Status) -> bool {
     let State::Exited(Record { end: Some(end), .. }) = &status.state else { return false };
     !matches!(end.reason, Reason::Exit | Reason::Signal)

@@ -1,7 +1,7 @@
-//! Starting a job: a request in memory, one small program, one answer.
+//! Starts a job: a request in memory, one small program, one answer.
 //!
-//! From the moment that the program has been started nothing depends on this process any more: the request is complete,
-//! and the job is made by its supervisor alone.
+//! Once the program has been started, nothing depends on this process: the request is complete, and the supervisor alone
+//! creates the job.
 
 use super::orphan;
 use super::store::{Job, Store};
@@ -22,7 +22,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use tokio::runtime::Handle;
 
-/// What the sandbox gives to a job.
+/// The settings that a job takes from its sandbox.
 pub struct Launch {
     /// The executable.
     pub supervisor: PathBuf,
@@ -32,13 +32,13 @@ pub struct Launch {
     pub env: Vec<(OsString, OsString)>,
     /// Absolute.
     pub cwd: PathBuf,
-    /// Whom it runs as.
+    /// The user to run as.
     pub user: Option<User>,
-    /// Where groups can be made.
+    /// The directory in which groups can be created.
     pub group_parent: Option<PathBuf>,
-    /// What it may use.
+    /// Its limits.
     pub limits: Enforcement,
-    /// What confines it.
+    /// Its confinement.
     pub confinement: Option<Confinement>,
 }
 
@@ -46,7 +46,7 @@ pub struct Launch {
 pub struct NewJob {
     /// Names it.
     pub id: String,
-    /// What to run.
+    /// The command.
     pub program: Program,
     /// As shown.
     pub command: String,
@@ -54,7 +54,7 @@ pub struct NewJob {
     pub cwd: Option<PathBuf>,
     /// Changes to the sandbox's.
     pub env: EnvChange,
-    /// For people.
+    /// A label for display.
     pub process_name: Option<String>,
     /// Milliseconds.
     pub timeout_ms: Option<u64>,
@@ -62,20 +62,20 @@ pub struct NewJob {
     pub grace_ms: u64,
     /// Instead of the sandbox's.
     pub limits: Option<Limits>,
-    /// What the command reads.
+    /// The command's standard input.
     pub stdin: Option<Vec<u8>>,
 }
 
 impl Store {
-    /// Starts a job; gives it when its command has been let go.
+    /// Starts a job; returns it once its command may execute.
     ///
     /// # Errors
-    /// `JOB_ALREADY_EXISTS`, `CWD_NOT_FOUND`, `LIMIT_UNSUPPORTED`, `STATE_DIR_UNAVAILABLE`, `SPAWN_FAILED`. Nothing runs
-    /// then, and no directory is left.
+    /// `JOB_ALREADY_EXISTS`, `CWD_NOT_FOUND`, `LIMIT_UNSUPPORTED`, `STATE_DIR_UNAVAILABLE`, `SPAWN_FAILED`. After an error
+    /// nothing runs, and no directory is left.
     pub fn start(&self, new: NewJob, launch: Launch, engine: &Handle) -> Result<Meta, Error> {
         self.create_root()?;
         let spawn_failed = |error: io::Error| {
-            Error::new(Code::SpawnFailed, format!("the job's supervisor can not be started: {error}"))
+            Error::new(Code::SpawnFailed, format!("the job's supervisor cannot be started: {error}"))
         };
         let id = new.id.clone();
         let env = changed(&launch.env, new.env.clone());
@@ -89,11 +89,12 @@ impl Store {
         match ask(&supervisor, env, text, stdin).map_err(spawn_failed)? {
             Some(Answer::Started { guard, .. }) => {
                 orphan::adopt(guard, engine);
-                job.meta()?
-                    .ok_or_else(|| Error::new(Code::EngineError, format!("job '{}' was removed at once", job.id)))
+                job.meta()?.ok_or_else(|| {
+                    Error::new(Code::EngineError, format!("job '{}' was removed during its start", job.id))
+                })
             }
             Some(Answer::Refused { kind, message }) => Err(Error::new(code_of(kind), message)),
-            // Killed after the job had become visible: then there is one, and it has crashed.
+            // Killed after the job had become visible: the job exists, and has crashed.
             None => job
                 .meta()?
                 .filter(|_| !existed)
@@ -113,10 +114,10 @@ fn code_of(kind: Refusal) -> Code {
     }
 }
 
-/// Runs the supervisor until it has gone into the background and has answered. No answer: it was killed.
+/// Runs the supervisor until it has forked into the background and has answered. No answer: it was killed.
 ///
-/// The standard library spawns with `posix_spawn` here: nothing is asked that needs a fork of this process, which may
-/// hold gigabytes.
+/// The standard library spawns with `posix_spawn` here: no option needs a fork of this
+/// process, which may hold gigabytes.
 fn ask(
     supervisor: &PathBuf,
     env: Vec<(OsString, OsString)>,
@@ -128,7 +129,7 @@ fn ask(
     command.arg("--job").env_clear().envs(env).stdin(request).stdout(write);
     command.stderr(stdin.map_or_else(Stdio::null, |file| Stdio::from(OwnedFd::from(file))));
     let mut child = command.spawn()?;
-    // With it goes the last copy of the writing end in this process.
+    // Dropping it closes the last copy of the write end in this process.
     drop(command);
     let mut line = Vec::new();
     let outcome = BufReader::new(File::from(read)).read_until(b'\n', &mut line);

@@ -1,8 +1,8 @@
-//! What state a job is in, from its record and from whether its supervisor lives.
+//! The state of a job, from its record and the life of its supervisor.
 //!
-//! The record is read, then the identity is looked up, then the record is read again: a job that ends between the first
-//! two is there in the third. So `crashed` is only said of a supervisor that had been gone already when there was still
-//! no record, and never of one that ended in order.
+//! The record is read, then the identity is looked up, then the record is read again. A job that ends between the first
+//! two steps has its record in the third. So `crashed` is reported only when the supervisor was dead while no record
+//! existed, and never for a supervisor that ended in order.
 
 use super::foreign;
 use super::store::{Job, not_found};
@@ -14,7 +14,7 @@ use nacre_containment::job::meta::Meta;
 use nacre_containment::job::record::{End, parse_exit};
 use nacre_containment::proc_table;
 
-/// How a job has ended.
+/// The recorded end of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     /// From `exit`.
@@ -23,23 +23,23 @@ pub struct Record {
     pub end: Option<End>,
 }
 
-/// Whether the supervisor is there.
+/// Whether the supervisor is alive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Life {
-    /// It is.
+    /// It runs.
     Alive,
     /// It was killed.
     Died,
-    /// The system has been started anew.
+    /// The system was restarted.
     Rebooted,
 }
 
-/// What is known of a job.
+/// The state of a job as its directory and /proc show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
-    /// As far as it has come.
+    /// The stage that it has reached.
     pub state: State,
-    /// Something of it runs; after its end that is what the command has left in the background.
+    /// True while processes of the job run; after its end, those that the command has left in the background.
     pub alive: bool,
 }
 
@@ -50,12 +50,12 @@ pub enum State {
     Running,
     /// It has ended.
     Exited(Record),
-    /// It is gone without a record.
+    /// Its supervisor has died without a record.
     Crashed(Life),
 }
 
 impl Status {
-    /// Nothing more will be printed by the command itself.
+    /// True when the command itself prints nothing more.
     pub fn is_over(&self) -> bool {
         self.state != State::Running
     }
@@ -64,8 +64,7 @@ impl Status {
 /// Looks.
 ///
 /// # Errors
-/// `JOB_NOT_FOUND` for a directory in which no start was ever finished, and for one in which something else lies in the
-/// place of a file.
+/// `JOB_NOT_FOUND` for a directory without a finished start, and for one with something else in place of a file.
 pub fn status(job: &Job) -> Result<Status, Error> {
     let first = read_record(job)?;
     if let Some(record) = first.as_ref().filter(|record| record.end.as_ref().is_some_and(|end| !end.left_behind)) {
@@ -93,7 +92,7 @@ fn decide(
     Ok(Status { state, alive })
 }
 
-/// Reads `exit` and `end.json` beside it. An `exit` that holds no number is still being written by a program that does
+/// Reads `exit` and `end.json`. An `exit` that holds no number is still being written by a program that does
 /// not rename.
 fn read_record(job: &Job) -> Result<Option<Record>, Error> {
     let read = |name| {
@@ -104,8 +103,8 @@ fn read_record(job: &Job) -> Result<Option<Record>, Error> {
     Ok(Some(Record { exit, end }))
 }
 
-/// The identity decides, where it can be looked up and is there. Otherwise the lock does: where `meta.json` is damaged,
-/// comes from another pid namespace, or `/proc` does not show the processes of others.
+/// The identity decides where it is known and can be looked up. Otherwise the lock does: where `meta.json` is damaged,
+/// comes from another pid namespace, or `/proc` does not show processes of other users.
 fn life(job: &Job, meta: Option<&Meta>) -> Life {
     let by_lock = || if lock::is_held(&job.directory) { Life::Alive } else { Life::Died };
     match meta.map(|meta| (meta, meta.own.as_ref())) {

@@ -1,4 +1,4 @@
-//! The directory of all jobs, and the one of a job.
+//! The directory of all jobs, and the directory of a job.
 
 use crate::error::{Code, Error};
 use crate::private_directory::{self, Refused};
@@ -13,7 +13,7 @@ pub struct Store {
     root: PathBuf,
 }
 
-/// A job's directory, which is there.
+/// An existing directory of a job.
 #[derive(Clone, Debug)]
 pub struct Job {
     /// Its name.
@@ -23,20 +23,20 @@ pub struct Job {
 }
 
 impl Store {
-    /// Makes nothing yet.
+    /// Creates nothing yet.
     pub fn new(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
     }
 
-    /// Where it is.
+    /// Its directory.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// False when there is no root yet, and so no job.
+    /// False when the root does not exist yet, so there are no jobs.
     ///
     /// # Errors
-    /// `STATE_DIR_UNAVAILABLE` for a root that other users can change, which is not even read.
+    /// `STATE_DIR_UNAVAILABLE` for a root that other users can change: it is not read.
     pub fn exists(&self) -> Result<bool, Error> {
         private_directory::check(&self.root).map_err(|reason| self.refused(&reason))
     }
@@ -44,7 +44,7 @@ impl Store {
     /// A job, or the remains of one.
     ///
     /// # Errors
-    /// `JOB_NOT_FOUND`, also for what is no id; `STATE_DIR_UNAVAILABLE` when other users can change the root or the
+    /// `JOB_NOT_FOUND`, also for an invalid id; `STATE_DIR_UNAVAILABLE` when other users can change the root or the
     /// directory of the job.
     pub fn find(&self, id: &str) -> Result<Job, Error> {
         if !layout::is_id(id) || !self.exists()? {
@@ -61,7 +61,7 @@ impl Store {
         }
     }
 
-    /// Makes the root, unless it is there.
+    /// Creates the root, unless it exists.
     ///
     /// # Errors
     /// `STATE_DIR_UNAVAILABLE`.
@@ -83,8 +83,8 @@ impl Job {
         Meta::read(&self.directory).map_err(|reason| self.unreadable(layout::META, &reason))
     }
 
-    /// The error for a file that cannot be read: `JOB_NOT_FOUND` when something else lies in its place, since that is no
-    /// job as nacre writes one, and `ENGINE_ERROR` when the disk fails.
+    /// The error for a file that cannot be read: `JOB_NOT_FOUND` when something else is in its place, since nacre writes
+    /// no such job, and `ENGINE_ERROR` when the disk fails.
     pub fn unreadable(&self, name: &str, reason: &Unreadable) -> Error {
         let code = if matches!(reason, Unreadable::Io(_)) { Code::EngineError } else { Code::JobNotFound };
         Error::new(code, format!("job '{}' is damaged: its file '{name}' cannot be read: {reason}", self.id))

@@ -10,7 +10,7 @@ use tokio::io::unix::AsyncFd;
 /// See the module.
 pub struct Pipe {
     state: State,
-    /// The kernel was asked for a larger pipe.
+    /// A larger pipe was requested.
     grown: bool,
     is_large: bool,
     total: u64,

@@ -39,7 +39,7 @@ pub enum Reason {
     Lost,
 }
 
-/// How a process has ended.
+/// The end of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exit {
     /// Exit code, when it exited.
@@ -147,8 +147,8 @@ impl Process {
             (None, None) => Exit { code: None, signal: None, reason: Reason::Lost },
             (None, Some((reason, _))) => Exit { code: None, signal: Some(libc::SIGKILL), reason },
             (Some((Some(code), _)), Some((reason, signal))) => {
-                let told = [signal, libc::SIGKILL].into_iter().find(|signal| code == 128 + signal);
-                let by = told.or((alone && code == 0).then_some(signal));
+                let reported = [signal, libc::SIGKILL].into_iter().find(|signal| code == 128 + signal);
+                let by = reported.or((alone && code == 0).then_some(signal));
                 Exit { code: by.is_none().then_some(code), signal: by, reason }
             }
             (Some((_, signal)), Some((reason, _))) => Exit { code: None, signal, reason },

@@ -18,7 +18,7 @@ pub async fn listens(tree: Tree, port: u16) -> Result<Listening, Error> {
     blocking(move || Ok(look(&tree, port))).await
 }
 
-/// Where a tree listens.
+/// The ports on which a process tree listens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Listening {
     /// Nowhere.

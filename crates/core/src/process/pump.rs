@@ -41,7 +41,7 @@ struct Pump {
     buffer: Vec<u8>,
 }
 
-/// Reads until no process can write any more.
+/// Reads until no process can write.
 ///
 /// When the process itself has ended, the content of the pipes at that moment is read before the end is published: the
 /// log is then complete. Later output of its descendants is logged too.

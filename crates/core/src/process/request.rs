@@ -1,4 +1,4 @@
-//! A process that is asked for.
+//! The request for a process.
 
 use super::{Process, terminal};
 use crate::error::Error;
@@ -22,7 +22,7 @@ pub struct NewProcess {
     pub env: Vec<(String, Option<String>)>,
     /// Time limit, from the start.
     pub timeout: Option<Duration>,
-    /// How the timeout kills it.
+    /// The signals of its timeout.
     pub kill: KillPolicy,
     /// Standard input.
     pub input: Input,
@@ -34,9 +34,9 @@ pub struct NewProcess {
     pub terminal: Option<terminal::Size>,
     /// Bytes of log kept.
     pub log_limit: u64,
-    /// The limits that were asked for.
+    /// The requested limits.
     pub wanted_limits: Limits,
-    /// How the limits are enforced. Filled in by the sandbox.
+    /// The enforcement of the limits. Filled in by the sandbox.
     pub limits: Enforcement,
     /// Forgotten some time after its end.
     pub auto_cleanup: bool,
@@ -44,7 +44,7 @@ pub struct NewProcess {
 
 /// A request on its way through the session.
 pub struct StartRequest {
-    /// What to start.
+    /// The process to start.
     pub new: NewProcess,
     /// The process that records its progress.
     pub process: std::sync::Arc<Process>,
@@ -55,7 +55,7 @@ pub struct StartRequest {
 impl StartRequest {
     /// Reports that the process cannot be started.
     pub fn refuse(self, error: Error) {
-        self.starter.tell(Err(error));
+        self.starter.answer(Err(error));
     }
 }
 
@@ -64,29 +64,29 @@ impl StartRequest {
 /// Dropping it reports that the session has ended.
 pub struct Starter {
     session: String,
-    tell: Option<Tell>,
+    answer: Option<Answer>,
 }
 
-type Tell = Box<dyn FnOnce(Result<(), Error>) + Send>;
+type Answer = Box<dyn FnOnce(Result<(), Error>) + Send>;
 
 impl Starter {
-    /// `tell` must not block.
-    pub fn new(session: &str, tell: impl FnOnce(Result<(), Error>) + Send + 'static) -> Self {
-        Self { session: session.into(), tell: Some(Box::new(tell)) }
+    /// `answer` must not block.
+    pub fn new(session: &str, answer: impl FnOnce(Result<(), Error>) + Send + 'static) -> Self {
+        Self { session: session.into(), answer: Some(Box::new(answer)) }
     }
 
     /// Reports the outcome.
-    pub fn tell(mut self, result: Result<(), Error>) {
-        if let Some(tell) = self.tell.take() {
-            tell(result);
+    pub fn answer(mut self, result: Result<(), Error>) {
+        if let Some(answer) = self.answer.take() {
+            answer(result);
         }
     }
 }
 
 impl Drop for Starter {
     fn drop(&mut self) {
-        if let Some(tell) = self.tell.take() {
-            tell(Err(Error::session_destroyed(&self.session)));
+        if let Some(answer) = self.answer.take() {
+            answer(Err(Error::session_destroyed(&self.session)));
         }
     }
 }

@@ -16,7 +16,7 @@ const JOINED_MS: u64 = 10;
 /// Capacity for the first bytes of a block.
 const SMALLEST_ROOM: usize = 256;
 
-/// Where a piece begins: 46 bits of milliseconds since the epoch, 1 bit for the stream, 17 for the offset in the block.
+/// The beginning of a piece: 46 bits of milliseconds since the epoch, 1 bit for the stream, 17 for the offset in the block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Mark(u64);
 

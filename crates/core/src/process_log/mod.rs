@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn ended_is_said_with_the_last_piece_only() {
+    fn the_end_is_reported_with_the_last_piece_only() {
         let log = log();
         log.push(Stdout, b"abc");
         log.end();

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::IpAddr;
 
-/// Where a client wants to go.
+/// The destination of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     /// A name in lower case without a final dot, or an address without brackets.

@@ -8,7 +8,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// What a client asks for.
+/// The request of a client.
 #[derive(Debug, PartialEq, Eq)]
 enum Wish {
     /// A tunnel.
@@ -61,7 +61,7 @@ fn parse(head: &[u8]) -> Option<Wish> {
     let (authority, path) = rest.split_at(end);
     let target = Target::parse(authority, Some(80))?;
     let slash = if path.starts_with('/') { "" } else { "/" };
-    // One request for a connection: the next could be for another host. The server hears the host that was checked.
+    // One request for a connection: the next could be for another host. The server receives the host that was checked.
     let mut forward =
         format!("{method} {slash}{path} HTTP/1.1\r\nHost: {authority}\r\nConnection: close\r\n").into_bytes();
     let dropped = ["host", "connection", "proxy-connection", "proxy-authorization", "keep-alive"];

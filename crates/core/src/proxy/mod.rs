@@ -1,7 +1,7 @@
 //! The proxy of a session: the only way out for programs with an allow-list.
 //!
-//! It speaks HTTP (CONNECT, and plain requests with an absolute URL) and SOCKS5 on one port, and tells them apart by the
-//! first byte. It resolves names itself, so an entry of the list is a name and not what some resolver said once. It runs on
+//! It speaks HTTP (CONNECT, and plain requests with an absolute URL) and SOCKS5 on one port, and distinguishes them by the
+//! first byte. It resolves names itself, so an entry of the list is a name and not an earlier answer of a resolver. It runs on
 //! a thread of its own: bytes on their way through must not hold up the engine.
 
 mod allow;
@@ -26,7 +26,7 @@ use tokio::time::timeout;
 
 /// Connections of one session at a time. Further ones wait to be accepted.
 const MAX_CONNECTIONS: usize = 256;
-/// How long a client may take to say what it wants.
+/// The time that a client has for its request.
 const HEAD_TIME: Duration = Duration::from_secs(10);
 /// Denials kept for one command.
 const MAX_DENIALS: usize = 100;
@@ -49,7 +49,7 @@ impl Denials {
     }
 }
 
-/// What a proxy lets through. Cheap to clone.
+/// The destinations that a proxy allows. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Policy {
     allow: Arc<AllowList>,

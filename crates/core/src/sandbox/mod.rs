@@ -123,12 +123,12 @@ impl Sandbox {
         }
     }
 
-    /// Starts a background process from a session. `told` receives it once it has a pid.
+    /// Starts a background process from a session. `done` receives it once it has a pid.
     pub fn start_process(
         &self,
         session: &str,
         mut new: NewProcess,
-        told: impl FnOnce(Result<Arc<Process>, Error>) + Send + 'static,
+        done: impl FnOnce(Result<Arc<Process>, Error>) + Send + 'static,
     ) {
         let log = ProcessLog::new(&self.inner.config.state_dir, new.log_limit);
         let filed = self.check_state_dir().and_then(|()| self.session(session)).and_then(|handle| {
@@ -139,14 +139,14 @@ impl Sandbox {
         });
         let (handle, process) = match filed {
             Ok(filed) => filed,
-            Err(error) => return told(Err(error)),
+            Err(error) => return done(Err(error)),
         };
         let (sandbox, started) = (self.clone(), Arc::clone(&process));
         let starter = Starter::new(process.session.id(), move |result| {
             if result.is_err() {
                 sandbox.inner.processes.remove(&started);
             }
-            told(result.map(|()| started));
+            done(result.map(|()| started));
         });
         handle.start_process(StartRequest { new, process, starter });
     }

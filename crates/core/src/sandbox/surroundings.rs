@@ -18,7 +18,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// How the sandbox's limits are enforced.
+/// The enforcement of the sandbox's limits.
 #[derive(Clone, Default)]
 pub(super) struct Enforced {
     pub(super) by: Enforcement,
@@ -60,11 +60,11 @@ impl Sandbox {
         })
     }
 
-    /// What a durable job of this sandbox starts with. The sandbox's limits apply to each job separately, since jobs
+    /// The surroundings of a durable job of this sandbox. The sandbox's limits apply to each job separately, since jobs
     /// outlive the sandbox and the group that its sessions share.
     ///
     /// # Errors
-    /// `SPAWN_FAILED` without a shell or such a user; `LIMIT_UNSUPPORTED`.
+    /// `SPAWN_FAILED` without a shell or the user; `LIMIT_UNSUPPORTED`.
     pub fn job_launch(&self, wanted: Option<&Limits>) -> Result<Launch, Error> {
         self.lock().check()?;
         let config = &self.inner.config;

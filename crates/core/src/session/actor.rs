@@ -1,4 +1,4 @@
-//! The actor that owns a session: it takes messages, lets the shell's state machine decide, and waits for what happens next.
+//! The actor that owns a session: it receives messages, runs the shell's state machine, and waits for the next event.
 
 use super::command::Running;
 use super::context::{Arrival, Call, Internal, Session};
@@ -14,7 +14,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::sleep_until;
 
-/// Runs a session until it is closed or every handle is gone.
+/// Runs a session until it is closed or every handle is dropped.
 pub(super) async fn run(config: Config, mut mailbox: mpsc::UnboundedReceiver<Message>, lane: Lane) {
     let (internal, mut own_messages) = mpsc::unbounded_channel();
     let (reconnects, mut reconnected) = mpsc::unbounded_channel();
@@ -62,10 +62,10 @@ pub(super) async fn run(config: Config, mut mailbox: mpsc::UnboundedReceiver<Mes
     }
 }
 
-/// What the actor was woken up by.
+/// The cause of the actor's wake-up.
 enum Happened {
     Arrival(Arrival),
-    /// `None`: every handle is gone.
+    /// `None`: every handle is dropped.
     Call(Option<Message>),
     Report(Internal),
     Reconnected(Reconnected),
@@ -91,7 +91,7 @@ impl Session {
         }
     }
 
-    /// Lets the machine take every event there is.
+    /// Passes every pending event to the state machine.
     pub(super) fn step_all(&mut self) {
         while let Some(event) = self.events.pop_front() {
             let before = self.state.shell;
@@ -113,7 +113,7 @@ impl Session {
         }
     }
 
-    /// A command that the dead shell had not taken waits in the queue again.
+    /// Puts a command that the dead shell had not read back into the queue.
     pub(super) fn take_back_command(&mut self) {
         let queued = self.state.queue.front().map(|(ticket, _)| *ticket);
         if let Some(command) = self.command.take_if(|command| queued == Some(command.ticket)) {
@@ -170,7 +170,7 @@ impl Session {
 
     pub(super) fn reported(&mut self, message: Internal) {
         match message {
-            Internal::Process(key, received) => self.process_said(key, received),
+            Internal::Process(key, received) => self.handle_process_report(key, received),
             // Of another supervisor than the last: the session has started again, or was swept twice.
             Internal::Salvaged { of, .. } if of != self.last_supervisor.as_ref().map(PidHold::pid) => {}
             Internal::Salvaged { checkpoint, .. } => {

@@ -1,4 +1,4 @@
-//! What arrives from the shell, the standby and the supervisor, turned into events of the state machine.
+//! Messages of the shell, the standby and the supervisor, turned into events of the state machine.
 
 use super::command::Running;
 use super::context::{Arrival, Call, Session};
@@ -17,15 +17,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The supervisor reports the death of a shell at once, unless it was stopped.
+/// The supervisor reports the death of a shell immediately, unless the supervisor was stopped.
 const SHELL_DEATH: Duration = Duration::from_millis(100);
 
 impl Session {
     pub(super) fn arrived(&mut self, arrival: Arrival) {
         match arrival {
-            Arrival::Shell(received) => self.shell_said(received),
-            Arrival::Standby(received) => self.standby_said(received),
-            Arrival::Supervisor(Some((report, descriptor))) => self.supervisor_said(report, descriptor),
+            Arrival::Shell(received) => self.handle_shell_report(received),
+            Arrival::Standby(received) => self.handle_standby_report(received),
+            Arrival::Supervisor(Some((report, descriptor))) => self.handle_supervisor_report(report, descriptor),
             Arrival::Supervisor(None) => {
                 self.drain_shell();
                 if let Some(complaint) = self.link.supervisor.take().and_then(|gone| gone.complaint()) {
@@ -37,17 +37,17 @@ impl Session {
         }
     }
 
-    /// Takes what the shell has said until now. Before its death is believed: what it said before comes first.
+    /// Handles the shell's reports so far. Called before its death is handled: its last reports come first.
     pub(super) fn drain_shell(&mut self) {
         while let Some(received) = self.link.shell.as_deref().and_then(Channel::poll) {
-            self.shell_said(received);
+            self.handle_shell_report(received);
         }
     }
 
-    pub(super) fn shell_said(&mut self, received: Received) {
+    pub(super) fn handle_shell_report(&mut self, received: Received) {
         match received {
             Received::Closed { unread } => {
-                // Dead, or its end was closed by a command: the supervisor or a new connection will say.
+                // Dead, or a command closed its end: a report of the supervisor or a new connection will show which.
                 // A caller may have sent a command after the end of file was read: that request was lost.
                 let has_lost = self.link.shell.take().is_some_and(|shell| shell.has_lost());
                 self.link.unread = unread || has_lost;
@@ -102,7 +102,7 @@ impl Session {
         self.events.push_back(event);
     }
 
-    pub(super) fn standby_said(&mut self, received: Received) {
+    pub(super) fn handle_standby_report(&mut self, received: Received) {
         match received {
             Received::Closed { .. } => self.lose_standby(),
             Received::Reply(Reply::Forked { id, result, flags }) => self.forked(id, result, flags),
@@ -121,7 +121,7 @@ impl Session {
         self.submit_again(false);
     }
 
-    pub(super) fn supervisor_said(&mut self, report: Report, descriptor: Option<OwnedFd>) {
+    pub(super) fn handle_supervisor_report(&mut self, report: Report, descriptor: Option<OwnedFd>) {
         self.wait.answered();
         match report {
             Report::Confined { init } => self.confined(init, descriptor),
@@ -201,7 +201,7 @@ impl Session {
         self.events.push_back(Event::ShellDied { unread });
     }
 
-    /// What the dead shell or standby was asked to fork is forked by another.
+    /// Moves pending forks of the dead shell or standby to another one.
     pub(super) fn submit_again(&mut self, was_shell: bool) {
         for request in self.processes.source_died(was_shell) {
             self.submit(Call::Start(Box::new(request)), Work::Start);
@@ -243,7 +243,7 @@ impl Session {
     pub(super) fn look_for_answer(&mut self) -> bool {
         let is_near = std::mem::take(&mut self.answer_is_near) && self.quick;
         let Some(shell) = self.link.shell.as_ref().filter(|_| is_near) else { return false };
-        spinning::look(shell).map(|received| self.shell_said(received)).is_some()
+        spinning::look(shell).map(|received| self.handle_shell_report(received)).is_some()
     }
 }
 
@@ -285,7 +285,7 @@ mod tests {
         assert!(matches!(closed, Received::Closed { unread: false }));
         // The fast lane: a caller sends before the actor has taken the loan back.
         channel.send(&Request::new(RequestKind::Run, 1), Vec::new()).unwrap();
-        session.shell_said(closed);
+        session.handle_shell_report(closed);
         assert!(session.takes_unread());
     }
 }

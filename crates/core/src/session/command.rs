@@ -26,7 +26,7 @@ pub(super) struct Running {
     pub(super) forked: bool,
     pub(super) begun: Instant,
     pub(super) started_at: SystemTime,
-    /// How the shell's process ended over it: exit code, signal.
+    /// The end of the shell's process, if the command ended it: exit code, signal.
     pub(super) died: Option<(Option<i32>, Option<i32>)>,
     feeder: Option<JoinHandle<()>>,
     streams_input: bool,
@@ -62,11 +62,11 @@ pub(super) struct Streams {
     pub(super) stdin: Option<StdinEnd>,
 }
 
-/// Standard input up to this length is written at once: a pipe holds it.
+/// Standard input up to this length is written in one step: a pipe holds it.
 const PIPE_BYTES: usize = 64 * 1024;
 
 impl Streams {
-    /// Pipes for output and error, `spare` ones if there are any, and what `input` needs.
+    /// Pipes for output and error, from `spare` if it has any, and the descriptors for `input`.
     pub(super) fn open(input: &Input, spare: Option<OutputPipes>, merge_output: bool) -> io::Result<Self> {
         let output = spare.map_or_else(OutputPipes::open, Ok)?;
         let [their_stdout, mut their_stderr] = output.writers.clone();
@@ -143,7 +143,7 @@ impl Running {
         self.capture.register()
     }
 
-    /// The command can be sent again if the shell has not taken it. What has been streamed into a pipe is lost.
+    /// The command can be sent again if the shell has not taken it. Input that was streamed into a pipe is lost.
     pub(super) fn is_repeatable(&self) -> bool {
         !self.streams_input
     }
@@ -162,7 +162,7 @@ impl Running {
     }
 }
 
-/// Keeps the pipes of an ended command for the next one, or lets go of them.
+/// Keeps the pipes of an ended command for the next one, or closes them.
 pub(super) fn keep_pipes(
     leftover: Leftover,
     writers: [Arc<OwnedFd>; 2],
@@ -174,7 +174,7 @@ pub(super) fn keep_pipes(
     leftover.reclaim().map(|readers| OutputPipes { readers, writers })
 }
 
-/// The text of a command and the flag that says how to take it.
+/// The text of a command and the flag for how to read it.
 pub(super) fn text_of(command: &Command) -> (Vec<u8>, RequestFlags) {
     match command {
         Command::Text(text) => (text.clone(), RequestFlags::default()),
@@ -198,7 +198,7 @@ pub(super) fn env_of(vars: &[(String, Option<String>)]) -> Vec<u8> {
     env
 }
 
-/// The streams of what is not a user's command.
+/// The streams of the engine's own commands.
 pub(super) fn null_streams() -> io::Result<Vec<Descriptor>> {
     let null = sys::null()?;
     Ok(vec![Arc::clone(&null).into(), Arc::clone(&null).into(), null.into()])

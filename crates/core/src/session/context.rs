@@ -1,4 +1,4 @@
-//! What a session owns. Its behaviour is in the modules beside this one, each with its part of `impl Session`.
+//! The data of a session. Its behaviour is in the modules beside this one, each with its part of `impl Session`.
 
 use super::command::{OutputPipes, Running};
 use super::lane::{Lane, Sent};
@@ -45,14 +45,14 @@ pub(super) enum Call {
 pub(super) enum Internal {
     /// From the channel of a background process that is starting.
     Process(u64, Received),
-    /// What a dead supervisor left is ended.
+    /// The remains of a dead supervisor are being killed.
     Salvaged {
         /// The supervisor.
         of: Option<Pid>,
         /// The state that could be saved.
         checkpoint: Option<Vec<u8>>,
     },
-    /// The version of a shell that never said hello; nothing when it is no bash.
+    /// The version of a shell without a handshake; nothing when it is not bash.
     Version(Option<String>),
 }
 
@@ -62,7 +62,7 @@ pub(super) struct Link {
     pub(super) supervisor: Option<Supervisor>,
     pub(super) shell: Option<Arc<Channel>>,
     pub(super) shell_pid: Option<Pid>,
-    /// The shell said hello before the supervisor reported its start.
+    /// The handshake of the shell came before the supervisor reported its start.
     pub(super) said_hello: bool,
     /// The pid namespace of the session.
     pub(super) inside: Option<Inside>,
@@ -114,7 +114,7 @@ impl Link {
     }
 }
 
-/// What is awaited from others.
+/// Pending answers of other processes.
 #[derive(Default)]
 pub(super) struct Wait {
     /// Ends of setting-up requests to come.

@@ -1,8 +1,8 @@
 //! The fast lane: the calling thread sends a command to the idle shell itself.
 //!
 //! After a pause every step from thread to thread costs a wake-up, and each wake-up takes longer than `true` does. So
-//! while the shell is idle and a command could run at once, the actor lends out what is needed to send one. A caller that
-//! finds the loan sends the command and then posts it to the actor, which wakes up beside the shell instead of before it.
+//! while the shell is idle and a command could run immediately, the actor lends out what is needed to send it. A caller
+//! that finds the loan sends the command and then posts it to the actor, which wakes up in parallel to the shell instead of before it.
 //!
 //! The order of calls stays what it was. Every message is posted under the lane's lock, and the loan ends with the first
 //! one; the actor lends under the same lock, and only while its mailbox is empty. So a command that was sent is the first
@@ -18,7 +18,7 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::time::Instant;
 
-/// What it takes to send one command.
+/// Everything needed to send one command.
 pub(super) struct Loan {
     pub(super) shell: Arc<Channel>,
     /// The number of the command.

@@ -8,7 +8,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::mpsc::error::TryRecvError;
 
 impl Session {
-    /// Opens the lane if a command could run at once.
+    /// Opens the lane if a command could run immediately.
     pub(super) fn lend(&mut self, mailbox: &UnboundedReceiver<Message>) {
         let Some(shell) = self.link.shell.as_ref().filter(|_| self.config.uses_builtin && self.state.is_ready()) else {
             return;

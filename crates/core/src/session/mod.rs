@@ -49,12 +49,12 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
-/// How a session's shell is started and guarded.
+/// The configuration of a session's shell and its supervisor.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Names the session in messages.
     pub id: String,
-    /// Where the shell starts, absolute.
+    /// The directory in which the shell starts, absolute.
     pub cwd: PathBuf,
     /// The shell's whole environment.
     pub env: Vec<(OsString, OsString)>,
@@ -72,7 +72,7 @@ pub struct Config {
     pub limits: Inherited,
     /// The user that the shell runs as, when it is not this process's.
     pub user: Option<User>,
-    /// What confines everything in the session.
+    /// The confinement of everything in the session.
     pub confinement: Option<Arc<Confinement>>,
     /// The proxy that its programs reach the network by.
     pub proxied: Option<Proxied>,
@@ -80,14 +80,14 @@ pub struct Config {
     pub log: Log,
 }
 
-/// What the proxy of a session needs.
+/// The configuration of a session's proxy.
 #[derive(Clone, Debug)]
 pub struct Proxied {
     /// Hosts with ports.
     pub allow: Arc<[String]>,
-    /// Where it listens, unless the supervisor listens inside a network namespace.
+    /// Its listener, unless the supervisor listens inside a network namespace.
     pub listener: Option<Arc<OwnedFd>>,
-    /// Receives what it refuses.
+    /// Receives refused destinations.
     pub denials: Denials,
 }
 
@@ -141,13 +141,13 @@ impl Handle {
         Ok(Self { id, mailbox, lane })
     }
 
-    /// Starts the shell now. Like all calls here it is queued at once, and not when the future is first polled: calls
+    /// Starts the shell now. Like all calls here it is queued immediately, not when the future is first polled: calls
     /// keep their order.
     pub fn open(&self) -> impl Future<Output = Result<(), Error>> + Send + use<> {
         self.ask(Message::Open)
     }
 
-    /// Queues a command, or sends it at once. Its sink receives the end in every case.
+    /// Queues a command, or sends it immediately. Its sink receives the end in every case.
     pub fn exec(&self, request: ExecRequest) {
         let message = Message::Exec { request: Box::new(request), sent: None };
         if let Err(mpsc::error::SendError(Message::Exec { request, .. })) = self.post(message) {
@@ -155,7 +155,7 @@ impl Handle {
         }
     }
 
-    /// Ends a command: a queued one never runs, a running one is killed. No effect on one that has ended.
+    /// Interrupts a command: if queued, it never runs; if running, it is killed. No effect after its end.
     pub fn interrupt(&self, id: u64, signal: Option<i32>) {
         let _ = self.send(Message::Interrupt { id, signal });
     }
@@ -177,7 +177,7 @@ impl Handle {
         self.ask(Message::Files)
     }
 
-    /// Ends a background process with its whole tree; false when there was nothing to end.
+    /// Ends a background process with its whole tree; false when it had ended before.
     pub fn kill_process(&self, key: u64, policy: KillPolicy) -> impl Future<Output = bool> + Send + use<> {
         let (reply, answer) = oneshot::channel();
         let sent = self.send(Message::KillProcess { key, policy, reply });

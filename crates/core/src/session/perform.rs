@@ -80,7 +80,7 @@ impl Session {
         self.timers.set(Timer::Supervisor, Instant::now() + limit);
     }
 
-    /// The supervisor owes an answer: one that was stopped is continued.
+    /// The supervisor owes a report: continues it if it was stopped.
     pub(super) fn check_supervisor(&mut self) {
         let Some(supervisor) = self.link.supervisor.as_ref().filter(|_| self.wait.report) else { return };
         let stat = Stat::read(supervisor.pid());

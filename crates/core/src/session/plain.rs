@@ -2,8 +2,8 @@
 //! session's state first and dumps it at its end ([`plain_script`]). Jobs and open descriptors are not part of that state,
 //! and a command that is killed leaves the state as it was before it.
 //!
-//! The shell's state machine stays the same. Starting a shell succeeds at once, and a command's bash is the shell for as
-//! long as the command runs. It has no standby.
+//! The shell's state machine stays the same. Starting a shell succeeds immediately. A command's bash is the shell for
+//! as long as the command runs. It has no standby.
 
 use super::command::{Running, Streams, null_streams};
 use super::context::{Call, Session};
@@ -234,7 +234,7 @@ pub(super) fn read_dump(dump: &OwnedFd) -> Vec<u8> {
     if length > LONGEST_DUMP { Vec::new() } else { sys::contents(dump).unwrap_or_default() }
 }
 
-/// What a starting process reports, in the words of the builtin.
+/// The report of a starting process, in the format of the builtin.
 pub(super) async fn first_letter(ready: OwnedFd) -> Received {
     let mut letter = Vec::with_capacity(1);
     if let Ok(ready) = sys::watch(ready) {

@@ -1,9 +1,9 @@
-//! What the plain engine keeps between two shells.
+//! The state that the plain engine keeps between two shells.
 
 use crate::shell::checkpoint::{Scope, Snapshot};
 use std::os::fd::OwnedFd;
 
-/// What the engine keeps between two shells.
+/// The state that the engine keeps between two shells.
 #[derive(Default)]
 pub(super) struct Plain {
     pub(super) state: Option<Snapshot>,

@@ -1,4 +1,4 @@
-//! What a background process and the supervisor report about it.
+//! Reports about a background process, from itself and from the supervisor.
 
 use super::context::Session;
 use super::processes::{Outlets, Stage, Starting, refuse_killed};
@@ -24,7 +24,7 @@ impl Session {
                 if let Some(Starting { stage: Stage::SettingUp { ended, .. }, .. }) =
                     self.processes.starting.get_mut(&key)
                 {
-                    // It may have said before that it began: its channel has the last word.
+                    // It may have reported its beginning before: its channel decides.
                     *ended = Some(status);
                 } else if let Some(ended) = self.processes.living.remove(&key) {
                     let _ = ended.send(status);
@@ -64,8 +64,8 @@ impl Session {
         }
     }
 
-    /// What a starting process has said.
-    pub(super) fn process_said(&mut self, key: u64, received: Received) {
+    /// Handles a report of a starting process.
+    pub(super) fn handle_process_report(&mut self, key: u64, received: Received) {
         let Some(Starting { request, stage }) = self.processes.starting.remove(&key) else { return };
         let Stage::SettingUp { tree, outlets, ended } = stage else { return };
         match received {
@@ -97,7 +97,7 @@ impl Session {
         if let Some(timeout) = request.new.timeout {
             process::end_after(Arc::clone(&request.process), timeout, request.new.kill);
         }
-        request.starter.tell(Ok(()));
+        request.starter.answer(Ok(()));
     }
 
     /// A process that was to be killed before it had begun is killed now that the supervisor knows it.

@@ -13,7 +13,7 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use tokio::sync::oneshot;
 
-/// Where a process's output arrives: two pipes, or the terminal's master alone.
+/// The source of a process's output: two pipes, or the terminal's master alone.
 pub(super) type Outlets = [Option<OwnedFd>; 2];
 
 /// The parts of a process of the plain engine that is starting.
@@ -23,7 +23,7 @@ pub(super) type Pending = (StartRequest, OwnedFd, Outlets);
 pub(super) enum Stage {
     /// It is being forked.
     Forking { channel: Channel, group: Option<PathBuf>, from_shell: bool },
-    /// The supervisor is asked to adopt it.
+    /// The supervisor has been ordered to adopt it.
     Adopting { channel: Channel },
     /// Plain engine: its bash is being started.
     Plain { ready: OwnedFd, outlets: Outlets },
@@ -53,7 +53,7 @@ pub(super) struct Processes {
 }
 
 impl Processes {
-    /// Ends a process with its tree. The reply comes when nothing is left: false when there was nothing to end.
+    /// Ends a process with its tree. The reply comes when nothing is left: false when it had ended before.
     pub(super) fn kill(&mut self, key: u64, policy: KillPolicy, reply: oneshot::Sender<bool>, supervisor: &Supervisor) {
         self.orders += 1;
         self.kills.insert(self.orders, reply);
@@ -79,7 +79,7 @@ impl Processes {
         self.starting.insert(key, Starting { request, stage: Stage::SettingUp { tree, outlets, ended: None } });
     }
 
-    /// Takes a process that waits for its adoption.
+    /// Removes and returns a process that waits for its adoption.
     pub(super) fn take_adopting(&mut self, key: u64) -> Option<Starting> {
         self.starting.extract_if(|other, starting| *other == key && starting.is_adopting()).map(|(_, it)| it).next()
     }
@@ -94,7 +94,7 @@ impl Processes {
         self.starting.drain().for_each(|(_, starting)| starting.request.refuse(error()));
     }
 
-    /// The supervisor is gone, and every process with it.
+    /// Handles the death of the supervisor, and of every process with it.
     pub(super) fn lose_all(&mut self, session: &str) {
         self.refuse_starting(|| {
             Error::new(
@@ -106,7 +106,7 @@ impl Processes {
         self.kills.clear();
     }
 
-    /// What the standby is still to fork comes from the shell, which it is now.
+    /// Moves pending forks from the standby to the shell, which it has become.
     pub(super) fn standby_promoted(&mut self) {
         for starting in self.starting.values_mut() {
             if let Stage::Forking { from_shell, .. } = &mut starting.stage {
@@ -115,7 +115,7 @@ impl Processes {
         }
     }
 
-    /// The shell or the standby died: gives back what it was asked to fork and did not.
+    /// The shell or the standby died: returns the requests that it has not forked.
     pub(super) fn source_died(&mut self, was_shell: bool) -> Vec<StartRequest> {
         let unborn = |starting: &Starting| matches!(starting.stage, Stage::Forking { from_shell, .. } if from_shell == was_shell);
         let mut requests = Vec::new();

@@ -15,14 +15,14 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Until then a command's pipes are not watched: most have ended, and what they printed waits in the pipe.
+/// Until then a command's pipes are not watched: most commands have ended, and their output waits in the pipe.
 pub(super) const QUICK: Duration = Duration::from_millis(1);
 
-/// What the shell gets beyond the grace time: its own children are killed only at the end of that, and on a busy machine
-/// it waits for its turn on a processor.
+/// The time that the shell gets beyond the grace time: its own children are killed only at the end of that, and on a
+/// busy machine it waits for its turn on a processor.
 pub(super) const SHELL_EXTRA: Duration = Duration::from_millis(200);
 
-/// A shell that has not taken its request after this long may have been stopped (SIGSTOP).
+/// A shell that has not read its request after this time may have been stopped (SIGSTOP).
 pub(super) const UNREAD: Duration = Duration::from_millis(100);
 
 impl Session {
@@ -113,7 +113,7 @@ impl Session {
         }
     }
 
-    /// Looks whether the shell has taken its request. A shell that was stopped is continued.
+    /// Checks whether the shell has read its request. A stopped shell is continued.
     pub(super) fn check_unread(&mut self) {
         let has_unread = self.link.shell.as_ref().is_some_and(|shell| shell.unread_bytes() > 0);
         // It may have been stopped with the request in its hands; no command calls recvmsg.

@@ -1,4 +1,4 @@
-//! After the supervisor's death: the last state is saved, and what is left of the session is killed.
+//! After the supervisor's death: saves the last state and kills the remaining processes of the session.
 //!
 //! The shell dies with the supervisor (parent-death signal). The standby does not, and still has the state: a fork of it
 //! writes the state down. Then everything that belongs to the session is killed, waited for and, where no other process
@@ -19,13 +19,13 @@ use std::time::Duration;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::{Instant, sleep, timeout};
 
-/// How long the standby may take to write the state down. A large state takes a tenth of a second.
+/// The time that the standby has to write the state. A large state takes a tenth of a second.
 const SAVING: Duration = Duration::from_secs(2);
-/// What SIGKILL may take, with all that has to be written back and unmapped.
+/// The time that SIGKILL may take, including writeback and unmapping.
 const DYING: Duration = Duration::from_secs(2);
 /// A group whose last member has ended can be removed a moment later.
 const EMPTYING: Duration = Duration::from_millis(100);
-/// The processes are no children of this one, so they can only be looked at again and again.
+/// The processes are not children of this one, so they can only be polled.
 const LOOK: Duration = Duration::from_micros(200);
 
 /// Starts the task; it reports [`Internal::Salvaged`].
@@ -70,7 +70,7 @@ pub(super) async fn save(channel: &Channel) -> Option<Vec<u8>> {
 }
 
 /// Ends the members of the session's control group, and whatever still belongs to the session that the supervisor led.
-/// The latter misses processes that have made a session of their own; only a control group holds those.
+/// The latter misses processes that have created a session of their own; only a control group holds those.
 ///
 /// The race: a process forks after a look at the process table and before its SIGKILL. The kernel closes the supervisor's
 /// socket before it kills the shell, so the shell may be starting a command just then. The look does not show that
@@ -101,7 +101,7 @@ async fn sweep(supervisor: PidHold, group: Option<Group>) {
     }
 }
 
-/// What is left of the session, without the supervisor itself.
+/// The remaining processes of the session, without the supervisor itself.
 fn members(supervisor: &PidHold, group: Option<&Group>) -> Vec<Identity> {
     let of_session = proc_table::scan().filter(|stat| stat.session == supervisor.pid().raw()).map(|stat| stat.identity);
     let of_group = group.map(Group::members_below).unwrap_or_default();
@@ -123,15 +123,15 @@ async fn kill_and_wait(mut dying: Vec<Identity>, give_up: Instant) {
     }
 }
 
-/// Takes those that have ended off the list.
+/// Removes ended processes from the list.
 fn remove_ended(dying: &mut Vec<Identity>) {
     let pids: Vec<i32> = dying.iter().map(|identity| identity.pid.raw()).collect();
     dying.retain(|identity| !is_gone(*identity, &pids));
 }
 
-/// Whether a killed process is gone for good. One that has become a child of this process, which is then init in its pid
-/// namespace or a subreaper, is reaped here: the runtime does not track it. Those whose parent is dying too may yet
-/// become one.
+/// Whether a killed process has been reaped. A process that has become a child of this one, which is then init in its
+/// pid namespace or a subreaper, is reaped here: the runtime does not track it. A process whose parent is dying too may
+/// still become such a child.
 fn is_gone(identity: Identity, dying: &[i32]) -> bool {
     match Stat::read(identity.pid).filter(|stat| stat.identity == identity) {
         None => true,

@@ -2,9 +2,9 @@
 //!
 //! A builtin such as `true` or `cd` takes some 0.1 ms, and half of that is spent on waking threads up, above all in
 //! virtual machines. So for a short while the engine's thread polls instead of sleeping: the channel while a command runs
-//! ([`look`]), when the command before was quick; and the mailbox after a result ([`Pace`]), when the command before came
-//! at once. Only while nothing else runs in this process (the thread is needed for all of it), and only where there is
-//! another processor for the process that it waits for.
+//! ([`look`]), when the previous command was quick; and the mailbox after a result ([`Pace`]), when the previous command
+//! came promptly. It polls only while nothing else runs in this process (which needs the thread), and only where another
+//! processor is available for the awaited process.
 
 use crate::shell::channel::{Channel, Received};
 use std::sync::OnceLock;
@@ -33,7 +33,7 @@ impl Drop for Running {
     }
 }
 
-/// Whether the thread may poll: nothing else of this process runs, and another processor is left.
+/// Whether the thread may poll: nothing else in this process runs, and another processor is free.
 fn is_alone(running: usize) -> bool {
     RUNNING.load(Ordering::Relaxed) == running && has_other_processor()
 }
@@ -56,7 +56,7 @@ impl Pace {
         self.is_brisk = self.answered_at.take().is_some_and(|at| at.elapsed() < LONGEST);
     }
 
-    /// Waits for the next message without going to sleep, when the one before came at once.
+    /// Busy-polls for the next message if the previous one came promptly.
     pub(super) fn look<T>(&mut self, mut poll: impl FnMut() -> Option<T>) -> Option<T> {
         let until = self.answered_at.filter(|_| self.is_brisk && is_alone(0))? + LONGEST;
         while Instant::now() < until {
@@ -88,7 +88,7 @@ pub(super) fn look(shell: &Channel) -> Option<Received> {
     }
 }
 
-/// Whether a command that took this long was quick enough to look for the next one.
+/// Whether a command of this duration was quick enough to poll for the next one.
 pub(super) fn is_quick(duration: Duration) -> bool {
     duration < LONGEST * 2
 }

@@ -1,4 +1,4 @@
-//! The standby: when it is forked, and how it takes the shell's place.
+//! The standby: when it is forked, and how it replaces the shell.
 
 use super::context::Session;
 use super::timers::Timer;
@@ -28,7 +28,7 @@ impl Session {
         if !self.config.uses_builtin {
             return self.events.push_back(Event::StandbyForked);
         }
-        // It is dead, and the supervisor has not reported it yet: whichever shell comes next is asked.
+        // It is dead, and the supervisor has not reported it yet: the request goes to the next shell.
         if self.link.shell.is_none() {
             return;
         }
@@ -84,7 +84,7 @@ impl Session {
         self.events.push_back(Event::StandbyForked);
     }
 
-    /// Lets go of the standby that is being replaced: what it has forked is taken, what it has not is asked of the next.
+    /// Releases the standby that is being replaced: its finished forks are kept, pending ones move to the next.
     fn retire_standby(&mut self) {
         while let Some(Received::Reply(Reply::Forked { id, result, flags })) =
             self.link.standby.as_ref().and_then(|(channel, _)| channel.poll())
@@ -107,7 +107,7 @@ impl Session {
         self.events.push_back(Event::ForkFailed);
     }
 
-    /// The shell is dead: the standby it was asked for never comes.
+    /// The shell is dead: its pending standby never arrives.
     pub(super) fn drop_unforked_standby(&mut self) {
         if let Some((_, _, Some(group))) = self.link.next_standby.take() {
             let _ = std::fs::remove_dir(group);

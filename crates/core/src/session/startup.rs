@@ -1,4 +1,4 @@
-//! Getting a shell that works: supervisor, shell, hello, and what the shell needs to know.
+//! The start of a working shell: supervisor, shell, handshake, setup.
 
 use super::command::null_streams;
 use super::context::{Internal, Link, Session};
@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// A shell that says nothing for this long never will.
+/// The time that a shell has for its handshake.
 pub(super) const HELLO: Duration = Duration::from_secs(20);
 
 impl Session {
@@ -112,7 +112,7 @@ impl Session {
         }
     }
 
-    /// The shell ended before it said hello: it is no bash, too old, or one that loads no builtins.
+    /// The shell ended before its handshake: it is not bash, is too old, or cannot load builtins.
     pub(super) fn ask_version(&mut self) {
         let (shell, internal) = (self.config.shell.clone(), self.internal.clone());
         tokio::task::spawn_blocking(move || {

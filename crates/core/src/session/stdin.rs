@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use tokio::io::unix::AsyncFd;
 use tokio::task::JoinHandle;
 
-/// What a terminal in its usual mode takes for the end of file, at the beginning of a line (termios(3), VEOF).
+/// The byte for end of file in a terminal in its usual mode, at the beginning of a line (termios(3), VEOF).
 const END_OF_TRANSMISSION: u8 = 4;
 
 /// The writing end of standard input; it does not block.
@@ -18,7 +18,7 @@ pub(super) enum StdinEnd {
     Terminal(OwnedFd),
 }
 
-/// Writes until everything is written or nothing reads any more. Aborting the task closes the pipe.
+/// Writes until everything is written or no reader is left. Aborting the task closes the pipe.
 pub(super) fn feed(end: StdinEnd, input: Input) -> JoinHandle<()> {
     tokio::spawn(async move {
         let (fd, is_terminal) = match end {
@@ -53,7 +53,7 @@ async fn write_all(pipe: &mut Option<AsyncFd<OwnedFd>>, mut bytes: &[u8]) -> io:
             Ok(Ok(count)) => bytes = &bytes[count..],
             Ok(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
             Ok(Err(error)) => return Err(error),
-            // No process has the terminal open any more. It then counts as writable for ever, whatever it takes.
+            // No process has the terminal open. It then counts as writable forever, even when it takes nothing.
             Err(_would_block) if is_closed => return Err(io::ErrorKind::BrokenPipe.into()),
             Err(_would_block) => {}
         }

@@ -12,7 +12,7 @@ use nacre_protocol::supervisor::Order;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// What a command's last processes may take to end before the shell is moved away from them.
+/// The time that a command's last processes have to end before the shell is moved away from them.
 pub(super) const LEAVING: Duration = Duration::from_millis(1);
 
 impl Session {

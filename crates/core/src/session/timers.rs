@@ -4,7 +4,7 @@ use crate::shell::state::Ticket;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// What is due.
+/// A timer that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Timer {
     /// The running command's time is up.
@@ -27,7 +27,7 @@ pub(super) enum Timer {
     Unread,
     /// The supervisor should have answered.
     Supervisor,
-    /// The shell should have said hello.
+    /// The deadline for the shell's handshake.
     Hello,
     /// The files helper may be idle.
     Files,

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-/// What arrives on a channel.
+/// A message or the end of a channel.
 #[derive(Debug)]
 pub enum Received {
     /// A message.
@@ -62,7 +62,7 @@ impl Channel {
         self.outbox.send(message);
     }
 
-    /// Receives without waiting; `None` when there is nothing.
+    /// Receives without waiting; `None` when no message has arrived.
     pub fn poll(&self) -> Option<Received> {
         thread_local! {
             static BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; REPLY_BUFFER]);
@@ -84,7 +84,7 @@ impl Channel {
         })
     }
 
-    /// Receives the next message. Sends what has waited for room meanwhile. Cancel-safe.
+    /// Receives the next message. Meanwhile sends queued messages when the socket has room. Cancel-safe.
     pub async fn receive(&self) -> Received {
         loop {
             if let Some(received) = self.poll() {
@@ -114,12 +114,12 @@ impl Channel {
         again.is_err_and(|error| error.raw_os_error() == Some(libc::ECONNRESET))
     }
 
-    /// The process was gone before a request could be sent.
+    /// The process had exited before a request could be sent.
     pub fn has_lost(&self) -> bool {
         self.outbox.has_lost()
     }
 
-    /// How many bytes of requests the process has not taken.
+    /// The number of request bytes that the process has not read.
     pub fn unread_bytes(&self) -> usize {
         crate::sys::unsent_bytes(self.outbox.socket().get_ref()).unwrap_or(0)
     }

@@ -77,7 +77,7 @@ impl Step {
         match self.state.shell {
             Shell::Closing | Shell::Closed => return,
             Shell::Absent => return self.closed(),
-            // What is left is being removed already.
+            // The rest is being removed already.
             Shell::Salvaging => {
                 self.state.shell = Shell::Closing;
                 return;

@@ -1,21 +1,21 @@
-//! What can happen to a session's shell, and what is done about it.
+//! The events of a session's shell, and the actions that follow.
 
 use super::state::{Cause, End, Kill, Ticket, Work};
 
-/// What happens.
+/// An event of the shell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A call.
     Submit(Ticket, Work),
-    /// The caller does not want it any more; with a signal of its own for a command that runs.
+    /// The caller cancelled it; a running command may be cancelled with a signal of its own.
     Cancel(Ticket, Option<i32>),
     /// The timeout of the running command.
     TimeUp(Ticket),
     /// The running command did not give the shell back in time.
     ShellOverdue(Ticket),
-    /// The shell says hello.
+    /// The handshake of the shell.
     Hello,
-    /// The shell has taken over what it needed.
+    /// The setup of the shell is complete.
     SetUp,
     /// The shell could not be started.
     StartFailed,
@@ -29,14 +29,14 @@ pub enum Event {
         exited: bool,
         /// The state is proven to be as before.
         state_kept: bool,
-        /// It made processes.
+        /// It created processes.
         forked: bool,
     },
     /// The shell refused a command.
     Refused,
     /// The user's EXIT trap is about to run.
     TrapRuns,
-    /// A standby is there.
+    /// A standby is ready.
     StandbyForked,
     /// The standby could not be forked.
     ForkFailed,
@@ -62,16 +62,16 @@ pub enum Event {
     SupervisorGone {
         /// The shell had not taken the last request.
         unread: bool,
-        /// It was told to end and has left nothing.
+        /// It ended by request and has left nothing.
         orderly: bool,
     },
-    /// What a dead supervisor left has been saved and removed.
+    /// The remains of a dead supervisor were saved and removed.
     Salvaged,
     /// The session is to be closed.
     Close,
 }
 
-/// Which process a background process is forked from.
+/// The process that a background process is forked from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// The idle shell.
@@ -106,7 +106,7 @@ pub enum Answer {
     Ended {
         /// How.
         end: End,
-        /// The kill ladder, when there was one.
+        /// The kill ladder, if there was one.
         kill: Option<Kill>,
         /// The shell was brought back before it, or is brought back after it.
         restarted: bool,
@@ -115,23 +115,23 @@ pub enum Answer {
     Refused(Refusal),
 }
 
-/// What has to be done.
+/// An action that the state machine requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Start a supervisor and a shell.
     StartSession,
     /// Start a shell under the present supervisor.
     StartShell,
-    /// Give the shell what it needs to know. Answered by [`Event::SetUp`].
+    /// Set up the shell. Answered by [`Event::SetUp`].
     SetUp,
-    /// Make sure that the foreground group holds nothing of earlier commands. Answered by [`Event::Isolated`].
+    /// Ensure that the foreground group holds no processes of earlier commands. Answered by [`Event::Isolated`].
     Isolate,
     /// Fork a standby from the shell. Answered by [`Event::StandbyForked`] or [`Event::ForkFailed`].
     ForkStandby {
-        /// A command follows at once, so no time is spent on warming up.
+        /// A command follows immediately, so no time is spent on warming up.
         command_follows: bool,
     },
-    /// Fork a background process. The process table takes it from here.
+    /// Fork a background process. The process table tracks it from then on.
     ForkProcess(Ticket, Source),
     /// Send a command. Answered by [`Event::Done`] or [`Event::Refused`].
     Run(Ticket),
@@ -148,15 +148,15 @@ pub enum Action {
     },
     /// The grace time of the ladder is over.
     Insist,
-    /// Tell the ladder that the shell starts nothing more.
+    /// Notify the ladder that the shell starts nothing more.
     Settled,
-    /// Tell the ladder that the user's EXIT trap runs.
+    /// Notify the ladder that the user's EXIT trap runs.
     TrapRuns,
     /// Kill the shell.
     KillShell,
-    /// Save the standby's state, kill what is left. Answered by [`Event::Salvaged`].
+    /// Save the standby's state and kill the remaining processes. Answered by [`Event::Salvaged`].
     Salvage,
-    /// Kill what is left of a session whose supervisor was killed. Answered by [`Event::Salvaged`].
+    /// Kill the remaining processes of a session whose supervisor was killed. Answered by [`Event::Salvaged`].
     Sweep,
     /// Answer a call.
     Answer(Ticket, Answer),

@@ -1,4 +1,4 @@
-//! What a shell is started with: its arguments, and the builtin as a file in memory.
+//! The start of a shell: its arguments, and the builtin as a file in memory.
 
 use std::io;
 use std::os::fd::OwnedFd;

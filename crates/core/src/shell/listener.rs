@@ -1,8 +1,7 @@
-//! Where a shell connects again when a command has closed its channel.
+//! The socket at which a shell reconnects after a command has closed its channel.
 //!
 //! One socket serves the process. Its name is random and reaches the shells over their channels, never by environment or
-//! command line; and a connection counts only if the kernel says that it comes from a process that is expected
-//! (`SO_PEERCRED`).
+//! command line. A connection counts only if the kernel reports an expected process as its peer (`SO_PEERCRED`).
 
 use nacre_containment::pid::Pid;
 use nix::sys::socket::{

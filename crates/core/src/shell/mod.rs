@@ -16,7 +16,7 @@ pub mod transition;
 #[cfg(test)]
 mod transition_tests;
 
-/// Opens what all shells of the process share. What fails here is tried again when a shell needs it.
+/// Opens the resources that all shells of the process share. A failure is retried when a shell needs them.
 pub fn open_shared() {
     let _ = listener::name();
     let _ = launch::object();

@@ -12,16 +12,16 @@ use std::path::Path;
 /// The descriptor that the dump is written to while the command runs. Commands inherit it.
 const REPORT: i32 = 62;
 
-/// What a shell writes in place of a dump when it cannot enter the command's directory.
+/// Written in place of a dump when the shell cannot enter the command's directory.
 pub const CANNOT_ENTER: u8 = b'C';
-/// What it writes when the limit of open files cannot be set.
+/// Written when the limit of open files cannot be set.
 pub const CANNOT_LIMIT_FILES: u8 = b'F';
-/// What it writes when the limit of processes cannot be set.
+/// Written when the limit of processes cannot be set.
 pub const CANNOT_LIMIT_PROCESSES: u8 = b'P';
-/// What a background process writes right before its command begins.
+/// Written by a background process right before its command begins.
 pub const BEGINS: u8 = b'B';
 
-/// What a script is made from.
+/// The parts of a script.
 #[derive(Default)]
 pub struct Plan<'a> {
     /// The state; nothing for the first shell of a session.

@@ -1,4 +1,4 @@
-//! Whether a bash can load the builtin, found out by letting it.
+//! Finds out whether a bash can load the builtin, by loading it.
 
 use super::launch;
 use nacre_protocol::shell::{REPLY_BUFFER, Reply};
@@ -9,7 +9,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// A bash that has not said hello after this many milliseconds is not waited for.
+/// Milliseconds that a bash has for its handshake.
 const HELLO_MS: u16 = 3000;
 
 /// Runs `shell` and waits for the builtin's hello.

@@ -8,10 +8,10 @@ use std::collections::VecDeque;
 /// Names a call from its submission to its answer. Unique in a session.
 pub type Ticket = u64;
 
-/// What a call wants from the shell.
+/// A queued request to the shell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
-    /// The shell is to run.
+    /// Start the shell.
     Open,
     /// A foreground command.
     Command,
@@ -24,11 +24,11 @@ pub enum Work {
 /// The shell's process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shell {
-    /// There is none; the next call starts one.
+    /// No shell runs; the next call starts one.
     Absent,
-    /// The supervisor starts it; it has not said hello.
+    /// The supervisor starts it; its handshake is pending.
     Starting,
-    /// It takes over what it needs to know: variables withheld from its start, the state of a checkpoint.
+    /// It is being set up: variables withheld from its start, the state of a checkpoint.
     SettingUp,
     /// It waits for work.
     Idle,
@@ -36,13 +36,13 @@ pub enum Shell {
     Running(Run),
     /// It is dead; the standby becomes the shell.
     Promoting,
-    /// The supervisor is dead: the last state is saved and what is left of the session is killed.
+    /// The supervisor is dead: the last state is saved, and the remaining processes of the session are killed.
     Salvaging,
     /// It has ended for good (`surviveExit` off), with this code.
     Terminated(Option<i32>),
     /// The session is being closed.
     Closing,
-    /// Everything is gone.
+    /// Everything has ended.
     Closed,
 }
 
@@ -53,7 +53,7 @@ pub struct Run {
     pub ticket: Ticket,
     /// Command or variables.
     pub work: Work,
-    /// How it ended, when it has and something else is still awaited.
+    /// Its end, if it has ended while something else is still awaited.
     pub end: Option<End>,
     /// The kill ladder, when the command is being killed.
     pub kill: Option<Kill>,
@@ -90,7 +90,7 @@ pub enum Cause {
     Cancel,
 }
 
-/// How a command ended.
+/// The end of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// The shell reported its end.
@@ -114,7 +114,7 @@ pub enum End {
 /// command runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Standby {
-    /// There is one.
+    /// It is ready.
     pub ready: bool,
     /// A new one is being forked.
     pub forking: bool,
@@ -124,7 +124,7 @@ pub struct Standby {
     pub paused: bool,
 }
 
-/// Whether the next command's processes can be told from those of earlier commands.
+/// Whether the next command's processes can be distinguished from those of earlier commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Isolation {
     /// Nothing of an earlier command is in the foreground group.
@@ -135,7 +135,7 @@ pub enum Isolation {
     Isolating,
 }
 
-/// Everything that decisions are made on.
+/// All data that decisions depend on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct State {
     /// The shell.
@@ -148,9 +148,9 @@ pub struct State {
     pub queue: VecDeque<(Ticket, Work)>,
     /// Background processes that wait for a fork.
     pub starts: VecDeque<Ticket>,
-    /// Attempts to get a shell that can work, since the last one that did.
+    /// Attempts to start a working shell since the last working one.
     pub attempts: u32,
-    /// The shell was brought back and no result has said so.
+    /// The shell was brought back, and no result has reported that yet.
     pub restarted: bool,
     /// `exit` ends the command only.
     pub survives_exit: bool,
@@ -171,7 +171,7 @@ impl State {
         }
     }
 
-    /// A command that came now would run at once, and nothing would have to be done before.
+    /// True when a command that arrives now can run immediately, without any preparation.
     pub fn is_ready(&self) -> bool {
         self.shell == Shell::Idle
             && self.isolation == Isolation::Isolated

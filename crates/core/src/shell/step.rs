@@ -1,9 +1,9 @@
-//! A transition under way: the state and the actions so far, and what all transitions share.
+//! A transition in progress: the state, the actions so far, and helpers for all transitions.
 
 use super::event::{Action, Answer, Refusal};
 use super::state::{Isolation, Shell, Standby, State, Ticket};
 
-/// A shell that dies at once is started this often.
+/// Starts in a row of a shell that dies immediately.
 pub const MAX_ATTEMPTS: u32 = 3;
 
 /// See the module.
@@ -21,7 +21,7 @@ impl Step {
         self.act(Action::Answer(ticket, Answer::Refused(why)));
     }
 
-    /// Forks a standby, unless there is one with the present state or forking has just failed.
+    /// Forks a standby, unless one has the present state or forking has just failed.
     pub(super) fn fork_standby(&mut self, command_follows: bool) {
         let standby = &mut self.state.standby;
         if standby.fresh || standby.paused {

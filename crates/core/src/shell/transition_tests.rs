@@ -294,7 +294,7 @@ impl World {
             let Some(answer) = self.answers.pop() else { return };
             self.happen(answer);
         }
-        panic!("it never comes to rest: {:?}", self.state);
+        panic!("the state never settles: {:?}", self.state);
     }
 
     fn answered_once(&self) -> Result<(), TestCaseError> {

@@ -1,4 +1,4 @@
-//! How a call in the helper ends early.
+//! The failure of a call in the helper.
 
 use nacre_protocol::files::{Failure, Reason};
 use rustix::io::Errno;

@@ -1,4 +1,4 @@
-//! What is known of a file, from its status.
+//! The properties of a file, from its status.
 
 use nacre_protocol::files::{Info, Kind};
 use rustix::fs::{AtFlags, FileType, Stat, readlinkat, statat};
@@ -48,7 +48,7 @@ pub fn info_at(directory: impl AsFd, name: &[u8]) -> Result<Info, Errno> {
     Ok(info(&stat, target))
 }
 
-/// What a symlink points at; nothing for other files.
+/// The target of a symlink; nothing for other files.
 pub fn target(directory: impl AsFd, name: &[u8]) -> Option<Vec<u8>> {
     readlinkat(directory, name, Vec::new()).ok().map(|target| target.into_bytes())
 }

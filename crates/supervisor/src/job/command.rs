@@ -1,7 +1,7 @@
-//! Starting a job's command in two steps: a child that has everything but its program, and then the program.
+//! Starts a job's command in two steps: first a child that is fully set up, then its program.
 //!
-//! Between the two lies the moment in which the job becomes visible. So whatever can be wrong with the directory, the
-//! user or the limits is known before, and nothing of the command has run as long as nobody can find the job.
+//! The job becomes visible between the two. So problems with the directory, the user or the limits are known before
+//! that, and nothing of the command runs before the job can be found.
 
 use super::failure::{Failed, JOIN};
 use crate::spawn::{c_string, child_pid, errno, pipe};
@@ -35,10 +35,10 @@ pub struct Streams<'a> {
 /// Linux allows 128 KiB for one argument (MAX_ARG_STRLEN); longer text goes through a file in memory.
 const LONGEST_ARGUMENT: usize = 100 * 1024;
 
-/// Where a shell finds the long text.
+/// The descriptor of the long text.
 const TEXT_DESCRIPTOR: i32 = 9;
 
-/// What a shell is told for that. The descriptor is closed before the text runs, and its lines count from the first.
+/// What the shell runs in that case. It closes the descriptor before the text runs; line numbers start at 1.
 const RUN_TEXT: &str = r#"builtin eval -- "exec 9<&-;$(</proc/self/fd/9)""#;
 
 const READY: u8 = 255;
@@ -91,25 +91,25 @@ pub fn prepare(
 }
 
 impl Waiting {
-    /// Lets it become the command.
+    /// Lets the child execute the command.
     pub fn release(self) -> Pid {
         let _ = File::from(self.go).write_all(b"1");
         self.pid
     }
 
-    /// Ends it: it sees that nobody will ever let it go.
+    /// Ends the child: it reads end of file instead of the permission to continue.
     pub fn dismiss(self) {
         drop(self.go);
         let _ = nix::sys::wait::waitpid(nix::unistd::Pid::from_raw(self.pid.raw()), None);
     }
 }
 
-/// What is to be executed.
+/// The program to execute.
 struct Image {
     /// Tried one after the other, as execvp does.
     programs: Vec<CString>,
     argv: Vec<CString>,
-    /// Said when there is no such program.
+    /// The error message when there is no such program.
     missing: Vec<u8>,
     text: Option<OwnedFd>,
 }
@@ -123,7 +123,7 @@ impl Image {
                 (vec![shell], words(&["bash", "-c", text]), None, "bash")
             }
             Program::Text(text) => {
-                // SAFETY: the name is a C string; the result is a new descriptor that nobody else owns.
+                // SAFETY: the name is a C string; the result is a new descriptor, owned here alone.
                 let mut file = unsafe {
                     let fd = libc::memfd_create(c"command".as_ptr(), libc::MFD_CLOEXEC);
                     if fd < 0 {
@@ -145,7 +145,7 @@ impl Image {
     }
 }
 
-/// Where a program can be: at its path, or in the directories of PATH.
+/// The possible paths of a program: its own, or those in the directories of PATH.
 fn candidates(name: &str) -> Vec<CString> {
     if name.contains('/') {
         return vec![c_string(name.as_bytes())];
@@ -154,7 +154,7 @@ fn candidates(name: &str) -> Vec<CString> {
     std::env::split_paths(&path).map(|directory| c_string(directory.join(name).as_os_str().as_bytes())).collect()
 }
 
-/// A duplicate with a number that no standard stream and no long text has.
+/// A duplicate above the numbers of the standard streams and of the long text.
 fn high(fd: &impl AsRawFd) -> io::Result<OwnedFd> {
     // SAFETY: fcntl on an open descriptor; the duplicate is new and owned here alone.
     unsafe {
@@ -184,17 +184,17 @@ impl Plan<'_> {
         unsafe {
             let failed = self.prepare(joined, streams);
             let message = failed.map_or([READY, 0], |(step, errno)| [step, errno as u8]);
-            let told = libc::write(report, message.as_ptr().cast(), 2) == 2;
+            let reported = libc::write(report, message.as_ptr().cast(), 2) == 2;
             let mut byte = 0u8;
-            // End of file: the supervisor has been killed, or does not want it any more.
-            if failed.is_some() || !told || libc::read(go, (&raw mut byte).cast(), 1) != 1 {
+            // End of file: the supervisor was killed, or has cancelled the start.
+            if failed.is_some() || !reported || libc::read(go, (&raw mut byte).cast(), 1) != 1 {
                 libc::_exit(127);
             }
             let mut reason = libc::ENOENT;
             for program in &self.image.programs {
                 libc::execv(program.as_ptr(), self.argv.as_ptr());
                 let errno = errno();
-                // A directory of PATH that is not for this user has nothing for him.
+                // A directory of PATH that this user may not enter has no program for it.
                 if !matches!(errno, libc::ENOENT | libc::ENOTDIR) && libc::access(program.as_ptr(), libc::F_OK) == 0 {
                     reason = errno;
                 }
@@ -203,13 +203,13 @@ impl Plan<'_> {
                 libc::write(2, self.image.missing.as_ptr().cast(), self.image.missing.len());
                 libc::_exit(127);
             }
-            let text = b"nacre: the program can not be executed\n";
+            let text = b"nacre: the program cannot be executed\n";
             libc::write(2, text.as_ptr().cast(), text.len());
             libc::_exit(126);
         }
     }
 
-    /// Everything that comes before the program; gives what has failed, with the errno.
+    /// Everything before the program. Returns the step that failed, with the errno.
     unsafe fn prepare(&self, joined: bool, [input, output]: [i32; 2]) -> Option<(u8, i32)> {
         // SAFETY: as above.
         unsafe {

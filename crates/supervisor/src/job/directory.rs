@@ -1,7 +1,7 @@
-//! A job's directory: put together under another name, under lock, and renamed into place as a whole.
+//! A job's directory: built under another name, under a lock, and renamed into place as a whole.
 //!
-//! So a job that can be seen is complete, whenever and whoever is killed; what is left of a start that was cut short is
-//! swept away by the next one of that id, or by the next listing.
+//! So a visible job is complete, whichever process is killed at whatever moment. The next start with that id, or the
+//! next listing, removes what an interrupted start left behind.
 
 use nacre_containment::job::file;
 use nacre_containment::job::layout::{END, END_ROOM, EXIT, EXIT_ROOM, META, OUTPUT, STDIN, unfinished};
@@ -15,15 +15,15 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// Why a job is not started.
+/// Why a job was not started.
 pub type Refused = (Refusal, String);
 
 /// See the module.
 pub struct Directory {
     root: PathBuf,
-    /// Where it is now.
+    /// Its current path.
     path: PathBuf,
-    /// Where it will be, and is once it has been published.
+    /// Its path once it is published.
     place: PathBuf,
     /// Room for the records.
     exit: File,
@@ -35,7 +35,7 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// Makes it with everything but `meta.json`.
+    /// Creates the directory with everything but `meta.json`.
     pub fn begin(request: &Request) -> Result<Self, Refused> {
         let place = request.root.join(&request.id);
         let path = unfinished(&request.root, &request.id);
@@ -57,7 +57,7 @@ impl Directory {
         }
     }
 
-    /// Keeps what the command is to read, and opens it for that.
+    /// Stores the command's standard input in the directory and opens it for reading.
     pub fn keep_stdin(&self, source: &OwnedFd, request: &Request) -> Result<OwnedFd, Refused> {
         let keep = || -> io::Result<File> {
             let path = self.path.join(STDIN);
@@ -70,19 +70,19 @@ impl Directory {
         keep().map(OwnedFd::from).map_err(|error| unwritable(&self.place, &error))
     }
 
-    /// Where the job will be found.
+    /// The path of the published job.
     pub fn place(&self) -> &Path {
         &self.place
     }
 
-    /// Writes `meta.json` and gives the directory its name. From here on there is a job.
+    /// Writes `meta.json` and gives the directory its name: from now on the job exists.
     pub fn publish(&mut self, meta: &Meta) -> Result<(), Refused> {
         let write = || -> io::Result<()> {
             let temporary = self.path.join("meta.json.tmp");
             let mut file = private_file().write(true).open(&temporary)?;
             let text = serde_json::to_vec(meta)?;
             if text.len() as u64 > file::MOST_META_BYTES {
-                return Err(io::Error::other("meta.json would be longer than what is read of one"));
+                return Err(io::Error::other("meta.json would be longer than readers accept"));
             }
             file.write_all(&text)?;
             file.sync_all()?;
@@ -100,13 +100,13 @@ impl Directory {
         written.map_err(|error| unwritable(&self.place, &error))
     }
 
-    /// Takes it away again.
+    /// Removes it.
     pub fn discard(&self) {
         let _ = leftover::remove(&self.path);
     }
 
-    /// Records the end: the words first, the number last, since that is what says that there is an end. Each is written
-    /// into its room in place and then renamed, neither of which needs any space.
+    /// Records the end: `end.json` first, then `exit`, which marks the job as ended. Each is written into its reserved
+    /// blocks and then renamed. Neither step needs free space.
     pub fn record(&self, end: &End) {
         let words = serde_json::to_vec(end).unwrap_or_default();
         for (file, room, name, text) in
@@ -120,8 +120,8 @@ impl Directory {
         let _ = File::open(&self.path).and_then(|directory| directory.sync_all());
     }
 
-    /// True when the disk takes no more of the output. Asked by taking a block behind the end of the file, which what is
-    /// printed next then uses.
+    /// True when the disk has no room for more output. Checked by reserving a block behind the end of the file, which
+    /// later output then uses.
     pub fn is_full(&self) -> bool {
         let Ok(info) = self.output.metadata() else { return false };
         let (start, block) = (info.len() as libc::off_t, 4096);
@@ -131,10 +131,10 @@ impl Directory {
     }
 }
 
-/// Makes an empty directory at `path`, takes its lock and marks it as unfinished.
+/// Creates an empty directory at `path`, locks it and marks it as unfinished.
 ///
-/// A directory that is there already is either being put together, and locked, or a leftover, and removed. An empty one
-/// was left behind before it could be marked, and is used. Anything else is not nacre's, and stays.
+/// An existing directory that is locked belongs to a start in progress. An unlocked one is a leftover and is removed. An
+/// empty one was left behind before it was marked, and is reused. Anything else is not nacre's, and stays.
 fn claim(path: &Path, place: &Path, id: &str) -> Result<File, Refused> {
     let exists = |why: &str| Err((Refusal::Exists, format!("job '{id}' {why}")));
     loop {
@@ -165,21 +165,21 @@ fn claim(path: &Path, place: &Path, id: &str) -> Result<File, Refused> {
     }
 }
 
-/// Makes sure that a directory is as this program makes them: empty, and of this user alone.
+/// Checks that a directory is as this program creates it: empty, and owned by this user alone.
 fn check_fresh(directory: &File, path: &Path) -> io::Result<()> {
     let info = directory.metadata()?;
     let is_private = info.uid() == nix::unistd::geteuid().as_raw() && info.mode() & 0o077 == 0;
     if is_private && fs::read_dir(path)?.next().is_none() {
         return Ok(());
     }
-    Err(io::Error::other("it was not made by nacre"))
+    Err(io::Error::other("nacre did not create it"))
 }
 
 fn in_the_way(path: &Path, error: &io::Error) -> Refused {
     (Refusal::Directory, format!("{} is in the way: {error}; remove it, or use another jobId", path.display()))
 }
 
-/// A file that takes its blocks now.
+/// A file whose blocks are reserved now.
 fn room(path: &Path) -> io::Result<File> {
     let file = private_file().write(true).open(path)?;
     // SAFETY: a plain call on an open descriptor.
@@ -195,7 +195,7 @@ fn private_file() -> OpenOptions {
     options
 }
 
-/// A command may open its standard streams by name (`/dev/stdin`): then it is asked whose they are.
+/// A command may open its standard streams by name (`/dev/stdin`), which checks their owner.
 fn own(file: &File, request: &Request) -> io::Result<()> {
     match &request.user {
         Some(user) => std::os::unix::fs::fchown(file, Some(user.uid), Some(user.gid)),
@@ -204,5 +204,5 @@ fn own(file: &File, request: &Request) -> io::Result<()> {
 }
 
 fn unwritable(place: &Path, error: &io::Error) -> Refused {
-    (Refusal::Directory, format!("the job's directory {} can not be written: {error}", place.display()))
+    (Refusal::Directory, format!("the job's directory {} cannot be written: {error}", place.display()))
 }

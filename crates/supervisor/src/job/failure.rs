@@ -30,8 +30,8 @@ impl Failed {
         Self::ByGroup((Refusal::Spawn, format!("{}: {error}", STEPS[usize::from(JOIN)].1)))
     }
 
-    /// From what the child reported: a step and its errno, or nothing because it was killed. A child that was killed says
-    /// nothing about its group. A job without a group would lose its processes if its supervisor and its guard were
+    /// From what the child reported: a step and its errno, or nothing because it was killed. A killed child
+    /// is no evidence against its group. A job without a group would lose its processes if its supervisor and its guard were
     /// killed later.
     pub fn of_child(reported: Option<[u8; 2]>, cwd: &Path) -> Self {
         let Some([step, errno]) = reported else {
@@ -55,7 +55,7 @@ impl From<Failed> for Refused {
 /// The step that joins the control group.
 pub const JOIN: u8 = 1;
 
-/// Where the child can fail, and what that is.
+/// The steps at which the child can fail, with the kind of failure and its description.
 const STEPS: [(Refusal, &str); 6] = [
     (Refusal::Spawn, "the command's process cannot be prepared"),
     (Refusal::Spawn, "the control group cannot be joined"),

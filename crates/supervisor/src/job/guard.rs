@@ -1,9 +1,9 @@
 //! The guard: a process above the supervisor that does nothing, unless the supervisor is killed.
 //!
-//! A killed supervisor can end nobody any more, and what it guards would live on: only the command itself dies by the
-//! parent-death signal, and only a control group remembers the others. So the guard is a subreaper too. When the
-//! supervisor dies, all that it was a parent of become children of the guard, which kills and reaps until it has none.
-//! It waits in one system call, shares its memory with the supervisor, and is in no process group that anybody knows of.
+//! A killed supervisor cannot end its processes, and they would live on. The parent-death signal kills only the command
+//! itself, and only a control group tracks the others. So the guard is a subreaper too. When the supervisor dies, its
+//! children become children of the guard, which kills and reaps until none is left. The guard waits in one system call,
+//! shares its memory with the supervisor, and is in a process group that is not published.
 
 use super::{Channels, life, ready};
 use crate::process_setup;
@@ -40,8 +40,8 @@ pub fn run(request: Request, channels: Channels) -> ! {
             ready::refuse(&channels, &std::io::Error::last_os_error());
             std::process::exit(1);
         }
-        // The guard keeps the way to the starter open: when that is told by its end alone that the start has failed, what
-        // the supervisor had made is gone already.
+        // The guard keeps the pipe to the starter open. So when the starter reads end of file, which means a failed
+        // start, what the supervisor had created has been removed.
         child => watch(child, &request, channels),
     }
 }
@@ -51,7 +51,7 @@ fn watch(supervisor: i32, request: &Request, channels: Channels) -> ! {
     drop(stdin);
     loop {
         match waitpid(nix::unistd::Pid::from_raw(supervisor), None) {
-            // It has ended everything itself.
+            // The supervisor has ended everything itself.
             Ok(WaitStatus::Exited(_, 0)) => std::process::exit(0),
             Err(Errno::EINTR) => {}
             _ => break,
@@ -74,12 +74,12 @@ fn watch(supervisor: i32, request: &Request, channels: Channels) -> ! {
         std::thread::sleep(Duration::from_millis(1));
     }
     life::clear_remains(request);
-    // A start that was cut short; the lock of the dead supervisor is gone.
+    // An interrupted start: the death of the supervisor has released its lock.
     let unfinished = layout::unfinished(&request.root, &request.id);
     if !leftover::sweep(&unfinished).unwrap_or(false)
         && let Ok(Some(_lock)) = lock::take(&unfinished)
     {
-        // Killed before it could mark the directory: then there is nothing in it.
+        // The supervisor was killed before it marked the directory, so the directory is empty.
         let _ = std::fs::remove_dir(&unfinished);
     }
     std::process::exit(0);

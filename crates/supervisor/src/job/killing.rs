@@ -1,7 +1,7 @@
 //! The kill ladder of a job: SIGTERM and SIGCONT to the whole tree, SIGKILL to what is left after the grace time.
 //!
 //! The tree is everything below this process, which is its subreaper, and everything in the control group. A process
-//! that forks while it is being killed is found by looking again whenever one of them has ended.
+//! that forks while it is being killed is found by another scan each time one of them has ended.
 
 use nacre_containment::cgroup::Group;
 use nacre_containment::job::record::Reason;
@@ -12,11 +12,11 @@ use std::collections::HashSet;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-/// How often to look while processes may still be becoming programs of their own, and for how long to do that.
+/// How often to scan while forks may not have executed their programs yet, and for how long.
 const UNSETTLED_LOOK: Duration = Duration::from_millis(5);
 const UNSETTLED_TIME: Duration = Duration::from_millis(60);
 
-/// Everything that a job has started and that runs.
+/// The running processes of a job.
 pub fn members(own: Pid, group: Option<&Group>) -> Vec<Stat> {
     let mut found = proc_table::descendants(&[own], &HashSet::new());
     let known: HashSet<Pid> = found.iter().map(|stat| stat.identity.pid).collect();
@@ -44,12 +44,12 @@ impl Killing {
         Self { reason, begun, deadline, asked: HashSet::new(), watch: Watch::default() }
     }
 
-    /// The grace time becomes shorter, never longer.
+    /// Shortens the grace time; never extends it.
     pub fn hasten(&mut self, grace: Duration) {
         self.deadline = self.deadline.min(Instant::now() + grace);
     }
 
-    /// Looks again and sends what is due.
+    /// Scans again and sends the signals that are due.
     pub fn step(&mut self, own: Pid, group: Option<&Group>, command: Option<Pid>) {
         let insist = self.insists();
         if let Some(group) = group.filter(|_| insist) {
@@ -74,7 +74,7 @@ impl Killing {
             return false;
         }
         // A fork of the shell that has not executed its program yet still has the shell's handlers, which may swallow the
-        // signal: it is asked again at the next look.
+        // signal: it gets the signal again at the next scan.
         if !shell.is_some_and(|shell| proc_table::is_unsettled_fork_of(stat, shell, libc::SIGTERM)) {
             self.asked.insert(stat.identity);
         }
@@ -85,11 +85,11 @@ impl Killing {
         Instant::now() >= self.deadline
     }
 
-    /// When to look again although none of them has ended.
+    /// When to scan again even if no process has ended.
     pub fn next_look(&self) -> Duration {
         let until_deadline = self.deadline.saturating_duration_since(Instant::now());
         if self.insists() {
-            // What does not die at once sleeps in the kernel: that can take long.
+            // A process that does not die immediately is blocked in the kernel, which can take long.
             if self.deadline.elapsed() < Duration::from_secs(1) {
                 Duration::from_millis(1)
             } else {

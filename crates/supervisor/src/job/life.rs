@@ -1,4 +1,4 @@
-//! The life of a job, from its supervisor's view: start, ended children, cancel, timeout, the record, the end.
+//! The life of a job as its supervisor sees it: start, ended children, cancel, timeout, record, end.
 
 use super::command::{self, Streams};
 use super::directory::{Directory, Refused};
@@ -23,10 +23,10 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-/// How often to ask whether the disk is full: a command does not tell us that its output got lost.
+/// How often to check for a full disk: a command does not report lost output.
 const DISK_LOOK: Duration = Duration::from_secs(2);
 
-/// What the control group of a job is called; the guard has to find it as well.
+/// The name of a job's control group, which the guard has to find as well.
 pub fn group_name(supervisor: i32, request: &Request) -> String {
     format!("nacre-job-{supervisor}-{}", request.id)
 }
@@ -44,7 +44,7 @@ struct Job {
     killing: Option<Killing>,
     output_lost: bool,
     disk_seen: Instant,
-    /// How the command has ended, until that is recorded.
+    /// The end of the command, until it is recorded.
     ended: Option<Ended>,
 }
 
@@ -94,7 +94,8 @@ fn start(request: &Request, stdin: Option<Fd>, null: Fd) -> Result<Job, Refused>
     let mut group = make_group(own, request);
     let begin = |directory: &mut Directory| -> Result<Pid, Refused> {
         if let Some(group) = &group {
-            let limit = |error| (Refusal::Limit, format!("the job's control group does not take its limits: {error}"));
+            let limit =
+                |error| (Refusal::Limit, format!("the job's control group does not accept its limits: {error}"));
             request.limits.apply(group).map_err(limit)?;
         } else if !request.limits.is_empty() {
             return Err((Refusal::Limit, "the job has no control group for its limits".into()));
@@ -160,12 +161,12 @@ pub fn clear_remains(request: &Request) {
     }
 }
 
-/// A group that can not be made is no error: the subreaper alone is complete, only slower.
+/// A group that cannot be created is no error: the subreaper alone finds every process, only more slowly.
 fn make_group(own: Pid, request: &Request) -> Option<Group> {
     Group::create(request.group_parent.as_ref()?, &group_name(own.raw(), request)).ok()
 }
 
-/// It is empty, but the kernel may need a moment to see that.
+/// Removes the group. It is empty, but the kernel may need a moment to notice.
 fn remove_group(group: &Group) {
     let give_up = Instant::now() + Duration::from_secs(1);
     while group.remove().is_err() && Instant::now() < give_up {
@@ -204,7 +205,7 @@ impl Job {
         }
     }
 
-    /// Begins to end everything, or hastens it.
+    /// Starts to end everything, or shortens the time until SIGKILL.
     fn end(&mut self, reason: Reason, grace: Duration) {
         match &mut self.killing {
             Some(killing) => killing.hasten(grace),
@@ -241,7 +242,7 @@ impl Job {
         }
     }
 
-    /// Writes down how the command ended, as soon as it has: what it leaves in the background may go on for ever.
+    /// Records how the command ended, as soon as it has: its background processes may run forever.
     fn record(&mut self, left_behind: bool) {
         let Some(Ended { exit_code, signal, out_of_memory }) = self.ended.take() else { return };
         let reason = match &self.killing {
@@ -269,7 +270,7 @@ impl Job {
     }
 }
 
-/// The grace time that came with the signal, or the job's own when somebody has sent it without.
+/// The grace time that came with the signal, or the job's own when the signal had none.
 fn grace_of(code: i32, value: i32, default: Duration) -> Duration {
     let given = u64::try_from(value).ok().filter(|_| code == libc::SI_QUEUE);
     given.map_or(default, Duration::from_millis)

@@ -1,4 +1,4 @@
-//! What the supervisor writes into `meta.json`.
+//! The content of `meta.json`.
 
 use super::directory::Directory;
 use nacre_containment::cgroup::Group;
@@ -41,7 +41,7 @@ pub fn of(request: &Request, own: Pid, group: Option<&Group>, command_pid: Pid, 
     }
 }
 
-/// What `meta.json` says of the command: all of it, unless that would make the file longer than what is read of one.
+/// The command as `meta.json` has it: complete, unless that makes the file longer than readers accept.
 fn shown(command: &str) -> String {
     if command.len() <= MOST_SHOWN_BYTES {
         return command.into();

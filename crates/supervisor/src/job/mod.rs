@@ -1,7 +1,7 @@
 //! The supervisor of a durable job: `nacre-supervisor --job`, with what is to run on descriptor 0.
 //!
-//! The host starts this program by posix_spawn and reaps it at once, since it ends as soon as it has gone into the
-//! background. What stays are two processes that no longer belong to the host: the guard, and below it the supervisor,
+//! The host starts this program by posix_spawn and reaps it immediately, since it exits as soon as it has forked into
+//! the background. What stays are two processes that no longer belong to the host: the guard, and below it the supervisor,
 //! which is the job's session leader, its subreaper, and the process that `meta.json` names.
 
 mod command;
@@ -19,9 +19,9 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, OwnedFd};
 
-/// What the starter has given beside the request.
+/// The descriptors that the starter passes with the request.
 pub struct Channels {
-    /// Where the answer goes; end of file without one means that the start has failed.
+    /// Where the answer goes; end of file without an answer means that the start failed.
     pub answer: OwnedFd,
     /// The command's standard input, or `/dev/null`.
     pub stdin: OwnedFd,

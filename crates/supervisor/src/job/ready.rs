@@ -6,17 +6,17 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 
-/// Sends it. A starter that is gone is no concern of the job's.
+/// Sends the answer. A starter that has exited does not affect the job.
 pub fn answer(channel: OwnedFd, answer: &Answer) {
     let mut line = serde_json::to_vec(answer).unwrap_or_default();
     line.push(b'\n');
     let _ = File::from(channel).write_all(&line);
 }
 
-/// Says that no process could be set up.
+/// Reports that no process could be set up.
 pub fn refuse(channels: &Channels, error: &io::Error) {
     if let Ok(channel) = channels.answer.try_clone() {
-        let message = format!("the job's supervisor can not be started: {error}");
+        let message = format!("the job's supervisor cannot be started: {error}");
         answer(channel, &Answer::Refused { kind: Refusal::Spawn, message });
     }
 }

@@ -8,28 +8,28 @@ const MOST_RECORD_BYTES = 4096
 
 export const CALLS = `# The other calls: each looks at the job's directory and remembers nothing.
 
-# What there is to know of job $1, with all of meta.json if $2 is whole, for others to draw the conclusions: the record,
-# then who lives, then the record again.
-# So a job that ends meanwhile is not taken for one that was killed: it has its record before it is gone.
-tell() {
+# Reports job $1, with all of meta.json if $2 is whole. The caller decides what it means: the record, then what is alive,
+# then the record again.
+# So a job that ends meanwhile does not count as killed: its record is there before its processes exit.
+report_job() {
   directory=$root/$1
   if [ ! -d "$directory" ] || [ -L "$directory" ]; then
     echo 'refused JOB_NOT_FOUND'
     return 1
   fi
   echo "job $1"
-  tell_record first
+  report_record first
   recorded=$?
   read_meta "$directory"
   if [ "$2" = whole ]; then echo meta $(beginning ${MOST_META_BYTES} "$directory/meta.json" | base64); elif [ -n "$meta" ]; then echo meta; fi
   find_life
   echo "life $life"
-  [ "$recorded" = 0 ] || tell_record second
+  [ "$recorded" = 0 ] || report_record second
   return 0
 }
 
-# The record, under the name $1. An exit that holds no number is still being written by somebody who does not rename.
-tell_record() {
+# The record, under the name $1. An exit file without a number is still being written, by a program that does not rename.
+report_record() {
   text=$(beginning ${MOST_RECORD_BYTES} "$directory/exit")
   case $text in
   '' | *[!0-9]*) false ;;
@@ -42,7 +42,7 @@ beginning() {
   is_plain "$2" && head -c "$1" "$2" 2>/dev/null
 }
 
-# True for what is read at all: a FIFO would block, and a link leads elsewhere.
+# True for a file that may be read: a FIFO would block, and a link leads elsewhere.
 is_plain() {
   [ -f "$1" ] && [ ! -L "$1" ]
 }
@@ -85,8 +85,8 @@ find_life() {
     fi
     return
   fi
-  # Written by somebody else, or damaged: alive is what can be shown to be. The number of a group can belong to others by
-  # now, so one of the group must have the output open.
+  # Written by another program, or damaged: it counts as alive only with evidence. The number of a group may have been
+  # reused by now, so a process of the group must have the output open.
   keeper=
   group=$(number pgid)
   if [ -z "$group" ]; then
@@ -110,7 +110,7 @@ find_writer() {
 
 # The status, and then at most $3 bytes from $2 on. dd finds the block without reading what is before it.
 read_output() {
-  tell "$1" || return
+  report_job "$1" || return
   if [ -e "$directory/output.log" ] && ! is_plain "$directory/output.log"; then
     echo 'refused JOB_NOT_FOUND strange-output'
     return
@@ -120,21 +120,21 @@ read_output() {
     tail -c "+$(($2 % 65536 + 1))" | head -c "$3" | base64
 }
 
-# All jobs; on the way what calls of the day before have left half done is removed. It has a mark in its
-# name, 32 hexadecimal digits, which no person gives by chance.
+# All jobs. Removes what unfinished calls have left behind for a day. Their names have a mark, 32 hexadecimal digits,
+# which no job id has by chance.
 list() {
   any='[0-9a-f]' any=$any$any$any$any any=$any$any$any$any any=$any$any
   find "$root" -maxdepth 1 \\( -name "@new-$any" -o -name "@part-$any" -o -name "@gone-$any" \\) -mtime +0 \\
     -exec rm -rf {} + 2>/dev/null
   for directory in "$root"/* "$root"/.[!.]* "$root"/..?*; do
-    ! is_plain "$directory/meta.json" || case \${directory##*/} in *[!A-Za-z0-9._-]*) ;; *) tell "\${directory##*/}" whole ;; esac
+    ! is_plain "$directory/meta.json" || case \${directory##*/} in *[!A-Za-z0-9._-]*) ;; *) report_job "\${directory##*/}" whole ;; esac
   done
 }
 
 # Step $2 of ending job $1: ask, with $3 hundredths of a second until SIGKILL or - for those of the start; kill; or only
-# look. Waits up to a second, and then says whether something is left.
+# look. Waits up to a second, and then reports whether something is left.
 cancel() {
-  tell "$1" whole || return
+  report_job "$1" whole || return
   if [ ! -O "$directory" ]; then
     set -- "$1" "$2" "$3" $(ls -ldn "$directory")
     [ "$6" = 0 ] || { echo 'refused STATE_DIR_UNAVAILABLE not-ours' && return; }
@@ -170,10 +170,10 @@ is_left() {
 
 # Removes job $1, under the name $2 first: a job that can be seen is whole.
 remove() {
-  tell "$1" || return
+  report_job "$1" || return
   # A supervisor that has recorded the end takes a moment to leave.
   tries=0
-  while [ "$life$own" = aliveyes ] && [ "$tries" -lt 20 ] && tell_record now >/dev/null && ! find_members; do
+  while [ "$life$own" = aliveyes ] && [ "$tries" -lt 20 ] && report_record now >/dev/null && ! find_members; do
     tries=$((tries + 1))
     sleep 0.05
     is_alive "$keeper" "$began" || life=dead

@@ -1,7 +1,7 @@
 /**
  * The part of the supervisor script below the supervisor: the guard, and what becomes the command.
  */
-export const COMMAND = `# The guard: the command's parent, so that the supervisor's death can be seen by somebody who knows the command.
+export const COMMAND = `# The guard: the command's parent, which detects the supervisor's death and knows the command.
 guard() {
   stage=$1 id=$2 files=$3 mark=\${1##*@new-} guard=$$ input=/dev/null
   trap : HUP INT QUIT PIPE TERM USR1 USR2 ALRM
@@ -22,7 +22,7 @@ guard() {
   crash
 }
 
-# The command: everything that can be refused is found out first, then it waits to be let go, then it is executed.
+# The command: first the checks that can refuse it, then the wait for permission, then exec.
 run() {
   stage=$1 files=$2
   # Sets nacre_cwd and nacre_kind, and the words for env(1).
@@ -41,7 +41,7 @@ run() {
       text=$(cat "$stage/command" && echo x)
       set -- "$@" "$shell" -c "\${text%x}" "\${shell##*/}"
     else
-      # One argument can not be longer than 128 KiB.
+      # One argument cannot be longer than 128 KiB.
       exec 9<"$stage/command"
       set -- "$@" "$shell" -c 'eval "exec 9<&-;$(cat <&9)"' "\${shell##*/}"
     fi
@@ -58,7 +58,7 @@ run() {
   exec env "$@"
 }
 
-# The command can not be started.
+# The command cannot be started.
 refused() {
   echo "refused $*" >&4
   exit 1

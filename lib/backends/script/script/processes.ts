@@ -1,15 +1,15 @@
 /**
- * The part of the supervisor script that looks at /proc: who is there, and who belongs to a job.
+ * The part of the supervisor script that reads /proc: which processes exist, and which belong to a job.
  */
-export const PROCESSES = `# What the kernel tells about processes. Every answer is of this moment: whoever acts on it compares start times first.
+export const PROCESSES = `# Processes as the kernel reports them. An answer may be outdated when it is used: compare start times first.
 
-# True for the status $1 of a program that a signal has ended. Whoever signals the supervisor's group also hits what it
-# has just called: that is simply done again, or half a table would be taken for a whole one.
+# True for the status $1 of a program that a signal has ended. A signal to the supervisor's group also hits the program
+# that it has just called. That program is run again: half a table must not count as a whole one.
 is_killed() {
   [ "$1" -gt 128 ]
 }
 
-# Runs a program until nobody kills it.
+# Runs a program again until no signal ends it.
 firmly() {
   while
     "$@"
@@ -83,7 +83,7 @@ has_output() {
   [ "/proc/$1/fd/1" -ef "$directory/output.log" ] || [ "/proc/$1/fd/2" -ef "$directory/output.log" ]
 }
 
-# Sets now to the time since the boot in hundredths of a second: no wall clock, which somebody may set.
+# Sets now to the time since boot in hundredths of a second. The wall clock can be set, so it is not used.
 clock() {
   read -r now rest </proc/uptime
   now=\${now%.*}\${now#*.}

@@ -22,7 +22,7 @@ exec 2>/dev/null
 echo '<nacre'
 case $verb in
 start) start "$@" ;;
-status) tell "$@" ;;
+status) report_job "$@" ;;
 read) read_output "$@" ;;
 list) list ;;
 cancel) cancel "$@" ;;
@@ -33,5 +33,5 @@ echo 'nacre>'
 
 export const SCRIPT = [HEADER, PROCESSES, START, WATCH, COMMAND, CALLS, DISPATCH].join('\n')
 
-/** Its file in the root of jobs. The name changes with the text, so one that is there is the right one. */
+/** Its file in the root of jobs. The name changes with the text, so an existing file of that name is the right one. */
 export const SCRIPT_NAME = `@supervisor-${createHash('sha256').update(SCRIPT).digest('hex').slice(0, 16)}.sh`

@@ -69,8 +69,8 @@ supervise() {
   : >"$directory/output.log"
   # The room for the two records: newlines are no part of a number and none of JSON.
   make_room 4 "$directory/exit.tmp" && make_room 512 "$directory/end.json.tmp" || refuse STATE_DIR_UNAVAILABLE no-room
-  # The guard sees the end of this process by the end of the first pipe, so nobody else may hold that one for long; it
-  # answers by the second; the command waits at the third.
+  # The guard detects the end of this process by end of file on the first pipe, so no other process may hold that pipe
+  # for long. The guard answers on the second. The command waits at the third.
   mkfifo "$stage/life" "$stage/word" "$stage/gate" || refuse STATE_DIR_UNAVAILABLE no-room
   exec 3<>"$stage/life" 4<>"$stage/word" 5<"$stage/word" 7<>"$stage/gate" 8<"$stage/gate"
   setsid sh "$self" "$root" guard "$stage" "$id" "$files" 5<&- 7>&- &
@@ -98,7 +98,7 @@ make_room() {
   head -c "$1" /dev/zero | tr '\\0' '\\n' >"$2" && [ "$(wc -c <"$2")" -eq "$1" ]
 }
 
-# Tells the call why there is no job, and ends; the guard and the waiting command see that and end as well.
+# Reports to the call why there is no job, and exits. The guard and the waiting command then exit as well.
 refuse() {
   echo "refused $*" >"$stage/refused.tmp" && mv "$stage/refused.tmp" "$stage/refused"
   exit 1

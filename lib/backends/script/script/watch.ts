@@ -5,7 +5,7 @@ export const WATCH = `# One look at everything; false when the job is over and n
 watch() {
   ticks=$((ticks + 1))
   clock
-  # Without the guard nobody will ever know the code: the job has crashed.
+  # Only the guard can learn the exit code. Without it, the job has crashed.
   look "$guard" && [ "$state" != Z ] || crash
   if [ -z "$ended" ]; then
     look "$command" || { state=Z && code=unknown; }
@@ -34,7 +34,7 @@ ladder() {
   ticks=0
 }
 
-# SIGTERM, and SIGCONT for what is stopped, to everybody who has not had it; at the deadline SIGKILL.
+# SIGTERM to every member that has not had it, and SIGCONT in case it is stopped; at the deadline SIGKILL.
 climb() {
   if ! find_members; then
     [ -z "$ended" ]
@@ -52,16 +52,16 @@ climb() {
   return 0
 }
 
-# Records how the command has ended. A shell is told 128 and the signal's number for a signal, which could also be a
-# code; the kernel shows the two apart as long as the command is a zombie, and its parent, the guard, leaves it one until
-# it is asked. Where the kernel does not show it, the number is told as the code that it may be.
+# Records how the command has ended. For a signal a shell gets 128 and the signal's number, which could also be an exit
+# code. The kernel distinguishes the two while the command is a zombie, and its parent, the guard, does not reap it
+# before it is asked to. Where the kernel does not show it, the number is recorded as an exit code.
 record() {
   truth=$code
   echo wait >&3
   # A trap that runs meanwhile ends the reading.
-  until read -r told <&5; do look "$guard" && [ "$state" != Z ] || crash; done
-  exit_code=$told signal=null reason=\${why:-exit}
-  if [ "$truth" != unknown ] && [ $((truth & 127)) -gt 0 ] && [ "$told" -eq $((128 + (truth & 127))) ]; then
+  until read -r reported <&5; do look "$guard" && [ "$state" != Z ] || crash; done
+  exit_code=$reported signal=null reason=\${why:-exit}
+  if [ "$truth" != unknown ] && [ $((truth & 127)) -gt 0 ] && [ "$reported" -eq $((128 + (truth & 127))) ]; then
     exit_code=null signal=$((truth & 127)) reason=\${why:-signal}
   fi
   left=false lost=false ended=yes
@@ -72,7 +72,7 @@ record() {
   wall_clock
   printf '{"exitCode":%s,"signal":%s,"reason":"%s","endedAt":"%s","durationMs":%s,"leftBehind":%s,"outputLost":%s}' \\
     "$exit_code" "$signal" "$reason" "$date" $(((now - begun) * 10)) "$left" "$lost" 1<>"$directory/end.json.tmp"
-  echo "$told" 1<>"$directory/exit.tmp"
+  echo "$reported" 1<>"$directory/exit.tmp"
   # Into the room that was taken at the start, and renamed: neither needs a free block.
   firmly mv "$directory/end.json.tmp" "$directory/end.json"
   firmly mv "$directory/exit.tmp" "$directory/exit"

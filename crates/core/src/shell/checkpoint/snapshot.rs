@@ -17,7 +17,7 @@ pub const OWN: &str = "__nacre_";
 #[error("the variable {0} is read-only in the session and cannot be changed")]
 pub struct ReadOnly(pub String);
 
-/// What was in force for one command only.
+/// Settings that applied to one command only.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scope {
     /// Variables that the command had values of its own for.
@@ -26,7 +26,7 @@ pub struct Scope {
     pub cwd: bool,
 }
 
-/// What a shell wrote down after its command.
+/// The state that a shell wrote after its command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     sections: Vec<Vec<u8>>,
@@ -122,7 +122,7 @@ impl Snapshot {
     /// The state with changed exported variables.
     ///
     /// # Errors
-    /// Returns the first one that is read-only.
+    /// Returns the first read-only variable.
     pub fn with_env(&self, changes: &EnvChanges) -> Result<Self, ReadOnly> {
         let read_only = |name: &str| find(self.variables(), name).is_some_and(|variable| variable.has(b'r'));
         if let Some((name, _)) = changes.iter().find(|(name, _)| read_only(name)) {

@@ -67,7 +67,7 @@ pub fn unquote(word: &[u8]) -> Vec<u8> {
 pub fn parse_trap(statement: &[u8]) -> Option<(Vec<u8>, String)> {
     let rest = statement.strip_prefix(b"trap -- ")?;
     let (text, signal) = split_word(rest);
-    // In posix mode a trap that is not set is printed too. One that is has its text in quotes.
+    // In posix mode unset traps are printed too. A trap that is set has its text in quotes.
     if text == b"-" {
         return None;
     }

@@ -1,0 +1,8 @@
+/** A pipeline that fails: a step that hangs is killed, later ones are skipped, and clean-up runs in any case. */
+export default {
+  steps: [
+    { name: 'hang', run: 'echo started; sleep 600 & wait', timeout: 500 },
+    { name: 'deploy', run: 'echo must not run' },
+    { name: 'report', run: 'echo "::error file=deploy.yaml,line=3::not deployed"', always: true },
+  ],
+}

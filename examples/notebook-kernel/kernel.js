@@ -1,0 +1,54 @@
+/** A kernel of a notebook: cells run one after the other in a bash session and share its state. */
+export class Kernel {
+  #sandbox
+  #session
+  #running = null
+  #count = 0
+
+  static async start(sandbox) {
+    const kernel = new Kernel()
+    kernel.#sandbox = sandbox
+    kernel.#session = await sandbox.createSession()
+    return kernel
+  }
+
+  /**
+   * Runs a cell. Yields `{ type: 'stream', name, text }` while it runs, and at last `{ type: 'result', ... }`. Breaking out
+   * of the loop ends the cell.
+   */
+  async *execute(code) {
+    const number = ++this.#count
+    const run = this.#session.execStream(code)
+    this.#running = run
+    try {
+      for await (const event of run) {
+        if (event.type === 'stdout' || event.type === 'stderr') {
+          yield { type: 'stream', name: event.type, text: event.data }
+        } else if (event.type === 'complete') {
+          yield { type: 'result', number, status: statusOf(event.result), directory: event.result.cwd }
+        } else if (event.type === 'error') {
+          yield { type: 'result', number, status: `error: ${event.error.message}`, directory: null }
+        }
+      }
+    } finally {
+      if (this.#running === run) this.#running = null
+    }
+  }
+
+  /** Interrupts the running cell, as Ctrl-C does. Variables stay. Resolves when nothing of the cell runs any more. */
+  async interrupt() {
+    await this.#running?.kill('SIGINT')
+  }
+
+  /** Ends the session with everything in it, and starts a fresh one. */
+  async restart() {
+    await this.#sandbox.deleteSession(this.#session.id)
+    this.#session = await this.#sandbox.createSession()
+    this.#count = 0
+  }
+}
+
+function statusOf({ exitCode, signal, isCanceled }) {
+  if (isCanceled) return 'interrupted'
+  return exitCode === 0 ? 'ok' : (signal ?? `exit code ${exitCode}`)
+}

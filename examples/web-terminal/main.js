@@ -1,0 +1,16 @@
+/** Serves a sandbox, and a page with a terminal for it. */
+import { randomBytes } from 'node:crypto'
+import { Sandbox } from 'nacre'
+import { serve } from 'nacre/server'
+import { servePage } from './page.js'
+
+const page = await servePage(Number(process.env.PORT ?? 0))
+const token = randomBytes(24).toString('base64url')
+const sandbox = new Sandbox()
+// The page has another origin than the API, so it must be allowed to call.
+const api = await serve(sandbox, { port: 0, token, allowedOrigins: [page.origin] })
+
+// Browsers do not send what is behind the #, so the token stays out of logs.
+const settings = new URLSearchParams({ api: api.url, token })
+console.log(`open ${page.origin}/#${settings}`)
+// `serve` handles Ctrl-C: it ends the terminals, the sandbox and this program.
