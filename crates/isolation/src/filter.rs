@@ -180,8 +180,12 @@ pub fn program(confinement: &Confinement, fork_key: u64) -> Program {
         }
     });
     filter.call(libc::SYS_socket, |filter| sockets(filter, confinement));
-    // A datagram socket sends to any name without connecting, also one of a pair.
-    filter.call(libc::SYS_socketpair, |filter| refuse_type(filter, libc::SOCK_DGRAM));
+    filter.call(libc::SYS_socketpair, |filter| {
+        only_connected(filter);
+        filter.load(argument(0));
+        filter.jump(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, libc::AF_UNIX as u32, 1, 0);
+        filter.give(refuse(libc::EPERM));
+    });
     if confinement.brokered {
         filter.call(libc::SYS_connect, |filter| filter.give(libc::SECCOMP_RET_USER_NOTIF));
     }
@@ -206,11 +210,14 @@ fn only_with_key(filter: &mut Builder, key: u64) {
 /// The bits of a socket's type that are no flags.
 const MASK_TYPE: u32 = 0xF;
 
-/// Refuses sockets of a type, the second argument.
-fn refuse_type(filter: &mut Builder, kind: i32) {
+/// Refuses Unix sockets of a type, the second argument, that send to any name without connecting, also as one of a pair:
+/// datagrams, and raw sockets, which the kernel turns into datagrams.
+fn only_connected(filter: &mut Builder) {
+    let jump_equal = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
     filter.load(argument(1));
     filter.op(libc::BPF_ALU | libc::BPF_AND | libc::BPF_K, MASK_TYPE);
-    filter.jump(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, kind as u32, 0, 1);
+    filter.jump(jump_equal, libc::SOCK_STREAM as u32, 2, 0);
+    filter.jump(jump_equal, libc::SOCK_SEQPACKET as u32, 1, 0);
     filter.give(refuse(libc::EPERM));
 }
 
@@ -222,7 +229,7 @@ fn sockets(filter: &mut Builder, confinement: &Confinement) {
     let jump_equal = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
     if confinement.brokered {
         let mut unix = Builder::default();
-        refuse_type(&mut unix, libc::SOCK_DGRAM);
+        only_connected(&mut unix);
         unix.give(libc::SECCOMP_RET_ALLOW);
         filter.load(argument(0));
         filter.jump(jump_equal, libc::AF_UNIX as u32, 0, unix.0.len() as u8);
