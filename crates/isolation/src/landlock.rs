@@ -7,6 +7,7 @@ use landlock::{
     RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// The newest interface that the rules below use. An older kernel enforces what it knows; `decide` has checked that this
@@ -99,7 +100,7 @@ fn readable(confinement: &Confinement) -> Vec<PathBuf> {
     }
     let roots = match &rules.read {
         None => vec![PathBuf::from("/")],
-        Some(paths) => view::essentials().into_iter().chain(paths.iter().cloned()).collect(),
+        Some(paths) => view::essentials().into_iter().chain([paths, &rules.protect].into_iter().flatten().cloned()).collect(),
     };
     let own = [confinement.shell.clone(), PathBuf::from("/proc")];
     let mut hidden: Vec<PathBuf> = rules.hide.iter().filter_map(|path| path.canonicalize().ok()).collect();
@@ -124,8 +125,18 @@ fn without(root: &Path, hidden: &[PathBuf], trees: &mut Vec<PathBuf>) {
     }
     let Ok(entries) = std::fs::read_dir(&root) else { return };
     for entry in entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_symlink())) {
-        without(&entry.path(), hidden, trees);
+        // A right belongs to the file and not to its name: a hard link would show what is hidden.
+        if !is_link_to(&entry.path(), hidden) {
+            without(&entry.path(), hidden, trees);
+        }
     }
+}
+
+/// True for another name of a hidden file.
+fn is_link_to(path: &Path, hidden: &[PathBuf]) -> bool {
+    let identity = |path: &Path| path.symlink_metadata().ok().map(|found| (found.dev(), found.ino(), found.nlink()));
+    let found = identity(path);
+    found.is_some_and(|(.., links)| links > 1) && hidden.iter().any(|hidden| identity(hidden) == found)
 }
 
 /// One rule. A path that is missing has no rule. A right for directories only is left out for a file.

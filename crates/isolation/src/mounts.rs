@@ -142,7 +142,7 @@ pub fn apply(confinement: &Confinement) -> io::Result<()> {
         for (path, source) in &sources.only {
             bind_into_root(root, path, source)?;
         }
-    } else if confinement.filesystem.is_some() {
+    } else if view.access == Access::Read {
         read_only(libc::AT_FDCWD, &CString::from(c"/"), RECURSIVE).map_err(at(root, "protect"))?;
     }
     for (step, tree) in view.steps.iter().zip(&sources.trees) {

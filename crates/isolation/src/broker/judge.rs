@@ -74,9 +74,9 @@ pub fn judge(address: Address, domain: i32, confinement: &Confinement, channel_n
 pub fn is_own(place: &Path, confinement: &Confinement) -> bool {
     let write = confinement.filesystem.iter().flat_map(|rules| rules.write.iter().map(PathBuf::as_path));
     let shared = confinement.namespaces.map(|_| Path::new(SHARED_MEMORY));
-    let hidden = confinement.filesystem.iter().flat_map(|rules| &rules.hide);
+    let closed = confinement.filesystem.iter().flat_map(|rules| rules.hide.iter().chain(&rules.protect));
     write.chain([confinement.temporary.as_path()]).chain(shared).any(|root| place.starts_with(root))
-        && !hidden.into_iter().any(|root| place.starts_with(root))
+        && !closed.into_iter().any(|root| place.starts_with(root))
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ import { defaultJobsRoot, defaultStateDir } from './default-directories.js'
 import { completeEnv } from './environment.js'
 import type { ExecDefaults } from './exec.js'
 import { planIsolation } from './isolation.js'
-import { refuseLooser } from './strictness.js'
+import { stricter } from './strictness.js'
 
 /** 8 MiB: the reader of a stream has the output already, and expects bounded memory. */
 const DEFAULT_STREAM_MAX_BUFFER_BYTES = 8 * 1024 * 1024
@@ -84,8 +84,8 @@ export function planSession(
   base: SessionBase,
   freshId: () => string,
 ): NativeSession {
-  const isolation = values.isolation && planIsolation(values.isolation, base.cwd, base.home)
-  if (isolation !== undefined && base.isolation !== undefined) refuseLooser(isolation, base.isolation)
+  const own = values.isolation && planIsolation(values.isolation, base.cwd, base.home)
+  const isolation = own && base.isolation ? stricter(own, base.isolation) : own
   return {
     sessionId: values.id ?? freshId(),
     isolation,
