@@ -375,7 +375,11 @@ const network: Attempt[] = [
     command: `perl -MSocket -e 'socketpair(A, B, AF_UNIX, SOCK_RAW | 0x800, 0) and print "ESCAPED"'`,
     works: true,
   },
-  { name: 'makes a pair of another family', command: call('socketpair', '30, 5, 0, pack("x8")').command, works: false },
+  {
+    name: 'makes a pair of another family',
+    command: call('socketpair', '30, 5, 0, pack("x8")').command,
+    works: false,
+  },
   {
     name: 'swaps the address while it connects',
     command: `perl -MSocket -e 'mkdir "t"; for (1 .. 200) { unlink "t/s"; symlink($_ % 2 ? $ENV{SOCKET} : "nothing", "t/s"); socket(S, AF_UNIX, SOCK_STREAM, 0) or die; if (connect(S, pack_sockaddr_un("t/s"))) { sysread(S, $b, 20); print $b; last } }'`,

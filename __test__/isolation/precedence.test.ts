@@ -53,7 +53,7 @@ describe.each(['', 'landlock'])('with NACRE_ISOLATION=%s', (tier) => {
       'cat ../other/secret; echo x > ../other/new; echo $?',
     )
     expect(output).not.toContain('SECRET')
-    expect(output).toMatch(/1\n$/)
+    expect(output).toMatch(/^1$/m)
   })
 
   it('a hidden file is hidden when a hard link to it lies beside it', () => {
@@ -62,7 +62,11 @@ describe.each(['', 'landlock'])('with NACRE_ISOLATION=%s', (tier) => {
   })
 
   it('temporary files can be made although /tmp is hidden', () => {
-    const output = run(tier, { filesystem: { hide: ['/tmp'] } }, 'echo made > "$TMPDIR/file" && cat "$TMPDIR/file"')
+    const output = run(
+      tier,
+      { filesystem: { hide: ['/tmp'] } },
+      'echo made > "$TMPDIR/file" && cat "$TMPDIR/file"',
+    )
     expect(output).toBe('made\n')
   })
 })

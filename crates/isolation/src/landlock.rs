@@ -100,7 +100,9 @@ fn readable(confinement: &Confinement) -> Vec<PathBuf> {
     }
     let roots = match &rules.read {
         None => vec![PathBuf::from("/")],
-        Some(paths) => view::essentials().into_iter().chain([paths, &rules.protect].into_iter().flatten().cloned()).collect(),
+        Some(paths) => {
+            view::essentials().into_iter().chain([paths, &rules.protect].into_iter().flatten().cloned()).collect()
+        }
     };
     let own = [confinement.shell.clone(), PathBuf::from("/proc")];
     let mut hidden: Vec<PathBuf> = rules.hide.iter().filter_map(|path| path.canonicalize().ok()).collect();

@@ -88,7 +88,11 @@ pub struct View {
 pub fn view(confinement: &Confinement) -> View {
     let Some(rules) = &confinement.filesystem else {
         let own_proc = confinement.namespaces.is_some_and(|namespaces| namespaces.processes);
-        return View { only: None, access: Access::Write, steps: own_proc.then_some(Step::Processes).into_iter().collect() };
+        return View {
+            only: None,
+            access: Access::Write,
+            steps: own_proc.then_some(Step::Processes).into_iter().collect(),
+        };
     };
     let mut steps = Vec::new();
     let existing = |paths: &[PathBuf]| -> Vec<PathBuf> {
