@@ -3,7 +3,7 @@
  *
  * Variables name the targets: OUT, a directory outside with the file `canary`; SECRET, a hidden file; VICTIM, a process of
  * the same user with ESCAPED in its environment; HOST, this process; PORT and UDP, servers that answer ESCAPED; SOCKET and
- * ABSTRACT, Unix sockets that do.
+ * ABSTRACT, Unix sockets that do; SHM, a System V segment that holds ESCAPED.
  */
 
 export interface Attempt {
@@ -238,6 +238,11 @@ const processes: Attempt[] = [
   {
     name: 'finds a secret in any environment',
     command: 'cat /proc/[0-9]*/environ 2>/dev/null | tr "\\0" "\\n" | grep ^VICTIM_SECRET=',
+    works: true,
+  },
+  {
+    name: 'reads System V shared memory of the machine',
+    command: "perl -e 'print $b if shmread($ENV{SHM}, $b, 0, 7)'",
     works: true,
   },
   {

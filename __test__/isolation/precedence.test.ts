@@ -1,6 +1,6 @@
 /** Which rule wins where several cover a file, in each tier: `hide`, then `protect`, then `write`. */
 import { execFileSync } from 'node:child_process'
-import { linkSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, linkSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { Isolation } from 'nacre'
@@ -20,12 +20,16 @@ beforeEach(() => {
 
 afterEach(() => rmSync(directory, { recursive: true, force: true }))
 
-/** The output of a command in a process of its own: what a machine offers is determined once in each. */
-function run(tier: string, isolation: Isolation, command: string): string {
+/**
+ * The output of commands in a process of their own: what a machine offers is determined once in each. Each command has
+ * a session, and the sandbox has resolved their rules before all of them.
+ */
+function run(tier: string, isolation: Isolation, ...commands: string[]): string {
   const program = `
     const { Sandbox } = await import(${JSON.stringify(pathToFileURL(built).href)})
     const sandbox = new Sandbox({ cwd: 'work', isolation: ${JSON.stringify(isolation)} })
-    process.stdout.write((await sandbox.exec(${JSON.stringify(command)})).all)
+    for (const command of ${JSON.stringify(commands)})
+      await (await sandbox.createSession()).exec(command).then(({ all }) => process.stdout.write(all), (error) => console.log(error.code))
     await sandbox.destroy()`
   return execFileSync(process.execPath, ['--input-type=module', '-e', program], {
     cwd: directory,
@@ -58,6 +62,31 @@ describe.each(['', 'landlock'])('with NACRE_ISOLATION=%s', (tier) => {
 
   it('a hidden file is hidden when a hard link to it lies beside it', () => {
     const output = run(tier, { filesystem: { hide: ['../other/secret'] } }, 'cat ../other/secret')
+    expect(output).not.toContain('SECRET')
+  })
+
+  it('a link in the place of a rule opens nothing in the next session', () => {
+    mkdirSync(path.join(directory, 'work/inner'))
+    const swap = (name: string) => `mv ${name} was-${name}; ln -s "$PWD/../other" ${name}`
+    const output = run(
+      tier,
+      { filesystem: { write: ['.', 'inner'] } },
+      swap('inner'),
+      'echo x > ../other/new; echo $?',
+    )
+    expect(output).not.toMatch(/^0$/m)
+    expect(existsSync(path.join(directory, 'other/new'))).toBe(false)
+  })
+
+  it('a link in the place of what may be read shows nothing in the next session', () => {
+    mkdirSync(path.join(directory, 'work/seen'))
+    const swap = 'mv seen was; ln -s "$PWD/../other" seen'
+    const output = run(
+      tier,
+      { filesystem: { read: ['seen'], write: ['.'] } },
+      swap,
+      'cat ../other/secret seen/secret',
+    )
     expect(output).not.toContain('SECRET')
   })
 

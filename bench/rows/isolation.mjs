@@ -21,9 +21,13 @@ export async function measure(variant, { quick }) {
   const open = { 'without isolation': new Sandbox(), isolated: new Sandbox({ isolation: rules }) }
   const results = {}
   const inTurn = async (name, act, plan) => {
-    const actions = Object.fromEntries(Object.entries(open).map(([peer, sandbox]) => [peer, () => act(sandbox)]))
+    const actions = Object.fromEntries(
+      Object.entries(open).map(([peer, sandbox]) => [peer, () => act(sandbox)]),
+    )
     if (plan.bubblewrap && hasBubblewrap()) actions.bubblewrap = () => bubblewrap(plan.bubblewrap)
-    results[name] = summarizeEach(await roundRobin(actions, { rounds: plan.rounds, burst: plan.burst, warmups: 1 }))
+    results[name] = summarizeEach(
+      await roundRobin(actions, { rounds: plan.rounds, burst: plan.burst, warmups: 1 }),
+    )
   }
   const ended = []
   await inTurn(
@@ -38,7 +42,10 @@ export async function measure(variant, { quick }) {
   await Promise.all(ended.map(([sandbox, id]) => sandbox.deleteSession(id)))
   const commands = { rounds: quick ? 2 : 6, burst: quick ? 50 : 150 }
   await inTurn('`true`', (sandbox) => sandbox.exec('true'), { ...commands, bubblewrap: 'true' })
-  await inTurn('`/bin/true`', (sandbox) => sandbox.exec('/bin/true'), { ...commands, bubblewrap: '/bin/true' })
+  await inTurn('`/bin/true`', (sandbox) => sandbox.exec('/bin/true'), {
+    ...commands,
+    bubblewrap: '/bin/true',
+  })
   await inTurn('10,000 opened files', (sandbox) => sandbox.exec(OPENS), { rounds: quick ? 2 : 6 })
   await Promise.all(Object.values(open).map((sandbox) => sandbox.destroy()))
   return results
@@ -57,5 +64,16 @@ function hasBubblewrap() {
 function bubblewrap(command) {
   const view = ['--ro-bind', '/', '/', '--tmpfs', '/tmp', '--dev', '/dev', '--proc', '/proc']
   const cwd = process.cwd()
-  return run('bwrap', [...view, '--bind', cwd, cwd, '--unshare-pid', '--unshare-net', '--unshare-ipc', 'bash', '-c', command])
+  return run('bwrap', [
+    ...view,
+    '--bind',
+    cwd,
+    cwd,
+    '--unshare-pid',
+    '--unshare-net',
+    '--unshare-ipc',
+    'bash',
+    '-c',
+    command,
+  ])
 }

@@ -98,6 +98,7 @@ pub fn decide(rules: &Rules, offer: &Offer, places: Places) -> Result<Confinemen
         network,
         namespaces,
         refuses_ptrace: landlock.is_none() && !has_processes,
+        refuses_ipc: rules.own_processes && namespaces.is_none(),
         landlock,
         sockets,
         brokered: offer.broker.is_ok(),

@@ -84,6 +84,24 @@ const TRACING: &[libc::c_long] = &[
     libc::SYS_kcmp,
 ];
 
+/// System V objects and POSIX message queues. Without an IPC namespace they are those of the machine, and any number names
+/// one.
+const IPC: &[libc::c_long] = &[
+    libc::SYS_shmget,
+    libc::SYS_shmat,
+    libc::SYS_shmctl,
+    libc::SYS_semget,
+    libc::SYS_semop,
+    libc::SYS_semtimedop,
+    libc::SYS_semctl,
+    libc::SYS_msgget,
+    libc::SYS_msgsnd,
+    libc::SYS_msgrcv,
+    libc::SYS_msgctl,
+    libc::SYS_mq_open,
+    libc::SYS_mq_unlink,
+];
+
 /// ioctl(2) that types into a terminal or pastes into a console.
 const TERMINAL_INJECTIONS: [u32; 2] = [0x5412, 0x541C];
 
@@ -167,7 +185,8 @@ pub fn program(confinement: &Confinement, fork_key: u64) -> Program {
     }
     let refused = REFUSED.iter().chain(REFUSED_HERE);
     let tracing = TRACING.iter().filter(|_| confinement.refuses_ptrace);
-    for number in refused.chain(tracing) {
+    let ipc = IPC.iter().filter(|_| confinement.refuses_ipc);
+    for number in refused.chain(tracing).chain(ipc) {
         filter.call(*number, |filter| filter.give(refuse(libc::EPERM)));
     }
     for number in [libc::SYS_clone, libc::SYS_unshare] {

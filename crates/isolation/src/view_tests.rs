@@ -10,6 +10,7 @@ fn confined(filesystem: Filesystem, processes: bool) -> Confinement {
         landlock: None,
         sockets: Sockets::Internet,
         refuses_ptrace: false,
+        refuses_ipc: false,
         brokered: false,
         temporary: "/tmp".into(),
         cwd: "/".into(),

@@ -14,6 +14,7 @@ fn confinement(network: Network, own: bool) -> Confinement {
         landlock: None,
         sockets: Sockets::Internet,
         refuses_ptrace: false,
+        refuses_ipc: false,
         brokered: true,
         temporary: "/tmp".into(),
         cwd: "/w".into(),
