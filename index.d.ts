@@ -25,6 +25,7 @@ export type SandboxErrorCode =
   | 'INVALID_ENV_NAME'
   | 'INVALID_PATH'
   | 'IS_A_DIRECTORY'
+  | 'ISOLATION_UNSUPPORTED'
   | 'JOB_ALREADY_EXISTS'
   | 'JOB_NOT_FOUND'
   | 'JOB_RUNNING'
@@ -120,6 +121,71 @@ export interface AbortError extends Error {
   shortMessage: string
   /** The result so far, when the command had started. */
   result?: ExecResult<Encoding, boolean>
+}
+
+/** Which files programs may use. Paths are absolute, start with `~/`, or are relative to the sandbox's `cwd`. */
+export interface FilesystemRules {
+  /**
+   * Readable trees. Default: 'all'. What programs need to start (/usr, /bin, /lib and a part of /etc) is always readable,
+   * and so is what `write` names.
+   */
+  read?: 'all' | string[]
+  /**
+   * Writable trees, which must exist. Default: ['.']. A private directory for temporary files (TMPDIR), /dev/null and the
+   * like, and the session's terminals are always writable.
+   */
+  write?: string[]
+  /** Trees that look empty or missing, also below `read` and `write`. Default: []. */
+  hide?: string[]
+  /** Trees that are never writable, also below `write`. They must exist there. Default: []. */
+  protect?: string[]
+}
+/**
+ * Restricts everything that runs in a session: commands, background processes, services, terminals, and what follows an
+ * `exit`, a crash or the supervisor's death. Rules apply to what a path names when the session starts.
+ */
+export interface IsolationRules {
+  filesystem?: FilesystemRules
+  /**
+   * Hosts that programs may reach. Default: 'host', as this machine may. With `allow`, only HTTP and SOCKS connections
+   * through a proxy, which HTTP_PROXY, HTTPS_PROXY and ALL_PROXY name, to hosts and ports like 'registry.npmjs.org:443',
+   * '*.github.com:443' or '127.0.0.1:5432'.
+   */
+  network?:
+    | 'host'
+    | 'none'
+    | {
+        allow: string[]
+      }
+  /** Processes that programs see and signal. Default: 'host'. 'own': only those of their session. */
+  processes?: 'host' | 'own'
+  /**
+   * Whether to drop rules that this machine cannot enforce. Default: false: the first call rejects with
+   * ISOLATION_UNSUPPORTED, and nothing has run.
+   */
+  bestEffort?: boolean
+}
+/**
+ * Rules, or a preset:
+ *
+ * - 'workspace': reads everything but well-known secrets, writes `cwd`, has no network, sees its own processes
+ * - 'workspace+network': the same with the network
+ * - 'read-only': as 'workspace', and writes nothing
+ */
+export type Isolation = IsolationRules | 'workspace' | 'workspace+network' | 'read-only'
+/** What enforces each kind of rule on this machine. */
+export interface IsolationCapabilities {
+  filesystem: 'namespace' | 'landlock' | 'none'
+  network: 'namespace' | 'landlock+seccomp' | 'seccomp' | 'none'
+  processes: 'namespace' | 'landlock' | 'none'
+  /** Sentences about what is missing, and why. */
+  notes: string[]
+}
+/** A connection that the rules for the network refused. */
+export interface Denial {
+  /** Host and port, like 'example.com:443'. */
+  target: string
+  rule: 'network'
 }
 
 /** Options of {@link Session.exec} and {@link Session.execStream}; where they differ, `result` is that of the stream. */
@@ -253,6 +319,11 @@ export interface ExecResult<E extends Encoding = 'utf8', L extends boolean = fal
   }
   /** The shell was replaced (after `exec` or `kill -9 $$`), with its state after the last finished command. */
   sessionRestarted: boolean
+  /**
+   * Connections that `isolation.network` refused while the command ran, at most 100. Processes in the background of the
+   * same session count, too.
+   */
+  denials: Denial[]
 }
 /**
  * The events of a command, in order: `start`, output, and at last exactly one `complete` or `error`. A command that could
@@ -947,6 +1018,11 @@ export interface SessionOptions {
   env?: EnvChanges
   /** Whether `exit 3` ends the command and not the session. Default: the sandbox's. */
   surviveExit?: boolean
+  /**
+   * Rules of this session, which must be as strict as the sandbox's or stricter; otherwise OptionError. Default: the
+   * sandbox's.
+   */
+  isolation?: Isolation
 }
 /** Options of {@link Session.history}. */
 export interface HistoryOptions {
@@ -1037,6 +1113,11 @@ export interface SandboxOptions {
    * enforce one, the first call rejects with LIMIT_UNSUPPORTED. Default: no limits.
    */
   limits?: Limits
+  /**
+   * What programs may read, write, reach and see. The paths of its rules are resolved at construction. When this machine
+   * cannot enforce a rule, the first call rejects with ISOLATION_UNSUPPORTED. Default: no restrictions.
+   */
+  isolation?: Isolation
   /** Default for {@link ExecOptions.killSignal}. Default: 'SIGTERM'. */
   killSignal?: Signal
   /** Default for {@link ExecOptions.forceKillAfterDelay}: 0 to 2147483647 ms. Default: 5000. */
@@ -1094,6 +1175,8 @@ export interface Capabilities {
   engine: 'builtin' | 'plain'
   /** The state that one command leaves to the next, like 'variables' and 'cwd'; 'jobs' and 'descriptors' only with `builtin`. */
   restored: string[]
+  /** What enforces the rules of `isolation`. */
+  isolation: IsolationCapabilities
   /** Sentences about missing features and their replacements. */
   notes: string[]
 }
@@ -1104,7 +1187,7 @@ export interface Capabilities {
  * everything that the sandbox started is killed, except durable jobs.
  */
 export declare class Sandbox {
-  /** Does no I/O: the first call starts the engine. Throws {@link OptionError}. */
+  /** Starts nothing: the first call starts the engine. Throws {@link OptionError}. */
   constructor(options?: SandboxOptions)
   /**
    * Runs a command in the foreground of a session's shell and resolves when it has ended, whatever its exit code.
