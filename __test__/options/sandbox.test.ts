@@ -38,13 +38,14 @@ describe('planSandbox', () => {
 
 describe('planSession', () => {
   const fresh = () => 'fresh'
+  const base = { cwd: '/base', homes: () => ['/home'], isolation: undefined }
 
   it('makes up an id and leaves the rest to the sandbox', () => {
-    expect(planSession({}, '/base', fresh)).toEqual({ sessionId: 'fresh' })
+    expect(planSession({}, base, fresh)).toEqual({ sessionId: 'fresh' })
   })
 
   it("resolves cwd against the sandbox's", () => {
-    expect(planSession({ cwd: 'x' }, '/base', fresh).cwd).toBe('/base/x')
-    expect(planSession({ cwd: '/y' }, '/base', fresh).cwd).toBe('/y')
+    expect(planSession({ cwd: 'x' }, base, fresh).cwd).toBe('/base/x')
+    expect(planSession({ cwd: '/y' }, base, fresh).cwd).toBe('/y')
   })
 })
