@@ -32,4 +32,6 @@ mod sandbox;
 #[cfg(not(test))]
 mod types;
 #[cfg(not(test))]
+mod user;
+#[cfg(not(test))]
 mod variables;

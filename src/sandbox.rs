@@ -7,13 +7,13 @@ use crate::open_files::OpenFiles;
 use crate::pending::{Call, CallSink, Calls, WINDOW, Waits};
 use crate::process;
 use crate::types::{NativeCapabilities, NativeConfig, NativeEvent, NativeExecExtras, NativeSession};
+use crate::user;
 use crate::variables::zip;
 use nacre_core::exec::{Chunk, Command, ExecRequest, Input, KillPolicy};
 use nacre_core::jobs::Store;
 use nacre_core::log::Log;
 use nacre_core::runtime;
 use nacre_core::sandbox::{Config, NewSession, Sandbox};
-use nacre_core::user::UserSpec;
 use napi::bindgen_prelude::{Env, Function, Result, Uint8Array};
 use napi_derive::napi;
 use std::sync::Arc;
@@ -55,10 +55,7 @@ impl NativeSandbox {
             survive_exit: config.survive_exit,
             state_dir: config.state_dir.into(),
             limits: config.limits.map(process::limits).unwrap_or_default(),
-            user: config.user.map(|user| match (user.name, user.uid, user.gid) {
-                (Some(name), ..) => UserSpec::Name(name),
-                (None, uid, gid) => UserSpec::Ids { uid: uid.unwrap_or_default(), gid: gid.unwrap_or_default() },
-            }),
+            user: config.user.map(user::spec),
             isolation: config.isolation.map(isolation::rules),
             own_variables: config.own_variables.unwrap_or_default(),
             force_plain: config.engine.as_deref() == Some("plain"),

@@ -3,7 +3,7 @@
  *
  * Variables name the targets: OUT, a directory outside with the file `canary`; SECRET, a hidden file; VICTIM, a process of
  * the same user with ESCAPED in its environment; HOST, this process; PORT and UDP, servers that answer ESCAPED; SOCKET and
- * ABSTRACT, Unix sockets that do.
+ * ABSTRACT, Unix sockets that do; SHM, a System V segment that holds ESCAPED.
  */
 
 export interface Attempt {
@@ -241,6 +241,11 @@ const processes: Attempt[] = [
     works: true,
   },
   {
+    name: 'reads System V shared memory of the machine',
+    command: "perl -e 'print $b if shmread($ENV{SHM}, $b, 0, 7)'",
+    works: true,
+  },
+  {
     name: 'reads the memory of another process',
     command: 'head -c 0 "/proc/$VICTIM/mem" && echo ESCAPED',
     works: true,
@@ -364,6 +369,21 @@ const network: Attempt[] = [
     name: 'sends from a pair of datagram sockets',
     command: `perl -MSocket -e 'socketpair(A, B, AF_UNIX, SOCK_DGRAM, 0) and print "ESCAPED"'`,
     works: true,
+  },
+  {
+    name: 'sends a Unix datagram from a raw socket, which is one of datagrams',
+    command: `perl -MSocket -e 'socket(S, AF_UNIX, SOCK_RAW, 0) and print "ESCAPED"'`,
+    works: true,
+  },
+  {
+    name: 'sends from a pair of raw sockets',
+    command: `perl -MSocket -e 'socketpair(A, B, AF_UNIX, SOCK_RAW | 0x800, 0) and print "ESCAPED"'`,
+    works: true,
+  },
+  {
+    name: 'makes a pair of another family',
+    command: call('socketpair', '30, 5, 0, pack("x8")').command,
+    works: false,
   },
   {
     name: 'swaps the address while it connects',

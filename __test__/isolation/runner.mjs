@@ -2,7 +2,7 @@
  * Makes break-out attempts, each in a sandbox of its own, and prints what became of them as JSON. Runs as the user and on
  * the runtime of a test: `runner.mjs MODULE TASK`, where the task is JSON: { attempts, isolation, mounts }.
  */
-import { spawn } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import fs from 'node:fs'
 import path from 'node:path'
 
@@ -18,7 +18,7 @@ const abstract = `nacre-breakout-${process.pid}`
 const servers = spawn('perl', [path.join(import.meta.dirname, 'servers.pl'), at('socket'), abstract], {
   stdio: ['pipe', 'pipe', 'inherit'],
 })
-const [PORT, PORT6, UDP] = (await new Promise((resolve) => servers.stdout.once('data', resolve)))
+const [PORT, PORT6, UDP, SHM] = (await new Promise((resolve) => servers.stdout.once('data', resolve)))
   .toString()
   .trim()
   .split(' ')
@@ -75,6 +75,7 @@ const env = {
   PORT,
   PORT6,
   UDP,
+  SHM,
 }
 
 const results = {}
@@ -101,5 +102,6 @@ for (const { name, command } of attempts) {
 }
 victim.kill('SIGKILL')
 servers.kill('SIGKILL')
+execFileSync('ipcrm', ['-m', SHM])
 fs.rmSync(base, { recursive: true, force: true })
 process.stdout.write(JSON.stringify(results))

@@ -1,6 +1,8 @@
-# Servers that answer ESCAPED: TCP, TCP over IPv6, UDP, a Unix socket and an abstract one. Prints their ports.
+# Servers that answer ESCAPED: TCP, TCP over IPv6, UDP, a Unix socket and an abstract one; and a System V segment that
+# holds it. Prints their numbers.
 use strict;
 use warnings;
+use IPC::SysV qw(IPC_PRIVATE);
 use Socket qw(:all);
 
 my ($path, $abstract) = @ARGV;
@@ -27,7 +29,9 @@ my ($port) = unpack_sockaddr_in(getsockname $v4);
 my ($port6) = unpack_sockaddr_in6(getsockname $v6);
 my ($udp_port) = unpack_sockaddr_in(getsockname $udp);
 $| = 1;
-print "$port $port6 $udp_port\n";
+my $shared = shmget(IPC_PRIVATE, 7, 0600) // die "shmget: $!";
+shmwrite($shared, 'ESCAPED', 0, 7) or die "shmwrite: $!";
+print "$port $port6 $udp_port $shared\n";
 
 while (1) {
   my $ready = '';

@@ -96,7 +96,8 @@ describe('isolation', () => {
     'gives each session temporary files of its own, which are deleted with it',
     isolated(strict, async (sandbox) => {
       await sandbox.exec('true')
-      const before = readdirSync(os.tmpdir())
+      const listed = () => readdirSync(os.tmpdir()).filter((name) => name.startsWith(`nacre-${process.pid}-`))
+      const before = listed()
       const other = await sandbox.createSession()
       const { stdout } = await sandbox.exec(
         'echo mine > "$TMPDIR/file"; echo x > /dev/null; cat "$TMPDIR/file"',
@@ -104,7 +105,7 @@ describe('isolation', () => {
       expect(stdout).toBe('mine\n')
       expect((await other.exec('cat "$TMPDIR/file"')).exitCode).toBe(1)
       await sandbox.deleteSession(other.id)
-      expect(readdirSync(os.tmpdir()).filter((name) => !before.includes(name))).toEqual([])
+      expect(listed()).toEqual(before)
     }),
   )
 

@@ -40,6 +40,7 @@ describe('planSandbox', () => {
 
 describe('planSession', () => {
   const fresh = () => 'fresh'
+  const base = { cwd: '/base', homes: () => ['/home'], isolation: undefined }
 
   it('makes up an id and leaves the rest to the sandbox', () => {
     expect(planSession({}, base, fresh)).toEqual({ sessionId: 'fresh' })

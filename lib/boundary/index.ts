@@ -6,10 +6,12 @@
  * milliseconds, sizes in bytes, signals are numbers. Everything is validated before it crosses.
  */
 import type { NativeEvent } from './event.js'
-import type { NativeConfig, NativeSandbox } from './sandbox.js'
+import type { NativeConfig, NativeSandbox, NativeUser } from './sandbox.js'
 
 export interface NativeAddon {
   NativeSandbox: new (config: NativeConfig, onEvent: (event: NativeEvent) => void) => NativeSandbox
+  /** The home directory of a user; null where this process cannot run programs as that user. */
+  homeOf(user: NativeUser): string | null
 }
 
 export type { NativeEvent } from './event.js'
@@ -30,4 +32,5 @@ export type {
   NativeIsolation,
   NativeSandbox,
   NativeSession,
+  NativeUser,
 } from './sandbox.js'

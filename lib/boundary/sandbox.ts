@@ -127,7 +127,7 @@ export interface NativeConfig {
   /** What all of the sandbox together may use; `openFiles`: each process. */
   limits?: NativeLimits
   /** A name, or both numbers. */
-  user?: { name: string } | { uid: number; gid: number }
+  user?: NativeUser
   /** Variables that HOME, USER, LOGNAME and SHELL of `user` do not replace. */
   ownVariables?: string[]
   isolation?: NativeIsolation
@@ -174,3 +174,6 @@ export interface NativeCapabilities {
   isolation: IsolationCapabilities
   notes: string[]
 }
+
+/** A name in the user database, or numbers. */
+export type NativeUser = { name: string } | { uid: number; gid: number }

@@ -25,7 +25,7 @@ export type GivenRules = { filesystem?: Partial<CheckedFilesystem> } & Partial<
   Omit<CheckedIsolation, 'filesystem'>
 >
 
-/** Together they stay below what the supervisor reads: a megabyte. */
+/** Together, and with links and homes resolved, they stay below what the supervisor reads: 16 MiB. */
 const MAX_PATHS = 200
 /** PATH_MAX of Linux. */
 const MAX_PATH_LENGTH = 4095

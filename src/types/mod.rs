@@ -12,4 +12,4 @@ pub use exec::{NativeExecExtras, NativeResult};
 pub use file::{NativeFile, NativeFileAction, NativeFileChange, NativeFileWrite};
 pub use job::{NativeJob, NativeJobStart, NativeJobStatus};
 pub use process::{NativeLimits, NativeLog, NativeLogPiece, NativeProcess, NativeProcessStart, NativeStats};
-pub use sandbox::{NativeCapabilities, NativeConfig, NativeIsolation, NativeSession, NativeTiers};
+pub use sandbox::{NativeCapabilities, NativeConfig, NativeIsolation, NativeSession, NativeTiers, NativeUser};

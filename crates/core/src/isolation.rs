@@ -152,9 +152,11 @@ pub fn tiers(offer: &Offer) -> Tiers {
 }
 
 /// What Landlock does not do without a mount namespace.
-const LANDLOCK_ALONE: [&str; 3] = [
+const LANDLOCK_ALONE: [&str; 5] = [
     "isolation.filesystem.protect and .hide work outside writable directories only",
     "isolation.filesystem: programs see names, sizes and times of files that they may not read, and the owner of a file may change its mode and times",
+    "isolation.filesystem: programs cannot list '/' and other directories above hidden ones, have no /dev/shm, and open no terminal but their own by /dev/tty",
+    "isolation.processes: programs have no System V or POSIX shared memory, semaphores and message queues",
     "isolation.network: programs cannot use the loopback interface either",
 ];
 

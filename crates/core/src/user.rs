@@ -88,6 +88,12 @@ impl User {
         Ok(Self { uid: ids.0, gid: ids.1, groups, entry })
     }
 
+    /// The home directory of a user, as a login would set HOME. `None` where the user cannot be had.
+    pub fn home(spec: &UserSpec) -> Option<OsString> {
+        let variables = Self::resolve(spec).ok()?.variables();
+        variables.into_iter().find(|(name, _)| *name == "HOME").map(|(_, home)| home)
+    }
+
     /// The variables that a login would set.
     pub fn variables(&self) -> Vec<(&'static str, OsString)> {
         let Some((name, home, shell)) = &self.entry else { return vec![("HOME", "/".into())] };

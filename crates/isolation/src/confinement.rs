@@ -57,6 +57,8 @@ pub struct Confinement {
     pub sockets: Sockets,
     /// ptrace(2) is refused by the filter. Otherwise Landlock or the pid namespace limits it to the session.
     pub refuses_ptrace: bool,
+    /// Shared memory, semaphores and queues of the machine are refused by the filter: there is no IPC namespace.
+    pub refuses_ipc: bool,
     /// A broker makes connections. Otherwise there are no Unix sockets but pairs.
     pub brokered: bool,
     /// The private directory for temporary files: in a mount namespace a tmpfs, elsewhere a directory of the session's.

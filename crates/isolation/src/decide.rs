@@ -63,10 +63,15 @@ pub fn decide(rules: &Rules, offer: &Offer, places: Places) -> Result<Confinemen
         Network::Open => {}
         _ if has_network => {}
         Network::Closed => sockets = Sockets::None,
-        Network::Proxy if offer.landlock >= LANDLOCK_TCP => sockets = Sockets::Tcp,
+        // Landlock knows ports and no addresses: any host that listens on the proxy's port could be reached. The broker
+        // looks at the address.
+        Network::Proxy if offer.landlock >= LANDLOCK_TCP && offer.broker.is_ok() => sockets = Sockets::Tcp,
         Network::Proxy => {
-            let reason = "there are neither network namespaces nor Landlock for TCP (Linux 6.7)";
-            drop_or("isolation.network", reason.into())?;
+            let lack = match &offer.broker {
+                Err(reason) => format!("connections cannot be made for programs ({reason})"),
+                Ok(()) => "Landlock for TCP (Linux 6.7) is missing".into(),
+            };
+            drop_or("isolation.network", format!("there are no network namespaces, and {lack}"))?;
             network = Network::Open;
         }
     }
@@ -90,6 +95,7 @@ pub fn decide(rules: &Rules, offer: &Offer, places: Places) -> Result<Confinemen
         network,
         namespaces,
         refuses_ptrace: landlock.is_none() && !has_processes,
+        refuses_ipc: rules.own_processes && namespaces.is_none(),
         landlock,
         sockets,
         brokered: offer.broker.is_ok(),
@@ -112,17 +118,20 @@ fn by_landlock(rules: &Rules, offer: &Offer) -> Result<Option<Filesystem>, Unsup
         return Ok(None);
     }
     let mut kept = rules.filesystem.clone();
+    let closed = [kept.protect.clone(), kept.hide.clone()].concat();
+    kept.write.retain(|path| !is_within(path, &closed));
+    let write = kept.write.clone();
     for (rule, list) in
         [("isolation.filesystem.protect", &mut kept.protect), ("isolation.filesystem.hide", &mut kept.hide)]
     {
-        let Some(path) = list.iter().find(|path| is_within(path, &rules.filesystem.write)) else { continue };
+        let Some(path) = list.iter().find(|path| is_within(path, &write)) else { continue };
         let reason = format!(
             "'{}' lies below a writable directory, and mount namespaces are missing: {}",
             path.display(),
             refused()
         );
         drop_or(rule, reason)?;
-        list.retain(|path| !is_within(path, &rules.filesystem.write));
+        list.retain(|path| !is_within(path, &write));
     }
     Ok(Some(kept))
 }

@@ -60,3 +60,22 @@ fn what_cannot_be_enforced_names_its_rule_or_is_dropped() {
         decide(&lenient, &offer(false, version), places()).unwrap();
     }
 }
+
+#[test]
+fn without_a_broker_no_list_of_hosts_is_enforced_by_landlock_alone() {
+    let proxied = Rules { network: Network::Proxy, ..strict() };
+    let offer = Offer { broker: Err("Operation not permitted".into()), ..offer(false, 7) };
+    let refused = decide(&proxied, &offer, places()).unwrap_err();
+    assert_eq!(refused.rule, "isolation.network");
+    assert!(refused.reason.contains("Operation not permitted"), "{}", refused.reason);
+}
+
+#[test]
+fn landlock_alone_does_not_open_what_lies_in_a_closed_tree() {
+    let mut rules = strict();
+    rules.filesystem.write = ["/w/a", "/x", "/p/b", "/v"].map(PathBuf::from).to_vec();
+    rules.filesystem.hide = ["/w", "/x"].map(PathBuf::from).to_vec();
+    rules.filesystem.protect = vec!["/p".into()];
+    let found = decide(&rules, &offer(false, 7), places()).unwrap();
+    assert_eq!(found.filesystem.unwrap().write, [PathBuf::from("/v")]);
+}

@@ -84,6 +84,24 @@ const TRACING: &[libc::c_long] = &[
     libc::SYS_kcmp,
 ];
 
+/// System V objects and POSIX message queues. Without an IPC namespace they are those of the machine, and any number names
+/// one.
+const IPC: &[libc::c_long] = &[
+    libc::SYS_shmget,
+    libc::SYS_shmat,
+    libc::SYS_shmctl,
+    libc::SYS_semget,
+    libc::SYS_semop,
+    libc::SYS_semtimedop,
+    libc::SYS_semctl,
+    libc::SYS_msgget,
+    libc::SYS_msgsnd,
+    libc::SYS_msgrcv,
+    libc::SYS_msgctl,
+    libc::SYS_mq_open,
+    libc::SYS_mq_unlink,
+];
+
 /// ioctl(2) that types into a terminal or pastes into a console.
 const TERMINAL_INJECTIONS: [u32; 2] = [0x5412, 0x541C];
 
@@ -167,7 +185,8 @@ pub fn program(confinement: &Confinement, fork_key: u64) -> Program {
     }
     let refused = REFUSED.iter().chain(REFUSED_HERE);
     let tracing = TRACING.iter().filter(|_| confinement.refuses_ptrace);
-    for number in refused.chain(tracing) {
+    let ipc = IPC.iter().filter(|_| confinement.refuses_ipc);
+    for number in refused.chain(tracing).chain(ipc) {
         filter.call(*number, |filter| filter.give(refuse(libc::EPERM)));
     }
     for number in [libc::SYS_clone, libc::SYS_unshare] {
@@ -180,8 +199,12 @@ pub fn program(confinement: &Confinement, fork_key: u64) -> Program {
         }
     });
     filter.call(libc::SYS_socket, |filter| sockets(filter, confinement));
-    // A datagram socket sends to any name without connecting, also one of a pair.
-    filter.call(libc::SYS_socketpair, |filter| refuse_type(filter, libc::SOCK_DGRAM));
+    filter.call(libc::SYS_socketpair, |filter| {
+        only_connected(filter);
+        filter.load(argument(0));
+        filter.jump(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, libc::AF_UNIX as u32, 1, 0);
+        filter.give(refuse(libc::EPERM));
+    });
     if confinement.brokered {
         filter.call(libc::SYS_connect, |filter| filter.give(libc::SECCOMP_RET_USER_NOTIF));
     }
@@ -206,11 +229,14 @@ fn only_with_key(filter: &mut Builder, key: u64) {
 /// The bits of a socket's type that are no flags.
 const MASK_TYPE: u32 = 0xF;
 
-/// Refuses sockets of a type, the second argument.
-fn refuse_type(filter: &mut Builder, kind: i32) {
+/// Refuses Unix sockets of a type, the second argument, that send to any name without connecting, also as one of a pair:
+/// datagrams, and raw sockets, which the kernel turns into datagrams.
+fn only_connected(filter: &mut Builder) {
+    let jump_equal = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
     filter.load(argument(1));
     filter.op(libc::BPF_ALU | libc::BPF_AND | libc::BPF_K, MASK_TYPE);
-    filter.jump(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, kind as u32, 0, 1);
+    filter.jump(jump_equal, libc::SOCK_STREAM as u32, 2, 0);
+    filter.jump(jump_equal, libc::SOCK_SEQPACKET as u32, 1, 0);
     filter.give(refuse(libc::EPERM));
 }
 
@@ -222,7 +248,7 @@ fn sockets(filter: &mut Builder, confinement: &Confinement) {
     let jump_equal = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
     if confinement.brokered {
         let mut unix = Builder::default();
-        refuse_type(&mut unix, libc::SOCK_DGRAM);
+        only_connected(&mut unix);
         unix.give(libc::SECCOMP_RET_ALLOW);
         filter.load(argument(0));
         filter.jump(jump_equal, libc::AF_UNIX as u32, 0, unix.0.len() as u8);

@@ -1,12 +1,15 @@
 //! Landlock: rights on file trees, TCP ports, signals (<https://docs.kernel.org/userspace-api/landlock.html>).
 
 use crate::confinement::Confinement;
+use crate::paths;
 use crate::view::{self, DEVICES};
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, NetPort, PathBeneath, PathFd, Ruleset,
-    RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, NetPort, PathBeneath, Ruleset, RulesetAttr,
+    RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
 use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// The newest interface that the rules below use. An older kernel enforces what it knows; `decide` has checked that this
@@ -81,13 +84,25 @@ fn files(mut created: RulesetCreated, confinement: &Confinement) -> Result<Rules
         created = allow(created, Path::new(view::SHARED_MEMORY), all)?;
     }
     for name in DEVICES {
-        created = allow(created, &Path::new("/dev").join(name), device)?;
+        created = allow_device(created, name, device)?;
     }
     // Without a view of its own the session shares the machine's terminals, and must not write to those of others.
     if confinement.namespaces.is_some() {
         created = allow(created, Path::new("/dev/pts"), device | AccessFs::ReadDir)?;
     }
-    allow(created, Path::new("/dev/ptmx"), device)
+    allow_device(created, "ptmx", device)
+}
+
+/// A rule for a device, which may be a link of the machine.
+fn allow_device(
+    created: RulesetCreated,
+    name: &str,
+    rights: BitFlags<AccessFs>,
+) -> Result<RulesetCreated, RulesetError> {
+    match Path::new("/dev").join(name).canonicalize() {
+        Ok(path) => allow(created, &path, rights),
+        Err(_) => Ok(created),
+    }
 }
 
 /// The trees that may be read. In a mount namespace the view has hidden everything else already, so the root will do.
@@ -99,7 +114,11 @@ fn readable(confinement: &Confinement) -> Vec<PathBuf> {
     }
     let roots = match &rules.read {
         None => vec![PathBuf::from("/")],
-        Some(paths) => view::essentials().into_iter().chain(paths.iter().cloned()).collect(),
+        Some(paths) => {
+            // Links of the machine itself, such as /bin.
+            let essentials = view::essentials().into_iter().filter_map(|path| path.canonicalize().ok());
+            essentials.chain([paths, &rules.protect].into_iter().flatten().cloned()).collect()
+        }
     };
     let own = [confinement.shell.clone(), PathBuf::from("/proc")];
     let mut hidden: Vec<PathBuf> = rules.hide.iter().filter_map(|path| path.canonicalize().ok()).collect();
@@ -115,22 +134,36 @@ fn readable(confinement: &Confinement) -> Vec<PathBuf> {
 
 /// A tree without its hidden parts, as a list of trees.
 fn without(root: &Path, hidden: &[PathBuf], trees: &mut Vec<PathBuf>) {
-    let Ok(root) = root.canonicalize() else { return };
     if hidden.iter().any(|path| root.starts_with(path)) {
         return;
     }
-    if !hidden.iter().any(|path| path.starts_with(&root)) {
-        return trees.push(root);
+    if !hidden.iter().any(|path| path.starts_with(root)) {
+        return trees.push(root.to_path_buf());
     }
-    let Ok(entries) = std::fs::read_dir(&root) else { return };
+    let Ok(entries) = std::fs::read_dir(root) else { return };
     for entry in entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_symlink())) {
-        without(&entry.path(), hidden, trees);
+        // A right belongs to the file and not to its name: a hard link would show what is hidden.
+        if !is_link_to(&entry.path(), hidden) {
+            without(&entry.path(), hidden, trees);
+        }
     }
 }
 
-/// One rule. A path that is missing has no rule. A right for directories only is left out for a file.
+/// True for another name of a hidden file.
+fn is_link_to(path: &Path, hidden: &[PathBuf]) -> bool {
+    let identity = |path: &Path| path.symlink_metadata().ok().map(|found| (found.dev(), found.ino(), found.nlink()));
+    let found = identity(path);
+    found.is_some_and(|(.., links)| links > 1) && hidden.iter().any(|hidden| identity(hidden) == found)
+}
+
+fn is_directory(opened: &OwnedFd) -> bool {
+    nix::sys::stat::fstat(opened).is_ok_and(|status| status.st_mode & libc::S_IFMT == libc::S_IFDIR)
+}
+
+/// One rule. A path that is missing has no rule, and neither has one with a link: the host resolved those that were there
+/// before anything ran, and a program can have put it there. A right for directories only is left out for a file.
 fn allow(created: RulesetCreated, path: &Path, rights: BitFlags<AccessFs>) -> Result<RulesetCreated, RulesetError> {
-    let Ok(opened) = PathFd::new(path) else { return Ok(created) };
-    let rights = if path.is_dir() { rights } else { rights & AccessFs::from_file(INTERFACE) };
+    let Ok(opened) = paths::open_path(path) else { return Ok(created) };
+    let rights = if is_directory(&opened) { rights } else { rights & AccessFs::from_file(INTERFACE) };
     created.add_rule(PathBeneath::new(opened, rights))
 }

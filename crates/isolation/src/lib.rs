@@ -16,6 +16,7 @@ pub mod mounts;
 pub mod namespaces;
 pub mod network;
 pub mod offer;
+mod paths;
 pub mod privileges;
 pub mod restrict;
 pub mod rules;

@@ -1,15 +1,16 @@
 //! Carrying out a view: the mounts of a new mount namespace.
 //!
-//! Whoever controls a directory may replace a part of a path by a link at any time. So sources and targets are opened once
-//! with `RESOLVE_NO_SYMLINKS`, and mounted by descriptor.
+//! What controls a directory may replace a part of a path by a link at any time. So sources and targets are opened once with
+//! `RESOLVE_NO_SYMLINKS`, and mounted by descriptor.
 
 use crate::confinement::Confinement;
+use crate::paths::{open_path, owned};
 use crate::view::{Access, DEVICES, SHARED_MEMORY, Step, View, view};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use std::ffi::CString;
 use std::fs::{DirBuilder, File};
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::{Path, PathBuf};
@@ -28,27 +29,6 @@ const TO_EMPTY_PATH: libc::c_uint = 0x40;
 fn at(path: &Path, doing: &str) -> impl FnOnce(io::Error) -> io::Error {
     let text = format!("cannot {doing} {}", path.display());
     move |error| io::Error::new(error.kind(), format!("{text}: {error}"))
-}
-
-/// Opens a path without following any link.
-fn open_path(path: &Path) -> io::Result<OwnedFd> {
-    let name = CString::new(path.as_os_str().as_bytes())?;
-    // SAFETY: all zeroes is a valid `open_how`.
-    let mut how: libc::open_how = unsafe { std::mem::zeroed() };
-    how.flags = (libc::O_PATH | libc::O_CLOEXEC) as u64;
-    how.resolve = libc::RESOLVE_NO_SYMLINKS;
-    // SAFETY: the name and the structure outlive the call.
-    owned(unsafe {
-        libc::syscall(libc::SYS_openat2, libc::AT_FDCWD, name.as_ptr(), &raw const how, size_of::<libc::open_how>())
-    })
-}
-
-fn owned(result: libc::c_long) -> io::Result<OwnedFd> {
-    if result < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the call has just made the descriptor; nothing else owns it.
-    Ok(unsafe { OwnedFd::from_raw_fd(result as i32) })
 }
 
 fn done(result: libc::c_long) -> io::Result<()> {
@@ -142,7 +122,7 @@ pub fn apply(confinement: &Confinement) -> io::Result<()> {
         for (path, source) in &sources.only {
             bind_into_root(root, path, source)?;
         }
-    } else if confinement.filesystem.is_some() {
+    } else if view.access == Access::Read {
         read_only(libc::AT_FDCWD, &CString::from(c"/"), RECURSIVE).map_err(at(root, "protect"))?;
     }
     for (step, tree) in view.steps.iter().zip(&sources.trees) {

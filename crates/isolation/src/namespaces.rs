@@ -211,6 +211,7 @@ pub fn try_out(kinds: Namespaces) -> Result<(), String> {
         landlock: None,
         sockets: crate::confinement::Sockets::Internet,
         refuses_ptrace: false,
+        refuses_ipc: false,
         brokered: false,
         temporary: crate::confinement::PRIVATE_TMP.into(),
         cwd: "/".into(),

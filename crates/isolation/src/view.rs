@@ -76,8 +76,10 @@ pub enum Step {
 /// The view of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct View {
-    /// It starts from an empty root, into which these are bound; otherwise from the machine's own root, read-only.
+    /// It starts from an empty root, into which these are bound; otherwise from the machine's own root.
     pub only: Option<Vec<PathBuf>>,
+    /// What the steps leave of the root.
+    pub access: Access,
     /// From first to last.
     pub steps: Vec<Step>,
 }
@@ -86,7 +88,11 @@ pub struct View {
 pub fn view(confinement: &Confinement) -> View {
     let Some(rules) = &confinement.filesystem else {
         let own_proc = confinement.namespaces.is_some_and(|namespaces| namespaces.processes);
-        return View { only: None, steps: own_proc.then_some(Step::Processes).into_iter().collect() };
+        return View {
+            only: None,
+            access: Access::Write,
+            steps: own_proc.then_some(Step::Processes).into_iter().collect(),
+        };
     };
     let mut steps = Vec::new();
     let existing = |paths: &[PathBuf]| -> Vec<PathBuf> {
@@ -97,9 +103,11 @@ pub fn view(confinement: &Confinement) -> View {
         found
     };
     let write = existing(&rules.write);
+    let root = Path::new("/");
+    let access = if write.iter().any(|path| path == root) { Access::Write } else { Access::Read };
     let scratch = Path::new(PRIVATE_TMP);
     // A writable /tmp is the machine's own; otherwise it is private, and what the rules name below is bound into it.
-    if !write.iter().any(|path| path == scratch) {
+    if !write.iter().any(|path| path == scratch || path == root) {
         steps.push(Step::Scratch(scratch.to_path_buf()));
         let named = existing(rules.read.as_deref().unwrap_or_default());
         let own = rules.read.is_none().then(|| confinement.cwd.clone()).into_iter().chain([confinement.shell.clone()]);
@@ -110,7 +118,9 @@ pub fn view(confinement: &Confinement) -> View {
     if confinement.namespaces.is_some_and(|namespaces| namespaces.processes) {
         steps.push(Step::Processes);
     }
-    steps.extend(write.iter().map(|path| Step::Bind(path.clone(), Access::Write)));
+    // The root is no mount of its own: it would cover the private devices and processes.
+    let mounted = write.iter().filter(|path| path.as_path() != root);
+    steps.extend(mounted.map(|path| Step::Bind(path.clone(), Access::Write)));
     for path in existing(&rules.protect) {
         // A directory that is a mount point cannot be renamed, so no copy can take the place of what it holds.
         let root = write
@@ -125,13 +135,15 @@ pub fn view(confinement: &Confinement) -> View {
         }
         steps.push(Step::Bind(path, Access::Read));
     }
-    steps.extend(existing(&rules.hide).into_iter().map(Step::Hide));
-    let only = rules.read.as_ref().map(|paths| {
+    let is_private = |path: &Path| path == scratch && steps.contains(&Step::Scratch(scratch.to_path_buf()));
+    let hide: Vec<PathBuf> = existing(&rules.hide).into_iter().filter(|path| !is_private(path)).collect();
+    steps.extend(hide.into_iter().map(Step::Hide));
+    let only = rules.read.as_ref().filter(|_| access == Access::Read).map(|paths| {
         let own = [confinement.shell.clone()];
         let listed = existing(paths).into_iter().chain(own).filter(|path| !path.starts_with(scratch));
         essentials().into_iter().chain(listed).collect()
     });
-    View { only, steps }
+    View { only, access, steps }
 }
 
 #[cfg(test)]

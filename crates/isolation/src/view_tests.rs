@@ -10,6 +10,7 @@ fn confined(filesystem: Filesystem, processes: bool) -> Confinement {
         landlock: None,
         sockets: Sockets::Internet,
         refuses_ptrace: false,
+        refuses_ipc: false,
         brokered: false,
         temporary: "/tmp".into(),
         cwd: "/".into(),
@@ -60,4 +61,18 @@ fn a_list_of_readable_trees_begins_with_what_programs_need() {
             && !only.contains(&PathBuf::from("/")),
         "{only:?}"
     );
+}
+
+#[test]
+fn a_writable_root_is_no_mount_over_the_private_processes() {
+    let filesystem = Filesystem { read: Some(vec![]), write: vec!["/".into(), "/var".into()], ..Filesystem::default() };
+    let found = view(&confined(filesystem, true));
+    assert_eq!((found.only, found.access), (None, Access::Write));
+    assert_eq!(found.steps, [Step::Devices, Step::Processes, Step::Bind("/var".into(), Access::Write)]);
+}
+
+#[test]
+fn a_hidden_tmp_is_the_private_one() {
+    let filesystem = Filesystem { hide: vec!["/tmp".into()], ..Filesystem::default() };
+    assert_eq!(view(&confined(filesystem, false)).steps, [Step::Scratch("/tmp".into()), Step::Devices]);
 }

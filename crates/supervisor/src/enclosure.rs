@@ -13,8 +13,8 @@ use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
-/// Maximum bytes of a confinement. The host refuses longer lists of paths.
-const MAX_BYTES: u64 = 1024 * 1024;
+/// Maximum bytes of a confinement. The host bounds the number of paths and their length below it.
+const MAX_BYTES: u64 = 16 * 1024 * 1024;
 
 /// See the module.
 #[derive(Default)]

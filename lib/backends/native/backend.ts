@@ -35,12 +35,12 @@ export class NativeBackend implements Backend {
   readonly #base: SessionBase
 
   /** Does no I/O: everything is started by the first call. */
-  constructor({ config, defaults, logger, home }: SandboxPlan) {
+  constructor({ config, defaults, logger, homes }: SandboxPlan) {
     this.logger = logger
     this.#engine = new Engine(config, logger)
     this.#processes = new Processes(this.#engine, defaults, logger)
     this.#defaults = defaults
-    this.#base = { cwd: config.cwd, home, isolation: config.isolation }
+    this.#base = { cwd: config.cwd, homes, isolation: config.isolation }
     this.jobs = new NativeJobs(this.#engine, { cwd: config.cwd, graceMs: defaults.forceKillAfterDelay })
   }
 

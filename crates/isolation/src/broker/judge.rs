@@ -72,11 +72,18 @@ pub fn judge(address: Address, domain: i32, confinement: &Confinement, channel_n
 
 /// True when a socket at this place is the session's own: no other program listens in what only the session writes.
 pub fn is_own(place: &Path, confinement: &Confinement) -> bool {
-    let write = confinement.filesystem.iter().flat_map(|rules| rules.write.iter().map(PathBuf::as_path));
-    let shared = confinement.namespaces.map(|_| Path::new(SHARED_MEMORY));
-    let hidden = confinement.filesystem.iter().flat_map(|rules| &rules.hide);
-    write.chain([confinement.temporary.as_path()]).chain(shared).any(|root| place.starts_with(root))
-        && !hidden.into_iter().any(|root| place.starts_with(root))
+    let is_below = |root: &Path| place.starts_with(root);
+    if confinement.namespaces.is_some() && is_below(Path::new(SHARED_MEMORY)) {
+        return true;
+    }
+    let Some(rules) = &confinement.filesystem else { return is_below(&confinement.temporary) };
+    if rules.hide.iter().chain(&rules.protect).any(|root| *root != confinement.temporary && is_below(root)) {
+        return false;
+    }
+    // Trees of the machine that are bound into the private directory, read-only.
+    let bound = rules.read.iter().flatten().chain([&confinement.cwd]);
+    let is_bound = bound.filter(|root| **root != confinement.temporary).any(|root| is_below(root));
+    rules.write.iter().any(|root| is_below(root)) || is_below(&confinement.temporary) && !is_bound
 }
 
 #[cfg(test)]

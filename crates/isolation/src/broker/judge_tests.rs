@@ -14,6 +14,7 @@ fn confinement(network: Network, own: bool) -> Confinement {
         landlock: None,
         sockets: Sockets::Internet,
         refuses_ptrace: false,
+        refuses_ipc: false,
         brokered: true,
         temporary: "/tmp".into(),
         cwd: "/w".into(),
@@ -76,4 +77,15 @@ fn a_socket_is_the_sessions_own_where_only_the_session_writes() {
     ] {
         assert_eq!(is_own(Path::new(place), &confinement), own, "{place}");
     }
+}
+
+#[test]
+fn what_is_bound_into_the_private_directory_is_not_the_sessions_own() {
+    let mut confinement = confinement(Network::Open, true);
+    confinement.cwd = "/tmp/project".into();
+    assert!(!is_own(Path::new("/tmp/project/a.sock"), &confinement));
+    confinement.filesystem.as_mut().unwrap().write.push("/tmp/project".into());
+    assert!(is_own(Path::new("/tmp/project/a.sock"), &confinement));
+    confinement.filesystem.as_mut().unwrap().protect.push("/tmp/project/b".into());
+    assert!(!is_own(Path::new("/tmp/project/b/a.sock"), &confinement));
 }

@@ -44,6 +44,19 @@ pub struct Call {
     pub length: usize,
 }
 
+impl Call {
+    /// The kernel's number for it.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+}
+
+/// True while the caller of a call waits. Only a system call, for handlers of signals.
+pub fn is_waiting(listener: i32, id: u64) -> bool {
+    // SAFETY: the kernel reads one number through the pointer.
+    unsafe { libc::ioctl(listener, ID_VALID as _, &raw const id) == 0 }
+}
+
 /// The listener of one filter.
 pub struct Listener(OwnedFd);
 
@@ -84,8 +97,7 @@ impl Listener {
 
     /// True while the caller waits: what was read from its process before is its own.
     pub fn is_waiting(&self, call: &Call) -> bool {
-        // SAFETY: the kernel reads one number through the pointer.
-        unsafe { libc::ioctl(self.0.as_raw_fd(), ID_VALID as _, &raw const call.id) == 0 }
+        is_waiting(self.0.as_raw_fd(), call.id)
     }
 
     /// Ends the call.

@@ -1,7 +1,7 @@
 //! One connection on behalf of a program, in a process of its own.
 
 use super::judge::{Address, Verdict, is_own, judge};
-use super::notification::{Call, Listener};
+use super::notification::{self, Call, Listener};
 use super::{Inside, Policy, Reconnect};
 use crate::foreign::{process_of, read_memory, take_socket};
 use crate::namespaces::Handles;
@@ -13,16 +13,44 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
-/// A connection that takes longer than TCP's own patience is given up with its helper.
-const LONGEST_SECONDS: u32 = 300;
+/// How often a helper looks whether its caller still waits.
+const LOOK_EVERY_MICROSECONDS: libc::suseconds_t = 200_000;
 
 /// Makes the connection and answers the call.
 pub fn carry_out(listener: &Listener, call: &Call, inside: &Inside, policy: &Policy, reconnect: &Reconnect) {
-    // SAFETY: a number only; the default action of SIGALRM ends this process.
-    unsafe { libc::alarm(LONGEST_SECONDS) };
+    end_with_caller(listener, call);
     let result = connect(listener, call, inside, policy, reconnect);
     listener.answer(call, result);
+}
+
+/// Ends this process once the caller is gone. The socket may be a blocking one, and its mode is the program's to choose.
+fn end_with_caller(listener: &Listener, call: &Call) {
+    static LISTENER: AtomicI32 = AtomicI32::new(-1);
+    static CALL: AtomicU64 = AtomicU64::new(0);
+    extern "C" fn look(_: libc::c_int) {
+        if !notification::is_waiting(LISTENER.load(Ordering::Relaxed), CALL.load(Ordering::Relaxed)) {
+            // SAFETY: leaves without running destructors, which may not run in a handler.
+            unsafe { libc::_exit(0) };
+        }
+    }
+    LISTENER.store(listener.as_fd().as_raw_fd(), Ordering::Relaxed);
+    CALL.store(call.id(), Ordering::Relaxed);
+    let every = libc::timeval { tv_sec: 0, tv_usec: LOOK_EVERY_MICROSECONDS };
+    let timer = libc::itimerval { it_interval: every, it_value: every };
+    // SAFETY: the handler makes system calls only; both structures outlive the calls. An interrupted connect(2) is restarted.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = look as extern "C" fn(libc::c_int) as usize;
+        action.sa_flags = libc::SA_RESTART;
+        libc::sigaction(libc::SIGALRM, &raw const action, std::ptr::null_mut());
+        let mut alarm: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut alarm);
+        libc::sigaddset(&raw mut alarm, libc::SIGALRM);
+        libc::sigprocmask(libc::SIG_UNBLOCK, &raw const alarm, std::ptr::null_mut());
+        libc::setitimer(libc::ITIMER_REAL, &raw const timer, std::ptr::null_mut());
+    }
 }
 
 fn connect(

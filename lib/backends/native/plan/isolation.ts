@@ -12,20 +12,26 @@ import type { CheckedIsolation } from '../../../options/isolation.js'
 
 const NETWORKS = { host: 'open', none: 'closed' } as const
 
-/** `cwd` is absolute; `home` is where `~` leads. `owner` names the option in messages. */
-export function planIsolation(rules: CheckedIsolation, cwd: string, home: string): NativeIsolation {
-  const absolute = (file: string) =>
-    path.resolve(
-      cwd,
-      file.replace(/^~(?=\/|$)/, () => home),
-    )
+/** `cwd` is absolute; `~` leads to the first of `homes`, and hides in all of them. */
+export function planIsolation(rules: CheckedIsolation, cwd: string, homes: string[]): NativeIsolation {
+  const from = (home: string) => (file: string) => {
+    const expanded = file.replace(/^~(?=\/|$)/, () => home)
+    return withoutDots(path.isAbsolute(expanded) ? expanded : `${cwd}/${expanded}`)
+  }
+  const absolute = from(homes[0] ?? '/')
   const { read, write, hide, protect } = rules.filesystem
   const network = rules.network
   return {
     read: read === 'all' ? undefined : read.map(absolute).map(followed),
     write: write.map((file, index) => writable(absolute(file), cwd, `isolation.filesystem.write[${index}]`)),
     // What a link leads to is hidden with the link.
-    hide: hide.map(absolute).flatMap((file) => [...new Set([inRealDirectory(file), followed(file)])]),
+    hide: [
+      ...new Set(
+        hide
+          .flatMap((file) => homes.map((home) => from(home)(file)))
+          .flatMap((file) => [inRealDirectory(file), followed(file)]),
+      ),
+    ],
     protect: protect
       .map(absolute)
       .map((file, index) =>
@@ -36,6 +42,14 @@ export function planIsolation(rules: CheckedIsolation, cwd: string, home: string
     ownProcesses: rules.processes === 'own',
     bestEffort: rules.bestEffort,
   }
+}
+
+/** The path without `.` and `..`. As for programs, `..` after a link leads to the parent of what the link names. */
+function withoutDots(file: string): string {
+  return file.split('/').reduce((parent, name) => {
+    if (name === '' || name === '.') return parent
+    return name === '..' ? path.dirname(followed(parent)) : path.join(parent, name)
+  }, '/')
 }
 
 /** The path without links; as it is when it does not exist. */

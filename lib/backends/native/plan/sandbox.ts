@@ -12,8 +12,9 @@ import type { Logger } from '../../../public/index.js'
 import { defaultJobsRoot, defaultStateDir } from './default-directories.js'
 import { completeEnv } from './environment.js'
 import type { ExecDefaults } from './exec.js'
+import { homes } from './homes.js'
 import { planIsolation } from './isolation.js'
-import { refuseLooser } from './strictness.js'
+import { stricter } from './strictness.js'
 
 /** 8 MiB: the reader of a stream has the output already, and expects bounded memory. */
 const DEFAULT_STREAM_MAX_BUFFER_BYTES = 8 * 1024 * 1024
@@ -27,7 +28,7 @@ export interface SandboxPlan {
   defaults: ExecDefaults
   logger: Logger | undefined
   /** Where `~` leads in rules. */
-  home: string
+  homes: () => string[]
 }
 
 /**
@@ -40,7 +41,8 @@ export function planSandbox(options: unknown): SandboxPlan {
   const values = readOptions(sandboxOptions, options, 'Sandbox')
   const env = completeEnv(values.env, values.extendEnv ?? sandboxOptions.extendEnv.default)
   const cwd = absolute(values.cwd ?? '.')
-  const home = env.values[env.names.indexOf('HOME')] ?? os.homedir()
+  const places = () =>
+    homes(env.values[env.names.indexOf('HOME')], values.env?.names.includes('HOME') === true, values.user)
   return {
     config: {
       cwd,
@@ -53,7 +55,7 @@ export function planSandbox(options: unknown): SandboxPlan {
       user: values.user,
       ownVariables: values.env?.names,
       limits: values.limits,
-      isolation: values.isolation && planIsolation(values.isolation, cwd, home),
+      isolation: values.isolation && planIsolation(values.isolation, cwd, places()),
       engine: process.env.NACRE_ENGINE === 'plain' ? 'plain' : undefined,
       containment: process.env.NACRE_CONTAINMENT === 'subreaper' ? 'subreaper' : undefined,
       log: values.logger !== undefined,
@@ -66,7 +68,7 @@ export function planSandbox(options: unknown): SandboxPlan {
       forceKillAfterDelay: values.forceKillAfterDelay ?? sandboxOptions.forceKillAfterDelay.default,
     },
     logger: values.logger,
-    home,
+    homes: places,
   }
 }
 
@@ -74,7 +76,7 @@ export function planSandbox(options: unknown): SandboxPlan {
 export interface SessionBase {
   /** Absolute: where sessions start. */
   cwd: string
-  home: string
+  homes: () => string[]
   isolation: NativeIsolation | undefined
 }
 
@@ -84,8 +86,8 @@ export function planSession(
   base: SessionBase,
   freshId: () => string,
 ): NativeSession {
-  const isolation = values.isolation && planIsolation(values.isolation, base.cwd, base.home)
-  if (isolation !== undefined && base.isolation !== undefined) refuseLooser(isolation, base.isolation)
+  const own = values.isolation && planIsolation(values.isolation, base.cwd, base.homes())
+  const isolation = own && base.isolation ? stricter(own, base.isolation) : own
   return {
     sessionId: values.id ?? freshId(),
     isolation,

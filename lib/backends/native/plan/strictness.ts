@@ -3,14 +3,24 @@ import { OptionError } from '../../../base/errors.js'
 import type { NativeIsolation } from '../../../boundary/index.js'
 import { isWithin } from './isolation.js'
 
-/** Throws OptionError naming the first rule that is looser than the sandbox's. */
-export function refuseLooser(session: NativeIsolation, sandbox: NativeIsolation): void {
+/**
+ * The rules of a session, with what the sandbox closes. Throws OptionError naming the first rule that is looser than the
+ * sandbox's.
+ */
+export function stricter(session: NativeIsolation, sandbox: NativeIsolation): NativeIsolation {
   const looser = LOOSER.find(([, isLooser]) => isLooser(session, sandbox))
-  if (looser === undefined) return
-  throw new OptionError(
-    'INVALID_OPTION',
-    `isolation.${looser[0]} of a session must be as strict as the sandbox's, or stricter`,
-  )
+  if (looser !== undefined) {
+    throw new OptionError(
+      'INVALID_OPTION',
+      `isolation.${looser[0]} of a session must be as strict as the sandbox's, or stricter`,
+    )
+  }
+  const both = (own: string[], inherited: string[]) => [...new Set([...own, ...inherited])]
+  return {
+    ...session,
+    hide: both(session.hide, sandbox.hide),
+    protect: both(session.protect, sandbox.protect),
+  }
 }
 
 type Check = (session: NativeIsolation, sandbox: NativeIsolation) => boolean
@@ -35,7 +45,10 @@ const LOOSER: ReadonlyArray<[rule: string, isLooser: Check]> = [
     },
   ],
   ['filesystem.write', ({ write }, sandbox) => write.some((file) => !isCovered(file, sandbox.write))],
-  ['filesystem.hide', ({ hide, read }, sandbox) => opens(sandbox.hide, hide, read)],
+  [
+    'filesystem.hide',
+    ({ hide, read, write }, sandbox) => opens(sandbox.hide, hide, read && [...read, ...write]),
+  ],
   [
     'filesystem.protect',
     ({ protect, hide, write }, sandbox) => opens(sandbox.protect, [...protect, ...hide], write),

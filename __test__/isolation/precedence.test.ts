@@ -1,0 +1,107 @@
+/** Which rule wins where several cover a file, in each tier: `hide`, then `protect`, then `write`. */
+import { execFileSync } from 'node:child_process'
+import { existsSync, linkSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { pathToFileURL } from 'node:url'
+import type { Isolation } from 'nacre'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+
+const built = path.join(path.dirname(path.dirname(__dirname)), 'dist', 'index.js')
+
+let directory = ''
+
+beforeEach(() => {
+  // Not below /tmp, which is private with namespaces.
+  directory = realpathSync(mkdtempSync('/var/tmp/nacre-precedence-'))
+  for (const name of ['work', 'other']) mkdirSync(path.join(directory, name))
+  writeFileSync(path.join(directory, 'other/secret'), 'SECRET')
+  linkSync(path.join(directory, 'other/secret'), path.join(directory, 'other/alias'))
+})
+
+afterEach(() => rmSync(directory, { recursive: true, force: true }))
+
+/**
+ * The output of commands in a process of their own: what a machine offers is determined once in each. Each command has
+ * a session, and the sandbox has resolved their rules before all of them.
+ */
+function run(tier: string, isolation: Isolation, ...commands: string[]): string {
+  const program = `
+    const { Sandbox } = await import(${JSON.stringify(pathToFileURL(built).href)})
+    const sandbox = new Sandbox({ cwd: 'work', isolation: ${JSON.stringify(isolation)} })
+    for (const command of ${JSON.stringify(commands)})
+      await (await sandbox.createSession()).exec(command).then(({ all }) => process.stdout.write(all), (error) => console.log(error.code))
+    await sandbox.destroy()`
+  return execFileSync(process.execPath, ['--input-type=module', '-e', program], {
+    cwd: directory,
+    encoding: 'utf8',
+    env: { ...process.env, NACRE_ISOLATION: tier },
+  })
+}
+
+describe.each(['', 'landlock'])('with NACRE_ISOLATION=%s', (tier) => {
+  it('a part of a protected tree is not writable', () => {
+    const output = run(
+      tier,
+      { filesystem: { write: ['.'], protect: [directory] } },
+      'echo x > new; ls; cat ../other/secret',
+    )
+    expect(output).toMatch(/Read-only file system|Permission denied/)
+    expect(output).not.toMatch(/^new$/m)
+    expect(output).toContain('SECRET')
+  })
+
+  it('a part of a hidden tree is neither readable nor writable', () => {
+    const output = run(
+      tier,
+      { filesystem: { write: ['../other'], hide: ['../other'] } },
+      'cat ../other/secret; echo x > ../other/new; echo $?',
+    )
+    expect(output).not.toContain('SECRET')
+    expect(output).toMatch(/^1$/m)
+  })
+
+  it('a hidden file is hidden when a hard link to it lies beside it', () => {
+    const output = run(tier, { filesystem: { hide: ['../other/secret'] } }, 'cat ../other/secret')
+    expect(output).not.toContain('SECRET')
+  })
+
+  it('a link in the place of a rule opens nothing in the next session', () => {
+    mkdirSync(path.join(directory, 'work/inner'))
+    const swap = (name: string) => `mv ${name} was-${name}; ln -s "$PWD/../other" ${name}`
+    const output = run(
+      tier,
+      { filesystem: { write: ['.', 'inner'] } },
+      swap('inner'),
+      'echo x > ../other/new; echo $?',
+    )
+    expect(output).not.toMatch(/^0$/m)
+    expect(existsSync(path.join(directory, 'other/new'))).toBe(false)
+  })
+
+  it('a link in the place of what may be read shows nothing in the next session', () => {
+    mkdirSync(path.join(directory, 'work/seen'))
+    const swap = 'mv seen was; ln -s "$PWD/../other" seen'
+    const output = run(
+      tier,
+      { filesystem: { read: ['seen'], write: ['.'] } },
+      swap,
+      'cat ../other/secret seen/secret',
+    )
+    expect(output).not.toContain('SECRET')
+  })
+
+  it('temporary files can be made although /tmp is hidden', () => {
+    const output = run(
+      tier,
+      { filesystem: { hide: ['/tmp'] } },
+      'echo made > "$TMPDIR/file" && cat "$TMPDIR/file"',
+    )
+    expect(output).toBe('made\n')
+  })
+})
+
+it('a writable root does not bring back what namespaces keep out of sight', () => {
+  const isolation: Isolation = { filesystem: { write: ['/'] }, processes: 'own' }
+  const output = run('', isolation, `echo x > "$PWD/new" && cat new; cat /proc/${process.pid}/comm`)
+  expect(output).toMatch(/^x\n.*No such file or directory/)
+})

@@ -1,0 +1,47 @@
+/** Unix sockets in a session: its own work, and those of the machine are out of reach where it only reads. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import net from 'node:net'
+import path from 'node:path'
+import { Sandbox } from 'nacre'
+import { expect, it } from 'vitest'
+import { withSandbox } from '../helpers/invariants.js'
+
+/** Perl that connects to a path and prints what it reads, or why not. */
+const connect = (file: string) =>
+  `perl -MSocket -e 'socket(S, AF_UNIX, SOCK_STREAM, 0); connect(S, pack_sockaddr_un("${file}")) or print "no: $!"; sysread(S, $b, 9); print $b'`
+
+it('a socket of the machine in a directory that the session only reads is out of reach', async () => {
+  // Below /tmp, where the directory is bound into a private one.
+  const directory = mkdtempSync('/tmp/nacre-unix-')
+  const server = net.createServer((socket) => socket.end('REACHED'))
+  await new Promise<void>((resolve) => server.listen(path.join(directory, 'socket'), resolve))
+  const sandbox = new Sandbox({ cwd: directory, isolation: 'read-only' })
+  try {
+    expect((await sandbox.exec(connect('socket'))).stdout).toBe('no: Operation not permitted')
+  } finally {
+    await sandbox.destroy()
+    server.close()
+    rmSync(directory, { recursive: true })
+  }
+})
+
+it('connections whose programs have ended hold up no others', () =>
+  withSandbox(
+    async ({ sandbox }) => {
+      const full = await sandbox.startProcess([
+        'perl',
+        '-MSocket',
+        '-e',
+        'socket(S, AF_UNIX, SOCK_STREAM, 0); bind(S, pack_sockaddr_un("full")); listen(S, 0); syswrite(STDOUT, "up\n"); sleep 60',
+      ])
+      await full.waitForLog('up')
+      // More than the broker makes at a time; each waits for a place in the listener's queue until it is killed.
+      const waiting = `perl -MSocket -e 'for (1 .. 80) { fork or do { socket(S, AF_UNIX, SOCK_STREAM, 0); connect(S, pack_sockaddr_un("full")); sleep 60; exit } } sleep 1; kill 9, -getpgrp'`
+      await sandbox.exec(`setsid -w ${waiting}`)
+      const own = `perl -MSocket -e 'socket(L, AF_UNIX, SOCK_STREAM, 0); bind(L, pack_sockaddr_un("free")); listen(L, 5)
+        or die; for (1 .. 50) { socket(S, AF_UNIX, SOCK_STREAM, 0); connect(S, pack_sockaddr_un("free")) and print("connected") and exit; select(undef, undef, undef, 0.1) }'`
+      expect((await sandbox.exec(own)).stdout).toBe('connected')
+      await full.kill()
+    },
+    { options: { isolation: { filesystem: { write: ['.'] }, network: 'none', processes: 'own' } } },
+  ))

@@ -1,0 +1,94 @@
+import { describe, expect, it } from 'vitest'
+import { isolation } from '../../lib/protocol/isolation-options.js'
+import { refusalOf } from '../helpers/thrown.js'
+
+const read = (value: unknown) => isolation.read(value, 'isolation')
+
+describe('isolation', () => {
+  it('completes rules with their defaults', () => {
+    const defaults = { read: 'all', write: ['.'], hide: [], protect: [] }
+    const open = { filesystem: defaults, network: 'host', processes: 'host', bestEffort: false }
+    expect(read({})).toEqual(open)
+    expect(read({ filesystem: {} })).toEqual(open)
+    expect(read({ filesystem: { read: [], hide: ['a b\n', '~/ü'] }, bestEffort: true })).toEqual({
+      ...open,
+      filesystem: { ...defaults, read: [], hide: ['a b\n', '~/ü'] },
+      bestEffort: true,
+    })
+  })
+
+  it('knows its presets', () => {
+    expect(read('workspace')).toMatchObject({ network: 'none', processes: 'own', bestEffort: false })
+    expect(read('workspace')).toMatchObject({ filesystem: { read: 'all', write: ['.'] } })
+    expect(read('workspace+network')).toMatchObject({ network: 'host', filesystem: { write: ['.'] } })
+    expect(read('read-only')).toMatchObject({ network: 'none', filesystem: { write: [] } })
+    for (const preset of ['workspace', 'workspace+network', 'read-only'])
+      expect(read(preset).filesystem.hide).toEqual(expect.arrayContaining(['~/.ssh', '/etc/shadow']))
+  })
+
+  it('takes hosts with ports, in lower case', () => {
+    const allow = [
+      'Example.com:443',
+      '*.example.com:*',
+      '127.0.0.1:1',
+      '[2001:DB8::1]:65535',
+      'local_host:80',
+    ]
+    expect(read({ network: { allow } }).network).toEqual({ allow: allow.map((one) => one.toLowerCase()) })
+    expect(read({ network: { allow: [] } }).network).toEqual({ allow: [] })
+  })
+
+  const many = (count: number) => Array(count).fill('/a')
+  const bad: Array<[value: unknown, message: RegExp]> = [
+    ['Workspace', /^isolation must be rules or one of 'workspace', .*, not "Workspace"/],
+    [null, /^isolation must/],
+    [5, /^isolation must/],
+    [[], /^isolation must/],
+    [{ files: {} }, /isolation.*files/],
+    [{ filesystem: 'all' }, /^isolation\.filesystem must/],
+    [{ filesystem: { reads: [] } }, /isolation\.filesystem.*reads/],
+    [{ filesystem: { read: 'none' } }, /^isolation\.filesystem\.read must be a list of paths/],
+    [{ filesystem: { write: '/a' } }, /^isolation\.filesystem\.write must be a list of paths/],
+    [{ filesystem: { write: [''] } }, /^isolation\.filesystem\.write\[0\] must be a path/],
+    [{ filesystem: { hide: ['/a', '/b\0'] } }, /^isolation\.filesystem\.hide\[1\] must be a path/],
+    [{ filesystem: { protect: [5] } }, /^isolation\.filesystem\.protect\[0\] must be a path, not 5/],
+    [{ filesystem: { hide: many(201) } }, /^isolation\.filesystem\.hide must have at most 200 paths/],
+    [{ filesystem: { hide: ['a'.repeat(4096)] } }, /^isolation\.filesystem\.hide\[0\] must be at most 4095/],
+    [{ network: 'open' }, /^isolation\.network must be 'host', 'none' or \{ allow \}, not "open"/],
+    [{ network: {} }, /^isolation\.network\.allow is required/],
+    [{ network: { allow: 'a:1' } }, /^isolation\.network\.allow must be a list/],
+    [
+      { network: { allow: Array(201).fill('a:1') } },
+      /^isolation\.network\.allow must be a list of at most 200/,
+    ],
+    [{ processes: 'mine' }, /^isolation\.processes must be 'host' or 'own'/],
+    [{ bestEffort: 1 }, /^isolation\.bestEffort must/],
+  ]
+  for (const [value, message] of bad) {
+    it(`refuses ${JSON.stringify(value)?.slice(0, 60)}`, () => {
+      const error = refusalOf(() => read(value))
+      expect(error.code).toBe('INVALID_OPTION')
+      expect(error.message).toMatch(message)
+    })
+  }
+
+  const hosts = [
+    'a',
+    'a:0',
+    'a:65536',
+    'a:',
+    ':80',
+    '*:80',
+    '*.:80',
+    'a b:80',
+    'http://a:80',
+    'a/b:80',
+    'u@a:80',
+  ]
+  for (const host of [...hosts, '.a:80', '-a:80', 'é.com:80', '::1:80', '[::1%eth0]:80', 'a:8*', 5, null]) {
+    it(`refuses the host ${JSON.stringify(host)}`, () => {
+      const error = refusalOf(() => read({ network: { allow: ['b:1', host] } }))
+      expect(error.message).toMatch(/^isolation\.network\.allow\[1\] must be a host and a port like/)
+    })
+  }
+})
