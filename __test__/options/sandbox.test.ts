@@ -4,8 +4,6 @@ import { describe, expect, it } from 'vitest'
 import { planSandbox, planSession } from '../../lib/backends/native/plan/sandbox.js'
 import { refusalOf } from '../helpers/thrown.js'
 
-const base = { cwd: '/base', home: '/home', isolation: undefined }
-
 describe('planSandbox', () => {
   it('has the documented defaults', () => {
     const { config, defaults, logger } = planSandbox(undefined)

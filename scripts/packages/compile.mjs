@@ -18,7 +18,7 @@ const wrapper = fileURLToPath(new URL('zig-cc.mjs', import.meta.url))
 export async function compile({ name, addon, supervisor }) {
   const shared = addon.triple.endsWith('musl') ? ['-C', 'target-feature=-crt-static'] : []
   // A panic ends the supervisor in any case.
-  const small = { CARGO_PROFILE_RELEASE_OPT_LEVEL: 's', CARGO_PROFILE_RELEASE_PANIC: 'abort' }
+  const small = { CARGO_PROFILE_RELEASE_OPT_LEVEL: 'z', CARGO_PROFILE_RELEASE_PANIC: 'abort' }
   const statically = ['-C', 'target-feature=+crt-static']
   // Side by side: the end of a build with link-time optimization uses one processor only.
   const [built, guard] = await Promise.all([

@@ -22,21 +22,13 @@ export async function stageMain(root, directory) {
   for (const name of [...manifest.files, 'README.md', 'LICENSE'].filter(
     (name) => !['dist', 'NOTICE'].includes(name),
   )) {
-    cpSync(path.join(root, name), path.join(directory, name), {
-      recursive: true,
-      filter: (source) => isPublished(path.relative(root, source)),
-    })
+    cpSync(path.join(root, name), path.join(directory, name), { recursive: true })
   }
   writeFileSync(
     path.join(directory, 'NOTICE'),
     noticeText('nacre', [...npmNotices(packages), ...BUNDLER_NOTICES]),
   )
   writeManifest(directory, manifest)
-}
-
-/** Whether a file or a folder is published: of `docs` the pages, not the tools and the site. */
-function isPublished(name) {
-  return !/^docs\/(node_modules|reference|\.vitepress|public|.*\.json)$/.test(name)
 }
 
 /** Lays a platform package out. `files` are those that compile() returns. */
