@@ -84,14 +84,17 @@ impl ResourceLimits {
 /// Gives up every privilege for good: groups first, since only root can set them, the user last; and no set-user-ID
 /// program brings any back.
 ///
+/// Plain system calls: the C library's functions ask every thread to take part, and a fork by clone(2) still lists those of
+/// its parent.
+///
 /// # Safety
 /// To be called between fork and exec: system calls only.
 pub unsafe fn become_user(uid: u32, gid: u32, groups: &[u32]) -> bool {
     // SAFETY: the list outlives the call, and its length is its own.
     unsafe {
-        libc::setgroups(groups.len(), groups.as_ptr()) == 0
-            && libc::setresgid(gid, gid, gid) == 0
-            && libc::setresuid(uid, uid, uid) == 0
+        libc::syscall(libc::SYS_setgroups, groups.len(), groups.as_ptr()) == 0
+            && libc::syscall(libc::SYS_setresgid, gid, gid, gid) == 0
+            && libc::syscall(libc::SYS_setresuid, uid, uid, uid) == 0
             && libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
     }
 }

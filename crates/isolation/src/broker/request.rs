@@ -113,9 +113,9 @@ fn connect_socket(socket: &OwnedFd, address: &[u8]) -> io::Result<()> {
 fn become_user(uid: u32, gid: u32, groups: &[u32]) -> io::Result<()> {
     // SAFETY: the list outlives the call, and its length is its own. Raw calls: this process has one thread.
     let done = unsafe {
-        libc::setgroups(groups.len(), groups.as_ptr()) == 0
-            && libc::setresgid(gid, gid, gid) == 0
-            && libc::setresuid(uid, uid, uid) == 0
+        libc::syscall(libc::SYS_setgroups, groups.len(), groups.as_ptr()) == 0
+            && libc::syscall(libc::SYS_setresgid, gid, gid, gid) == 0
+            && libc::syscall(libc::SYS_setresuid, uid, uid, uid) == 0
     };
     if done { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
