@@ -62,5 +62,5 @@ async function runShell(script: string, base: string): Promise<{ stdout: string;
   writeFileSync(program, `#!/bin/sh\nexec "${process.execPath}" "${root}/dist/cli/main.js" "$@"\n`)
   chmodSync(program, 0o755)
   const env = { ...process.env, PATH: `${bin}:${process.env.PATH}`, TMPDIR: base, NO_COLOR: '1' }
-  return promisify(execFile)('bash', ['-euc', script], { cwd: base, env })
+  return promisify(execFile)('bash', ['--norc', '-euc', script], { cwd: base, env })
 }
