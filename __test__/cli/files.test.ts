@@ -6,7 +6,7 @@ import { expect, it } from 'vitest'
 import { type Cli, withCli } from '../helpers/cli.js'
 import { withSandbox } from '../helpers/invariants.js'
 
-const token = 'a-token-that-nobody-knows'
+const token = 'a-token-for-the-tests'
 
 /** A server, and a directory of this machine beside that of its sandbox. */
 async function withFiles(

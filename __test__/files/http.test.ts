@@ -84,7 +84,7 @@ it('an upload without the token is refused before it is read', () =>
       expect(response.status).toBe(401)
       expect(readdirSync(directory)).toEqual([])
     },
-    { token: 'a-token-that-nobody-knows' },
+    { token: 'a-token-for-the-tests' },
   ))
 
 it('a client that disconnects in the middle leaves the old file and nothing else', () =>

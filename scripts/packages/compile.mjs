@@ -51,7 +51,7 @@ async function cargo(name, crate, part, flags, profile = {}) {
     CARGO_TARGET_DIR: directory,
     ...(rust.buildsLibrary ? { RUSTC_BOOTSTRAP: '1' } : {}),
   }
-  const library = rust.buildsLibrary ? ['-Zbuild-std=std,panic_unwind,panic_abort'] : []
+  const standardLibrary = rust.buildsLibrary ? ['-Zbuild-std=std,panic_unwind,panic_abort'] : []
   const args = [
     'build',
     '--quiet',
@@ -61,7 +61,7 @@ async function cargo(name, crate, part, flags, profile = {}) {
     crate,
     '--target',
     triple,
-    ...library,
+    ...standardLibrary,
   ]
   const [code] = await once(
     spawn('cargo', args, { cwd: root, env, stdio: ['ignore', 'inherit', 'inherit'] }),

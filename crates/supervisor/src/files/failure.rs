@@ -6,7 +6,7 @@ use rustix::io::Errno;
 /// See the module.
 #[derive(Debug)]
 pub enum Stop {
-    /// It failed, and the host is told why.
+    /// It failed, and the host receives the reason.
     Failed(Failure),
     /// The host has closed the connection.
     Cancelled,
