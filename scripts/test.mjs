@@ -6,7 +6,8 @@
  *
  * scripts/test-projects.mjs says what the projects are. Node and Bun run a project side by side, since much of a test is
  * waiting. Nothing runs a failed test again. A measurement that the machine has disturbed may be repeated
- * (`__test__/helpers/remeasure.ts`): each one is printed, and their number is in the last line of each runtime.
+ * (`__test__/helpers/remeasure.ts`): each one is printed, and their number is in the last line of each runtime. The
+ * failures are printed again at the end, where a shortened log still has them.
  */
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -14,6 +15,7 @@ import path from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
+import { Failures } from './test-failures.mjs'
 import { projects } from './test-projects.mjs'
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
@@ -23,8 +25,10 @@ const bun = path.join(root, 'node_modules/.bin/bun')
 const { values } = parseArgs({ options: { rest: { type: 'boolean', default: false } } })
 for (const project of projects.filter(({ run }) => run === (values.rest ? 'rest' : 'test'))) {
   console.log(`== ${project.name}: ${project.checks}`)
-  const codes = await Promise.all([runOnNode(project), project.bun ? runOnBun(project) : 0])
-  if (codes.some((code) => code !== 0)) process.exit(1)
+  const runs = await Promise.all([runOnNode(project), ...(project.bun ? [runOnBun(project)] : [])])
+  const failed = runs.filter(({ code }) => code !== 0)
+  for (const { name, failures } of failed) console.log([`== Failures on ${name}:`, ...failures].join('\n'))
+  if (failed.length > 0) process.exit(1)
 }
 
 function runOnNode({ name }) {
@@ -43,7 +47,10 @@ function filesOf(name) {
   return found.map(({ file }) => path.relative(root, file)).sort()
 }
 
-/** Runs a program to its end, with a name before each line that it prints. Resolves to its exit code. */
+/**
+ * Runs a program to its end, with a name before each line that it prints. Resolves to its exit code and the lines about
+ * failures.
+ */
 async function run(name, program, args, env) {
   const begun = performance.now()
   const child = spawn(program, args, {
@@ -52,13 +59,15 @@ async function run(name, program, args, env) {
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   let repeated = 0
+  const failures = new Failures()
   const say = (line) => {
     if (line.startsWith('measured again: ')) repeated++
+    failures.read(line)
     console.log(`${name.padEnd(4)} | ${line}`)
   }
   for (const input of [child.stdout, child.stderr]) createInterface({ input }).on('line', say)
   const [code] = await once(child, 'close')
   const seconds = ((performance.now() - begun) / 1000).toFixed(0)
   say(`exit code ${code} after ${seconds} s, measurements repeated: ${repeated}`)
-  return code ?? 1
+  return { name, code: code ?? 1, failures: failures.lines }
 }
