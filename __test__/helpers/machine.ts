@@ -3,6 +3,8 @@ import { readFileSync } from 'node:fs'
 import { type PerformanceEntry, PerformanceObserver } from 'node:perf_hooks'
 import { setImmediate } from 'node:timers/promises'
 
+const isBun = process.versions.bun !== undefined
+
 /** A span of time, in ms of performance.now(). */
 export interface Span {
   start: number
@@ -17,17 +19,14 @@ export function waitedForCpu(): number {
 }
 
 /** Begins to watch. The function it returns gives what could have held the thread up meanwhile, or undefined. */
-export function watchMachine(): () => Promise<string | undefined> {
+export function watchMachine(): () => string | undefined {
   const before = { faults: majorFaults(), stolen: stolenTicks() }
-  const wasCollected = watchGarbage()
-  return async () => {
+  return () => {
     const faults = majorFaults() - before.faults
     if (faults > 0) return `${faults} pages had to be read from disk`
     const stolen = stolenTicks() - before.stolen
     if (stolen > 0) return `the hypervisor took ${stolen * 10} ms from the processors`
-    return (await wasCollected())
-      ? 'the runtime collected garbage, and does not report for how long'
-      : undefined
+    return isBun ? 'Bun does not report when and for how long it collects garbage' : undefined
   }
 }
 
@@ -42,21 +41,6 @@ function stolenTicks(): number {
   return Number(/^cpu +(?:\d+ ){7}(\d+)/.exec(readFileSync('/proc/stat', 'latin1'))?.[1])
 }
 
-/** Whether garbage was collected since the call, in a runtime that does not report pauses: Bun. */
-function watchGarbage(): () => Promise<boolean> {
-  let collected = process.versions.bun === undefined ? undefined : false
-  if (collected === undefined) return async () => false
-  const registry = new FinalizationRegistry(() => {
-    collected = true
-  })
-  registry.register({}, undefined)
-  return async () => {
-    await setImmediate()
-    await setImmediate()
-    return collected === true
-  }
-}
-
 const pauses: Span[] = []
 
 function note({ startTime, duration }: PerformanceEntry): void {
@@ -64,8 +48,7 @@ function note({ startTime, duration }: PerformanceEntry): void {
   if (pauses.length > 1000) pauses.shift()
 }
 
-if (process.versions.bun === undefined)
-  new PerformanceObserver((list) => list.getEntries().forEach(note)).observe({ entryTypes: ['gc'] })
+if (!isBun) new PerformanceObserver((list) => list.getEntries().forEach(note)).observe({ entryTypes: ['gc'] })
 
 /** Milliseconds of a span in which Node collected garbage. Bun does not report that: 0. */
 export async function collecting({ start, end }: Span): Promise<number> {

@@ -51,7 +51,7 @@ export function watchStalls(): () => Promise<Stall> {
     sample()
     clearInterval(timer)
     for (const gap of gaps) longest = Math.max(longest, gap.stall - (await collecting(gap)))
-    return { longest, cause: longest < MAX_STALL_MS ? undefined : await causeOf() }
+    return { longest, cause: longest < MAX_STALL_MS ? undefined : causeOf() }
   }
   return () => {
     ended ??= end()
