@@ -1,6 +1,16 @@
 /** Which rule wins where several cover a file, in each tier: `hide`, then `protect`, then `write`. */
 import { execFileSync } from 'node:child_process'
-import { existsSync, linkSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  linkSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { Isolation } from 'nacre'
@@ -90,6 +100,43 @@ describe.each(['', 'landlock'])('with NACRE_ISOLATION=%s', (tier) => {
     expect(output).not.toContain('SECRET')
   })
 
+  it('a hidden link hides what it leads to', () => {
+    symlinkSync('../other', path.join(directory, 'work/link'))
+    const output = run(tier, { filesystem: { hide: ['link'] } }, 'cat ../other/secret; cat link/secret')
+    expect(output).not.toContain('SECRET')
+    expect(output).toMatch(/No such file|Permission denied/)
+  })
+
+  it('nothing can be written to a hidden file', () => {
+    const output = run(
+      tier,
+      { filesystem: { hide: ['../other/secret'] } },
+      'echo x > ../other/secret; echo $?',
+    )
+    expect(output).toMatch(/Read-only file system|Permission denied/)
+    expect(output).toMatch(/^1$/m)
+  })
+
+  it('`protect` shows nothing that `read` leaves out', () => {
+    const output = run(
+      tier,
+      { filesystem: { read: ['.'], protect: ['../other'] } },
+      'cat ../other/secret; echo $?',
+    )
+    expect(output).not.toContain('SECRET')
+    expect(output).toMatch(/^1$/m)
+  })
+
+  it('a writable part of a protected tree can be read', () => {
+    const output = run(
+      tier,
+      { filesystem: { read: ['.'], write: ['../other'], protect: ['../other'] } },
+      'cat ../other/secret; echo; echo x > ../other/secret; echo $?',
+    )
+    expect(output).toMatch(/^SECRET$/m)
+    expect(output).toMatch(/^1$/m)
+  })
+
   it('temporary files can be made although /tmp is hidden', () => {
     const output = run(
       tier,
@@ -98,6 +145,19 @@ describe.each(['', 'landlock'])('with NACRE_ISOLATION=%s', (tier) => {
     )
     expect(output).toBe('made\n')
   })
+})
+
+it('several protected trees below one directory are all protected', () => {
+  mkdirSync(path.join(directory, 'work/git/hooks/inner'), { recursive: true })
+  writeFileSync(path.join(directory, 'work/git/config'), '')
+  const protect = ['git/config', 'git/hooks', 'git/hooks/inner']
+  const output = run(
+    '',
+    { filesystem: { write: ['.'], protect } },
+    'for file in git/config git/hooks/new git/hooks/inner/new; do echo x > "$file" || echo refused; done; echo x > git/new',
+  )
+  expect(output.match(/^refused$/gm)).toHaveLength(3)
+  expect(readdirSync(path.join(directory, 'work/git')).sort()).toEqual(['config', 'hooks', 'new'])
 })
 
 it('a writable root does not bring back what namespaces keep out of sight', () => {

@@ -1,14 +1,13 @@
 /**
  * Makes break-out attempts, each in a sandbox of its own, and prints what became of them as JSON. Runs as the user and on
- * the runtime of a test: `runner.mjs MODULE TASK`, where the task is JSON: { attempts, isolation, mounts }.
+ * the runtime of a test: `runner.mjs MODULE`, with the task as JSON on standard input: { attempts, isolation }.
  */
 import { execFileSync, spawn } from 'node:child_process'
 import fs from 'node:fs'
 import path from 'node:path'
 
-const [module, task] = process.argv.slice(2)
-const { Sandbox } = await import(module)
-const { attempts, isolation } = JSON.parse(task)
+const { Sandbox } = await import(process.argv[2])
+const { attempts, isolation } = JSON.parse(fs.readFileSync(0, 'utf8'))
 
 // Not below /tmp, where a session may have a directory of its own and see nothing of this.
 const base = fs.mkdtempSync('/var/tmp/nacre-breakout-')

@@ -119,8 +119,12 @@ fn by_landlock(rules: &Rules, offer: &Offer) -> Result<Option<Filesystem>, Unsup
     }
     let mut kept = rules.filesystem.clone();
     let closed = [kept.protect.clone(), kept.hide.clone()].concat();
-    kept.write.retain(|path| !is_within(path, &closed));
-    let write = kept.write.clone();
+    let (shut, write): (Vec<_>, Vec<_>) = kept.write.into_iter().partition(|path| is_within(path, &closed));
+    // A protected part of what may be written can still be read.
+    if let Some(read) = &mut kept.read {
+        read.extend(shut);
+    }
+    kept.write = write.clone();
     for (rule, list) in
         [("isolation.filesystem.protect", &mut kept.protect), ("isolation.filesystem.hide", &mut kept.hide)]
     {

@@ -117,7 +117,7 @@ fn readable(confinement: &Confinement) -> Vec<PathBuf> {
         Some(paths) => {
             // Links of the machine itself, such as /bin.
             let essentials = view::essentials().into_iter().filter_map(|path| path.canonicalize().ok());
-            essentials.chain([paths, &rules.protect].into_iter().flatten().cloned()).collect()
+            essentials.chain(paths.iter().cloned()).collect()
         }
     };
     let own = [confinement.shell.clone(), PathBuf::from("/proc")];

@@ -83,6 +83,29 @@ struct Sources {
     only: Vec<(PathBuf, Source)>,
 }
 
+fn hides_file(step: &Step) -> bool {
+    matches!(step, Step::Hide(path) if path.symlink_metadata().is_ok_and(|entry| !entry.is_dir()))
+}
+
+/// Empty files that nothing can be written to, attached to nothing. Their file system lives as long as they do.
+fn empty_files(count: usize) -> io::Result<Vec<OwnedFd>> {
+    if count == 0 {
+        return Ok(Vec::new());
+    }
+    let stage = Path::new(STAGE);
+    tmpfs(stage, "mode=755,size=4k")?;
+    let path = stage.join("empty");
+    File::create_new(&path)?;
+    let files = (0..count).map(|_| {
+        let file = clone_tree(&path)?;
+        read_only(file.as_raw_fd(), &CString::from(c""), libc::AT_EMPTY_PATH as libc::c_uint)?;
+        Ok(file)
+    });
+    let files = files.collect::<io::Result<_>>()?;
+    umount2(stage, MntFlags::MNT_DETACH)?;
+    Ok(files)
+}
+
 enum Source {
     Tree(OwnedFd),
     Link(PathBuf),
@@ -90,8 +113,10 @@ enum Source {
 
 impl Sources {
     fn open(view: &View) -> io::Result<Self> {
+        let mut empty = empty_files(view.steps.iter().filter(|step| hides_file(step)).count())?;
         let tree = |step: &Step| match step {
             Step::Bind(path, _) => clone_tree(path).map(Some).map_err(at(path, "open")),
+            _ if hides_file(step) => Ok(empty.pop()),
             _ => Ok(None),
         };
         let devices =
@@ -161,7 +186,7 @@ fn take(step: &Step, tree: Option<&OwnedFd>, devices: &[(&str, OwnedFd)], root: 
                 .map_err(io::Error::from)
                 .map_err(at(Path::new("/proc"), "mount"))
         }
-        Step::Hide(path) => hide(&inside(path)).map_err(at(path, "hide")),
+        Step::Hide(path) => hide(&inside(path), tree).map_err(at(path, "hide")),
     }
 }
 
@@ -230,13 +255,15 @@ fn make_devices(target: &Path, devices: &[(&str, OwnedFd)]) -> io::Result<()> {
     read_only(libc::AT_FDCWD, &c_path(target)?, 0)
 }
 
-fn hide(path: &Path) -> io::Result<()> {
+/// Covers what is there. A file that has appeared since the sources were opened cannot be covered: an error.
+fn hide(path: &Path, empty: Option<&OwnedFd>) -> io::Result<()> {
     let Ok(target) = path.symlink_metadata() else { return Ok(()) };
     if target.is_dir() {
         let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_RDONLY;
         return Ok(mount(Some("tmpfs"), path, Some("tmpfs"), flags, Some("mode=555,size=4k"))?);
     }
-    attach(&clone_tree(Path::new("/dev/null"))?, path)
+    let empty = empty.ok_or_else(|| io::Error::from_raw_os_error(libc::ESTALE))?;
+    attach(empty, path)
 }
 
 /// Makes the stage the root and lets go of the old one, which is then out of reach.

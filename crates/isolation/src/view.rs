@@ -1,6 +1,7 @@
 //! What a session's programs see of the file system, as a list of mounts. Pure, but for looking at what exists.
 
 use crate::confinement::{Confinement, PRIVATE_TMP};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Devices of the private `/dev`.
@@ -102,7 +103,9 @@ pub fn view(confinement: &Confinement) -> View {
         found.dedup();
         found
     };
-    let write = existing(&rules.write);
+    let protect = existing(&rules.protect);
+    let is_protected = |path: &PathBuf| protect.iter().any(|root| path.starts_with(root));
+    let (shut, write): (Vec<PathBuf>, Vec<PathBuf>) = existing(&rules.write).into_iter().partition(is_protected);
     let root = Path::new("/");
     let access = if write.iter().any(|path| path == root) { Access::Write } else { Access::Read };
     let scratch = Path::new(PRIVATE_TMP);
@@ -121,20 +124,10 @@ pub fn view(confinement: &Confinement) -> View {
     // The root is no mount of its own: it would cover the private devices and processes.
     let mounted = write.iter().filter(|path| path.as_path() != root);
     steps.extend(mounted.map(|path| Step::Bind(path.clone(), Access::Write)));
-    for path in existing(&rules.protect) {
-        // A directory that is a mount point cannot be renamed, so no copy can take the place of what it holds.
-        let root = write
-            .iter()
-            .filter(|root| path.starts_with(root) && path != **root)
-            .max_by_key(|root| root.as_os_str().len());
-        if let Some(root) = root {
-            let between = path.ancestors().skip(1).take_while(|ancestor| ancestor != root);
-            let mut between: Vec<PathBuf> = between.map(Path::to_path_buf).collect();
-            between.reverse();
-            steps.extend(between.into_iter().map(|path| Step::Bind(path, Access::Write)));
-        }
-        steps.push(Step::Bind(path, Access::Read));
-    }
+    steps.extend(shut.into_iter().map(|path| Step::Bind(path, Access::Read)));
+    let (between, protected) = protections(&write, protect);
+    steps.extend(between.into_iter().map(|path| Step::Bind(path, Access::Write)));
+    steps.extend(protected.into_iter().map(|path| Step::Bind(path, Access::Read)));
     let is_private = |path: &Path| path == scratch && steps.contains(&Step::Scratch(scratch.to_path_buf()));
     let hide: Vec<PathBuf> = existing(&rules.hide).into_iter().filter(|path| !is_private(path)).collect();
     steps.extend(hide.into_iter().map(Step::Hide));
@@ -144,6 +137,24 @@ pub fn view(confinement: &Confinement) -> View {
         essentials().into_iter().chain(listed).collect()
     });
     View { only, access, steps }
+}
+
+/// The mounts for what is protected below writable trees; everything else is read-only anyway. First all directories between
+/// the two: one that is a mount point cannot be renamed, so no copy can take the place of what it holds. Each mount covers
+/// what was mounted below it before, so these come before every protected tree, and a protected tree has none below it.
+fn protections(write: &[PathBuf], protect: Vec<PathBuf>) -> (BTreeSet<PathBuf>, Vec<PathBuf>) {
+    let mut between = BTreeSet::new();
+    let mut protected: Vec<PathBuf> = Vec::new();
+    for path in protect {
+        let within = write.iter().filter(|root| path.starts_with(root));
+        let Some(root) = within.max_by_key(|root| root.as_os_str().len()) else { continue };
+        if protected.iter().any(|outer| path.starts_with(outer)) {
+            continue;
+        }
+        between.extend(path.ancestors().skip(1).take_while(|ancestor| ancestor != root).map(Path::to_path_buf));
+        protected.push(path);
+    }
+    (between, protected)
 }
 
 #[cfg(test)]

@@ -76,3 +76,24 @@ fn a_hidden_tmp_is_the_private_one() {
     let filesystem = Filesystem { hide: vec!["/tmp".into()], ..Filesystem::default() };
     assert_eq!(view(&confined(filesystem, false)).steps, [Step::Scratch("/tmp".into()), Step::Devices]);
 }
+
+#[test]
+fn no_mount_covers_a_protected_tree() {
+    let kept = tempfile::tempdir().unwrap();
+    let root = kept.path().canonicalize().unwrap();
+    let [config, hooks, inner] = ["git/config", "git/hooks", "git/hooks/inner"].map(|name| root.join(name));
+    for path in [&config, &inner] {
+        std::fs::create_dir_all(path).unwrap();
+    }
+    let protect = vec![inner, hooks.clone(), config.clone()];
+    let filesystem = Filesystem { read: None, write: vec![root.clone()], protect, hide: Vec::new() };
+    let binds: Vec<Step> =
+        view(&confined(filesystem, false)).steps.into_iter().filter(|step| matches!(step, Step::Bind(..))).collect();
+    let expected = [
+        Step::Bind(root.clone(), Access::Write),
+        Step::Bind(root.join("git"), Access::Write),
+        Step::Bind(config, Access::Read),
+        Step::Bind(hooks, Access::Read),
+    ];
+    assert!(binds.ends_with(&expected), "{binds:?}");
+}

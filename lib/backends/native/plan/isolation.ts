@@ -24,14 +24,7 @@ export function planIsolation(rules: CheckedIsolation, cwd: string, homes: strin
   return {
     read: read === 'all' ? undefined : read.map(absolute).map(followed),
     write: write.map((file, index) => writable(absolute(file), cwd, `isolation.filesystem.write[${index}]`)),
-    // What a link leads to is hidden with the link.
-    hide: [
-      ...new Set(
-        hide
-          .flatMap((file) => homes.map((home) => from(home)(file)))
-          .flatMap((file) => [inRealDirectory(file), followed(file)]),
-      ),
-    ],
+    hide: [...new Set(hide.flatMap((file) => homes.map((home) => destination(from(home)(file)))))],
     protect: protect
       .map(absolute)
       .map((file, index) =>
@@ -61,9 +54,27 @@ function followed(file: string): string {
   }
 }
 
-/** A link itself, by a path without links. */
-function inRealDirectory(file: string): string {
-  return path.join(followed(path.dirname(file)), path.basename(file))
+/** The kernel follows as many links in one path. */
+const MOST_LINKS = 40
+
+/**
+ * The path without links, also when nothing is there. Hiding a link hides what it leads to: no mount can cover the link
+ * itself.
+ */
+function destination(file: string, links = 0): string {
+  const entry = path.join(followed(path.dirname(file)), path.basename(file))
+  const target = linkTarget(entry)
+  if (target === undefined || links === MOST_LINKS) return entry
+  const from = path.isAbsolute(target) ? '' : path.dirname(entry)
+  return destination(withoutDots(`${from}/${target}`), links + 1)
+}
+
+function linkTarget(file: string): string | undefined {
+  try {
+    return fs.readlinkSync(file)
+  } catch {
+    return undefined
+  }
 }
 
 /** The sandbox's own directory may be missing: the first call says so. */
