@@ -1,9 +1,10 @@
 //! A confinement in force: its namespaces and its filter, ready for each program of the session.
 
+use crate::broker::{self, Broker, Inside, Policy, Reconnect};
 use crate::confinement::Confinement;
 use crate::filter::{self, Program};
 use crate::namespaces::{self, Handles};
-use crate::{broker, restrict, temporary};
+use crate::{restrict, temporary};
 use nacre_containment::fork::fork;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -13,8 +14,8 @@ pub struct Confined {
     confinement: Confinement,
     handles: Option<Handles>,
     filter: Program,
-    /// The broker of connections: its pid, and the socket that takes listeners.
-    broker: Option<(i32, OwnedFd)>,
+    /// The broker of connections, where the confinement wants one.
+    broker: Option<Broker>,
 }
 
 impl Confined {
@@ -43,21 +44,36 @@ impl Confined {
         self.handles.as_ref()?.init
     }
 
-    /// Starts the broker of connections, where the confinement wants one.
+    /// Gives programs a broker of connections, where the confinement wants one. [`Confined::ensure_broker`] starts it.
     ///
     /// # Errors
-    /// It cannot be forked.
-    pub fn start_broker(&mut self, policy: &broker::Policy, reconnect: broker::Reconnect) -> io::Result<()> {
+    /// Those of socketpair(2).
+    pub fn add_broker(&mut self, policy: Policy, reconnect: Reconnect) -> io::Result<()> {
         if self.confinement.brokered {
-            let inside = broker::Inside { confinement: &self.confinement, handles: self.handles.as_ref() };
-            self.broker = Some(broker::start(&inside, policy, reconnect)?);
+            self.broker = Some(Broker::new(policy, reconnect)?);
         }
         Ok(())
     }
 
-    /// The broker, a child of this process.
+    /// Starts the broker where it does not run. No program waits for it before its first connection.
+    ///
+    /// # Errors
+    /// See [`Broker::ensure`].
+    pub fn ensure_broker(&mut self) -> io::Result<()> {
+        let inside = Inside { confinement: &self.confinement, handles: self.handles.as_ref() };
+        self.broker.as_mut().map_or(Ok(()), |broker| broker.ensure(&inside))
+    }
+
+    /// The broker's process, a child of this one.
     pub fn broker(&self) -> Option<i32> {
-        self.broker.as_ref().map(|(pid, _)| *pid)
+        self.broker.as_ref()?.pid()
+    }
+
+    /// Records that a child has been reaped.
+    pub fn reaped(&mut self, pid: i32) {
+        if let Some(broker) = &mut self.broker {
+            broker.reaped(pid);
+        }
     }
 
     /// Where the session's proxy listens inside the network namespace. Given once.
@@ -98,7 +114,7 @@ impl Confined {
     /// The step that failed. The program must not run then.
     pub fn restrict(&self) -> io::Result<()> {
         restrict::restrict(&self.confinement)?;
-        let Some((_, broker)) = &self.broker else { return filter::install(&self.filter) };
-        broker::hand_over(broker, broker::install_with_listener(&self.filter)?)
+        let Some(broker) = &self.broker else { return filter::install(&self.filter) };
+        broker.hand_over(broker::install_with_listener(&self.filter)?)
     }
 }

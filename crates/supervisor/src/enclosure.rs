@@ -113,13 +113,21 @@ impl Enclosure {
         }
     }
 
+    /// Starts the broker where it does not run. Between messages only: see [`Confined::ensure_broker`].
+    pub fn ensure_broker(&mut self) {
+        if let Self::Confined(active) = self
+            && let Err(error) = active.confined.ensure_broker()
+        {
+            *self = Self::Refused(format!("the broker of connections cannot start: {error}"));
+        }
+    }
+
     /// Records that a child has been reaped.
     pub fn reaped(&mut self, pid: Pid) {
-        if self.init() == Some(pid)
-            && let Self::Confined(active) = self
-        {
-            active.lost = true;
-        }
+        let init = self.init();
+        let Self::Confined(active) = self else { return };
+        active.lost |= init == Some(pid);
+        active.confined.reaped(pid.raw());
     }
 }
 
@@ -132,7 +140,8 @@ impl Active {
         setting: &Setting,
     ) -> io::Result<Self> {
         let Key { fork_key, channel_name } = &key;
-        let group = groups.and_then(|groups| groups.make("init"));
+        let has_init = wanted.namespaces.is_some_and(|namespaces| namespaces.processes);
+        let group = groups.filter(|_| has_init).and_then(|groups| groups.make("init"));
         let directory = group.as_ref().map(|group| File::open(group.path())).transpose()?;
         let guards = [setting.host_pid, std::process::id() as i32];
         // Programs run as the same user, and must neither trace this process nor read its descriptors. A process that is
@@ -149,7 +158,7 @@ impl Active {
             let Some(pid) = Pid::new(pid) else { return };
             let _ = supervisor::send(control.as_fd(), &Report::Reconnected { pid }, &[channel.as_fd()]);
         };
-        confined.start_broker(&policy, Box::new(reconnect))?;
+        confined.add_broker(policy, Box::new(reconnect))?;
         let init = confined.init().and_then(Pid::new);
         let listener = confined.take_listener();
         setting.report_with(&Report::Confined { init }, listener.as_ref().map(AsFd::as_fd));

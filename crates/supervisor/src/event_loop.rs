@@ -24,6 +24,7 @@ pub fn run(setting: Setting, arguments: &Arguments) -> ! {
     let mut ladders: Vec<Ladder> = Vec::new();
     let mut is_reaped = true;
     loop {
+        table.ensure_broker();
         let wake = wait(&setting, &ladders);
         if wake.host_gone {
             ending::end(&mut table, &setting, Duration::ZERO);

@@ -77,6 +77,11 @@ impl ProcessTable {
         self.enclosure.confine(file, key, self.groups.as_mut(), arguments.user.as_ref(), setting);
     }
 
+    /// Starts the broker where it does not run; see [`Enclosure::ensure_broker`].
+    pub fn ensure_broker(&mut self) {
+        self.enclosure.ensure_broker();
+    }
+
     /// Starts a files helper. Under a confinement that failed there is none: the socket closes.
     pub fn start_helper(&mut self, socket: OwnedFd, arguments: &Arguments, setting: &Setting) {
         self.enclosure.restore(self.groups.as_mut(), arguments.user.as_ref(), setting);

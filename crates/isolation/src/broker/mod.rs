@@ -46,29 +46,76 @@ pub struct Inside<'a> {
 /// What receives a shell's new channel: the shell's pid, and this process's end.
 pub type Reconnect = Box<dyn Fn(i32, OwnedFd)>;
 
-/// Forks a broker. Returns its pid and the socket that takes listeners.
-///
-/// # Errors
-/// Those of socketpair(2) and fork(2).
-pub fn start(inside: &Inside, policy: &Policy, reconnect: Reconnect) -> io::Result<(i32, OwnedFd)> {
-    let (ours, theirs) = socket::pair()?;
-    let (child, _) = nacre_containment::fork::fork(0, None)?;
-    if child == 0 {
-        drop(ours);
-        // SAFETY: a number only. The broker is of no use without the supervisor.
-        unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
-        serve(&theirs, inside, policy, &reconnect);
-        std::process::exit(0);
-    }
-    Ok((child, ours))
+/// A broker, running or about to. Listeners that it has not received yet wait in its inbox.
+pub struct Broker {
+    policy: Policy,
+    reconnect: Reconnect,
+    outbox: OwnedFd,
+    inbox: OwnedFd,
+    /// A child of this process that has not been reaped.
+    pid: Option<i32>,
 }
 
-/// Gives the listener of a new filter to the broker.
-///
-/// # Errors
-/// The broker is gone.
-pub fn hand_over(broker: &OwnedFd, listener: OwnedFd) -> io::Result<()> {
-    socket::send(broker.as_fd(), b"l", &[listener.as_fd()])
+impl Broker {
+    /// Makes a broker's inbox. [`Broker::ensure`] starts the broker.
+    ///
+    /// # Errors
+    /// Those of socketpair(2).
+    pub fn new(policy: Policy, reconnect: Reconnect) -> io::Result<Self> {
+        let (outbox, inbox) = socket::pair()?;
+        Ok(Self { policy, reconnect, outbox, inbox, pid: None })
+    }
+
+    /// Forks the broker where it does not run. It inherits all descriptors, so none may be open that a program's end
+    /// should close.
+    ///
+    /// # Errors
+    /// Those of fork(2).
+    pub fn ensure(&mut self, inside: &Inside) -> io::Result<()> {
+        if self.pid.is_some() {
+            return Ok(());
+        }
+        let parent = std::process::id();
+        let (child, _) = nacre_containment::fork::fork(0, None)?;
+        if child == 0 {
+            // SAFETY: a number only. The broker is of no use without the supervisor.
+            unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+            if std::os::unix::process::parent_id() == parent {
+                serve(&self.inbox, inside, &self.policy, &self.reconnect);
+            }
+            std::process::exit(0);
+        }
+        self.pid = Some(child);
+        Ok(())
+    }
+
+    /// The running broker.
+    pub fn pid(&self) -> Option<i32> {
+        self.pid
+    }
+
+    /// Records that a child has been reaped. Connections of programs that run already are refused from now on; the next
+    /// broker serves later programs.
+    pub fn reaped(&mut self, pid: i32) {
+        self.pid.take_if(|broker| *broker == pid);
+    }
+
+    /// Gives the listener of a new filter to the broker.
+    ///
+    /// # Errors
+    /// Those of sendmsg(2).
+    pub fn hand_over(&self, listener: OwnedFd) -> io::Result<()> {
+        socket::send(self.outbox.as_fd(), b"l", &[listener.as_fd()])
+    }
+}
+
+impl Drop for Broker {
+    fn drop(&mut self) {
+        if let Some(pid) = self.pid {
+            // SAFETY: numbers only; the child is not reaped, so its pid is its own.
+            unsafe { libc::kill(pid, libc::SIGKILL) };
+        }
+    }
 }
 
 fn serve(inbox: &OwnedFd, inside: &Inside, policy: &Policy, reconnect: &Reconnect) {
