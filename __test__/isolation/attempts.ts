@@ -341,6 +341,11 @@ const network: Attempt[] = [
     works: true,
   },
   {
+    name: 'connects to a Unix socket of the host in its own directory',
+    command: perlConnect('AF_UNIX', 'pack_sockaddr_un("host.socket")'),
+    works: true,
+  },
+  {
     name: 'connects to a Unix socket by a link',
     command: `ln -s "$SOCKET" door && ${perlConnect('AF_UNIX', 'pack_sockaddr_un("door")')}`,
     works: true,

@@ -1,5 +1,4 @@
 /** Which rule wins where several cover a file, in each tier: `hide`, then `protect`, then `write`. */
-import { execFileSync } from 'node:child_process'
 import {
   existsSync,
   linkSync,
@@ -12,11 +11,9 @@ import {
   writeFileSync,
 } from 'node:fs'
 import path from 'node:path'
-import { pathToFileURL } from 'node:url'
 import type { Isolation } from 'nacre'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-
-const built = path.join(path.dirname(path.dirname(__dirname)), 'dist', 'index.js')
+import { runInTier } from './run-in-tier.js'
 
 let directory = ''
 
@@ -30,23 +27,8 @@ beforeEach(() => {
 
 afterEach(() => rmSync(directory, { recursive: true, force: true }))
 
-/**
- * The output of commands in a process of their own: what a machine offers is determined once in each. Each command has
- * a session, and the sandbox has resolved their rules before all of them.
- */
-function run(tier: string, isolation: Isolation, ...commands: string[]): string {
-  const program = `
-    const { Sandbox } = await import(${JSON.stringify(pathToFileURL(built).href)})
-    const sandbox = new Sandbox({ cwd: 'work', isolation: ${JSON.stringify(isolation)} })
-    for (const command of ${JSON.stringify(commands)})
-      await (await sandbox.createSession()).exec(command).then(({ all }) => process.stdout.write(all), (error) => console.log(error.code))
-    await sandbox.destroy()`
-  return execFileSync(process.execPath, ['--input-type=module', '-e', program], {
-    cwd: directory,
-    encoding: 'utf8',
-    env: { ...process.env, NACRE_ISOLATION: tier },
-  })
-}
+const run = (tier: string, isolation: Isolation, ...commands: string[]) =>
+  runInTier(tier, directory, isolation, ...commands)
 
 describe.each(['', 'landlock'])('with NACRE_ISOLATION=%s', (tier) => {
   it('a part of a protected tree is not writable', () => {

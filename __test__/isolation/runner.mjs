@@ -39,6 +39,7 @@ function layOut() {
   for (const name of ['work/.git/hooks', 'outside/empty', 'hidden', 'home']) {
     fs.mkdirSync(at(name), { recursive: true })
   }
+  fs.linkSync(at('socket'), at('work/host.socket'))
   fs.writeFileSync(at('work/.git/hooks/hook'), 'hook')
   fs.writeFileSync(at('outside/canary'), 'canary')
   fs.writeFileSync(at('hidden/key'), 'ESCAPED')

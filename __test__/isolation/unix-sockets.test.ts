@@ -1,10 +1,11 @@
 /** Unix sockets in a session: its own work, and those of the machine are out of reach where it only reads. */
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import net from 'node:net'
 import path from 'node:path'
-import { Sandbox } from 'nacre'
-import { expect, it } from 'vitest'
+import { type Isolation, Sandbox } from 'nacre'
+import { describe, expect, it } from 'vitest'
 import { withSandbox } from '../helpers/invariants.js'
+import { runInTier } from './run-in-tier.js'
 
 /** Perl that connects to a path and prints what it reads, or why not. */
 const connect = (file: string) =>
@@ -45,3 +46,27 @@ it('connections whose programs have ended hold up no others', () =>
     },
     { options: { isolation: { filesystem: { write: ['.'] }, network: 'none', processes: 'own' } } },
   ))
+
+/** Perl that listens at a path and answers connections; it has forked once before that if `daemon`. */
+const listen = (file: string, daemon: boolean) =>
+  `perl -MSocket -e 'socket(L, AF_UNIX, SOCK_STREAM, 0); bind(L, pack_sockaddr_un("${file}")) and listen(L, 5) or die $!; ${daemon ? 'fork and exit; close STDOUT; close STDERR;' : ''} while (accept(S, L)) { syswrite(S, "REACHED"); close S }'`
+
+describe.each(['', 'landlock'])('with NACRE_ISOLATION=%s', (tier) => {
+  it.each([
+    ['that runs in the background', `${listen('own', false)} & until [ -S own ]; do :; done; sleep 0.2`],
+    ['that has forked and ended', listen('own', true)],
+    [
+      'that has lost its parent',
+      `(setsid ${listen('own', false)} &); until [ -S own ]; do :; done; sleep 0.2`,
+    ],
+  ])('reaches a server of its own %s', (_, serve) => {
+    const directory = mkdtempSync('/var/tmp/nacre-unix-')
+    try {
+      mkdirSync(path.join(directory, 'work'))
+      const rules: Isolation = { filesystem: { write: ['.'] }, network: 'none', processes: 'own' }
+      expect(runInTier(tier, directory, rules, `${serve}; ${connect('own')}`)).toBe('REACHED')
+    } finally {
+      rmSync(directory, { recursive: true })
+    }
+  })
+})

@@ -152,7 +152,8 @@ impl Active {
         let made = Confined::new(wanted.clone(), owner, *fork_key, group, &guards);
         nix::sys::prctl::set_dumpable(false)?;
         let mut confined = made?;
-        let policy = Policy { channel_name: channel_name.as_bytes().to_vec(), user: user.cloned() };
+        let channel_name = channel_name.as_bytes().to_vec();
+        let policy = Policy { channel_name, supervisor: std::process::id(), user: user.cloned() };
         let control = setting.control.try_clone()?;
         let reconnect = move |pid: i32, channel: OwnedFd| {
             let Some(pid) = Pid::new(pid) else { return };

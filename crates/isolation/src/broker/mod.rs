@@ -11,6 +11,7 @@
 
 mod judge;
 mod notification;
+mod peer;
 mod request;
 
 use crate::confinement::Confinement;
@@ -31,6 +32,8 @@ const MAX_HELPERS: usize = 64;
 pub struct Policy {
     /// The abstract address at which a shell opens a lost channel anew, without its leading NUL.
     pub channel_name: Vec<u8>,
+    /// The pid of the supervisor, which all programs descend from.
+    pub supervisor: u32,
     /// The user that programs run as: user, group, all groups.
     pub user: Option<(u32, u32, Vec<u32>)>,
 }

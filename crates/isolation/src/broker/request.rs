@@ -2,7 +2,7 @@
 
 use super::judge::{Address, Verdict, is_own, judge};
 use super::notification::{self, Call, Listener};
-use super::{Inside, Policy, Reconnect};
+use super::{Inside, Policy, Reconnect, peer};
 use crate::foreign::{process_of, read_memory, take_socket};
 use crate::namespaces::Handles;
 use nacre_protocol::socket;
@@ -101,7 +101,12 @@ fn connect_path(theirs: &OwnedFd, path: &Path, cwd: &OwnedFd, inside: &Inside, p
     let mut address = (libc::AF_UNIX as u16).to_ne_bytes().to_vec();
     address.extend_from_slice(OsString::from(link).as_bytes());
     address.push(0);
-    connect_socket(theirs, &address)
+    connect_socket(theirs, &address)?;
+    let has_pid_namespace = inside.confinement.namespaces.is_some_and(|namespaces| namespaces.processes);
+    peer::check(theirs, has_pid_namespace, policy.supervisor).inspect_err(|_| {
+        // SAFETY: a descriptor and a number. The program keeps its socket, and gets nothing through it.
+        unsafe { libc::shutdown(theirs.as_raw_fd(), libc::SHUT_RDWR) };
+    })
 }
 
 fn connect_socket(socket: &OwnedFd, address: &[u8]) -> io::Result<()> {

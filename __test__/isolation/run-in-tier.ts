@@ -1,0 +1,29 @@
+import { execFileSync } from 'node:child_process'
+import path from 'node:path'
+import { pathToFileURL } from 'node:url'
+import type { Isolation } from 'nacre'
+
+const built = path.join(path.dirname(path.dirname(__dirname)), 'dist', 'index.js')
+
+/**
+ * The output of commands in a process of their own: what a machine offers is determined once in each. Each command has
+ * a session whose shell starts in `work` below `directory`, and the sandbox has resolved their rules before all of them.
+ */
+export function runInTier(
+  tier: string,
+  directory: string,
+  isolation: Isolation,
+  ...commands: string[]
+): string {
+  const program = `
+    const { Sandbox } = await import(${JSON.stringify(pathToFileURL(built).href)})
+    const sandbox = new Sandbox({ cwd: 'work', isolation: ${JSON.stringify(isolation)} })
+    for (const command of ${JSON.stringify(commands)})
+      await (await sandbox.createSession()).exec(command).then(({ all }) => process.stdout.write(all), (error) => console.log(error.code))
+    await sandbox.destroy()`
+  return execFileSync(process.execPath, ['--input-type=module', '-e', program], {
+    cwd: directory,
+    encoding: 'utf8',
+    env: { ...process.env, NACRE_ISOLATION: tier },
+  })
+}

@@ -1,0 +1,80 @@
+//! Whether a connection has reached a program of the session. A directory that the session writes can hold sockets of other
+//! programs too.
+
+use nacre_containment::fork::fork;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsRawFd, OwnedFd};
+
+/// No chain of parents is longer.
+const MAX_PARENTS: usize = 10_000;
+
+/// Looks at the process that made the other end a listener. Its number stays what it was when the process has ended, as it
+/// has for servers that fork once they listen.
+///
+/// In a pid namespace of the session the number is exact: other processes have none there. Elsewhere a listener must
+/// descend from the supervisor, or have ended.
+///
+/// # Errors
+/// EPERM for a program of another session or of none; those of the calls.
+pub fn check(socket: &OwnedFd, has_pid_namespace: bool, supervisor: u32) -> io::Result<()> {
+    let is_own = if has_pid_namespace { is_inside(socket)? } else { descends_from(listener(socket)?, supervisor) };
+    if is_own { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::EPERM)) }
+}
+
+/// Asks from inside the pid namespace, which this process has entered for its children.
+fn is_inside(socket: &OwnedFd) -> io::Result<bool> {
+    let (child, _) = fork(0, None)?;
+    if child == 0 {
+        let is_own = listener(socket).is_ok_and(|pid| pid > 0);
+        // SAFETY: leaves without running destructors, which belong to the parent.
+        unsafe { libc::_exit(i32::from(!is_own)) };
+    }
+    let status = nix::sys::wait::waitpid(nix::unistd::Pid::from_raw(child), None)?;
+    Ok(matches!(status, nix::sys::wait::WaitStatus::Exited(_, 0)))
+}
+
+/// The pid of the process that made the other end a listener, in this process's pid namespace (unix(7), SO_PEERCRED).
+fn listener(socket: &OwnedFd) -> io::Result<i32> {
+    // SAFETY: all fields are numbers.
+    let mut peer: libc::ucred = unsafe { std::mem::zeroed() };
+    let mut length = size_of::<libc::ucred>() as libc::socklen_t;
+    // SAFETY: the kernel writes one structure through the pointer.
+    let done = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_PEERCRED,
+            (&raw mut peer).cast(),
+            &raw mut length,
+        )
+    };
+    if done == 0 { Ok(peer.pid) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Climbs from parent to parent. The supervisor adopts what loses its parent, so the chain of its descendants ends there.
+fn descends_from(pid: i32, supervisor: u32) -> bool {
+    let mut at = pid;
+    for _ in 0..MAX_PARENTS {
+        if u32::try_from(at) == Ok(supervisor) {
+            return true;
+        }
+        match parent_of(at) {
+            Some(parent) if parent > 0 => at = parent,
+            Some(_) => return false,
+            // It has ended: the listener itself, or a parent whose children have been adopted meanwhile.
+            None if at == pid => return true,
+            None => at = pid,
+        }
+    }
+    false
+}
+
+/// Reads `/proc/<pid>/stat`. The working directory is the machine's /proc.
+fn parent_of(pid: i32) -> Option<i32> {
+    let mut text = Vec::new();
+    File::open(format!("{pid}/stat")).ok()?.take(4096).read_to_end(&mut text).ok()?;
+    let after_name = text.iter().rposition(|byte| *byte == b')')?;
+    let rest = std::str::from_utf8(text.get(after_name + 1..)?).ok()?;
+    rest.split_ascii_whitespace().nth(1)?.parse().ok()
+}
