@@ -42,6 +42,7 @@ const NUMBERS: Record<string, [x64: number, arm64: number]> = {
   reboot: [169, 142],
   swapon: [167, 224],
   acct: [163, 89],
+  ioctl: [16, 29],
   ptrace: [101, 117],
   process_vm_readv: [310, 270],
   pidfd_open: [434, 434],
@@ -142,6 +143,10 @@ const files: Attempt[] = [
   write('removes a protected file', 'rm -f .git/hooks/hook && ! test -e .git/hooks/hook', 'mounts'),
   write('renames a protected directory', 'mv .git/hooks .git/was && mkdir .git/hooks', 'mounts'),
   write('renames the parent of a protected directory', 'mv .git g && cp -r g .git', 'mounts'),
+  write('writes a protected file beside a protected directory', 'echo x > .git/config', 'mounts'),
+  write('links git to another directory', 'mv .git g; echo "gitdir: g" > .git', 'mounts'),
+  write('makes a file in a hidden directory', ': > "$(dirname "$SECRET")/new"'),
+  write('writes to a hidden file', ': >> "$SECRET"'),
   write('links around a protected file', 'ln .git/hooks/hook alias && echo x > alias', 'mounts'),
   write('replaces a protected file by rename', 'echo x > r && mv -f r .git/hooks/hook', 'mounts'),
   write(
@@ -215,6 +220,12 @@ const machine: Attempt[] = [
     command: 'perl -e \'open T, "+<", "/dev/tty"; print "ESCAPED" if ioctl(T, 0x5412, "x")\'',
     works: false,
   },
+  // The kernel reads the low half of a request alone, so a filter must not compare more. Without it: not a terminal.
+  ...['TIOCSTI', 'TIOCLINUX'].map((name) => ({
+    name: `asks for ${name} with a bit beyond what the kernel reads`,
+    command: `perl -e 'open N, "<", "/dev/null"; $x = "x"; syscall(${number('ioctl')}, fileno N, ${name === 'TIOCSTI' ? '0x5412' : '0x541c'} | 1 << 32, $x); print "ESCAPED" if $!{ENOTTY}'`,
+    works: true,
+  })),
 ]
 
 const processes: Attempt[] = [

@@ -25,7 +25,7 @@ beforeAll(() => {
 afterAll(() => programs.remove())
 
 const rules = (tier: Tier) => ({
-  filesystem: { write: ['.'], ...(tier.hasMounts && { protect: ['.git/hooks'] }) },
+  filesystem: { write: ['.'], ...(tier.hasMounts && { protect: ['.git/hooks', '.git/config'] }) },
   network: 'none',
   processes: 'own',
 })

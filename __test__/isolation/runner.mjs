@@ -41,6 +41,7 @@ function layOut() {
   }
   fs.linkSync(at('socket'), at('work/host.socket'))
   fs.writeFileSync(at('work/.git/hooks/hook'), 'hook')
+  fs.writeFileSync(at('work/.git/config'), 'config')
   fs.writeFileSync(at('outside/canary'), 'canary')
   fs.writeFileSync(at('hidden/key'), 'ESCAPED')
 }
@@ -50,7 +51,7 @@ const snapshot = () =>
   JSON.stringify(
     ['outside', 'hidden', 'home', 'work/.git'].map(
       (name) =>
-        fs.existsSync(at(name)) &&
+        fs.statSync(at(name), { throwIfNoEntry: false })?.isDirectory() &&
         fs
           .readdirSync(at(name), { recursive: true, withFileTypes: true })
           .map((entry) => path.join(entry.parentPath, entry.name))
