@@ -1,10 +1,11 @@
 /**
  * What isolation costs: a new session, builtins, programs and a load of opened files, without it and with each tier, and
- * against bubblewrap, which starts a new sandbox for every command.
+ * against bubblewrap and sandbox-runtime, which start a new sandbox for every command.
  *
  * The engine looks once per process at what the machine offers, so each tier is a variant with a process of its own.
  */
 import { execFile, execFileSync } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { promisify } from 'node:util'
 import { Sandbox } from 'nacre'
 import { roundRobin, summarizeEach } from '../stats.mjs'
@@ -20,11 +21,16 @@ export async function measure(variant, { quick }) {
   process.env.NACRE_ISOLATION = variant
   const open = { 'without isolation': new Sandbox(), isolated: new Sandbox({ isolation: rules }) }
   const results = {}
+  // sandbox-runtime leaves files in the working directory.
+  const directory = mkdtempSync('/var/tmp/nacre-bench-')
+  process.chdir(directory)
+  const runtime = await openSandboxRuntime()
   const inTurn = async (name, act, plan) => {
     const actions = Object.fromEntries(
       Object.entries(open).map(([peer, sandbox]) => [peer, () => act(sandbox)]),
     )
-    if (plan.bubblewrap && hasBubblewrap()) actions.bubblewrap = () => bubblewrap(plan.bubblewrap)
+    if (plan.each && hasPrograms('--version', 'bwrap')) actions.bubblewrap = () => bubblewrap(plan.each)
+    if (plan.each && runtime) actions['sandbox-runtime'] = () => sandboxRuntime(runtime, plan.each)
     results[name] = summarizeEach(
       await roundRobin(actions, { rounds: plan.rounds, burst: plan.burst, warmups: 1 }),
     )
@@ -40,24 +46,42 @@ export async function measure(variant, { quick }) {
     { rounds: quick ? 10 : 60 },
   )
   await Promise.all(ended.map(([sandbox, id]) => sandbox.deleteSession(id)))
-  const commands = { rounds: quick ? 2 : 6, burst: quick ? 50 : 150 }
-  await inTurn('`true`', (sandbox) => sandbox.exec('true'), { ...commands, bubblewrap: 'true' })
+  const commands = { rounds: quick ? 2 : 6, burst: 50 }
+  await inTurn('`true`', (sandbox) => sandbox.exec('true'), { ...commands, each: 'true' })
   await inTurn('`/bin/true`', (sandbox) => sandbox.exec('/bin/true'), {
     ...commands,
-    bubblewrap: '/bin/true',
+    each: '/bin/true',
   })
   await inTurn('10,000 opened files', (sandbox) => sandbox.exec(OPENS), { rounds: quick ? 2 : 6 })
   await Promise.all(Object.values(open).map((sandbox) => sandbox.destroy()))
+  await runtime?.reset()
+  rmSync(directory, { recursive: true })
   return results
 }
 
-function hasBubblewrap() {
+/** True when the programs are there; `option` makes them print their version. */
+function hasPrograms(option, ...programs) {
   try {
-    execFileSync('bwrap', ['--version'], { stdio: 'ignore' })
+    for (const program of programs) execFileSync(program, [option], { stdio: 'ignore' })
     return true
   } catch {
     return false
   }
+}
+
+/** Its manager, with the same rules; undefined where the programs that it needs are missing. */
+async function openSandboxRuntime() {
+  if (!hasPrograms('--version', 'bwrap', 'rg') || !hasPrograms('-V', 'socat')) return undefined
+  const { SandboxManager } = await import('@anthropic-ai/sandbox-runtime')
+  await SandboxManager.initialize({
+    network: { allowedDomains: [], deniedDomains: [] },
+    filesystem: { denyRead: [], allowWrite: [process.cwd()], denyWrite: [] },
+  })
+  return SandboxManager
+}
+
+async function sandboxRuntime(manager, command) {
+  await run('bash', ['-c', await manager.wrapWithSandbox(command)])
 }
 
 /** The same rules, as far as bubblewrap has them. */
