@@ -25,6 +25,22 @@ describe('sessions', () => {
     expect(await rejectionOf(sandbox.deleteSession('one'))).toMatchObject({ code: 'SESSION_NOT_FOUND' })
   })
 
+  itHolds('can be isolated', async ({ sandbox }) => {
+    const session = await sandbox.createSession({ id: 'closed', isolation: 'read-only' })
+    expect(await session.exec('echo x > new')).toMatchObject({ success: false, stdout: '' })
+    expect(await rejectionOf(session.files.write('new', 'x'))).toMatchObject({ code: 'PERMISSION_DENIED' })
+    expect((await session.exec('ls; exec 3<>/dev/tcp/127.0.0.1/9')).exitCode).not.toBe(0)
+    await sandbox.exec('echo y > old')
+    expect((await session.exec('cat old')).stdout).toBe('y\n')
+    expect((await sandbox.exec('ls')).stdout).toBe('old\n')
+    expect(
+      await rejectionOf(sandbox.createSession({ isolation: { filesystem: { write: ['/none'] } } })),
+    ).toMatchObject({
+      code: 'INVALID_OPTION',
+      message: expect.stringContaining('isolation.filesystem.write[0]'),
+    })
+  })
+
   itHolds('remember their last commands', async ({ sandbox }) => {
     const session = await sandbox.createSession({ id: 'one' })
     expect(await session.history()).toEqual([])
