@@ -40,7 +40,7 @@ export const sessionExecOptions = {
     doc: 'Time between that signal and SIGKILL.',
     otherwise: "the sandbox's",
   }),
-  input: option(input, { doc: 'Standard input.', otherwise: 'end of file at once' }),
+  input: option(input, { doc: 'Standard input.', otherwise: 'end of file' }),
   encoding: option(encoding, {
     doc: 'Whether stdout, stderr and all are strings or bytes.',
     default: 'utf8',

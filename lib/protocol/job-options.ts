@@ -49,7 +49,7 @@ export const jobStartOptions = {
     doc: 'What the job may use.',
     otherwise: "the sandbox's limits, for each job by itself",
   }),
-  input: option(data, { doc: 'Standard input.', otherwise: 'end of file at once' }),
+  input: option(data, { doc: 'Standard input.', otherwise: 'end of file' }),
   stdin: option(data, { doc: 'The same, instead of `input`.', otherwise: '`input`' }),
 }
 

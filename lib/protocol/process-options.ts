@@ -46,7 +46,7 @@ export const sessionProcessOptions = {
   }),
   input: option(openableInput(processInput, "text, bytes, an iterable of them, or 'pipe'"), {
     doc: "Standard input. With 'pipe' it stays open, for `write`.",
-    otherwise: 'end of file at once',
+    otherwise: 'end of file',
   }),
   logLimit: option(bytes, { doc: 'Log kept; of more, the oldest is dropped.', default: 67_108_864 }),
   autoCleanup: option(flag, {
@@ -80,7 +80,7 @@ export const serviceOptions = {
   ...processOptions,
   input: option(openableInput(repeatableInput, "text, bytes or 'pipe'"), {
     doc: "Standard input, the same after each restart. With 'pipe' it stays open, for `write`.",
-    otherwise: 'end of file at once',
+    otherwise: 'end of file',
   }),
   restart: option(oneOf(restartPolicy, 'never', 'on-failure'), {
     doc: 'What happens when the process fails.',

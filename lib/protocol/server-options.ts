@@ -52,7 +52,7 @@ export const serveOptions = {
     default: 16_384,
   }),
   maxConnections: option(count(1, 1_000_000), {
-    doc: 'Connections at a time; more are closed at once.',
+    doc: 'Connections at a time; further ones are closed immediately.',
     default: 2048,
   }),
   headersTimeout: option(pause, {

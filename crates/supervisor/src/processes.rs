@@ -45,10 +45,10 @@ impl Processes {
         self.tree(key).and_then(|tree| tree.group.as_ref()).is_some_and(limits::ran_out_of_memory)
     }
 
-    /// A process (or all of them) is about to be asked to end. A shell that runs a program in front waits for it, and gives
-    /// its exit code; one that does not gives that of the command before, which says nothing. A program in the background
-    /// of a shell without job control is told by its ignoring SIGINT; a fork that is no program yet does not count.
-    /// `alive` are the processes among which its own are.
+    /// A process (or all of them) is about to be asked to end. A shell that runs a program in the foreground waits for it, and gives
+    /// its exit code; one that does not gives that of the previous command, which means nothing. A program in the background
+    /// of a shell without job control ignores SIGINT; a fork that has not yet become a program does not count.
+    /// `alive` includes its processes.
     pub fn about_to_ask(&mut self, key: Option<u64>, alive: &[Stat]) {
         for process in self.known.iter_mut().filter(|process| key.is_none_or(|key| process.key == key)) {
             let root = process.tree.root;
@@ -66,7 +66,7 @@ impl Processes {
         self.known.iter().any(|process| process.key == key && process.asked == Some(Asked::Alone))
     }
 
-    /// The tree of a process of which somebody may be left.
+    /// The tree of a process that may have survivors.
     pub fn tree(&self, key: u64) -> Option<&Tree> {
         self.known.iter().find(|process| process.key == key).map(|process| &process.tree)
     }

@@ -1,8 +1,8 @@
 //! Messages of the shell, the standby and the supervisor, turned into events of the state machine.
 
+use super::busy_poll;
 use super::command::Running;
 use super::context::{Arrival, Call, Session};
-use super::spinning;
 use crate::shell::channel::{Channel, Received};
 use crate::shell::event::Event;
 use crate::shell::listener::{self, Reconnected};
@@ -243,7 +243,7 @@ impl Session {
     pub(super) fn look_for_answer(&mut self) -> bool {
         let is_near = std::mem::take(&mut self.answer_is_near) && self.quick;
         let Some(shell) = self.link.shell.as_ref().filter(|_| is_near) else { return false };
-        spinning::look(shell).map(|received| self.handle_shell_report(received)).is_some()
+        busy_poll::look(shell).map(|received| self.handle_shell_report(received)).is_some()
     }
 }
 

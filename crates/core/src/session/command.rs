@@ -1,6 +1,6 @@
 //! The running foreground command: its streams, its standard input, its result.
 
-use super::spinning;
+use super::busy_poll;
 use super::stdin::{self, StdinEnd};
 use crate::exec::{Command, ExecRequest, Input};
 use crate::outbox::Descriptor;
@@ -31,7 +31,7 @@ pub(super) struct Running {
     feeder: Option<JoinHandle<()>>,
     streams_input: bool,
     is_registered: bool,
-    _counted: spinning::Running,
+    _counted: busy_poll::Running,
 }
 
 /// Pipes for output and error. They serve one command after another as long as no command leaves a process.
@@ -124,7 +124,7 @@ impl Running {
             feeder,
             streams_input,
             is_registered: false,
-            _counted: spinning::Running::begin(),
+            _counted: busy_poll::Running::begin(),
         }
     }
 

@@ -1,12 +1,12 @@
 //! The data of a session. Its behaviour is in the modules beside this one, each with its part of `impl Session`.
 
+use super::busy_poll::Pace;
 use super::command::{OutputPipes, Running};
 use super::lane::{Lane, Sent};
 use super::pid_namespace::Inside;
 use super::plain_state::Plain;
 use super::processes::Processes;
 use super::spare_pipes::Keeper;
-use super::spinning::Pace;
 use super::timers::Timers;
 use super::{Config, EnvChange};
 use crate::error::Error;

@@ -4,6 +4,7 @@
 
 mod actor;
 mod arrivals;
+mod busy_poll;
 mod command;
 mod confinement;
 mod context;
@@ -22,7 +23,6 @@ mod processes;
 mod run;
 mod salvage;
 mod spare_pipes;
-mod spinning;
 mod standby;
 mod startup;
 mod stdin;

@@ -1,9 +1,9 @@
 //! From the end of a call to its result or error.
 
+use super::busy_poll;
 use super::command::{Running, keep_pipes};
 use super::context::{Call, Session};
 use super::spare_pipes::{self, Keeper};
-use super::spinning;
 use super::timers::Timer;
 use crate::error::{Code, Error};
 use crate::exec::Outcome;
@@ -113,7 +113,7 @@ impl Session {
             self.timers.clear(timer);
         }
         if let Some(command) = self.command.take_if(|command| command.ticket == ticket) {
-            self.quick = spinning::is_quick(command.begun.elapsed());
+            self.quick = busy_poll::is_quick(command.begun.elapsed());
             if let Answer::Ended { end, kill, restarted } = answer {
                 if let (End::Died, Some((code, signal))) = (end, command.died) {
                     self.wait.status = code.or(signal.map(|signal| 128 + signal)).unwrap_or(0) as u64;
