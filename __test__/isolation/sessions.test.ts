@@ -59,7 +59,13 @@ describe('isolation', () => {
       await sandbox.exec('state=saved')
       // It runs behind a standby with that state.
       await sandbox.exec('true')
-      proc.kill(supervisor?.pid ?? 0)
+      const killed = supervisor?.pid ?? 0
+      proc.kill(killed)
+      // Until then the old shell may answer.
+      await until(
+        () => !proc.isAlive(killed) || undefined,
+        () => 'the supervisor lives on',
+      )
       const answer = () => sandbox.exec('echo $state').catch(() => undefined)
       const { stdout } = await until(answer, () => 'the session does not come back')
       expect(stdout).toBe('saved\n')
