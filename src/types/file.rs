@@ -44,6 +44,8 @@ pub struct NativeFileAction {
     pub to: Option<Uint8Array>,
     /// Of `copy` and `remove`.
     pub recursive: bool,
+    /// A root that the path does not leave; not of `rename` and `copy`.
+    pub root: Option<String>,
 }
 
 /// How a file is written.
@@ -55,4 +57,6 @@ pub struct NativeFileWrite {
     pub mode: Option<u32>,
     /// Adds to it.
     pub append: bool,
+    /// A root that the path does not leave.
+    pub root: Option<String>,
 }

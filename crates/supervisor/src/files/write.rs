@@ -8,7 +8,7 @@ use super::change::regular_at;
 use super::connection::Connection;
 use super::failure::{Stop, about};
 use super::info::{info, permissions};
-use super::place::Place;
+use super::place::{Place, Start};
 use super::temporary::Temporary;
 use nacre_protocol::files::{Failure, Finish, Reply};
 use rustix::fs::{
@@ -21,8 +21,14 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::OnceLock;
 
 /// See the module.
-pub fn write(connection: &Connection, cwd: &[u8], path: &[u8], mode: Option<u32>, append: bool) -> Result<(), Stop> {
-    let place = Place::of(cwd, path, true)?.follow().map_err(about(path))?;
+pub fn write(
+    connection: &Connection,
+    start: Start<'_>,
+    path: &[u8],
+    mode: Option<u32>,
+    append: bool,
+) -> Result<(), Stop> {
+    let place = Place::of_target(start, path)?;
     let old = old_file(&place, path)?;
     if append {
         return add(connection, &place, old.as_ref(), path, mode);
