@@ -1,0 +1,122 @@
+/**
+ * sandboxd: the runtime standard of Kubernetes' agent-sandbox, over the same sandbox as nacre's own API.
+ */
+import { mkdirSync, realpathSync } from 'node:fs'
+import { OptionError } from '../../base/errors.js'
+import { Sandbox as NativeSandbox } from '../../backends/native/sandbox.js'
+import type { Logger, Sandbox } from '../../public/index.js'
+import { isLoopback } from '../guard.js'
+import { type GrpcListener, listenGrpc } from './grpc.js'
+import { loadPeers } from './peers.js'
+import { listenRest, type RestListener } from './rest.js'
+import { Runtime } from './runtime.js'
+
+export interface SandboxdPlan {
+  host: string
+  grpcPort: number
+  restPort: number
+  root: string
+  metadataPrefix: string
+  /** Calls at a time. */
+  maxRequests: number
+  maxConnections: number
+  maxHeaderBytes: number
+  headersTimeout: number
+  keepAliveTimeout: number
+  logger: Logger | undefined
+}
+
+export interface Sandboxd {
+  host: string
+  grpcPort: number
+  restPort: number
+  root: string
+  /** Reports that it ends; running calls go on. */
+  drain(): void
+  /** Takes no more calls, and resolves when all connections have ended. */
+  finish(): Promise<void>
+  /** Resolves when no call is being answered. */
+  idle(): Promise<void>
+  /** Cuts what is left. */
+  cut(): void
+}
+
+/** Listens on both ports. When it cannot, nothing is left listening. */
+export async function openSandboxd(sandbox: Sandbox, plan: SandboxdPlan): Promise<Sandboxd> {
+  const peers = await loadPeers()
+  const held = NativeSandbox.held(sandbox)
+  if (held === undefined)
+    throw new OptionError('INVALID_OPTION', 'sandboxd needs a Sandbox of this process, not a client')
+  const root = openRoot(plan.root)
+  const runtime = new Runtime(sandbox, held, root)
+  let isServing = true
+  const listeners: Array<GrpcListener | RestListener> = []
+  try {
+    const { metadataPrefix } = plan
+    const startedAt = performance.now()
+    const rest = await listenRest(
+      { runtime, metadataPrefix, startedAt, isServing: () => isServing },
+      { ...plan, port: plan.restPort },
+    )
+    listeners.push(rest)
+    const grpc = await listenGrpc(runtime, peers, {
+      ...plan,
+      port: plan.grpcPort,
+      maxCalls: plan.maxRequests,
+    })
+    listeners.push(grpc)
+    held.announce({
+      SANDBOXD_GRPC_ADDR: addressOf(plan.host, grpc.port),
+      SANDBOXD_REST_ADDR: addressOf(plan.host, rest.port),
+    })
+    await runtime.open()
+    const drain = () => {
+      isServing = false
+      grpc.setServing(false)
+    }
+    const ignoreDestroy = held.onDestroy(drain)
+    if (!isLoopback(plan.host))
+      plan.logger?.warn(
+        `sandboxd has no authentication: whatever reaches ${plan.host}:${grpc.port} or :${rest.port} runs programs here`,
+      )
+    return {
+      host: plan.host,
+      grpcPort: grpc.port,
+      restPort: rest.port,
+      root,
+      drain,
+      async finish() {
+        ignoreDestroy()
+        await Promise.all([rest.finish(), grpc.finish()])
+      },
+      idle: () => grpc.idle(),
+      cut() {
+        for (const listener of listeners) listener.cut()
+      },
+    }
+  } catch (error) {
+    for (const listener of listeners) {
+      listener.finish().catch(() => {})
+      listener.cut()
+    }
+    throw error
+  }
+}
+
+/** Makes the root if it is missing, and resolves its links. */
+function openRoot(root: string): string {
+  try {
+    mkdirSync(root, { recursive: true })
+    return realpathSync(root)
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException
+    throw new OptionError('INVALID_OPTION', `sandboxd.root ${root} cannot be made or opened: ${code}`, { cause })
+  }
+}
+
+/** Where programs in the sandbox reach a listener. */
+function addressOf(host: string, port: number): string {
+  if (host === '0.0.0.0') return `127.0.0.1:${port}`
+  if (host === '::') return `[::1]:${port}`
+  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
+}
