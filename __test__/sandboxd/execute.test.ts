@@ -2,8 +2,7 @@
 import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, it } from 'vitest'
-import * as proc from '../helpers/proc.js'
-import { until } from '../helpers/until.js'
+import { ended } from './ended.js'
 import { type Config, type Place, statusName, withSandboxd } from './place.js'
 
 /** The name of the status with which a program is refused. */
@@ -150,7 +149,7 @@ describe('Execute', () => {
       await ended(place)
     }))
 
-  it('kills the program and all that it has started at the deadline and when it is cancelled', () =>
+  it('kills the program and all that it has started at the deadline', () =>
     withSandboxd(async (place) => {
       const command = ['bash', '-c', 'trap "" TERM INT HUP; setsid sleep 67 & (setsid sleep 67 &) ; touch on; wait']
       const late = await place.execute({ command }, { deadline: Date.now() + 700 }).catch((error) => error)
@@ -158,14 +157,3 @@ describe('Execute', () => {
       await ended(place)
     }))
 })
-
-/** Waits until no program of the sandbox runs, but for the shells of its sessions. */
-async function ended(place: Place): Promise<void> {
-  const left = () =>
-    proc
-      .descendants(process.pid)
-      .filter(({ pid }) => proc.carries(place.workplace.tag, pid))
-      .map(proc.show)
-      .filter((shown) => /sleep|yes|touch/.test(shown))
-  await until(() => (left().length === 0 ? true : undefined), () => left().join('\n'), 5000)
-}

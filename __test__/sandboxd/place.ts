@@ -57,13 +57,14 @@ export class Place {
   readonly workplace: Workplace
   readonly root: string
 
-  constructor(serving: Serving, workplace: Workplace) {
+  /** `port`: where gRPC is reached, when not directly. */
+  constructor(serving: Serving, workplace: Workplace, port?: number) {
     this.serving = serving
     this.workplace = workplace
     const { sandboxd } = serving
     if (sandboxd === undefined) throw new Error('sandboxd does not listen')
     this.root = sandboxd.root
-    this.#client = connect(sandboxd.grpcPort)
+    this.#client = connect(port ?? sandboxd.grpcPort)
   }
 
   get sandboxd() {
