@@ -130,13 +130,13 @@ describe('SendSignal', () => {
       })
       const id = await started.id()
       await started.printed('on')
-      await begun(place, /sleep/, 2)
+      await begun(place, /\d [RS] sleep 6[67] $/, 2)
       await signal(place, id, 2)
       await started.printed('caught')
       await signal(place, id, 15)
       expect((await started.all()).exitCode).toBe(143)
-      await ended(place, /sleep 66/)
-      await begun(place, /sleep 67/)
+      await ended(place, /\d [RS] sleep 66/)
+      await begun(place, /\d [RS] sleep 67/)
     }))
 
   it('sends nothing after a signal that the program survives', () =>

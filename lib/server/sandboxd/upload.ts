@@ -41,6 +41,8 @@ async function uploadForm<T>(incoming: IncomingMessage, type: string, write: Wri
       if (!incoming.complete) fail('the body broke off')
     })
     parser.on('file', (_name, stream) => {
+      // What ends the form early is reported by the parser, too. Without a listener it would end this process.
+      stream.on('error', () => {})
       if (part !== undefined) return void stream.resume()
       part = stream as unknown as typeof part
       written = write(untilEndOf(stream, whole))
