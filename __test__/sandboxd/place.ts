@@ -8,6 +8,9 @@ import * as loader from '@grpc/proto-loader'
 import { type ServeOptions, type Serving, serve } from 'nacre/server'
 import { type Expectations, type Workplace, withSandbox } from '../helpers/invariants.js'
 
+// Bun opens both when a stream is first piped to another. They then belong to the inventory of the first test.
+void [process.stdout, process.stderr]
+
 const root = path.dirname(path.dirname(__dirname))
 
 export const definition = loader.loadSync('process/v1/process.proto', {
