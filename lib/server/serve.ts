@@ -37,7 +37,7 @@ export async function serve(sandbox: Sandbox, options?: ServeOptions): Promise<S
   const sandboxd = plan.sandboxd && (await openSandboxd(sandbox, plan.sandboxd))
   const server = buildServer(sandbox, plan.server)
   const listener = await listen(server, plan).catch((error) => {
-    sandboxd?.cut()
+    sandboxd?.abandon()
     throw error
   })
   const cutWebSockets = openWebSockets(listener, server.fetch)
@@ -137,12 +137,14 @@ async function closeAll(
   })
   listener.closeIdleConnections()
   sandboxd?.drain()
-  const finished = Promise.all([disconnected, sandboxd?.finish()])
+  const finished = sandboxd?.finish() ?? Promise.resolve()
   const isClean = await within(shutdownTimeout, Promise.all([server.close(), sandboxd?.idle()]))
+  // The last messages of gRPC are still on their way.
+  await within(1000, finished)
   listener.closeAllConnections()
   cutWebSockets()
   sandboxd?.cut()
-  await within(1000, finished)
+  await within(1000, Promise.all([disconnected, finished]))
   return isClean
 }
 

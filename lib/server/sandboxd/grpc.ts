@@ -65,8 +65,9 @@ export async function listenGrpc(runtime: Runtime, peers: Peers, plan: GrpcPlan)
   const address = plan.host.includes(':') ? `[${plan.host}]:${plan.port}` : `${plan.host}:${plan.port}`
   const port = await new Promise<number>((resolve, reject) => {
     server.bindAsync(address, grpc.ServerCredentials.createInsecure(), (cause, bound) => {
-      if (cause === null) resolve(bound)
-      else reject(new Error(`sandboxd cannot listen on ${address}: ${cause.message}`, { cause }))
+      if (cause === null) return resolve(bound)
+      server.forceShutdown()
+      reject(new Error(`sandboxd cannot listen on ${address}: ${cause.message}`, { cause }))
     })
   })
   return {

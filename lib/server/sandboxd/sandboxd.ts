@@ -1,7 +1,8 @@
 /**
  * sandboxd: the runtime standard of Kubernetes' agent-sandbox, over the same sandbox as nacre's own API.
  */
-import { mkdirSync, realpathSync } from 'node:fs'
+import { mkdirSync, realpathSync, statSync } from 'node:fs'
+import path from 'node:path'
 import { OptionError } from '../../base/errors.js'
 import { Sandbox as NativeSandbox } from '../../backends/native/sandbox.js'
 import type { Logger, Sandbox } from '../../public/index.js'
@@ -39,6 +40,8 @@ export interface Sandboxd {
   idle(): Promise<void>
   /** Cuts what is left. */
   cut(): void
+  /** Stops at once. */
+  abandon(): void
 }
 
 /** Listens on both ports. When it cannot, nothing is left listening. */
@@ -75,6 +78,13 @@ export async function openSandboxd(sandbox: Sandbox, plan: SandboxdPlan): Promis
       grpc.setServing(false)
     }
     const ignoreDestroy = held.onDestroy(drain)
+    const finish = async () => {
+      ignoreDestroy()
+      await Promise.all([rest.finish(), grpc.finish()])
+    }
+    const cut = () => {
+      for (const listener of listeners) listener.cut()
+    }
     if (!isLoopback(plan.host))
       plan.logger?.warn(
         `sandboxd has no authentication: whatever reaches ${plan.host}:${grpc.port} or :${rest.port} runs programs here`,
@@ -85,13 +95,12 @@ export async function openSandboxd(sandbox: Sandbox, plan: SandboxdPlan): Promis
       restPort: rest.port,
       root,
       drain,
-      async finish() {
-        ignoreDestroy()
-        await Promise.all([rest.finish(), grpc.finish()])
-      },
+      finish,
       idle: () => grpc.idle(),
-      cut() {
-        for (const listener of listeners) listener.cut()
+      cut,
+      abandon() {
+        finish().catch(() => {})
+        cut()
       },
     }
   } catch (error) {
@@ -106,11 +115,27 @@ export async function openSandboxd(sandbox: Sandbox, plan: SandboxdPlan): Promis
 /** Makes the root if it is missing, and resolves its links. */
 function openRoot(root: string): string {
   try {
-    mkdirSync(root, { recursive: true })
-    return realpathSync(root)
+    makeDirectory(root)
+    const real = realpathSync(root)
+    if (!statSync(real).isDirectory()) throw Object.assign(new Error(), { code: 'ENOTDIR' })
+    return real
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException
     throw new OptionError('INVALID_OPTION', `sandboxd.root ${root} cannot be made or opened: ${code}`, { cause })
+  }
+}
+
+/** With its parents. The option `recursive` of mkdir never returns where the system makes no directories, as in /proc. */
+function makeDirectory(directory: string): void {
+  try {
+    mkdirSync(directory)
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'EEXIST') return
+    const parent = path.dirname(directory)
+    if (code !== 'ENOENT' || parent === directory) throw error
+    makeDirectory(parent)
+    mkdirSync(directory)
   }
 }
 
