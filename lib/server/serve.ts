@@ -17,7 +17,7 @@ import type { ServeOptions, Server, Serving, ServingSandboxd } from '../public/s
 import { boundArrival } from './file-bodies.js'
 import { isLoopback } from './guard.js'
 import { checkSandbox, planServe, type ServePlan } from './options.js'
-import { openSandboxd, type Sandboxd } from './sandboxd/sandboxd.js'
+import type { Sandboxd, SandboxdPlan } from './sandboxd/sandboxd.js'
 import { buildServer } from './server.js'
 import { openWebSockets, wantsWebSocket } from './upgrade.js'
 
@@ -34,7 +34,7 @@ export async function serve(sandbox: Sandbox, options?: ServeOptions): Promise<S
       `host ${plan.host} can be reached from other machines: give token or tokenFile, or use 127.0.0.1`,
     )
   }
-  const sandboxd = plan.sandboxd && (await openSandboxd(sandbox, plan.sandboxd))
+  const sandboxd = plan.sandboxd && (await open(sandbox, plan.sandboxd))
   const server = buildServer(sandbox, plan.server)
   const listener = await listen(server, plan).catch((error) => {
     sandboxd?.abandon()
@@ -61,6 +61,12 @@ export async function serve(sandbox: Sandbox, options?: ServeOptions): Promise<S
     close,
     [Symbol.asyncDispose]: close,
   }
+}
+
+/** Most servers need none of its modules. */
+async function open(sandbox: Sandbox, plan: SandboxdPlan): Promise<Sandboxd> {
+  const { openSandboxd } = await import('./sandboxd/sandboxd.js')
+  return openSandboxd(sandbox, plan)
 }
 
 function withToken(plan: ServePlan): ServePlan {
