@@ -2,7 +2,8 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-const CLAIMS = /^\/apis\/extensions\.agents\.x-k8s\.io\/v1beta1\/namespaces\/([^/]+)\/sandboxclaims(?:\/([^/]+))?$/
+const CLAIMS =
+  /^\/apis\/extensions\.agents\.x-k8s\.io\/v1beta1\/namespaces\/([^/]+)\/sandboxclaims(?:\/([^/]+))?$/
 const SANDBOXES = /^\/apis\/agents\.x-k8s\.io\/v1beta1\/namespaces\/([^/]+)\/sandboxes\/([^/]+)$/
 
 const READY = [{ type: 'Ready', status: 'True', reason: 'Ready', message: '' }]
@@ -54,7 +55,9 @@ export async function startCluster(): Promise<Cluster> {
       return reply(200, claim)
     }
     const wanted = /metadata\.name=(.+)/.exec(searchParams.get('fieldSelector') ?? '')?.[1]
-    const items = [...claims.values()].filter(({ metadata }) => wanted === undefined || metadata.name === wanted)
+    const items = [...claims.values()].filter(
+      ({ metadata }) => wanted === undefined || metadata.name === wanted,
+    )
     if (searchParams.get('watch') !== 'True' && searchParams.get('watch') !== 'true')
       return reply(200, { items, metadata: { resourceVersion: `${version}` } })
     response.writeHead(200, { 'content-type': 'application/json' })

@@ -18,7 +18,10 @@ const resize = (place: Place, process_id: number, cols: number, rows: number) =>
 
 /** An interactive bash in a terminal, at its prompt. */
 async function shell(place: Place, pty: object = { cols: 100, rows: 30 }): Promise<[Started, number]> {
-  const started = place.start({ command: ['bash', '--norc', '--noprofile', '-i'], env_vars: { PS1: '> ' } }, { pty })
+  const started = place.start(
+    { command: ['bash', '--norc', '--noprofile', '-i'], env_vars: { PS1: '> ' } },
+    { pty },
+  )
   const id = await started.id()
   await started.printed('> ')
   return [started, id]
@@ -76,9 +79,11 @@ describe('WriteStdin', () => {
       const started = place.start({ command: ['sleep', '67'] })
       const id = await started.id()
       const calls = Array.from({ length: 20 }, () => failed(place.writeStdin(id, Buffer.alloc(4_000_000))))
-      expect(await Promise.any(calls.map(async (call) => ((await call) === 'RESOURCE_EXHAUSTED' ? call : Promise.reject())))).toBe(
-        'RESOURCE_EXHAUSTED',
-      )
+      expect(
+        await Promise.any(
+          calls.map(async (call) => ((await call) === 'RESOURCE_EXHAUSTED' ? call : Promise.reject())),
+        ),
+      ).toBe('RESOURCE_EXHAUSTED')
       started.stream.cancel()
       await ended(place)
       await Promise.all(calls)
@@ -126,7 +131,11 @@ describe('SendSignal', () => {
   it('reaches the process group, and no other process', () =>
     withSandboxd(async (place) => {
       const started = place.start({
-        command: ['sh', '-c', 'trap "echo caught" INT; sleep 66 & setsid sleep 67 & echo on; wait; wait; echo over'],
+        command: [
+          'sh',
+          '-c',
+          'trap "echo caught" INT; sleep 66 & setsid sleep 67 & echo on; wait; wait; echo over',
+        ],
       })
       const id = await started.id()
       await started.printed('on')
@@ -141,7 +150,13 @@ describe('SendSignal', () => {
 
   it('sends nothing after a signal that the program survives', () =>
     withSandboxd(async (place) => {
-      const started = place.start({ command: ['bash', '-c', 'trap "echo caught" TERM INT; echo on; while read -r line; do echo "$line"; done; echo end'] })
+      const started = place.start({
+        command: [
+          'bash',
+          '-c',
+          'trap "echo caught" TERM INT; echo on; while read -r line; do echo "$line"; done; echo end',
+        ],
+      })
       const id = await started.id()
       await started.printed('on')
       for (const number of [2, 15]) {
@@ -156,7 +171,9 @@ describe('SendSignal', () => {
 
   it('kills what ignores other signals', () =>
     withSandboxd(async (place) => {
-      const started = place.start({ command: ['sh', '-c', 'trap "" INT TERM; echo on; while :; do sleep 0.1; done'] })
+      const started = place.start({
+        command: ['sh', '-c', 'trap "" INT TERM; echo on; while :; do sleep 0.1; done'],
+      })
       const id = await started.id()
       await started.printed('on')
       await signal(place, id, 9)
@@ -167,7 +184,8 @@ describe('SendSignal', () => {
     withSandboxd(async (place) => {
       const started = place.start({ command: ['sleep', '67'] })
       const id = await started.id()
-      for (const number of [0, 1, 3, 19, 64, -1]) expect(await failed(signal(place, id, number))).toBe('INVALID_ARGUMENT')
+      for (const number of [0, 1, 3, 19, 64, -1])
+        expect(await failed(signal(place, id, number))).toBe('INVALID_ARGUMENT')
       await signal(place, id, 9)
       expect((await started.all()).exitCode).toBe(137)
     }))

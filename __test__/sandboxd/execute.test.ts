@@ -24,7 +24,7 @@ describe('Execute', () => {
 
   it('passes arguments as they are, and no shell parses them', () =>
     withSandboxd(async (place) => {
-      const words = ['$HOME', '`id`', '; echo x', '*', '', 'a b', 'ü', "'\"\\", '-n']
+      const words = ['$HOME', '`id`', '; echo x', '*', '', 'a b', 'ü', '\'"\\', '-n']
       const { stdout } = await place.execute({ command: ['printf', '%s\\n', ...words] })
       expect(stdout.toString()).toBe(`${words.join('\n')}\n`)
     }))
@@ -48,7 +48,9 @@ describe('Execute', () => {
         mkdirSync(path.join(place.root, 'sub/deep'), { recursive: true })
         symlinkSync('sub/deep', path.join(place.root, 'link'))
         const pwd = async (cwd?: string) =>
-          (await place.execute({ command: ['pwd', '-P'], ...(cwd !== undefined && { cwd }) })).stdout.toString()
+          (
+            await place.execute({ command: ['pwd', '-P'], ...(cwd !== undefined && { cwd }) })
+          ).stdout.toString()
         expect(await pwd()).toBe(`${place.root}\n`)
         expect(await pwd('')).toBe(`${place.root}\n`)
         expect(await pwd('sub')).toBe(`${place.root}/sub\n`)
@@ -69,7 +71,9 @@ describe('Execute', () => {
     withSandboxd(async (place) => {
       await place.execute({ command: ['bash', '-c', 'cd /; export LEFT=1'] })
       await place.workplace.sandbox.exec('cd /; export LEFT=1; x() { :; }; export -f x')
-      const { stdout } = await place.execute({ command: ['sh', '-c', 'pwd; echo "<$LEFT>"; env | grep -c BASH_FUNC'] })
+      const { stdout } = await place.execute({
+        command: ['sh', '-c', 'pwd; echo "<$LEFT>"; env | grep -c BASH_FUNC'],
+      })
       expect(stdout.toString()).toBe(`${place.root}\n<>\n0\n`)
     }))
 
@@ -141,7 +145,9 @@ describe('Execute', () => {
 
   it('kills a program that prints more than it collects', () =>
     withSandboxd(async (place) => {
-      const error = await place.execute({ command: ['sh', '-c', 'setsid sleep 67 & yes'] }).catch((caught) => caught)
+      const error = await place
+        .execute({ command: ['sh', '-c', 'setsid sleep 67 & yes'] })
+        .catch((caught) => caught)
       expect([statusName(error), error.details]).toEqual([
         'RESOURCE_EXHAUSTED',
         expect.stringContaining('16777216 bytes'),
@@ -151,7 +157,11 @@ describe('Execute', () => {
 
   it('kills the program and all that it has started at the deadline', () =>
     withSandboxd(async (place) => {
-      const command = ['bash', '-c', 'trap "" TERM INT HUP; setsid sleep 67 & (setsid sleep 67 &) ; touch on; wait']
+      const command = [
+        'bash',
+        '-c',
+        'trap "" TERM INT HUP; setsid sleep 67 & (setsid sleep 67 &) ; touch on; wait',
+      ]
       const late = await place.execute({ command }, { deadline: Date.now() + 700 }).catch((error) => error)
       expect(statusName(late)).toBe('DEADLINE_EXCEEDED')
       await ended(place)

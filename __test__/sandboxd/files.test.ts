@@ -37,7 +37,11 @@ const put = (place: Place, target: string, body: Uint8Array | string = 'x', head
 const get = (place: Place, target: string) => place.rest('GET', `${FILES}/${target}`)
 
 /** A form with one part. */
-function form(name: string, content: Uint8Array | string, extra = ''): { body: Buffer; headers: Record<string, string> } {
+function form(
+  name: string,
+  content: Uint8Array | string,
+  extra = '',
+): { body: Buffer; headers: Record<string, string> } {
   const body = Buffer.concat([
     Buffer.from(
       `--limit\r\nContent-Disposition: form-data; name="note"\r\n\r\nignored\r\n` +
@@ -99,7 +103,13 @@ describe('GET', () => {
         ['dirlink', 'directory'],
         ['link', 'file'],
       ])
-      const file = { name: 'b.txt', size: 2, type: 'file', modified_at: '2023-11-14T22:13:20.000Z', mode: '0600' }
+      const file = {
+        name: 'b.txt',
+        size: 2,
+        type: 'file',
+        modified_at: '2023-11-14T22:13:20.000Z',
+        mode: '0600',
+      }
       expect(listing.entries[1]).toEqual(file)
       expect(listing.entries[3]).toEqual({ ...file, name: 'link' })
       const sub = (await get(place, 'adir/')).json()
@@ -181,7 +191,10 @@ describe('PUT', () => {
       expect(refusal(await put(place, 'f', other.body, other.headers))).toEqual([400, 'INVALID_ARGUMENT'])
       const { body, headers } = form('file', 'content'.repeat(10))
       for (let end = 1; end < body.length - 4; end++)
-        expect(refusal(await put(place, 'f', body.subarray(0, end), headers)), `${end}`).toEqual([400, 'INVALID_ARGUMENT'])
+        expect(refusal(await put(place, 'f', body.subarray(0, end), headers)), `${end}`).toEqual([
+          400,
+          'INVALID_ARGUMENT',
+        ])
       expect(refusal(await put(place, 'f', body, { 'content-type': 'multipart/form-data' }))).toEqual([
         400,
         'INVALID_ARGUMENT',
@@ -198,10 +211,20 @@ describe('PUT', () => {
         { 'transfer-encoding': 'chunked' },
         { ...form('file', '').headers, 'content-length': 1_000_000 },
       ]) {
-        const options = { host: '127.0.0.1', port: place.sandboxd.restPort, method: 'PUT', path: `${FILES}/f`, headers }
+        const options = {
+          host: '127.0.0.1',
+          port: place.sandboxd.restPort,
+          method: 'PUT',
+          path: `${FILES}/f`,
+          headers,
+        }
         const request = http.request({ ...options, agent: false })
         request.on('error', () => {})
-        request.write('content-type' in headers ? form('file', 'new'.repeat(50_000)).body.subarray(0, -40) : 'new'.repeat(50_000))
+        request.write(
+          'content-type' in headers
+            ? form('file', 'new'.repeat(50_000)).body.subarray(0, -40)
+            : 'new'.repeat(50_000),
+        )
         await until(
           () => (readdirSync(place.root).length === 2 ? true : undefined),
           () => 'no upload has begun',
@@ -330,18 +353,32 @@ describe('paths', () => {
         ['round', '../root/d/f'],
       ] as const)
         symlinkSync(target, at(name))
-      for (const target of ['out/secret', 'file', 'up/outside/secret', 'etc/passwd', 'proc/etc/passwd', 'out', 'up'])
+      for (const target of [
+        'out/secret',
+        'file',
+        'up/outside/secret',
+        'etc/passwd',
+        'proc/etc/passwd',
+        'out',
+        'up',
+      ])
         expect(refusal(await get(place, target)), target).toEqual([403, 'PERMISSION_DENIED'])
       for (const target of ['out/x', 'file', 'new', 'up/x', 'out/deep/er'])
         expect(refusal(await put(place, target)), target).toEqual([403, 'PERMISSION_DENIED'])
       for (const target of ['out/secret', 'up/outside?recursive=true', 'in/../../outside'])
-        expect(refusal(await place.rest('DELETE', `${FILES}/${target}`)), target).toEqual([403, 'PERMISSION_DENIED'])
+        expect(refusal(await place.rest('DELETE', `${FILES}/${target}`)), target).toEqual([
+          403,
+          'PERMISSION_DENIED',
+        ])
       expect(readdirSync(outside)).toEqual(['secret'])
       expect(readFileSync(path.join(outside, 'secret'), 'utf8')).toBe('s')
       for (const target of ['in/f', 'absolute', 'round'])
         expect((await get(place, target)).body.toString(), target).toBe('inside')
       expect((await put(place, 'absolute', 'changed')).status).toBe(204)
-      expect([readFileSync(at('d/f'), 'utf8'), lstatSync(at('absolute')).isSymbolicLink()]).toEqual(['changed', true])
+      expect([readFileSync(at('d/f'), 'utf8'), lstatSync(at('absolute')).isSymbolicLink()]).toEqual([
+        'changed',
+        true,
+      ])
     }))
 
   it('do not leave the root while a program swaps directories and links', () =>
@@ -391,7 +428,11 @@ describe('paths', () => {
       }
       expect((await put(place, '%FF%FE', 'bytes')).status).toBe(204)
       expect((await get(place, '%ff%fe')).body.toString()).toBe('bytes')
-      expect(readdirSync(place.root, { encoding: 'buffer' }).some((name) => name.equals(Buffer.from([0xff, 0xfe])))).toBe(true)
+      expect(
+        readdirSync(place.root, { encoding: 'buffer' }).some((name) =>
+          name.equals(Buffer.from([0xff, 0xfe])),
+        ),
+      ).toBe(true)
       for (const target of ['a%00b', 'a%0', 'a%zz', 'x'.repeat(256), `${'x/'.repeat(2100)}y`])
         expect(refusal(await put(place, target)), target.slice(0, 20)).toEqual([400, 'INVALID_ARGUMENT'])
     }))

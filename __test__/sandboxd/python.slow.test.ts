@@ -27,9 +27,15 @@ function installedPython(): string {
   try {
     execFileSync('python3', ['-m', 'venv', environment], options)
   } catch (cause) {
-    throw new Error('This test needs Python 3.11 or newer with the module venv (on Debian: python3-venv).', { cause })
+    throw new Error('This test needs Python 3.11 or newer with the module venv (on Debian: python3-venv).', {
+      cause,
+    })
   }
-  execFileSync(python, ['-m', 'pip', 'install', '--quiet', '--no-deps', '--requirement', requirements], options)
+  execFileSync(
+    python,
+    ['-m', 'pip', 'install', '--quiet', '--no-deps', '--requirement', requirements],
+    options,
+  )
   writeFileSync(isComplete, '')
   return python
 }

@@ -3,8 +3,8 @@ import { existsSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'nod
 import { type AddressInfo, createServer } from 'node:net'
 import os from 'node:os'
 import path from 'node:path'
-import { type SandboxdOptions, serve } from 'nacre/server'
 import { SandboxClient } from 'nacre/client'
+import { type SandboxdOptions, serve } from 'nacre/server'
 import { describe, expect, it } from 'vitest'
 import { expectGone, startHost } from '../helpers/host.js'
 import { withSandbox } from '../helpers/invariants.js'
@@ -140,7 +140,9 @@ describe('the end of the server', () => {
       expect(exitCode).toBeGreaterThan(128)
       expect(performance.now() - begin).toBeLessThan(5000)
       await ended(place)
-      const error = await idle.execute({ command: ['true'] }, { deadline: Date.now() + 2000 }).catch((caught) => caught)
+      const error = await idle
+        .execute({ command: ['true'] }, { deadline: Date.now() + 2000 })
+        .catch((caught) => caught)
       expect(['UNAVAILABLE', 'DEADLINE_EXCEEDED']).toContain(statusName(error))
       expect(await isClosed(place.sandboxd.restPort)).toBe(true)
       idle.close()
@@ -173,8 +175,15 @@ describe('nacre serve --sandboxd', () => {
     try {
       await host.printed('with the root')
       const [, grpcPort, restPort] =
-        /sandboxd listens on 127\.0\.0\.1:(\d+) \(gRPC\) and http:\/\/127\.0\.0\.1:(\d+), with the root/.exec(host.output()) ?? []
-      const sandboxd = { host: '127.0.0.1', grpcPort: Number(grpcPort), restPort: Number(restPort), root: `${base}/root` }
+        /sandboxd listens on 127\.0\.0\.1:(\d+) \(gRPC\) and http:\/\/127\.0\.0\.1:(\d+), with the root/.exec(
+          host.output(),
+        ) ?? []
+      const sandboxd = {
+        host: '127.0.0.1',
+        grpcPort: Number(grpcPort),
+        restPort: Number(restPort),
+        root: `${base}/root`,
+      }
       const place = new Place({ sandboxd } as never, {} as never)
       const { stdout } = await place.execute({ command: ['pwd'] })
       expect(stdout.toString()).toBe(`${base}/root\n`)

@@ -1,6 +1,6 @@
 /** What sandboxd shares with every runtime of the standard: health, reflection, metadata, addresses. */
 import path from 'node:path'
-import * as grpc from '@grpc/grpc-js'
+import type * as grpc from '@grpc/grpc-js'
 import * as loader from '@grpc/proto-loader'
 import { protoPath } from 'grpc-health-check'
 import { describe, expect, it } from 'vitest'
@@ -20,11 +20,17 @@ function check(place: Place, service: string): Promise<{ status: string }> {
   const definition = loader.loadSync(protoPath, { enums: String })
   const { client, method } = generic(place, definition, 'grpc.health.v1.Health', 'Check')
   return new Promise<{ status: string }>((resolve, reject) => {
-    client.makeUnaryRequest(method.path, method.requestSerialize, method.responseDeserialize, { service }, (error, reply) => {
-      client.close()
-      if (error) reject(error)
-      else resolve(reply as { status: string })
-    })
+    client.makeUnaryRequest(
+      method.path,
+      method.requestSerialize,
+      method.responseDeserialize,
+      { service },
+      (error, reply) => {
+        client.close()
+        if (error) reject(error)
+        else resolve(reply as { status: string })
+      },
+    )
   })
 }
 
@@ -36,11 +42,17 @@ type ReflectionReply = Record<string, unknown> & {
 /** Asks the reflection service, whose definition comes with its package. */
 function reflect(place: Place, version: 'v1' | 'v1alpha', request: object): Promise<ReflectionReply> {
   const directory = path.join(root, 'node_modules/@grpc/reflection/build/proto')
-  const definition = loader.loadSync(`grpc/reflection/${version}/reflection.proto`, { includeDirs: [directory] })
+  const definition = loader.loadSync(`grpc/reflection/${version}/reflection.proto`, {
+    includeDirs: [directory],
+  })
   const service = `grpc.reflection.${version}.ServerReflection`
   const { client, method } = generic(place, definition, service, 'ServerReflectionInfo')
   return new Promise((resolve, reject) => {
-    const call = client.makeBidiStreamRequest(method.path, method.requestSerialize, method.responseDeserialize)
+    const call = client.makeBidiStreamRequest(
+      method.path,
+      method.requestSerialize,
+      method.responseDeserialize,
+    )
     call.on('data', (reply) => {
       call.end()
       resolve(reply as ReflectionReply)
@@ -55,12 +67,17 @@ describe('health', () => {
   it('is SERVING until the sandbox is destroyed, over gRPC and REST', () =>
     withSandboxd(
       async (place) => {
-        for (const service of ['', SERVICE]) expect(await check(place, service)).toEqual({ status: 'SERVING' })
+        for (const service of ['', SERVICE])
+          expect(await check(place, service)).toEqual({ status: 'SERVING' })
         expect(statusName(await check(place, 'other').catch((error) => error))).toBe('NOT_FOUND')
         const healthy = await place.rest('GET', '/v1/health')
-        expect([healthy.status, healthy.json()]).toEqual([200, { status: 'ok', uptime_seconds: expect.any(Number) }])
+        expect([healthy.status, healthy.json()]).toEqual([
+          200,
+          { status: 'ok', uptime_seconds: expect.any(Number) },
+        ])
         await place.workplace.sandbox.destroy()
-        for (const service of ['', SERVICE]) expect(await check(place, service)).toEqual({ status: 'NOT_SERVING' })
+        for (const service of ['', SERVICE])
+          expect(await check(place, service)).toEqual({ status: 'NOT_SERVING' })
         const { status, json } = await place.rest('GET', '/v1/health')
         expect([status, json()]).toEqual([503, { code: 'UNAVAILABLE', message: expect.any(String) }])
         const error = await place.execute({ command: ['true'] }).catch((caught) => caught)
@@ -82,16 +99,24 @@ describe('reflection', () => {
         const files = described.fileDescriptorResponse?.fileDescriptorProto ?? []
         expect(files.length).toBeGreaterThan(0)
         // The message is a FileDescriptorSet: its files as field 1.
-        const set = Buffer.concat(files.map((file) => Buffer.concat([Buffer.from([0x0a]), varint(file.length), file])))
+        const set = Buffer.concat(
+          files.map((file) => Buffer.concat([Buffer.from([0x0a]), varint(file.length), file])),
+        )
         const definition = loader.loadFileDescriptorSetFromBuffer(set)
         const { client, method } = generic(place, definition, SERVICE, 'Execute')
         const reply = await new Promise((resolve, reject) => {
           const request = { config: { command: ['echo', 'found'] } }
-          client.makeUnaryRequest(method.path, method.requestSerialize, method.responseDeserialize, request, (error, value) => {
-            client.close()
-            if (error) reject(error)
-            else resolve(value)
-          })
+          client.makeUnaryRequest(
+            method.path,
+            method.requestSerialize,
+            method.responseDeserialize,
+            request,
+            (error, value) => {
+              client.close()
+              if (error) reject(error)
+              else resolve(value)
+            },
+          )
         })
         expect((reply as { stdout: Buffer }).stdout.toString()).toBe('found\n')
       }
@@ -175,7 +200,11 @@ describe('REST', () => {
 
   it('refuses pages in browsers, and names that only point at this machine', () =>
     withSandboxd(async (place) => {
-      for (const headers of [{ origin: 'https://example.com' }, { origin: 'null' }, { host: 'example.com' }]) {
+      for (const headers of [
+        { origin: 'https://example.com' },
+        { origin: 'null' },
+        { host: 'example.com' },
+      ]) {
         const { status, json } = await place.rest('GET', '/v1/health', undefined, headers)
         expect([status, json()]).toEqual([403, { code: 'PERMISSION_DENIED', message: expect.any(String) }])
       }

@@ -85,7 +85,8 @@ describe('Start', () => {
       ] as const) {
         const events: string[] = []
         const read = async () => {
-          for await (const { event } of place.start({ ...config, command: [...config.command] })) events.push(event)
+          for await (const { event } of place.start({ ...config, command: [...config.command] }))
+            events.push(event)
         }
         expect(statusName(await read().catch((error) => error))).toBe(status)
         expect(events).toEqual([])

@@ -38,9 +38,20 @@ export function addServe(program: Command): void {
     .option('--cwd <directory>', 'where sessions start (default: here)')
     .option('--jobs-root <directory>', 'where durable jobs are kept')
     .addOption(isolationOption())
-    .option('--sandboxd', "also serve the runtime API of Kubernetes' agent-sandbox, which has no authentication")
-    .option('--grpc-port <number>', 'the port of its gRPC service; 0 is any free port (default: 9090)', wholeNumber)
-    .option('--rest-port <number>', 'the port of its REST API; 0 is any free port (default: 8080)', wholeNumber)
+    .option(
+      '--sandboxd',
+      "also serve the runtime API of Kubernetes' agent-sandbox, which has no authentication",
+    )
+    .option(
+      '--grpc-port <number>',
+      'the port of its gRPC service; 0 is any free port (default: 9090)',
+      wholeNumber,
+    )
+    .option(
+      '--rest-port <number>',
+      'the port of its REST API; 0 is any free port (default: 8080)',
+      wholeNumber,
+    )
     .option('--root <directory>', 'what its paths do not leave; made if missing (default: /workspace)')
     .option('--sandboxd-host <address>', 'the address that both listen on (default: that of --host)')
     .option('--metadata-prefix <prefix>', 'variables that it shows to anyone (default: SANDBOX_)')

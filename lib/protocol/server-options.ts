@@ -42,8 +42,14 @@ export const serverOptions = {
 
 /** Of `sandboxd`. */
 export const sandboxdOptions = {
-  grpcPort: option(count(0, 65_535), { doc: 'The port of the gRPC service; 0 is any that is free.', default: 9090 }),
-  restPort: option(count(0, 65_535), { doc: 'The port of the REST API; 0 is any that is free.', default: 8080 }),
+  grpcPort: option(count(0, 65_535), {
+    doc: 'The port of the gRPC service; 0 is any that is free.',
+    default: 9090,
+  }),
+  restPort: option(count(0, 65_535), {
+    doc: 'The port of the REST API; 0 is any that is free.',
+    default: 8080,
+  }),
   host: option(host, {
     doc: 'Where both listen. sandboxd has no authentication, whatever the host.',
     otherwise: 'the `host` of `serve`',

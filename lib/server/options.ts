@@ -5,7 +5,7 @@ import { OptionError } from '../base/errors.js'
 import type { OptionValues } from '../options/option.js'
 import { describe, readOptions } from '../options/read.js'
 import { sandboxdOptions, serveOptions, serverOptions } from '../protocol/server-options.js'
-import type { SandboxdPlan } from './sandboxd/sandboxd.js'
+import type { SandboxdPlan } from './sandboxd/plan.js'
 
 export type ServerValues = OptionValues<typeof serverOptions>
 

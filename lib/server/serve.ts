@@ -17,7 +17,8 @@ import type { ServeOptions, Server, Serving, ServingSandboxd } from '../public/s
 import { boundArrival } from './file-bodies.js'
 import { isLoopback } from './guard.js'
 import { checkSandbox, planServe, type ServePlan } from './options.js'
-import type { Sandboxd, SandboxdPlan } from './sandboxd/sandboxd.js'
+import type { SandboxdPlan } from './sandboxd/plan.js'
+import type { Sandboxd } from './sandboxd/sandboxd.js'
 import { buildServer } from './server.js'
 import { openWebSockets, wantsWebSocket } from './upgrade.js'
 

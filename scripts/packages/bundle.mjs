@@ -10,8 +10,8 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { rolldown } from 'rolldown'
 import { minifySync } from 'rolldown/utils'
-import { mapLines } from './line-map.mjs'
 import ts from 'typescript'
+import { mapLines } from './line-map.mjs'
 
 const SANDBOXD = ['@grpc/grpc-js', '@grpc/proto-loader', '@grpc/reflection', 'grpc-health-check']
 

@@ -118,7 +118,9 @@ export class NativeBackend implements Backend {
     if (this.#engine.extendEnv(vars)) return
     this.#announced = vars
     for (const id of this.#engine.sessions())
-      this.setEnv(id, vars).catch((error) => this.logger?.warn(`session '${id}' has no ${vars.names}: ${error}`))
+      this.setEnv(id, vars).catch((error) =>
+        this.logger?.warn(`session '${id}' has no ${vars.names}: ${error}`),
+      )
   }
 
   /** The environment that sessions start from. */

@@ -1,7 +1,12 @@
 /**
  * Processes that wait for their reader, and files below a root: what a server of sandboxd needs beyond `Sandbox`.
  */
-import type { Command, Files as PublicFiles, Process as PublicProcess, ProcessOptions } from '../../public/index.js'
+import type {
+  Command,
+  ProcessOptions,
+  Files as PublicFiles,
+  Process as PublicProcess,
+} from '../../public/index.js'
 import { readProcess } from '../../requests/process.js'
 import { Files } from '../../sandbox/files.js'
 import { processOf } from '../../sandbox/process.js'

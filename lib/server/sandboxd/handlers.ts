@@ -1,7 +1,7 @@
 /**
  * The handlers of the service in the form of grpc-js: each call is counted, logged and answered exactly once.
  */
-import type { sendUnaryData, ServerUnaryCall, ServerWritableStream } from '@grpc/grpc-js'
+import type { ServerUnaryCall, ServerWritableStream, sendUnaryData } from '@grpc/grpc-js'
 import type { Logger } from '../../public/index.js'
 import { endOf } from './call-end.js'
 import { Refused, statusOf } from './status.js'

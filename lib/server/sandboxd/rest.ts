@@ -6,10 +6,10 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { isLoopback, isLoopbackName } from '../guard.js'
+import { sendBytes } from './rest-bytes.js'
 import { failureOf, RestRefusal } from './rest-error.js'
 import type { Reply } from './rest-files.js'
 import { answer, type Routes } from './rest-routes.js'
-import { sendBytes } from './rest-bytes.js'
 import { targetOf } from './target.js'
 
 /** The longest interval between checks of the connections' time limits, in ms. */

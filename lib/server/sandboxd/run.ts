@@ -1,8 +1,9 @@
 /**
  * The life of one program within a call: its output as it is taken, and its end.
  */
-import { signalNumber } from '../../base/signals.js'
+
 import type { HeldProcess } from '../../backends/native/held.js'
+import { signalNumber } from '../../base/signals.js'
 import type { ProcessExit } from '../../public/index.js'
 import { Refused } from './status.js'
 

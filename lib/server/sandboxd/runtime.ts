@@ -2,8 +2,8 @@
  * The sandbox as sandboxd sees it: a session of its own, whose directory is the root, and the files below that.
  */
 import path from 'node:path'
-import { isCode } from '../../base/errors.js'
 import type { HeldProcess, HeldRuns } from '../../backends/native/held.js'
+import { isCode } from '../../base/errors.js'
 import type { Files, Sandbox } from '../../public/index.js'
 import type { Config } from './config.js'
 import { findProgram } from './program.js'
@@ -83,7 +83,8 @@ export class Runtime {
     const { command, env } = config
     const info = await this.files.stat(config.cwd)
     if (info === null) throw new Refused('NOT_FOUND', `cwd '${config.cwd}' does not exist`)
-    if (info.type !== 'directory') throw new Refused('INVALID_ARGUMENT', `cwd '${config.cwd}' is no directory`)
+    if (info.type !== 'directory')
+      throw new Refused('INVALID_ARGUMENT', `cwd '${config.cwd}' is no directory`)
     const cwd = path.join(this.root, config.cwd)
     const session = await this.#sandbox.getSession(SESSION)
     const searched = env.PATH ?? this.#held.env().PATH ?? ''

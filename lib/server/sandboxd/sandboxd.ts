@@ -3,29 +3,15 @@
  */
 import { mkdirSync, realpathSync, statSync } from 'node:fs'
 import path from 'node:path'
-import { OptionError } from '../../base/errors.js'
 import { Sandbox as NativeSandbox } from '../../backends/native/sandbox.js'
-import type { Logger, Sandbox } from '../../public/index.js'
+import { OptionError } from '../../base/errors.js'
+import type { Sandbox } from '../../public/index.js'
 import { isLoopback } from '../guard.js'
 import { type GrpcListener, listenGrpc } from './grpc.js'
 import { loadPeers } from './peers.js'
+import type { SandboxdPlan } from './plan.js'
 import { listenRest, type RestListener } from './rest.js'
 import { Runtime } from './runtime.js'
-
-export interface SandboxdPlan {
-  host: string
-  grpcPort: number
-  restPort: number
-  root: string
-  metadataPrefix: string
-  /** Calls at a time. */
-  maxRequests: number
-  maxConnections: number
-  maxHeaderBytes: number
-  headersTimeout: number
-  keepAliveTimeout: number
-  logger: Logger | undefined
-}
 
 export interface Sandboxd {
   host: string
@@ -121,7 +107,9 @@ function openRoot(root: string): string {
     return real
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException
-    throw new OptionError('INVALID_OPTION', `sandboxd.root ${root} cannot be made or opened: ${code}`, { cause })
+    throw new OptionError('INVALID_OPTION', `sandboxd.root ${root} cannot be made or opened: ${code}`, {
+      cause,
+    })
   }
 }
 

@@ -3,7 +3,8 @@
 use super::connection::Connection;
 use super::failure::{Stop, about, failure};
 use super::info::{info, kind_of, target};
-use super::place::{Place, Start, Way};
+use super::place::Place;
+use super::way::{Start, Way, place_of};
 use nacre_protocol::files::{Failure, Info, Kind, Reason, Reply};
 use rustix::fs::{AtFlags, Mode, OFlags, fstat, mkdirat, openat, renameat, statat};
 use rustix::io::Errno;
@@ -32,7 +33,7 @@ fn is_missing(errno: i32) -> bool {
 
 /// Makes a directory and its missing parents.
 pub fn make_directory(start: Start<'_>, path: &[u8]) -> Result<(), Stop> {
-    let place = Place::of_start(start, path, true)?;
+    let place = place_of(start, path, true)?;
     Ok(mkdirat(&place.parent, &place.name[..], Mode::from_raw_mode(0o777)).map_err(about(path))?)
 }
 

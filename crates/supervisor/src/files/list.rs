@@ -4,7 +4,7 @@ use super::connection::Connection;
 use super::cursor::Cursor;
 use super::failure::{Stop, about, below, failure};
 use super::info::info_at;
-use super::place::{Start, Way};
+use super::way::{Start, Way};
 use nacre_protocol::files::{BATCH_BYTES, Entry, Kind, MAX_ENTRIES, Reason, Reply};
 use rustix::io::Errno;
 

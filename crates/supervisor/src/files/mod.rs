@@ -21,6 +21,7 @@ mod remove;
 mod temporary;
 mod watch;
 mod watched_tree;
+mod way;
 mod write;
 
 use crate::process_setup;
@@ -31,11 +32,11 @@ use nacre_containment::pid::Pid;
 use nacre_isolation::confined::Confined;
 use nacre_protocol::files::{self, Call, Failure, Reason, Reply, Request};
 use nix::sys::signal::{SigSet, Signal};
-use place::Start;
 use rustix::io::Errno;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use way::Start;
 
 /// Calls at a time. More wait.
 const MAX_THREADS: usize = 64;

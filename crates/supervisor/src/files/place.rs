@@ -4,7 +4,6 @@
 //! would lead a command of the session. Only the last link of a file to be written is followed here, since the file that
 //! replaces the old one is made beside it.
 
-use super::below_root::{Last, below};
 use super::failure::{about, failure};
 use nacre_protocol::files::{Failure, Reason};
 use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat, readlinkat};
@@ -14,42 +13,15 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 /// As many links as the kernel follows.
 pub const MAX_LINKS: usize = 40;
 
-/// Where the path of a call starts, and what it may reach.
-#[derive(Clone, Copy)]
-pub enum Start<'a> {
-    /// The session's directory. A path may lead anywhere.
-    Session(&'a [u8]),
-    /// A root that the path does not leave.
-    Root(&'a [u8]),
-}
-
-/// A path as the kernel gets it.
-pub struct Way {
-    /// Where it starts.
-    pub origin: Origin,
-    /// From there.
-    pub path: Vec<u8>,
-    /// Whether a last symlink is followed. Below a root, all links have been followed.
-    pub follows: bool,
-}
-
-impl Way {
-    /// The way to a file that exists.
-    pub fn of(start: Start<'_>, path: &[u8]) -> Result<Self, Failure> {
-        match start {
-            Start::Session(cwd) => Ok(Self { origin: Origin::of(cwd, path)?, path: path.to_vec(), follows: true }),
-            Start::Root(root) => {
-                let Place { parent, name, .. } = below(root, path, Last::Followed, false)?;
-                Ok(Self { origin: Origin(Some(parent)), path: name, follows: false })
-            }
-        }
-    }
-}
-
 /// Where a path starts: the session's directory for a relative path.
 pub struct Origin(Option<OwnedFd>);
 
 impl Origin {
+    /// An open directory.
+    pub fn at(directory: OwnedFd) -> Self {
+        Self(Some(directory))
+    }
+
     /// Opens it.
     pub fn of(cwd: &[u8], path: &[u8]) -> Result<Self, Failure> {
         if path.starts_with(b"/") {
@@ -81,22 +53,6 @@ impl Place {
     pub fn of(cwd: &[u8], path: &[u8], makes_parents: bool) -> Result<Self, Failure> {
         let origin = Origin::of(cwd, path)?;
         Self::from(origin.as_fd(), path, makes_parents).map_err(about(path))
-    }
-
-    /// The same for a call that may be below a root, where the last symlink is not followed.
-    pub fn of_start(start: Start<'_>, path: &[u8], makes_parents: bool) -> Result<Self, Failure> {
-        match start {
-            Start::Session(cwd) => Self::of(cwd, path, makes_parents),
-            Start::Root(root) => below(root, path, Last::Kept, makes_parents),
-        }
-    }
-
-    /// The place of a file to be written: a last symlink is followed. Missing parents are made.
-    pub fn of_target(start: Start<'_>, path: &[u8]) -> Result<Self, Failure> {
-        match start {
-            Start::Session(cwd) => Self::of(cwd, path, true)?.follow().map_err(about(path)),
-            Start::Root(root) => below(root, path, Last::Followed, true),
-        }
     }
 
     fn from(origin: BorrowedFd<'_>, path: &[u8], makes_parents: bool) -> Result<Self, Errno> {

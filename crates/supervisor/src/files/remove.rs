@@ -4,7 +4,8 @@ use super::connection::Connection;
 use super::cursor::{Cursor, holds};
 use super::failure::{Stop, about, below, failure};
 use super::info::{identity, kind_of};
-use super::place::{Place, Start, open_directory};
+use super::place::open_directory;
+use super::way::{Start, place_of};
 use nacre_protocol::files::{Failure, Kind, Reason};
 use rustix::fs::{AtFlags, CWD, statat, unlinkat};
 use rustix::io::Errno;
@@ -13,7 +14,7 @@ use std::os::fd::BorrowedFd;
 /// Removes a file, a symlink or a directory. `.`, `..`, the root and a directory that holds the session's directory are
 /// refused: `rm -r` refuses most of them too, and a session without its directory is of no use.
 pub fn remove(connection: &Connection, start: Start<'_>, path: &[u8], recursive: bool) -> Result<(), Stop> {
-    let place = Place::of_start(start, path, false)?;
+    let place = place_of(start, path, false)?;
     let protected = || Stop::Failed(failure(Reason::Protected, path));
     if !place.has_name() {
         return Err(protected());

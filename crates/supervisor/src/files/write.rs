@@ -8,8 +8,9 @@ use super::change::regular_at;
 use super::connection::Connection;
 use super::failure::{Stop, about};
 use super::info::{info, permissions};
-use super::place::{Place, Start};
+use super::place::Place;
 use super::temporary::Temporary;
+use super::way::{Start, target_of};
 use nacre_protocol::files::{Failure, Finish, Reply};
 use rustix::fs::{
     Access, AtFlags, Mode, OFlags, SeekFrom, Stat, accessat, fchmod, fchown, fstat, ftruncate, openat, renameat, seek,
@@ -28,7 +29,7 @@ pub fn write(
     mode: Option<u32>,
     append: bool,
 ) -> Result<(), Stop> {
-    let place = Place::of_target(start, path)?;
+    let place = target_of(start, path)?;
     let old = old_file(&place, path)?;
     if append {
         return add(connection, &place, old.as_ref(), path, mode);

@@ -63,9 +63,7 @@ export class NativeFiles implements FilesBackend {
 
   async stat(path: CheckedPath): Promise<FileInfo | null> {
     const { sessionId, root } = this.#scope
-    const { file } = await this.#engine.call((native, id) =>
-      native.fileStat(id, sessionId, path.bytes, root),
-    )
+    const { file } = await this.#engine.call((native, id) => native.fileStat(id, sessionId, path.bytes, root))
     return file === undefined ? null : infoOf(file)
   }
 
