@@ -91,8 +91,8 @@ export interface SandboxdOptions {
   /** Where both listen. sandboxd has no authentication, whatever the host. Default: {@link ServeOptions.host}. */
   host?: string
   /**
-   * The directory that paths and working directories do not leave, symlinks included. It is made if it is missing. Default:
-   * '/workspace'.
+   * The directory that paths and working directories do not leave, symlinks included. It is made if it is missing.
+   * Default: '/workspace'.
    */
   root?: string | URL
   /** How the names of variables begin that `GET /v1/metadata` shows; not empty. Default: 'SANDBOX_'. */
