@@ -4,7 +4,7 @@ use crate::file_values::{LIST_BATCH, batch, change, file};
 use crate::open_files::{Open, OpenFiles};
 use crate::piece::Piece;
 use crate::sandbox::NativeSandbox;
-use crate::types::{NativeEvent, NativeFileAction, NativeFileWrite};
+use crate::types::{NativeEvent, NativeFileAction, NativeFileRead, NativeFileWrite};
 use nacre_core::error::{Code, Error};
 use nacre_core::files::{Access, FileCall};
 use nacre_core::runtime;
@@ -83,16 +83,8 @@ impl NativeSandbox {
 
     /// Opens a file and reads its beginning. Without a handle, that was all of it. More than `max_size` bytes are refused.
     #[napi(catch_unwind)]
-    pub fn file_read(
-        &self,
-        id: u32,
-        session_id: String,
-        path: Uint8Array,
-        position: f64,
-        length: u32,
-        max_size: Option<f64>,
-        root: Option<String>,
-    ) -> Result<()> {
+    pub fn file_read(&self, id: u32, session_id: String, request: NativeFileRead) -> Result<()> {
+        let NativeFileRead { path, position, length, max_size, root } = request;
         let path = path.to_vec();
         self.on_files(
             id,

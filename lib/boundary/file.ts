@@ -35,3 +35,14 @@ export interface NativeFileWrite {
   /** A root that the path does not leave. */
   root?: string | undefined
 }
+
+/** What is read of a file when it is opened. */
+export interface NativeFileRead {
+  path: Uint8Array
+  position: number
+  length: number
+  /** A larger file is refused. */
+  maxSize?: number | undefined
+  /** A root that the path does not leave. */
+  root?: string | undefined
+}

@@ -1,7 +1,7 @@
 /** The handle of a sandbox, what it is made of, and its sessions. */
 import type { IsolationCapabilities } from '../public/index.js'
 import type { NativeExecExtras } from './exec.js'
-import type { NativeFileAction, NativeFileWrite } from './file.js'
+import type { NativeFileAction, NativeFileRead, NativeFileWrite } from './file.js'
 import type { NativeJobStart } from './job.js'
 import type { NativeLimits, NativeProcess, NativeProcessStart } from './process.js'
 
@@ -84,15 +84,7 @@ export interface NativeSandbox {
   /** Ends by `done` with `files`, and a handle for fileNext when there may be more. */
   fileList(id: number, sessionId: string, path: Uint8Array, depth: number, root: string | null): void
   /** Ends by `done` with `file` and its first `data`, and a handle for fileReadAt when there may be more. */
-  fileRead(
-    id: number,
-    sessionId: string,
-    path: Uint8Array,
-    position: number,
-    length: number,
-    maxSize: number | null,
-    root: string | null,
-  ): void
+  fileRead(id: number, sessionId: string, request: NativeFileRead): void
   /** Ends by `done` with `data`, shorter than `length` at the end of the file. */
   fileReadAt(id: number, handle: number, position: number, length: number): void
   /** Ends by `done` with `file`; an error when nothing has changed. */

@@ -48,6 +48,21 @@ pub struct NativeFileAction {
     pub root: Option<String>,
 }
 
+/// What is read of a file when it is opened.
+#[napi(object)]
+pub struct NativeFileRead {
+    /// The file.
+    pub path: Uint8Array,
+    /// The first byte.
+    pub position: f64,
+    /// Bytes.
+    pub length: u32,
+    /// A larger file is refused.
+    pub max_size: Option<f64>,
+    /// A root that the path does not leave.
+    pub root: Option<String>,
+}
+
 /// How a file is written.
 #[napi(object)]
 pub struct NativeFileWrite {

@@ -89,9 +89,11 @@ export class Source implements FileSource {
     const handle = this.#handle
     if (this.#isOpen && handle === undefined) return { id: 0, kind: 'done' }
     const { sessionId, root } = this.#scope
+    const { bytes: path } = this.#path
+    const request = { path, position, length, maxSize: this.#maxSize, root: root ?? undefined }
     const event = await abortable(this.#engine, this.#plan.signal, (native, id) =>
       handle === undefined
-        ? native.fileRead(id, sessionId, this.#path.bytes, position, length, this.#maxSize ?? null, root)
+        ? native.fileRead(id, sessionId, request)
         : native.fileReadAt(id, handle, position, length),
     )
     if (!this.#isOpen) {
