@@ -1,12 +1,8 @@
 /**
  * Processes that wait for their reader, and files below a root: what a server of sandboxd needs beyond `Sandbox`.
  */
-import type {
-  Command,
-  ProcessOptions,
-  Files as PublicFiles,
-  Process as PublicProcess,
-} from '../../public/index.js'
+import { readCommand } from '../../options/command.js'
+import type { ProcessOptions, Files as PublicFiles, Process as PublicProcess } from '../../public/index.js'
 import { readProcess } from '../../requests/process.js'
 import { Files } from '../../sandbox/files.js'
 import { processOf } from '../../sandbox/process.js'
@@ -20,10 +16,14 @@ export class HeldRuns {
     this.#backend = backend
   }
 
-  /** As `Sandbox.startProcess`. At most `window` bytes of output wait for `take`; beyond, the process blocks. */
-  async start(command: Command, options: ProcessOptions, window: number): Promise<HeldProcess> {
-    const request = { ...readProcess(command, options), window }
-    return new HeldProcess(await this.#backend.startHeld(request))
+  /**
+   * As `Sandbox.startProcess`, for a program, which replaces the shell in every mode of the engine: signals for the process
+   * group then reach it alone. At most `window` bytes of output wait for `take`; beyond, the process blocks.
+   */
+  async start(words: readonly string[], options: ProcessOptions, window: number): Promise<HeldProcess> {
+    const request = readProcess(words, options)
+    const command = readCommand(['exec', '--', ...words])
+    return new HeldProcess(await this.#backend.startHeld({ ...request, command, window }))
   }
 
   /** Files as the session sees them, whose paths start at `root` and do not leave it. */
