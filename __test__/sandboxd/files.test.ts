@@ -149,6 +149,41 @@ describe('HEAD', () => {
     }))
 })
 
+describe('clients that disconnect', () => {
+  it('end their own requests, and nothing else', () =>
+    withSandboxd(async (place) => {
+      writeFileSync(path.join(place.root, 'large'), Buffer.alloc(30_000_000))
+      const { restPort: port } = place.sandboxd
+      const leave = (method: string, target: string, body?: string) =>
+        new Promise<void>((resolve) => {
+          const headers = body === undefined ? {} : { 'content-length': 1_000_000 }
+          const options = {
+            host: '127.0.0.1',
+            port,
+            method,
+            path: `${FILES}/${target}`,
+            headers,
+            agent: false,
+          }
+          const request = http.request(options, (response) => {
+            response.on('error', () => {})
+            response.once('data', () => request.destroy())
+          })
+          request.on('error', () => {})
+          request.on('close', resolve)
+          if (body === undefined) request.end()
+          else request.write(body, () => request.destroy())
+        })
+      for (let round = 0; round < 10; round++)
+        await Promise.all([leave('GET', 'large'), leave('PUT', 'new', 'x'), leave('GET', '')])
+      expect((await place.rest('GET', '/v1/health')).status).toBe(200)
+      await until(
+        () => (readdirSync(place.root).length === 1 ? true : undefined),
+        () => `left: ${readdirSync(place.root)}`,
+      )
+    }))
+})
+
 describe('PUT', () => {
   it('writes a file with its parents and its mode, and replaces it', () =>
     withSandboxd(async (place) => {

@@ -148,6 +148,28 @@ describe('the end of the server', () => {
       idle.close()
     }))
 
+  it('refuses calls and requests while it waits for running ones', () =>
+    withSandboxd(
+      async (place) => {
+        const { restPort, grpcPort } = place.sandboxd
+        // It cannot end before its client reads.
+        const started = place.start({ command: ['seq', '4000000'] })
+        await started.id()
+        const closing = place.serving.close()
+        const health = await fetch(`http://127.0.0.1:${restPort}/v1/health`)
+        expect([health.status, await health.json()]).toEqual([
+          503,
+          { code: 'UNAVAILABLE', message: expect.any(String) },
+        ])
+        const error = await place.execute({ command: ['true'] }).catch((caught) => caught)
+        expect([grpcPort > 0, statusName(error)]).toEqual([true, 'UNAVAILABLE'])
+        started.stream.cancel()
+        await closing
+        await ended(place, /seq/)
+      },
+      { shutdownTimeout: 5000 },
+    ))
+
   it('cuts a client that does not read', () =>
     withSandboxd(
       async (place) => {

@@ -144,9 +144,9 @@ async function closeAll(
   })
   listener.closeIdleConnections()
   sandboxd?.drain()
-  const finished = sandboxd?.finish() ?? Promise.resolve()
   const isClean = await within(shutdownTimeout, Promise.all([server.close(), sandboxd?.idle()]))
   // The last messages of gRPC are still on their way.
+  const finished = sandboxd?.finish() ?? Promise.resolve()
   await within(1000, finished)
   listener.closeAllConnections()
   cutWebSockets()

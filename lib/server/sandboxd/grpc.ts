@@ -36,8 +36,8 @@ export interface GrpcPlan {
 
 export interface GrpcListener {
   port: number
-  /** The health service reports this from now on. */
-  setServing(isServing: boolean): void
+  /** Refuses calls from now on, and the health service reports that. */
+  drain(): void
   /** Takes no more calls, and resolves when the running ones have ended. */
   finish(): Promise<void>
   /** Resolves when no call is being answered. */
@@ -72,8 +72,9 @@ export async function listenGrpc(runtime: Runtime, peers: Peers, plan: GrpcPlan)
   })
   return {
     port,
-    setServing(isServing) {
-      for (const name of ['', SERVICE]) status.setStatus(name, isServing ? 'SERVING' : 'NOT_SERVING')
+    drain() {
+      calls.close()
+      for (const name of ['', SERVICE]) status.setStatus(name, 'NOT_SERVING')
     },
     finish: () => new Promise((resolve) => server.tryShutdown(() => resolve())),
     idle: () => calls.idle(),

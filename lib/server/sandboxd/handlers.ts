@@ -11,6 +11,7 @@ export class Calls {
   readonly #most: number
   readonly #logger: Logger | undefined
   #active = 0
+  #isClosed = false
   readonly #idle: Array<() => void> = []
 
   constructor(most: number, logger: Logger | undefined) {
@@ -23,7 +24,7 @@ export class Calls {
     return (call: ServerUnaryCall<Q, R>, reply: sendUnaryData<R>) => {
       const { signal, release } = endOf(call)
       const done = this.#begin(name, release)
-      answerIn(this.#hasRoom, () => answer(call.request, signal)).then(
+      this.#answered(() => answer(call.request, signal)).then(
         (value) => {
           done(0)
           reply(null, value)
@@ -42,7 +43,7 @@ export class Calls {
       const { signal, release } = endOf(call)
       const done = this.#begin(name, release)
       const send = (message: R) => sent(call, message, signal)
-      answerIn(this.#hasRoom, () => answer(call.request, send, signal)).then(
+      this.#answered(() => answer(call.request, send, signal)).then(
         () => {
           done(0)
           call.end()
@@ -52,13 +53,26 @@ export class Calls {
     }
   }
 
+  /** Refuses calls from now on. */
+  close(): void {
+    this.#isClosed = true
+  }
+
   /** Resolves when no call is being answered. */
   idle(): Promise<void> {
     return this.#active === 0 ? Promise.resolve() : new Promise((resolve) => this.#idle.push(resolve))
   }
 
-  get #hasRoom(): boolean {
-    return this.#active <= this.#most
+  async #answered<T>(answer: () => Promise<T>): Promise<T> {
+    this.#checkRoom()
+    return answer()
+  }
+
+  /** Throws when there is no room for a call that has been counted. */
+  #checkRoom(): void {
+    if (this.#isClosed) throw new Refused('UNAVAILABLE', 'the server is shutting down')
+    if (this.#active > this.#most)
+      throw new Refused('RESOURCE_EXHAUSTED', 'the server has as many calls as it takes; try again')
   }
 
   /** Counts a call until the returned function is called, with 0 or its error, which it turns into a status. */
@@ -74,11 +88,6 @@ export class Calls {
       return { code: status.code, details: status.details }
     }
   }
-}
-
-async function answerIn<T>(hasRoom: boolean, answer: () => Promise<T>): Promise<T> {
-  if (!hasRoom) throw new Refused('RESOURCE_EXHAUSTED', 'the server has as many calls as it takes; try again')
-  return answer()
 }
 
 /** Rejects when the call ends before the connection has taken the message. */

@@ -23,10 +23,10 @@ export interface Routes {
 export async function answer(routes: Routes, incoming: IncomingMessage, signal: AbortSignal): Promise<Reply> {
   const { route, query } = targetOf(incoming.url ?? '/')
   const { runtime } = routes
+  if (!routes.isServing() || runtime.isDestroyed)
+    throw new RestRefusal('UNAVAILABLE', 'the sandbox has ended, or is ending')
   if (route === '/v1/health') {
     allow(incoming, 'GET', 'HEAD')
-    if (!routes.isServing() || runtime.isDestroyed)
-      throw new RestRefusal('UNAVAILABLE', 'the sandbox has ended, or is ending')
     const uptime_seconds = Math.floor((performance.now() - routes.startedAt) / 1000)
     return { json: { status: 'ok', uptime_seconds } }
   }

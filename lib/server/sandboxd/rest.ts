@@ -6,6 +6,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { isLoopback, isLoopbackName } from '../guard.js'
+import { Requests } from '../requests.js'
 import { sendBytes } from './rest-bytes.js'
 import { failureOf, RestRefusal } from './rest-error.js'
 import type { Reply } from './rest-files.js'
@@ -27,7 +28,9 @@ export interface RestPlan {
 
 export interface RestListener {
   port: number
-  /** Takes no more requests, and resolves when all connections are closed. */
+  /** Resolves when no request is being answered. */
+  idle(): Promise<void>
+  /** Takes no more connections, and resolves when all connections are closed. */
   finish(): Promise<void>
   /** Cuts all connections. */
   cut(): void
@@ -36,6 +39,7 @@ export interface RestListener {
 /** Listens. Rejects with the error of the system. */
 export async function listenRest(routes: Routes, plan: RestPlan): Promise<RestListener> {
   const { headersTimeout, keepAliveTimeout } = plan
+  const requests = new Requests(Number.POSITIVE_INFINITY)
   const server = createServer(
     {
       maxHeaderSize: plan.maxHeaderBytes,
@@ -45,12 +49,16 @@ export async function listenRest(routes: Routes, plan: RestPlan): Promise<RestLi
       requestTimeout: 0,
       connectionsCheckingInterval: Math.min(MOST_CHECK_INTERVAL_MS, headersTimeout),
     },
-    (incoming, outgoing) => void handle(routes, plan, incoming, outgoing),
+    (incoming, outgoing) => {
+      const leave = requests.enter()
+      handle(routes, plan, incoming, outgoing).finally(leave)
+    },
   )
   server.maxConnections = plan.maxConnections
   await listen(server, plan)
   return {
     port: (server.address() as AddressInfo).port,
+    idle: () => requests.idle(),
     finish() {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()))
       server.closeIdleConnections()
@@ -81,6 +89,8 @@ async function handle(
 ): Promise<void> {
   const begun = performance.now()
   const gone = new AbortController()
+  // A client that disconnects ends its own request only.
+  for (const side of [incoming, outgoing]) side.on('error', () => {})
   outgoing.once('close', () => gone.abort(new Error('the client has disconnected')))
   try {
     checkOrigin(incoming, plan.host)

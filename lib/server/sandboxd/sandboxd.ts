@@ -18,7 +18,7 @@ export interface Sandboxd {
   grpcPort: number
   restPort: number
   root: string
-  /** Reports that it ends; running calls go on. */
+  /** Refuses calls and requests from now on; running ones go on. */
   drain(): void
   /** Takes no more calls, and resolves when all connections have ended. */
   finish(): Promise<void>
@@ -61,7 +61,7 @@ export async function openSandboxd(sandbox: Sandbox, plan: SandboxdPlan): Promis
     await runtime.open()
     const drain = () => {
       isServing = false
-      grpc.setServing(false)
+      grpc.drain()
     }
     const ignoreDestroy = held.onDestroy(drain)
     const finish = async () => {
@@ -82,7 +82,9 @@ export async function openSandboxd(sandbox: Sandbox, plan: SandboxdPlan): Promis
       root,
       drain,
       finish,
-      idle: () => grpc.idle(),
+      idle: async () => {
+        await Promise.all([rest.idle(), grpc.idle()])
+      },
       cut,
       abandon() {
         finish().catch(() => {})
