@@ -53,7 +53,7 @@ it('answers every call of k8s-agent-sandbox 1.0.8', { timeout: INSTALL_MS + RUN_
         `synchronous by ${mode}`,
         `asynchronous by ${mode}`,
       ])
-      expect(stdout.trim().split('\n')).toEqual(lines)
+      expect(stdout.trim().split('\n')).toEqual(['legacy by its URL', ...lines])
     })
   } finally {
     await cluster.close()

@@ -14,6 +14,9 @@ from k8s_agent_sandbox import (
     SandboxClient,
     SandboxdInClusterConnectionConfig,
 )
+from k8s_agent_sandbox.models import (
+    SandboxDirectConnectionConfig,
+)
 from k8s_agent_sandbox.exceptions import SandboxRequestError
 
 CLUSTER, REST, GRPC = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
@@ -151,6 +154,31 @@ async def asynchronous(mode):
     print(f"asynchronous by {mode}")
 
 
+def legacy():
+    cluster = kubernetes.client.Configuration(host=CLUSTER)
+    direct = SandboxDirectConnectionConfig(api_url=f"http://127.0.0.1:{REST}")
+    api = kubernetes.client.ApiClient(cluster)
+    with SandboxClient(connection_config=direct, api_client=api) as client:
+        sandbox = client.create_sandbox(warmpool="nacre")
+        result = sandbox.commands.run("echo out; echo err >&2; exit 7")
+        assert (result.stdout, result.stderr, result.exit_code) == ("out\n", "err\n", 7), result
+        late = sandbox.commands.run("sleep 60", command_timeout=0.5)
+        assert (late.timed_out, late.exit_code) == (True, 124), late
+        files = sandbox.files
+        files.write("old/häl lo.bin", BYTES)
+        files.write("old/streamed", io.BytesIO(BYTES))
+        assert files.read("old/häl lo.bin") == BYTES and files.read("old/streamed") == BYTES
+        assert sorted(entry.name for entry in files.list("old")) == ["häl lo.bin", "streamed"]
+        assert files.exists("old/streamed") and not files.exists("none")
+        assert status_of(lambda: files.read("none")) == 404
+        assert status_of(lambda: files.write("../out", b"x", allow_unsafe_paths=True)) == 403
+        assert status_of(lambda: files.read("../out", allow_unsafe_paths=True)) == 403
+        sandbox.commands.run("rm -r old")
+        sandbox.terminate()
+    print("legacy by its URL")
+
+
+legacy()
 for mode in ["in-cluster-pod-ip", "in-cluster-service"]:
     synchronous(mode)
     asyncio.run(asynchronous(mode))

@@ -3,6 +3,7 @@
  */
 import { AbortError, meaningOf, OptionError, SandboxError } from '../../base/errors.js'
 import type { SandboxErrorCode } from '../../public/index.js'
+import { Refused } from './status.js'
 
 const STATUSES = {
   INVALID_ARGUMENT: 400,
@@ -54,8 +55,13 @@ export function failureOf(error: unknown): RestFailure {
   return { status: STATUSES[code], body: { code, message }, headers }
 }
 
+function isRestCode(code: string): code is RestCode {
+  return Object.hasOwn(STATUSES, code)
+}
+
 function describe(error: unknown): [RestCode, string] {
   if (error instanceof RestRefusal) return [error.code, error.message]
+  if (error instanceof Refused) return [isRestCode(error.status) ? error.status : 'INTERNAL', error.message]
   if (error instanceof OptionError) return ['INVALID_ARGUMENT', error.message]
   if (error instanceof AbortError) return ['UNAVAILABLE', error.message]
   if (!(error instanceof SandboxError)) return ['INTERNAL', 'an internal error']

@@ -7,6 +7,7 @@ import type { ByteReply } from '../byte-response.js'
 import { fileReply } from '../v1/file-content.js'
 import { listDirectory } from './listing.js'
 import { RestRefusal } from './rest-error.js'
+import { plainPathBelowRoot } from './target.js'
 import { upload } from './upload.js'
 
 /** A response: bytes, JSON or nothing. */
@@ -45,6 +46,17 @@ export async function writeFile(
   if (info?.type === 'directory') throw new RestRefusal('INVALID_ARGUMENT', 'the path is a directory')
   await upload(incoming, (content) => files.write(path, content, { mode, signal }))
   return 'nothing'
+}
+
+/** Writes the part `file` of a form to the path that is its file name. */
+export async function writePart(files: Files, incoming: IncomingMessage, signal: AbortSignal): Promise<void> {
+  await upload(incoming, async (content, name) => {
+    if (name === undefined || name === '')
+      throw new RestRefusal('INVALID_ARGUMENT', 'the part `file` of the form has no file name')
+    const path = plainPathBelowRoot(name)
+    if (isRoot(path)) throw new RestRefusal('INVALID_ARGUMENT', 'the path is a directory')
+    await files.write(path, content, { mode: NORMAL_MODE, signal })
+  })
 }
 
 /** Removes a file, a symlink or a directory. The root stays; with `recursive`, it is emptied. */

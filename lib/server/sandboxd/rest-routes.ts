@@ -2,6 +2,7 @@
  * The routes of the REST API.
  */
 import type { IncomingMessage } from 'node:http'
+import { answerLegacy, LEGACY } from './legacy.js'
 import { metadataOf } from './metadata.js'
 import { RestRefusal } from './rest-error.js'
 import { type Reply, readFile, removeFile, writeFile } from './rest-files.js'
@@ -33,6 +34,12 @@ export async function answer(routes: Routes, incoming: IncomingMessage, signal: 
   if (route === '/v1/metadata') {
     allow(incoming, 'GET', 'HEAD')
     return { json: { env: metadataOf(runtime.env(), routes.metadataPrefix) } }
+  }
+  const [, segment = '', rest = ''] = /^\/([a-z]+)(?:\/(.*))?$/s.exec(route) ?? []
+  const method = Object.hasOwn(LEGACY, segment) ? LEGACY[segment] : undefined
+  if (method !== undefined) {
+    allow(incoming, method)
+    return runtime.inSession(() => answerLegacy(runtime, segment, rest, incoming, signal))
   }
   if (route !== FILES && !route.startsWith(`${FILES}/`))
     throw new RestRefusal('NOT_FOUND', 'there is no such route')

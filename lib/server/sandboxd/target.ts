@@ -25,9 +25,18 @@ export function targetOf(url: string): Target {
  * encoded slash separates, too. Throws PERMISSION_DENIED for a path that leads out of the root by its text.
  */
 export function pathBelowRoot(encoded: string): Uint8Array {
+  return below(decoded(encoded))
+}
+
+/** The same for a path that is not encoded. */
+export function plainPathBelowRoot(text: string): Uint8Array {
+  return below(withoutNul(Buffer.from(text, 'utf8').toString('latin1')))
+}
+
+function below(bytes: string): Uint8Array {
   // One character is one byte, so that names which are no UTF-8 stay what they are.
   const names: string[] = []
-  for (const name of decoded(encoded).split('/')) {
+  for (const name of bytes.split('/')) {
     if (name === '' || name === '.') continue
     if (name !== '..') names.push(name)
     else if (names.pop() === undefined)
@@ -41,6 +50,10 @@ function decoded(encoded: string): string {
     throw new RestRefusal('INVALID_ARGUMENT', 'the path has a percent sign that begins no byte')
   const bytes = Buffer.from(encoded, 'utf8').toString('latin1')
   const text = bytes.replace(/%([0-9a-f]{2})/gi, (_, hex) => String.fromCharCode(Number.parseInt(hex, 16)))
+  return withoutNul(text)
+}
+
+function withoutNul(text: string): string {
   if (text.includes('\0')) throw new RestRefusal('INVALID_ARGUMENT', 'the path has a NUL character')
   return text
 }

@@ -6,13 +6,16 @@ import { RestRefusal } from './rest-error.js'
 
 const PART = 'file'
 
-type Write<T> = (content: AsyncIterable<Uint8Array>) => Promise<T>
+/** `name`: the file name of the part, where there is one. */
+type Write<T> = (content: AsyncIterable<Uint8Array>, name: string | undefined) => Promise<T>
 
 /** Calls `write` with the content. A body that breaks off or is malformed fails the content before its end. */
 export async function upload<T>(incoming: IncomingMessage, write: Write<T>): Promise<T> {
   const type = incoming.headers['content-type'] ?? ''
   const isForm = /^multipart\/form-data\s*(;|$)/i.test(type)
-  return isForm ? uploadForm(incoming, type, write) : write(incoming.iterator({ destroyOnReturn: false }))
+  return isForm
+    ? uploadForm(incoming, type, write)
+    : write(incoming.iterator({ destroyOnReturn: false }), undefined)
 }
 
 /** Resolves when the form has arrived and its first part `file` is written; everything else in it is dropped. */
@@ -23,6 +26,7 @@ async function uploadForm<T>(incoming: IncomingMessage, type: string, write: Wri
       new Busboy({
         headers: { 'content-type': type },
         isPartAFile: (name) => name === PART,
+        preservePath: true,
         limits: { fieldSize: 64 * 1024 },
       }),
   )
@@ -40,12 +44,12 @@ async function uploadForm<T>(incoming: IncomingMessage, type: string, write: Wri
     incoming.once('close', () => {
       if (!incoming.complete) fail('the body broke off')
     })
-    parser.on('file', (_name, stream) => {
+    parser.on('file', (_field, stream, name: string | undefined) => {
       // What ends the form early is reported by the parser, too. Without a listener it would end this process.
       stream.on('error', () => {})
       if (part !== undefined) return void stream.resume()
       part = stream as unknown as typeof part
-      written = write(untilEndOf(stream, whole))
+      written = write(untilEndOf(stream, whole), name)
       written.then(resolve, (error) => {
         incoming.unpipe(parser)
         reject(error)
