@@ -15,10 +15,13 @@
 FROM node:22-bookworm-slim AS install
 ARG TARGETARCH=amd64
 COPY target/packages/*.tgz /packages/
-# The package as any user installs it.
+# Another registry: --build-arg NPM_CONFIG_REGISTRY=https://...
+ARG NPM_CONFIG_REGISTRY=https://registry.npmjs.org/
+# The package as any user installs it, with the packages that `nacre serve --sandboxd` needs.
 RUN case "$TARGETARCH" in amd64) cpu=x64 ;; *) cpu="$TARGETARCH" ;; esac \
-  && npm install --global --prefix /opt/nacre --offline --ignore-scripts --no-audit --no-fund \
-    /packages/nacre-[0-9]*.tgz "/packages/nacre-linux-$cpu-gnu-"[0-9]*.tgz
+  && npm install --global --prefix /opt/nacre --ignore-scripts --no-audit --no-fund \
+    /packages/nacre-[0-9]*.tgz "/packages/nacre-linux-$cpu-gnu-"[0-9]*.tgz \
+    @grpc/grpc-js@1.14.7 @grpc/proto-loader@0.8.1 @grpc/reflection@1.0.4 grpc-health-check@2.1.0
 
 FROM node:22-bookworm-slim
 # Put here what your commands need. bash is in the image; nacre needs nothing else.
@@ -34,6 +37,8 @@ COPY --from=install /opt/nacre /opt/nacre
 ENV PATH=/opt/nacre/bin:$PATH
 USER 10001:10001
 WORKDIR /workspace
+# sandboxd: gRPC and REST, with --sandboxd alone.
+EXPOSE 8080 9090
 EXPOSE 3000
 # /healthz needs no token.
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10s \

@@ -54,6 +54,12 @@ export interface ServeOptions extends ServerOptions {
   host?: string
   /** 0 to 65535; 0 is any free port. Default: 4747. */
   port?: number
+  /**
+   * Also serves the runtime API of Kubernetes' agent-sandbox, which has no authentication. Its packages are optional peers of
+   * nacre: `@grpc/grpc-js`, `@grpc/proto-loader`, `@grpc/reflection` and `grpc-health-check`. `sandbox` must be a Sandbox of
+   * this process. True: with the defaults. Default: none.
+   */
+  sandboxd?: boolean | SandboxdOptions
   /** A file that holds the token, read once; blanks around it are removed. Excludes `token`. */
   tokenFile?: string
   /** Maximum bytes of a request's headers, 1024 to 1048576; more are answered with 431. Default: 16384. */
@@ -76,6 +82,30 @@ export interface ServeOptions extends ServerOptions {
    */
   handleSignals?: boolean
 }
+/** Options of {@link ServeOptions.sandboxd}. */
+export interface SandboxdOptions {
+  /** The port of the gRPC service, 0 to 65535; 0 is any free port. Default: 9090. */
+  grpcPort?: number
+  /** The port of the REST API, 0 to 65535; 0 is any free port. Default: 8080. */
+  restPort?: number
+  /** Where both listen. sandboxd has no authentication, whatever the host. Default: {@link ServeOptions.host}. */
+  host?: string
+  /**
+   * The directory that paths and working directories do not leave, symlinks included. It is made if it is missing.
+   * Default: '/workspace'.
+   */
+  root?: string | URL
+  /** How the names of variables begin that `GET /v1/metadata` shows; not empty. Default: 'SANDBOX_'. */
+  metadataPrefix?: string
+}
+/** Where sandboxd listens. */
+export interface ServingSandboxd {
+  readonly host: string
+  readonly grpcPort: number
+  readonly restPort: number
+  /** The root, without symlinks. */
+  readonly root: string
+}
 /** A server that listens. */
 export interface Serving extends AsyncDisposable {
   /** The address. */
@@ -83,6 +113,8 @@ export interface Serving extends AsyncDisposable {
   readonly port: number
   /** Like 'http://127.0.0.1:4747'. */
   readonly url: string
+  /** Undefined without the option `sandboxd`. */
+  readonly sandboxd: ServingSandboxd | undefined
   /**
    * Stops listening, ends everything as {@link Server.close} does, and resolves when all connections are closed. Idempotent.
    * The sandbox is not destroyed.

@@ -62,7 +62,7 @@ function bundleCommandLine() {
   completeBun()
   const modules = path.join(root, 'dist', 'cli')
   const bundle = path.join(root, 'dist', 'cli.tmp')
-  const outside = ['@hono/*', 'hono', 'hono/*', 'zod']
+  const outside = ['@fastify/busboy', '@grpc/*', '@hono/*', 'grpc-health-check', 'hono', 'hono/*', 'zod']
   run(path.join(root, 'node_modules/.bin/bun'), [
     'build',
     path.join(modules, 'main.js'),

@@ -41,7 +41,9 @@ await main(() => {
       '--network',
       'host',
     ]
-    tools.buildah('bud', ...settings, '--build-arg', `TARGETARCH=${cpu}`, '--tag', image, root)
+    const registry = execFileSync('npm', ['config', 'get', 'registry'], { encoding: 'utf8' }).trim()
+    const given = ['--build-arg', `TARGETARCH=${cpu}`, '--build-arg', `NPM_CONFIG_REGISTRY=${registry}`]
+    tools.buildah('bud', ...settings, ...given, '--tag', image, root)
     test(tools, { podman: tools.podman, home: tools.env.HOME, image, base })
   } finally {
     rmSync(storage, { recursive: true, force: true })

@@ -4,7 +4,7 @@ use crate::file_values::{LIST_BATCH, batch, change, file};
 use crate::open_files::{Open, OpenFiles};
 use crate::piece::Piece;
 use crate::sandbox::NativeSandbox;
-use crate::types::{NativeEvent, NativeFileAction, NativeFileWrite};
+use crate::types::{NativeEvent, NativeFileAction, NativeFileRead, NativeFileWrite};
 use nacre_core::error::{Code, Error};
 use nacre_core::files::{Access, FileCall};
 use nacre_core::runtime;
@@ -18,11 +18,11 @@ type Answer = std::result::Result<NativeEvent, Error>;
 impl NativeSandbox {
     /// Describes a file.
     #[napi(catch_unwind)]
-    pub fn file_stat(&self, id: u32, session_id: String, path: Uint8Array) -> Result<()> {
+    pub fn file_stat(&self, id: u32, session_id: String, path: Uint8Array, root: Option<String>) -> Result<()> {
         let path = path.to_vec();
         self.on_files(
             id,
-            &session_id,
+            (&session_id, root),
             move |access| {
                 let path = path.clone();
                 async move { access.stat(path).await }
@@ -34,6 +34,7 @@ impl NativeSandbox {
     /// Makes, renames, copies or removes a file.
     #[napi(catch_unwind)]
     pub fn file_change(&self, id: u32, session_id: String, action: NativeFileAction) -> Result<()> {
+        let root = action.root;
         let (path, to) = (action.path.to_vec(), action.to.map(|to| to.to_vec()).unwrap_or_default());
         let recursive = action.recursive;
         let call = match action.kind.as_str() {
@@ -44,7 +45,7 @@ impl NativeSandbox {
         };
         self.on_files(
             id,
-            &session_id,
+            (&session_id, root),
             move |access| {
                 let call = call.clone();
                 async move { access.change(call).await }
@@ -55,11 +56,18 @@ impl NativeSandbox {
 
     /// Lists a directory. The rest of a long list is read by `file_next`.
     #[napi(catch_unwind)]
-    pub fn file_list(&self, id: u32, session_id: String, path: Uint8Array, depth: u32) -> Result<()> {
+    pub fn file_list(
+        &self,
+        id: u32,
+        session_id: String,
+        path: Uint8Array,
+        depth: u32,
+        root: Option<String>,
+    ) -> Result<()> {
         let path = path.to_vec();
         self.on_files(
             id,
-            &session_id,
+            (&session_id, root),
             move |access| {
                 let path = path.clone();
                 async move { access.list(path, depth).await }
@@ -75,19 +83,12 @@ impl NativeSandbox {
 
     /// Opens a file and reads its beginning. Without a handle, that was all of it. More than `max_size` bytes are refused.
     #[napi(catch_unwind)]
-    pub fn file_read(
-        &self,
-        id: u32,
-        session_id: String,
-        path: Uint8Array,
-        position: f64,
-        length: u32,
-        max_size: Option<f64>,
-    ) -> Result<()> {
+    pub fn file_read(&self, id: u32, session_id: String, request: NativeFileRead) -> Result<()> {
+        let NativeFileRead { path, position, length, max_size, root } = request;
         let path = path.to_vec();
         self.on_files(
             id,
-            &session_id,
+            (&session_id, root),
             move |access| {
                 let path = path.clone();
                 async move {
@@ -120,10 +121,10 @@ impl NativeSandbox {
     /// Writes a whole file.
     #[napi(catch_unwind)]
     pub fn file_write(&self, id: u32, session_id: String, request: NativeFileWrite, data: Uint8Array) -> Result<()> {
-        let (path, data) = (request.path.to_vec(), data.to_vec());
+        let (path, data, root) = (request.path.to_vec(), data.to_vec(), request.root);
         self.on_files(
             id,
-            &session_id,
+            (&session_id, root),
             move |access| {
                 let (path, data) = (path.clone(), data.clone());
                 async move {
@@ -138,10 +139,10 @@ impl NativeSandbox {
     /// Opens a file to be written in pieces.
     #[napi(catch_unwind)]
     pub fn file_write_open(&self, id: u32, session_id: String, request: NativeFileWrite) -> Result<()> {
-        let path = request.path.to_vec();
+        let (path, root) = (request.path.to_vec(), request.root);
         self.on_files(
             id,
-            &session_id,
+            (&session_id, root),
             move |access| {
                 let path = path.clone();
                 async move { access.write(path, request.mode, request.append).await }
@@ -194,7 +195,7 @@ impl NativeSandbox {
         let path = path.to_vec();
         self.on_files(
             id,
-            &session_id,
+            (&session_id, None),
             move |access| {
                 let path = path.clone();
                 async move { access.watch(path, recursive).await }
@@ -229,11 +230,11 @@ impl NativeSandbox {
 }
 
 impl NativeSandbox {
-    /// Makes a call on the files of a session, which can be abandoned.
+    /// Makes a call on the files of a session, which can be abandoned. With a root, no path leaves it.
     fn on_files<T: Send + 'static, F, R>(
         &self,
         id: u32,
-        session_id: &str,
+        (session_id, root): (&str, Option<String>),
         call: F,
         show: impl FnOnce(T, &OpenFiles) -> NativeEvent + Send + 'static,
     ) -> Result<()>
@@ -244,7 +245,12 @@ impl NativeSandbox {
         runtime::handle()?;
         let (sandbox, emitter) = self.parts();
         let (open, wait) = (Arc::clone(&self.open_files), self.waits.open(id));
-        let calling = sandbox.files(session_id, call);
+        let calling = sandbox.files(session_id, move |access| {
+            call(match &root {
+                Some(root) => access.below(root.into()),
+                None => access,
+            })
+        });
         Ok(runtime::spawn(async move {
             let done = wait.run(calling).await;
             emitter

@@ -38,6 +38,7 @@ pub fn new_process(request: NativeProcessStart) -> NewProcess {
         merge_output: request.merge_output,
         terminal: request.pty.map(|pty| size(pty.cols, pty.rows)),
         log_limit: request.log_limit as u64,
+        window: request.window.map(|bytes| bytes as u64),
         auto_cleanup: request.auto_cleanup,
     }
 }

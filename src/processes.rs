@@ -86,6 +86,22 @@ impl NativeSandbox {
         self.waits.abandon(id);
     }
 
+    /// The reader of a process that is held back has taken everything before `cursor`.
+    #[napi(catch_unwind)]
+    pub fn take_log(&self, process_id: String, cursor: f64) {
+        if let Ok(found) = self.sandbox.processes().find(&process_id)
+            && let Some(hold) = &found.hold
+        {
+            hold.take(cursor as u64);
+        }
+    }
+
+    /// Sends a signal to the process group of a process. False when it has ended.
+    #[napi(catch_unwind)]
+    pub fn signal_process(&self, process_id: String, signal: i32) -> bool {
+        self.sandbox.processes().find(&process_id).is_ok_and(|found| found.signal(signal))
+    }
+
     /// Sends a piece of standard input.
     #[napi(catch_unwind)]
     pub fn write_process(&self, id: u32, process_id: String, data: Uint8Array) -> Result<()> {

@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { sandboxdOptions } from '../../lib/protocol/server-options.js'
 
 const root = path.dirname(path.dirname(__dirname))
 const dockerfile = readFileSync(path.join(root, 'Dockerfile'), 'utf8')
@@ -14,6 +15,7 @@ function readYaml(file: string) {
 }
 
 const [service, policy, pod] = readYaml('deploy/kubernetes.yaml')
+const [template, pool] = readYaml('deploy/agent-sandbox.yaml')
 const compose = readYaml('deploy/compose.yaml')
 const [container] = pod.spec.containers
 
@@ -98,5 +100,59 @@ describe('the pod', () => {
     expect(mounts).toEqual(expect.arrayContaining(['/tmp', last('WORKDIR')]))
     const volumes = pod.spec.volumes.map(({ name }: { name: string }) => name)
     expect(container.volumeMounts.map(({ name }: { name: string }) => name)).toEqual(volumes)
+  })
+})
+
+describe('the template of agent-sandbox', () => {
+  const { spec } = template.spec.podTemplate
+  const [sandbox] = spec.containers
+  const ports = sandbox.ports.map(({ containerPort }: { containerPort: number }) => containerPort)
+
+  it('runs the image as the pod does, with sandboxd on its own ports', () => {
+    expect(sandbox.command).toEqual([...command, '--sandboxd'])
+    expect(ports).toEqual([
+      Number(option('--port')),
+      sandboxdOptions.restPort.default,
+      sandboxdOptions.grpcPort.default,
+    ])
+    expect(dockerfile).toContain(`EXPOSE ${ports.slice(1).join(' ')}\n`)
+    expect(sandbox.image).toBe(container.image)
+    for (const key of ['securityContext', 'resources', 'volumeMounts'])
+      expect(sandbox[key]).toEqual(container[key])
+    for (const key of [
+      'securityContext',
+      'restartPolicy',
+      'terminationGracePeriodSeconds',
+      'automountServiceAccountToken',
+    ])
+      expect(spec[key]).toEqual(pod.spec[key])
+    expect(sandbox.volumeMounts.map(({ mountPath }: { mountPath: string }) => mountPath)).toContain(
+      sandboxdOptions.root.default,
+    )
+  })
+
+  it('is ready when sandboxd is, and lets only its clients reach it', () => {
+    const probes = [sandbox.startupProbe, sandbox.readinessProbe]
+    expect(probes.map(({ httpGet }) => httpGet)).toEqual(
+      Array(2).fill({ path: '/v1/health', port: 'sandboxd-rest' }),
+    )
+    const [clients, router] = template.spec.networkPolicy.ingress
+    expect(clients.ports.map(({ port }: { port: number }) => port)).toEqual(ports)
+    expect(clients.from).toHaveLength(1)
+    expect(router.ports).toEqual([{ port: Number(option('--port')) }])
+    expect(template.spec.networkPolicy.egress).toEqual(policy.spec.egress)
+  })
+
+  it('is what the pool keeps warm', () => {
+    expect(pool.spec.sandboxTemplateRef.name).toBe(template.metadata.name)
+  })
+
+  it('has the packages of sandboxd in the image, in the versions that are tested', () => {
+    const { devDependencies, peerDependencies } = JSON.parse(
+      readFileSync(path.join(root, 'package.json'), 'utf8'),
+    )
+    const names = Object.keys(peerDependencies).filter((name) => name.includes('grpc'))
+    expect(names).toHaveLength(4)
+    for (const name of names) expect(dockerfile).toContain(` ${name}@${devDependencies[name]}`)
   })
 })

@@ -186,3 +186,31 @@ describe('the start', () => {
     expect(first).toBeLessThanOrEqual(15)
   }, 60_000)
 })
+
+describe('sandboxd', () => {
+  const flags = ['--sandboxd', '--port', '0', '--grpc-port', '0', '--rest-port', '0', '--root', 'workspace']
+  const command = ['node_modules/nacre/dist/cli/main.js', 'serve', ...flags]
+
+  it('names the packages that it needs, and works when they are there', async () => {
+    const { code, stderr } = await inProject('node', ...command).catch((error) => error)
+    expect(code).toBe(2)
+    const names = ['@grpc/grpc-js', '@grpc/proto-loader', '@grpc/reflection', 'grpc-health-check']
+    expect(stderr).toContain(`npm install ${names.join(' ')}`)
+    for (const name of ['@grpc', 'grpc-health-check'])
+      symlinkSync(path.join(root, 'node_modules', name), path.join(project, 'node_modules', name))
+    const server = spawn(path.join(base, 'bin/node'), command, { cwd: project, env })
+    try {
+      let output = ''
+      for await (const data of server.stdout) {
+        output += data
+        if (output.includes('sandboxd listens on')) break
+      }
+      const [, port] = /http:\/\/127\.0\.0\.1:(\d+), with the root/.exec(output) ?? []
+      const health = await fetch(`http://127.0.0.1:${port}/v1/health`)
+      expect(await health.json()).toMatchObject({ status: 'ok' })
+    } finally {
+      server.kill()
+      await once(server, 'exit')
+    }
+  })
+})

@@ -24,10 +24,25 @@ export interface NativeFileAction {
   path: Uint8Array
   to?: Uint8Array
   recursive: boolean
+  /** A root that the path does not leave; not of `rename` and `copy`. */
+  root?: string | undefined
 }
 
 export interface NativeFileWrite {
   path: Uint8Array
   mode?: number | undefined
   append: boolean
+  /** A root that the path does not leave. */
+  root?: string | undefined
+}
+
+/** What is read of a file when it is opened. */
+export interface NativeFileRead {
+  path: Uint8Array
+  position: number
+  length: number
+  /** A larger file is refused. */
+  maxSize?: number | undefined
+  /** A root that the path does not leave. */
+  root?: string | undefined
 }

@@ -16,7 +16,13 @@ export interface NativeAddon {
 
 export type { NativeEvent } from './event.js'
 export type { NativeExec, NativeExecExtras, NativeResult } from './exec.js'
-export type { NativeFile, NativeFileAction, NativeFileChange, NativeFileWrite } from './file.js'
+export type {
+  NativeFile,
+  NativeFileAction,
+  NativeFileChange,
+  NativeFileRead,
+  NativeFileWrite,
+} from './file.js'
 export type { NativeJob, NativeJobStart, NativeJobStatus } from './job.js'
 export type {
   NativeLimits,

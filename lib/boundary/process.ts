@@ -18,6 +18,8 @@ export interface NativeProcessStart extends NativeCommand {
   mergeOutput: boolean
   /** Bytes of log kept. */
   logLimit: number
+  /** Bytes of output that may wait for takeLog; beyond, the process is held back. Absent: it never is. */
+  window?: number | undefined
   pty?: { cols: number; rows: number }
   limits?: NativeLimits
   /** Forgotten some time after its end. */

@@ -1,7 +1,7 @@
 /** The handle of a sandbox, what it is made of, and its sessions. */
 import type { IsolationCapabilities } from '../public/index.js'
 import type { NativeExecExtras } from './exec.js'
-import type { NativeFileAction, NativeFileWrite } from './file.js'
+import type { NativeFileAction, NativeFileRead, NativeFileWrite } from './file.js'
 import type { NativeJobStart } from './job.js'
 import type { NativeLimits, NativeProcess, NativeProcessStart } from './process.js'
 
@@ -47,6 +47,10 @@ export interface NativeSandbox {
    * Ends by `done` with `log`: at most `maxBytes` from `cursor` on. With `follow` it waits until there is something or
    * the process has ended; without, the answer may be empty.
    */
+  /** The reader of a process with a `window` has taken everything before the cursor. */
+  takeLog(processId: string, cursor: number): void
+  /** Sends a signal to the process group, and nothing after it. False when the process has ended. */
+  signalProcess(processId: string, signal: number): boolean
   readLog(id: number, processId: string, cursor: number, maxBytes: number, follow: boolean): void
   /** `done` when the pipe took it; an error when the input is closed or was never a pipe. */
   writeProcess(id: number, processId: string, data: Uint8Array): void
@@ -74,20 +78,13 @@ export interface NativeSandbox {
   /** Ends by `done` with `jobs`. */
   listJobs(id: number): void
   removeJob(id: number, jobId: string): void
-  /** Ends by `done` with `file`, when there is one. */
-  fileStat(id: number, sessionId: string, path: Uint8Array): void
+  /** Ends by `done` with `file`, when there is one. `root`, here and below: what the path does not leave. */
+  fileStat(id: number, sessionId: string, path: Uint8Array, root: string | null): void
   fileChange(id: number, sessionId: string, action: NativeFileAction): void
   /** Ends by `done` with `files`, and a handle for fileNext when there may be more. */
-  fileList(id: number, sessionId: string, path: Uint8Array, depth: number): void
+  fileList(id: number, sessionId: string, path: Uint8Array, depth: number, root: string | null): void
   /** Ends by `done` with `file` and its first `data`, and a handle for fileReadAt when there may be more. */
-  fileRead(
-    id: number,
-    sessionId: string,
-    path: Uint8Array,
-    position: number,
-    length: number,
-    maxSize: number | null,
-  ): void
+  fileRead(id: number, sessionId: string, request: NativeFileRead): void
   /** Ends by `done` with `data`, shorter than `length` at the end of the file. */
   fileReadAt(id: number, handle: number, position: number, length: number): void
   /** Ends by `done` with `file`; an error when nothing has changed. */

@@ -2,7 +2,9 @@
  * `nacre serve`: a sandbox over HTTP, until a signal ends it.
  */
 import { type Command, InvalidArgumentError } from 'commander'
+import { OptionError } from '../base/errors.js'
 import type { Preset } from '../options/isolation.js'
+import type { SandboxdOptions, ServingSandboxd } from '../public/server.js'
 import { withExamples } from './examples.js'
 import { isolationOption } from './values.js'
 
@@ -14,6 +16,12 @@ interface Options {
   cwd?: string
   jobsRoot?: string
   isolation?: Preset
+  sandboxd?: boolean
+  grpcPort?: number
+  restPort?: number
+  root?: string
+  sandboxdHost?: string
+  metadataPrefix?: string
 }
 
 export function addServe(program: Command): void {
@@ -30,27 +38,66 @@ export function addServe(program: Command): void {
     .option('--cwd <directory>', 'where sessions start (default: here)')
     .option('--jobs-root <directory>', 'where durable jobs are kept')
     .addOption(isolationOption())
+    .option(
+      '--sandboxd',
+      "also serve the runtime API of Kubernetes' agent-sandbox, which has no authentication",
+    )
+    .option(
+      '--grpc-port <number>',
+      'the port of its gRPC service; 0 is any free port (default: 9090)',
+      wholeNumber,
+    )
+    .option(
+      '--rest-port <number>',
+      'the port of its REST API; 0 is any free port (default: 8080)',
+      wholeNumber,
+    )
+    .option('--root <directory>', 'what its paths do not leave; made if missing (default: /workspace)')
+    .option('--sandboxd-host <address>', 'the address that both listen on (default: that of --host)')
+    .option('--metadata-prefix <prefix>', 'variables that it shows to anyone (default: SANDBOX_)')
     .action(run)
   withExamples(serve, [
     ['nacre serve', 'on http://127.0.0.1:4747, for this machine alone'],
     ['nacre serve --port 0 --cwd app', 'on any free port, with sessions in app'],
+    ['nacre serve --sandboxd --root app', 'with the API of agent-sandbox, whose paths stay in app'],
     ['nacre serve --host 0.0.0.0 --token-file token', 'for other machines, which need the token'],
   ])
 }
 
 async function run({ cwd, jobsRoot, isolation, allowOrigin, ...options }: Options): Promise<void> {
+  const { host, port, tokenFile } = options
+  const sandboxd = sandboxdOptions(options)
   const [{ Sandbox }, { serve }] = await Promise.all([
     import('../backends/native/sandbox.js'),
     import('../server/serve.js'),
   ])
   const sandbox = new Sandbox({ cwd, jobsRoot, isolation, logger: stderrLogger })
   try {
-    const { url } = await serve(sandbox, { ...options, allowedOrigins: allowOrigin, logger: stderrLogger })
-    console.log(`nacre listens on ${url}`)
+    const settings = { host, port, tokenFile, sandboxd, allowedOrigins: allowOrigin, logger: stderrLogger }
+    const serving = await serve(sandbox, settings)
+    console.log(`nacre listens on ${serving.url}`)
+    if (serving.sandboxd !== undefined) console.log(describeSandboxd(serving.sandboxd))
   } catch (error) {
     await sandbox.destroy()
     throw error
   }
+}
+
+/** The options of sandboxd. Throws OptionError when they are given without it. */
+function sandboxdOptions(options: Options): SandboxdOptions | undefined {
+  const { sandboxd, grpcPort, restPort, root, sandboxdHost, metadataPrefix } = options
+  if (sandboxd) return { grpcPort, restPort, root, host: sandboxdHost, metadataPrefix }
+  const given = { grpcPort, restPort, root, sandboxdHost, metadataPrefix }
+  if (Object.values(given).every((value) => value === undefined)) return undefined
+  throw new OptionError(
+    'INVALID_OPTION',
+    '--grpc-port, --rest-port, --root, --sandboxd-host and --metadata-prefix need --sandboxd',
+  )
+}
+
+function describeSandboxd({ host, grpcPort, restPort, root }: ServingSandboxd): string {
+  const shown = host.includes(':') ? `[${host}]` : host
+  return `sandboxd listens on ${shown}:${grpcPort} (gRPC) and http://${shown}:${restPort}, with the root ${root}`
 }
 
 function wholeNumber(text: string): number {

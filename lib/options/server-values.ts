@@ -27,6 +27,15 @@ export function origins(value: unknown, name: string): string[] {
   })
 }
 
+/** The beginning of names of variables. An empty one would show all of them. */
+export function variablePrefix(value: unknown, name: string): string {
+  if (typeof value === 'string' && /^[A-Za-z_][A-Za-z0-9_]*$/.test(value)) return value
+  throw new OptionError(
+    'INVALID_OPTION',
+    `${name} must be the beginning of a name of a variable, not ${describe(value)}`,
+  )
+}
+
 export function hostName(value: unknown, name: string): string {
   if (typeof value === 'string' && /^[A-Za-z0-9.:_-]{1,255}$/.test(value)) return value
   throw new OptionError('INVALID_OPTION', `${name} must be a host name or an address, not ${describe(value)}`)

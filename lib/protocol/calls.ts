@@ -31,7 +31,7 @@ import { instrumentOptions } from './otel-options.js'
 import { killOptions, processOptions, serviceOptions, sessionProcessOptions } from './process-options.js'
 import { remoteJobsOptions } from './remote-job-options.js'
 import { sandboxOptions } from './sandbox-options.js'
-import { serveOptions, serverOptions } from './server-options.js'
+import { sandboxdOptions, serveOptions, serverOptions } from './server-options.js'
 import { historyOptions, sessionOptions } from './session-options.js'
 import {
   logOptions,
@@ -125,6 +125,7 @@ export const calls: readonly Call[] = [
   { name: 'createSandboxJobs', table: remoteJobsOptions, type: 'SandboxJobsOptions', local: true },
   { name: 'createServer', table: serverOptions, type: 'ServerOptions', local: true },
   { name: 'serve', table: serveOptions, type: 'ServeOptions', local: true },
+  { name: 'sandboxd of serve', table: sandboxdOptions, type: 'SandboxdOptions', local: true },
   {
     name: 'new Session of nacre/container',
     table: containerSessionOptions,

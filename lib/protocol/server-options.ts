@@ -1,11 +1,12 @@
 /** The options of a server. */
 
-import { type Kind, option } from '../options/option.js'
+import { type Kind, type OptionValues, option } from '../options/option.js'
 import { filePath } from '../options/paths.js'
-import { hostName, origins, serverToken } from '../options/server-values.js'
+import { readGroup } from '../options/read.js'
+import { hostName, origins, serverToken, variablePrefix } from '../options/server-values.js'
 import { logger as readLogger } from '../options/values.js'
 import type { Logger } from '../public/index.js'
-import { bytes, count, flag, milliseconds, pause } from './kinds.js'
+import { bytes, count, directory, flag, milliseconds, pause } from './kinds.js'
 
 const token: Kind<string> = {
   read: serverToken,
@@ -14,6 +15,7 @@ const token: Kind<string> = {
 const originList: Kind<string[]> = { read: origins, bounds: "origins like 'https://example.com'" }
 const logger: Kind<Logger> = { read: readLogger, bounds: 'an object with debug, info, warn and error' }
 const host: Kind<string> = { read: hostName, bounds: 'a host name or an address' }
+const prefix: Kind<string> = { read: variablePrefix, bounds: 'the beginning of a name of a variable' }
 const file: Kind<string> = { read: filePath, bounds: 'a path' }
 
 /** Of `createServer`. */
@@ -38,6 +40,38 @@ export const serverOptions = {
   }),
 }
 
+/** Of `sandboxd`. */
+export const sandboxdOptions = {
+  grpcPort: option(count(0, 65_535), {
+    doc: 'The port of the gRPC service; 0 is any that is free.',
+    default: 9090,
+  }),
+  restPort: option(count(0, 65_535), {
+    doc: 'The port of the REST API; 0 is any that is free.',
+    default: 8080,
+  }),
+  host: option(host, {
+    doc: 'Where both listen. sandboxd has no authentication, whatever the host.',
+    otherwise: 'the `host` of `serve`',
+  }),
+  root: option(directory, {
+    doc: 'The directory that paths and working directories do not leave. It is made if it is missing.',
+    default: '/workspace',
+  }),
+  metadataPrefix: option(prefix, {
+    doc: 'How the names of variables begin that `GET /v1/metadata` shows.',
+    default: 'SANDBOX_',
+  }),
+}
+
+const sandboxd: Kind<OptionValues<typeof sandboxdOptions> | undefined> = {
+  read: (value, name) => {
+    if (typeof value === 'boolean') return value ? {} : undefined
+    return readGroup(sandboxdOptions, value, name)
+  },
+  bounds: 'an object of its options, or true for their defaults',
+}
+
 /** Of `serve`. */
 export const serveOptions = {
   ...serverOptions,
@@ -46,6 +80,10 @@ export const serveOptions = {
     default: '127.0.0.1',
   }),
   port: option(count(0, 65_535), { doc: 'The port; 0 is any that is free.', default: 4747 }),
+  sandboxd: option(sandboxd, {
+    doc: "Also serves the runtime API of Kubernetes' agent-sandbox.",
+    otherwise: 'none',
+  }),
   tokenFile: option(file, { doc: 'A file that holds the token. Excludes `token`.', otherwise: 'none' }),
   maxHeaderBytes: option(count(1024, 1024 * 1024, 'bytes'), {
     doc: "The most bytes of a request's headers; more are answered with 431.",

@@ -19,6 +19,8 @@ export interface ProcessRequest {
   callbacks: Pick<Values, 'onStart' | 'onOutput' | 'onStdout' | 'onStderr' | 'onLine' | 'onExit' | 'onError'>
   verbose: boolean
   values: Values
+  /** Bytes of output that may wait for a reader that reports what it takes; beyond, the process is held back. */
+  window?: number
 }
 
 /** Checks the arguments of a call; in a session, the session is given. Throws OptionError. */

@@ -33,7 +33,7 @@ export class Guard {
       return
     }
     const host = headers.get('host')
-    if (host !== null && !LOOPBACK_HOST.test(host))
+    if (host !== null && !isLoopbackName(host))
       throw new Refusal('FORBIDDEN', 'without a token this server answers to localhost only')
     if (peer !== undefined && !LOOPBACK_ADDRESS.test(peer))
       throw new Refusal('FORBIDDEN', 'without a token this server answers to this machine only')
@@ -67,6 +67,11 @@ function decoded(text: string): string {
 
 function digest(text: string): Buffer {
   return createHash('sha256').update(text).digest()
+}
+
+/** Whether a header `Host` names this machine. */
+export function isLoopbackName(host: string): boolean {
+  return LOOPBACK_HOST.test(host)
 }
 
 /** Whether a server on this host is reached from this machine alone. */

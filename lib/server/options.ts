@@ -4,7 +4,8 @@
 import { OptionError } from '../base/errors.js'
 import type { OptionValues } from '../options/option.js'
 import { describe, readOptions } from '../options/read.js'
-import { serveOptions, serverOptions } from '../protocol/server-options.js'
+import { sandboxdOptions, serveOptions, serverOptions } from '../protocol/server-options.js'
+import type { SandboxdPlan } from './sandboxd/plan.js'
 
 export type ServerValues = OptionValues<typeof serverOptions>
 
@@ -31,7 +32,10 @@ export interface ServePlan {
   keepAliveTimeout: number
   shutdownTimeout: number
   handleSignals: boolean
+  sandboxd: SandboxdPlan | undefined
 }
+
+type ServeValues = Omit<ServePlan, 'sandboxd'>
 
 /** Checks the options of `createServer`. Throws OptionError. */
 export function planServer(options: unknown): ServerPlan {
@@ -43,7 +47,7 @@ export function planServe(options: unknown): ServePlan {
   const values = readOptions(serveOptions, options, 'serve')
   if (values.token !== undefined && values.tokenFile !== undefined)
     throw new OptionError('INVALID_OPTION', 'token and tokenFile exclude each other')
-  return {
+  const plan: ServeValues = {
     server: serverPlan(values),
     host: values.host ?? serveOptions.host.default,
     port: values.port ?? serveOptions.port.default,
@@ -55,6 +59,26 @@ export function planServe(options: unknown): ServePlan {
     keepAliveTimeout: values.keepAliveTimeout ?? serveOptions.keepAliveTimeout.default,
     shutdownTimeout: values.shutdownTimeout ?? serveOptions.shutdownTimeout.default,
     handleSignals: values.handleSignals ?? serveOptions.handleSignals.default,
+  }
+  return { ...plan, sandboxd: values.sandboxd && planSandboxd(values.sandboxd, plan) }
+}
+
+function planSandboxd(values: OptionValues<typeof sandboxdOptions>, serve: ServeValues): SandboxdPlan {
+  const grpcPort = values.grpcPort ?? sandboxdOptions.grpcPort.default
+  const restPort = values.restPort ?? sandboxdOptions.restPort.default
+  const { maxConnections, maxHeaderBytes, headersTimeout, keepAliveTimeout } = serve
+  const ports = [grpcPort, restPort, serve.port].filter((port) => port !== 0)
+  if (new Set(ports).size < ports.length)
+    throw new OptionError('INVALID_OPTION', 'port, sandboxd.grpcPort and sandboxd.restPort must differ')
+  return {
+    grpcPort,
+    restPort,
+    host: values.host ?? serve.host,
+    root: values.root ?? sandboxdOptions.root.default,
+    metadataPrefix: values.metadataPrefix ?? sandboxdOptions.metadataPrefix.default,
+    maxRequests: serve.server.maxRequests,
+    logger: serve.server.logger,
+    ...{ maxConnections, maxHeaderBytes, headersTimeout, keepAliveTimeout },
   }
 }
 

@@ -13,10 +13,12 @@ import { signalNumber } from '../base/signals.js'
 import { readArgument } from '../options/read.js'
 import { serverToken } from '../options/server-values.js'
 import type { Sandbox } from '../public/index.js'
-import type { ServeOptions, Server, Serving } from '../public/server.js'
+import type { ServeOptions, Server, Serving, ServingSandboxd } from '../public/server.js'
 import { boundArrival } from './file-bodies.js'
 import { isLoopback } from './guard.js'
 import { checkSandbox, planServe, type ServePlan } from './options.js'
+import type { SandboxdPlan } from './sandboxd/plan.js'
+import type { Sandboxd } from './sandboxd/sandboxd.js'
 import { buildServer } from './server.js'
 import { openWebSockets, wantsWebSocket } from './upgrade.js'
 
@@ -33,13 +35,17 @@ export async function serve(sandbox: Sandbox, options?: ServeOptions): Promise<S
       `host ${plan.host} can be reached from other machines: give token or tokenFile, or use 127.0.0.1`,
     )
   }
+  const sandboxd = plan.sandboxd && (await open(sandbox, plan.sandboxd))
   const server = buildServer(sandbox, plan.server)
-  const listener = await listen(server, plan)
+  const listener = await listen(server, plan).catch((error) => {
+    sandboxd?.abandon()
+    throw error
+  })
   const cutWebSockets = openWebSockets(listener, server.fetch)
   const { address, port } = listener.address() as AddressInfo
   let closed: Promise<boolean> | undefined
   const closeOnce = () => {
-    closed ??= closeAll(server, listener, cutWebSockets, plan)
+    closed ??= closeAll({ server, listener, cutWebSockets, sandboxd }, plan)
     return closed
   }
   const ignoreSignals = plan.handleSignals ? onSignals(sandbox, plan, closeOnce) : () => {}
@@ -48,7 +54,20 @@ export async function serve(sandbox: Sandbox, options?: ServeOptions): Promise<S
     ignoreSignals()
   }
   const shown = address.includes(':') ? `[${address}]` : address
-  return { host: address, port, url: `http://${shown}:${port}`, close, [Symbol.asyncDispose]: close }
+  return {
+    host: address,
+    port,
+    url: `http://${shown}:${port}`,
+    sandboxd: sandboxd && shownOf(sandboxd),
+    close,
+    [Symbol.asyncDispose]: close,
+  }
+}
+
+/** Most servers need none of its modules. */
+async function open(sandbox: Sandbox, plan: SandboxdPlan): Promise<Sandboxd> {
+  const { openSandboxd } = await import('./sandboxd/sandboxd.js')
+  return openSandboxd(sandbox, plan)
 }
 
 function withToken(plan: ServePlan): ServePlan {
@@ -100,24 +119,39 @@ function listen(server: Server, plan: ServePlan): Promise<HttpServer> {
   })
 }
 
+/** What listens. */
+interface Open {
+  server: Server
+  listener: HttpServer
+  cutWebSockets: () => void
+  sandboxd: Sandboxd | undefined
+}
+
+function shownOf({ host, grpcPort, restPort, root }: Sandboxd): ServingSandboxd {
+  return { host, grpcPort, restPort, root }
+}
+
 /**
  * Accepts no more requests, ends running ones, and then cuts the remaining connections. Resolves when all are closed: true when
  * nothing had to be cut.
  */
 async function closeAll(
-  server: Server,
-  listener: HttpServer,
-  cutWebSockets: () => void,
+  { server, listener, cutWebSockets, sandboxd }: Open,
   { shutdownTimeout }: ServePlan,
 ): Promise<boolean> {
   const disconnected = new Promise<void>((resolve) => {
     listener.close(() => resolve())
   })
   listener.closeIdleConnections()
-  const isClean = await within(shutdownTimeout, server.close())
+  sandboxd?.drain()
+  const isClean = await within(shutdownTimeout, Promise.all([server.close(), sandboxd?.idle()]))
+  // The last messages of gRPC are still on their way.
+  const finished = sandboxd?.finish() ?? Promise.resolve()
+  await within(1000, finished)
   listener.closeAllConnections()
   cutWebSockets()
-  await within(1000, disconnected)
+  sandboxd?.cut()
+  await within(1000, Promise.all([disconnected, finished]))
   return isClean
 }
 

@@ -3,13 +3,17 @@
  * and the dependencies of the server and the command line inside, so that an installed nacre has none.
  *
  * `#embedded` stays outside: a runtime or a bundler chooses one of its two files, which are copied as they are compiled. So
- * does the optional peer `@opentelemetry/api`: it must be the one that the program has set up.
+ * do the optional peers: `@opentelemetry/api` must be the one that the program has set up, and the packages of gRPC are
+ * loaded for sandboxd alone.
  */
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { rolldown } from 'rolldown'
 import { minifySync } from 'rolldown/utils'
 import ts from 'typescript'
+import { mapLines } from './line-map.mjs'
+
+const SANDBOXD = ['@grpc/grpc-js', '@grpc/proto-loader', '@grpc/reflection', 'grpc-health-check']
 
 const EMBEDDED = ['addon/embedded', 'addon/not-embedded']
 
@@ -18,7 +22,7 @@ export async function bundle(root, manifest, output) {
   const build = await rolldown({
     input: Object.fromEntries(entries(manifest).map((name) => [name, path.join(root, 'lib', `${name}.ts`)])),
     platform: 'node',
-    external: ['#embedded', '@opentelemetry/api'],
+    external: ['#embedded', '@opentelemetry/api', ...SANDBOXD],
     resolve: { extensionAlias: { '.js': ['.ts', '.js'] } },
     tsconfig: false,
     transform: { target: 'es2023' },
@@ -97,7 +101,7 @@ function entries({ exports, bin }) {
   return files.flatMap((file) => /^(?:\.\/)?dist\/(.*)\.js$/.exec(file ?? '')?.[1] ?? [])
 }
 
-/** Drops the text of other packages, which is most of a map. */
+/** Drops the text of other packages, which is most of a map, and the columns. */
 function slimMap(output, name) {
   const file = path.join(output, name)
   const map = JSON.parse(readFileSync(file, 'utf8'))
@@ -107,7 +111,7 @@ function slimMap(output, name) {
     return compact(file.replace(/\.map$/, ''))
   }
   map.sourcesContent = map.sourcesContent.map((text, index) => (isOwn[index] ? text : null))
-  writeFileSync(file, JSON.stringify(map))
+  writeFileSync(file, JSON.stringify(mapLines(map)))
 }
 
 /** Of other packages, with the names that show in a stack trace. */

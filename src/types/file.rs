@@ -44,6 +44,23 @@ pub struct NativeFileAction {
     pub to: Option<Uint8Array>,
     /// Of `copy` and `remove`.
     pub recursive: bool,
+    /// A root that the path does not leave; not of `rename` and `copy`.
+    pub root: Option<String>,
+}
+
+/// What is read of a file when it is opened.
+#[napi(object)]
+pub struct NativeFileRead {
+    /// The file.
+    pub path: Uint8Array,
+    /// The first byte.
+    pub position: f64,
+    /// Bytes.
+    pub length: u32,
+    /// A larger file is refused.
+    pub max_size: Option<f64>,
+    /// A root that the path does not leave.
+    pub root: Option<String>,
 }
 
 /// How a file is written.
@@ -55,4 +72,6 @@ pub struct NativeFileWrite {
     pub mode: Option<u32>,
     /// Adds to it.
     pub append: bool,
+    /// A root that the path does not leave.
+    pub root: Option<String>,
 }

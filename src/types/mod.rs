@@ -9,7 +9,7 @@ mod sandbox;
 
 pub use event::NativeEvent;
 pub use exec::{NativeExecExtras, NativeResult};
-pub use file::{NativeFile, NativeFileAction, NativeFileChange, NativeFileWrite};
+pub use file::{NativeFile, NativeFileAction, NativeFileChange, NativeFileRead, NativeFileWrite};
 pub use job::{NativeJob, NativeJobStart, NativeJobStatus};
 pub use process::{NativeLimits, NativeLog, NativeLogPiece, NativeProcess, NativeProcessStart, NativeStats};
 pub use sandbox::{NativeCapabilities, NativeConfig, NativeIsolation, NativeSession, NativeTiers, NativeUser};

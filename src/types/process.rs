@@ -36,6 +36,8 @@ pub struct NativeProcessStart {
     pub merge_output: bool,
     /// Bytes of log kept.
     pub log_limit: f64,
+    /// Bytes of output that may wait for the reader; beyond, the process is held back. Absent: it never is.
+    pub window: Option<f64>,
     /// The size of its terminal, if it gets one.
     pub pty: Option<NativePty>,
     /// Its limits.

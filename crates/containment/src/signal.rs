@@ -78,6 +78,12 @@ struct SigQueue {
     value: u64,
 }
 
+/// Sends `signal` to the process group of a child that leads it and that the caller has not reaped yet.
+pub fn send_to_group(leader: Pid, signal: i32) -> io::Result<()> {
+    // SAFETY: no memory is involved; `Pid` cannot be 0, 1 or negative.
+    if unsafe { libc::kill(-leader.raw(), signal) } < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
 /// Sends `signal` to a child that the caller has not reaped yet: its pid cannot be reused before that.
 pub fn send_to_child(child: Pid, signal: i32) -> io::Result<()> {
     // SAFETY: no memory is involved; `Pid` cannot be 0, 1 or negative.

@@ -27,6 +27,8 @@ pub struct Request {
     pub cwd: Vec<u8>,
     /// What to do.
     pub call: Call,
+    /// `cwd` is a root that no path may leave, by `..` or by symlinks. Calls with two paths and watches are refused then.
+    pub is_rooted: bool,
 }
 
 /// The calls.
@@ -211,6 +213,8 @@ pub enum Reason {
     Cwd(i32),
     /// `.`, `..`, the root, or a directory that holds the session's directory.
     Protected,
+    /// The path leads out of the root.
+    Outside,
     /// The original and the copy are the same file.
     SameFile,
     /// The copy would be inside the original.
@@ -269,7 +273,7 @@ mod tests {
     fn messages_keep_any_byte_and_their_descriptors() {
         let (a, b) = socket::pair().unwrap();
         let call = Call::Rename { from: b"\xff\n\"".to_vec(), to: b"x".repeat(MAX_PATH_BYTES) };
-        let request = Request { cwd: b"/".to_vec(), call };
+        let request = Request { cwd: b"/".to_vec(), call, is_rooted: false };
         send(a.as_fd(), &request, &[b.as_fd()]).unwrap();
         let (received, descriptors) = receive::<Request>(b.as_fd()).unwrap().unwrap();
         assert_eq!((received, descriptors.len()), (request, 1));

@@ -140,6 +140,7 @@ fn execute(
             let grace = Duration::from_millis(grace_ms);
             ladders.push(Ladder::start(Plan { id, target: Target::Process { key }, signal, grace }, table));
         }
+        Order::SignalProcess { key, signal } => table.processes.signal_group(key, signal),
         Order::TrapRuns => with_foreground(ladders, Ladder::trap_runs),
         Order::Settled => with_foreground(ladders, Ladder::settle),
         Order::Insist => with_foreground(ladders, Ladder::insist),

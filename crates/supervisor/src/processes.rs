@@ -4,6 +4,7 @@ use nacre_containment::cgroup::Group;
 use nacre_containment::limits;
 use nacre_containment::pid::{Identity, Pid};
 use nacre_containment::proc_table::{self, Stat};
+use nacre_containment::signal;
 use nacre_containment::tree::Tree;
 
 struct Process {
@@ -64,6 +65,15 @@ impl Processes {
     /// See [`Processes::about_to_ask`].
     pub fn was_alone(&self, key: u64) -> bool {
         self.known.iter().any(|process| process.key == key && process.asked == Some(Asked::Alone))
+    }
+
+    /// Sends a signal to the group that a process leads. One that has left its group gets the signal alone.
+    pub fn signal_group(&self, key: u64, signal: i32) {
+        let Some(living) = self.known.iter().find(|process| process.key == key && !process.ended) else { return };
+        let leader = living.tree.root.pid;
+        if signal::send_to_group(leader, signal).is_err() {
+            let _ = signal::send_to_child(leader, signal);
+        }
     }
 
     /// The tree of a process that may have survivors.

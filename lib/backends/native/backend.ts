@@ -17,12 +17,14 @@ import type {
   ServiceBackend,
   StreamBounds,
 } from '../../sandbox/backend.js'
+import { processOf } from '../../sandbox/process.js'
 import { Engine } from './engine.js'
 import { exec, stream } from './exec.js'
 import { NativeFiles } from './files/files.js'
 import { NativeJobs } from './jobs.js'
 import { type ExecDefaults, planExec, planStream } from './plan/exec.js'
 import { planSession, type SandboxPlan, type SessionBase } from './plan/sandbox.js'
+import type { LocalProcess } from './processes/process.js'
 import { Processes } from './processes/processes.js'
 import { tracedExec } from './traced-exec.js'
 
@@ -33,6 +35,8 @@ export class NativeBackend implements Backend {
   readonly #processes: Processes
   readonly #defaults: ExecDefaults
   readonly #base: SessionBase
+  /** Variables that were set after the engine had started. */
+  #announced: { names: string[]; values: string[] } = { names: [], values: [] }
 
   /** Does no I/O: everything is started by the first call. */
   constructor({ config, defaults, logger, homes }: SandboxPlan) {
@@ -58,6 +62,11 @@ export class NativeBackend implements Backend {
 
   async startProcess(request: ProcessRequest, introduce: (process: ProcessBackend) => unknown) {
     return this.#processes.start(request, introduce)
+  }
+
+  /** Starts a process whose reader reports what it has taken, for `request.window`. */
+  startHeld(request: ProcessRequest): Promise<LocalProcess> {
+    return this.#processes.start(request, processOf)
   }
 
   async startService(request: ServiceRequest, introduce: (service: ServiceBackend) => unknown) {
@@ -97,8 +106,35 @@ export class NativeBackend implements Backend {
     const session = planSession(values, this.#base, randomUUID)
     if (session.sessionId === DEFAULT_SESSION)
       throw engineError('SESSION_ALREADY_EXISTS', `the session '${DEFAULT_SESSION}' exists by itself`)
+    const { names, values: given } = this.#announced
+    session.envNames = [...names, ...(session.envNames ?? [])]
+    session.envValues = [...given, ...(session.envValues ?? [])]
     await this.#engine.call((native, id) => native.createSession(id, session))
     return session.sessionId
+  }
+
+  /** Sets variables in all sessions, those to come included. Sessions that run a command receive them after it. */
+  announce(vars: { names: string[]; values: string[] }): void {
+    if (this.#engine.extendEnv(vars)) return
+    this.#announced = vars
+    for (const id of this.#engine.sessions())
+      this.setEnv(id, vars).catch((error) =>
+        this.logger?.warn(`session '${id}' has no ${vars.names}: ${error}`),
+      )
+  }
+
+  /** The environment that sessions start from. */
+  env(): Record<string, string> {
+    return this.#engine.env()
+  }
+
+  get isDestroyed(): boolean {
+    return this.#engine.isDestroyed
+  }
+
+  /** See {@link Engine.onDestroy}. */
+  onDestroy(listener: () => void): () => void {
+    return this.#engine.onDestroy(listener)
   }
 
   async hasSession(id: string): Promise<boolean> {
@@ -124,6 +160,11 @@ export class NativeBackend implements Backend {
 
   files(sessionId: string): FilesBackend {
     return new NativeFiles(this.#engine, sessionId)
+  }
+
+  /** Files whose paths start at a root and do not leave it. */
+  filesBelow(sessionId: string, root: string): FilesBackend {
+    return new NativeFiles(this.#engine, sessionId, root)
   }
 
   capabilities(): Capabilities {

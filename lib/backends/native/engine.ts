@@ -26,6 +26,7 @@ export class Engine {
   readonly history = new History()
   #native: NativeSandbox | undefined
   #destroyed: Promise<void> | undefined
+  readonly #destroyListeners = new Set<() => void>()
   /** Number of reasons to keep the event loop alive: pending calls and other waits. */
   #holds = 0
 
@@ -84,6 +85,30 @@ export class Engine {
     }
   }
 
+  /** Adds variables to the environment of every session. False when the engine has started: then nothing was done. */
+  extendEnv({ names, values }: { names: readonly string[]; values: readonly string[] }): boolean {
+    if (this.#native !== undefined) return false
+    const { envNames, envValues } = this.#config
+    for (const [index, name] of names.entries()) {
+      const at = envNames.indexOf(name)
+      envNames[at < 0 ? envNames.length : at] = name
+      envValues[at < 0 ? envValues.length : at] = values[index] ?? ''
+    }
+    return true
+  }
+
+  /** The environment that sessions start from. */
+  env(): Record<string, string> {
+    const { envNames, envValues } = this.#config
+    return Object.fromEntries(envNames.map((name, index) => [name, envValues[index] ?? '']))
+  }
+
+  /** Calls `listener` when the sandbox is destroyed. Returns a function that removes it. */
+  onDestroy(listener: () => void): () => void {
+    this.#destroyListeners.add(listener)
+    return () => this.#destroyListeners.delete(listener)
+  }
+
   get isDestroyed(): boolean {
     return this.#destroyed !== undefined
   }
@@ -99,7 +124,10 @@ export class Engine {
 
   /** Ends everything. The same promise for every caller; nothing to do when nothing was ever started. */
   destroy(): Promise<void> {
-    this.#destroyed ??= this.#destroy()
+    if (this.#destroyed === undefined) {
+      this.#destroyed = this.#destroy()
+      for (const listener of this.#destroyListeners) listener()
+    }
     return this.#destroyed
   }
 

@@ -15,6 +15,7 @@ import { SandboxFacade } from '../../sandbox/facade.js'
 import { RootedJobs } from '../../sandbox/jobs.js'
 import { openStream } from '../../sandbox/runner.js'
 import { NativeBackend } from './backend.js'
+import { HeldRuns } from './held.js'
 import { planSandbox } from './plan/sandbox.js'
 
 export class Sandbox extends SandboxFacade implements PublicSandbox {
@@ -39,6 +40,13 @@ export class Sandbox extends SandboxFacade implements PublicSandbox {
     // An object of another class with the same methods sets its own bounds.
     if (!(#backend in sandbox)) return sandbox.execStream(command, options)
     return openStream(sandbox.#backend, readExec(command, options, 'execStream'), bounds)
+  }
+
+  /**
+   * What a server needs that holds processes back and confines paths to a root. Undefined for an object of another class.
+   */
+  static held(sandbox: PublicSandbox): HeldRuns | undefined {
+    return #backend in sandbox ? new HeldRuns(sandbox.#backend) : undefined
   }
 
   capabilities(): Capabilities {

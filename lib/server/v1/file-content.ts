@@ -36,8 +36,7 @@ export function addFileContent(define: Define, { sandbox }: ServerContext): void
     async handle({ params: { sessionId }, query, header, method, signal }) {
       const files = await filesOf(sandbox, sessionId)
       const path = pathOf(query)
-      const range = await absolute(files, path, parseRange(header('range')))
-      const reply = await content(files, path, range, query.maxBytes, signal)
+      const reply = await fileReply(files, path, header('range'), signal, query.maxBytes)
       if (method !== 'HEAD') return reply
       await reply.rest?.cancel()
       return { ...reply, first: undefined, rest: undefined }
@@ -60,6 +59,18 @@ export function addFileContent(define: Define, { sandbox }: ServerContext): void
       return encodeFile(await files.write(pathOf(query), upload ?? '', { mode, append, signal }))
     },
   })
+}
+
+/** The content of a file, or the range of it that the header `Range` names. */
+export async function fileReply(
+  files: Files,
+  path: FilePath,
+  header: string | undefined,
+  signal: AbortSignal,
+  maxBytes?: number,
+): Promise<ByteReply> {
+  const range = await absolute(files, path, parseRange(header))
+  return content(files, path, range, maxBytes, signal)
 }
 
 /** A range of bytes at the end needs the length of the file first. */

@@ -17,16 +17,24 @@ pub struct Access {
     pub helper: Arc<Helper>,
     /// See the module.
     pub cwd: PathBuf,
+    /// No path may leave `cwd`.
+    pub is_rooted: bool,
 }
 
 impl Access {
+    /// The same helper, with paths that start at a root and cannot leave it.
+    #[must_use]
+    pub fn below(self, root: PathBuf) -> Self {
+        Self { cwd: root, is_rooted: true, ..self }
+    }
+
     /// Sends a call. Returns nothing when the helper had ended before.
     pub(super) async fn send(&self, call: Call) -> Result<Option<Connection>, Error> {
         let failed =
             |error: io::Error| Error::new(Code::EngineError, format!("cannot reach the files helper: {error}"));
         let (ours, theirs) = socket::pair().map_err(failed)?;
         let cwd = self.cwd.as_os_str().as_encoded_bytes().to_vec();
-        let bytes = encode(&Request { cwd, call }).map_err(failed)?;
+        let bytes = encode(&Request { cwd, call, is_rooted: self.is_rooted }).map_err(failed)?;
         let outbox = &self.helper.outbox;
         outbox.send(Message { bytes, descriptors: vec![theirs.into()] });
         while outbox.is_blocked() {

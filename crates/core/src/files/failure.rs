@@ -31,6 +31,7 @@ pub fn error_of(Failure { reason, path }: &Failure) -> Error {
             let what = "is '.', '..', the root, or a directory that holds the session's directory";
             error(Code::InvalidPath, path, what)
         }
+        Reason::Outside => error(Code::PermissionDenied, path, "leads out of the root"),
         Reason::SameFile => error(Code::InvalidPath, path, "is the file to be copied"),
         Reason::Inside => error(Code::InvalidPath, path, "is inside the directory to be copied or renamed"),
         Reason::TooMany => {

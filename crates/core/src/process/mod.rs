@@ -1,5 +1,6 @@
 //! A background process as the host sees it: from the request to its end, and until it is forgotten.
 
+mod hold;
 pub mod ports;
 pub mod pump;
 mod registry;
@@ -7,6 +8,7 @@ mod request;
 mod stats;
 pub mod terminal;
 
+pub use hold::Hold;
 pub use pump::pump;
 pub use registry::Registry;
 pub use request::{NewProcess, StartRequest, Starter};
@@ -77,6 +79,9 @@ pub trait Owner: Send + Sync {
 
     /// Ends a process with its whole tree; false when there was nothing to end.
     fn kill_process(&self, key: u64, policy: KillPolicy) -> Pin<Box<dyn Future<Output = bool> + Send>>;
+
+    /// Sends a signal to the process group of a process.
+    fn signal_process(&self, key: u64, signal: i32);
 }
 
 /// See the module.
@@ -89,6 +94,8 @@ pub struct Process {
     pub command: String,
     /// Its output.
     pub log: ProcessLog,
+    /// Holds it back while its reader lags, if it is to be held back.
+    pub hold: Option<Hold>,
     /// Forgotten some time after its end.
     pub auto_cleanup: bool,
     life: watch::Sender<Life>,
@@ -112,6 +119,7 @@ impl Process {
             session,
             command: new.shown.clone(),
             log,
+            hold: new.window.map(Hold::new),
             auto_cleanup: new.auto_cleanup,
             life: watch::Sender::default(),
             fate: Mutex::default(),
@@ -187,6 +195,12 @@ impl Process {
             Some(key) => self.session.kill_process(key, policy).await,
             None => false,
         }
+    }
+
+    /// Sends a signal to its process group. False when it has ended. Unlike a kill, nothing follows the signal.
+    pub fn signal(&self, signal: i32) -> bool {
+        let key = self.fate().key.filter(|_| self.life.borrow().end.is_none());
+        key.inspect(|&key| self.session.signal_process(key, signal)).is_some()
     }
 
     /// True while standard input is open.

@@ -1,6 +1,6 @@
 //! Copies a process's output to its log for as long as any process holds its pipes.
 
-use super::Process;
+use super::{Hold, Process};
 use crate::exec::OutputStream;
 use crate::sys;
 use std::io;
@@ -58,6 +58,9 @@ pub fn pump(process: Arc<Process>, output: [Option<OwnedFd>; 2], mut ended: ones
         while lives || pump.pipes.iter().any(Option::is_some) {
             let first = usize::from(in_a_row >= MOST_IN_A_ROW);
             let [one, other] = [first, 1 - first].map(|stream| pump.pipes[stream].as_ref());
+            let end: u64 = pump.total.iter().sum();
+            // After its end nothing is held back: a reader that waits for the end has all of its output.
+            let full = pump.process.hold.as_ref().filter(|hold| lives && hold.is_full(end));
             let read = tokio::select! {
                 biased;
                 status = &mut ended, if lives => {
@@ -67,8 +70,9 @@ pub fn pump(process: Arc<Process>, output: [Option<OwnedFd>; 2], mut ended: ones
                     pump.process.log.end();
                     continue;
                 }
-                () = readable(one) => first,
-                () = readable(other) => 1 - first,
+                () = room(full, end), if full.is_some() => continue,
+                () = readable(one), if full.is_none() => first,
+                () = readable(other), if full.is_none() => 1 - first,
             };
             pump.read(read, READ_BYTES);
             in_a_row = if read == 0 { in_a_row.saturating_add(1) } else { 0 };
@@ -116,6 +120,12 @@ impl Pump {
                 0
             }
         }
+    }
+}
+
+async fn room(full: Option<&Hold>, end: u64) {
+    if let Some(hold) = full {
+        hold.room(end).await;
     }
 }
 

@@ -34,6 +34,8 @@ pub struct NewProcess {
     pub terminal: Option<terminal::Size>,
     /// Bytes of log kept.
     pub log_limit: u64,
+    /// Bytes of output that may wait for the reader; beyond, the process is held back. `None`: it never is.
+    pub window: Option<u64>,
     /// The requested limits.
     pub wanted_limits: Limits,
     /// The enforcement of the limits. Filled in by the sandbox.

@@ -150,6 +150,11 @@ impl Session {
                 Some(supervisor) => self.processes.kill(key, policy, reply, supervisor),
                 None => drop(reply.send(false)),
             },
+            Message::SignalProcess { key, signal } => {
+                if let Some(supervisor) = &self.link.supervisor {
+                    super::processes::Processes::signal(key, signal, supervisor);
+                }
+            }
             Message::Interrupt { id, signal } => {
                 if let Some(ticket) = self.requests.get(&id) {
                     self.events.push_back(Event::Cancel(*ticket, signal));

@@ -39,7 +39,7 @@ impl Session {
             Some(helper) => helper,
             None => self.start_files_helper()?,
         };
-        Ok(Access { helper, cwd: self.cwd.clone() })
+        Ok(Access { helper, cwd: self.cwd.clone(), is_rooted: false })
     }
 
     /// The call need not wait for the start: its request waits in the helper's socket.

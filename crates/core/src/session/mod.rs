@@ -98,6 +98,7 @@ enum Message {
     SetEnv { vars: EnvChange, reply: oneshot::Sender<Result<(), Error>> },
     Start(Box<StartRequest>),
     Files(files::Reply),
+    SignalProcess { key: u64, signal: i32 },
     KillProcess { key: u64, policy: KillPolicy, reply: oneshot::Sender<bool> },
     Close { grace: Duration, reply: oneshot::Sender<()> },
 }
@@ -128,6 +129,12 @@ impl Owner for WeakHandle {
         match self.mailbox.upgrade().map(|mailbox| Handle { id: self.id.clone(), mailbox, lane }) {
             Some(handle) => Box::pin(async move { handle.kill_process(key, policy).await }),
             None => Box::pin(std::future::ready(false)),
+        }
+    }
+
+    fn signal_process(&self, key: u64, signal: i32) {
+        if let Some(mailbox) = self.mailbox.upgrade() {
+            let _ = mailbox.send(Message::SignalProcess { key, signal });
         }
     }
 }

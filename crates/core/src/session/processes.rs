@@ -61,6 +61,11 @@ impl Processes {
         supervisor.order(&Order::KillProcess { id: self.orders, key, signal: policy.signal, grace_ms });
     }
 
+    /// Sends a signal to the process group of a process.
+    pub(super) fn signal(key: u64, signal: i32, supervisor: &Supervisor) {
+        supervisor.order(&Order::SignalProcess { key, signal });
+    }
+
     /// Plain engine: a process whose bash is being started.
     pub(super) fn add_plain(&mut self, key: u64, starting: Starting) {
         self.starting.insert(key, starting);

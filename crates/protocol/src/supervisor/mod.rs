@@ -121,6 +121,13 @@ pub enum Order {
         /// Milliseconds until SIGKILL.
         grace_ms: u64,
     },
+    /// Send a signal to the process group of a background process. Not answered, and no effect after its end.
+    SignalProcess {
+        /// Which process.
+        key: u64,
+        /// The signal.
+        signal: i32,
+    },
     /// SIGTERM to everything, SIGKILL after `grace_ms`, remove the control groups, exit. Answered by [`Report::Ended`].
     Shutdown {
         /// Milliseconds until SIGKILL.

@@ -3,26 +3,37 @@
 use super::connection::Connection;
 use super::failure::{Stop, about, failure};
 use super::info::{info, kind_of, target};
-use super::place::{Origin, Place};
+use super::place::Place;
+use super::way::{Start, Way, place_of};
 use nacre_protocol::files::{Failure, Info, Kind, Reason, Reply};
 use rustix::fs::{AtFlags, Mode, OFlags, fstat, mkdirat, openat, renameat, statat};
 use rustix::io::Errno;
 use std::os::fd::AsFd;
 
 /// Describes a file. Links are followed; `target` shows that the path itself is one.
-pub fn stat(connection: &Connection, cwd: &[u8], path: &[u8]) -> Result<(), Stop> {
-    let origin = Origin::of(cwd, path)?;
-    let found = match statat(&origin, path, AtFlags::empty()) {
-        Ok(stat) => Some(info(&stat, target(&origin, path))),
+pub fn stat(connection: &Connection, start: Start<'_>, path: &[u8]) -> Result<(), Stop> {
+    let way = match Way::of(start, path) {
+        Err(Failure { reason: Reason::System(errno), .. }) if is_missing(errno) => {
+            return connection.send(&Reply::Found(None));
+        }
+        way => way?,
+    };
+    let flags = if way.follows { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
+    let found = match statat(&way.origin, &way.path[..], flags) {
+        Ok(stat) => Some(info(&stat, target(&way.origin, &way.path))),
         Err(Errno::NOENT | Errno::NOTDIR) => None,
         Err(errno) => return Err(about(path)(errno).into()),
     };
     connection.send(&Reply::Found(found))
 }
 
+fn is_missing(errno: i32) -> bool {
+    errno == Errno::NOENT.raw_os_error() || errno == Errno::NOTDIR.raw_os_error()
+}
+
 /// Makes a directory and its missing parents.
-pub fn make_directory(cwd: &[u8], path: &[u8]) -> Result<(), Stop> {
-    let place = Place::of(cwd, path, true)?;
+pub fn make_directory(start: Start<'_>, path: &[u8]) -> Result<(), Stop> {
+    let place = place_of(start, path, true)?;
     Ok(mkdirat(&place.parent, &place.name[..], Mode::from_raw_mode(0o777)).map_err(about(path))?)
 }
 
@@ -46,9 +57,10 @@ pub fn rename(cwd: &[u8], from: &[u8], to: &[u8]) -> Result<(), Stop> {
 }
 
 /// Opens a regular file and passes it to the host.
-pub fn read(connection: &Connection, cwd: &[u8], path: &[u8]) -> Result<(), Stop> {
-    let origin = Origin::of(cwd, path)?;
-    let (file, found) = open_to_read(&origin, path, OFlags::empty()).map_err(|reason| failure(reason, path))?;
+pub fn read(connection: &Connection, start: Start<'_>, path: &[u8]) -> Result<(), Stop> {
+    let way = Way::of(start, path)?;
+    let flags = if way.follows { OFlags::empty() } else { OFlags::NOFOLLOW };
+    let (file, found) = open_to_read(&way.origin, &way.path, flags).map_err(|reason| failure(reason, path))?;
     connection.send_with(&Reply::Opened(found), &[file.as_fd()])
 }
 

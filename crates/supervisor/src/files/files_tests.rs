@@ -14,6 +14,7 @@ struct Helper {
     socket: Option<OwnedFd>,
     pid: Pid,
     directory: tempfile::TempDir,
+    is_rooted: bool,
 }
 
 impl Helper {
@@ -21,7 +22,7 @@ impl Helper {
         let (ours, theirs) = socket::pair().unwrap();
         let standing = Standing { user: None, limits: ResourceLimits::default(), confined: None };
         let pid = start(theirs, &standing).unwrap();
-        Self { socket: Some(ours), pid, directory: tempfile::tempdir().unwrap() }
+        Self { socket: Some(ours), pid, directory: tempfile::tempdir().unwrap(), is_rooted: false }
     }
 
     fn path(&self, name: &str) -> std::path::PathBuf {
@@ -33,7 +34,7 @@ impl Helper {
         let (ours, theirs) = socket::pair().unwrap();
         let cwd = self.directory.path().as_os_str().as_encoded_bytes().to_vec();
         let socket = self.socket.as_ref().unwrap();
-        files::send(socket.as_fd(), &Request { cwd, call }, &[theirs.as_fd()]).unwrap();
+        files::send(socket.as_fd(), &Request { cwd, call, is_rooted: self.is_rooted }, &[theirs.as_fd()]).unwrap();
         ours
     }
 

@@ -4,14 +4,16 @@ use super::connection::Connection;
 use super::cursor::Cursor;
 use super::failure::{Stop, about, below, failure};
 use super::info::info_at;
-use super::place::Origin;
+use super::way::{Start, Way};
 use nacre_protocol::files::{BATCH_BYTES, Entry, Kind, MAX_ENTRIES, Reason, Reply};
 use rustix::io::Errno;
 
 /// Sends the entries in no particular order. What disappears meanwhile is left out.
-pub fn list(connection: &Connection, cwd: &[u8], path: &[u8], depth: u32) -> Result<(), Stop> {
-    let origin = Origin::of(cwd, path)?;
-    let mut cursor = Cursor::open(&origin, path).map_err(about(path))?;
+pub fn list(connection: &Connection, start: Start<'_>, path: &[u8], depth: u32) -> Result<(), Stop> {
+    let way = Way::of(start, path)?;
+    let open =
+        if way.follows { Cursor::open(&way.origin, &way.path) } else { Cursor::open_exactly(&way.origin, &way.path) };
+    let mut cursor = open.map_err(about(path))?;
     let mut levels = vec![cursor.names().map_err(about(path))?];
     let mut prefix: Vec<u8> = Vec::new();
     let mut batch = Batch { connection, entries: Vec::new(), bytes: 0, total: 0 };

@@ -8,6 +8,7 @@
 //! it ends when the host closes its socket, with the session, and with the supervisor. Threads serve the calls, so that
 //! one that takes long holds up no other.
 
+mod below_root;
 mod change;
 mod connection;
 mod copy;
@@ -20,19 +21,22 @@ mod remove;
 mod temporary;
 mod watch;
 mod watched_tree;
+mod way;
 mod write;
 
 use crate::process_setup;
 use crate::standing::Standing;
 use connection::Connection;
-use failure::Stop;
+use failure::{Stop, about};
 use nacre_containment::pid::Pid;
 use nacre_isolation::confined::Confined;
 use nacre_protocol::files::{self, Call, Failure, Reason, Reply, Request};
 use nix::sys::signal::{SigSet, Signal};
+use rustix::io::Errno;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use way::Start;
 
 /// Calls at a time. More wait.
 const MAX_THREADS: usize = 64;
@@ -141,17 +145,21 @@ impl Server {
     }
 }
 
-fn perform(connection: &Connection, Request { cwd, call }: Request) -> Result<(), Stop> {
+fn perform(connection: &Connection, Request { cwd, call, is_rooted }: Request) -> Result<(), Stop> {
+    let start = if is_rooted { Start::Root(&cwd) } else { Start::Session(&cwd) };
     match call {
-        Call::Read { path } => return change::read(connection, &cwd, &path),
-        Call::Write { path, mode, append } => return write::write(connection, &cwd, &path, mode, append),
-        Call::List { path, depth } => return list::list(connection, &cwd, &path, depth),
-        Call::Stat { path } => return change::stat(connection, &cwd, &path),
+        Call::Read { path } => return change::read(connection, start, &path),
+        Call::Write { path, mode, append } => return write::write(connection, start, &path, mode, append),
+        Call::List { path, depth } => return list::list(connection, start, &path, depth),
+        Call::Stat { path } => return change::stat(connection, start, &path),
+        Call::Watch { path, .. } | Call::Rename { from: path, .. } | Call::Copy { from: path, .. } if is_rooted => {
+            return Err(about(&path)(Errno::INVAL).into());
+        }
         Call::Watch { path, recursive } => return watch::watch(connection, &cwd, &path, recursive),
-        Call::MakeDirectory { path } => change::make_directory(&cwd, &path),
+        Call::MakeDirectory { path } => change::make_directory(start, &path),
         Call::Rename { from, to } => change::rename(&cwd, &from, &to),
         Call::Copy { from, to, recursive } => copy::copy(connection, &cwd, &from, &to, recursive),
-        Call::Remove { path, recursive } => remove::remove(connection, &cwd, &path, recursive),
+        Call::Remove { path, recursive } => remove::remove(connection, start, &path, recursive),
     }?;
     connection.send(&Reply::Done)
 }

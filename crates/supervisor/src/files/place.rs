@@ -11,12 +11,17 @@ use rustix::io::Errno;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// As many links as the kernel follows.
-const MAX_LINKS: usize = 40;
+pub const MAX_LINKS: usize = 40;
 
 /// Where a path starts: the session's directory for a relative path.
 pub struct Origin(Option<OwnedFd>);
 
 impl Origin {
+    /// An open directory.
+    pub fn at(directory: OwnedFd) -> Self {
+        Self(Some(directory))
+    }
+
     /// Opens it.
     pub fn of(cwd: &[u8], path: &[u8]) -> Result<Self, Failure> {
         if path.starts_with(b"/") {

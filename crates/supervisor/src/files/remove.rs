@@ -4,7 +4,8 @@ use super::connection::Connection;
 use super::cursor::{Cursor, holds};
 use super::failure::{Stop, about, below, failure};
 use super::info::{identity, kind_of};
-use super::place::{Place, open_directory};
+use super::place::open_directory;
+use super::way::{Start, place_of};
 use nacre_protocol::files::{Failure, Kind, Reason};
 use rustix::fs::{AtFlags, CWD, statat, unlinkat};
 use rustix::io::Errno;
@@ -12,8 +13,8 @@ use std::os::fd::BorrowedFd;
 
 /// Removes a file, a symlink or a directory. `.`, `..`, the root and a directory that holds the session's directory are
 /// refused: `rm -r` refuses most of them too, and a session without its directory is of no use.
-pub fn remove(connection: &Connection, cwd: &[u8], path: &[u8], recursive: bool) -> Result<(), Stop> {
-    let place = Place::of(cwd, path, false)?;
+pub fn remove(connection: &Connection, start: Start<'_>, path: &[u8], recursive: bool) -> Result<(), Stop> {
+    let place = place_of(start, path, false)?;
     let protected = || Stop::Failed(failure(Reason::Protected, path));
     if !place.has_name() {
         return Err(protected());
@@ -26,7 +27,8 @@ pub fn remove(connection: &Connection, cwd: &[u8], path: &[u8], recursive: bool)
         unlinkat(&place.parent, &place.name[..], AtFlags::empty()).map_err(about(path))?;
         return Ok(());
     }
-    let is_session_inside = open_directory(CWD, cwd).and_then(|inner| holds(identity(&stat), inner));
+    let (Start::Session(here) | Start::Root(here)) = start;
+    let is_session_inside = open_directory(CWD, here).and_then(|inner| holds(identity(&stat), inner));
     if is_session_inside == Ok(true) {
         return Err(protected());
     }

@@ -10,6 +10,7 @@ use super::failure::{Stop, about};
 use super::info::{info, permissions};
 use super::place::Place;
 use super::temporary::Temporary;
+use super::way::{Start, target_of};
 use nacre_protocol::files::{Failure, Finish, Reply};
 use rustix::fs::{
     Access, AtFlags, Mode, OFlags, SeekFrom, Stat, accessat, fchmod, fchown, fstat, ftruncate, openat, renameat, seek,
@@ -21,8 +22,14 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::OnceLock;
 
 /// See the module.
-pub fn write(connection: &Connection, cwd: &[u8], path: &[u8], mode: Option<u32>, append: bool) -> Result<(), Stop> {
-    let place = Place::of(cwd, path, true)?.follow().map_err(about(path))?;
+pub fn write(
+    connection: &Connection,
+    start: Start<'_>,
+    path: &[u8],
+    mode: Option<u32>,
+    append: bool,
+) -> Result<(), Stop> {
+    let place = target_of(start, path)?;
     let old = old_file(&place, path)?;
     if append {
         return add(connection, &place, old.as_ref(), path, mode);

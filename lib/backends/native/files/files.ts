@@ -14,35 +14,38 @@ import type {
 import type { FileSource, FilesBackend } from '../../../sandbox/backend.js'
 import type { Engine } from '../engine.js'
 import { infoOf } from './info.js'
+import type { FileScope } from './scope.js'
 import { readWhole, Source } from './source.js'
 import { FileWatch } from './watch.js'
 import { writeFile } from './write.js'
 
 export class NativeFiles implements FilesBackend {
   readonly #engine: Engine
-  readonly #sessionId: string
+  readonly #scope: FileScope
 
-  constructor(engine: Engine, sessionId: string) {
+  /** With a root, relative paths start there, and no path leaves it; `rename`, `copy` and `watch` are refused. */
+  constructor(engine: Engine, sessionId: string, root: string | null = null) {
     this.#engine = engine
-    this.#sessionId = sessionId
+    this.#scope = { sessionId, root }
   }
 
   async read(plan: FileReadPlan): Promise<Output<Encoding>> {
-    const bytes = await readWhole(this.#engine, this.#sessionId, plan)
+    const bytes = await readWhole(this.#engine, this.#scope, plan)
     return plan.encoding === 'buffer' ? bytes : decodeText(bytes)
   }
 
   open(path: CheckedPath, plan: FileStreamPlan): FileSource {
-    return new Source(this.#engine, this.#sessionId, path, plan)
+    return new Source(this.#engine, this.#scope, path, plan)
   }
 
   write(plan: FileWritePlan): Promise<FileInfo> {
-    return writeFile(this.#engine, this.#sessionId, plan)
+    return writeFile(this.#engine, this.#scope, plan)
   }
 
   async list(path: CheckedPath, depth: number): Promise<FileInfo[]> {
+    const { sessionId, root } = this.#scope
     const first = await this.#engine.call((native, id) =>
-      native.fileList(id, this.#sessionId, path.bytes, depth),
+      native.fileList(id, sessionId, path.bytes, depth, root),
     )
     const list = filesOf(first)
     const { handle } = first
@@ -59,22 +62,25 @@ export class NativeFiles implements FilesBackend {
   }
 
   async stat(path: CheckedPath): Promise<FileInfo | null> {
-    const { file } = await this.#engine.call((native, id) => native.fileStat(id, this.#sessionId, path.bytes))
+    const { sessionId, root } = this.#scope
+    const { file } = await this.#engine.call((native, id) => native.fileStat(id, sessionId, path.bytes, root))
     return file === undefined ? null : infoOf(file)
   }
 
   async act(action: FileAction): Promise<void> {
+    const { sessionId, root } = this.#scope
     const request = {
       kind: action.kind,
       path: action.path.bytes,
       ...('to' in action && { to: action.to.bytes }),
       recursive: 'recursive' in action && action.recursive,
+      root: root ?? undefined,
     }
-    await this.#engine.call((native, id) => native.fileChange(id, this.#sessionId, request))
+    await this.#engine.call((native, id) => native.fileChange(id, sessionId, request))
   }
 
   watch(path: CheckedPath, plan: FileWatchPlan): FileWatch {
-    return new FileWatch(this.#engine, this.#sessionId, path, plan)
+    return new FileWatch(this.#engine, this.#scope.sessionId, path, plan)
   }
 }
 

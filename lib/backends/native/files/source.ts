@@ -6,6 +6,7 @@ import type { CheckedPath } from '../../../options/file-paths.js'
 import type { FileReadPlan, FileStreamPlan } from '../../../requests/files.js'
 import type { FileSource } from '../../../sandbox/backend.js'
 import { type Engine, failureOf, type PendingCall, type Send } from '../engine.js'
+import type { FileScope } from './scope.js'
 
 /** Bytes of the first piece. Most files have less, and are read by one call. */
 const FIRST_BYTES = 256 * 1024
@@ -13,9 +14,9 @@ const FIRST_BYTES = 256 * 1024
 const PIECE_BYTES = 1024 * 1024
 
 /** Reads a file to its end, however long it is by then, but no more than `maxBytes`. */
-export async function readWhole(engine: Engine, sessionId: string, plan: FileReadPlan): Promise<Buffer> {
+export async function readWhole(engine: Engine, scope: FileScope, plan: FileReadPlan): Promise<Buffer> {
   const { path, maxBytes, signal } = plan
-  const source = new Source(engine, sessionId, path, { start: 0, end: maxBytes + 1, signal }, maxBytes)
+  const source = new Source(engine, scope, path, { start: 0, end: maxBytes + 1, signal }, maxBytes)
   try {
     const first = (await source.read()) ?? Buffer.alloc(0)
     if (source.isOver) return within(first, plan)
@@ -44,7 +45,7 @@ function within(content: Buffer, { path, maxBytes }: FileReadPlan): Buffer {
 /** A range of a file, in pieces. */
 export class Source implements FileSource {
   readonly #engine: Engine
-  readonly #sessionId: string
+  readonly #scope: FileScope
   readonly #path: CheckedPath
   readonly #plan: FileStreamPlan
   readonly #maxSize: number | undefined
@@ -57,9 +58,9 @@ export class Source implements FileSource {
   /** Nothing follows what was read. */
   isOver = false
 
-  constructor(engine: Engine, sessionId: string, path: CheckedPath, plan: FileStreamPlan, maxSize?: number) {
+  constructor(engine: Engine, scope: FileScope, path: CheckedPath, plan: FileStreamPlan, maxSize?: number) {
     this.#engine = engine
-    this.#sessionId = sessionId
+    this.#scope = scope
     this.#path = path
     this.#plan = plan
     this.#maxSize = maxSize
@@ -87,9 +88,12 @@ export class Source implements FileSource {
     const position = this.#position
     const handle = this.#handle
     if (this.#isOpen && handle === undefined) return { id: 0, kind: 'done' }
+    const { sessionId, root } = this.#scope
+    const { bytes: path } = this.#path
+    const request = { path, position, length, maxSize: this.#maxSize, root: root ?? undefined }
     const event = await abortable(this.#engine, this.#plan.signal, (native, id) =>
       handle === undefined
-        ? native.fileRead(id, this.#sessionId, this.#path.bytes, position, length, this.#maxSize ?? null)
+        ? native.fileRead(id, sessionId, request)
         : native.fileReadAt(id, handle, position, length),
     )
     if (!this.#isOpen) {

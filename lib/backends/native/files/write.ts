@@ -7,13 +7,15 @@ import type { FileInfo } from '../../../public/index.js'
 import type { FileWritePlan } from '../../../requests/files.js'
 import type { Engine } from '../engine.js'
 import { writtenOf } from './info.js'
+import type { FileScope } from './scope.js'
 
 /** Bytes of one piece. Smaller chunks of a source are collected: nothing is visible before the end anyway. */
 const PIECE_BYTES = 1024 * 1024
 
-export async function writeFile(engine: Engine, sessionId: string, plan: FileWritePlan): Promise<FileInfo> {
+export async function writeFile(engine: Engine, scope: FileScope, plan: FileWritePlan): Promise<FileInfo> {
   const { data, signal, mode, append } = plan
-  const request = { path: plan.path.bytes, mode, append }
+  const { sessionId, root } = scope
+  const request = { path: plan.path.bytes, mode, append, root: root ?? undefined }
   if (data instanceof Uint8Array && data.length <= PIECE_BYTES)
     return writtenOf(await engine.call((native, id) => native.fileWrite(id, sessionId, request, data)))
   // Opened before anything is made: a locked stream refuses.

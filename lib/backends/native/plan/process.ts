@@ -37,6 +37,7 @@ export function planProcess(process: ProcessRequest, defaults: ExecDefaults): Pr
     inputBytes: bytes,
     mergeOutput: values.mergeOutput ?? processOptions.mergeOutput.default,
     logLimit: values.logLimit ?? processOptions.logLimit.default,
+    window: process.window,
     pty: values.pty,
     limits: values.limits,
     autoCleanup: values.autoCleanup ?? processOptions.autoCleanup.default,

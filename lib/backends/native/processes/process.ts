@@ -99,6 +99,16 @@ export class LocalProcess implements ProcessBackend {
     return this.#engine.ask((native) => native.resizeProcess(this.handle.id, cols, rows)) ?? false
   }
 
+  /** The reader has taken the output before this cursor. Only of a process with a window. */
+  take(cursor: number): void {
+    this.#engine.ask((native) => native.takeLog(this.handle.id, cursor))
+  }
+
+  /** Sends a signal to the process group. Unlike a kill, nothing follows. False when the process has ended. */
+  signal(signal: number): boolean {
+    return this.#engine.ask((native) => native.signalProcess(this.handle.id, signal)) ?? false
+  }
+
   async stats(): Promise<ProcessStats> {
     const { id } = this.handle
     const { stats } = await this.#engine.call((native, call) => native.processStats(call, id))

@@ -1,0 +1,85 @@
+/** What the server holds for clients of sandboxd that do not read. */
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+import { expect, it } from 'vitest'
+import { startHost } from '../helpers/host.js'
+import { collecting } from '../helpers/memory.js'
+import * as proc from '../helpers/proc.js'
+import { until } from '../helpers/until.js'
+import { Place } from './place.js'
+
+/** Bytes that a process has written. */
+function written(pid: number): number {
+  try {
+    return Number(/^wchar: (\d+)$/m.exec(readFileSync(`/proc/${pid}/io`, 'latin1'))?.[1] ?? 0)
+  } catch {
+    return 0
+  }
+}
+
+/** 64 MB from each program. */
+const LINES = 4_000_000
+const CLIENTS = 10
+const MOST_MB_EACH = 6
+
+it('holds little memory for clients that do not read, and sends everything when they do', {
+  timeout: 120_000,
+}, async () => {
+  const root = mkdtempSync(path.join(os.tmpdir(), 'nacre-memory-'))
+  const host = startHost(`
+    ${collecting}
+    const { serve } = require('nacre/server')
+    const main = async () => {
+      const sandboxd = { grpcPort: 0, restPort: 0, root: ${JSON.stringify(root)} }
+      const serving = await serve(new Sandbox(), { port: 0, handleSignals: false, sandboxd })
+      collect()
+      setInterval(collect, 500)
+      print(JSON.stringify(serving.sandboxd) + '.\\n')
+    }
+    main()
+  `)
+  const places: Place[] = []
+  try {
+    await host.printed('}.\n')
+    const sandboxd = JSON.parse(/\{.*\}/.exec(host.output())?.[0] ?? '')
+    const open = () => {
+      const place = new Place({ sandboxd } as never, {} as never)
+      places.push(place)
+      return place
+    }
+    await open().execute({ command: ['seq', '100000'] })
+    const before = proc.statusNumber('VmRSS', host.pid)
+    const grown = () => (proc.statusNumber('VmRSS', host.pid) - before) / 1024
+    const calls = Array.from({ length: CLIENTS }, () =>
+      open().start({ command: ['seq', '-f', '%015.0f', `${LINES}`] }),
+    )
+    for (const call of calls) await call.id()
+    // The programs print as far as they can; then nothing changes any more.
+    let last = -1
+    await until(
+      () => {
+        const now = proc.descendants(host.pid).reduce((sum, { pid }) => sum + written(pid), 0)
+        const isStill = now === last
+        last = now
+        return isStill || undefined
+      },
+      () => 'the programs go on',
+      20_000,
+    )
+    await until(
+      () => grown() < CLIENTS * MOST_MB_EACH || undefined,
+      () => `${CLIENTS} clients that do not read hold ${grown()} MB`,
+      10_000,
+    )
+    console.log(`${CLIENTS} clients that do not read hold ${grown().toFixed(1)} MB`)
+    const { stdout, exitCode } = await (calls[0] as (typeof calls)[0]).all()
+    expect([stdout.length, exitCode]).toEqual([LINES * 16, 0])
+    for (const call of calls.slice(1)) call.stream.cancel()
+    expect(await open().execute({ command: ['true'] })).toMatchObject({ exit_code: 0 })
+  } finally {
+    for (const place of places) place.close()
+    host.child.kill('SIGKILL')
+    rmSync(root, { recursive: true })
+  }
+})

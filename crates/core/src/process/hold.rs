@@ -1,0 +1,57 @@
+//! Holds a process back while its reader lags.
+//!
+//! The reader reports what it has taken. While more than a window of output waits, the pipes of the process are not
+//! read; when they are full, the process blocks. So nothing is dropped and memory stays bounded.
+
+use tokio::sync::watch;
+
+/// See the module.
+#[derive(Debug)]
+pub struct Hold {
+    window: u64,
+    /// Where the reader has arrived in the log.
+    taken: watch::Sender<u64>,
+}
+
+impl Hold {
+    /// At most `window` bytes wait for the reader.
+    pub fn new(window: u64) -> Self {
+        Self { window, taken: watch::Sender::default() }
+    }
+
+    /// The reader has taken everything before `cursor`.
+    pub fn take(&self, cursor: u64) {
+        self.taken.send_modify(|taken| *taken = cursor.max(*taken));
+    }
+
+    /// True when no more may be read behind `end`, the length of the log.
+    pub fn is_full(&self, end: u64) -> bool {
+        end.saturating_sub(*self.taken.borrow()) >= self.window
+    }
+
+    /// Waits until there is room behind `end`. Cancel-safe.
+    pub async fn room(&self, end: u64) {
+        let mut taken = self.taken.subscribe();
+        // Cannot fail: `self` owns the sender.
+        let _ = taken.wait_for(|taken| end.saturating_sub(*taken) < self.window).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[tokio::test]
+    async fn there_is_room_again_when_the_reader_has_taken_enough() {
+        let hold = Hold::new(10);
+        assert!(!hold.is_full(9));
+        assert!(hold.is_full(10));
+        assert!(tokio::time::timeout(Duration::from_millis(1), hold.room(10)).await.is_err());
+        hold.take(1);
+        hold.room(10).await;
+        assert!(!hold.is_full(10));
+        hold.take(0);
+        assert!(!hold.is_full(10), "the reader never goes back");
+    }
+}

@@ -1,0 +1,98 @@
+/**
+ * The routes on files: reading, writing, removing.
+ */
+import type { IncomingMessage } from 'node:http'
+import type { Files } from '../../public/index.js'
+import type { ByteReply } from '../byte-response.js'
+import { fileReply } from '../v1/file-content.js'
+import { listDirectory } from './listing.js'
+import { RestRefusal } from './rest-error.js'
+import { plainPathBelowRoot } from './target.js'
+import { upload } from './upload.js'
+
+/** A response: bytes, JSON or nothing. */
+export type Reply = { bytes: ByteReply } | { json: unknown } | 'nothing'
+
+const NORMAL_MODE = 0o644
+
+/** The content of a file, or what is in a directory. */
+export async function readFile(
+  files: Files,
+  path: Uint8Array,
+  incoming: IncomingMessage,
+  signal: AbortSignal,
+): Promise<Reply> {
+  const info = await files.stat(path)
+  if (info === null) throw new RestRefusal('NOT_FOUND', 'there is no such file in the sandbox')
+  if (info.type === 'directory') {
+    if (incoming.method === 'HEAD') return { json: undefined }
+    return { json: await listDirectory(files, path) }
+  }
+  const reply = await fileReply(files, path, incoming.headers.range, signal)
+  const headers = { ...reply.headers, 'last-modified': info.modified.toUTCString() }
+  return { bytes: { ...reply, headers } }
+}
+
+/** Writes a file, which takes the place of the old one when all of it has arrived. */
+export async function writeFile(
+  files: Files,
+  path: Uint8Array,
+  query: URLSearchParams,
+  incoming: IncomingMessage,
+  signal: AbortSignal,
+): Promise<Reply> {
+  const mode = modeOf(query.get('mode'))
+  const info = await files.stat(path)
+  if (info?.type === 'directory') throw new RestRefusal('INVALID_ARGUMENT', 'the path is a directory')
+  await upload(incoming, (content) => files.write(path, content, { mode, signal }))
+  return 'nothing'
+}
+
+/** Writes the part `file` of a form to the path that is its file name. */
+export async function writePart(files: Files, incoming: IncomingMessage, signal: AbortSignal): Promise<void> {
+  await upload(incoming, async (content, name) => {
+    if (name === undefined || name === '')
+      throw new RestRefusal('INVALID_ARGUMENT', 'the part `file` of the form has no file name')
+    const path = plainPathBelowRoot(name)
+    if (isRoot(path)) throw new RestRefusal('INVALID_ARGUMENT', 'the path is a directory')
+    await files.write(path, content, { mode: NORMAL_MODE, signal })
+  })
+}
+
+/** Removes a file, a symlink or a directory. The root stays; with `recursive`, it is emptied. */
+export async function removeFile(files: Files, path: Uint8Array, query: URLSearchParams): Promise<Reply> {
+  const recursive = flagOf(query.get('recursive'))
+  if (isRoot(path)) {
+    if (!recursive) throw notEmpty()
+    for (const { path: own, pathBytes } of await files.list(path))
+      await files.remove(pathBytes ?? own, { recursive: true })
+    return 'nothing'
+  }
+  try {
+    await files.remove(path, { recursive })
+  } catch (error) {
+    if (!recursive && (error as { code?: unknown }).code === 'IS_A_DIRECTORY') throw notEmpty()
+    throw error
+  }
+  return 'nothing'
+}
+
+function isRoot(path: Uint8Array): boolean {
+  return path.length === 1 && path[0] === 0x2e
+}
+
+function notEmpty(): RestRefusal {
+  return new RestRefusal('CONFLICT', 'the directory is not empty; recursive=true removes its content')
+}
+
+function modeOf(text: string | null): number {
+  if (text === null || text === '') return NORMAL_MODE
+  if (/^0[0-7]{3}$/.test(text)) return Number.parseInt(text, 8)
+  throw new RestRefusal('INVALID_ARGUMENT', 'mode must be four octal digits, the first of them 0, like 0644')
+}
+
+function flagOf(text: string | null): boolean {
+  if (text === null || /^(|0|f|false)$/i.test(text)) return false
+  if (/^(1|t|true)$/i.test(text)) return true
+  throw new RestRefusal('INVALID_ARGUMENT', 'recursive must be true or false')
+}
