@@ -9,6 +9,13 @@ const QUEUE_ID = /^[A-Za-z0-9._-]{1,100}$/
 const HOST = /^[A-Za-z0-9._-]{1,64}$/
 const PREFIX = /^[A-Za-z0-9._{}:-]{1,100}$/
 
+/** Keys of BullMQ beside those of jobs: a job with such an id would destroy the queue. */
+const RESERVED = new Set(
+  'active wait waiting-children paused id delayed prioritized stalled-check completed failed stalled repeat limiter meta events pc marker de metrics'.split(
+    ' ',
+  ),
+)
+
 /** The name of a queue. */
 export function queueName(value: unknown, name: string): string {
   if (typeof value === 'string' && QUEUE_ID.test(value)) return value
@@ -20,6 +27,8 @@ export function queueName(value: unknown, name: string): string {
 
 /** The id of a job in a queue. BullMQ gives whole numbers itself. */
 export function queueJobId(value: unknown, name: string): string {
+  if (typeof value === 'string' && RESERVED.has(value))
+    throw new OptionError('INVALID_ID', `${name} must not be '${value}', which BullMQ uses itself`)
   if (typeof value === 'string' && QUEUE_ID.test(value) && !/^-?\d+$/.test(value)) return value
   throw new OptionError(
     'INVALID_ID',

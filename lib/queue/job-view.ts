@@ -13,6 +13,7 @@ export interface Location {
   /** JSON, once it has ended. */
   result: string
   url: string
+  /** Its lease has run out. */
   isLost: boolean
 }
 
@@ -21,7 +22,7 @@ export async function locate(scripts: Scripts, id: string, attempt: number): Pro
   const [host, state = '', result = '', url = '', lost] = await scripts.call<string[]>('find', id, attempt)
   return host === undefined
     ? undefined
-    : { host, state, result, url, isLost: lost === '1' || state === 'lost' }
+    : { host, state, result, url, isLost: lost === '1' }
 }
 
 /** Reads the state of a job, and where it is. */

@@ -5,13 +5,16 @@
  * starts it, whatever BullMQ's lock says: a lock ends with a stalled event loop, the process does not. The lock follows
  * the claim instead: whichever worker BullMQ gives the job, it passes the lock on to the worker of the host.
  *
- *   claim:<id>:<n>   hash: uid, host, state (claimed, started, ended, lost), result; expires after the end
+ *   claim:<id>:<n>   hash: uid, host, state (claimed, started, ended, lost), result, again; expires after the end
  *   claims:<host>    set of <id>:<n> that have not ended
  *   hosts            sorted set: the end of each host's lease, by Redis's clock
  *   host:<host>      hash: worker (the process that holds the host), url
  *   cancel:<id>      <uid>:<grace time>; outlives a host that is down
  *   epoch            hash: run (of the Redis server), last, hold, spare, noted
  *   inbox:<host>     list of requests; only hints, so they may be lost
+ *
+ * `uid` tells additions of one id apart: after a job was removed, its id may be added again, and runs again. Not so after
+ * Redis has lost the claim (`again`): then the job was most likely added again because it was lost, too.
  *
  * Redis may lose its last writes in a restart, and with them a claim whose process runs. So after a restart, which a new
  * run id shows, no host gets a new claim until `hold`, one lease later: by then each living host has claimed again what
@@ -101,8 +104,8 @@ if held ~= token and held ~= 'nacre:' .. host .. ':' .. attempt then return {'st
 if redis.call('HGET', base .. 'host:' .. host, 'worker') ~= worker
   or tonumber(redis.call('ZSCORE', base .. 'hosts', host) or 0) < now then return {'unregistered'} end
 local key = claimKey(id, attempt)
-local owner, state, known, result = unpack(redis.call('HMGET', key, 'host', 'state', 'uid', 'result'))
-if owner and known ~= uid and (state == 'ended' or state == 'lost') then owner = false end
+local owner, state, known, result, again = unpack(redis.call('HMGET', key, 'host', 'state', 'uid', 'result', 'again'))
+if owner and known ~= uid and not again and (state == 'ended' or state == 'lost') then owner = false end
 local function own(kind)
   redis.call('SET', lock, 'nacre:' .. host .. ':' .. attempt, 'PX', duration)
   return {kind, state or 'claimed', known or uid}
@@ -150,6 +153,7 @@ local key = claimKey(id, attempt)
 local owner, state, known = unpack(redis.call('HMGET', key, 'host', 'state', 'uid'))
 redis.call('SREM', base .. 'claims:' .. host, id .. ':' .. attempt)
 if owner and (owner ~= host or known ~= uid or state == 'lost') then return 'foreign' end
+if not owner then redis.call('HSET', key, 'again', '1') end
 redis.call('HSET', key, 'uid', uid, 'host', host, 'state', 'ended', 'result', result)
 redis.call('PEXPIRE', key, retention)
 if redis.call('GET', bull .. id .. ':lock') ~= 'nacre:' .. host .. ':' .. attempt then return 'later' end
@@ -177,7 +181,7 @@ for i = 3, #ARGV, 4 do
   local owner, state, known = unpack(redis.call('HMGET', key, 'host', 'state', 'uid'))
   local answer = 'own'
   if not owner then
-    redis.call('HSET', key, 'uid', uid, 'host', host, 'state', 'started')
+    redis.call('HSET', key, 'uid', uid, 'host', host, 'state', 'started', 'again', '1')
     if is == 'ended' then redis.call('PEXPIRE', key, retention) end
   elseif owner ~= host or known ~= uid or state == 'lost' then answer = 'foreign'
   elseif state == 'ended' then answer = 'ended' end
