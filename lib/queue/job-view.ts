@@ -20,9 +20,7 @@ export interface Location {
 /** undefined before a host has claimed the attempt, and when that was long ago. */
 export async function locate(scripts: Scripts, id: string, attempt: number): Promise<Location | undefined> {
   const [host, state = '', result = '', url = '', lost] = await scripts.call<string[]>('find', id, attempt)
-  return host === undefined
-    ? undefined
-    : { host, state, result, url, isLost: lost === '1' }
+  return host === undefined ? undefined : { host, state, result, url, isLost: lost === '1' }
 }
 
 /** Reads the state of a job, and where it is. */
