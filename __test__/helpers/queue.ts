@@ -1,6 +1,6 @@
 /** A queue with a Redis of its own, and workers in processes of their own that can be killed and stopped. */
 import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { Sandbox } from 'nacre'
 import { JobQueue, type JobQueueOptions, type JobWorkerOptions, type QueueJob } from 'nacre/queue'
@@ -48,8 +48,6 @@ export interface QueuePlace {
 
 interface PlaceOptions {
   append?: 'no' | 'everysec' | 'always'
-  /** The port through which all connections go. */
-  port?: (redisPort: number) => Promise<number>
 }
 
 let places = 0
@@ -60,8 +58,8 @@ export async function withQueue(
   { append = 'no' }: PlaceOptions = {},
 ): Promise<void> {
   places++
-  const tag = `nacre-queue-${process.pid}-${places}`
-  const base = mkdtempSync(path.join(QUICK, `${tag}-`))
+  const tag = `nacre-queued-${process.pid}-${places}`
+  const base = mkdtempSync(path.join(QUICK, `nacre-queue-${process.pid}-`))
   const data = path.join(base, 'redis')
   mkdirSync(data)
   const redis = await startRedis(data, append)
@@ -86,7 +84,9 @@ export async function withQueue(
       env: { NACRE_TEST_TAG: tag },
       ...options,
     }
-    const worker = startWorker(settings)
+    const file = path.join(base, `worker-${workers.length}.json`)
+    writeFileSync(file, JSON.stringify(settings))
+    const worker = startWorker(file)
     workers.push(worker)
     return worker
   }
@@ -155,8 +155,8 @@ async function cancelAll(jobsRoot: string): Promise<void> {
   for (const { jobId } of await sandbox.jobs.list()) await sandbox.jobs.cancel(jobId, { graceMs: 0 })
 }
 
-function startWorker(settings: object): WorkerProcess {
-  const child: ChildProcess = spawn(process.execPath, [PROGRAM, JSON.stringify(settings)], {
+function startWorker(settings: string): WorkerProcess {
+  const child: ChildProcess = spawn(process.execPath, [PROGRAM, settings], {
     cwd: root,
     env: { ...process.env, NACRE_NATIVE: process.env.NACRE_NATIVE ?? 'debug' },
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -8,196 +8,259 @@ import { until } from '../helpers/until.js'
 const untilFile = (file: string): string => `until [[ -e ${file} ]]; do sleep 0.02; done`
 
 describe('a worker', () => {
-  it('that is killed in the middle of a job attaches to it after its restart', () =>
-    withQueue(async ({ queue, worker, counted, starts, untilStarted, base }) => {
-      const first = await worker('one')
-      await queue.add({ id: 'long', command: counted('long', `${untilFile(`${base}/go`)}; echo done; exit 0`) })
-      await untilStarted('long')
-      await first.end('SIGKILL')
-      const second = await worker('one')
-      await second.printed('attached to long')
-      release(base)
-      const job = await ended(queue, 'long')
-      expect(job).toMatchObject({ state: 'completed', host: 'one', attempt: 1 })
-      expect(starts('long')).toBe(1)
-      expect((await outputOf(queue, 'long')).toString()).toBe('done\n')
-    }), 30_000)
+  it(
+    'that is killed in the middle of a job attaches to it after its restart',
+    () =>
+      withQueue(async ({ queue, worker, counted, starts, untilStarted, base }) => {
+        const first = await worker('one')
+        await queue.add({
+          id: 'long',
+          command: counted('long', `${untilFile(`${base}/go`)}; echo done; exit 0`),
+        })
+        await untilStarted('long')
+        await first.end('SIGKILL')
+        const second = await worker('one')
+        await second.printed('attached to long')
+        release(base)
+        const job = await ended(queue, 'long')
+        expect(job).toMatchObject({ state: 'completed', host: 'one', attempt: 1 })
+        expect(starts('long')).toBe(1)
+        expect((await outputOf(queue, 'long')).toString()).toBe('done\n')
+      }),
+    30_000,
+  )
 
-  it('that was away while its job ended reports the result after its restart', () =>
-    withQueue(async ({ queue, worker, counted, starts, untilStarted }) => {
-      const first = await worker('one')
-      await queue.add({ id: 'away', command: counted('away', 'sleep 0.3; echo out; exit 7') })
-      await untilStarted('away')
-      await first.end('SIGKILL')
-      await worker('one')
-      const job = await ended(queue, 'away')
-      expect(job).toMatchObject({ state: 'failed', failedReason: 'the command exited with code 7' })
-      expect(job.result).toMatchObject({ exitCode: 7, reason: 'exit', host: 'one', bytes: 4 })
-      expect(starts('away')).toBe(1)
-    }), 30_000)
+  it(
+    'that was away while its job ended reports the result after its restart',
+    () =>
+      withQueue(async ({ queue, worker, counted, starts, untilStarted }) => {
+        const first = await worker('one')
+        await queue.add({ id: 'away', command: counted('away', 'sleep 0.3; echo out; exit 7') })
+        await untilStarted('away')
+        await first.end('SIGKILL')
+        await worker('one')
+        const job = await ended(queue, 'away')
+        expect(job).toMatchObject({ state: 'failed', failedReason: 'the command exited with code 7' })
+        expect(job.result).toMatchObject({ exitCode: 7, reason: 'exit', host: 'one', bytes: 4 })
+        expect(starts('away')).toBe(1)
+      }),
+    30_000,
+  )
 
-  it('leaves its jobs running after SIGTERM, and its next start attaches', () =>
-    withQueue(async ({ queue, worker, counted, starts, untilStarted, base }) => {
-      const first = await worker('one')
-      await queue.add({ id: 'kept', command: counted('kept', untilFile(`${base}/go`)) })
-      await untilStarted('kept')
-      expect(await first.end('SIGTERM')).toBe(0)
-      const second = await worker('one')
-      await second.printed('attached to kept')
-      release(base)
-      expect(await ended(queue, 'kept')).toMatchObject({ state: 'completed', host: 'one' })
-      expect(starts('kept')).toBe(1)
-    }), 30_000)
+  it(
+    'leaves its jobs running after SIGTERM, and its next start attaches',
+    () =>
+      withQueue(async ({ queue, worker, counted, starts, untilStarted, base }) => {
+        const first = await worker('one')
+        await queue.add({ id: 'kept', command: counted('kept', untilFile(`${base}/go`)) })
+        await untilStarted('kept')
+        expect(await first.end('SIGTERM')).toBe(0)
+        const second = await worker('one')
+        await second.printed('attached to kept')
+        release(base)
+        expect(await ended(queue, 'kept')).toMatchObject({ state: 'completed', host: 'one' })
+        expect(starts('kept')).toBe(1)
+      }),
+    30_000,
+  )
 
-  it('that is stopped for longer than its lock keeps its job, which another worker does not start', () =>
-    withQueue(async ({ queue, worker, counted, starts, untilStarted, base }) => {
-      const first = await worker('one', { lease: 20_000 })
-      await queue.add({ id: 'paused-1', command: counted('paused-1', untilFile(`${base}/go`)) })
-      await untilStarted('paused-1')
-      const second = await worker('two', { lease: 20_000 })
-      first.signal('SIGSTOP')
-      // BullMQ takes the job from the first worker and gives it to the second, which passes it on.
-      await second.printed('passed on to its host paused-1')
-      first.signal('SIGCONT')
-      release(base)
-      expect(await ended(queue, 'paused-1')).toMatchObject({ state: 'completed', host: 'one', attempt: 1 })
-      expect(starts('paused-1')).toBe(1)
-    }), 30_000)
+  it(
+    'that is stopped for longer than its lock keeps its job, which another worker does not start',
+    () =>
+      withQueue(async ({ queue, worker, counted, starts, untilStarted, base }) => {
+        const first = await worker('one', { lease: 20_000 })
+        await queue.add({ id: 'paused-1', command: counted('paused-1', untilFile(`${base}/go`)) })
+        await untilStarted('paused-1')
+        const second = await worker('two', { lease: 20_000 })
+        first.signal('SIGSTOP')
+        // BullMQ takes the job from the first worker and gives it to the second, which passes it on.
+        await second.printed('passed on to its host paused-1')
+        first.signal('SIGCONT')
+        release(base)
+        expect(await ended(queue, 'paused-1')).toMatchObject({ state: 'completed', host: 'one', attempt: 1 })
+        expect(starts('paused-1')).toBe(1)
+      }),
+    30_000,
+  )
 
-  it('that is stopped while its job ends reports the result when it continues', () =>
-    withQueue(async ({ queue, worker, counted, starts, untilStarted, base }) => {
-      const first = await worker('one', { lease: 20_000 })
-      await queue.add({ id: 'late', command: counted('late', `${untilFile(`${base}/go`)}; exit 5`) })
-      await untilStarted('late')
-      const second = await worker('two', { lease: 20_000 })
-      first.signal('SIGSTOP')
-      release(base)
-      await second.printed('passed on to its host late')
-      first.signal('SIGCONT')
-      const job = await ended(queue, 'late')
-      expect(job).toMatchObject({ state: 'failed', host: 'one' })
-      expect(job.result).toMatchObject({ exitCode: 5 })
-      expect(starts('late')).toBe(1)
-    }), 30_000)
+  it(
+    'that is stopped while its job ends reports the result when it continues',
+    () =>
+      withQueue(async ({ queue, worker, counted, starts, untilStarted, base }) => {
+        const first = await worker('one', { lease: 20_000 })
+        await queue.add({ id: 'late', command: counted('late', `${untilFile(`${base}/go`)}; exit 5`) })
+        await untilStarted('late')
+        const second = await worker('two', { lease: 20_000 })
+        first.signal('SIGSTOP')
+        release(base)
+        await second.printed('passed on to its host late')
+        first.signal('SIGCONT')
+        const job = await ended(queue, 'late')
+        expect(job).toMatchObject({ state: 'failed', host: 'one' })
+        expect(job.result).toMatchObject({ exitCode: 5 })
+        expect(starts('late')).toBe(1)
+      }),
+    30_000,
+  )
 
-  it('of the same host id is refused while the other is alive, and takes over from one that was killed', () =>
-    withQueue(async ({ worker, launch }) => {
-      const first = await worker('same')
-      const second = launch('same')
-      expect(await second.ended).toBe(4)
-      expect(second.output()).toContain("failed HOST_ID_IN_USE another worker has the host id 'same'")
-      await first.end('SIGKILL')
-      await worker('same')
-    }), 30_000)
+  it(
+    'of the same host id is refused while the other is alive, and takes over from one that was killed',
+    () =>
+      withQueue(async ({ worker, launch }) => {
+        const first = await worker('same')
+        const second = launch('same')
+        expect(await second.ended).toBe(4)
+        expect(second.output()).toContain("failed HOST_ID_IN_USE another worker has the host id 'same'")
+        await first.end('SIGKILL')
+        await worker('same')
+      }),
+    30_000,
+  )
 
-  it('that was stopped and replaced ends instead of going on beside its successor', () =>
-    withQueue(async ({ queue, worker, counted, starts, untilStarted, base }) => {
-      const first = await worker('one')
-      await queue.add({ id: 'replaced', command: counted('replaced', untilFile(`${base}/go`)) })
-      await untilStarted('replaced')
-      first.signal('SIGSTOP')
-      const second = await worker('one')
-      await second.printed('attached to replaced')
-      first.signal('SIGCONT')
-      expect(await first.ended).toBe(3)
-      expect(first.output()).toContain('stopped HOST_ID_IN_USE')
-      release(base)
-      expect(await ended(queue, 'replaced')).toMatchObject({ state: 'completed', host: 'one' })
-      expect(starts('replaced')).toBe(1)
-    }), 30_000)
+  it(
+    'that was stopped and replaced ends instead of going on beside its successor',
+    () =>
+      withQueue(async ({ queue, worker, counted, starts, untilStarted, base }) => {
+        const first = await worker('one')
+        await queue.add({ id: 'replaced', command: counted('replaced', untilFile(`${base}/go`)) })
+        await untilStarted('replaced')
+        first.signal('SIGSTOP')
+        const second = await worker('one')
+        await second.printed('attached to replaced')
+        first.signal('SIGCONT')
+        expect(await first.ended).toBe(3)
+        expect(first.output()).toContain('stopped HOST_ID_IN_USE')
+        release(base)
+        expect(await ended(queue, 'replaced')).toMatchObject({ state: 'completed', host: 'one' })
+        expect(starts('replaced')).toBe(1)
+      }),
+    30_000,
+  )
 })
 
 describe('a host', () => {
-  it('that is gone for good fails its job with HOST_LOST after its lease', () =>
-    withQueue(async ({ queue, worker, counted, starts, untilStarted, base }) => {
-      const first = await worker('gone')
-      await queue.add({ id: 'lost', attempts: 3, command: counted('lost', untilFile(`${base}/go`)) })
-      await untilStarted('lost')
-      const killed = performance.now()
-      await first.end('SIGKILL')
-      await worker('other')
-      const job = await ended(queue, 'lost', 20_000)
-      // The last renewal was up to a fifth of a lease before the end.
-      expect(performance.now() - killed).toBeGreaterThan(2000)
-      expect(job).toMatchObject({ state: 'failed', attempt: 1 })
-      expect(job.failedReason).toContain("the host 'gone' was lost")
-      expect(job.result).toMatchObject({ reason: 'host-lost', code: 'HOST_LOST', host: 'gone', exitCode: null })
-      expect(starts('lost')).toBe(1)
-      await expect(outputOf(queue, 'lost')).rejects.toMatchObject({ code: 'HOST_LOST' })
-    }), 40_000)
+  it(
+    'that is gone for good fails its job with HOST_LOST after its lease',
+    () =>
+      withQueue(async ({ queue, worker, counted, starts, untilStarted, base }) => {
+        const first = await worker('gone')
+        await queue.add({ id: 'lost', attempts: 3, command: counted('lost', untilFile(`${base}/go`)) })
+        await untilStarted('lost')
+        const killed = performance.now()
+        await first.end('SIGKILL')
+        await worker('other')
+        const job = await ended(queue, 'lost', 20_000)
+        // The last renewal was up to a fifth of a lease before the end.
+        expect(performance.now() - killed).toBeGreaterThan(2000)
+        expect(job).toMatchObject({ state: 'failed', attempt: 1 })
+        expect(job.failedReason).toContain("the host 'gone' was lost")
+        expect(job.result).toMatchObject({
+          reason: 'host-lost',
+          code: 'HOST_LOST',
+          host: 'gone',
+          exitCode: null,
+        })
+        expect(starts('lost')).toBe(1)
+        await expect(outputOf(queue, 'lost')).rejects.toMatchObject({ code: 'HOST_LOST' })
+      }),
+    40_000,
+  )
 
-  it('that is lost gives its job to another one, where the job asks for that, and ends its process when it is back', () =>
-    withQueue(async ({ queue, worker, counted, starts, untilStarted, base }) => {
-      const first = await worker('gone')
-      const command = counted('moved', `if [[ ! -e ${base}/second ]]; then touch ${base}/second; sleep 1000; fi; echo ok`)
-      await queue.add({ id: 'moved', attempts: 2, onHostLost: 'retry', command })
-      await untilStarted('moved')
-      await first.end('SIGKILL')
-      await worker('other')
-      const job = await ended(queue, 'moved', 20_000)
-      expect(job).toMatchObject({ state: 'completed', attempt: 2, host: 'other' })
-      expect(starts('moved')).toBe(2)
-      expect((await outputOf(queue, 'moved')).toString()).toBe('ok\n')
-      // The first attempt still sleeps; expectNoProcess at the end would find it after its host is back.
-      const back = await worker('gone')
-      await back.printed('attached to moved')
-      await until(
-        async () => ((await outputOf(queue, 'moved', { attempt: 1 })).length === 0 ? true : undefined),
-        () => 'the first attempt cannot be read',
-      )
-    }), 40_000)
+  it(
+    'that is lost gives its job to another one, where the job asks for that, and ends its process when it is back',
+    () =>
+      withQueue(async ({ queue, worker, counted, starts, untilStarted, base }) => {
+        const first = await worker('gone')
+        const command = counted(
+          'moved',
+          `if [[ ! -e ${base}/second ]]; then touch ${base}/second; sleep 1000; fi; echo ok`,
+        )
+        await queue.add({ id: 'moved', attempts: 2, onHostLost: 'retry', command })
+        await untilStarted('moved')
+        await first.end('SIGKILL')
+        await worker('other')
+        const job = await ended(queue, 'moved', 20_000)
+        expect(job).toMatchObject({ state: 'completed', attempt: 2, host: 'other' })
+        expect(starts('moved')).toBe(2)
+        expect((await outputOf(queue, 'moved')).toString()).toBe('ok\n')
+        // The first attempt still sleeps; expectNoProcess at the end would find it after its host is back.
+        const back = await worker('gone')
+        await back.printed('attached to moved')
+        await until(
+          async () => ((await outputOf(queue, 'moved', { attempt: 1 })).length === 0 ? true : undefined),
+          () => 'the first attempt cannot be read',
+        )
+      }),
+    40_000,
+  )
 })
 
 describe('Redis', () => {
-  it('that is restarted with its data in the middle of a job changes nothing', () =>
-    withQueue(
-      async ({ queue, redis, worker, counted, starts, untilStarted, base }) => {
-        const first = await worker('one')
-        await queue.add({ id: 'kept', command: counted('kept', untilFile(`${base}/go`)) })
-        await queue.add({ id: 'next', command: counted('next', 'echo next') })
-        await untilStarted('kept')
+  it(
+    'that is restarted with its data in the middle of a job changes nothing',
+    () =>
+      withQueue(
+        async ({ queue, redis, worker, counted, starts, untilStarted, base }) => {
+          const first = await worker('one')
+          await queue.add({ id: 'kept', command: counted('kept', untilFile(`${base}/go`)) })
+          await queue.add({ id: 'next', command: counted('next', 'echo next') })
+          await untilStarted('kept')
+          await redis.stop('SIGKILL')
+          await redis.start()
+          release(base)
+          expect(await ended(queue, 'kept')).toMatchObject({ state: 'completed', host: 'one', attempt: 1 })
+          expect(await ended(queue, 'next')).toMatchObject({ state: 'completed', host: 'one', attempt: 1 })
+          expect([starts('kept'), starts('next')]).toEqual([1, 1])
+          expect(first.output()).not.toContain('failed')
+        },
+        { append: 'always' },
+      ),
+    40_000,
+  )
+
+  it(
+    'that has lost everything does not start the same id beside the process that still runs',
+    () =>
+      withQueue(async ({ queue, redis, worker, counted, starts, untilStarted, base }) => {
+        await worker('one')
+        await worker('two')
+        const command = counted('again', `${untilFile(`${base}/go`)}; exit 3`)
+        await queue.add({ id: 'again', command })
+        await untilStarted('again')
         await redis.stop('SIGKILL')
         await redis.start()
+        expect(await queue.get('again')).toBeNull()
+        await queue.add({ id: 'again', command })
+        await until(
+          async () => ((await queue.get('again'))?.state === 'active' ? true : undefined),
+          () => 'not taken',
+          10_000,
+        )
         release(base)
-        expect(await ended(queue, 'kept')).toMatchObject({ state: 'completed', host: 'one', attempt: 1 })
-        expect(await ended(queue, 'next')).toMatchObject({ state: 'completed', host: 'one', attempt: 1 })
-        expect([starts('kept'), starts('next')]).toEqual([1, 1])
-        expect(first.output()).not.toContain('failed')
-      },
-      { append: 'always' },
-    ), 40_000)
+        const job = await ended(queue, 'again')
+        expect(job.result).toMatchObject({ exitCode: 3 })
+        expect(starts('again')).toBe(1)
+      }),
+    40_000,
+  )
 
-  it('that has lost everything does not start the same id beside the process that still runs', () =>
-    withQueue(async ({ queue, redis, worker, counted, starts, untilStarted, base }) => {
-      await worker('one')
-      await worker('two')
-      const command = counted('again', `${untilFile(`${base}/go`)}; exit 3`)
-      await queue.add({ id: 'again', command })
-      await untilStarted('again')
-      await redis.stop('SIGKILL')
-      await redis.start()
-      expect(await queue.get('again')).toBeNull()
-      await queue.add({ id: 'again', command })
-      await until(async () => ((await queue.get('again'))?.state === 'active' ? true : undefined), () => 'not taken', 10_000)
-      release(base)
-      const job = await ended(queue, 'again')
-      expect(job.result).toMatchObject({ exitCode: 3 })
-      expect(starts('again')).toBe(1)
-    }), 40_000)
-
-  it('that is stopped for longer than a lease makes no host count as lost', () =>
-    withQueue(async ({ queue, redis, worker, counted, starts, untilStarted, base }) => {
-      await worker('one')
-      await worker('two')
-      await queue.add({ id: 'frozen', command: counted('frozen', untilFile(`${base}/go`)) })
-      await untilStarted('frozen')
-      redis.signal('SIGSTOP')
-      await new Promise((resolve) => setTimeout(resolve, 5000))
-      redis.signal('SIGCONT')
-      release(base)
-      expect(await ended(queue, 'frozen')).toMatchObject({ state: 'completed', attempt: 1 })
-      expect(starts('frozen')).toBe(1)
-    }), 40_000)
+  it(
+    'that is stopped for longer than a lease makes no host count as lost',
+    () =>
+      withQueue(async ({ queue, redis, worker, counted, starts, untilStarted, base }) => {
+        await worker('one')
+        await worker('two')
+        await queue.add({ id: 'frozen', command: counted('frozen', untilFile(`${base}/go`)) })
+        await untilStarted('frozen')
+        redis.signal('SIGSTOP')
+        await new Promise((resolve) => setTimeout(resolve, 5000))
+        redis.signal('SIGCONT')
+        release(base)
+        expect(await ended(queue, 'frozen')).toMatchObject({ state: 'completed', attempt: 1 })
+        expect(starts('frozen')).toBe(1)
+      }),
+    40_000,
+  )
 })
 
 function release(base: string): void {

@@ -1,9 +1,10 @@
-// A worker in a process of its own. Its options are the first argument, as JSON; it prints `ready` and its metrics.
-import { writeSync } from 'node:fs'
+// A worker in a process of its own. Its options are in a file of JSON, so that its command line does not have the tag of
+// its jobs. It prints `ready` and its metrics.
+import { readFileSync, writeSync } from 'node:fs'
 import { Sandbox } from 'nacre'
 import { JobWorker } from 'nacre/queue'
 
-const { root, env, ...options } = JSON.parse(process.argv[2])
+const { root, env, ...options } = JSON.parse(readFileSync(process.argv[2], 'utf8'))
 const print = (text) => writeSync(1, `${text}\n`)
 const logger = { debug() {}, info: print, warn: print, error: print }
 const sandbox = new Sandbox({ cwd: '/tmp', jobsRoot: root, env, forceKillAfterDelay: 500 })

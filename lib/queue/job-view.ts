@@ -1,5 +1,5 @@
 /** Jobs of BullMQ as callers see them. */
-import type { Job } from 'bullmq'
+import { Job, type Queue } from 'bullmq'
 import { QUEUE_STATES } from '../options/queue-values.js'
 import type { QueueJob } from '../public/queue.js'
 import { commandOf } from './data.js'
@@ -24,10 +24,13 @@ export async function locate(scripts: Scripts, id: string, attempt: number): Pro
 }
 
 /** Reads the state of a job, and where it is. */
-export async function viewOf(scripts: Scripts, job: Job): Promise<QueueJob> {
-  const found = await job.getState()
+export async function viewOf(queue: Queue, scripts: Scripts, given: Job): Promise<QueueJob> {
+  const found = await given.getState()
   const state = QUEUE_STATES.find((known) => known === found) ?? 'unknown'
   const isFinished = state === 'completed' || state === 'failed'
+  // What was read before the job finished has no result.
+  const isOld = isFinished && given.finishedOn === undefined
+  const job = isOld ? ((await Job.fromId(queue, given.id ?? '')) ?? given) : given
   const attempt = isFinished ? Math.max(1, job.attemptsMade) : job.attemptsMade + 1
   const id = job.id ?? ''
   const result = isFinished ? publicResult(job.returnvalue) : null

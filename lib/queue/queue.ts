@@ -90,12 +90,12 @@ export class JobQueue implements PublicQueue {
       return this.#open(() => this.#queue.add('job', data, { ...(bull as JobsOptions), jobId: id }))
     })
     // An id that is in the queue already is not added again: what it has counts, not what was given.
-    return (await this.get(job.id ?? id)) ?? (await viewOf(this.#scripts, job))
+    return (await this.get(job.id ?? id)) ?? (await viewOf(this.#queue, this.#scripts, job))
   }
 
   async get(id: string): Promise<QueueJob | null> {
     const job = await this.#job(id)
-    return job === undefined ? null : viewOf(this.#scripts, job)
+    return job === undefined ? null : viewOf(this.#queue, this.#scripts, job)
   }
 
   async wait(id: string, options?: QueueWaitOptions): Promise<QueueJob> {
@@ -140,7 +140,10 @@ export class JobQueue implements PublicQueue {
     const find = async () => {
       attempt ??= await this.#latestAttempt(name)
       if (attempt === undefined) return undefined
-      return locate(this.#scripts, name, attempt)
+      const found = await locate(this.#scripts, name, attempt)
+      const isOver = found === undefined && ((await this.#job(name))?.attemptsMade ?? 0) >= attempt
+      if (isOver) throw engineError('JOB_NOT_FOUND', `no host has output of attempt ${attempt} of '${name}'`)
+      return found
     }
     const ref = () => ({ id: name, attempt: attempt ?? 1 })
     const plan = { cursor, follow, lines, encoding, signal, maxBytes: jobReadOptions.maxBytes.default }
@@ -160,7 +163,7 @@ export class JobQueue implements PublicQueue {
     const types = state === undefined ? undefined : [state]
     const jobs = await this.#open(() => this.#queue.getJobs(types, offset, offset + limit - 1))
     const present = jobs.filter((job) => job !== undefined)
-    return Promise.all(present.slice(0, limit).map((job) => viewOf(this.#scripts, job)))
+    return Promise.all(present.slice(0, limit).map((job) => viewOf(this.#queue, this.#scripts, job)))
   }
 
   close(): Promise<void> {
