@@ -215,6 +215,8 @@ export declare class JobQueue implements AsyncDisposable {
     options?: QueueLogsOptions<E>,
   ): AsyncIterableIterator<JobRead<E>, undefined>
   list(options?: QueueListOptions): Promise<QueueJob[]>
+  /** How many jobs are in each state. */
+  counts(): Promise<Record<Exclude<QueueJob['state'], 'unknown'>, number>>
   /** Closes the connections. Jobs are unaffected. Waits reject with an {@link AbortError}. Idempotent. */
   close(): Promise<void>
   [Symbol.asyncDispose](): Promise<void>

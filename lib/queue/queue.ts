@@ -6,7 +6,7 @@ import { report } from '../base/report.js'
 import { freshJobId } from '../jobs/ids.js'
 import { byteCount } from '../options/numbers.js'
 import type { OptionValues } from '../options/option.js'
-import { queueName } from '../options/queue-values.js'
+import { QUEUE_STATES, queueName } from '../options/queue-values.js'
 import { readArgument, readOptions } from '../options/read.js'
 import { jobReadOptions } from '../protocol/job-options.js'
 import {
@@ -164,6 +164,12 @@ export class JobQueue implements PublicQueue {
     const jobs = await this.#open(() => this.#queue.getJobs(types, offset, offset + limit - 1))
     const present = jobs.filter((job) => job !== undefined)
     return Promise.all(present.slice(0, limit).map((job) => viewOf(this.#queue, this.#scripts, job)))
+  }
+
+  async counts(): Promise<Record<(typeof QUEUE_STATES)[number], number>> {
+    const found = await this.#open(() => this.#queue.getJobCounts(...QUEUE_STATES))
+    const entries = QUEUE_STATES.map((state) => [state, found[state] ?? 0])
+    return Object.fromEntries(entries) as Record<(typeof QUEUE_STATES)[number], number>
   }
 
   close(): Promise<void> {
