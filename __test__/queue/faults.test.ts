@@ -1,7 +1,11 @@
 /** One process per attempt, whatever happens to workers, to Redis and to the network between them. */
-import { writeFileSync } from 'node:fs'
+import { cpSync, rmSync, writeFileSync } from 'node:fs'
+import { Sandbox } from 'nacre'
 import { describe, expect, it } from 'vitest'
-import { ended, outputOf, withQueue } from '../helpers/queue.js'
+import { expectNoProcess } from '../helpers/jobs.js'
+import * as proc from '../helpers/proc.js'
+import { ended, outputOf, TIMES, withQueue } from '../helpers/queue.js'
+import { stoppingProxy } from '../helpers/stopping-proxy.js'
 import { until } from '../helpers/until.js'
 
 /** Ends when the file appears. */
@@ -219,6 +223,39 @@ describe('Redis', () => {
   )
 
   it(
+    'that has lost its last writes, and with them a claim, makes no second process',
+    () =>
+      withQueue(
+        async ({ queue, redis, worker, counted, starts, untilStarted, base }) => {
+          await queue.add({
+            id: 'unclaimed',
+            command: counted('unclaimed', `${untilFile(`${base}/go`)}; exit 6`),
+          })
+          cpSync(`${base}/redis`, `${base}/before`, { recursive: true })
+          const first = await worker('one')
+          await untilStarted('unclaimed')
+          await worker('two')
+          await redis.stop('SIGKILL')
+          rmSync(`${base}/redis`, { recursive: true })
+          cpSync(`${base}/before`, `${base}/redis`, { recursive: true })
+          // The host of the process is slow, so the other one would be the first to take the job.
+          first.signal('SIGSTOP')
+          await redis.start()
+          // No host has it as far as Redis knows.
+          expect(await queue.get('unclaimed')).toMatchObject({ host: null })
+          await new Promise((resolve) => setTimeout(resolve, TIMES.lease / 2))
+          first.signal('SIGCONT')
+          release(base)
+          const job = await ended(queue, 'unclaimed', 20_000)
+          expect(job.result).toMatchObject({ exitCode: 6, host: 'one' })
+          expect(starts('unclaimed')).toBe(1)
+        },
+        { append: 'always' },
+      ),
+    40_000,
+  )
+
+  it(
     'that has lost everything does not start the same id beside the process that still runs',
     () =>
       withQueue(async ({ queue, redis, worker, counted, starts, untilStarted, base }) => {
@@ -260,6 +297,105 @@ describe('Redis', () => {
         expect(starts('frozen')).toBe(1)
       }),
     40_000,
+  )
+})
+
+describe('a network cut', () => {
+  it(
+    'that is shorter than the lease changes nothing',
+    () =>
+      withQueue(async ({ queue, redis, worker, counted, starts, untilStarted, base }) => {
+        const proxy = await stoppingProxy(redis.port)
+        try {
+          await worker('far', { redis: `redis://127.0.0.1:${proxy.port}`, lease: 15_000 })
+          await queue.add({ id: 'cut', command: counted('cut', `${untilFile(`${base}/go`)}; echo done`) })
+          await untilStarted('cut')
+          const near = await worker('near', { lease: 15_000 })
+          proxy.cut()
+          await near.printed('passed on to its host cut')
+          release(base)
+          proxy.heal()
+          expect(await ended(queue, 'cut')).toMatchObject({ state: 'completed', host: 'far', attempt: 1 })
+          expect((await outputOf(queue, 'cut')).toString()).toBe('done\n')
+          expect(starts('cut')).toBe(1)
+        } finally {
+          await proxy.close()
+        }
+      }),
+    40_000,
+  )
+
+  it(
+    'that is longer fails the job with HOST_LOST, and its process ends when the host is back',
+    () =>
+      withQueue(async ({ queue, redis, worker, counted, starts, untilStarted, tag }) => {
+        const proxy = await stoppingProxy(redis.port)
+        try {
+          await worker('far', { redis: `redis://127.0.0.1:${proxy.port}` })
+          await queue.add({ id: 'long-cut', command: counted('long-cut', 'sleep 1000') })
+          await untilStarted('long-cut')
+          await worker('near')
+          proxy.cut()
+          const job = await ended(queue, 'long-cut', 20_000)
+          expect(job.result).toMatchObject({ reason: 'host-lost', code: 'HOST_LOST', host: 'far' })
+          expect(proc.tagged(tag).length).toBeGreaterThan(0)
+          proxy.heal()
+          await expectNoProcess(tag)
+          // The host that is back takes jobs again.
+          await Promise.all(
+            ['n1', 'n2', 'n3', 'n4'].map((id) => queue.add({ id, command: 'sleep 0.5; exit 0' })),
+          )
+          const after = await Promise.all(['n1', 'n2', 'n3', 'n4'].map((id) => ended(queue, id)))
+          expect(new Set(after.map(({ host }) => host))).toEqual(new Set(['far', 'near']))
+          expect(starts('long-cut')).toBe(1)
+        } finally {
+          await proxy.close()
+        }
+      }),
+    60_000,
+  )
+})
+
+describe('a process', () => {
+  it('whose supervisor is killed fails its job instead of leaving it active', () =>
+    withQueue(async ({ queue, worker, counted, starts, untilStarted, rootOf, tag }) => {
+      await worker('one')
+      await queue.add({ id: 'killed', command: counted('killed', 'sleep 1000') })
+      await untilStarted('killed')
+      await using sandbox = new Sandbox({ jobsRoot: rootOf('one') })
+      const [job] = await sandbox.jobs.list()
+      process.kill(job?.pgid ?? 0, 'SIGKILL')
+      expect(await ended(queue, 'killed')).toMatchObject({
+        state: 'failed',
+        failedReason: 'the job crashed (killed): how its command ended was not recorded',
+        result: { exitCode: null, reason: 'killed' },
+      })
+      await expectNoProcess(tag)
+      expect(starts('killed')).toBe(1)
+    }))
+
+  it(
+    'whose directory was removed while its worker was away is HOST_LOST, and is not started again',
+    () =>
+      withQueue(async ({ queue, worker, counted, starts, untilStarted, rootOf }) => {
+        const first = await worker('one', { lease: 20_000 })
+        await queue.add({ id: 'wiped', command: counted('wiped', 'echo x') })
+        await queue.add({ id: 'runs', command: counted('runs', 'sleep 0.5') })
+        await untilStarted('runs')
+        await first.end('SIGKILL')
+        const sandbox = new Sandbox({ jobsRoot: rootOf('one') })
+        const running = (await sandbox.jobs.list()).find(({ jobId }) => jobId.startsWith('runs.'))
+        await sandbox.jobs.wait(running?.jobId ?? '')
+        await sandbox.jobs.remove(running?.jobId ?? '')
+        await sandbox.destroy()
+        await worker('one', { lease: 20_000 })
+        expect(await ended(queue, 'runs')).toMatchObject({
+          state: 'failed',
+          result: { reason: 'host-lost', code: 'HOST_LOST', host: 'one' },
+        })
+        expect(starts('runs')).toBe(1)
+      }),
+    30_000,
   )
 })
 
