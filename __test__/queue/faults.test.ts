@@ -285,13 +285,17 @@ describe('Redis', () => {
     'that is stopped for longer than a lease makes no host count as lost',
     () =>
       withQueue(async ({ queue, redis, worker, counted, starts, untilStarted, base }) => {
-        await worker('one')
-        await worker('two')
+        const first = await worker('one')
         await queue.add({ id: 'frozen', command: counted('frozen', untilFile(`${base}/go`)) })
         await untilStarted('frozen')
+        const second = await worker('two')
+        first.signal('SIGSTOP')
         redis.signal('SIGSTOP')
         await new Promise((resolve) => setTimeout(resolve, 5000))
+        // The worker of the job is slower than the other one, which finds a lease that has run out.
         redis.signal('SIGCONT')
+        await second.printed('passed on to its host frozen')
+        first.signal('SIGCONT')
         release(base)
         expect(await ended(queue, 'frozen')).toMatchObject({ state: 'completed', attempt: 1 })
         expect(starts('frozen')).toBe(1)
