@@ -1,6 +1,6 @@
 /**
  * `nacre/queue`: durable jobs over many hosts. BullMQ distributes them, and each runs as a durable job of one host. Needs
- * `bullmq`, `ioredis` and Redis 6.2 or newer, or Valkey. docs/queue.md describes the guarantees and their limits.
+ * `bullmq`, `ioredis` and Redis 7.0 or newer. docs/queue.md describes the guarantees and their limits.
  *
  * @packageDocumentation
  */
@@ -242,7 +242,10 @@ export interface JobWorkerOptions {
   limiter?: { max: number; duration: number }
   /** Milliseconds after which a silent host counts as lost, 1000 to 2147483647. Default: 60000. */
   lease?: number
-  /** The same after `close`, when jobs are still running. Default: 600000, or `lease` if that is longer. */
+  /**
+   * The same after `close`, when jobs are still running: at least `lease`, 1000 to 2147483647. Default: 600000, or `lease` if
+   * that is longer.
+   */
   absence?: number
   /** Milliseconds after which BullMQ offers the job of a silent worker to another, 1000 to 2147483647. Default: 30000. */
   lockDuration?: number
