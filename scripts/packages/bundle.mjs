@@ -97,7 +97,10 @@ function entries({ exports, bin }) {
   return files.flatMap((file) => /^(?:\.\/)?dist\/(.*)\.js$/.exec(file ?? '')?.[1] ?? [])
 }
 
-/** Drops the text of other packages, which is most of a map. */
+/**
+ * Keeps the positions and names of a map, which stack traces need, and drops the text of the sources: it would be a third of
+ * the package. Maps of other packages are dropped as a whole.
+ */
 function slimMap(output, name) {
   const file = path.join(output, name)
   const map = JSON.parse(readFileSync(file, 'utf8'))
@@ -106,8 +109,8 @@ function slimMap(output, name) {
     rmSync(file)
     return compact(file.replace(/\.map$/, ''))
   }
-  map.sourcesContent = map.sourcesContent.map((text, index) => (isOwn[index] ? text : null))
-  writeFileSync(file, JSON.stringify(map))
+  const { sourcesContent: _text, ...kept } = map
+  writeFileSync(file, JSON.stringify(kept))
 }
 
 /** Of other packages, with the names that show in a stack trace. */
