@@ -304,6 +304,37 @@ describe('Redis', () => {
   )
 })
 
+describe('a Redis that is away', () => {
+  it(
+    'keeps no worker and no queue from closing',
+    () =>
+      withQueue(async ({ redis, worker, launch, open, untilStarted, queue, counted }) => {
+        const running = await worker('one')
+        await queue.add({ id: 'runs', command: counted('runs', 'sleep 1000') })
+        await untilStarted('runs')
+        const frozen = await worker('two')
+        redis.signal('SIGSTOP')
+        expect(await frozen.end('SIGTERM')).toBe(0)
+        await redis.stop('SIGKILL')
+        expect(await running.end('SIGTERM')).toBe(0)
+        const waiting = launch('three')
+        await waiting.printed('Redis: ')
+        expect(await waiting.end('SIGTERM')).toBe(0)
+        const unreachable = open()
+        const waits = Promise.allSettled([
+          unreachable.wait('x'),
+          unreachable.add({ command: 'true' }),
+          unreachable.cancel('x'),
+          outputOf(unreachable, 'x'),
+        ])
+        await unreachable.close()
+        for (const outcome of await waits)
+          expect(outcome).toMatchObject({ status: 'rejected', reason: { code: 'ABORT_ERR' } })
+      }),
+    40_000,
+  )
+})
+
 describe('a network cut', () => {
   it(
     'that is shorter than the lease changes nothing',

@@ -23,6 +23,8 @@ try {
   await worker.start()
   print('ready')
 } catch (error) {
+  // SIGTERM came before it had started.
+  if (error.code === 'ABORT_ERR') await new Promise(() => {})
   print(`failed ${error.code} ${error.message}`)
   process.exit(4)
 }

@@ -64,11 +64,18 @@ async function run(options: Options): Promise<void> {
     stalledInterval: lock,
     logger,
   })
-  const ignore = onSignals(() => void worker.close())
+  let isAsked = false
+  const ignore = onSignals(() => {
+    isAsked = true
+    void worker.close()
+  })
   try {
     await worker.start()
     console.log(`nacre takes jobs as host ${hostId ?? os.hostname()}`)
     await worker.stopped
+  } catch (error) {
+    // A signal may come while it still waits for Redis.
+    if (!isAsked) throw error
   } finally {
     await worker.close()
     ignore()

@@ -285,7 +285,7 @@ export declare class JobWorker implements AsyncDisposable {
   constructor(options: JobWorkerOptions)
   /**
    * Registers the host, attaches to its running jobs and begins to take new ones. Rejects with {@link SandboxError}
-   * HOST_ID_IN_USE when another worker has the same `host`.
+   * HOST_ID_IN_USE when another worker has the same `host`, and with an {@link AbortError} when it is closed meanwhile.
    */
   start(): Promise<void>
   /** Resolves when the worker has stopped: after `close`; or with an error, as when another worker has taken over its host. */

@@ -65,7 +65,16 @@ export class WorkerEvents {
     } satisfies WorkerEvent)
   }
 
-  error(doing: string, error: unknown): void {
-    report(this.#logger, 'error', `${doing}: ${error instanceof Error ? error.message : String(error)}`)
+  /** What repairs itself. */
+  warn(doing: string, error: unknown): void {
+    report(this.#logger, 'warn', `${doing}: ${textOf(error)}`)
   }
+
+  error(doing: string, error: unknown): void {
+    report(this.#logger, 'error', `${doing}: ${textOf(error)}`)
+  }
+}
+
+function textOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
 }

@@ -5,8 +5,8 @@ import type { Scripts } from './redis.js'
 import { mayRetry, type StoredResult } from './result.js'
 
 /**
- * Completes or fails a job, whose lock has this token. BullMQ refuses when the lock was lost meanwhile: then the job is
- * offered again, and its next taker finds the recorded result.
+ * Completes or fails a job, whose lock has this token. Rejects when the lock was lost meanwhile: then BullMQ offers the job
+ * again, and its next taker finds the recorded result.
  */
 export async function finish(
   scripts: Scripts,

@@ -197,7 +197,9 @@ export class HostJobs {
     const job = await Job.fromId(worker, id)
     if (job === undefined) return
     const token = lockToken(settings.host, number)
-    await finish(scripts, job, token, result, request?.onHostLost ?? 'fail')
+    await finish(scripts, job, token, result, request?.onHostLost ?? 'fail').catch((error: unknown) => {
+      if (!this.#context.stop.aborted) events.warn(`finishing ${id}`, error)
+    })
   }
 
   #background(doing: string, promise: Promise<unknown>): void {

@@ -260,19 +260,24 @@ export class JobQueue implements PublicQueue {
 
   /** Calls Redis, unless the queue was closed. */
   async #open<T>(call: () => Promise<T>): Promise<T> {
-    if (this.#closed.signal.aborted) throw new AbortError(this.#closed.signal.reason, undefined, 'the queue')
-    return call()
+    const { signal } = this.#closed
+    const closed = () => new AbortError(signal.reason, undefined, 'the call of the queue')
+    if (signal.aborted) throw closed()
+    return call().catch((error: unknown) => {
+      throw signal.aborted ? closed() : error
+    })
   }
 
   async #close(): Promise<void> {
     this.#closed.abort(new Error('the queue was closed'))
+    // Calls that wait for Redis end by this.
+    this.#redis.disconnect()
     const [events, replies] = await Promise.all(
       [this.#events, this.#replies].map((part) => part?.catch(() => undefined)),
     )
     replies?.close()
     await events?.close()
     await this.#queue.close()
-    this.#redis.disconnect()
   }
 }
 

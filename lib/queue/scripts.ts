@@ -21,8 +21,8 @@
  * it runs. `spare` is the same for leases, which run out while Redis is down or stopped: until then no host is lost.
  */
 
-/** How long a request to cancel may wait for a host. */
-const CANCEL_DAYS = 30
+/** Seconds that Redis keeps what is about a host that is gone: requests to cancel, lost claims and the host itself. */
+const KEPT = 30 * 86_400
 /** Requests that may wait for a host. */
 const MOST_REQUESTS = 10_000
 
@@ -33,7 +33,7 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local function claimKey(id, attempt) return base .. 'claim:' .. id .. ':' .. attempt end
 local function request(host, message)
   local inbox = base .. 'inbox:' .. host
-  redis.call('RPUSH', inbox, cjson.encode(message))
+  redis.call('RPUSH', inbox, message)
   redis.call('LTRIM', inbox, -${MOST_REQUESTS}, -1)
   redis.call('EXPIRE', inbox, 86400)
 end
@@ -78,6 +78,9 @@ if holder and holder ~= worker then return {'superseded', run} end
 local expiry = tonumber(redis.call('ZSCORE', base .. 'hosts', host) or 0)
 redis.call('ZADD', base .. 'hosts', now + lease, host)
 redis.call('HSET', base .. 'host:' .. host, 'worker', worker, 'url', url)
+redis.call('EXPIRE', base .. 'host:' .. host, ${KEPT})
+redis.call('EXPIRE', base .. 'claims:' .. host, ${KEPT})
+redis.call('ZREMRANGEBYSCORE', base .. 'hosts', '-inf', now - ${KEPT} * 1000)
 return {expiry < now and 'lapsed' or 'ok', run}
 `
 
@@ -127,10 +130,11 @@ if owner == host then return own('own') end
 local expiry = tonumber(redis.call('ZSCORE', base .. 'hosts', owner) or 0)
 if expiry < now and now >= spare then
   redis.call('HSET', key, 'state', 'lost')
+  redis.call('EXPIRE', key, ${KEPT})
   return {'lost', owner}
 end
 redis.call('SET', lock, 'nacre:' .. owner .. ':' .. attempt, 'PX', duration)
-request(owner, {op = 'take', id = id, attempt = tonumber(attempt), uid = known, state = state})
+request(owner, cjson.encode({op = 'take', id = id, attempt = tonumber(attempt), uid = known, state = state}))
 return {'handed', owner}
 `
 
@@ -224,11 +228,11 @@ if not data then return {redis.call('EXISTS', base .. 'cancel:' .. id) == 1 and 
 if finished then return {'finished'} end
 local uid = cjson.decode(data).uid
 if type(uid) ~= 'string' then return {'missing'} end
-redis.call('SET', base .. 'cancel:' .. id, uid .. ':' .. grace, 'EX', ${CANCEL_DAYS * 86_400})
+redis.call('SET', base .. 'cancel:' .. id, uid .. ':' .. grace, 'EX', ${KEPT})
 local attempt = tonumber(made or 0) + 1
 local owner, state = unpack(redis.call('HMGET', claimKey(id, attempt), 'host', 'state'))
 if not owner or state == 'ended' or state == 'lost' then return {'requested', ''} end
-request(owner, {op = 'cancel', id = id, attempt = attempt, grace = grace})
+request(owner, cjson.encode({op = 'cancel', id = id, attempt = attempt, grace = grace}))
 return {'requested', owner}
 `
 
@@ -245,7 +249,7 @@ return {owner, state, result or '', url or '', (expiry < now and now >= spare) a
 
 /** ARGV: host, message. Leaves a request for a host. */
 const ask = `${HEAD}
-request(ARGV[1], cjson.decode(ARGV[2]))
+request(ARGV[1], ARGV[2])
 return 0
 `
 

@@ -1,7 +1,7 @@
 /** Workers of a queue. See public/queue.ts. */
 import { Queue, Worker } from 'bullmq'
 import type { Redis } from 'ioredis'
-import { engineError } from '../base/errors.js'
+import { AbortError, engineError } from '../base/errors.js'
 import { pause } from '../base/waiting.js'
 import type { JobWorkerMetrics, JobWorkerOptions, JobWorker as PublicWorker } from '../public/queue.js'
 import { WorkerEvents } from './events.js'
@@ -66,8 +66,9 @@ export class JobWorker implements PublicWorker {
       await parts.lease.take()
       await parts.hostJobs.attach()
     } catch (error) {
+      const wasClosed = this.#stop.signal.aborted
       await this.close()
-      throw error
+      throw wasClosed ? new AbortError(undefined, undefined, 'the start of the worker') : error
     }
     if (!this.#stop.signal.aborted) await this.#run(parts)
   }
