@@ -199,6 +199,48 @@ describe('a host', () => {
   )
 })
 
+describe('hosts that share a directory of jobs', () => {
+  it(
+    'leave the jobs of each other alone',
+    () =>
+      withQueue(async ({ queue, worker, counted, starts, untilStarted, rootOf, base }) => {
+        const shared = { root: rootOf('one') } as object
+        await worker('one', shared)
+        await queue.add({ id: 'first', command: counted('first', untilFile(`${base}/go`)) })
+        await untilStarted('first')
+        const two = await worker('two', { ...shared, retention: 1000 })
+        await queue.add({ id: 'second', command: counted('second', 'true') })
+        expect(await ended(queue, 'second')).toMatchObject({ state: 'completed', host: 'two' })
+        await two.end('SIGKILL')
+        await worker('two', { ...shared, retention: 1000 })
+        release(base)
+        expect(await ended(queue, 'first')).toMatchObject({ state: 'completed', host: 'one' })
+        expect([starts('first'), starts('second')]).toEqual([1, 1])
+      }),
+    30_000,
+  )
+
+  it(
+    'do not take over a job when the id of its host was changed: it is HOST_LOST, and its process is left alone',
+    () =>
+      withQueue(async ({ queue, worker, counted, starts, untilStarted, rootOf, tag }) => {
+        const first = await worker('old-name')
+        await queue.add({ id: 'renamed', command: counted('renamed', 'sleep 1000') })
+        await untilStarted('renamed')
+        await first.end('SIGKILL')
+        await worker('new-name', { root: rootOf('old-name') } as object)
+        const job = await ended(queue, 'renamed', 20_000)
+        expect(job.result).toMatchObject({ code: 'HOST_LOST', host: 'old-name' })
+        expect(starts('renamed')).toBe(1)
+        expect(proc.tagged(tag).length).toBeGreaterThan(0)
+        // Under its own name, the host ends what was given up.
+        await worker('old-name')
+        await expectNoProcess(tag)
+      }),
+    40_000,
+  )
+})
+
 describe('Redis', () => {
   it(
     'that is restarted with its data in the middle of a job changes nothing',

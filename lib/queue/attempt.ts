@@ -10,7 +10,7 @@ import { pause } from '../base/waiting.js'
 import type { JobHandle, JobStatus } from '../public/index.js'
 import type { JobWorkerOptions } from '../public/queue.js'
 import type { JobRequest } from './data.js'
-import { type AttemptRef, labelOf, uidOf } from './keys.js'
+import { type AttemptRef, labelOf, readLabel } from './keys.js'
 import { outputSize } from './output-size.js'
 import { endedResult, failedResult, type StoredResult } from './result.js'
 
@@ -97,7 +97,7 @@ export class Attempt {
       try {
         const { env, ...rest } = request.start
         const start = { ...rest, env: { ...request.trace, ...env } }
-        await jobs.start({ ...start, jobId: this.jobId, processName: labelOf(this.uid) })
+        await jobs.start({ ...start, jobId: this.jobId, processName: labelOf(this.#context.host, this.uid) })
         return undefined
       } catch (error) {
         if (isCode(error, 'JOB_ALREADY_EXISTS')) {
@@ -116,7 +116,7 @@ export class Attempt {
    */
   async #isOwn(handle: JobHandle | null): Promise<boolean> {
     if (handle === null) return false
-    if (uidOf(handle.processName) === this.uid) return true
+    if (readLabel(handle.processName)?.uid === this.uid) return true
     const { state, alive } = await this.#context.jobs.status(this.jobId)
     if (state === 'running' || alive) return true
     await this.#context.jobs.remove(this.jobId)

@@ -10,7 +10,7 @@ import { Attempt, type Beginning } from './attempt.js'
 import { decodeData, type JobRequest } from './data.js'
 import type { WorkerEvents } from './events.js'
 import { finish } from './finish.js'
-import { type AttemptRef, lockToken, type Names, uidOf } from './keys.js'
+import { type AttemptRef, lockToken, type Names, readLabel } from './keys.js'
 import type { Lease } from './lease.js'
 import type { Locks } from './locks.js'
 import type { Scripts } from './redis.js'
@@ -58,8 +58,8 @@ export class HostJobs {
     const { names, settings, events } = this.#context
     for (const { jobId, processName, status, createdAt } of await settings.jobs.list()) {
       const ref = names.attemptOf(jobId)
-      const uid = uidOf(processName)
-      if (ref === undefined || uid === undefined) continue
+      const { host, uid } = readLabel(processName) ?? {}
+      if (ref === undefined || uid === undefined || host !== settings.host) continue
       if (status.state === 'running') {
         events.emit('attached', ref.id, ref.attempt)
         this.watch(ref, uid, 'started')

@@ -54,14 +54,19 @@ export function lockToken(host: string, attempt: number): string {
   return `nacre:${host}:${attempt}`
 }
 
-const LABEL = 'nacre-queue:'
+const LABEL = 'nacre-queue'
 
-/** The name of a durable job has the key of the addition, since the same id may be added again after it was removed. */
-export function labelOf(uid: string): string {
-  return LABEL + uid
+/**
+ * The name of a durable job. Its host is in it, since hosts may share a directory of jobs, and the key of its addition,
+ * since an id may be added again after its job was removed.
+ */
+export function labelOf(host: string, uid: string): string {
+  return `${LABEL}:${host}:${uid}`
 }
 
-/** The reverse of `labelOf`. */
-export function uidOf(label: string | undefined): string | undefined {
-  return label?.startsWith(LABEL) ? label.slice(LABEL.length) : undefined
+/** The reverse of `labelOf`; undefined for a name of another kind. */
+export function readLabel(label: string | undefined): { host: string; uid: string } | undefined {
+  const [kind, host, uid, ...others] = label?.split(':') ?? []
+  if (kind !== LABEL || host === undefined || uid === undefined || others.length > 0) return undefined
+  return { host, uid }
 }
