@@ -52,7 +52,7 @@ export interface JobQueueOptions {
   name: string
   /** Where Redis is. Required. */
   redis: RedisConnection
-  /** The prefix of all keys in Redis. In a cluster it needs braces, like '{bull}'. Default: 'bull'. */
+  /** The prefix of all keys in Redis. Default: 'bull'. */
   prefix?: string
   /** The token of the servers that workers announce with `url`. Default: none. */
   token?: string

@@ -1,7 +1,5 @@
 /**
  * Names: the keys in Redis, and the ids of durable jobs.
- *
- * All keys of a queue share BullMQ's prefix, so a prefix with braces keeps them in one slot of a cluster.
  */
 import { createHash } from 'node:crypto'
 
