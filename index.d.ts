@@ -11,7 +11,10 @@
  * @packageDocumentation
  */
 
-/** Codes of {@link SandboxError}. CONNECTION_FAILED and REQUEST_REFUSED come from `nacre/client` only. */
+/**
+ * Codes of {@link SandboxError}. CONNECTION_FAILED and REQUEST_REFUSED come from `nacre/client` only, HOST_LOST and
+ * HOST_ID_IN_USE from `nacre/queue`.
+ */
 export type SandboxErrorCode =
   | 'COMMAND_FAILED'
   | 'COMMAND_TIMEOUT'
@@ -21,6 +24,8 @@ export type SandboxErrorCode =
   | 'FILE_EXISTS'
   | 'FILE_NOT_FOUND'
   | 'FILE_TOO_LARGE'
+  | 'HOST_ID_IN_USE'
+  | 'HOST_LOST'
   | 'INPUT_CLOSED'
   | 'INVALID_ENV_NAME'
   | 'INVALID_PATH'

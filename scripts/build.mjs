@@ -56,13 +56,23 @@ function completeBun() {
  * Replaces `dist/cli/` with a bundle: `main.js`, and one chunk for each `import()` of a verb.
  *
  * It behaves as the modules do, so `tsc` alone is enough while working: it restores `main.js`. The dependencies of the
- * server stay outside, since their updates must reach an installed nacre.
+ * server and of queues stay outside, since their updates must reach an installed nacre.
  */
 function bundleCommandLine() {
   completeBun()
   const modules = path.join(root, 'dist', 'cli')
   const bundle = path.join(root, 'dist', 'cli.tmp')
-  const outside = ['@fastify/busboy', '@grpc/*', '@hono/*', 'grpc-health-check', 'hono', 'hono/*', 'zod']
+  const outside = [
+    '@fastify/busboy',
+    '@grpc/*',
+    '@hono/*',
+    'bullmq',
+    'grpc-health-check',
+    'hono',
+    'hono/*',
+    'ioredis',
+    'zod',
+  ]
   run(path.join(root, 'node_modules/.bin/bun'), [
     'build',
     path.join(modules, 'main.js'),

@@ -19,7 +19,17 @@ it('--version and --help', () =>
 
 it('the help of the program and of its main verbs ends with examples', () =>
   withCli(async ({ nacre }) => {
-    for (const words of [[], ['exec'], ['serve'], ['cp'], ['ls'], ['job', 'start'], ['completion']]) {
+    for (const words of [
+      [],
+      ['exec'],
+      ['serve'],
+      ['worker'],
+      ['queue', 'add'],
+      ['cp'],
+      ['ls'],
+      ['job', 'start'],
+      ['completion'],
+    ]) {
       const { code, stdout } = await nacre(...words, '--help')
       expect(code).toBe(0)
       const [, examples = ''] = stdout.split('\nExamples:\n')

@@ -11,6 +11,7 @@ const PROGRAM = `
 import { type AddonError, type ExecResult, OptionError, type Process, Sandbox, SandboxError, type SandboxOptions } from 'nacre'
 import { SandboxClient } from 'nacre/client'
 import { createSessionClass, type Session } from 'nacre/container'
+import type { JobQueue, JobWorkerOptions, QueueJob } from 'nacre/queue'
 import { createServer, type Server } from 'nacre/server'
 
 const options: SandboxOptions = { env: { NAME: 'you', GONE: undefined }, timeout: 10_000 }
@@ -32,6 +33,8 @@ async function main(): Promise<string> {
 
 export const remote = (url: URL): Promise<Process[]> => new SandboxClient({ url }).listProcesses()
 export const server = (sandbox: Sandbox): Server => createServer(sandbox, { maxRequests: 5 })
+export const ended = (queue: JobQueue): Promise<QueueJob> => queue.wait('a')
+export const worker = ({ jobs }: Sandbox): JobWorkerOptions => ({ name: 'a', redis: 'redis://db', host: 'b', jobs })
 export const session = (): Session => new (createSessionClass())({ id: 'a' })
 export const isMissing = (error: AddonError): boolean => error.code === 'ADDON_MISSING'
 // @ts-expect-error: a time is a number

@@ -8,6 +8,7 @@ import { VERSION } from '../../lib/addon/platforms.js'
 
 const root = path.dirname(path.dirname(__dirname))
 const manifest = path.join(root, 'deploy', 'kubernetes.yaml')
+const queue = path.join(root, 'deploy', 'queue.yaml')
 let validator: string
 let directory: string
 
@@ -20,9 +21,9 @@ beforeAll(() => {
 afterAll(() => rmSync(directory, { recursive: true, force: true }))
 
 /** What the validator says about a manifest in which a text is replaced. Strict: unknown fields are errors. */
-function validate(from = '', to = ''): { status: number | null; output: string } {
+function validate(from = '', to = '', source = manifest): { status: number | null; output: string } {
   const file = path.join(directory, 'manifest.yaml')
-  const text = readFileSync(manifest, 'utf8')
+  const text = readFileSync(source, 'utf8')
   expect(text).toContain(from)
   writeFileSync(file, text.replace(from, to))
   const { status, stdout, stderr } = spawnSync(validator, ['--strict', file], { encoding: 'utf8' })
@@ -59,5 +60,23 @@ describe('the Kubernetes manifest', () => {
     expect(readFileSync(path.join(root, 'deploy/compose.yaml'), 'utf8')).toContain(
       `image: nacre:${VERSION}\n`,
     )
+  })
+})
+
+describe('the Kubernetes manifest of queues', () => {
+  it('is valid by the schemas of the API', () => {
+    const { status, output } = validate('', '', queue)
+    for (const name of ['service', 'networkpolicy', 'statefulset'])
+      expect(output).toContain(`passed for resource ${name}/nacre-redis`)
+    expect(output).toContain('passed for resource statefulset/nacre-worker')
+    expect(status).toBe(0)
+  }, 60_000)
+
+  it('would not be with an unknown field', () => {
+    expect(validate('serviceName: nacre-worker', 'service: nacre-worker', queue).status).not.toBe(0)
+  }, 60_000)
+
+  it('is made from the image of this version', () => {
+    expect(readFileSync(queue, 'utf8')).toContain(`FROM nacre:${VERSION}\n`)
   })
 })

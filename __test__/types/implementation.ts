@@ -6,12 +6,15 @@ import * as implementedClient from '../../lib/client.js'
 import * as implementedContainer from '../../lib/container/index.js'
 import * as implemented from '../../lib/index.js'
 import * as implementedOtel from '../../lib/otel/index.js'
+import * as implementedQueue from '../../lib/queue/index.js'
 import * as implementedServer from '../../lib/server/index.js'
 import type * as promisedOtel from '../../otel.js'
+import type * as promisedQueue from '../../queue.js'
 import type * as promisedServer from '../../server.js'
 
 export const entry: typeof promised = implemented
 export const container: typeof promisedContainer = implementedContainer
 export const client: typeof promisedClient = implementedClient
 export const otel: typeof promisedOtel = implementedOtel
+export const queue: typeof promisedQueue = implementedQueue
 export const server: typeof promisedServer = implementedServer

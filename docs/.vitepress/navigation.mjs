@@ -18,6 +18,7 @@ export function navigation(api) {
         ...page('Streams', 'guide/streams'),
         ...page('Processes and services', 'guide/processes'),
         ...page('Jobs', 'guide/jobs'),
+        ...page('Jobs over many hosts', 'queue'),
         ...page('Isolation', 'isolation'),
         ...page('Files', 'files'),
         ...page('HTTP', 'guide/http'),

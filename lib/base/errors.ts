@@ -18,6 +18,8 @@ const MEANINGS: Record<SandboxErrorCode, string> = {
   FILE_EXISTS: 'a file is in the way',
   FILE_NOT_FOUND: 'the file does not exist',
   FILE_TOO_LARGE: 'the file is too large',
+  HOST_ID_IN_USE: 'another worker has this host id',
+  HOST_LOST: 'the host is lost',
   INPUT_CLOSED: 'the input of the process is closed',
   INVALID_ENV_NAME: 'the variable cannot be changed in this session',
   INVALID_PATH: 'a file of the required kind cannot have this path',

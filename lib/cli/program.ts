@@ -17,13 +17,19 @@ import { addRemove } from './job/rm.js'
 import { addStart } from './job/start.js'
 import { addStatus } from './job/status.js'
 import { addWait } from './job/wait.js'
+import { addQueueAdd } from './queue/add.js'
+import { addQueueLogs } from './queue/logs.js'
+import { addQueueCancel, addQueueList, addQueueStatus } from './queue/verbs.js'
 import { addCp } from './remote/cp.js'
 import { addLs } from './remote/ls.js'
 import { addServe } from './serve.js'
 import type { Finish, Verb } from './verb.js'
+import { addWorker } from './worker.js'
 
-const VERBS: Verb[] = [addExec, addServe, addCp, addLs, addDoctor, addCompletion]
+const VERBS: Verb[] = [addExec, addServe, addWorker, addCp, addLs, addDoctor, addCompletion]
 const JOB_VERBS: Verb[] = [addStart, addList, addStatus, addLogs, addWait, addCancel, addRemove, addPrune]
+
+const QUEUE_VERBS: Verb[] = [addQueueAdd, addQueueList, addQueueStatus, addQueueLogs, addQueueCancel]
 
 export function createProgram(finish: Finish): Command {
   const program = new Command('nacre')
@@ -38,12 +44,15 @@ export function createProgram(finish: Finish): Command {
   for (const add of VERBS) add(program, finish)
   const job = program.command('job').description('durable jobs')
   for (const add of JOB_VERBS) add(job, finish)
+  const queue = program.command('queue').description('jobs of many hosts')
+  for (const add of QUEUE_VERBS) add(queue, finish)
   withExamples(program, [
     ["nacre exec 'cd app && make'", 'one word is shell text'],
     ['nacre exec --timeout 2m -- make -j4', 'several are a program and its arguments'],
     ["nacre job start 'make all'", 'prints the id of a job that outlives this program'],
     ['nacre job logs -f <id>', 'prints its output until it ends'],
     ['nacre serve --port 4747', 'serves a sandbox over HTTP'],
+    ['nacre worker --concurrency 4', 'runs jobs of a queue; `nacre queue add` adds them'],
     ['nacre cp data.csv remote:data.csv', 'copies a file to a sandbox that is served'],
   ])
   return program

@@ -10,7 +10,13 @@ import type { TraceContext } from '../backends/native/tracing.js'
 import type { ExecResult, ProcessExit } from '../public/index.js'
 
 /** A job outlives its caller, as a message does. */
-export const KINDS = { exec: SpanKind.CLIENT, process: SpanKind.CLIENT, job: SpanKind.PRODUCER } as const
+export const KINDS = {
+  exec: SpanKind.CLIENT,
+  process: SpanKind.CLIENT,
+  job: SpanKind.PRODUCER,
+  queue: SpanKind.PRODUCER,
+  attempt: SpanKind.CONSUMER,
+} as const
 
 /** How what a span stands for has ended. */
 export interface SpanEnd {
@@ -26,13 +32,17 @@ export function nameOf({ argv }: TraceContext): string {
 
 /** What is known before the command runs. */
 export function firstAttributes(call: TraceContext, commandArgs: boolean): Attributes {
-  const { command, argv, sessionId, processId, jobId } = call
+  const { command, argv, sessionId, processId, jobId, queue, queueJobId, attempt, host } = call
   return {
     'process.executable.name': nameOf(call),
     ...(commandArgs && { 'process.command_args': argv ?? ['bash', '-c', command] }),
     ...(sessionId !== undefined && { 'nacre.session.id': sessionId }),
     ...(processId !== undefined && { 'nacre.process.id': processId }),
     ...(jobId !== undefined && { 'nacre.job.id': jobId }),
+    ...(queue !== undefined && { 'nacre.queue.name': queue }),
+    ...(queueJobId !== undefined && { 'nacre.queue.job.id': queueJobId }),
+    ...(attempt !== undefined && { 'nacre.queue.job.attempt': attempt }),
+    ...(host !== undefined && { 'nacre.host.id': host }),
   }
 }
 

@@ -29,6 +29,15 @@ import {
 import { limitOptions } from './limit-options.js'
 import { instrumentOptions } from './otel-options.js'
 import { killOptions, processOptions, serviceOptions, sessionProcessOptions } from './process-options.js'
+import {
+  jobQueueOptions,
+  jobWorkerOptions,
+  queueAddOptions,
+  queueCancelOptions,
+  queueListOptions,
+  queueLogsOptions,
+  queueWaitOptions,
+} from './queue-options.js'
 import { remoteJobsOptions } from './remote-job-options.js'
 import { sandboxOptions } from './sandbox-options.js'
 import { sandboxdOptions, serveOptions, serverOptions } from './server-options.js'
@@ -123,6 +132,13 @@ export const calls: readonly Call[] = [
     route: '/v1/jobs/{jobId}/cancel',
   },
   { name: 'createSandboxJobs', table: remoteJobsOptions, type: 'SandboxJobsOptions', local: true },
+  { name: 'new JobQueue', table: jobQueueOptions, type: 'JobQueueOptions', local: true },
+  { name: 'queue.add', table: queueAddOptions, type: 'QueueAddOptions', local: true },
+  { name: 'queue.wait', table: queueWaitOptions, type: 'QueueWaitOptions', local: true },
+  { name: 'queue.cancel', table: queueCancelOptions, type: 'QueueCancelOptions', local: true },
+  { name: 'queue.logs', table: queueLogsOptions, type: 'QueueLogsOptions', local: true },
+  { name: 'queue.list', table: queueListOptions, type: 'QueueListOptions', local: true },
+  { name: 'new JobWorker', table: jobWorkerOptions, type: 'JobWorkerOptions', local: true },
   { name: 'createServer', table: serverOptions, type: 'ServerOptions', local: true },
   { name: 'serve', table: serveOptions, type: 'ServeOptions', local: true },
   { name: 'sandboxd of serve', table: sandboxdOptions, type: 'SandboxdOptions', local: true },

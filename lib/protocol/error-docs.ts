@@ -44,6 +44,14 @@ const RUN: Record<SandboxErrorCode | AbortError['code'], ErrorDoc> = {
     cause: 'The file is longer than `maxBytes`, or than the file system takes.',
     fix: 'Raise `maxBytes`, or use `readStream`.',
   },
+  HOST_ID_IN_USE: {
+    cause: 'Two workers of a queue have the same host id, and the other one is alive.',
+    fix: 'Give each host an id of its own. A restarted worker waits a few seconds for its predecessor by itself.',
+  },
+  HOST_LOST: {
+    cause: 'The host of a job in a queue was silent for longer than its lease, or has no record of the job.',
+    fix: 'Start its worker again for its logs. Raise `lease`, or set `onHostLost` and `attempts` for jobs that may run twice.',
+  },
   INPUT_CLOSED: {
     cause: 'The input of the process is closed: the process ended, or one side closed it.',
     fix: 'Stop writing. Start the process again if it should have read more.',

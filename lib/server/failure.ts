@@ -26,7 +26,7 @@ const REFUSALS = {
 
 export type RefusalCode = keyof typeof REFUSALS
 
-/** Statuses of errors of the sandbox. CONNECTION_FAILED and REQUEST_REFUSED are clients' own: a sandbox has none. */
+/** Statuses of errors of the sandbox. It has no errors of clients and of queues: CONNECTION_FAILED, HOST_LOST and the like. */
 const SANDBOX_STATUSES: Record<SandboxErrorCode | OptionErrorCode | 'ABORT_ERR', number> = {
   ABORT_ERR: 503,
   COMMAND_FAILED: 422,
@@ -37,6 +37,8 @@ const SANDBOX_STATUSES: Record<SandboxErrorCode | OptionErrorCode | 'ABORT_ERR',
   FILE_EXISTS: 409,
   FILE_NOT_FOUND: 404,
   FILE_TOO_LARGE: 413,
+  HOST_ID_IN_USE: 409,
+  HOST_LOST: 502,
   INPUT_CLOSED: 409,
   INVALID_COMMAND: 400,
   INVALID_ENV_NAME: 400,

@@ -3,17 +3,14 @@
  * and the dependencies of the server and the command line inside, so that an installed nacre has none.
  *
  * `#embedded` stays outside: a runtime or a bundler chooses one of its two files, which are copied as they are compiled. So
- * do the optional peers: `@opentelemetry/api` must be the one that the program has set up, and the packages of gRPC are
- * loaded for sandboxd alone.
+ * do the optional peers: `@opentelemetry/api` must be the one that the program has set up, and the others are loaded by
+ * sandboxd and queues alone.
  */
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { rolldown } from 'rolldown'
 import { minifySync } from 'rolldown/utils'
 import ts from 'typescript'
-import { mapLines } from './line-map.mjs'
-
-const SANDBOXD = ['@grpc/grpc-js', '@grpc/proto-loader', '@grpc/reflection', 'grpc-health-check']
 
 const EMBEDDED = ['addon/embedded', 'addon/not-embedded']
 
@@ -22,7 +19,7 @@ export async function bundle(root, manifest, output) {
   const build = await rolldown({
     input: Object.fromEntries(entries(manifest).map((name) => [name, path.join(root, 'lib', `${name}.ts`)])),
     platform: 'node',
-    external: ['#embedded', '@opentelemetry/api', ...SANDBOXD],
+    external: ['#embedded', ...Object.keys(manifest.peerDependencies)],
     resolve: { extensionAlias: { '.js': ['.ts', '.js'] } },
     tsconfig: false,
     transform: { target: 'es2023' },
@@ -101,7 +98,10 @@ function entries({ exports, bin }) {
   return files.flatMap((file) => /^(?:\.\/)?dist\/(.*)\.js$/.exec(file ?? '')?.[1] ?? [])
 }
 
-/** Drops the text of other packages, which is most of a map, and the columns. */
+/**
+ * Keeps the positions and names of a map, which stack traces need, and drops the text of the sources: it would be a third of
+ * the package. Maps of other packages are dropped as a whole.
+ */
 function slimMap(output, name) {
   const file = path.join(output, name)
   const map = JSON.parse(readFileSync(file, 'utf8'))
@@ -110,8 +110,8 @@ function slimMap(output, name) {
     rmSync(file)
     return compact(file.replace(/\.map$/, ''))
   }
-  map.sourcesContent = map.sourcesContent.map((text, index) => (isOwn[index] ? text : null))
-  writeFileSync(file, JSON.stringify(mapLines(map)))
+  const { sourcesContent: _text, ...kept } = map
+  writeFileSync(file, JSON.stringify(kept))
 }
 
 /** Of other packages, with the names that show in a stack trace. */

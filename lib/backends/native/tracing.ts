@@ -1,6 +1,6 @@
 /**
- * The tracing channels of node:diagnostics_channel: `nacre:exec`, `nacre:process` and `nacre:job`. docs/tracing.md
- * describes them.
+ * The tracing channels of node:diagnostics_channel: `nacre:exec`, `nacre:process` and `nacre:job`, and for queues
+ * `nacre:queue` and `nacre:attempt`. docs/tracing.md describes them.
  *
  * Each call publishes `start` and `end`, then `asyncStart` and `asyncEnd` when it has settled, and `error` when it
  * failed, all with one context object, as `TracingChannel.tracePromise` does. Without a subscriber, a call costs a few
@@ -21,6 +21,13 @@ export interface TraceContext {
   sessionId?: string
   processId?: string
   jobId?: string
+  /** The name of the queue, the id of its job, and for an attempt its number and the id of the host. */
+  queue?: string
+  queueJobId?: string
+  attempt?: number
+  host?: string
+  /** TRACEPARENT and TRACESTATE of the addition to the queue, for an attempt. */
+  parent?: Record<string, string>
   /** The pid of the session's shell or of the process, once it is known. */
   pid?: number
   /** How a process ends, once it has started. Never rejects. */
@@ -41,6 +48,8 @@ const channels = {
   exec: tracingChannel<unknown, TraceContext>('nacre:exec'),
   process: tracingChannel<unknown, TraceContext>('nacre:process'),
   job: tracingChannel<unknown, TraceContext>('nacre:job'),
+  queue: tracingChannel<unknown, TraceContext>('nacre:queue'),
+  attempt: tracingChannel<unknown, TraceContext>('nacre:attempt'),
 }
 
 /** Runs a call and, when there are subscribers, publishes it; `run` then receives the context. */

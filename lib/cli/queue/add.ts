@@ -1,0 +1,63 @@
+/**
+ * `nacre queue add`: prints the id and exits; a worker runs the job.
+ */
+import { readFileSync } from 'node:fs'
+import { type Command, InvalidArgumentError } from 'commander'
+import { withExamples } from '../examples.js'
+import { printJson, printLine } from '../terminal.js'
+import { commandOf, duration, variable } from '../values.js'
+import { type QueueOptions, useQueue, withQueue } from './connection.js'
+
+interface Options extends QueueOptions {
+  id?: string
+  cwd?: string
+  env?: Record<string, string>
+  timeout?: number
+  input?: string
+  attempts?: number
+  backoff?: number
+  priority?: number
+  delay?: number
+}
+
+/** The descriptor of the standard input. */
+const STDIN = 0
+
+export function addQueueAdd(group: Command): void {
+  const add = withQueue(group.command('add'))
+    .description('add a job: one word is shell text, several are a program and its arguments')
+    .argument('<command...>')
+    .option('--id <id>', 'its id; an id that is in the queue is not added again')
+    .option('--cwd <directory>', 'where to run it, on the host')
+    .option('--env <name=value>', 'set a variable; can be repeated', variable)
+    .option('--timeout <time>', 'end an attempt after 10s, 2m, 1h', duration)
+    .option('--input <file>', 'a file for its standard input; - is that of this program')
+    .option('--attempts <number>', 'how often it may run until it completes (default: 1)', whole)
+    .option('--backoff <time>', 'the pause before a retry', duration)
+    .option('--priority <number>', '0 runs first, then lower numbers (default: 0)', whole)
+    .option('--delay <time>', 'the time before it may run', duration)
+    .passThroughOptions()
+    .action(async (words: string[], options: Options) => {
+      const { id, cwd, env, timeout, input, attempts, backoff, priority, delay, json } = options
+      const settings = { id, cwd, env, timeout, attempts, backoff, priority, delay }
+      const job = await useQueue(options, (queue) =>
+        queue.add({
+          command: commandOf(words),
+          ...settings,
+          input: input === undefined ? undefined : readFileSync(input === '-' ? STDIN : input),
+        }),
+      )
+      await (json ? printJson(job) : printLine(job.id))
+    })
+  withExamples(add, [
+    ["nacre queue add 'make all'", 'prints the id'],
+    ['nacre queue add --attempts 3 --backoff 10s -- ./crawl.sh', 'up to three times'],
+    ['nacre queue logs -f "$(nacre queue add \'make all\')"', 'follows it, wherever it runs'],
+  ])
+}
+
+/** A whole number; its bounds are checked where it is used. */
+export function whole(text: string): number {
+  if (/^\d{1,9}$/.test(text)) return Number(text)
+  throw new InvalidArgumentError('It must be a whole number.')
+}

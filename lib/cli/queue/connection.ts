@@ -1,0 +1,72 @@
+/** Common options of all verbs for queues: Redis, the queue and its prefix. */
+import { readFileSync } from 'node:fs'
+import type { Command } from 'commander'
+import { OptionError } from '../../base/errors.js'
+import type { JobQueue, JobQueueOptions } from '../../public/queue.js'
+
+export interface QueueOptions {
+  redis?: string
+  queue?: string
+  prefix?: string
+  tokenFile?: string
+  json?: boolean
+}
+
+const DEFAULT_URL = 'redis://127.0.0.1:6379'
+const DEFAULT_NAME = 'nacre'
+
+/** Adds the options that workers have, too. */
+export function withConnection(command: Command): Command {
+  return command
+    .option('--redis <url>', `where Redis is (default: $NACRE_REDIS_URL, or ${DEFAULT_URL})`)
+    .option('--queue <name>', `the queue (default: ${DEFAULT_NAME})`)
+    .option('--prefix <text>', 'prefix of all keys in Redis (default: bull)')
+}
+
+/** Adds the options of a verb. */
+export function withQueue(command: Command): Command {
+  return withConnection(command).option('--json', 'print JSON')
+}
+
+/** The options of a connection. */
+export function connectionOf({ redis, queue, prefix }: QueueOptions): JobQueueOptions {
+  return { redis: redis ?? process.env.NACRE_REDIS_URL ?? DEFAULT_URL, name: queue ?? DEFAULT_NAME, prefix }
+}
+
+/** Calls a function with a queue, and closes it afterwards. */
+export async function useQueue<T>(options: QueueOptions, use: (queue: JobQueue) => Promise<T>): Promise<T> {
+  const { JobQueue } = await loadQueue()
+  const token = options.tokenFile === undefined ? process.env.NACRE_TOKEN : readToken(options.tokenFile)
+  await using queue = new JobQueue({ ...connectionOf(options), token, logger: reporter() })
+  return await use(queue)
+}
+
+/** nacre/queue, whose packages are optional. */
+export async function loadQueue(): Promise<typeof import('../../queue/index.js')> {
+  try {
+    return await import('../../queue/index.js')
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw cause
+    throw new OptionError('INVALID_OPTION', 'queues need two packages: npm install bullmq ioredis', { cause })
+  }
+}
+
+/** Says once that Redis cannot be reached: calls wait for it. */
+function reporter() {
+  let isReported = false
+  const nothing = () => {}
+  const warn = (message: string) => {
+    if (!isReported) process.stderr.write(`nacre: ${message}; waiting\n`)
+    isReported = true
+  }
+  return { debug: nothing, info: nothing, warn, error: warn }
+}
+
+function readToken(file: string): string {
+  try {
+    return readFileSync(file, 'utf8').trim()
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException
+    throw new OptionError('INVALID_OPTION', `--token-file ${file} cannot be read: ${code}`, { cause })
+  }
+}

@@ -1,0 +1,59 @@
+/**
+ * `nacre queue logs`: the output of a job, byte for byte, from whichever host has it. With --follow until the job has
+ * finished; then the exit code is the job's. Ctrl-C stops following and does not affect the job.
+ */
+import type { Command } from 'commander'
+import { signalNumber } from '../../base/signals.js'
+import type { JobQueue } from '../../public/queue.js'
+import { exitCodeOfEnd } from '../failure.js'
+import { onSignals } from '../signals.js'
+import { NOBODY_READS, note, printJson, write } from '../terminal.js'
+import { byteOffset } from '../values.js'
+import type { Finish } from '../verb.js'
+import { whole } from './add.js'
+import { type QueueOptions, useQueue, withQueue } from './connection.js'
+import { exitCodeOfQueueJob } from './describe.js'
+
+interface Options extends QueueOptions {
+  follow?: boolean
+  since?: number
+  attempt?: number
+}
+
+export function addQueueLogs(group: Command, finish: Finish): void {
+  withQueue(group.command('logs'))
+    .description('print the output of a job')
+    .argument('<id>')
+    .option('-f, --follow', 'continue until the job has finished, and exit with its code')
+    .option('--since <bytes>', 'skip this many bytes', byteOffset)
+    .option('--attempt <number>', 'of this attempt (default: the latest)', whole)
+    .option('--token-file <file>', "a file with the token of the hosts' servers (default: $NACRE_TOKEN)")
+    .action(async (id: string, options: Options) => {
+      finish(await useQueue(options, (queue) => show(queue, id, options)))
+    })
+}
+
+async function show(queue: JobQueue, id: string, options: Options): Promise<number> {
+  const { follow = false, since: cursor, attempt, json } = options
+  const stop = new AbortController()
+  let detached: NodeJS.Signals | undefined
+  const ignore = onSignals((signal) => {
+    detached = signal
+    stop.abort()
+  })
+  try {
+    const settings = { cursor, attempt, follow, encoding: 'buffer', signal: stop.signal } as const
+    for await (const { raw, cursor, status } of queue.logs(id, settings)) {
+      if (json) await printJson({ base64: Buffer.from(raw).toString('base64'), cursor, status })
+      else if (!(await write(process.stdout, raw))) return NOBODY_READS
+      if (process.stdout.destroyed) return NOBODY_READS
+    }
+    return follow ? exitCodeOfQueueJob(await queue.wait(id, { signal: stop.signal })) : 0
+  } catch (error) {
+    if (detached === undefined) throw error
+    note(`left: job ${id} goes on`)
+    return exitCodeOfEnd(null, signalNumber(detached))
+  } finally {
+    ignore()
+  }
+}

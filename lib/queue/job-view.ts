@@ -1,0 +1,60 @@
+/** Jobs of BullMQ as callers see them. */
+import { Job, type Queue } from 'bullmq'
+import { QUEUE_STATES } from '../options/queue-values.js'
+import type { QueueJob } from '../public/queue.js'
+import { commandOf } from './data.js'
+import type { Scripts } from './redis.js'
+import { publicResult } from './result.js'
+
+/** Where an attempt is. */
+export interface Location {
+  host: string
+  state: string
+  /** JSON, once it has ended. */
+  result: string
+  url: string
+  /** Its lease has run out. */
+  isLost: boolean
+}
+
+/** undefined before a host has claimed the attempt, and when that was long ago. */
+export async function locate(scripts: Scripts, id: string, attempt: number): Promise<Location | undefined> {
+  const [host, state = '', result = '', url = '', lost] = await scripts.call<string[]>('find', id, attempt)
+  return host === undefined ? undefined : { host, state, result, url, isLost: lost === '1' }
+}
+
+/** Reads the state of a job, and where it is. */
+export async function viewOf(queue: Queue, scripts: Scripts, given: Job): Promise<QueueJob> {
+  const found = await given.getState()
+  const state = QUEUE_STATES.find((known) => known === found) ?? 'unknown'
+  const isFinished = state === 'completed' || state === 'failed'
+  // What was read before the job finished has no result.
+  const isOld = isFinished && given.finishedOn === undefined
+  const job = isOld ? ((await Job.fromId(queue, given.id ?? '')) ?? given) : given
+  const attempt = isFinished ? Math.max(1, job.attemptsMade) : job.attemptsMade + 1
+  const id = job.id ?? ''
+  const result = isFinished ? publicResult(job.returnvalue) : null
+  return {
+    id,
+    state,
+    command: commandOf(job.data),
+    attempt: result?.attempt ?? attempt,
+    host: result === null ? ((await locate(scripts, id, attempt))?.host ?? null) : result.host,
+    progress: result?.bytes ?? progressOf(job.progress, attempt),
+    result,
+    failedReason: state === 'failed' ? (job.failedReason ?? null) : null,
+    createdAt: new Date(job.timestamp),
+    processedAt: dateOf(job.processedOn),
+    finishedAt: dateOf(job.finishedOn),
+  }
+}
+
+function progressOf(progress: unknown, attempt: number): number {
+  if (typeof progress !== 'object' || progress === null) return 0
+  const { bytes, attempt: of } = progress as { bytes?: unknown; attempt?: unknown }
+  return typeof bytes === 'number' && of === attempt ? bytes : 0
+}
+
+function dateOf(time: number | undefined): Date | null {
+  return typeof time === 'number' ? new Date(time) : null
+}

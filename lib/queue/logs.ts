@@ -1,0 +1,148 @@
+/** The output of an attempt, from whichever host has it. */
+import { onAbort } from '../base/abort.js'
+import { AbortError, engineError, isCode } from '../base/errors.js'
+import { report } from '../base/report.js'
+import { pause } from '../base/waiting.js'
+import type { Encoding, JobRead, Logger } from '../public/index.js'
+import type { JobReadPlan } from '../requests/jobs.js'
+import type { Location } from './job-view.js'
+import type { LogSource } from './log-source.js'
+
+export interface LogsPlan extends JobReadPlan {
+  cursor: number
+  follow: boolean
+  signal: AbortSignal | undefined
+}
+
+/** What the queue knows about the attempt. */
+export interface LogsContext {
+  /** Where the attempt is; undefined when it has not begun. Rejects when the job is not in the queue. */
+  find: () => Promise<Location | undefined>
+  /** Resolves when the attempt may have begun. */
+  news: (stop: AbortSignal) => Promise<void>
+  fromServer: (url: string) => LogSource
+  fromRedis: (stop: AbortSignal) => Promise<LogSource>
+  logger: Logger | undefined
+}
+
+/** A host claims an attempt a moment before its process starts. */
+const START_MS = 50
+
+/** The pieces. Leaving the loop ends every wait. */
+export function logsOf(
+  context: LogsContext,
+  plan: LogsPlan,
+  closed: AbortSignal,
+): AsyncIterableIterator<JobRead<Encoding>, undefined> {
+  const stop = new AbortController()
+  let release: (() => void) | undefined
+  const pieces = read(context, plan, stop.signal)
+  const leave = () => {
+    release?.()
+    stop.abort()
+  }
+  const settle = async (next: Promise<IteratorResult<JobRead<Encoding>, undefined>>) => {
+    try {
+      const result = await next
+      if (!result.done) return result
+    } catch (error) {
+      leave()
+      throw plan.signal?.aborted ? new AbortError(plan.signal.reason, undefined, 'reading the logs') : error
+    }
+    leave()
+    if (plan.signal?.aborted) throw new AbortError(plan.signal.reason, undefined, 'reading the logs')
+    if (closed.aborted) throw new AbortError(closed.reason, undefined, 'reading the logs')
+    return { done: true as const, value: undefined }
+  }
+  return {
+    [Symbol.asyncIterator]() {
+      return this
+    },
+    next() {
+      if (release === undefined) {
+        const both = [plan.signal, closed].map((signal) => onAbort(signal, () => stop.abort()))
+        release = () => {
+          for (const ignore of both) ignore()
+        }
+        if (plan.signal?.aborted || closed.aborted) stop.abort()
+      }
+      return settle(pieces.next())
+    },
+    async return() {
+      leave()
+      await pieces.return(undefined).catch(() => {})
+      return { done: true as const, value: undefined }
+    },
+  }
+}
+
+async function* read(
+  context: LogsContext,
+  plan: LogsPlan,
+  stop: AbortSignal,
+): AsyncGenerator<JobRead<Encoding>, undefined> {
+  let cursor = plan.cursor
+  const found = await begun(context, plan.follow, stop)
+  if (found === undefined || stop.aborted) return undefined
+  if (found.url !== '') {
+    try {
+      for await (const piece of from(context.fromServer(found.url), cursor, plan, stop)) {
+        cursor = piece.cursor
+        yield piece
+      }
+      return undefined
+    } catch (error) {
+      if (stop.aborted) return undefined
+      if (!isCode(error, 'CONNECTION_FAILED', 'REQUEST_REFUSED')) throw error
+      report(context.logger, 'warn', `logs are read through Redis: ${error.message}`)
+    }
+  }
+  const source = await context.fromRedis(stop)
+  for (;;) {
+    try {
+      for await (const piece of from(source, cursor, plan, stop)) {
+        cursor = piece.cursor
+        yield piece
+      }
+      return undefined
+    } catch (error) {
+      if (stop.aborted) return undefined
+      const isStarting = isCode(error, 'JOB_NOT_FOUND') && (await context.find())?.state === 'claimed'
+      if (!isStarting) throw error
+      if (!plan.follow) return undefined
+      await pause(START_MS, stop)
+    }
+  }
+}
+
+async function* from(
+  source: LogSource,
+  start: number,
+  plan: LogsPlan,
+  stop: AbortSignal,
+): AsyncGenerator<JobRead<Encoding>, undefined> {
+  const { maxBytes, lines, encoding } = plan
+  if (plan.follow) return yield* source.follow(start, { maxBytes, lines, encoding, signal: stop })
+  for (let cursor = start; !stop.aborted; ) {
+    const piece = await source.read(cursor, { maxBytes, lines, encoding })
+    if (piece.bytesFetched === 0) return undefined
+    cursor = piece.cursor
+    yield piece
+  }
+  return undefined
+}
+
+/** Where the attempt is, once it has begun. undefined when it has not and must not be waited for. */
+async function begun(
+  context: LogsContext,
+  follow: boolean,
+  stop: AbortSignal,
+): Promise<Location | undefined> {
+  for (;;) {
+    const found = await context.find()
+    if (found?.isLost && found.url === '')
+      throw engineError('HOST_LOST', `the host '${found.host}' is lost, and has the output`)
+    if (found !== undefined || !follow || stop.aborted) return found
+    await context.news(stop)
+  }
+}
