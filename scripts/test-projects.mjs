@@ -1,7 +1,7 @@
 /**
  * The projects of the test suite, for vitest.config.mjs and for scripts/test.mjs. They run one after the other, in this
- * order. Each file belongs to one of the first three, or to the last. Some belong to a further one, in which NACRE_TEST_REST
- * makes them run what they leave out otherwise: the engine's other modes, or more rounds.
+ * order. Each file belongs to one of them. Some belong to a further one, in which NACRE_TEST_REST makes them run what they
+ * leave out otherwise: the engine's other modes, or more rounds.
  *
  * @typedef {object} Project
  * @property {string} name
@@ -25,6 +25,9 @@ const packages = ['__test__/packages/**/*.test.ts']
 /** It drives a browser. */
 const browser = ['__test__/examples/web-terminal.test.ts']
 
+/** They need Redis, which nacre itself does not. */
+const queue = ['__test__/queue/!(*.slow).test.ts']
+
 /** They run the projects of examples/. */
 const examples = ['__test__/examples/*.test.ts']
 
@@ -46,7 +49,7 @@ export const projects = [
     run: 'test',
     bun: true,
     include: ['__test__/**/*.test.ts'],
-    exclude: [...measured, ...slow, ...examples, ...packages, ...image],
+    exclude: [...measured, ...slow, ...queue, ...examples, ...packages, ...image],
     workers: 2,
     env: { NACRE_TEST_BUSY: 'yes' },
   },
@@ -73,6 +76,16 @@ export const projects = [
     exclude: next,
     workers: 1,
     env: { NACRE_TEST_REST: 'yes' },
+  },
+  {
+    name: 'queue',
+    checks: 'queues of durable jobs, each with a Redis of its own',
+    run: 'rest',
+    bun: true,
+    include: queue,
+    exclude: [],
+    workers: 1,
+    env: {},
   },
   {
     name: 'examples',
