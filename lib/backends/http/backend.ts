@@ -1,11 +1,11 @@
 /** A server as the backend of a sandbox. */
-import { isCode } from '../../base/errors.js'
+import { isCode, SandboxError } from '../../base/errors.js'
 import type { EnvLists } from '../../options/env.js'
 import type { OptionValues } from '../../options/option.js'
 import { encodeOptions } from '../../protocol/codec.js'
 import { encodeEnv } from '../../protocol/json.js'
 import { sessionOptions } from '../../protocol/session-options.js'
-import type { Capabilities, HistoryEntry, Logger } from '../../public/index.js'
+import type { Capabilities, HistoryEntry, Logger, LostSandbox } from '../../public/index.js'
 import type { ExecRequest } from '../../requests/exec.js'
 import type { ProcessFilter } from '../../requests/logs.js'
 import type { ProcessRequest } from '../../requests/process.js'
@@ -28,6 +28,14 @@ import { resultOf, type WireResult } from './wire.js'
 
 type WireEntry = Omit<HistoryEntry, 'startedAt'> & { startedAt: string }
 
+/** Why a sandbox is lost, for messages. */
+const CAUSES: Record<LostSandbox['reason'], string> = {
+  deleted: 'it was deleted',
+  expired: 'it was not used for its time to live',
+  stopped: 'its pod has ended',
+  replaced: 'its server has been replaced or restarted',
+}
+
 export class HttpBackend implements Backend {
   readonly logger: Logger | undefined
   readonly jobs: HttpJobs
@@ -39,7 +47,7 @@ export class HttpBackend implements Backend {
 
   constructor(plan: ClientPlan) {
     this.logger = plan.logger
-    this.#connection = new Connection(plan)
+    this.#connection = new Connection(plan, (reason) => this.#lossError(plan.route.name, reason))
     this.#begun = new Begun(this.#connection)
     this.jobs = new HttpJobs(this.#connection)
   }
@@ -188,8 +196,37 @@ export class HttpBackend implements Backend {
         ...Array.from(this.#begun.sessions, (id) => ignoring(this.deleteSession(id), 'SESSION_NOT_FOUND')),
       ])
     } finally {
-      this.#connection.close()
+      await this.#connection.close()
     }
+  }
+
+  /** Resolves with the server's instance, when the server takes calls. Nothing runs. */
+  connect(signal?: AbortSignal): Promise<string | undefined> {
+    return this.#connection.connect(signal)
+  }
+
+  /** Ends the requests, and leaves everything on the server alone. */
+  leave(): Promise<void> {
+    this.#destroyed ??= this.#connection.close()
+    return this.#destroyed
+  }
+
+  /** Pending requests. */
+  get active(): number {
+    return this.#connection.active
+  }
+
+  /** Ends the requests: the sandbox is lost. */
+  lose(reason: LostSandbox['reason']): void {
+    this.#connection.lose(reason)
+  }
+
+  #lossError(sandbox: string, reason: LostSandbox['reason']): SandboxError {
+    const lost = { sandbox, reason, processes: this.#begun.processes, sessions: [...this.#begun.sessions] }
+    const count = lost.processes.length
+    const processes = count === 0 ? '' : `${count} ${count === 1 ? 'process' : 'processes'}, `
+    const message = `the sandbox ${sandbox} is lost (${CAUSES[reason]}), with ${processes}its shells and all files that are not on a volume`
+    return new SandboxError('SANDBOX_LOST', message, { lost })
   }
 
   async #inTurn<T>(sessionId: string, request: Request): Promise<T> {

@@ -124,7 +124,7 @@ export class RemoteRun implements StreamRun {
   async #follow(): Promise<Result> {
     const request = { path: '/v1/exec/stream', body: this.#sendable.body, signal: this.#cut.signal }
     let end: (() => Result) | undefined
-    for await (const { data } of this.#connection.events(request)) {
+    for await (const { data } of this.#connection.runEvents(request, this.#cut.signal)) {
       // After the last one the response ends by itself, and its connection can be used again.
       end ??= this.#receive(data)
       while (this.#credit <= 0 && !this.#isStopping) await this.#permits()

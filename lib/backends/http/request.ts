@@ -13,4 +13,8 @@ export interface Request extends Asked {
   waits?: boolean
   /** A POST that may be repeated. GET and DELETE always may. */
   isIdempotent?: boolean
+  /** Sent although the client has been closed. */
+  isFarewell?: boolean
+  /** Called when the server has begun to answer. */
+  onOpen?: () => void
 }
