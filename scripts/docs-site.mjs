@@ -68,6 +68,7 @@ function nameModules() {
     server: 'nacre/server',
     container: 'nacre/container',
     otel: 'nacre/otel',
+    fleet: 'nacre/fleet',
   }
   const sidebar = path.join(reference, 'api/typedoc-sidebar.json')
   const items = JSON.parse(readFileSync(sidebar, 'utf8'))

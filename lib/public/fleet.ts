@@ -70,7 +70,7 @@ export interface FleetCreateOptions {
    * Default: a random one.
    */
   id?: string
-  /** Milliseconds after which the sandbox ends when it is not used. Default: that of the fleet. */
+  /** Milliseconds after which the sandbox ends when it is not used, 1000 to 2147483647. Default: that of the fleet. */
   ttl?: number
   /** Labels of the claim and the pod, in the syntax of Kubernetes. Default: none. */
   labels?: Readonly<Record<string, string>>

@@ -86,8 +86,8 @@ export function buildServer(sandbox: Sandbox, plan: ServerPlan): PublicServer {
   addFiles(define, server)
   addFileContent(define, server)
   addJobs(define, server)
-  addCallers(define, server)
   addSystem(define, server)
+  addCallers(define, server)
   // Created once: that takes as long as hundreds of requests.
   let made: ReturnType<typeof app.getOpenAPIDocument> | undefined
   app.openAPIRegistry.registerComponent('securitySchemes', 'bearer', { type: 'http', scheme: 'bearer' })

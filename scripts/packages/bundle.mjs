@@ -3,7 +3,7 @@
  * and the dependencies of the server and the command line inside, so that an installed nacre has none.
  *
  * `#embedded` stays outside: a runtime or a bundler chooses one of its two files, which are copied as they are compiled. So
- * does the optional peer `@opentelemetry/api`: it must be the one that the program has set up.
+ * do the optional peers: `@opentelemetry/api` must be the one that the program has set up.
  */
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
@@ -18,7 +18,7 @@ export async function bundle(root, manifest, output) {
   const build = await rolldown({
     input: Object.fromEntries(entries(manifest).map((name) => [name, path.join(root, 'lib', `${name}.ts`)])),
     platform: 'node',
-    external: ['#embedded', '@opentelemetry/api'],
+    external: ['#embedded', '@opentelemetry/api', '@kubernetes/client-node'],
     resolve: { extensionAlias: { '.js': ['.ts', '.js'] } },
     tsconfig: false,
     transform: { target: 'es2023' },

@@ -40,6 +40,7 @@ export class HttpBackend implements Backend {
   readonly logger: Logger | undefined
   readonly jobs: HttpJobs
   readonly #connection: Connection
+  readonly #name: string
   /** What this client has started there. */
   readonly #begun: Begun
   readonly #turns = new Turns()
@@ -47,7 +48,8 @@ export class HttpBackend implements Backend {
 
   constructor(plan: ClientPlan) {
     this.logger = plan.logger
-    this.#connection = new Connection(plan, (reason) => this.#lossError(plan.route.name, reason))
+    this.#name = plan.route.name
+    this.#connection = new Connection(plan, (reason) => this.lossError(reason))
     this.#begun = new Begun(this.#connection)
     this.jobs = new HttpJobs(this.#connection)
   }
@@ -156,7 +158,16 @@ export class HttpBackend implements Backend {
     return sessions.map(({ id }) => id)
   }
 
-  async deleteSession(id: string): Promise<void> {
+  /** Leaves a session alone at the end. */
+  protected disown(sessionId: string): void {
+    this.#begun.sessions.delete(sessionId)
+  }
+
+  deleteSession(id: string): Promise<void> {
+    return this.#deleteSession(id)
+  }
+
+  async #deleteSession(id: string): Promise<void> {
     await this.#connection.call({ method: 'DELETE', path: `/v1/sessions/${id}`, waits: true })
     this.#begun.sessions.delete(id)
   }
@@ -193,7 +204,7 @@ export class HttpBackend implements Backend {
         ...running.map((id) =>
           ignoring(this.process(id).kill(AS_STARTED), 'SANDBOX_DESTROYED', 'PROCESS_NOT_FOUND'),
         ),
-        ...Array.from(this.#begun.sessions, (id) => ignoring(this.deleteSession(id), 'SESSION_NOT_FOUND')),
+        ...Array.from(this.#begun.sessions, (id) => ignoring(this.#deleteSession(id), 'SESSION_NOT_FOUND')),
       ])
     } finally {
       await this.#connection.close()
@@ -206,9 +217,15 @@ export class HttpBackend implements Backend {
   }
 
   /** Ends the requests, and leaves everything on the server alone. */
-  leave(): Promise<void> {
-    this.#destroyed ??= this.#connection.close()
+  leave(isServerGone = false): Promise<void> {
+    this.#destroyed ??= this.#connection.close(isServerGone)
     return this.#destroyed
+  }
+
+  /** What was lost, when the sandbox is. */
+  get lost(): LostSandbox | undefined {
+    const reason = this.#connection.lost
+    return reason && this.#losses(this.#name, reason)
   }
 
   /** Pending requests. */
@@ -221,8 +238,14 @@ export class HttpBackend implements Backend {
     this.#connection.lose(reason)
   }
 
-  #lossError(sandbox: string, reason: LostSandbox['reason']): SandboxError {
-    const lost = { sandbox, reason, processes: this.#begun.processes, sessions: [...this.#begun.sessions] }
+  #losses(sandbox: string, reason: LostSandbox['reason']): LostSandbox {
+    return { sandbox, reason, processes: this.#begun.processes, sessions: [...this.#begun.sessions] }
+  }
+
+  /** The error of calls after the loss. */
+  lossError(reason: LostSandbox['reason']): SandboxError {
+    const sandbox = this.#name
+    const lost = this.#losses(sandbox, reason)
     const count = lost.processes.length
     const processes = count === 0 ? '' : `${count} ${count === 1 ? 'process' : 'processes'}, `
     const message = `the sandbox ${sandbox} is lost (${CAUSES[reason]}), with ${processes}its shells and all files that are not on a volume`

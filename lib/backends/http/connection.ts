@@ -67,12 +67,17 @@ export class Connection {
     return this.#plan.reconnectTimeout
   }
 
-  /** Ends all pending requests, also on the server. */
-  async close(): Promise<void> {
+  /** Why the sandbox is lost; undefined while it is not. */
+  get lost(): LostSandbox['reason'] | undefined {
+    return this.#lost
+  }
+
+  /** Ends all pending requests, also on the server, unless that has ended. */
+  async close(isServerGone = false): Promise<void> {
     if (this.#isClosed) return
     this.#isClosed = true
     this.#stop()
-    if (this.#lost === undefined) await this.#persistent?.close().catch(() => {})
+    if (this.#lost === undefined && !isServerGone) await this.#persistent?.close().catch(() => {})
   }
 
   /** Ends all pending requests: the sandbox is lost. Later ones fail in the same way. */

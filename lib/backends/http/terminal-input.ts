@@ -92,6 +92,9 @@ export class TerminalInput {
   #close(): void {
     const socket = this.#socket
     this.#socket = undefined
-    socket?.then((open) => open?.close())
+    socket?.then(
+      (open) => open?.close(),
+      () => {},
+    )
   }
 }

@@ -1,0 +1,16 @@
+/** The server of a sandbox of a fleet, whose calls are published to the tracing channels as those of a local sandbox are. */
+import { HttpBackend } from '../backends/http/backend.js'
+import { tokenHeaders } from '../backends/http/options.js'
+import type { Route } from '../backends/http/route.js'
+import { TOKEN_HEADER } from '../protocol/headers.js'
+import type { FleetPlan } from './engine.js'
+
+export class FleetBackend extends HttpBackend {
+  constructor(route: Route, { token, requestTimeout, reconnectTimeout, logger }: FleetPlan) {
+    super({
+      ...{ route, requestTimeout, reconnectTimeout, logger, resume: true },
+      headers: tokenHeaders(token, TOKEN_HEADER),
+      fetch: (input, init) => fetch(input, init),
+    })
+  }
+}
