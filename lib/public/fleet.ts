@@ -74,7 +74,7 @@ export interface FleetCreateOptions {
   ttl?: number
   /** Labels of the claim and the pod, in the syntax of Kubernetes. Default: none. */
   labels?: Readonly<Record<string, string>>
-  /** Milliseconds in which the sandbox must be ready. Default: that of the fleet. */
+  /** Milliseconds in which the sandbox must be ready, 1 to 2147483647. Default: that of the fleet. */
   timeout?: number
   /** Aborts the creation; what was created is deleted. */
   signal?: AbortSignal
