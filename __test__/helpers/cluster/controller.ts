@@ -103,8 +103,10 @@ export class Controller {
     if (Number.isNaN(time)) return
     const expire = () => {
       const claim = this.#api.store.find(CLAIMS + name)
-      if (claim?.metadata.uid === uid && Date.parse(claim.spec.lifecycle.shutdownTime) <= Date.now())
-        this.#api.store.delete(CLAIMS + name)
+      if (claim?.metadata.uid !== uid) return
+      // A timer may be early.
+      if (Date.parse(claim.spec.lifecycle.shutdownTime) > Date.now()) this.#schedule(claim)
+      else this.#api.store.delete(CLAIMS + name)
     }
     this.#timers.set(name, setTimeout(expire, Math.max(0, time - Date.now())).unref())
   }

@@ -40,7 +40,9 @@ export class Network {
     const name = `nacre-${this.#id}-${host}`
     const [outer, inner] = [`nv${this.#id}${host}`, `nw${this.#id}${host}`]
     ip_(['netns', 'add', name])
-    ip_(['link', 'add', outer, 'type', 'veth', 'peer', 'name', inner, 'netns', name])
+    // One for each address: neighbours remember it.
+    const mac = `02:00:00:00:${(host >> 8).toString(16)}:${(host & 255).toString(16)}`
+    ip_(['link', 'add', outer, 'type', 'veth', 'peer', 'name', inner, 'address', mac, 'netns', name])
     ip_(['-n', name, 'addr', 'add', `${ip}/24`, 'dev', inner])
     for (const device of ['lo', inner]) ip_(['-n', name, 'link', 'set', device, 'up'])
     ip_(['link', 'set', outer, 'master', this.#bridge, 'up'])

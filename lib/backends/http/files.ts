@@ -103,7 +103,8 @@ export class HttpFiles implements FilesBackend {
     { recursive, signal }: FileWatchPlan,
   ): AsyncIterableIterator<FileEvent, undefined> {
     const query = { ...queryOf(path), recursive }
-    return new FileWatch(this.#connection, { method: 'GET', path: `${this.#path}/watch`, query }, signal)
+    const request = { method: 'GET', path: `${this.#path}/watch`, query } as const
+    return new FileWatch(this.#connection, path.shown, request, signal)
   }
 
   #content(request: Omit<Request, 'path'>): Request {

@@ -193,7 +193,9 @@ export class KubernetesSandbox implements FleetSandbox {
   #lose(reason: LostSandbox['reason']): void {
     this.#backend.lose(reason)
     this.#release()
-    this.#resolve(Promise.reject(this.#backend.lossError(reason)))
+    const lost = Promise.reject(this.#backend.lossError(reason))
+    lost.catch(() => {})
+    this.#resolve(lost)
   }
 
   #release(): void {
