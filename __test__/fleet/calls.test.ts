@@ -14,7 +14,7 @@ let sandbox: FleetSandbox
 let client: SandboxClient
 
 beforeAll(async () => {
-  cluster = await new Cluster({ pool: 1, limit: 500 }).start()
+  cluster = await new Cluster({ pool: 1, limit: 250 }).start()
   fleet = cluster.fleet()
   sandbox = await fleet.create()
   client = sandbox.client
@@ -32,20 +32,20 @@ const cuts = () => cluster.router.cuts() - cutsBefore
 describe('a call that takes longer than the router allows', () => {
   it('runs a command once', async () => {
     const file = randomUUID()
-    const { stdout } = await client.exec(`echo run >> ${file}; sleep 1.7; cat ${file}`)
+    const { stdout } = await client.exec(`echo run >> ${file}; sleep 0.9; cat ${file}`)
     expect(stdout).toBe('run\n')
     expect(cuts()).toBeGreaterThanOrEqual(3)
     expect((await client.exec(`cat ${file}`)).stdout).toBe('run\n')
   })
 
   it('gives the error of a command that fails late', async () => {
-    const error = await rejectionOf(client.exec('sleep 0.8; echo no >&2; exit 3', { check: true }))
+    const error = await rejectionOf(client.exec('sleep 0.4; echo no >&2; exit 3', { check: true }))
     expect(error).toMatchObject({ code: 'COMMAND_FAILED', result: { exitCode: 3, stderr: 'no\n' } })
   })
 
   it('streams all output of a command once', async () => {
     const chunks: string[] = []
-    const stream = client.execStream('for i in $(seq 1 17); do echo $i; sleep 0.1; done')
+    const stream = client.execStream('for i in $(seq 1 17); do echo $i; sleep 0.05; done')
     for await (const event of stream) if (event.type === 'stdout') chunks.push(event.data)
     expect(chunks.join('')).toBe(Array.from({ length: 17 }, (_, index) => `${index + 1}\n`).join(''))
     expect((await stream.result).success).toBe(true)
@@ -53,8 +53,8 @@ describe('a call that takes longer than the router allows', () => {
   })
 
   it('streams megabytes byte for byte to a slow reader', async () => {
-    const size = 6 * 1024 * 1024
-    const stream = client.execStream(`head -c ${size} /dev/zero | tr '\\0' x | nl -w 8; sleep 0.6; echo end`)
+    const size = 4 * 1024 * 1024
+    const stream = client.execStream(`head -c ${size} /dev/zero | tr '\\0' x | nl -w 8; sleep 0.3; echo end`)
     let length = 0
     let tail = ''
     for await (const event of stream) {
@@ -73,7 +73,7 @@ describe('a call that takes longer than the router allows', () => {
     async function* input() {
       for (let number = 0; number < 6; number++) {
         yield `${number}\n`
-        await new Promise((resolve) => setTimeout(resolve, 200))
+        await new Promise((resolve) => setTimeout(resolve, 100))
       }
     }
     const result = await client.exec('while read -r x; do echo got $x; done', {
@@ -86,7 +86,7 @@ describe('a call that takes longer than the router allows', () => {
 
   it('waits for a process, for its log, and follows its output', async () => {
     const process = await client.startProcess(
-      'for i in 1 2 3; do echo $i; sleep 0.6; done; echo ready; exit 4',
+      'for i in 1 2 3; do echo $i; sleep 0.3; done; echo ready; exit 4',
     )
     const output: string[] = []
     const reading = (async () => {
@@ -102,18 +102,18 @@ describe('a call that takes longer than the router allows', () => {
   it('keeps the time limit of a wait', async () => {
     const process = await client.startProcess('sleep 60')
     const begin = performance.now()
-    expect(await rejectionOf(process.wait({ timeout: 1200 }))).toMatchObject({
+    expect(await rejectionOf(process.wait({ timeout: 700 }))).toMatchObject({
       code: 'PROCESS_READY_TIMEOUT',
     })
     const took = performance.now() - begin
-    expect(took).toBeGreaterThan(1100)
+    expect(took).toBeGreaterThan(650)
     expect(took).toBeLessThan(4000)
     await process.kill()
   })
 
   it('starts a service once', async () => {
     const file = randomUUID()
-    const service = await client.startService(`echo start >> ${file}; sleep 1.2; echo up; sleep 60`, {
+    const service = await client.startService(`echo start >> ${file}; sleep 0.6; echo up; sleep 60`, {
       healthCheck: { log: 'up', timeout: 10_000 },
     })
     expect((await client.exec(`cat ${file}`)).stdout).toBe('start\n')
@@ -121,7 +121,7 @@ describe('a call that takes longer than the router allows', () => {
   })
 
   it('follows a durable job', async () => {
-    const job = await client.jobs.start({ command: 'for i in 1 2 3; do echo $i; sleep 0.4; done' })
+    const job = await client.jobs.start({ command: 'for i in 1 2 3; do echo $i; sleep 0.2; done' })
     let text = ''
     for await (const read of client.jobs.follow(job.jobId)) text += read.raw
     expect(text).toBe('1\n2\n3\n')
@@ -158,11 +158,11 @@ describe('a connection that breaks', () => {
   it('does not keep an abort from ending a command', async () => {
     const file = randomUUID()
     const abort = new AbortController()
-    const running = rejectionOf(client.exec(`sleep 2; touch ${file}`, { signal: abort.signal }))
-    await new Promise((resolve) => setTimeout(resolve, 700))
+    const running = rejectionOf(client.exec(`sleep 1; touch ${file}`, { signal: abort.signal }))
+    await new Promise((resolve) => setTimeout(resolve, 350))
     abort.abort()
     expect(await running).toMatchObject({ name: 'AbortError' })
-    expect((await client.exec(`sleep 2; test -e ${file}`)).exitCode).toBe(1)
+    expect((await client.exec(`sleep 1; test -e ${file}`)).exitCode).toBe(1)
   })
 })
 
@@ -170,7 +170,7 @@ describe('terminals', () => {
   it('use a WebSocket, which the router does not cut', async () => {
     const process = await client.startProcess('cat', { pty: { cols: 80, rows: 24 } })
     await process.write('one\n')
-    await new Promise((resolve) => setTimeout(resolve, 800))
+    await new Promise((resolve) => setTimeout(resolve, 400))
     await process.write('two\n')
     await process.waitForLog('two')
     expect(cluster.router.lastHeaders()).not.toHaveProperty('authorization')

@@ -180,14 +180,14 @@ describe('get, list and delete', () => {
 describe('the time to live', () => {
   it('is extended while the sandbox is used, by few writes, and ends it when it is not', async () => {
     await using fleet = cluster.fleet()
-    const sandbox = await fleet.create({ ttl: 2000 })
+    const sandbox = await fleet.create({ ttl: 1000 })
     const before = cluster.api.counts.PATCH ?? 0
     const created = performance.now()
-    await sandbox.client.exec('sleep 3.5')
-    while (performance.now() - created < 5000) await sandbox.client.exec('true')
+    await sandbox.client.exec('sleep 1.7')
+    while (performance.now() - created < 2500) await sandbox.client.exec('true')
     const patches = (cluster.api.counts.PATCH ?? 0) - before
     // Four looks in the time to live.
-    expect(patches).toBeLessThanOrEqual(Math.ceil((performance.now() - created) / 500) + 1)
+    expect(patches).toBeLessThanOrEqual(Math.ceil((performance.now() - created) / 250) + 1)
     expect(patches).toBeGreaterThan(2)
     await until(
       () => sandbox.lost ?? undefined,
@@ -215,7 +215,7 @@ describe('the time to live', () => {
       })
       return undefined
     }
-    const end = performance.now() + 2500
+    const end = performance.now() + 1500
     while (performance.now() < end) await sandbox.client.exec('true')
     expect(conflicts).toBe(2)
     expect(sandbox.lost).toBeNull()

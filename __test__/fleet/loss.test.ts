@@ -11,8 +11,8 @@ let fleet: SandboxFleet
 let sandbox: FleetSandbox
 
 beforeAll(async () => {
-  cluster = await new Cluster({ pool: 2, limit: 1000 }).start()
-  fleet = cluster.fleet()
+  cluster = await new Cluster({ pool: 2, limit: 500 }).start()
+  fleet = cluster.fleet({ reconnectTimeout: 1500 })
 }, 60_000)
 
 beforeEach(async () => {
@@ -95,7 +95,7 @@ describe('SANDBOX_LOST', () => {
     const running = sandbox.client.exec('sleep 0.5; echo done')
     await new Promise((resolve) => setTimeout(resolve, 100))
     network.link(false)
-    await new Promise((resolve) => setTimeout(resolve, 1500))
+    await new Promise((resolve) => setTimeout(resolve, 900))
     network.link(true)
     expect((await running).stdout).toBe('done\n')
     network.link(false)

@@ -135,7 +135,7 @@ export class KubernetesApi {
   ): Promise<T> {
     const deadline = AbortSignal.timeout(this.#options.timeout)
     const stop = signal === undefined ? deadline : AbortSignal.any([signal, deadline])
-    const backoff = new Backoff(100, 5000)
+    const backoff = new Backoff(50, 2000)
     for (;;) {
       if (signal?.aborted) throw new AbortError(signal.reason, undefined, 'the request to the API server')
       try {
