@@ -183,8 +183,8 @@ describe('the time to live', () => {
     const sandbox = await fleet.create({ ttl: 1000 })
     const before = cluster.api.counts.PATCH ?? 0
     const created = performance.now()
-    await sandbox.client.exec('sleep 1.7')
-    while (performance.now() - created < 2500) await sandbox.client.exec('true')
+    await sandbox.client.exec('sleep 1.2')
+    while (performance.now() - created < 1900) await sandbox.client.exec('true')
     const patches = (cluster.api.counts.PATCH ?? 0) - before
     // Four looks in the time to live.
     expect(patches).toBeLessThanOrEqual(Math.ceil((performance.now() - created) / 250) + 1)

@@ -12,7 +12,7 @@ let sandbox: FleetSandbox
 
 beforeAll(async () => {
   cluster = await new Cluster({ pool: 2, limit: 500 }).start()
-  fleet = cluster.fleet({ reconnectTimeout: 1500 })
+  fleet = cluster.fleet({ reconnectTimeout: 900 })
 }, 60_000)
 
 beforeEach(async () => {
@@ -92,10 +92,10 @@ describe('SANDBOX_LOST', () => {
       async () => (await sandbox.client.exec('true')).success || undefined,
       () => 'no link',
     )
-    const running = sandbox.client.exec('sleep 0.5; echo done')
+    const running = sandbox.client.exec('sleep 0.3; echo done')
     await new Promise((resolve) => setTimeout(resolve, 100))
     network.link(false)
-    await new Promise((resolve) => setTimeout(resolve, 900))
+    await new Promise((resolve) => setTimeout(resolve, 600))
     network.link(true)
     expect((await running).stdout).toBe('done\n')
     network.link(false)

@@ -53,7 +53,7 @@ export class HostsEngine implements Engine {
 
   async get(id: string, signal: AbortSignal | undefined): Promise<FleetSandbox | null> {
     const stop = signal ?? new AbortController().signal
-    const known = this.#sandboxes.get(id)
+    const known = this.#known(id)
     const host = known === undefined ? await this.#find(id, stop) : undefined
     if (known === undefined && host === undefined) return null
     const sandbox = known ?? this.#adopt(id, host as Host)
@@ -69,14 +69,14 @@ export class HostsEngine implements Engine {
     )
     return lists.flatMap(({ host, names }) =>
       [...new Set(names.flatMap((name) => idOf(name) ?? []))].map(
-        (id) => this.#sandboxes.get(id) ?? this.#adopt(id, host),
+        (id) => this.#known(id) ?? this.#adopt(id, host),
       ),
     )
   }
 
   async delete(id: string, signal: AbortSignal | undefined): Promise<void> {
     const stop = signal ?? new AbortController().signal
-    const known = this.#sandboxes.get(id)
+    const known = this.#known(id)
     const host = known === undefined ? await this.#find(id, stop) : undefined
     const sandbox = known ?? (host && this.#adopt(id, host))
     if (sandbox !== undefined) await orStopped(sandbox.delete(), stop)
@@ -94,7 +94,7 @@ export class HostsEngine implements Engine {
   }
 
   async #create(id: string, request: CreateRequest, stop: AbortSignal): Promise<HostSandbox> {
-    const known = this.#sandboxes.get(id) ?? this.#adoptFound(id, await this.#findIfNamed(request, stop))
+    const known = this.#known(id) ?? this.#adoptFound(id, await this.#findIfNamed(request, stop))
     if (known !== undefined) {
       await known.begin(stop, false)
       return known
@@ -113,6 +113,12 @@ export class HostsEngine implements Engine {
     } finally {
       host.pending--
     }
+  }
+
+  /** The sandbox of this object, unless it is lost. */
+  #known(id: string): HostSandbox | undefined {
+    const known = this.#sandboxes.get(id)
+    return known?.lost === null ? known : undefined
   }
 
   async #findIfNamed({ id }: CreateRequest, stop: AbortSignal): Promise<Host | undefined> {
