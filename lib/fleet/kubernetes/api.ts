@@ -9,12 +9,13 @@ import { AbortError, OptionError, SandboxError } from '../../base/errors.js'
 import type { KubeConfigLike } from '../../public/fleet.js'
 import { Backoff } from '../backoff.js'
 import { type Claim, GROUP, PLURAL, SANDBOX_GROUP, SANDBOX_PLURAL, SELECTOR, VERSION } from './claim.js'
+import { watchLines } from './watch-stream.js'
 
 /** Milliseconds of one attempt. */
 const ATTEMPT_MS = 10_000
 
-/** Milliseconds after which a watch is begun anew: the API server has ended it, or its connection has silently died. */
-const WATCH_MS = 300_000
+/** Seconds after which the API server ends a watch. One that is still open later has silently died. */
+const WATCH_SECONDS = 240
 
 /** Statuses after which a request may succeed a moment later. */
 const PASSING = new Set([429, 500, 502, 503, 504])
@@ -98,30 +99,21 @@ export class KubernetesApi {
   async watch(
     resourceVersion: string,
     stop: AbortSignal,
-    onEvent: (type: string, object: Claim & { code?: number }) => unknown,
+    onEvent: (type: string, object: Claim & { code?: number }) => void,
   ): Promise<void> {
-    const { client, config } = await this.#load()
+    const { config } = await this.#load()
     const path = `/apis/${GROUP}/${VERSION}/namespaces/${this.#options.namespace}/${PLURAL}`
-    const query = { labelSelector: SELECTOR, resourceVersion, allowWatchBookmarks: true, timeoutSeconds: 240 }
-    const limit = AbortSignal.timeout(WATCH_MS)
-    let isOver = false
-    let request: AbortController | undefined
-    try {
-      await new Promise<void>((resolve, reject) => {
-        for (const signal of [stop, limit]) signal.addEventListener('abort', () => resolve(), { once: true })
-        const done = (error: unknown) => (error === null || error === undefined ? resolve() : reject(error))
-        const receive: typeof onEvent = (type, object) => isOver || onEvent(type, object)
-        new client.Watch(config).watch(path, query, receive, done).then((begun) => {
-          request = begun
-          if (isOver) begun.abort()
-        }, reject)
-      })
-    } catch (error) {
-      if (!stop.aborted) throw statusError(error)
-    } finally {
-      isOver = true
-      request?.abort()
+    const query = {
+      labelSelector: SELECTOR,
+      resourceVersion,
+      allowWatchBookmarks: 'true',
+      timeoutSeconds: String(WATCH_SECONDS),
     }
+    const limit = AbortSignal.any([stop, AbortSignal.timeout((WATCH_SECONDS + 30) * 1000)])
+    await watchLines({ config, path, query, stop: limit }, (event) => {
+      const { type, object } = event as { type: string; object: Claim & { code?: number } }
+      onEvent(type, object)
+    })
   }
 
   get #claims() {
@@ -202,12 +194,6 @@ function retryAfterOf(error: unknown): number {
   const { headers } = (error ?? {}) as { headers?: Record<string, string> }
   const seconds = Number(headers?.['retry-after'])
   return Number.isFinite(seconds) ? Math.min(seconds * 1000, ATTEMPT_MS) : 0
-}
-
-/** The error of a watch with its status as `code`, as other errors have it. */
-function statusError(error: unknown): unknown {
-  const { statusCode } = (error ?? {}) as { statusCode?: unknown }
-  return typeof statusCode === 'number' ? Object.assign(error as Error, { code: statusCode }) : error
 }
 
 function unreachable(cause: unknown): SandboxError {

@@ -70,6 +70,9 @@ export class KubernetesSandbox implements FleetSandbox {
     this.client = new SandboxClient(this.#backend)
     this.#unfollow = cluster.watch.follow(this.id, (changed) => this.#receive(changed))
     this.#update(claim)
+    // The watch may have been ahead of the reply with the claim.
+    const seen = cluster.watch.find(this.id)
+    if (seen?.metadata.uid === this.uid) this.#receive(seen)
   }
 
   get uid(): string | undefined {
