@@ -1,8 +1,8 @@
 /**
  * One watch: a request whose response is a line of JSON for each event.
  *
- * The client's own `Watch` waits for ever for a response that never begins, and on Bun its response can be collected as
- * garbage. Its KubeConfig makes the TLS options and the credentials.
+ * `Watch` of @kubernetes/client-node cannot be used: it waits for ever for a response that does not begin, and cannot be
+ * aborted before. The KubeConfig makes the TLS options and the credentials.
  */
 import { request as requestHttp } from 'node:http'
 import { type RequestOptions, request as requestHttps } from 'node:https'
