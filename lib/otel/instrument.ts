@@ -8,7 +8,7 @@ import type { TraceContext } from '../backends/native/tracing.js'
 import { readOptions } from '../options/read.js'
 import { instrumentOptions } from '../protocol/otel-options.js'
 import type { Instrumentation, InstrumentOptions } from '../public/otel.js'
-import { addTraceContext } from './propagate.js'
+import { addTraceContext, parentOf } from './propagate.js'
 import { endOfCall, endOfProcess, finish, firstAttributes, KINDS, nameOf } from './spans.js'
 
 type Kind = keyof typeof KINDS
@@ -53,7 +53,11 @@ function tracerOf(provider: TracerProvider | undefined): Tracer {
 
 function begin(tracer: Tracer, kind: Kind, call: TraceContext, commandArgs: boolean): Span {
   const attributes = firstAttributes(call, commandArgs)
-  return tracer.startSpan(nameOf(call), { kind: KINDS[kind], attributes }, context.active())
+  return tracer.startSpan(
+    nameOf(call),
+    { kind: KINDS[kind], attributes },
+    parentOf(call.env, context.active()),
+  )
 }
 
 /** A process that has started goes on, and so does its span. */

@@ -1,7 +1,8 @@
 /** Trace context in environment variables, by the names and the form of W3C Trace Context. */
-import { isSpanContextValid, type SpanContext } from '@opentelemetry/api'
+import { type Context, isSpanContextValid, type SpanContext, trace } from '@opentelemetry/api'
 
 const VERSION = '00'
+const TRACEPARENT = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/
 
 /** Adds the variables, unless the caller has given a parent. A span context that is invalid belongs to no trace. */
 export function addTraceContext(env: Record<string, string | undefined>, span: SpanContext): void {
@@ -10,4 +11,12 @@ export function addTraceContext(env: Record<string, string | undefined>, span: S
   env.TRACEPARENT = [VERSION, span.traceId, span.spanId, flags].join('-')
   const state = span.traceState?.serialize()
   if (state) env.TRACESTATE = state
+}
+
+/** The context of a call: the active one, or that of a client which has sent its own with the call. */
+export function parentOf(env: Record<string, string | undefined>, active: Context): Context {
+  if (trace.getSpan(active) !== undefined) return active
+  const [, traceId = '', spanId = '', flags = ''] = TRACEPARENT.exec(env.TRACEPARENT ?? '') ?? []
+  const parent = { traceId, spanId, traceFlags: Number.parseInt(flags, 16), isRemote: true }
+  return isSpanContextValid(parent) ? trace.setSpanContext(active, parent) : active
 }

@@ -12,6 +12,8 @@ export interface ServerContext {
   metrics: Metrics
   runs: Runs
   calls: Calls
+  /** The id of this run of the server. */
+  instance: string
   requests: Requests
   logger: Logger | undefined
   /** Aborted when the server ends. */

@@ -63,6 +63,7 @@ export function buildServer(sandbox: Sandbox, plan: ServerPlan): PublicServer {
     metrics: new Metrics(),
     runs: new Runs(),
     calls: new Calls(closing.signal),
+    instance: randomUUID(),
     requests: new Requests(plan.maxRequests),
     logger: plan.logger,
     closing: closing.signal,
@@ -70,8 +71,7 @@ export function buildServer(sandbox: Sandbox, plan: ServerPlan): PublicServer {
     sessionTimeouts: new Map(),
   }
   const app = new OpenAPIHono()
-  const instance = randomUUID()
-  addMiddleware(app, server, plan, instance)
+  addMiddleware(app, server, plan)
   const define = definer(app, server)
   addSessions(define, server)
   addExecute(define, server)
@@ -106,7 +106,7 @@ export function buildServer(sandbox: Sandbox, plan: ServerPlan): PublicServer {
   return {
     async fetch(request, env) {
       const response = await app.fetch(request, env as object)
-      response.headers.set(INSTANCE_HEADER, instance)
+      response.headers.set(INSTANCE_HEADER, server.instance)
       return response
     },
     document,
@@ -119,7 +119,7 @@ export function buildServer(sandbox: Sandbox, plan: ServerPlan): PublicServer {
 }
 
 /** The checks that every request passes before its route. */
-function addMiddleware(app: OpenAPIHono, server: ServerContext, plan: ServerPlan, instance: string): void {
+function addMiddleware(app: OpenAPIHono, server: ServerContext, plan: ServerPlan): void {
   const guard = new Guard(plan)
   if (server.logger !== undefined) app.use(accessLog(server.logger))
   app.use(async (c: Context, next: Next) => {
@@ -137,7 +137,7 @@ function addMiddleware(app: OpenAPIHono, server: ServerContext, plan: ServerPlan
     if (server.closing.aborted) throw new Refusal('SHUTTING_DOWN', 'the server is shutting down')
     if (c.req.path !== '/healthz') guard.check(c.req.raw.headers, peerOf(c.req.raw, c.env))
     const wanted = c.req.header(INSTANCE_HEADER)
-    if (wanted !== undefined && wanted !== instance)
+    if (wanted !== undefined && wanted !== server.instance)
       throw new Refusal('INSTANCE_CHANGED', 'the server that the request is for has ended, or is another one')
     if (!isUpload(c.req.method, c.req.path)) await boundBody(c.req, plan.maxBodyBytes)
     await next()

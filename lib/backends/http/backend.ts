@@ -18,7 +18,7 @@ import { Connection } from './connection.js'
 import { HttpFiles } from './files.js'
 import { HttpJobs } from './jobs.js'
 import type { ClientPlan } from './options.js'
-import { planExec, planLiveExec, planProcess, planService } from './plan.js'
+import { planExec, planLiveExec, planProcess, planService, traceHeaders } from './plan.js'
 import { HttpProcess, processPath, type WireProcess } from './process.js'
 import { RemoteRun, SILENT } from './remote-run.js'
 import type { Request } from './request.js'
@@ -59,7 +59,7 @@ export class HttpBackend implements Backend {
     const { sessionId, encoding } = request
     const body = observer === undefined ? planExec(request) : undefined
     if (body === undefined) return this.stream(request, observer ?? SILENT).outcome
-    const call = { path: '/v1/exec', body, encoding, waits: true }
+    const call = { path: '/v1/exec', body, encoding, waits: true, headers: traceHeaders(request) }
     const { result } = await this.#inTurn<{ result: WireResult }>(sessionId, call)
     return resultOf(result, encoding)
   }
