@@ -12,7 +12,7 @@ let sandbox: FleetSandbox
 
 beforeAll(async () => {
   cluster = await new Cluster({ pool: 2, limit: 500 }).start()
-  fleet = cluster.fleet({ reconnectTimeout: 900 })
+  fleet = cluster.fleet({ reconnectTimeout: 10_000 })
 }, 60_000)
 
 beforeEach(async () => {
@@ -82,6 +82,8 @@ describe('SANDBOX_LOST', () => {
   })
 
   it('is not what a partition is: calls continue after it, and fail as unreachable when it lasts', async () => {
+    await using quick = cluster.fleet({ reconnectTimeout: 900 })
+    sandbox = await quick.create()
     const { network } = cluster.controller.podOf(sandbox.id)
     if (!network.link(false)) {
       // Without network namespaces, no link can be cut: the pod is stopped as a whole instead.

@@ -24,6 +24,7 @@ export function navigation(api) {
         ...page('Container', 'guide/container'),
         ...page('Command line', 'guide/command-line'),
         ...page('Deployment', 'deploy'),
+        ...page('Many machines', 'fleet'),
         ...page('Tracing', 'tracing'),
         ...page('Security', 'security'),
       ],

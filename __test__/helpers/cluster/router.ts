@@ -3,9 +3,12 @@
  * that take too long, and retries connections. Upgrades have no time limit, and lose their `Origin`.
  */
 import {
+  Agent,
+  type ClientRequest,
   createServer,
   type IncomingHttpHeaders,
   type IncomingMessage,
+  type RequestOptions,
   request,
   type ServerResponse,
 } from 'node:http'
@@ -47,16 +50,16 @@ export async function startRouter({ find, limit, dialTimeout }: RouterOptions): 
     return socket
   }
 
+  // Shorter than a pod keeps an idle connection.
+  const agent = new Agent({ keepAlive: true, timeout: 4000 })
+
   const proxy = async (incoming: IncomingMessage, outgoing: ServerResponse) => {
     const target = targetOf(incoming.headers, find)
     if ('detail' in target) return refuse(outgoing, 400, target.detail)
-    const socket = await dial(target, dialTimeout, track)
-    if (socket === undefined)
-      return refuse(outgoing, 502, `Could not connect to the backend sandbox: ${target.id}`)
     last = forwarded(incoming)
-    const upstream = request({
-      ...{ method: incoming.method, path: incoming.url, headers: last, createConnection: () => socket },
-    })
+    const upstream = await open(target, { method: incoming.method, path: incoming.url, headers: last, agent })
+    if (upstream === undefined)
+      return refuse(outgoing, 502, `Could not connect to the backend sandbox: ${target.id}`)
     const timer = setTimeout(() => {
       cut++
       upstream.destroy()
@@ -75,9 +78,23 @@ export async function startRouter({ find, limit, dialTimeout }: RouterOptions): 
     })
     outgoing.on('close', () => {
       clearTimeout(timer)
-      upstream.destroy()
+      if (!outgoing.writableFinished) upstream.destroy()
     })
     incoming.pipe(upstream)
+  }
+
+  /** A request to the pod, on a connection that is open; undefined after three attempts. */
+  const open = async (
+    { find, port }: Target,
+    options: RequestOptions,
+  ): Promise<ClientRequest | undefined> => {
+    for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
+      const pod = find()
+      const upstream = pod && request({ ...options, host: pod.ip, port })
+      if (upstream !== undefined && (await hasConnected(upstream, dialTimeout, track))) return upstream
+      await sleep(10 * attempt)
+    }
+    return undefined
   }
 
   const upgrade = async (incoming: IncomingMessage, client: Duplex, head: Buffer) => {
@@ -113,6 +130,7 @@ export async function startRouter({ find, limit, dialTimeout }: RouterOptions): 
     break: break_,
     close: () =>
       new Promise((resolve) => {
+        agent.destroy()
         server.close(() => resolve())
         break_()
       }),
@@ -162,6 +180,30 @@ function connected(socket: Socket, timeout: number): Promise<Socket | undefined>
     socket.on('close', () => {
       clearTimeout(timer)
       resolve(undefined)
+    })
+  })
+}
+
+function hasConnected(
+  upstream: ClientRequest,
+  timeout: number,
+  track: (socket: Socket) => Socket,
+): Promise<boolean> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => upstream.destroy(), timeout)
+    const settle = (isOpen: boolean) => {
+      clearTimeout(timer)
+      upstream.off('error', fail)
+      // A later error of a request that is given up is of no interest.
+      if (!isOpen) upstream.on('error', () => {})
+      resolve(isOpen)
+    }
+    const fail = () => settle(false)
+    upstream.on('error', fail)
+    upstream.on('socket', (socket: Socket) => {
+      if (!socket.connecting) return settle(true)
+      track(socket)
+      socket.once('connect', () => settle(true))
     })
   })
 }

@@ -4,16 +4,16 @@
 
 import { refuseAborted } from '../../base/abort.js'
 import { AbortError, engineError, OptionError, SandboxError } from '../../base/errors.js'
-import { pause } from '../../base/waiting.js'
 import type { LostSandbox } from '../../public/index.js'
 import { ByteBody } from './byte-body.js'
 import { CallLimits } from './call-limits.js'
-import { connectionError, errorOf, isEnvelope, proxyError } from './failure.js'
+import { connectionError } from './failure.js'
 import { InstancePin } from './instance-pin.js'
 import type { ClientPlan } from './options.js'
 import { PersistentCalls } from './persistent-calls.js'
-import { isDeleted, isRepeatable, mayPass, PAUSES_MS } from './repeat.js'
-import type { Request } from './request.js'
+import { repeated } from './repeat.js'
+import { readReply } from './reply.js'
+import { queryOf, type Request } from './request.js'
 import type { LossError, Route } from './route.js'
 import type { Socket } from './socket.js'
 import { readEvents, type ServerEvent } from './sse.js'
@@ -119,7 +119,7 @@ export class Connection {
   call<T>(request: Request): Promise<T> {
     return this.#withLimits(request, async (limits) => {
       const attempt = (single: Request) => this.#attempt<T>(single, limits)
-      if (this.#persistent === undefined) return this.#repeat(request, limits, attempt)
+      if (this.#persistent === undefined) return repeated(request, limits, attempt)
       return this.#persistent.call(request, limits, attempt)
     })
   }
@@ -143,24 +143,6 @@ export class Connection {
 
   async #attempt<T>(request: Request, limits: CallLimits): Promise<T> {
     return (await this.#read(await this.#send(request, limits), request, limits)) as T
-  }
-
-  async #repeat<T>(
-    request: Request,
-    limits: CallLimits,
-    attempt: (request: Request) => Promise<T>,
-  ): Promise<T> {
-    for (let failures = 0; ; failures++) {
-      try {
-        return await attempt(request)
-      } catch (error) {
-        if (failures > 0 && isDeleted(request, error)) return {} as T
-        const wait = PAUSES_MS[failures]
-        if (wait === undefined || !limits.allows(wait) || !isRepeatable(request) || !mayPass(error))
-          throw error
-        await pause(wait, limits.signal)
-      }
-    }
   }
 
   /** The error of a call whose server has not answered in time: the sandbox may be lost. */
@@ -261,20 +243,8 @@ export class Connection {
     }
   }
 
-  async #read(response: Response, request: Request, limits: CallLimits): Promise<unknown> {
-    const { status } = response
-    let text: string
-    try {
-      text = await response.text()
-    } catch (error) {
-      throw this.#explain(error, request, limits)
-    }
-    const reply = parse(text)
-    if (isEnvelope(reply)) throw errorOf(reply, request)
-    if (!response.ok) throw proxyError(request.path, status, reply)
-    if (reply === undefined)
-      throw this.#explain(new SyntaxError('the reply is not JSON, or was cut off'), request, limits)
-    return reply
+  #read(response: Response, request: Request, limits: CallLimits): Promise<unknown> {
+    return readReply(response, request, (error) => this.#explain(error, request, limits))
   }
 
   /** The error for what `fetch` throws, which says little and differs between runtimes. */
@@ -299,23 +269,6 @@ export class Connection {
   }
 }
 
-/** Undefined when it is not JSON. */
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
-}
-
 function isOurs(error: unknown): boolean {
   return error instanceof SandboxError || error instanceof OptionError || error instanceof AbortError
-}
-
-function queryOf(query: Request['query']): string {
-  const parameters = new URLSearchParams()
-  for (const [name, value] of Object.entries(query ?? {}))
-    if (value !== undefined) parameters.set(name, String(value))
-  const text = parameters.toString()
-  return text === '' ? '' : `?${text}`
 }

@@ -18,3 +18,11 @@ export interface Request extends Asked {
   /** Called when the server has begun to answer. */
   onOpen?: () => void
 }
+
+export function queryOf(query: Request['query']): string {
+  const parameters = new URLSearchParams()
+  for (const [name, value] of Object.entries(query ?? {}))
+    if (value !== undefined) parameters.set(name, String(value))
+  const text = parameters.toString()
+  return text === '' ? '' : `?${text}`
+}
