@@ -100,7 +100,13 @@ describe('SANDBOX_LOST', () => {
     await new Promise((resolve) => setTimeout(resolve, 600))
     network.link(true)
     expect((await running).stdout).toBe('done\n')
+    // A call that waits, straight to the pod, notices the partition by itself.
+    await using direct = cluster.fleet({ direct: true, reconnectTimeout: 900 })
+    const same = await direct.get(sandbox.id)
+    const waiting = rejectionOf(same?.client.exec('sleep 60') ?? Promise.resolve())
+    await new Promise((resolve) => setTimeout(resolve, 200))
     network.link(false)
+    expect(await waiting).toMatchObject({ code: 'CONNECTION_FAILED' })
     expect(await rejectionOf(sandbox.client.exec('true'))).toMatchObject({ code: 'CONNECTION_FAILED' })
     expect(sandbox.lost).toBeNull()
     network.link(true)

@@ -17,6 +17,7 @@ import { queryOf, type Request } from './request.js'
 import type { LossError, Route } from './route.js'
 import type { Socket } from './socket.js'
 import { readEvents, type ServerEvent } from './sse.js'
+import { Watchdog } from './watchdog.js'
 
 export class Connection {
   readonly #plan: ClientPlan
@@ -40,6 +41,7 @@ export class Connection {
       this.#persistent = new PersistentCalls({
         reconnectTimeout: plan.reconnectTimeout,
         once: (request) => this.#once(request),
+        isThere: (limit) => this.#isThere(limit),
         events: (request) => this.#events(request),
         final: (error) => this.#final(error),
       })
@@ -142,7 +144,26 @@ export class Connection {
   }
 
   async #attempt<T>(request: Request, limits: CallLimits): Promise<T> {
-    return (await this.#read(await this.#send(request, limits), request, limits)) as T
+    const watchdog = request.waits ? this.#watchdog() : undefined
+    try {
+      const response = await this.#send({ ...request, ...(watchdog && { cut: watchdog.signal }) }, limits)
+      return (await this.#read(response, request, limits)) as T
+    } finally {
+      watchdog?.end()
+    }
+  }
+
+  /** For calls that may wait for hours. Without calls that survive their connections, nothing could follow a cut. */
+  #watchdog(): Watchdog | undefined {
+    if (this.#persistent === undefined) return undefined
+    return new Watchdog(this.#plan.reconnectTimeout, (limit) => this.#isThere(limit))
+  }
+
+  #isThere(signal: AbortSignal): Promise<boolean> {
+    return this.#once({ method: 'GET', path: '/healthz', signal }).then(
+      () => true,
+      () => false,
+    )
   }
 
   /** The error of a call whose server has not answered in time: the sandbox may be lost. */
@@ -165,17 +186,20 @@ export class Connection {
 
   async *#events(request: Request): AsyncGenerator<ServerEvent, undefined> {
     const limits = this.#limits(request.signal, 0)
+    const watchdog = this.#watchdog()
+    const stop = watchdog ? AbortSignal.any([limits.signal, watchdog.signal]) : limits.signal
     try {
-      const response = await this.#send(request, limits)
+      const response = await this.#send({ ...request, cut: stop }, limits)
       if (!response.ok || response.body === null) {
         await this.#read(response, request, limits)
         throw connectionError(`${request.path} was not answered with events`)
       }
-      yield* readEvents(response.body, limits.signal)
-      if (limits.signal.aborted) throw limits.signal.reason
+      yield* readEvents(response.body, stop)
+      if (stop.aborted) throw stop.reason
     } catch (error) {
       throw this.#explain(error, request, limits)
     } finally {
+      watchdog?.end()
       this.#open.delete(limits)
       limits.release()
     }
@@ -207,7 +231,7 @@ export class Connection {
   }
 
   async #send(
-    { method = 'POST', path, query, body, content, headers: own, onOpen, isFarewell, ...asked }: Request,
+    { method = 'POST', path, query, body, content, headers: own, onOpen, isFarewell, cut, ...asked }: Request,
     limits: CallLimits,
   ): Promise<Response> {
     if (!isFarewell) this.check()
@@ -226,7 +250,7 @@ export class Connection {
       this.#route.used()
       const response = await limits.answer(
         this.#plan.fetch(target.url + path + queryOf(query), {
-          ...{ method, headers, signal: limits.signal },
+          ...{ method, headers, signal: cut ? AbortSignal.any([limits.signal, cut]) : limits.signal },
           // No cookies, and no redirects to other servers.
           ...{ credentials: 'omit', redirect: 'error' },
           ...(body && { body: JSON.stringify(body) }),

@@ -16,6 +16,8 @@ import type { ServerEvent } from './sse.js'
 
 /** Milliseconds for which the server keeps a call longer than the client repeats it. */
 const KEEP_MARGIN_MS = 10_000
+/** Milliseconds in which the server must answer when the time is up. */
+const LAST_LOOK_MS = 2000
 /** Milliseconds for the last request of a client. */
 const FAREWELL_MS = 2000
 const MOST_KEEP_MS = 600_000
@@ -25,6 +27,8 @@ export interface Attempts {
   reconnectTimeout: number
   /** Makes one request with limits of its own. */
   once<T>(request: Request): Promise<T>
+  /** Asks the server until `limit` is aborted whether it is there. */
+  isThere(limit: AbortSignal): Promise<boolean>
   /** Makes one request for events. */
   events(request: Request): AsyncIterable<ServerEvent>
   /** The last error of a call whose server cannot be reached. */
@@ -131,12 +135,8 @@ export class PersistentCalls {
   }
 
   #persistence(): Persistence {
-    const isThere = () =>
-      this.#attempts.once({ method: 'GET', path: '/healthz' }).then(
-        () => true,
-        () => false,
-      )
-    return new Persistence(this.#attempts.reconnectTimeout, isThere)
+    const { reconnectTimeout, isThere } = this.#attempts
+    return new Persistence(reconnectTimeout, () => isThere(AbortSignal.timeout(LAST_LOOK_MS)))
   }
 
   /** Waits before the next attempt. Throws what ends the call. */

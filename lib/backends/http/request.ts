@@ -15,6 +15,8 @@ export interface Request extends Asked {
   isIdempotent?: boolean
   /** Sent although the client has been closed. */
   isFarewell?: boolean
+  /** Breaks the connection. */
+  cut?: AbortSignal
   /** Called when the server has begun to answer. */
   onOpen?: () => void
 }
