@@ -144,7 +144,7 @@ export class Connection {
   }
 
   async #attempt<T>(request: Request, limits: CallLimits): Promise<T> {
-    const watchdog = request.waits ? this.#watchdog() : undefined
+    const watchdog = request.waits ? this.#watchdog(limits) : undefined
     try {
       const response = await this.#send({ ...request, ...(watchdog && { cut: watchdog.signal }) }, limits)
       return (await this.#read(response, request, limits)) as T
@@ -154,9 +154,9 @@ export class Connection {
   }
 
   /** For calls that may wait for hours. Without calls that survive their connections, nothing could follow a cut. */
-  #watchdog(): Watchdog | undefined {
+  #watchdog({ signal }: CallLimits): Watchdog | undefined {
     if (this.#persistent === undefined) return undefined
-    return new Watchdog(this.#plan.reconnectTimeout, (limit) => this.#isThere(limit))
+    return new Watchdog(signal, this.#plan.reconnectTimeout, (limit) => this.#isThere(limit))
   }
 
   #isThere(signal: AbortSignal): Promise<boolean> {
@@ -186,8 +186,8 @@ export class Connection {
 
   async *#events(request: Request): AsyncGenerator<ServerEvent, undefined> {
     const limits = this.#limits(request.signal, 0)
-    const watchdog = this.#watchdog()
-    const stop = watchdog ? AbortSignal.any([limits.signal, watchdog.signal]) : limits.signal
+    const watchdog = this.#watchdog(limits)
+    const stop = watchdog?.signal ?? limits.signal
     try {
       const response = await this.#send({ ...request, cut: stop }, limits)
       if (!response.ok || response.body === null) {
@@ -250,7 +250,7 @@ export class Connection {
       this.#route.used()
       const response = await limits.answer(
         this.#plan.fetch(target.url + path + queryOf(query), {
-          ...{ method, headers, signal: cut ? AbortSignal.any([limits.signal, cut]) : limits.signal },
+          ...{ method, headers, signal: cut ?? limits.signal },
           // No cookies, and no redirects to other servers.
           ...{ credentials: 'omit', redirect: 'error' },
           ...(body && { body: JSON.stringify(body) }),

@@ -101,9 +101,7 @@ export class FileWatch implements AsyncIterableIterator<FileEvent, undefined> {
   #restart(): Promise<IteratorResult<ServerEvent, undefined>> {
     const data = { type: 'overflow', path: this.#path }
     return new Promise((resolve, reject) => {
-      const onOpen = () => {
-        resolve({ done: false, value: { id: undefined, data } })
-      }
+      const onOpen = () => resolve({ done: false, value: { id: undefined, data } })
       this.#events = this.#connection.events({ ...this.#request, signal: this.#stop.signal, onOpen })
       this.#next = this.#events.next()
       this.#next.catch(reject)

@@ -15,7 +15,7 @@ export interface Request extends Asked {
   isIdempotent?: boolean
   /** Sent although the client has been closed. */
   isFarewell?: boolean
-  /** Breaks the connection. */
+  /** Breaks the connection, instead of the limits of the call. */
   cut?: AbortSignal
   /** Called when the server has begun to answer. */
   onOpen?: () => void

@@ -4,6 +4,7 @@
  * A partition sends nothing, and a command may be silent for hours. So the server is asked from time to time whether it is
  * still there. When it does not answer, the request is cut, and the call decides whether to repeat it.
  */
+import { onAbort } from '../../base/abort.js'
 import { connectionError } from './failure.js'
 
 /** Milliseconds between two questions. */
@@ -14,17 +15,20 @@ export class Watchdog {
   readonly #cut = new AbortController()
   readonly #isThere: (limit: AbortSignal) => Promise<boolean>
   readonly #interval: number
+  readonly #ignore: () => void
   #timer: ReturnType<typeof setTimeout> | undefined
   #isOver = false
 
-  /** `patience` is in milliseconds. `isThere` asks the server until `limit` is aborted. */
-  constructor(patience: number, isThere: (limit: AbortSignal) => Promise<boolean>) {
+  /** `stop` ends the request, too. `patience` is in milliseconds. `isThere` asks the server until `limit` is aborted. */
+  constructor(stop: AbortSignal, patience: number, isThere: (limit: AbortSignal) => Promise<boolean>) {
+    this.#ignore = onAbort(stop, () => this.#cut.abort(stop.reason))
+    if (stop.aborted) this.#cut.abort(stop.reason)
     this.#interval = Math.min(Math.max(patience, SHORTEST_INTERVAL_MS), LONGEST_INTERVAL_MS)
     this.#isThere = isThere
     this.#schedule()
   }
 
-  /** Aborted when the server does not answer. */
+  /** Aborted when the server does not answer, or the request is to end. */
   get signal(): AbortSignal {
     return this.#cut.signal
   }
@@ -32,6 +36,7 @@ export class Watchdog {
   end(): void {
     this.#isOver = true
     clearTimeout(this.#timer)
+    this.#ignore()
   }
 
   #schedule(): void {

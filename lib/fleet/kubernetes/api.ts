@@ -23,7 +23,8 @@ const PASSING = new Set([429, 500, 502, 503, 504])
 /** The status of an error of the API server; undefined when it has not answered. */
 export function statusOf(error: unknown): number | undefined {
   const { code } = (error ?? {}) as { code?: unknown }
-  return typeof code === 'number' ? code : undefined
+  // Errors of an abort have numbers of their own.
+  return typeof code === 'number' && code >= 100 ? code : undefined
 }
 
 export interface ClaimList {

@@ -1,7 +1,7 @@
 /** Sandboxes as claims of agent-sandbox. */
 import { randomUUID } from 'node:crypto'
 import type { Target } from '../../backends/http/route.js'
-import { AbortError, SandboxError } from '../../base/errors.js'
+import { AbortError, OptionError, SandboxError } from '../../base/errors.js'
 import type { FleetSandbox, KubeConfigLike } from '../../public/fleet.js'
 import { Backoff } from '../backoff.js'
 import type { CreateRequest, Engine, FleetPlan } from '../engine.js'
@@ -60,7 +60,7 @@ export class KubernetesEngine implements Engine {
       await sandbox.ready(stop, mayBeOurs)
       return sandbox
     } catch (error) {
-      if (mayBeOurs) {
+      if (mayBeOurs && (sandbox !== undefined || !isRefusal(error))) {
         await sandbox?.end(true)
         await this.#leftovers.remove(id, nonce)
       }
@@ -102,7 +102,7 @@ export class KubernetesEngine implements Engine {
 
   async close(): Promise<void> {
     await Promise.all([...this.#sandboxes.values()].map((sandbox) => sandbox.end(false)))
-    await this.#leftovers.settled()
+    await this.#leftovers.close()
     await this.#watch.close()
   }
 
@@ -166,6 +166,12 @@ export class KubernetesEngine implements Engine {
 /** Ids are names of objects: they begin with a letter. */
 function randomId(): string {
   return `nacre-${randomUUID().replaceAll('-', '').slice(0, 16)}`
+}
+
+/** Whether the API server has created nothing. */
+function isRefusal(error: unknown): boolean {
+  const status = statusOf(error)
+  return error instanceof OptionError || (status !== undefined && status >= 400 && status < 500)
 }
 
 function timedOut(id: string, cause: unknown): SandboxError {

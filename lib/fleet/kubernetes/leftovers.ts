@@ -6,18 +6,21 @@
  */
 import { pause } from '../../base/waiting.js'
 import { Backoff } from '../backoff.js'
-import type { KubernetesApi } from './api.js'
+import { type KubernetesApi, statusOf } from './api.js'
 import { isOf } from './claim.js'
 
 /** Milliseconds for which the caller waits. The work continues afterwards. */
 const PATIENCE_MS = 2000
 const MOST_ATTEMPTS = 20
+/** Milliseconds that the end of the fleet may take. */
+const CLOSE_MS = 5000
 /** Milliseconds before the second look. */
 const SECOND_LOOK_MS = 500
 
 export class Leftovers {
   readonly #api: KubernetesApi
   readonly #pending = new Set<Promise<void>>()
+  readonly #stop = new AbortController()
 
   constructor(api: KubernetesApi) {
     this.#api = api
@@ -39,28 +42,32 @@ export class Leftovers {
     late.abort()
   }
 
-  /** Resolves when nothing is left to do. */
-  async settled(): Promise<void> {
+  /** Resolves when nothing is left to do, or after five seconds. What is left then expires. */
+  async close(): Promise<void> {
+    const late = setTimeout(() => this.#stop.abort(), CLOSE_MS)
     await Promise.all(this.#pending)
+    clearTimeout(late)
   }
 
   async #remove(id: string, nonce: string, done: () => void): Promise<void> {
-    const never = new AbortController().signal
+    const { signal } = this.#stop
     const backoff = new Backoff(100, 5000)
     let looks = 0
-    for (let attempts = 0; attempts < MOST_ATTEMPTS; attempts++) {
+    for (let attempts = 0; attempts < MOST_ATTEMPTS && !signal.aborted; attempts++) {
       try {
-        const claim = await this.#api.get(id, undefined)
+        const claim = await this.#api.get(id, signal)
         if (claim !== undefined && !isOf(claim, nonce)) return
         if (claim !== undefined) {
-          await this.#api.delete(id, claim.metadata.uid, undefined)
+          await this.#api.delete(id, claim.metadata.uid, signal)
           return
         }
         done()
         if (++looks > 1) return
-        await pause(SECOND_LOOK_MS, never)
-      } catch {
-        await backoff.wait(never)
+        await pause(SECOND_LOOK_MS, signal)
+      } catch (error) {
+        // Without the right to look, there is nothing to do.
+        if ([401, 403].includes(statusOf(error) ?? 0)) return
+        await backoff.wait(signal)
       }
     }
   }
