@@ -28,7 +28,7 @@ async function host(port = 0) {
 }
 
 function fleetOf(hosts: string[], options = {}): SandboxFleet {
-  const fleet = new SandboxFleet({ hosts, token, reconnectTimeout: 1000, ...options })
+  const fleet = new SandboxFleet({ hosts, token, reconnectTimeout: 300, ...options })
   fleets.push(fleet)
   return fleet
 }

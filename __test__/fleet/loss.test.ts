@@ -82,7 +82,7 @@ describe('SANDBOX_LOST', () => {
   })
 
   it('is not what a partition is: calls continue after it, and fail as unreachable when it lasts', async () => {
-    await using quick = cluster.fleet({ reconnectTimeout: 900 })
+    await using quick = cluster.fleet({ reconnectTimeout: 700 })
     sandbox = await quick.create()
     const { network } = cluster.controller.podOf(sandbox.id)
     if (!network.link(false)) {
@@ -97,7 +97,7 @@ describe('SANDBOX_LOST', () => {
     const running = sandbox.client.exec('sleep 0.3; echo done')
     await new Promise((resolve) => setTimeout(resolve, 100))
     network.link(false)
-    await new Promise((resolve) => setTimeout(resolve, 600))
+    await new Promise((resolve) => setTimeout(resolve, 400))
     network.link(true)
     expect((await running).stdout).toBe('done\n')
     // A call that waits, straight to the pod, notices the partition by itself.
