@@ -21,6 +21,8 @@ export class Network {
   readonly hasNamespaces: boolean
   #next = 1
   readonly #free: number[] = []
+  /** What removes the namespaces that are left. */
+  readonly #left = new Set<() => void>()
 
   /** `namespaces`: false for addresses of the loopback interface in any case. */
   constructor(namespaces = true) {
@@ -46,6 +48,13 @@ export class Network {
     ip_(['-n', name, 'addr', 'add', `${ip}/24`, 'dev', inner])
     for (const device of ['lo', inner]) ip_(['-n', name, 'link', 'set', device, 'up'])
     ip_(['link', 'set', outer, 'master', this.#bridge, 'up'])
+    const remove = () => {
+      if (!this.#left.delete(remove)) return
+      spawnSync('ip', ['link', 'del', outer])
+      spawnSync('ip', ['netns', 'del', name])
+      giveBack()
+    }
+    this.#left.add(remove)
     return {
       ip,
       enter: ['ip', 'netns', 'exec', name],
@@ -53,15 +62,12 @@ export class Network {
         ip_(['link', 'set', outer, isUp ? 'up' : 'down'])
         return true
       },
-      remove() {
-        spawnSync('ip', ['link', 'del', outer])
-        spawnSync('ip', ['netns', 'del', name])
-        giveBack()
-      },
+      remove,
     }
   }
 
   close(): void {
+    for (const remove of [...this.#left]) remove()
     if (this.hasNamespaces) spawnSync('ip', ['link', 'del', this.#bridge])
   }
 

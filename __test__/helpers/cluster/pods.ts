@@ -118,7 +118,7 @@ export class SharedPods implements PodMaker {
 
   async close(): Promise<void> {
     const ended = new Promise((resolve) => this.#child.on('exit', resolve))
-    this.#child.kill('SIGKILL')
+    this.#child.disconnect()
     await ended
   }
 
