@@ -27,6 +27,11 @@ export interface ClientOptions {
   /** The server's token. Default: none. */
   token?: string
   /**
+   * The header that has the token: `authorization`, or `x-nacre-token` where a proxy keeps `authorization` for itself.
+   * Default: 'authorization'.
+   */
+  tokenHeader?: 'authorization' | 'x-nacre-token'
+  /**
    * Headers of every request, for a proxy before the server. An `authorization` among them replaces the token's;
    * `content-type` is the client's own. Default: none.
    */
@@ -45,6 +50,12 @@ export interface ClientOptions {
    * time. Default: 30000.
    */
   reconnectTimeout?: number
+  /**
+   * Calls survive broken connections, and proxies that cut long requests. A call is repeated until its reply is here, and the
+   * server performs it once. A command then continues for `reconnectTimeout` and 10 s after its client has ended without
+   * `destroy`. Default: false.
+   */
+  resume?: boolean
   /** Receives errors of callbacks that cannot be reported otherwise. Default: none. */
   logger?: Logger
 }

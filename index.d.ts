@@ -12,8 +12,8 @@
  */
 
 /**
- * Codes of {@link SandboxError}. CONNECTION_FAILED and REQUEST_REFUSED come from `nacre/client` only, HOST_LOST and
- * HOST_ID_IN_USE from `nacre/queue`.
+ * Codes of {@link SandboxError}. CONNECTION_FAILED, REQUEST_REFUSED, SANDBOX_LOST and SANDBOX_NOT_READY come from
+ * `nacre/client` and `nacre/fleet` only, HOST_LOST and HOST_ID_IN_USE from `nacre/queue`.
  */
 export type SandboxErrorCode =
   | 'COMMAND_FAILED'
@@ -44,6 +44,8 @@ export type SandboxErrorCode =
   | 'PROCESS_READY_TIMEOUT'
   | 'REQUEST_REFUSED'
   | 'SANDBOX_DESTROYED'
+  | 'SANDBOX_LOST'
+  | 'SANDBOX_NOT_READY'
   | 'SESSION_ALREADY_EXISTS'
   | 'SESSION_DESTROYED'
   | 'SESSION_NOT_FOUND'
@@ -57,6 +59,20 @@ export type OptionErrorCode =
   | 'INVALID_ID'
   | 'INVALID_OPTION'
   | 'STREAM_LOCKED'
+/** What a call reports when its sandbox is lost. All files, shells and variables of the sandbox that are not on a volume are lost, too. */
+export interface LostSandbox {
+  /** The id of the sandbox in its fleet; the URL of the server for a client without one. */
+  sandbox: string
+  /**
+   * `deleted`: the sandbox or its claim was deleted. `expired`: it was not used for its time to live. `stopped`: it has no
+   * running pod. `replaced`: another server, or a restarted one, answers in its place.
+   */
+  reason: 'deleted' | 'expired' | 'stopped' | 'replaced'
+  /** Ids of the processes that this client had started. Some may have ended before. */
+  processes: string[]
+  /** Ids of the sessions that this client had created. */
+  sessions: string[]
+}
 /**
  * A failure at run time; `code` has its kind. INVALID_ENV_NAME is for a variable that is read-only in the session's shell; a
  * malformed name is an {@link OptionError}.
@@ -71,6 +87,7 @@ export declare class SandboxError extends Error {
       logTail?: string
       shortMessage?: string
       path?: string
+      lost?: LostSandbox
     },
   )
   readonly code: SandboxErrorCode
@@ -84,6 +101,8 @@ export declare class SandboxError extends Error {
   readonly logTail?: string
   /** For a call on files: the file that it is about. */
   readonly path?: string
+  /** For SANDBOX_LOST: what was lost. */
+  readonly lost?: LostSandbox
 }
 /**
  * A bad argument: an unknown option, a value out of range, a malformed name. The message names it and its bounds.

@@ -69,6 +69,7 @@ function nameModules() {
     container: 'nacre/container',
     otel: 'nacre/otel',
     queue: 'nacre/queue',
+    fleet: 'nacre/fleet',
   }
   const sidebar = path.join(reference, 'api/typedoc-sidebar.json')
   const items = JSON.parse(readFileSync(sidebar, 'utf8'))

@@ -15,7 +15,9 @@ function readYaml(file: string) {
 }
 
 const [service, policy, pod] = readYaml('deploy/kubernetes.yaml')
-const [template, pool] = readYaml('deploy/agent-sandbox.yaml')
+const template = readYaml('deploy/agent-sandbox/template.yaml')
+const pool = readYaml('deploy/agent-sandbox/warm-pool.yaml')
+const [admission] = readYaml('deploy/agent-sandbox/network-policy.yaml')
 const compose = readYaml('deploy/compose.yaml')
 const [container] = pod.spec.containers
 
@@ -136,11 +138,13 @@ describe('the template of agent-sandbox', () => {
     expect(probes.map(({ httpGet }) => httpGet)).toEqual(
       Array(2).fill({ path: '/v1/health', port: 'sandboxd-rest' }),
     )
-    const [clients, router] = template.spec.networkPolicy.ingress
+    expect(template.spec.podTemplate.metadata.labels).toMatchObject(admission.spec.podSelector.matchLabels)
+    const [clients, ...others] = admission.spec.ingress
+    expect(others).toEqual([])
     expect(clients.ports.map(({ port }: { port: number }) => port)).toEqual(ports)
-    expect(clients.from).toHaveLength(1)
-    expect(router.ports).toEqual([{ port: Number(option('--port')) }])
-    expect(template.spec.networkPolicy.egress).toEqual(policy.spec.egress)
+    const labels = [{ app: 'sandbox-router' }, { 'nacre.dev/sandbox-client': 'true' }]
+    expect(clients.from).toEqual(labels.map((matchLabels) => ({ podSelector: { matchLabels } })))
+    expect(admission.spec.egress).toEqual(policy.spec.egress)
   })
 
   it('is what the pool keeps warm', () => {

@@ -80,3 +80,37 @@ describe('the Kubernetes manifest of queues', () => {
     expect(readFileSync(queue, 'utf8')).toContain(`FROM nacre:${VERSION}\n`)
   })
 })
+
+describe('the manifests of agent-sandbox', () => {
+  const folder = path.join(root, 'deploy/agent-sandbox')
+
+  it.each([
+    ['router', ['serviceaccount', 'role', 'rolebinding', 'deployment', 'service', 'poddisruptionbudget']],
+    ['rbac', ['serviceaccount', 'role', 'rolebinding']],
+    ['network-policy', ['networkpolicy', 'networkpolicy']],
+    ['autoscaler', ['horizontalpodautoscaler']],
+  ])(
+    'have a valid %s by the schemas of the API',
+    (name, kinds) => {
+      const file = path.join(folder, `${name}.yaml`)
+      const { status, stdout, stderr } = spawnSync(validator, ['--strict', file], { encoding: 'utf8' })
+      for (const kind of kinds) expect(stdout + stderr).toContain(`passed for resource ${kind}/`)
+      expect(status).toBe(0)
+    },
+    60_000,
+  )
+
+  it('have a template with a valid pod', () => {
+    const lines = readFileSync(path.join(folder, 'template.yaml'), 'utf8').split('\n')
+    const begin = lines.indexOf('    spec:')
+    const spec = lines.slice(begin).map((line) => line.slice(4))
+    const file = path.join(directory, 'pod.yaml')
+    const head = ['apiVersion: v1', 'kind: Pod', 'metadata:', '  name: sandbox']
+    const check = (text: string[]) => {
+      writeFileSync(file, [...head, ...text].join('\n'))
+      return spawnSync(validator, ['--strict', file], { encoding: 'utf8' }).status
+    }
+    expect(check(spec)).toBe(0)
+    expect(check(spec.map((line) => line.replace('runAsUser: 10001', 'runAsUser: nacre')))).not.toBe(0)
+  }, 60_000)
+})

@@ -40,7 +40,7 @@ const { paths } = createServer(new Sandbox()).document() as {
 const types = typeMembers()
 
 function typeMembers(): Map<string, Map<string, string>> {
-  const names = ['index', 'client', 'otel', 'queue', 'server', 'container']
+  const names = ['index', 'client', 'fleet', 'otel', 'queue', 'server', 'container']
   const files = names.map((name) => path.join(root, `${name}.d.ts`))
   const program = ts.createProgram(files, { module: ts.ModuleKind.NodeNext, skipLibCheck: true })
   const checker = program.getTypeChecker()

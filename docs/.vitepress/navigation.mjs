@@ -25,6 +25,7 @@ export function navigation(api) {
         ...page('Container', 'guide/container'),
         ...page('Command line', 'guide/command-line'),
         ...page('Deployment', 'deploy'),
+        ...page('Many machines', 'fleet'),
         ...page('sandboxd', 'sandboxd'),
         ...page('Tracing', 'tracing'),
         ...page('Security', 'security'),

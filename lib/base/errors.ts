@@ -5,7 +5,7 @@
  * a mistake in the calling program differs from the failure of a command. Both carry `code`.
  */
 
-import type { Encoding, ExecResult, OptionErrorCode, SandboxErrorCode } from '../public/index.js'
+import type { Encoding, ExecResult, LostSandbox, OptionErrorCode, SandboxErrorCode } from '../public/index.js'
 import type { FailureText } from './failure-text.js'
 
 /** Every code of SandboxError, with the sentence for when the engine gives none. */
@@ -38,6 +38,8 @@ const MEANINGS: Record<SandboxErrorCode, string> = {
   PROCESS_READY_TIMEOUT: 'the process was not ready in time',
   REQUEST_REFUSED: 'the server refused the request',
   SANDBOX_DESTROYED: 'the sandbox has been destroyed',
+  SANDBOX_LOST: 'the sandbox and everything in it is lost',
+  SANDBOX_NOT_READY: 'the sandbox was not ready in time',
   SESSION_ALREADY_EXISTS: 'a session with this id already exists',
   SESSION_DESTROYED: 'the session was deleted while the call was pending',
   SESSION_NOT_FOUND: 'no session has this id',
@@ -51,6 +53,7 @@ interface RunErrorOptions extends ErrorOptions {
   logTail?: string
   shortMessage?: string
   path?: string
+  lost?: LostSandbox
 }
 
 export class SandboxError extends Error {
@@ -62,6 +65,7 @@ export class SandboxError extends Error {
   declare readonly result?: ExecResult<Encoding>
   declare readonly logTail?: string
   declare readonly path?: string
+  declare readonly lost?: LostSandbox
   /** The message without the lines of stderr below it. */
   readonly shortMessage: string
 
@@ -73,6 +77,7 @@ export class SandboxError extends Error {
     attach(this, 'result', options.result)
     attach(this, 'logTail', options.logTail)
     if (options.path !== undefined) this.path = options.path
+    if (options.lost !== undefined) this.lost = options.lost
   }
 }
 

@@ -2,7 +2,7 @@
  * Readers for the options of SandboxClient. Their messages never show a value that can be a secret.
  */
 import { OptionError } from '../base/errors.js'
-import { quote, readEntries } from './read.js'
+import { describe, quote, readEntries } from './read.js'
 
 export function serverUrl(value: unknown, name: string): string {
   const text = value instanceof URL ? value.href : value
@@ -38,4 +38,14 @@ export function requestHeaders(value: unknown, name: string): Record<string, str
     headers[header] = text
   }
   return headers
+}
+
+/** The name of a header, in any case. */
+export function tokenHeaderName(value: unknown, name: string): 'authorization' | 'x-nacre-token' {
+  const header = typeof value === 'string' ? value.toLowerCase() : undefined
+  if (header === 'authorization' || header === 'x-nacre-token') return header
+  throw new OptionError(
+    'INVALID_OPTION',
+    `${name} must be 'authorization' or 'x-nacre-token', not ${describe(value)}`,
+  )
 }

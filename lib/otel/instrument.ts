@@ -8,7 +8,7 @@ import type { TraceContext } from '../backends/native/tracing.js'
 import { readOptions } from '../options/read.js'
 import { instrumentOptions } from '../protocol/otel-options.js'
 import type { Instrumentation, InstrumentOptions } from '../public/otel.js'
-import { addTraceContext, remoteParent } from './propagate.js'
+import { addTraceContext, parentOf } from './propagate.js'
 import { endOfCall, endOfProcess, finish, firstAttributes, KINDS, nameOf } from './spans.js'
 
 type Kind = keyof typeof KINDS
@@ -53,9 +53,7 @@ function tracerOf(provider: TracerProvider | undefined): Tracer {
 
 function begin(tracer: Tracer, kind: Kind, call: TraceContext, commandArgs: boolean): Span {
   const attributes = firstAttributes(call, commandArgs)
-  const active = context.active()
-  const remote = trace.getSpan(active) === undefined ? remoteParent(call.parent ?? call.env) : undefined
-  const parent = remote === undefined ? active : trace.setSpanContext(active, remote)
+  const parent = parentOf(call.parent ?? call.env, context.active())
   return tracer.startSpan(nameOf(call), { kind: KINDS[kind], attributes }, parent)
 }
 

@@ -1,7 +1,14 @@
 /** Trace context in environment variables, by the names and the form of W3C Trace Context. */
-import { createTraceState, isSpanContextValid, type SpanContext } from '@opentelemetry/api'
+import {
+  type Context,
+  createTraceState,
+  isSpanContextValid,
+  type SpanContext,
+  trace,
+} from '@opentelemetry/api'
 
 const VERSION = '00'
+const TRACEPARENT = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/
 
 /** Adds the variables, unless the caller has given a parent. A span context that is invalid belongs to no trace. */
 export function addTraceContext(env: Record<string, string | undefined>, span: SpanContext): void {
@@ -12,13 +19,11 @@ export function addTraceContext(env: Record<string, string | undefined>, span: S
   if (state) env.TRACESTATE = state
 }
 
-const TRACEPARENT = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/
-
-/** The parent that the variables name: where there is no active span, that of another process. */
-export function remoteParent(env: Record<string, string | undefined>): SpanContext | undefined {
-  const [, traceId, spanId, flags = '00'] = TRACEPARENT.exec(env.TRACEPARENT ?? '') ?? []
-  if (traceId === undefined || spanId === undefined) return undefined
+/** The context of a call: the active one; without a span in it, that of another process, which the variables name. */
+export function parentOf(env: Record<string, string | undefined>, active: Context): Context {
+  if (trace.getSpan(active) !== undefined) return active
+  const [, traceId = '', spanId = '', flags = ''] = TRACEPARENT.exec(env.TRACEPARENT ?? '') ?? []
   const state = env.TRACESTATE === undefined ? {} : { traceState: createTraceState(env.TRACESTATE) }
-  const span = { traceId, spanId, traceFlags: Number.parseInt(flags, 16), isRemote: true, ...state }
-  return isSpanContextValid(span) ? span : undefined
+  const parent = { traceId, spanId, traceFlags: Number.parseInt(flags, 16), isRemote: true, ...state }
+  return isSpanContextValid(parent) ? trace.setSpanContext(active, parent) : active
 }

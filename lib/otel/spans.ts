@@ -32,10 +32,11 @@ export function nameOf({ argv }: TraceContext): string {
 
 /** What is known before the command runs. */
 export function firstAttributes(call: TraceContext, commandArgs: boolean): Attributes {
-  const { command, argv, sessionId, processId, jobId, queue, queueJobId, attempt, host } = call
+  const { command, argv, sandboxId, sessionId, processId, jobId, queue, queueJobId, attempt, host } = call
   return {
     'process.executable.name': nameOf(call),
     ...(commandArgs && { 'process.command_args': argv ?? ['bash', '-c', command] }),
+    ...(sandboxId !== undefined && { 'nacre.sandbox.id': sandboxId }),
     ...(sessionId !== undefined && { 'nacre.session.id': sessionId }),
     ...(processId !== undefined && { 'nacre.process.id': processId }),
     ...(jobId !== undefined && { 'nacre.job.id': jobId }),

@@ -18,6 +18,13 @@ import {
   fileWriteOptions,
 } from './file-options.js'
 import {
+  fleetCallOptions,
+  fleetCreateOptions,
+  fleetKubernetesOptions,
+  fleetOptions,
+  fleetRouterOptions,
+} from './fleet-options.js'
+import {
   jobCancelOptions,
   jobFollowOptions,
   jobListOptions,
@@ -142,6 +149,16 @@ export const calls: readonly Call[] = [
   { name: 'createServer', table: serverOptions, type: 'ServerOptions', local: true },
   { name: 'serve', table: serveOptions, type: 'ServeOptions', local: true },
   { name: 'sandboxd of serve', table: sandboxdOptions, type: 'SandboxdOptions', local: true },
+  { name: 'new SandboxFleet', table: fleetOptions, type: 'FleetOptions', local: true },
+  { name: 'kubernetes of a fleet', table: fleetKubernetesOptions, type: 'FleetKubernetes', local: true },
+  { name: 'kubernetes.router of a fleet', table: fleetRouterOptions, type: 'FleetRouter', local: true },
+  { name: 'fleet.create', table: fleetCreateOptions, type: 'FleetCreateOptions', local: true },
+  {
+    name: 'fleet.get, fleet.list and fleet.delete',
+    table: fleetCallOptions,
+    type: 'FleetCallOptions',
+    local: true,
+  },
   {
     name: 'new Session of nacre/container',
     table: containerSessionOptions,

@@ -1,13 +1,15 @@
 /** The options of a client. */
 
-import { clientToken, requestHeaders, serverUrl } from '../options/client-values.js'
+import { clientToken, requestHeaders, serverUrl, tokenHeaderName } from '../options/client-values.js'
 import { type Kind, option } from '../options/option.js'
 import { callback as readCallback, logger as readLogger } from '../options/values.js'
 import type { Logger } from '../public/index.js'
-import { milliseconds } from './kinds.js'
+import { TOKEN_HEADER } from './headers.js'
+import { flag, milliseconds, oneOf } from './kinds.js'
 
 const url: Kind<string> = { read: serverUrl, bounds: 'an http: or https: URL' }
 const token: Kind<string> = { read: clientToken, bounds: 'printable ASCII without blanks' }
+const tokenHeader = oneOf(tokenHeaderName, 'authorization', TOKEN_HEADER)
 const headers: Kind<Record<string, string>> = { read: requestHeaders, bounds: 'strings by name' }
 const fetchFunction: Kind<(...parameters: unknown[]) => unknown> = {
   read: readCallback,
@@ -19,6 +21,10 @@ const logger: Kind<Logger> = { read: readLogger, bounds: 'an object with debug, 
 export const clientOptions = {
   url: option(url, { doc: 'URL of the server.' }),
   token: option(token, { doc: "The server's token.", otherwise: 'none' }),
+  tokenHeader: option(tokenHeader, {
+    doc: 'The header that has the token. Some proxies keep `authorization` for themselves.',
+    default: 'authorization',
+  }),
   headers: option(headers, {
     doc: "Headers of every request. An `authorization` among them replaces the token's.",
     otherwise: 'none',
@@ -31,6 +37,10 @@ export const clientOptions = {
   reconnectTimeout: option(milliseconds, {
     doc: 'Time in which a stream of a process or a job tries to go on after its connection broke.',
     default: 30_000,
+  }),
+  resume: option(flag, {
+    doc: 'Calls survive broken connections: they are repeated until the reply is here, and the server performs each once.',
+    default: false,
   }),
   logger: option(logger, {
     doc: 'Receives errors of callbacks that cannot be reported otherwise.',

@@ -120,6 +120,16 @@ const RUN: Record<SandboxErrorCode | AbortError['code'], ErrorDoc> = {
     fix: 'Check the token. The message has the reason.',
   },
   SANDBOX_DESTROYED: { cause: '`destroy()` was called.', fix: 'Create a new sandbox.' },
+  SANDBOX_LOST: {
+    cause:
+      'The pod or host of a sandbox ended, was deleted or was replaced. Its processes, shells and unsaved files are lost.',
+    fix: 'Read `error.lost`. Create a sandbox anew, and repeat what is safe to repeat. No other sandbox has answered.',
+  },
+  SANDBOX_NOT_READY: {
+    cause:
+      'A sandbox of a fleet was not ready within `createTimeout`. What was created of it has been deleted.',
+    fix: 'Read the message, which has the last condition of the claim. Check the warm pool and its template.',
+  },
   SESSION_ALREADY_EXISTS: {
     cause: 'A session with this id exists.',
     fix: 'Call `getSession(id)`, or use another id.',

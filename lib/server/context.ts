@@ -2,6 +2,7 @@
  * The context of every route.
  */
 import type { Logger, Sandbox } from '../public/index.js'
+import type { Calls } from './calls.js'
 import type { Metrics } from './metrics.js'
 import type { Requests } from './requests.js'
 import type { Runs } from './runs.js'
@@ -10,6 +11,9 @@ export interface ServerContext {
   sandbox: Sandbox
   metrics: Metrics
   runs: Runs
+  calls: Calls
+  /** The id of this run of the server. */
+  instance: string
   requests: Requests
   logger: Logger | undefined
   /** Aborted when the server ends. */

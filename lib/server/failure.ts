@@ -15,7 +15,10 @@ const REFUSALS = {
   UNAUTHORIZED: 401,
   FORBIDDEN: 403,
   NOT_FOUND: 404,
+  CALLER_NOT_FOUND: 404,
   RUN_NOT_FOUND: 404,
+  CALL_FORGOTTEN: 409,
+  INSTANCE_CHANGED: 412,
   PAYLOAD_TOO_LARGE: 413,
   UNSUPPORTED_MEDIA_TYPE: 415,
   UPGRADE_REQUIRED: 426,
@@ -26,7 +29,7 @@ const REFUSALS = {
 
 export type RefusalCode = keyof typeof REFUSALS
 
-/** Statuses of errors of the sandbox. It has no errors of clients and of queues: CONNECTION_FAILED, HOST_LOST and the like. */
+/** Statuses of errors of the sandbox. Those of clients, fleets and queues do not occur here: CONNECTION_FAILED, HOST_LOST and the like. */
 const SANDBOX_STATUSES: Record<SandboxErrorCode | OptionErrorCode | 'ABORT_ERR', number> = {
   ABORT_ERR: 503,
   COMMAND_FAILED: 422,
@@ -60,6 +63,8 @@ const SANDBOX_STATUSES: Record<SandboxErrorCode | OptionErrorCode | 'ABORT_ERR',
   PROCESS_READY_TIMEOUT: 408,
   REQUEST_REFUSED: 502,
   SANDBOX_DESTROYED: 503,
+  SANDBOX_LOST: 502,
+  SANDBOX_NOT_READY: 502,
   SESSION_ALREADY_EXISTS: 409,
   SESSION_DESTROYED: 410,
   SESSION_NOT_FOUND: 404,

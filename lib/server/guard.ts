@@ -7,6 +7,7 @@
  * Origin for GET. Neither kind of page can choose the address of the peer.
  */
 import { createHash, timingSafeEqual } from 'node:crypto'
+import { TOKEN_HEADER } from '../protocol/headers.js'
 import { Refusal } from './failure.js'
 import type { ServerPlan } from './options.js'
 
@@ -29,7 +30,10 @@ export class Guard {
       throw new Refusal('FORBIDDEN', 'pages of this origin may not call; see allowedOrigins')
     if (this.#digest !== undefined) {
       if (!this.#isToken(tokenOf(headers)))
-        throw new Refusal('UNAUTHORIZED', 'the header `Authorization: Bearer <token>` is missing or wrong')
+        throw new Refusal(
+          'UNAUTHORIZED',
+          'the header `Authorization: Bearer <token>` or `X-Nacre-Token: <token>` is missing or wrong',
+        )
       return
     }
     const host = headers.get('host')
@@ -48,7 +52,13 @@ export class Guard {
 /** The subprotocol by which a page sends its token when it opens a WebSocket: it cannot set headers then. */
 const TOKEN_PROTOCOL = /(?:^|,)\s*nacre\.token\.([^\s,]+)/
 
+/**
+ * The token of a request. Its own header comes first: a proxy that keeps `Authorization` for itself may send another one
+ * in its place.
+ */
 function tokenOf(headers: Headers): string {
+  const own = headers.get(TOKEN_HEADER)
+  if (own !== null) return own
   const authorization = headers.get('authorization')
   if (authorization !== null) return /^Bearer +(\S+)$/i.exec(authorization)?.[1] ?? ''
   if (headers.get('upgrade')?.toLowerCase() !== 'websocket') return ''

@@ -71,13 +71,15 @@ export class Metrics {
   }
 
   /** `active`: requests at the moment. */
-  async render(sandbox: Sandbox, active: number): Promise<string> {
+  async render(sandbox: Sandbox, active: number, instance: string): Promise<string> {
     const [processes, sessions] = await Promise.all([sandbox.listProcesses(), sandbox.listSessions()])
     const running = processes.filter(({ status }) => status === 'running' || status === 'starting').length
     const histogram = BUCKETS.map(
       (bound, index) => `nacre_command_duration_seconds_bucket{le="${bound}"} ${this.#buckets[index]}`,
     )
     return `${[
+      ...family('nacre_server_info', 'gauge', 'The instance of the server, as in X-Nacre-Instance.'),
+      `nacre_server_info{instance="${instance}"} 1`,
       ...family('nacre_commands_total', 'counter', 'Foreground commands that have ended.'),
       ...labelled('nacre_commands_total', 'outcome', this.#commands),
       ...family('nacre_command_duration_seconds', 'histogram', 'How long foreground commands ran.'),

@@ -8,12 +8,13 @@ import type { Context } from 'hono'
 import type { Logger } from '../public/index.js'
 import { type ByteReply, byteResponse } from './byte-response.js'
 import type { ServerContext } from './context.js'
+import { EventLog } from './event-log.js'
 import { type Dialect, dialectOf, envelope, isOurFault, Refusal } from './failure.js'
 import { bodyOf, cut } from './file-bodies.js'
 import { firstOf } from './lifetime.js'
 import { requireJson } from './media-type.js'
 import { patientResponse } from './patient.js'
-import { envelopeSchema } from './schemas.js'
+import { cursorOf, envelopeSchema } from './schemas.js'
 import { sendLater } from './sent.js'
 import type { SocketSession } from './socket-session.js'
 import { type EventStream, eventResponse } from './sse.js'
@@ -113,7 +114,11 @@ async function answer(
   c: Context,
   given: Omit<Call<Schema, Schema, Schema>, 'signal'>,
 ): Promise<Response> {
-  const { signal, release } = firstOf([c.req.raw.signal, server.closing])
+  const gone = c.req.raw.signal
+  const kept = route.method === 'get' ? undefined : server.calls.of(c.req.raw.headers)
+  const { signal, release } = kept
+    ? { signal: kept.call.signal, release: kept.call.attach(gone) }
+    : firstOf([gone, server.closing])
   const subject = subjectOf(given)
   const work = async () => route.handle({ ...given, signal })
   const sent = sendLater(c)
@@ -124,10 +129,11 @@ async function answer(
   const refuse = (error: unknown) => errorResponse(server, error, c, subject)
   if (route.reply === 'events') {
     try {
-      const { source } = (await work()) as EventStream
-      const failed = (error: unknown) =>
-        errorEvent(server, error, dialectOf(c.req.path), subject, c.req.raw.signal)
-      return eventResponse(source, c.req.raw.signal, server.heartbeat, failed, end)
+      const failed = (error: unknown) => errorEvent(server, error, dialectOf(c.req.path), subject, gone)
+      const begin = async () => ((await work()) as EventStream).source
+      const log = await kept?.call.events(async () => new EventLog(await begin(), failed))
+      const source = log?.after(cursorOf(given.lastEventId ?? '0')) ?? (await begin())
+      return eventResponse(source, gone, server.heartbeat, failed, end)
     } catch (error) {
       end()
       return refuse(error)
@@ -135,7 +141,6 @@ async function answer(
   }
   if (route.reply === 'bytes') {
     try {
-      const gone = c.req.raw.signal
       const fail = (error: unknown) => {
         logFault(server.logger, 'a download failed', error, gone)
         return cut(c.env)
@@ -159,7 +164,9 @@ async function answer(
       return refuse(error)
     }
   }
-  const settled = work().then((reply) => (reply instanceof Response ? reply : Response.json(reply)), refuse)
+  const perform = () =>
+    work().then((reply) => (reply instanceof Response ? reply : Response.json(reply)), refuse)
+  const settled = kept === undefined ? perform() : kept.call.reply(perform, kept.trim)
   if (route.patient) return patientResponse(settled, server.heartbeat, end)
   return settled.finally(end)
 }

@@ -1,14 +1,17 @@
 /**
  * The server as a function from requests to responses, for any listener: `serve`, Bun.serve, or a test.
  */
+import { randomUUID } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
 import { OpenAPIHono } from '@hono/zod-openapi'
 import type { Context, Next } from 'hono'
 import { cors } from 'hono/cors'
+import { INSTANCE_HEADER } from '../protocol/headers.js'
 import type { Sandbox } from '../public/index.js'
 import type { Server as PublicServer, ServerOptions } from '../public/server.js'
 import { accessLog } from './access-log.js'
 import { boundBody } from './body-limit.js'
+import { Calls } from './calls.js'
 import type { ServerContext } from './context.js'
 import { addExecute } from './contract/execute.js'
 import { addPortWatch } from './contract/port-watch.js'
@@ -24,6 +27,7 @@ import { definer, errorResponse } from './route.js'
 import { Runs } from './runs.js'
 import { whenSent } from './sent.js'
 import { addSystem } from './system.js'
+import { addCallers } from './v1/callers.js'
 import { addExec } from './v1/exec.js'
 import { addFileContent } from './v1/file-content.js'
 import { addFiles } from './v1/files.js'
@@ -41,6 +45,7 @@ const INFO = {
     version: '1',
     description: 'Shell sessions, processes and durable jobs over HTTP. See docs/http.md of nacre.',
   },
+  security: [{ bearer: [] }, { header: [] }] as Array<Record<string, string[]>>,
 }
 
 /** See public/server.ts. */
@@ -57,6 +62,8 @@ export function buildServer(sandbox: Sandbox, plan: ServerPlan): PublicServer {
     sandbox,
     metrics: new Metrics(),
     runs: new Runs(),
+    calls: new Calls(closing.signal),
+    instance: randomUUID(),
     requests: new Requests(plan.maxRequests),
     logger: plan.logger,
     closing: closing.signal,
@@ -80,8 +87,12 @@ export function buildServer(sandbox: Sandbox, plan: ServerPlan): PublicServer {
   addFileContent(define, server)
   addJobs(define, server)
   addSystem(define, server)
+  addCallers(define, server)
   // Created once: that takes as long as hundreds of requests.
   let made: ReturnType<typeof app.getOpenAPIDocument> | undefined
+  app.openAPIRegistry.registerComponent('securitySchemes', 'bearer', { type: 'http', scheme: 'bearer' })
+  const ownHeader = { type: 'apiKey', in: 'header', name: 'X-Nacre-Token' } as const
+  app.openAPIRegistry.registerComponent('securitySchemes', 'header', ownHeader)
   const document = () => {
     made ??= app.getOpenAPIDocument(INFO)
     return made
@@ -93,7 +104,11 @@ export function buildServer(sandbox: Sandbox, plan: ServerPlan): PublicServer {
     return errorResponse(server, refusal, c)
   })
   return {
-    fetch: async (request, env) => app.fetch(request, env as object),
+    async fetch(request, env) {
+      const response = await app.fetch(request, env as object)
+      response.headers.set(INSTANCE_HEADER, server.instance)
+      return response
+    },
     document,
     async close() {
       closing.abort(new Error('the server ends'))
@@ -116,10 +131,14 @@ function addMiddleware(app: OpenAPIHono, server: ServerContext, plan: ServerPlan
       whenSent(c, leave)
     }
   })
-  if (plan.allowedOrigins.length > 0) app.use(cors({ origin: plan.allowedOrigins, maxAge: 600 }))
+  if (plan.allowedOrigins.length > 0)
+    app.use(cors({ origin: plan.allowedOrigins, maxAge: 600, exposeHeaders: [INSTANCE_HEADER] }))
   app.use(async (c: Context, next: Next) => {
     if (server.closing.aborted) throw new Refusal('SHUTTING_DOWN', 'the server is shutting down')
     if (c.req.path !== '/healthz') guard.check(c.req.raw.headers, peerOf(c.req.raw, c.env))
+    const wanted = c.req.header(INSTANCE_HEADER)
+    if (wanted !== undefined && wanted !== server.instance)
+      throw new Refusal('INSTANCE_CHANGED', 'the server that the request is for has ended, or is another one')
     if (!isUpload(c.req.method, c.req.path)) await boundBody(c.req, plan.maxBodyBytes)
     await next()
   })

@@ -24,7 +24,7 @@ const capabilitiesSchema = z.object({
   notes: z.array(z.string()),
 })
 
-export function addSystem(define: Define, { sandbox, metrics, requests }: ServerContext): void {
+export function addSystem(define: Define, { sandbox, metrics, requests, instance }: ServerContext): void {
   define({
     method: 'get',
     path: '/healthz',
@@ -42,7 +42,7 @@ export function addSystem(define: Define, { sandbox, metrics, requests }: Server
     summary: 'What the server counts, for Prometheus.',
     reply: 'text',
     async handle() {
-      const text = await metrics.render(sandbox, requests.active)
+      const text = await metrics.render(sandbox, requests.active, instance)
       return new Response(text, { headers: { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' } })
     },
   })

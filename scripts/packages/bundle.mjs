@@ -4,7 +4,7 @@
  *
  * `#embedded` stays outside: a runtime or a bundler chooses one of its two files, which are copied as they are compiled. So
  * do the optional peers: `@opentelemetry/api` must be the one that the program has set up, and the others are loaded by
- * sandboxd and queues alone.
+ * sandboxd, fleets and queues alone.
  */
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'

@@ -1,11 +1,11 @@
 /** A server as the backend of a sandbox. */
-import { isCode } from '../../base/errors.js'
+import { isCode, SandboxError } from '../../base/errors.js'
 import type { EnvLists } from '../../options/env.js'
 import type { OptionValues } from '../../options/option.js'
 import { encodeOptions } from '../../protocol/codec.js'
 import { encodeEnv } from '../../protocol/json.js'
 import { sessionOptions } from '../../protocol/session-options.js'
-import type { Capabilities, HistoryEntry, Logger } from '../../public/index.js'
+import type { Capabilities, HistoryEntry, Logger, LostSandbox } from '../../public/index.js'
 import type { ExecRequest } from '../../requests/exec.js'
 import type { ProcessFilter } from '../../requests/logs.js'
 import type { ProcessRequest } from '../../requests/process.js'
@@ -18,7 +18,7 @@ import { Connection } from './connection.js'
 import { HttpFiles } from './files.js'
 import { HttpJobs } from './jobs.js'
 import type { ClientPlan } from './options.js'
-import { planExec, planLiveExec, planProcess, planService } from './plan.js'
+import { planExec, planLiveExec, planProcess, planService, traceHeaders } from './plan.js'
 import { HttpProcess, processPath, type WireProcess } from './process.js'
 import { RemoteRun, SILENT } from './remote-run.js'
 import type { Request } from './request.js'
@@ -28,10 +28,19 @@ import { resultOf, type WireResult } from './wire.js'
 
 type WireEntry = Omit<HistoryEntry, 'startedAt'> & { startedAt: string }
 
+/** Why a sandbox is lost, for messages. */
+const CAUSES: Record<LostSandbox['reason'], string> = {
+  deleted: 'it was deleted',
+  expired: 'it was not used for its time to live',
+  stopped: 'its pod has ended',
+  replaced: 'its server has been replaced or restarted',
+}
+
 export class HttpBackend implements Backend {
   readonly logger: Logger | undefined
   readonly jobs: HttpJobs
   readonly #connection: Connection
+  readonly #name: string
   /** What this client has started there. */
   readonly #begun: Begun
   readonly #turns = new Turns()
@@ -39,7 +48,8 @@ export class HttpBackend implements Backend {
 
   constructor(plan: ClientPlan) {
     this.logger = plan.logger
-    this.#connection = new Connection(plan)
+    this.#name = plan.route.name
+    this.#connection = new Connection(plan, (reason) => this.lossError(reason))
     this.#begun = new Begun(this.#connection)
     this.jobs = new HttpJobs(this.#connection)
   }
@@ -49,7 +59,7 @@ export class HttpBackend implements Backend {
     const { sessionId, encoding } = request
     const body = observer === undefined ? planExec(request) : undefined
     if (body === undefined) return this.stream(request, observer ?? SILENT).outcome
-    const call = { path: '/v1/exec', body, encoding, waits: true }
+    const call = { path: '/v1/exec', body, encoding, waits: true, headers: traceHeaders(request) }
     const { result } = await this.#inTurn<{ result: WireResult }>(sessionId, call)
     return resultOf(result, encoding)
   }
@@ -148,7 +158,16 @@ export class HttpBackend implements Backend {
     return sessions.map(({ id }) => id)
   }
 
-  async deleteSession(id: string): Promise<void> {
+  /** Leaves a session alone at the end. */
+  protected disown(sessionId: string): void {
+    this.#begun.sessions.delete(sessionId)
+  }
+
+  deleteSession(id: string): Promise<void> {
+    return this.#deleteSession(id)
+  }
+
+  async #deleteSession(id: string): Promise<void> {
     await this.#connection.call({ method: 'DELETE', path: `/v1/sessions/${id}`, waits: true })
     this.#begun.sessions.delete(id)
   }
@@ -185,11 +204,52 @@ export class HttpBackend implements Backend {
         ...running.map((id) =>
           ignoring(this.process(id).kill(AS_STARTED), 'SANDBOX_DESTROYED', 'PROCESS_NOT_FOUND'),
         ),
-        ...Array.from(this.#begun.sessions, (id) => ignoring(this.deleteSession(id), 'SESSION_NOT_FOUND')),
+        ...Array.from(this.#begun.sessions, (id) => ignoring(this.#deleteSession(id), 'SESSION_NOT_FOUND')),
       ])
     } finally {
-      this.#connection.close()
+      await this.#connection.close()
     }
+  }
+
+  /** Resolves with the server's instance, when the server takes calls. Nothing runs. */
+  connect(signal?: AbortSignal): Promise<string | undefined> {
+    return this.#connection.connect(signal)
+  }
+
+  /** Ends the requests, and leaves everything on the server alone. */
+  leave(isServerGone = false): Promise<void> {
+    this.#destroyed ??= this.#connection.close(isServerGone)
+    return this.#destroyed
+  }
+
+  /** What was lost, when the sandbox is. */
+  get lost(): LostSandbox | undefined {
+    const reason = this.#connection.lost
+    return reason && this.#losses(this.#name, reason)
+  }
+
+  /** Pending requests. */
+  get active(): number {
+    return this.#connection.active
+  }
+
+  /** Ends the requests: the sandbox is lost. */
+  lose(reason: LostSandbox['reason']): void {
+    this.#connection.lose(reason)
+  }
+
+  #losses(sandbox: string, reason: LostSandbox['reason']): LostSandbox {
+    return { sandbox, reason, processes: this.#begun.processes, sessions: [...this.#begun.sessions] }
+  }
+
+  /** The error of calls after the loss. */
+  lossError(reason: LostSandbox['reason']): SandboxError {
+    const sandbox = this.#name
+    const lost = this.#losses(sandbox, reason)
+    const count = lost.processes.length
+    const processes = count === 0 ? '' : `${count} ${count === 1 ? 'process' : 'processes'}, `
+    const message = `the sandbox ${sandbox} is lost (${CAUSES[reason]}), with ${processes}its shells and all files that are not on a volume`
+    return new SandboxError('SANDBOX_LOST', message, { lost })
   }
 
   async #inTurn<T>(sessionId: string, request: Request): Promise<T> {

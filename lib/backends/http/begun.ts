@@ -38,6 +38,11 @@ export class Begun {
     await Promise.allSettled(this.#starting)
   }
 
+  /** Ids of the processes that this client has started. */
+  get processes(): string[] {
+    return [...this.#processes.keys()]
+  }
+
   addSession<T extends { id: string }>(session: T): T {
     this.sessions.add(session.id)
     return session

@@ -10,8 +10,9 @@ export class SandboxClient extends SandboxFacade implements PublicSandboxClient 
   readonly jobs: RemoteJobs
   readonly #backend: HttpBackend
 
-  constructor(options: ClientOptions) {
-    const backend = new HttpBackend(planClient(options))
+  /** A fleet gives the backend that it has made. */
+  constructor(options: ClientOptions | HttpBackend) {
+    const backend = options instanceof HttpBackend ? options : new HttpBackend(planClient(options))
     super(backend)
     this.#backend = backend
     this.jobs = new Jobs(backend.jobs)

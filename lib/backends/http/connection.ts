@@ -4,51 +4,113 @@
 
 import { refuseAborted } from '../../base/abort.js'
 import { AbortError, engineError, OptionError, SandboxError } from '../../base/errors.js'
-import { pause } from '../../base/waiting.js'
+import type { LostSandbox } from '../../public/index.js'
 import { ByteBody } from './byte-body.js'
 import { CallLimits } from './call-limits.js'
-import { connectionError, errorOf, isEnvelope } from './failure.js'
+import { connectionError } from './failure.js'
+import { InstancePin } from './instance-pin.js'
 import type { ClientPlan } from './options.js'
-import { isDeleted, isRepeatable, mayPass, PAUSES_MS } from './repeat.js'
-import type { Request } from './request.js'
-import { openSocket, type Socket } from './socket.js'
+import { PersistentCalls } from './persistent-calls.js'
+import { repeated } from './repeat.js'
+import { readReply } from './reply.js'
+import { queryOf, type Request } from './request.js'
+import type { LossError, Route } from './route.js'
+import type { Socket } from './socket.js'
 import { readEvents, type ServerEvent } from './sse.js'
+import { Watchdog } from './watchdog.js'
 
 export class Connection {
   readonly #plan: ClientPlan
   /** The limits of the pending requests. */
   readonly #open = new Set<CallLimits>()
   readonly #sockets = new Set<Socket>()
+  readonly #route: Route
+  readonly #pin: InstancePin
+  readonly #persistent: PersistentCalls | undefined
+  readonly #lossError: LossError
   #isClosed = false
+  #lost: LostSandbox['reason'] | undefined
 
-  constructor(plan: ClientPlan) {
+  /** `lossError` makes the error of calls after the sandbox was lost. */
+  constructor(plan: ClientPlan, lossError: LossError) {
     this.#plan = plan
+    this.#route = plan.route
+    this.#pin = new InstancePin(plan.route)
+    this.#lossError = lossError
+    if (plan.resume)
+      this.#persistent = new PersistentCalls({
+        reconnectTimeout: plan.reconnectTimeout,
+        once: (request) => this.#once(request),
+        isThere: (limit) => this.#isThere(limit),
+        events: (request) => this.#events(request),
+        final: (error) => this.#final(error),
+      })
+  }
+
+  /** Whether calls survive broken connections. */
+  get resumes(): boolean {
+    return this.#persistent !== undefined
+  }
+
+  /** Resolves with the server's instance, when the server takes calls. Nothing runs. */
+  async connect(signal: AbortSignal | undefined): Promise<string | undefined> {
+    await this.#withLimits({ path: '', signal, waits: true }, async (limits) => {
+      await this.#persistent?.connect(limits.signal)
+    })
+    return this.#pin.instance
+  }
+
+  /** The pending requests. */
+  get active(): number {
+    return this.#open.size + this.#sockets.size
   }
 
   get reconnectTimeout(): number {
     return this.#plan.reconnectTimeout
   }
 
-  /** Ends all pending requests. */
-  close(): void {
+  /** Why the sandbox is lost; undefined while it is not. */
+  get lost(): LostSandbox['reason'] | undefined {
+    return this.#lost
+  }
+
+  /** Ends all pending requests, also on the server, unless that has ended. */
+  async close(isServerGone = false): Promise<void> {
+    if (this.#isClosed) return
     this.#isClosed = true
+    this.#stop()
+    if (this.#lost === undefined && !isServerGone) await this.#persistent?.close().catch(() => {})
+  }
+
+  /** Ends all pending requests: the sandbox is lost. Later ones fail in the same way. */
+  lose(reason: LostSandbox['reason']): void {
+    if (this.#isClosed) return
+    this.#lost ??= reason
+    this.#stop()
+  }
+
+  #stop(): void {
     for (const limits of this.#open) limits.stop()
     for (const socket of this.#sockets) socket.close()
   }
 
   /** Begins to open a WebSocket; undefined where requests must be used instead. Throws SANDBOX_DESTROYED. */
-  socket(path: string, query: Request['query']): Socket | undefined {
+  async socket(path: string, query: Request['query']): Promise<Socket | undefined> {
     this.check()
-    const { url, protocols } = this.#plan
-    const socket = protocols && openSocket(url + path + queryOf(query), protocols)
+    const { url, headers } = await this.#route.target(new AbortController().signal)
+    this.check()
+    const all = { ...this.#plan.headers, ...headers, ...this.#pin.headers }
+    const socket = this.#route.socket(url + path + queryOf(query), all)
     if (socket === undefined) return undefined
+    this.#route.used()
     this.#sockets.add(socket)
     socket.addEventListener('close', () => this.#sockets.delete(socket))
     return socket
   }
 
-  /** Throws SANDBOX_DESTROYED. */
+  /** Throws SANDBOX_DESTROYED or SANDBOX_LOST. */
   check(): void {
+    if (this.#lost !== undefined) throw this.#lossError(this.#lost)
     if (this.#isClosed) throw engineError('SANDBOX_DESTROYED', 'the client has been destroyed')
   }
 
@@ -56,41 +118,88 @@ export class Connection {
    * Makes a call and resolves with its reply. A long reply begins with blanks, and may hold an error in spite of its status.
    * Requests that are safe to repeat are repeated after a temporary failure.
    */
-  async call<T>(request: Request): Promise<T> {
+  call<T>(request: Request): Promise<T> {
+    return this.#withLimits(request, async (limits) => {
+      const attempt = (single: Request) => this.#attempt<T>(single, limits)
+      if (this.#persistent === undefined) return repeated(request, limits, attempt)
+      return this.#persistent.call(request, limits, attempt)
+    })
+  }
+
+  /** Makes a request once. */
+  #once<T>(request: Request): Promise<T> {
+    return this.#withLimits(request, (limits) => this.#attempt<T>(request, limits))
+  }
+
+  async #withLimits<T>(request: Request, perform: (limits: CallLimits) => Promise<T>): Promise<T> {
     const limits = this.#limits(request.signal, request.waits ? 0 : this.#plan.requestTimeout)
     try {
-      for (let failures = 0; ; failures++) {
-        try {
-          const response = await this.#send(request, limits)
-          return (await this.#read(response, request, limits)) as T
-        } catch (error) {
-          if (failures > 0 && isDeleted(request, error)) return {} as T
-          const wait = PAUSES_MS[failures]
-          if (wait === undefined || !limits.allows(wait) || !isRepeatable(request) || !mayPass(error))
-            throw error
-          await pause(wait, limits.signal)
-        }
-      }
+      return await perform(limits)
+    } catch (error) {
+      throw isOurs(error) ? error : this.#explain(error, request, limits)
     } finally {
       this.#open.delete(limits)
       limits.release()
     }
   }
 
-  /** Makes a call whose reply is a stream of events. Throws when the connection breaks or the call is aborted. */
-  async *events(request: Request): AsyncGenerator<ServerEvent, undefined> {
-    const limits = this.#limits(request.signal, 0)
+  async #attempt<T>(request: Request, limits: CallLimits): Promise<T> {
+    const watchdog = request.waits ? this.#watchdog(limits) : undefined
     try {
-      const response = await this.#send(request, limits)
+      const response = await this.#send({ ...request, ...(watchdog && { cut: watchdog.signal }) }, limits)
+      return (await this.#read(response, request, limits)) as T
+    } finally {
+      watchdog?.end()
+    }
+  }
+
+  /** For calls that may wait for hours. Without calls that survive their connections, nothing could follow a cut. */
+  #watchdog({ signal }: CallLimits): Watchdog | undefined {
+    if (this.#persistent === undefined) return undefined
+    return new Watchdog(signal, this.#plan.reconnectTimeout, (limit) => this.#isThere(limit))
+  }
+
+  #isThere(signal: AbortSignal): Promise<boolean> {
+    return this.#once({ method: 'GET', path: '/healthz', signal }).then(
+      () => true,
+      () => false,
+    )
+  }
+
+  /** The error of a call whose server has not answered in time: the sandbox may be lost. */
+  async #final(error: unknown): Promise<unknown> {
+    const reason = await this.#route.lost()
+    if (reason === undefined) return error
+    this.lose(reason)
+    return this.#lossError(reason)
+  }
+
+  /** Makes a call whose reply is a stream of events. Throws when the connection breaks or the call is aborted. */
+  events(request: Request): AsyncGenerator<ServerEvent, undefined> {
+    return this.#events(request)
+  }
+
+  /** Makes a call that runs a command. Its events continue after a broken connection, if the client resumes calls. */
+  runEvents(request: Request, stop: AbortSignal): AsyncGenerator<ServerEvent, undefined> {
+    return this.#persistent?.events(request, stop) ?? this.#events(request)
+  }
+
+  async *#events(request: Request): AsyncGenerator<ServerEvent, undefined> {
+    const limits = this.#limits(request.signal, 0)
+    const watchdog = this.#watchdog(limits)
+    const stop = watchdog?.signal ?? limits.signal
+    try {
+      const response = await this.#send({ ...request, cut: stop }, limits)
       if (!response.ok || response.body === null) {
         await this.#read(response, request, limits)
         throw connectionError(`${request.path} was not answered with events`)
       }
-      yield* readEvents(response.body, limits.signal)
-      if (limits.signal.aborted) throw limits.signal.reason
+      yield* readEvents(response.body, stop)
+      if (stop.aborted) throw stop.reason
     } catch (error) {
       throw this.#explain(error, request, limits)
     } finally {
+      watchdog?.end()
       this.#open.delete(limits)
       limits.release()
     }
@@ -122,17 +231,26 @@ export class Connection {
   }
 
   async #send(
-    { method = 'POST', path, query, body, content, headers: own, ...asked }: Request,
+    { method = 'POST', path, query, body, content, headers: own, onOpen, isFarewell, cut, ...asked }: Request,
     limits: CallLimits,
   ): Promise<Response> {
-    this.check()
+    if (!isFarewell) this.check()
     refuseAborted(asked.signal, asked.subject)
     const type = body ? 'application/json' : content && 'application/octet-stream'
-    const headers = { ...this.#plan.headers, ...(type && { 'content-type': type }), ...own }
     try {
-      return await limits.answer(
-        this.#plan.fetch(this.#plan.url + path + queryOf(query), {
-          ...{ method, headers, signal: limits.signal },
+      const target = await limits.answer(Promise.resolve(this.#route.target(limits.signal)))
+      if (!isFarewell) this.check()
+      const headers = {
+        ...this.#plan.headers,
+        ...target.headers,
+        ...(type && { 'content-type': type }),
+        ...own,
+        ...this.#pin.headers,
+      }
+      this.#route.used()
+      const response = await limits.answer(
+        this.#plan.fetch(target.url + path + queryOf(query), {
+          ...{ method, headers, signal: cut ?? limits.signal },
           // No cookies, and no redirects to other servers.
           ...{ credentials: 'omit', redirect: 'error' },
           ...(body && { body: JSON.stringify(body) }),
@@ -140,25 +258,17 @@ export class Connection {
           ...(content && { body: content as NonNullable<RequestInit['body']>, duplex: 'half' }),
         }),
       )
+      if (!this.#pin.accepts(response)) this.lose('replaced')
+      if (!isFarewell) this.check()
+      if (response.ok) onOpen?.()
+      return response
     } catch (error) {
       throw this.#explain(error, { path, ...asked }, limits)
     }
   }
 
-  async #read(response: Response, request: Request, limits: CallLimits): Promise<unknown> {
-    const { status } = response
-    let text: string
-    try {
-      text = await response.text()
-    } catch (error) {
-      throw this.#explain(error, request, limits)
-    }
-    const reply = parse(text)
-    if (isEnvelope(reply)) throw errorOf(reply, request)
-    if (!response.ok) throw connectionError(`${request.path} was answered with status ${status}`, { status })
-    if (reply === undefined)
-      throw this.#explain(new SyntaxError('the reply is not JSON, or was cut off'), request, limits)
-    return reply
+  #read(response: Response, request: Request, limits: CallLimits): Promise<unknown> {
+    return readReply(response, request, (error) => this.#explain(error, request, limits))
   }
 
   /** The error for what `fetch` throws, which says little and differs between runtimes. */
@@ -167,7 +277,7 @@ export class Connection {
     if (signal?.aborted) return new AbortError(signal.reason, undefined, subject)
     // An error of this library needs no explanation.
     if (isOurs(error)) return error
-    const what = `${this.#plan.url}${path}`
+    const what = `${this.#route.name}${path}`
     if (limits.isLate) {
       const time = `${this.#plan.requestTimeout} ms (requestTimeout)`
       return connectionError(`${what} was not answered within ${time}`, error)
@@ -183,23 +293,6 @@ export class Connection {
   }
 }
 
-/** Undefined when it is not JSON. */
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
-}
-
 function isOurs(error: unknown): boolean {
   return error instanceof SandboxError || error instanceof OptionError || error instanceof AbortError
-}
-
-function queryOf(query: Request['query']): string {
-  const parameters = new URLSearchParams()
-  for (const [name, value] of Object.entries(query ?? {}))
-    if (value !== undefined) parameters.set(name, String(value))
-  const text = parameters.toString()
-  return text === '' ? '' : `?${text}`
 }

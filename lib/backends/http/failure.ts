@@ -68,6 +68,15 @@ export function connectionError(message: string, cause?: unknown): SandboxError 
   return new SandboxError('CONNECTION_FAILED', message, { cause })
 }
 
+/** The error of a reply that is not from the server, but from a proxy before it. */
+export function proxyError(path: string, status: number, reply: unknown): SandboxError {
+  const { detail } = (reply ?? {}) as { detail?: unknown }
+  const text = typeof detail === 'string' ? `: ${detail.slice(0, 500)}` : ''
+  const message = `${path} was answered with status ${status}${text}`
+  if (text === '' || status >= 500) return connectionError(message, { status })
+  return new SandboxError('REQUEST_REFUSED', message, { cause: { status } })
+}
+
 /** Whether the same request may succeed a moment later: the server is unavailable, ends or is overloaded. */
 export function isPassing(error: unknown): boolean {
   if (error instanceof AbortError || isCode(error, 'CONNECTION_FAILED', 'SANDBOX_DESTROYED')) return true

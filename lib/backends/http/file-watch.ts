@@ -1,27 +1,40 @@
 /**
  * A watch on the server as an iteration. It begins when it is made. A broken connection ends it: what has changed
- * meanwhile is not known.
+ * meanwhile is not known. A client whose calls survive that begins the watch anew, and reports an overflow.
  */
 import { onAbort, refuseAborted } from '../../base/abort.js'
 import { AbortError } from '../../base/errors.js'
+import { pause } from '../../base/waiting.js'
 import type { FileEvent } from '../../public/index.js'
 import type { Connection } from './connection.js'
 import { connectionError, errorOf, isEnvelope } from './failure.js'
+import { mayPass } from './repeat.js'
 import type { Request } from './request.js'
 import type { ServerEvent } from './sse.js'
 
+/** Milliseconds before the first restart; each further one waits twice as long. */
+const FIRST_PAUSE_MS = 25
+const LONGEST_PAUSE_MS = 2000
+
 export class FileWatch implements AsyncIterableIterator<FileEvent, undefined> {
+  readonly #connection: Connection
+  readonly #path: string
   readonly #request: Request
   readonly #signal: AbortSignal | undefined
   readonly #stop = new AbortController()
   readonly #ignore: () => void
-  readonly #events: AsyncGenerator<ServerEvent, undefined>
+  #events: AsyncGenerator<ServerEvent, undefined>
   /** The first event, read immediately: that sends the request. */
   #first: Promise<IteratorResult<ServerEvent, undefined>> | undefined
+  /** The first event after a restart. */
+  #next: Promise<IteratorResult<ServerEvent, undefined>> | undefined
   #turn: Promise<unknown> = Promise.resolve()
   #isOver = false
 
-  constructor(connection: Connection, request: Request, signal: AbortSignal | undefined) {
+  /** `path`: what is watched, for events. */
+  constructor(connection: Connection, path: string, request: Request, signal: AbortSignal | undefined) {
+    this.#connection = connection
+    this.#path = path
     this.#request = request
     this.#signal = signal
     this.#ignore = onAbort(signal, () => this.#end())
@@ -70,7 +83,34 @@ export class FileWatch implements AsyncIterableIterator<FileEvent, undefined> {
   }
 
   async #receive(): Promise<FileEvent | undefined> {
-    const step = this.#first ?? this.#events.next()
+    let deadline: number | undefined
+    for (let failures = 0; ; failures++) {
+      try {
+        return await this.#read()
+      } catch (error) {
+        if (!this.#connection.resumes || this.#stop.signal.aborted || !mayPass(error)) throw error
+        deadline ??= performance.now() + this.#connection.reconnectTimeout
+        if (performance.now() >= deadline) throw error
+        await pause(Math.min(FIRST_PAUSE_MS * 2 ** failures, LONGEST_PAUSE_MS), this.#stop.signal)
+        this.#first = this.#restart()
+      }
+    }
+  }
+
+  /** Begins the watch anew. Resolves with an overflow once it has begun. */
+  #restart(): Promise<IteratorResult<ServerEvent, undefined>> {
+    const data = { type: 'overflow', path: this.#path }
+    return new Promise((resolve, reject) => {
+      const onOpen = () => resolve({ done: false, value: { id: undefined, data } })
+      this.#events = this.#connection.events({ ...this.#request, signal: this.#stop.signal, onOpen })
+      this.#next = this.#events.next()
+      this.#next.catch(reject)
+    })
+  }
+
+  async #read(): Promise<FileEvent | undefined> {
+    const step = this.#first ?? this.#next ?? this.#events.next()
+    if (this.#first === undefined) this.#next = undefined
     this.#first = undefined
     const { done, value } = await step
     if (done) throw connectionError(`${this.#request.path} ended early`)

@@ -58,7 +58,14 @@ export class HttpFiles implements FilesBackend {
   async write({ path, data, mode, append, signal }: FileWritePlan): Promise<FileInfo> {
     const upload = data instanceof Uint8Array ? { content: data } : new Upload(data)
     const query = { ...queryOf(path), mode, append: append || undefined }
-    const asked = { query, signal, subject: 'the write', content: upload.content, waits: true }
+    const asked = {
+      query,
+      signal,
+      subject: 'the write',
+      content: upload.content,
+      waits: true,
+      isIdempotent: data instanceof Uint8Array && !append,
+    }
     try {
       return fileOf(await this.#connection.call<WireFile>({ ...this.#content(asked), method: 'PUT' }))
     } catch (error) {
@@ -96,7 +103,8 @@ export class HttpFiles implements FilesBackend {
     { recursive, signal }: FileWatchPlan,
   ): AsyncIterableIterator<FileEvent, undefined> {
     const query = { ...queryOf(path), recursive }
-    return new FileWatch(this.#connection, { method: 'GET', path: `${this.#path}/watch`, query }, signal)
+    const request = { method: 'GET', path: `${this.#path}/watch`, query } as const
+    return new FileWatch(this.#connection, path.shown, request, signal)
   }
 
   #content(request: Omit<Request, 'path'>): Request {

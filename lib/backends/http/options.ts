@@ -5,16 +5,17 @@
 import { serverUrl } from '../../options/client-values.js'
 import { readArgument, readOptions } from '../../options/read.js'
 import { clientOptions } from '../../protocol/client-options.js'
+import type { TOKEN_HEADER } from '../../protocol/headers.js'
 import type { Logger } from '../../public/index.js'
-import { socketProtocols } from './socket.js'
+import type { Route } from './route.js'
+import { openSocket, socketProtocols } from './socket.js'
 
 export interface ClientPlan {
-  /** Without a slash at the end. */
-  url: string
+  route: Route
   headers: Record<string, string>
   fetch: typeof fetch
-  /** The subprotocols of WebSockets; undefined where requests must be used instead. */
-  protocols: string[] | undefined
+  /** Whether calls survive broken connections. */
+  resume: boolean
   /** Milliseconds; 0 = none. */
   requestTimeout: number
   /** Milliseconds. */
@@ -26,19 +27,41 @@ export interface ClientPlan {
 export function planClient(options: unknown): ClientPlan {
   const values = readOptions(clientOptions, options, 'SandboxClient')
   const given = values.fetch as typeof fetch | undefined
-  const { requestTimeout, reconnectTimeout } = clientOptions
+  const { requestTimeout, reconnectTimeout, resume, tokenHeader } = clientOptions
+  const url = values.url ?? readArgument(serverUrl, undefined, 'url')
+  const protocols =
+    given === undefined && values.headers === undefined ? socketProtocols(values.token) : undefined
   return {
-    url: values.url ?? readArgument(serverUrl, undefined, 'url'),
-    headers: {
-      ...(values.token !== undefined && { authorization: `Bearer ${values.token}` }),
-      ...values.headers,
-    },
+    route: directRoute(url, protocols),
+    headers: { ...tokenHeaders(values.token, values.tokenHeader ?? tokenHeader.default), ...values.headers },
     // Browsers want it to be called as a function of the global object.
     fetch: given ?? ((input, init) => fetch(input, init)),
-    protocols:
-      given === undefined && values.headers === undefined ? socketProtocols(values.token) : undefined,
+    resume: values.resume ?? resume.default,
     requestTimeout: values.requestTimeout ?? requestTimeout.default,
     reconnectTimeout: values.reconnectTimeout ?? reconnectTimeout.default,
     logger: values.logger,
+  }
+}
+
+/** The header that has the token. */
+export function tokenHeaders(
+  token: string | undefined,
+  header: 'authorization' | typeof TOKEN_HEADER,
+): Record<string, string> {
+  if (token === undefined) return {}
+  return { [header]: header === 'authorization' ? `Bearer ${token}` : token }
+}
+
+/** The way to a server that is always at the same place. */
+function directRoute(url: string, protocols: string[] | undefined): Route {
+  return {
+    name: url,
+    instance: undefined,
+    isPinned: false,
+    target: () => ({ url, headers: {} }),
+    used() {},
+    lost: async () => undefined,
+    // The token is a subprotocol: not every runtime lets a WebSocket have headers.
+    socket: (address) => protocols && openSocket(address, protocols),
   }
 }

@@ -17,6 +17,18 @@ export interface Sendable {
   source: AsyncIterable<unknown> | undefined
 }
 
+/** The trace context of a command as headers, for the proxies on the way. The command has it in its environment. */
+export function traceHeaders({ values: { env } }: Pick<ExecRequest, 'values'>): Record<string, string> {
+  const headers: Record<string, string> = {}
+  for (const [at, name] of (env?.names ?? []).entries()) {
+    const value = env?.values[at]
+    // What no header can have is left to the environment.
+    if (/^TRACE(PARENT|STATE)$/.test(name) && value && /^[\x20-\x7e]+$/.test(value))
+      headers[name.toLowerCase()] = value
+  }
+  return headers
+}
+
 /** A command that one request runs to its end; undefined when a signal or input needs the live run. */
 export function planExec(request: ExecRequest): object | undefined {
   const { inline, source } = divideInput(request.values.input)

@@ -171,7 +171,7 @@ export class HttpProcess implements ProcessBackend {
     }
   }
 
-  #openTerminal(): Socket | undefined {
+  #openTerminal(): Promise<Socket | undefined> {
     return this.#connection.socket(this.#path('terminal'), { output: false, acknowledge: true })
   }
 

@@ -12,7 +12,7 @@ import { InputFeed } from '../../run/input.js'
 import type { Result, RunObserver, StreamRun } from '../../run/run.js'
 import type { Connection } from './connection.js'
 import { connectionError, errorOf, refusalCode } from './failure.js'
-import type { Sendable } from './plan.js'
+import { type Sendable, traceHeaders } from './plan.js'
 import type { Turn } from './session-order.js'
 import type { ServerEvent } from './sse.js'
 import { bytesOf, encodeBytes, piecesOf, resultOf } from './wire.js'
@@ -122,9 +122,12 @@ export class RemoteRun implements StreamRun {
   }
 
   async #follow(): Promise<Result> {
-    const request = { path: '/v1/exec/stream', body: this.#sendable.body, signal: this.#cut.signal }
+    const request = {
+      ...{ path: '/v1/exec/stream', body: this.#sendable.body, signal: this.#cut.signal },
+      headers: traceHeaders(this.#request),
+    }
     let end: (() => Result) | undefined
-    for await (const { data } of this.#connection.events(request)) {
+    for await (const { data } of this.#connection.runEvents(request, this.#cut.signal)) {
       // After the last one the response ends by itself, and its connection can be used again.
       end ??= this.#receive(data)
       while (this.#credit <= 0 && !this.#isStopping) await this.#permits()

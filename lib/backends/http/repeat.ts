@@ -5,16 +5,18 @@
  * a signal is never repeated.
  */
 import { isCode } from '../../base/errors.js'
+import { pause } from '../../base/waiting.js'
+import type { CallLimits } from './call-limits.js'
 import { isBusy } from './failure.js'
 import type { Request } from './request.js'
 
 /** Milliseconds before the second, the third and the last attempt. */
-export const PAUSES_MS = [100, 300, 900]
+const PAUSES_MS = [100, 300, 900]
 
 /** Statuses of a proxy or server that is unavailable for a moment. */
 const PASSING = new Set([502, 503, 504])
 
-export function isRepeatable({ method, isIdempotent }: Request): boolean {
+function isRepeatable({ method, isIdempotent }: Request): boolean {
   return method === 'GET' || method === 'DELETE' || isIdempotent === true
 }
 
@@ -26,6 +28,24 @@ export function mayPass(error: unknown): boolean {
 }
 
 /** Whether a repeated DELETE found nothing, because an earlier attempt has succeeded. */
-export function isDeleted({ method }: Request, error: unknown): boolean {
+function isDeleted({ method }: Request, error: unknown): boolean {
   return method === 'DELETE' && isCode(error, 'SESSION_NOT_FOUND', 'JOB_NOT_FOUND')
+}
+
+/** Makes a call, and repeats it after a temporary failure if that is safe. `attempt` sends its request once. */
+export async function repeated<T>(
+  request: Request,
+  limits: CallLimits,
+  attempt: (request: Request) => Promise<T>,
+): Promise<T> {
+  for (let failures = 0; ; failures++) {
+    try {
+      return await attempt(request)
+    } catch (error) {
+      if (failures > 0 && isDeleted(request, error)) return {} as T
+      const wait = PAUSES_MS[failures]
+      if (wait === undefined || !limits.allows(wait) || !isRepeatable(request) || !mayPass(error)) throw error
+      await pause(wait, limits.signal)
+    }
+  }
 }

@@ -13,4 +13,18 @@ export interface Request extends Asked {
   waits?: boolean
   /** A POST that may be repeated. GET and DELETE always may. */
   isIdempotent?: boolean
+  /** Sent although the client has been closed. */
+  isFarewell?: boolean
+  /** Breaks the connection, instead of the limits of the call. */
+  cut?: AbortSignal
+  /** Called when the server has begun to answer. */
+  onOpen?: () => void
+}
+
+export function queryOf(query: Request['query']): string {
+  const parameters = new URLSearchParams()
+  for (const [name, value] of Object.entries(query ?? {}))
+    if (value !== undefined) parameters.set(name, String(value))
+  const text = parameters.toString()
+  return text === '' ? '' : `?${text}`
 }

@@ -90,10 +90,14 @@ export class ResumingStream<T> implements AsyncIterableIterator<T, undefined> {
   async #receive(): Promise<ServerEvent['data'] | undefined> {
     const { signal, subject } = this.#source
     let deadline: number | undefined
+    // A silent stream is cut again and again by a proxy with a time limit.
+    const onOpen = () => {
+      deadline = undefined
+    }
     for (let failures = 0; ; failures++) {
       refuseAborted(signal, subject)
       try {
-        return await this.#read()
+        return await this.#read(onOpen)
       } catch (error) {
         this.#events = undefined
         if (this.#stop.signal.aborted || !isPassing(error)) throw error
@@ -106,8 +110,8 @@ export class ResumingStream<T> implements AsyncIterableIterator<T, undefined> {
   }
 
   /** Only the event `end` ends the stream: without it, the end of a response is a broken connection. */
-  async #read(): Promise<ServerEvent['data'] | undefined> {
-    const request = { ...this.#source.request(this.#cursor), signal: this.#stop.signal }
+  async #read(onOpen: () => void): Promise<ServerEvent['data'] | undefined> {
+    const request = { ...this.#source.request(this.#cursor), signal: this.#stop.signal, onOpen }
     this.#events ??= this.#connection.events(request)
     const { done, value } = await this.#events.next()
     if (done) throw connectionError(`${request.path} ended early`)

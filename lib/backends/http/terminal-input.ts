@@ -18,7 +18,7 @@ interface Write {
 }
 
 export class TerminalInput {
-  readonly #open: () => Socket | undefined
+  readonly #open: () => Promise<Socket | undefined>
   #socket: Promise<Socket | undefined> | undefined
   /** Writes that are not finished. */
   #writing = 0
@@ -28,7 +28,7 @@ export class TerminalInput {
   #isUnavailable = false
 
   /** `open` begins to open a WebSocket; undefined where there are none. */
-  constructor(open: () => Socket | undefined) {
+  constructor(open: () => Promise<Socket | undefined>) {
     this.#open = open
   }
 
@@ -50,10 +50,11 @@ export class TerminalInput {
     }
   }
 
-  #connect(): Promise<Socket | undefined> {
-    const socket = this.#isUnavailable ? undefined : this.#open()
+  async #connect(): Promise<Socket | undefined> {
+    if (this.#isUnavailable) return undefined
     this.#isUnavailable = true
-    if (socket === undefined) return Promise.resolve(undefined)
+    const socket = await this.#open()
+    if (socket === undefined) return undefined
     return new Promise((resolve) => {
       socket.addEventListener('open', () => {
         this.#isUnavailable = false
@@ -91,6 +92,9 @@ export class TerminalInput {
   #close(): void {
     const socket = this.#socket
     this.#socket = undefined
-    socket?.then((open) => open?.close())
+    socket?.then(
+      (open) => open?.close(),
+      () => {},
+    )
   }
 }

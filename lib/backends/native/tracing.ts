@@ -18,6 +18,8 @@ export interface TraceContext {
   argv: string[] | undefined
   /** The environment changes of the call. Subscribers of `start` may add variables. */
   env: Record<string, string | undefined>
+  /** The id of a sandbox of a fleet. */
+  sandboxId?: string
   sessionId?: string
   processId?: string
   jobId?: string

@@ -1,0 +1,77 @@
+/** `resume`: calls of a client survive broken connections, and are performed once. */
+import { existsSync } from 'node:fs'
+import path from 'node:path'
+import { SandboxClient } from 'nacre/client'
+import { describe, expect, it } from 'vitest'
+import { cuttingProxy } from '../helpers/cutting-proxy.js'
+import { withServer } from '../helpers/http.js'
+import { rejectionOf } from '../helpers/thrown.js'
+import { until } from '../helpers/until.js'
+
+const token = 'a-token-of-the-tests'
+
+describe('a client that resumes calls', () => {
+  it('gets all output of a command that runs once, through connections that break', () =>
+    withServer(
+      async ({ serving }) => {
+        const proxy = await cuttingProxy(serving.port, 100_000, 25)
+        const client = new SandboxClient({
+          url: proxy.url,
+          token,
+          tokenHeader: 'x-nacre-token',
+          resume: true,
+        })
+        const stream = client.execStream('echo run >> runs; seq 200000')
+        let text = ''
+        for await (const event of stream) if (event.type === 'stdout') text += event.data
+        expect(text).toBe(Array.from({ length: 200_000 }, (_, index) => `${index + 1}\n`).join(''))
+        expect(proxy.cuts()).toBeGreaterThan(10)
+        expect((await client.exec('cat runs')).stdout).toBe('run\n')
+        await client.destroy()
+        await proxy.close()
+      },
+      { token },
+    ))
+
+  it('ends its commands when it is destroyed', () =>
+    withServer(async ({ url, directory, post }) => {
+      const client = new SandboxClient({ url, resume: true })
+      const running = rejectionOf(client.exec('touch begun; sleep 60; touch end'))
+      await until(
+        () => existsSync(path.join(directory, 'begun')) || undefined,
+        () => 'the command has not begun',
+      )
+      await client.destroy()
+      expect(await running).toMatchObject({ code: 'SANDBOX_DESTROYED' })
+      // The session is free again.
+      expect((await post('/v1/exec', { command: 'echo ok' })).body.result.stdout).toBe('ok\n')
+    }))
+
+  it('ends a command when its signal is aborted', () =>
+    withServer(async ({ url, post }) => {
+      const client = new SandboxClient({ url, resume: true })
+      const abort = new AbortController()
+      const running = rejectionOf(
+        client.exec('sleep 60', { signal: abort.signal, onStart: () => abort.abort(new Error('enough')) }),
+      )
+      expect(await running).toMatchObject({ name: 'AbortError', cause: new Error('enough') })
+      expect((await post('/v1/exec', { command: 'echo ok' })).body.result.stdout).toBe('ok\n')
+      await client.destroy()
+    }))
+
+  it('registers again with a server that does not know it any more', () =>
+    withServer(async ({ url }) => {
+      // The first number belongs to a caller that the server does not know, as after its restart.
+      const forgetful = new SandboxClient({
+        ...{ url, resume: true },
+        fetch: (input, init) => {
+          const headers = new Headers(init?.headers)
+          if (headers.get('x-nacre-call')?.endsWith('/1'))
+            headers.set('x-nacre-call', `${crypto.randomUUID()}/1`)
+          return fetch(input, { ...init, headers })
+        },
+      })
+      expect((await forgetful.exec('echo run')).stdout).toBe('run\n')
+      await forgetful.destroy()
+    }))
+})

@@ -1,0 +1,201 @@
+/** Calls through the router: they survive its time limit and broken connections, and are performed once. */
+import { randomUUID } from 'node:crypto'
+import { SandboxClient } from 'nacre/client'
+import type { FleetSandbox, SandboxFleet } from 'nacre/fleet'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { Cluster } from '../helpers/cluster/cluster.js'
+import { PORT, TOKEN } from '../helpers/cluster/pods.js'
+import { rejectionOf } from '../helpers/thrown.js'
+import { until } from '../helpers/until.js'
+
+let cluster: Cluster
+let fleet: SandboxFleet
+let sandbox: FleetSandbox
+let client: SandboxClient
+
+beforeAll(async () => {
+  cluster = await new Cluster({ pool: 1, limit: 250 }).start()
+  fleet = cluster.fleet()
+  sandbox = await fleet.create()
+  client = sandbox.client
+}, 60_000)
+
+let cutsBefore = 0
+beforeEach(() => {
+  cutsBefore = cluster.router.cuts()
+})
+
+afterAll(() => cluster[Symbol.asyncDispose](), 60_000)
+
+const cuts = () => cluster.router.cuts() - cutsBefore
+
+describe('a call that takes longer than the router allows', () => {
+  it('runs a command once', async () => {
+    const file = randomUUID()
+    const { stdout } = await client.exec(`echo run >> ${file}; sleep 0.9; cat ${file}`)
+    expect(stdout).toBe('run\n')
+    expect(cuts()).toBeGreaterThanOrEqual(3)
+    expect((await client.exec(`cat ${file}`)).stdout).toBe('run\n')
+  })
+
+  it('gives the error of a command that fails late', async () => {
+    const error = await rejectionOf(client.exec('sleep 0.4; echo no >&2; exit 3', { check: true }))
+    expect(error).toMatchObject({ code: 'COMMAND_FAILED', result: { exitCode: 3, stderr: 'no\n' } })
+  })
+
+  it('streams all output of a command once', async () => {
+    const chunks: string[] = []
+    const stream = client.execStream('for i in $(seq 1 17); do echo $i; sleep 0.05; done')
+    for await (const event of stream) if (event.type === 'stdout') chunks.push(event.data)
+    expect(chunks.join('')).toBe(Array.from({ length: 17 }, (_, index) => `${index + 1}\n`).join(''))
+    expect((await stream.result).success).toBe(true)
+    expect(cuts()).toBeGreaterThanOrEqual(2)
+  })
+
+  it('streams megabytes byte for byte to a slow reader', async () => {
+    const size = 4 * 1024 * 1024
+    const stream = client.execStream(`head -c ${size} /dev/zero | tr '\\0' x | nl -w 8; sleep 0.3; echo end`)
+    let length = 0
+    let tail = ''
+    for await (const event of stream) {
+      if (event.type !== 'stdout') continue
+      length += event.data.length
+      tail = event.data
+      if (length % 4 === 0) await new Promise((resolve) => setTimeout(resolve, 20))
+    }
+    expect(tail.endsWith('end\n')).toBe(true)
+    // nl adds a number, a tab and a newline.
+    expect(length).toBe(size + 10 + 4)
+  })
+
+  it('gives input to a command, and calls the callbacks once', async () => {
+    const lines: string[] = []
+    async function* input() {
+      for (let number = 0; number < 6; number++) {
+        yield `${number}\n`
+        await new Promise((resolve) => setTimeout(resolve, 100))
+      }
+    }
+    const result = await client.exec('while read -r x; do echo got $x; done', {
+      input: input(),
+      onLine: (line) => lines.push(line),
+    })
+    expect(result.stdout).toBe('got 0\ngot 1\ngot 2\ngot 3\ngot 4\ngot 5\n')
+    expect(lines).toEqual(['got 0', 'got 1', 'got 2', 'got 3', 'got 4', 'got 5'])
+  })
+
+  it('waits for a process, for its log, and follows its output', async () => {
+    const process = await client.startProcess(
+      'for i in 1 2 3; do echo $i; sleep 0.3; done; echo ready; exit 4',
+    )
+    const output: string[] = []
+    const reading = (async () => {
+      for await (const event of process.output()) if (event.type === 'stdout') output.push(event.data)
+    })()
+    expect((await process.waitForLog('ready')).line).toBe('ready')
+    expect(await process.wait()).toMatchObject({ exitCode: 4 })
+    await reading
+    expect(output.join('')).toBe('1\n2\n3\nready\n')
+    expect(cuts()).toBeGreaterThanOrEqual(3)
+  })
+
+  it('keeps the time limit of a wait', async () => {
+    const process = await client.startProcess('sleep 60')
+    const begin = performance.now()
+    expect(await rejectionOf(process.wait({ timeout: 700 }))).toMatchObject({
+      code: 'PROCESS_READY_TIMEOUT',
+    })
+    const took = performance.now() - begin
+    expect(took).toBeGreaterThan(650)
+    expect(took).toBeLessThan(4000)
+    await process.kill()
+  })
+
+  it('starts a service once', async () => {
+    const file = randomUUID()
+    const service = await client.startService(`echo start >> ${file}; sleep 0.6; echo up; sleep 60`, {
+      healthCheck: { log: 'up', timeout: 10_000 },
+    })
+    expect((await client.exec(`cat ${file}`)).stdout).toBe('start\n')
+    await service.kill()
+  })
+
+  it('follows a durable job', async () => {
+    const job = await client.jobs.start({ command: 'for i in 1 2 3; do echo $i; sleep 0.2; done' })
+    let text = ''
+    for await (const read of client.jobs.follow(job.jobId)) text += read.raw
+    expect(text).toBe('1\n2\n3\n')
+  })
+
+  it('watches files, and reports that changes may be missing', async () => {
+    await client.exec('mkdir -p watched')
+    const abort = new AbortController()
+    const types: string[] = []
+    const watching = (async () => {
+      for await (const { type } of client.files.watch('watched', { signal: abort.signal })) types.push(type)
+    })().catch(() => {})
+    await until(
+      () => types.includes('overflow') || undefined,
+      () => `only ${types}`,
+      5000,
+    )
+    abort.abort()
+    await watching
+  })
+})
+
+describe('a connection that breaks', () => {
+  it('lets a command run once, and gives its result', async () => {
+    const file = randomUUID()
+    const running = client.exec(`echo run >> ${file}; sleep 0.4; cat ${file}`)
+    for (let round = 0; round < 4; round++) {
+      await new Promise((resolve) => setTimeout(resolve, 60))
+      cluster.router.break()
+    }
+    expect((await running).stdout).toBe('run\n')
+  })
+
+  it('does not keep an abort from ending a command', async () => {
+    const file = randomUUID()
+    const abort = new AbortController()
+    const running = rejectionOf(client.exec(`sleep 1; touch ${file}`, { signal: abort.signal }))
+    await new Promise((resolve) => setTimeout(resolve, 350))
+    abort.abort()
+    expect(await running).toMatchObject({ name: 'AbortError' })
+    expect((await client.exec(`sleep 1; test -e ${file}`)).exitCode).toBe(1)
+  })
+})
+
+describe('terminals', () => {
+  it('use a WebSocket, which the router does not cut', async () => {
+    const process = await client.startProcess('cat', { pty: { cols: 80, rows: 24 } })
+    await process.write('one\n')
+    await new Promise((resolve) => setTimeout(resolve, 400))
+    await process.write('two\n')
+    await process.waitForLog('two')
+    expect(cluster.router.lastHeaders()).not.toHaveProperty('authorization')
+    await process.kill()
+  })
+})
+
+describe('the router', () => {
+  it('receives the token in a header of its own, and the place of the sandbox', async () => {
+    await client.exec('true')
+    const headers = cluster.router.lastHeaders()
+    expect(headers['x-nacre-token']).toBe(TOKEN)
+    expect(headers).not.toHaveProperty('authorization')
+    expect(headers).toMatchObject({ 'x-sandbox-namespace': 'agents', 'x-sandbox-port': String(PORT) })
+    expect(headers['x-sandbox-uid']).toMatch(/^uid-/)
+  })
+
+  it('makes typed errors of what it refuses itself', async () => {
+    const bad = new SandboxClient({ url: cluster.router.url, headers: { 'x-sandbox-id': 'No-Label' } })
+    const refused = await rejectionOf(bad.exec('true'))
+    expect(refused).toMatchObject({ code: 'REQUEST_REFUSED' })
+    expect(refused.message).toContain('Invalid sandbox ID format')
+    const none = new SandboxClient({ url: cluster.router.url, headers: { 'x-sandbox-id': 'none' } })
+    const unreachable = await rejectionOf(none.exec('true'))
+    expect(unreachable).toMatchObject({ code: 'CONNECTION_FAILED' })
+    expect(unreachable.message).toContain('Could not connect to the backend sandbox: none')
+  })
+})

@@ -1,0 +1,119 @@
+/** A sandbox that is lost: its calls report what was lost, and no other sandbox answers them. */
+import type { FleetSandbox, SandboxFleet } from 'nacre/fleet'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { Cluster } from '../helpers/cluster/cluster.js'
+import { CLAIMS } from '../helpers/cluster/controller.js'
+import { rejectionOf } from '../helpers/thrown.js'
+import { until } from '../helpers/until.js'
+
+let cluster: Cluster
+let fleet: SandboxFleet
+let sandbox: FleetSandbox
+
+beforeAll(async () => {
+  cluster = await new Cluster({ pool: 2, limit: 500 }).start()
+  fleet = cluster.fleet({ reconnectTimeout: 10_000 })
+}, 60_000)
+
+beforeEach(async () => {
+  sandbox = await fleet.create()
+})
+
+afterAll(() => cluster[Symbol.asyncDispose](), 60_000)
+
+/** The error of a command that runs. */
+function running(): Promise<Error> {
+  return rejectionOf(sandbox.client.execStream('echo begun; sleep 60').result)
+}
+
+describe('SANDBOX_LOST', () => {
+  it('ends a stream whose pod has ended, and says what was lost', async () => {
+    await sandbox.client.createSession({ id: 'other' })
+    const process = await sandbox.client.startProcess('sleep 60', { processId: 'server' })
+    const stream = running()
+    const waiting = rejectionOf(process.wait())
+    await new Promise((resolve) => setTimeout(resolve, 200))
+    await cluster.controller.killPod(sandbox.id)
+    const lost = { sandbox: sandbox.id, reason: 'stopped', processes: ['server'], sessions: ['other'] }
+    for (const error of [await stream, await waiting, await rejectionOf(sandbox.client.exec('true'))]) {
+      expect(error).toMatchObject({ name: 'SandboxError', code: 'SANDBOX_LOST', lost })
+      expect(error.message).toContain('1 process')
+    }
+    expect(sandbox.lost).toEqual(lost)
+  })
+
+  it('follows the deletion of a claim by others', async () => {
+    const waiting = rejectionOf(sandbox.client.exec('sleep 60'))
+    await new Promise((resolve) => setTimeout(resolve, 200))
+    cluster.api.store.delete(CLAIMS + sandbox.id)
+    expect(await waiting).toMatchObject({ code: 'SANDBOX_LOST', lost: { reason: 'deleted' } })
+  })
+
+  it('is noticed after the watch was down', async () => {
+    await cluster.api.stop()
+    cluster.api.store.delete(CLAIMS + sandbox.id)
+    cluster.api.store.compact()
+    await cluster.api.start()
+    await until(
+      () => sandbox.lost ?? undefined,
+      () => 'the loss is not noticed',
+      8000,
+    )
+    expect(sandbox.lost?.reason).toBe('deleted')
+  })
+
+  it('is what calls get when another pod has the address', async () => {
+    const { ip, secret } = cluster.controller.podOf(sandbox.id)
+    const waiting = rejectionOf(sandbox.client.exec('sleep 60'))
+    await new Promise((resolve) => setTimeout(resolve, 200))
+    const next = await cluster.controller.replacePod(sandbox.id)
+    expect(next.ip).toBe(ip)
+    expect(next.secret).not.toBe(secret)
+    const later = await rejectionOf(sandbox.client.exec('touch /tmp/never'))
+    for (const error of [await waiting, later])
+      expect(error).toMatchObject({ code: 'SANDBOX_LOST', lost: { reason: 'replaced' } })
+    // Nor does another program get the new pod under the old id.
+    await using other = cluster.fleet()
+    expect(await rejectionOf(other.get(sandbox.id))).toMatchObject({ code: 'SANDBOX_LOST' })
+    expect(await rejectionOf(other.create({ id: sandbox.id }))).toMatchObject({ code: 'SANDBOX_LOST' })
+    await other.delete(sandbox.id)
+    await using fresh = await other.create({ id: sandbox.id })
+    expect((await fresh.client.exec('echo ok')).stdout).toBe('ok\n')
+  })
+
+  it('is not what a partition is: calls continue after it, and fail as unreachable when it lasts', async () => {
+    await using quick = cluster.fleet({ reconnectTimeout: 700 })
+    sandbox = await quick.create()
+    const { network } = cluster.controller.podOf(sandbox.id)
+    if (!network.link(false)) {
+      // Without network namespaces, no link can be cut: the pod is stopped as a whole instead.
+      return expect(cluster.pods).toMatchObject({ hasNamespaces: false })
+    }
+    network.link(true)
+    await until(
+      async () => (await sandbox.client.exec('true')).success || undefined,
+      () => 'no link',
+    )
+    const running = sandbox.client.exec('sleep 0.3; echo done')
+    await new Promise((resolve) => setTimeout(resolve, 100))
+    network.link(false)
+    await new Promise((resolve) => setTimeout(resolve, 400))
+    network.link(true)
+    expect((await running).stdout).toBe('done\n')
+    // A call that waits, straight to the pod, notices the partition by itself.
+    await using direct = cluster.fleet({ direct: true, reconnectTimeout: 900 })
+    const same = await direct.get(sandbox.id)
+    const waiting = rejectionOf(same?.client.exec('sleep 60') ?? Promise.resolve())
+    await new Promise((resolve) => setTimeout(resolve, 200))
+    network.link(false)
+    expect(await waiting).toMatchObject({ code: 'CONNECTION_FAILED' })
+    expect(await rejectionOf(sandbox.client.exec('true'))).toMatchObject({ code: 'CONNECTION_FAILED' })
+    expect(sandbox.lost).toBeNull()
+    network.link(true)
+    await until(
+      async () => (await sandbox.client.exec('echo ok')).stdout || undefined,
+      () => 'no link',
+      5000,
+    )
+  })
+})

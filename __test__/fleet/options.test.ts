@@ -1,0 +1,52 @@
+/** Arguments of a fleet are checked before anything is sent. */
+import { type FleetOptions, OptionError, SandboxFleet } from 'nacre/fleet'
+import { describe, expect, it } from 'vitest'
+import { rejectionOf, thrownBy } from '../helpers/thrown.js'
+
+const hosts = ['http://127.0.0.1:1']
+
+describe('new SandboxFleet', () => {
+  it.each<[string, unknown, string]>([
+    ['without a place', {}, 'either kubernetes or hosts'],
+    ['with two places', { hosts, kubernetes: { warmPool: 'pool' } }, 'either kubernetes or hosts'],
+    ['without a warm pool', { kubernetes: {} }, 'kubernetes.warmPool is required'],
+    [
+      'with a warm pool that is no DNS label',
+      { kubernetes: { warmPool: 'A' } },
+      'kubernetes.warmPool must be',
+    ],
+    ['with a router without a URL', { kubernetes: { warmPool: 'a', router: {} } }, 'kubernetes.router.url'],
+    ['with a bad port', { kubernetes: { warmPool: 'a', port: 0 } }, 'kubernetes.port'],
+    ['with a bad kubeConfig', { kubernetes: { warmPool: 'a', kubeConfig: {} } }, 'kubernetes.kubeConfig'],
+    ['with an unknown option', { kubernetes: { warmPool: 'a', pool: 'b' } }, 'no option "pool"'],
+    ['without hosts', { hosts: [] }, 'hosts must be a list'],
+    ['with a host twice', { hosts: [...hosts, ...hosts] }, 'each URL once'],
+    ['with a host that is no URL', { hosts: ['localhost'] }, 'hosts[0] must be'],
+    ['with a short time to live', { hosts, ttl: 999 }, 'ttl must be'],
+    ['with a token that no header can have', { hosts, token: 'a b' }, 'token must be'],
+  ])('refuses options %s', (_, options, message) => {
+    const error = thrownBy(() => new SandboxFleet(options as FleetOptions))
+    expect(error).toBeInstanceOf(OptionError)
+    expect((error as OptionError).message).toContain(message)
+  })
+})
+
+describe('the calls of a fleet', () => {
+  const fleet = new SandboxFleet({ hosts })
+
+  it.each<[string, object, string]>([
+    ['an id that is no DNS label', { id: 'No' }, 'id must be'],
+    ['labels that Kubernetes refuses', { labels: { a: 'b c' } }, 'labels.a must be'],
+    ['names of labels that Kubernetes refuses', { labels: { 'a/b/c': 'd' } }, 'labels must have names'],
+    ['a timeout of 0', { timeout: 0 }, 'timeout must be'],
+  ])('refuse %s', async (_, options, message) => {
+    expect((await rejectionOf(fleet.create(options))).message).toContain(message)
+  })
+
+  it('refuse a bad id, and everything after close', async () => {
+    expect(await rejectionOf(fleet.get('../a'))).toMatchObject({ code: 'INVALID_ID' })
+    expect(await rejectionOf(fleet.delete('A'))).toMatchObject({ code: 'INVALID_ID' })
+    await fleet.close()
+    expect(await rejectionOf(fleet.list())).toMatchObject({ code: 'SANDBOX_DESTROYED' })
+  })
+})

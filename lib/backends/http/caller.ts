@@ -1,0 +1,73 @@
+/**
+ * The calls of a client that survive their connections, as the server knows them.
+ *
+ * The client registers once, which runs nothing, and numbers its calls. The server performs each number once. It keeps the
+ * reply until a later request acknowledges it.
+ */
+import { CALL_HEADER, RECEIVED_HEADER } from '../../protocol/headers.js'
+
+/** Acknowledgements in one request: a header has a limit. */
+const MOST_ACKNOWLEDGED = 64
+
+/** A call's place among those of its caller. */
+export interface Ticket {
+  callerId: string
+  number: number
+}
+
+export class Caller {
+  readonly #register: () => Promise<string>
+  #id: Promise<string> | undefined
+  #number = 0
+  #received: Ticket[] = []
+
+  /** `register` resolves with the id of a new caller. */
+  constructor(register: () => Promise<string>) {
+    this.#register = register
+  }
+
+  /** The id, if the caller has been registered. */
+  get id(): Promise<string> | undefined {
+    return this.#id
+  }
+
+  /** Registers the caller. */
+  async connect(): Promise<void> {
+    await this.#connected()
+  }
+
+  /** A ticket for a new call. Rejects when the server cannot be reached; nothing has run then. */
+  async ticket(): Promise<Ticket> {
+    return { callerId: await this.#connected(), number: ++this.#number }
+  }
+
+  async #connected(): Promise<string> {
+    const id = this.#id ?? this.#register()
+    this.#id = id
+    try {
+      return await id
+    } catch (error) {
+      if (this.#id === id) this.#id = undefined
+      throw error
+    }
+  }
+
+  /** The server has forgotten this caller: the next ticket is another one's. */
+  forget(): void {
+    this.#id = undefined
+  }
+
+  /** The headers of a request for a call. They acknowledge replies that have arrived. */
+  headers({ callerId, number }: Ticket): Record<string, string> {
+    const ours = this.#received.splice(0, MOST_ACKNOWLEDGED).filter((ticket) => ticket.callerId === callerId)
+    return {
+      [CALL_HEADER]: `${callerId}/${number}`,
+      ...(ours.length > 0 && { [RECEIVED_HEADER]: ours.map((ticket) => ticket.number).join(',') }),
+    }
+  }
+
+  /** The reply to a call has arrived. */
+  received(ticket: Ticket): void {
+    this.#received.push(ticket)
+  }
+}

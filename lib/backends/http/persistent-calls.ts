@@ -1,0 +1,210 @@
+/**
+ * Calls that are repeated until their reply is here, although the server performs each once.
+ *
+ * Every request that changes something has the number of its call, so the server joins a repetition to the call that it
+ * has begun. Requests that only read are repeated as they are.
+ */
+import { orAborted } from '../../base/abort.js'
+import { AbortError } from '../../base/errors.js'
+import type { CallLimits } from './call-limits.js'
+import { Caller, type Ticket } from './caller.js'
+import { connectionError, refusalCode } from './failure.js'
+import { Persistence } from './persistence.js'
+import { mayPass } from './repeat.js'
+import type { Request } from './request.js'
+import type { ServerEvent } from './sse.js'
+
+/** Milliseconds for which the server keeps a call longer than the client repeats it. */
+const KEEP_MARGIN_MS = 10_000
+/** Milliseconds in which the server must answer when the time is up. */
+const LAST_LOOK_MS = 2000
+/** Milliseconds for the last request of a client. */
+const FAREWELL_MS = 2000
+const MOST_KEEP_MS = 600_000
+
+/** What the calls use of the connection. */
+export interface Attempts {
+  reconnectTimeout: number
+  /** Makes one request with limits of its own. */
+  once<T>(request: Request): Promise<T>
+  /** Asks the server until `limit` is aborted whether it is there. */
+  isThere(limit: AbortSignal): Promise<boolean>
+  /** Makes one request for events. */
+  events(request: Request): AsyncIterable<ServerEvent>
+  /** The last error of a call whose server cannot be reached. */
+  final(error: unknown): Promise<unknown>
+}
+
+export class PersistentCalls {
+  readonly #attempts: Attempts
+  readonly #caller: Caller
+
+  constructor(attempts: Attempts) {
+    this.#attempts = attempts
+    const keep = Math.min(attempts.reconnectTimeout + KEEP_MARGIN_MS, MOST_KEEP_MS)
+    this.#caller = new Caller(async () => {
+      const { callerId } = await attempts.once<{ callerId: string }>({ path: '/v1/callers', body: { keep } })
+      return callerId
+    })
+  }
+
+  /** Registers the caller, and tries so until the server takes calls. */
+  async connect(stop: AbortSignal): Promise<void> {
+    const persistence = this.#persistence()
+    for (;;) {
+      try {
+        return await this.#caller.connect()
+      } catch (error) {
+        await this.#wait(error, persistence, stop, false)
+      }
+    }
+  }
+
+  /** Makes a call. `attempt` sends its request once. */
+  async call<T>(request: Request, limits: CallLimits, attempt: (request: Request) => Promise<T>): Promise<T> {
+    const persistence = this.#persistence()
+    const call = new Call(this.#caller, request.method === 'GET' || request.content !== undefined)
+    const onOpen = () => persistence.contact()
+    try {
+      for (;;) {
+        try {
+          const reply = await attempt({
+            ...request,
+            headers: await call.headers(request, limits.signal),
+            onOpen,
+          })
+          call.isAnswered = true
+          return reply
+        } catch (error) {
+          if (call.mayRenew(error)) continue
+          call.isAnswered = isAnswer(error)
+          await this.#wait(error, persistence, limits.signal, isLast(request))
+        }
+      }
+    } finally {
+      this.#settle(call)
+    }
+  }
+
+  /** Makes a call whose reply is events, the last of which is `complete` or `error`. */
+  async *events(request: Request, stop: AbortSignal): AsyncGenerator<ServerEvent, undefined> {
+    const persistence = this.#persistence()
+    const call = new Call(this.#caller, false)
+    const onOpen = () => persistence.contact()
+    let last = 0
+    try {
+      for (;;) {
+        const first = last
+        try {
+          const headers = await call.headers(request, stop)
+          if (last > 0) headers['last-event-id'] = String(last)
+          // The server has the input already.
+          const body = last > 0 ? { ...request.body, input: undefined } : request.body
+          for await (const event of this.#attempts.events({
+            ...request,
+            ...(body && { body }),
+            headers,
+            onOpen,
+          })) {
+            const id = Number(event.id)
+            if (id <= last) continue
+            last = id
+            call.isAnswered = event.data.type === 'complete' || event.data.type === 'error'
+            yield event
+          }
+          if (call.isAnswered) return undefined
+          // A response ends after so much output, and the next one continues.
+          if (last === first) throw connectionError(`${request.path} ended early`)
+        } catch (error) {
+          if (call.mayRenew(error)) continue
+          call.isAnswered = isAnswer(error)
+          await this.#wait(error, persistence, stop, false)
+        }
+      }
+    } finally {
+      this.#settle(call)
+    }
+  }
+
+  /** Ends all calls on the server. */
+  async close(): Promise<void> {
+    const id = await this.#caller.id?.catch(() => undefined)
+    if (id === undefined) return
+    const signal = AbortSignal.timeout(FAREWELL_MS)
+    await this.#attempts.once({ method: 'DELETE', path: `/v1/callers/${id}`, isFarewell: true, signal })
+  }
+
+  #persistence(): Persistence {
+    const { reconnectTimeout, isThere } = this.#attempts
+    return new Persistence(reconnectTimeout, () => isThere(AbortSignal.timeout(LAST_LOOK_MS)))
+  }
+
+  /** Waits before the next attempt. Throws what ends the call. */
+  async #wait(error: unknown, persistence: Persistence, stop: AbortSignal, isLast: boolean): Promise<void> {
+    if (isLast || stop.aborted || !mayPass(error)) throw error
+    if (!(await persistence.next(stop))) throw await this.#attempts.final(error)
+  }
+
+  /** Acknowledges the reply, or cancels the call. */
+  #settle({ ticket, isAnswered }: Call): void {
+    if (ticket === undefined) return
+    if (isAnswered) this.#caller.received(ticket)
+    else this.#cancel(ticket).catch(() => {})
+  }
+
+  async #cancel({ callerId, number }: Ticket): Promise<void> {
+    await this.#attempts.once({ method: 'DELETE', path: `/v1/callers/${callerId}/calls/${number}` })
+  }
+}
+
+/** One call, whose requests all have the same ticket. */
+class Call {
+  readonly #caller: Caller
+  readonly #isRead: boolean
+  #requests = 0
+  ticket: Ticket | undefined
+  isAnswered = false
+
+  /** `isRead`: its requests need no ticket. */
+  constructor(caller: Caller, isRead: boolean) {
+    this.#caller = caller
+    this.#isRead = isRead
+  }
+
+  /** The headers of the next request. */
+  async headers({ headers }: Request, stop: AbortSignal): Promise<Record<string, string>> {
+    if (this.#isRead) return { ...headers }
+    if (this.ticket === undefined) {
+      const ticket = this.#caller.ticket()
+      await orAborted(
+        ticket.then(() => {}),
+        stop,
+      )
+      if (stop.aborted) {
+        ticket.catch(() => {})
+        throw new AbortError(stop.reason)
+      }
+      this.ticket = await ticket
+    }
+    this.#requests++
+    return { ...headers, ...this.#caller.headers(this.ticket) }
+  }
+
+  /** Whether the call can begin again as another caller's: the server has refused the only request of this ticket. */
+  mayRenew(error: unknown): boolean {
+    if (refusalCode(error) !== 'CALLER_NOT_FOUND' || this.#requests !== 1) return false
+    this.#caller.forget()
+    this.ticket = undefined
+    return true
+  }
+}
+
+/** Whether an error is the reply of the server to the call. */
+function isAnswer(error: unknown): boolean {
+  return !mayPass(error) && (error as { code?: unknown } | null)?.code !== 'ABORT_ERR'
+}
+
+/** An upload is repeated only when it writes the same again. */
+function isLast({ content, isIdempotent }: Request): boolean {
+  return content !== undefined && isIdempotent !== true
+}

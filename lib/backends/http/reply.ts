@@ -1,0 +1,31 @@
+/** A response whose body is JSON: the reply, or the error that it has instead. */
+import { errorOf, isEnvelope, proxyError } from './failure.js'
+import type { Request } from './request.js'
+
+/** A long reply begins with blanks, and may hold an error in spite of its status. `explain` makes the error of a broken one. */
+export async function readReply(
+  response: Response,
+  request: Request,
+  explain: (error: unknown) => unknown,
+): Promise<unknown> {
+  let text: string
+  try {
+    text = await response.text()
+  } catch (error) {
+    throw explain(error)
+  }
+  const reply = parse(text)
+  if (isEnvelope(reply)) throw errorOf(reply, request)
+  if (!response.ok) throw proxyError(request.path, response.status, reply)
+  if (reply === undefined) throw explain(new SyntaxError('the reply is not JSON, or was cut off'))
+  return reply
+}
+
+/** Undefined when it is not JSON. */
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

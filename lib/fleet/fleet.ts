@@ -1,0 +1,105 @@
+/** `SandboxFleet`: checks arguments, then calls the engine. */
+import { OptionError, SandboxError } from '../base/errors.js'
+import { sandboxId } from '../options/fleet-values.js'
+import type { OptionValues } from '../options/option.js'
+import { readArgument, readOptions } from '../options/read.js'
+import {
+  fleetCallOptions,
+  fleetCreateOptions,
+  fleetKubernetesOptions,
+  fleetOptions,
+} from '../protocol/fleet-options.js'
+import type {
+  FleetCallOptions,
+  FleetCreateOptions,
+  FleetOptions,
+  FleetSandbox,
+  SandboxFleet as PublicSandboxFleet,
+} from '../public/fleet.js'
+import type { Engine, FleetPlan } from './engine.js'
+import { HostsEngine } from './hosts/engine.js'
+import { KubernetesEngine, type KubernetesPlan } from './kubernetes/engine.js'
+
+export class SandboxFleet implements PublicSandboxFleet {
+  readonly #plan: FleetPlan
+  readonly #engine: Engine
+  #closed: Promise<void> | undefined
+
+  constructor(options: FleetOptions) {
+    const values = readOptions(fleetOptions, options, 'SandboxFleet')
+    const { kubernetes, hosts } = values
+    if ((kubernetes === undefined) === (hosts === undefined))
+      throw new OptionError('INVALID_OPTION', 'SandboxFleet needs either kubernetes or hosts')
+    this.#plan = {
+      token: values.token,
+      ttl: values.ttl ?? fleetOptions.ttl.default,
+      createTimeout: values.createTimeout ?? fleetOptions.createTimeout.default,
+      requestTimeout: values.requestTimeout ?? fleetOptions.requestTimeout.default,
+      reconnectTimeout: values.reconnectTimeout ?? fleetOptions.reconnectTimeout.default,
+      logger: values.logger,
+    }
+    this.#engine =
+      kubernetes === undefined
+        ? new HostsEngine(hosts ?? [], this.#plan)
+        : new KubernetesEngine(planKubernetes(kubernetes), this.#plan)
+  }
+
+  async create(options?: FleetCreateOptions): Promise<FleetSandbox> {
+    const values = readOptions(fleetCreateOptions, options, 'create')
+    this.#check()
+    return this.#engine.create({
+      id: values.id,
+      ttl: values.ttl ?? this.#plan.ttl,
+      labels: values.labels ?? {},
+      timeout: values.timeout ?? this.#plan.createTimeout,
+      signal: values.signal,
+    })
+  }
+
+  async get(id: string, options?: FleetCallOptions): Promise<FleetSandbox | null> {
+    const { signal } = readOptions(fleetCallOptions, options, 'get')
+    const checked = readArgument(sandboxId, id, 'id')
+    this.#check()
+    return this.#engine.get(checked, signal)
+  }
+
+  async list(options?: FleetCallOptions): Promise<FleetSandbox[]> {
+    const { signal } = readOptions(fleetCallOptions, options, 'list')
+    this.#check()
+    return this.#engine.list(signal)
+  }
+
+  async delete(id: string, options?: FleetCallOptions): Promise<void> {
+    const { signal } = readOptions(fleetCallOptions, options, 'delete')
+    const checked = readArgument(sandboxId, id, 'id')
+    this.#check()
+    await this.#engine.delete(checked, signal)
+  }
+
+  close(): Promise<void> {
+    this.#closed ??= this.#engine.close()
+    return this.#closed
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close()
+  }
+
+  #check(): void {
+    if (this.#closed !== undefined) throw new SandboxError('SANDBOX_DESTROYED', 'the fleet has been closed')
+  }
+}
+
+function planKubernetes(values: OptionValues<typeof fleetKubernetesOptions>): KubernetesPlan {
+  const { namespace, warmPool, kubeConfig, router, port } = values
+  if (warmPool === undefined) throw new OptionError('INVALID_OPTION', 'kubernetes.warmPool is required')
+  if (router !== undefined && router.url === undefined)
+    throw new OptionError('INVALID_OPTION', 'kubernetes.router.url is required')
+  return {
+    namespace: namespace ?? fleetKubernetesOptions.namespace.default,
+    warmPool,
+    kubeConfig,
+    router: router?.url === undefined ? undefined : { url: router.url, headers: router.headers ?? {} },
+    port: port ?? fleetKubernetesOptions.port.default,
+  }
+}

@@ -1,0 +1,191 @@
+/**
+ * Sandboxes as sessions on a list of servers. A new one goes to the server with the fewest sessions.
+ *
+ * The servers keep no list of sandboxes: the names of their sessions are the list. Nothing but this object ends sandboxes
+ * that are not used.
+ */
+import { randomUUID } from 'node:crypto'
+import { AbortError, SandboxError } from '../../base/errors.js'
+import type { FleetSandbox } from '../../public/fleet.js'
+import { FleetBackend } from '../backend.js'
+import type { CreateRequest, Engine, FleetPlan } from '../engine.js'
+import { orStopped } from '../limits.js'
+import { openSocket } from '../socket.js'
+import { HostSandbox, PREFIX } from './sandbox.js'
+
+/** A server, and how many of its sessions are being created. */
+interface Host {
+  url: string
+  backend: FleetBackend
+  pending: number
+}
+
+export class HostsEngine implements Engine {
+  readonly #plan: FleetPlan
+  readonly #hosts: Host[]
+  readonly #sandboxes = new Map<string, HostSandbox>()
+  /** Creations by id, so that two of the same id are one. */
+  readonly #creating = new Map<string, Promise<HostSandbox>>()
+  readonly #created = new Set<HostSandbox>()
+
+  constructor(urls: string[], plan: FleetPlan) {
+    this.#plan = plan
+    this.#hosts = urls.map((url) => ({ url, backend: hostBackend(url, plan), pending: 0 }))
+  }
+
+  async create(request: CreateRequest): Promise<FleetSandbox> {
+    const { id = `nacre-${randomUUID().replaceAll('-', '').slice(0, 16)}`, timeout, signal } = request
+    const limit = AbortSignal.timeout(timeout)
+    const stop = signal === undefined ? limit : AbortSignal.any([signal, limit])
+    const creating = this.#creating.get(id) ?? this.#create(id, request, stop)
+    this.#creating.set(id, creating)
+    try {
+      return await orStopped(creating, stop)
+    } catch (error) {
+      if (signal?.aborted) throw new AbortError(signal.reason, undefined, 'the creation of the sandbox')
+      if (limit.aborted)
+        throw new SandboxError('SANDBOX_NOT_READY', `sandbox ${id} was not ready in time`, { cause: error })
+      throw error
+    } finally {
+      if (this.#creating.get(id) === creating) this.#creating.delete(id)
+    }
+  }
+
+  async get(id: string, signal: AbortSignal | undefined): Promise<FleetSandbox | null> {
+    const stop = signal ?? new AbortController().signal
+    const known = this.#known(id)
+    const host = known === undefined ? await this.#find(id, stop) : undefined
+    if (known === undefined && host === undefined) return null
+    const sandbox = known ?? this.#adopt(id, host as Host)
+    await orStopped(sandbox.begin(stop, false), stop)
+    return sandbox
+  }
+
+  async list(signal: AbortSignal | undefined): Promise<FleetSandbox[]> {
+    const stop = signal ?? new AbortController().signal
+    const lists = await orStopped(
+      Promise.all(this.#hosts.map(async (host) => ({ host, names: await host.backend.listSessions() }))),
+      stop,
+    )
+    return lists.flatMap(({ host, names }) =>
+      [...new Set(names.flatMap((name) => idOf(name) ?? []))].map(
+        (id) => this.#known(id) ?? this.#adopt(id, host),
+      ),
+    )
+  }
+
+  async delete(id: string, signal: AbortSignal | undefined): Promise<void> {
+    const stop = signal ?? new AbortController().signal
+    const known = this.#known(id)
+    const host = known === undefined ? await this.#find(id, stop) : undefined
+    const sandbox = known ?? (host && this.#adopt(id, host))
+    if (sandbox !== undefined) await orStopped(sandbox.delete(), stop)
+  }
+
+  async close(): Promise<void> {
+    await Promise.allSettled(this.#creating.values())
+    const created = [...this.#created]
+    const others = [...this.#sandboxes.values()].filter((sandbox) => !this.#created.has(sandbox))
+    await Promise.allSettled([
+      ...created.map((sandbox) => sandbox.delete()),
+      ...others.map((sandbox) => sandbox.end()),
+    ])
+    await Promise.all(this.#hosts.map(({ backend }) => backend.leave()))
+  }
+
+  async #create(id: string, request: CreateRequest, stop: AbortSignal): Promise<HostSandbox> {
+    const known = this.#known(id) ?? this.#adoptFound(id, await this.#findIfNamed(request, stop))
+    if (known !== undefined) {
+      await known.begin(stop, false)
+      return known
+    }
+    const host = await this.#leastUsed(stop)
+    host.pending++
+    const sandbox = this.#adopt(id, host, request)
+    try {
+      await orStopped(sandbox.begin(stop, true), stop)
+      this.#created.add(sandbox)
+      return sandbox
+    } catch (error) {
+      // The session may be created although its reply has not arrived.
+      await sandbox.delete().catch(() => {})
+      throw error
+    } finally {
+      host.pending--
+    }
+  }
+
+  /** The sandbox of this object, unless it is lost. */
+  #known(id: string): HostSandbox | undefined {
+    const known = this.#sandboxes.get(id)
+    return known?.lost === null ? known : undefined
+  }
+
+  async #findIfNamed({ id }: CreateRequest, stop: AbortSignal): Promise<Host | undefined> {
+    return id === undefined ? undefined : this.#find(id, stop)
+  }
+
+  #adoptFound(id: string, host: Host | undefined): HostSandbox | undefined {
+    return host && this.#adopt(id, host)
+  }
+
+  #adopt(id: string, { url }: Host, { ttl, labels }: Partial<CreateRequest> = {}): HostSandbox {
+    const sandbox = new HostSandbox({
+      ...{ id, url, plan: this.#plan, ttl: ttl ?? this.#plan.ttl, labels: labels ?? {} },
+      forget: (gone) => {
+        this.#created.delete(gone)
+        if (this.#sandboxes.get(id) === gone) this.#sandboxes.delete(id)
+      },
+    })
+    this.#sandboxes.set(id, sandbox)
+    return sandbox
+  }
+
+  /** The host that has a sandbox. Rejects when a host that may have it cannot be reached. */
+  async #find(id: string, stop: AbortSignal): Promise<Host | undefined> {
+    const found = await orStopped(
+      Promise.all(
+        this.#hosts.map(async (host) => ((await host.backend.hasSession(PREFIX + id)) ? host : undefined)),
+      ),
+      stop,
+    )
+    return found.find((host) => host !== undefined)
+  }
+
+  /** The host with the fewest sessions, among those that can be reached. */
+  async #leastUsed(stop: AbortSignal): Promise<Host> {
+    const counts = await orStopped(
+      Promise.all(
+        this.#hosts.map((host) =>
+          host.backend.listSessions().then(
+            (names) => ({ host, sessions: names.length, error: undefined }),
+            (error) => ({ host, sessions: Number.POSITIVE_INFINITY, error }),
+          ),
+        ),
+      ),
+      stop,
+    )
+    const load = ({ host, sessions }: (typeof counts)[number]) => sessions + host.pending
+    const [least, ...rest] = counts
+    const best = rest.reduce((chosen, next) => (load(next) < load(chosen ?? next) ? next : chosen), least)
+    if (best === undefined || best.error !== undefined)
+      throw new SandboxError('CONNECTION_FAILED', 'no host can be reached', { cause: best?.error })
+    return best.host
+  }
+}
+
+/** The id of the sandbox that a session belongs to. */
+function idOf(name: string): string | undefined {
+  return name.startsWith(PREFIX) ? name.slice(PREFIX.length).split('.')[0] : undefined
+}
+
+function hostBackend(url: string, plan: FleetPlan): FleetBackend {
+  const route = {
+    ...{ name: url, isPinned: false, instance: undefined, socket: openSocket },
+    target: () => ({ url, headers: {} }),
+    used() {},
+    lost: async () => undefined,
+  }
+  // A host that is down must not hold up the others.
+  return new FleetBackend(route, { ...plan, reconnectTimeout: Math.min(plan.reconnectTimeout, 2000) })
+}

@@ -1,0 +1,187 @@
+/** Sandboxes as claims of agent-sandbox. */
+import { randomUUID } from 'node:crypto'
+import type { Target } from '../../backends/http/route.js'
+import { AbortError, OptionError, SandboxError } from '../../base/errors.js'
+import type { FleetSandbox, KubeConfigLike } from '../../public/fleet.js'
+import { Backoff } from '../backoff.js'
+import type { CreateRequest, Engine, FleetPlan } from '../engine.js'
+import { KubernetesApi, refusalOf, statusOf } from './api.js'
+import { type Claim, isManaged, isOf, newClaim, type Pod } from './claim.js'
+import { ClaimWatch } from './claim-watch.js'
+import { Leftovers } from './leftovers.js'
+import { type Cluster, KubernetesSandbox } from './sandbox.js'
+
+export interface KubernetesPlan {
+  namespace: string
+  warmPool: string
+  kubeConfig: KubeConfigLike | undefined
+  router: { url: string; headers: Record<string, string> } | undefined
+  port: number
+}
+
+export class KubernetesEngine implements Engine {
+  readonly #plan: FleetPlan
+  readonly #kubernetes: KubernetesPlan
+  readonly #api: KubernetesApi
+  readonly #watch: ClaimWatch
+  readonly #cluster: Cluster
+  readonly #leftovers: Leftovers
+  readonly #sandboxes = new Map<string, KubernetesSandbox>()
+
+  constructor(kubernetes: KubernetesPlan, plan: FleetPlan) {
+    this.#plan = plan
+    this.#kubernetes = kubernetes
+    const { namespace, kubeConfig } = kubernetes
+    this.#api = new KubernetesApi({ namespace, kubeConfig, timeout: plan.requestTimeout })
+    this.#watch = new ClaimWatch(this.#api)
+    this.#leftovers = new Leftovers(this.#api)
+    this.#cluster = {
+      ...{ api: this.#api, watch: this.#watch, plan, needsAddress: kubernetes.router === undefined },
+      target: (pod, uid) => this.#target(pod, uid),
+      forget: (sandbox) => {
+        if (this.#sandboxes.get(sandbox.id) === sandbox) this.#sandboxes.delete(sandbox.id)
+      },
+    }
+  }
+
+  async create({ id = randomId(), ttl, labels, timeout, signal }: CreateRequest): Promise<FleetSandbox> {
+    const { namespace, warmPool } = this.#kubernetes
+    const limit = AbortSignal.timeout(timeout)
+    const stop = signal === undefined ? limit : AbortSignal.any([signal, limit])
+    const nonce = randomUUID()
+    let sandbox: KubernetesSandbox | undefined
+    // Until the claim is known to be another call's, it may be this one's.
+    let mayBeOurs = true
+    try {
+      const request = { id, namespace, warmPool, labels, ttl, nonce }
+      const claim = await this.#claim(() => newClaim(request, Date.now()), nonce, stop)
+      mayBeOurs = isOf(claim, nonce)
+      sandbox = this.#adopt(claim)
+      await sandbox.ready(stop, mayBeOurs)
+      return sandbox
+    } catch (error) {
+      if (mayBeOurs && (sandbox !== undefined || !isRefusal(error))) {
+        await sandbox?.end(true)
+        await this.#leftovers.remove(id, nonce)
+      }
+      if (signal?.aborted) throw new AbortError(signal.reason, undefined, 'the creation of the sandbox')
+      if (limit.aborted) throw sandbox?.notReady() ?? timedOut(id, error)
+      throw refusalOf(error)
+    }
+  }
+
+  async get(id: string, signal: AbortSignal | undefined): Promise<FleetSandbox | null> {
+    const limit = AbortSignal.timeout(this.#plan.createTimeout)
+    const stop = signal === undefined ? limit : AbortSignal.any([signal, limit])
+    let sandbox: KubernetesSandbox | undefined
+    try {
+      const claim = await this.#api.get(id, stop)
+      if (claim === undefined || !isManaged(claim)) return null
+      sandbox = this.#adopt(claim)
+      await sandbox.ready(stop, false)
+      return sandbox
+    } catch (error) {
+      if (signal?.aborted) throw new AbortError(signal.reason, undefined, 'the call')
+      if (limit.aborted) throw sandbox?.notReady() ?? timedOut(id, error)
+      throw refusalOf(error)
+    }
+  }
+
+  async list(signal: AbortSignal | undefined): Promise<FleetSandbox[]> {
+    const { items } = await refused(this.#api.list(signal))
+    return items.map((claim) => this.#adopt(claim))
+  }
+
+  async delete(id: string, signal: AbortSignal | undefined): Promise<void> {
+    const claim = await refused(this.#api.get(id, signal))
+    if (claim === undefined || !isManaged(claim)) return
+    await refused(this.#api.delete(id, claim.metadata.uid, signal))
+    const sandbox = this.#sandboxes.get(id)
+    if (sandbox?.uid === claim.metadata.uid) await sandbox?.end(true)
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#sandboxes.values()].map((sandbox) => sandbox.end(false)))
+    await this.#leftovers.close()
+    await this.#watch.close()
+  }
+
+  /** Creates the claim, or finds the one that has its id. */
+  async #claim(body: () => Claim, nonce: string, stop: AbortSignal): Promise<Claim> {
+    const backoff = new Backoff(50, 2000)
+    for (;;) {
+      try {
+        return await this.#api.create(body(), stop)
+      } catch (error) {
+        if (statusOf(error) !== 409) throw error
+      }
+      const { name } = body().metadata
+      const found = await this.#api.get(name, stop)
+      // One that is being deleted makes way.
+      if (found !== undefined && !('deletionTimestamp' in found.metadata)) {
+        if (!isOf(found, nonce)) this.#refuseForeign(found)
+        return found
+      }
+      await backoff.wait(stop)
+    }
+  }
+
+  #refuseForeign(claim: Claim): void {
+    const { warmPool } = this.#kubernetes
+    const { name } = claim.metadata
+    if (!isManaged(claim))
+      throw new SandboxError('REQUEST_REFUSED', `the claim ${name} exists, and no fleet has created it`)
+    if (claim.spec.warmPoolRef.name !== warmPool)
+      throw new SandboxError(
+        'REQUEST_REFUSED',
+        `the sandbox ${name} exists, and is of the warm pool ${claim.spec.warmPoolRef.name}`,
+      )
+  }
+
+  #adopt(claim: Claim): KubernetesSandbox {
+    const known = this.#sandboxes.get(claim.metadata.name)
+    if (known !== undefined && known.uid === claim.metadata.uid && known.lost === null) return known
+    const sandbox = new KubernetesSandbox(this.#cluster, claim)
+    if (sandbox.lost === null) this.#sandboxes.set(sandbox.id, sandbox)
+    return sandbox
+  }
+
+  #target({ name, ips: [ip = ''] }: Pod, uid: string | undefined): Target {
+    const { namespace, router, port } = this.#kubernetes
+    if (router === undefined)
+      return { url: `http://${ip.includes(':') ? `[${ip}]` : ip}:${port}`, headers: {} }
+    return {
+      url: router.url,
+      headers: {
+        ...router.headers,
+        'x-sandbox-id': name,
+        'x-sandbox-namespace': namespace,
+        'x-sandbox-port': String(port),
+        ...(uid !== undefined && { 'x-sandbox-uid': uid }),
+      },
+    }
+  }
+}
+
+/** Ids are names of objects: they begin with a letter. */
+function randomId(): string {
+  return `nacre-${randomUUID().replaceAll('-', '').slice(0, 16)}`
+}
+
+/** Whether the API server has created nothing. */
+function isRefusal(error: unknown): boolean {
+  const status = statusOf(error)
+  return error instanceof OptionError || (status !== undefined && status >= 400 && status < 500)
+}
+
+function timedOut(id: string, cause: unknown): SandboxError {
+  return new SandboxError('SANDBOX_NOT_READY', `sandbox ${id} was not ready in time: ${cause}`, { cause })
+}
+
+async function refused<T>(request: Promise<T>): Promise<T> {
+  try {
+    return await request
+  } catch (error) {
+    throw refusalOf(error)
+  }
+}

@@ -1,0 +1,73 @@
+/**
+ * The time to live of a sandbox: it is extended while the sandbox is used.
+ *
+ * Four times in that time, the lease looks whether there was a call since the last time, or still is. So a sandbox in use
+ * costs at most four writes in its time to live, and an idle one ends after one to one and a quarter of it.
+ */
+
+/** Looks per time to live. */
+const LOOKS = 4
+
+export interface Leased {
+  /** Milliseconds. */
+  ttl: number
+  /** Whether calls are pending. */
+  isActive(): boolean
+  /** The sandbox was used, and is to live for another time to live. */
+  extend(): Promise<void>
+  /** The sandbox was not used; called at each look. `idle` is in milliseconds. */
+  rest(idle: number): void
+  /** Receives what `extend` rejects with. */
+  failed(error: unknown): void
+}
+
+export class Lease {
+  readonly #leased: Leased
+  #timer: ReturnType<typeof setInterval> | undefined
+  #lastUse = performance.now()
+  #isUsed = false
+  #isExtending = false
+
+  constructor(leased: Leased) {
+    this.#leased = leased
+  }
+
+  /** Begins to look. */
+  begin(): void {
+    if (this.#timer !== undefined) return
+    this.#lastUse = performance.now()
+    this.#timer = setInterval(() => this.#look(), this.#leased.ttl / LOOKS)
+    this.#timer.unref()
+  }
+
+  /** The sandbox is used now. */
+  used(): void {
+    this.#isUsed = true
+    this.begin()
+  }
+
+  end(): void {
+    clearInterval(this.#timer)
+  }
+
+  #look(): void {
+    if (this.#isUsed || this.#leased.isActive()) {
+      this.#isUsed = false
+      this.#lastUse = performance.now()
+      if (!this.#isExtending) void this.#extend()
+    } else {
+      this.#leased.rest(performance.now() - this.#lastUse)
+    }
+  }
+
+  async #extend(): Promise<void> {
+    this.#isExtending = true
+    try {
+      await this.#leased.extend()
+    } catch (error) {
+      this.#leased.failed(error)
+    } finally {
+      this.#isExtending = false
+    }
+  }
+}

@@ -1,0 +1,90 @@
+/** The options of `nacre/fleet`. */
+import { clientToken, requestHeaders, serverUrl } from '../options/client-values.js'
+import { dnsLabel, hostUrls, kubeConfig, labels as readLabels, sandboxId } from '../options/fleet-values.js'
+import { MAX_MILLISECONDS } from '../options/numbers.js'
+import { type Kind, type OptionTable, type OptionValues, option } from '../options/option.js'
+import { readGroup } from '../options/read.js'
+import { logger as readLogger } from '../options/values.js'
+import type { KubeConfigLike } from '../public/fleet.js'
+import type { Logger } from '../public/index.js'
+import { abortSignal, count, milliseconds, pause } from './kinds.js'
+
+const url: Kind<string> = { read: serverUrl, bounds: 'an http: or https: URL' }
+const headers: Kind<Record<string, string>> = { read: requestHeaders, bounds: 'strings by name' }
+const token: Kind<string> = { read: clientToken, bounds: 'printable ASCII without blanks' }
+const name: Kind<string> = { read: dnsLabel, bounds: 'a DNS label of at most 63 characters' }
+const id: Kind<string> = { read: sandboxId, bounds: 'a DNS label of at most 63 characters' }
+const config: Kind<KubeConfigLike> = { read: kubeConfig, bounds: 'a KubeConfig' }
+const urls: Kind<string[]> = { read: hostUrls, bounds: 'a list of URLs' }
+const labels: Kind<Record<string, string>> = { read: readLabels, bounds: 'Kubernetes labels by name' }
+const logger: Kind<Logger> = { read: readLogger, bounds: 'an object with debug, info, warn and error' }
+const ttl = count(1000, MAX_MILLISECONDS, 'ms')
+
+function group<T extends OptionTable>(table: T): Kind<OptionValues<T>> {
+  return { read: (value, path) => readGroup(table, value, path), bounds: 'an object' }
+}
+
+/** Of `kubernetes.router`. */
+export const fleetRouterOptions = {
+  url: option(url, { doc: 'URL of the router.' }),
+  headers: option(headers, { doc: 'Headers for the router itself.', otherwise: 'none' }),
+}
+
+/** Of `kubernetes`. */
+export const fleetKubernetesOptions = {
+  namespace: option(name, { doc: 'The namespace of the claims.', default: 'default' }),
+  warmPool: option(name, { doc: 'The SandboxWarmPool that sandboxes come from.' }),
+  kubeConfig: option(config, {
+    doc: 'How to reach the API server.',
+    otherwise: 'what loadFromDefault finds',
+  }),
+  router: option(group(fleetRouterOptions), {
+    doc: 'The router that requests go through.',
+    otherwise: 'none: requests go to the pods',
+  }),
+  port: option(count(1, 65_535), { doc: "The port of nacre's server in the pods.", default: 3000 }),
+}
+
+/** Of `new SandboxFleet`. */
+export const fleetOptions = {
+  kubernetes: option(group(fleetKubernetesOptions), {
+    doc: 'Sandboxes are pods of agent-sandbox. Excludes `hosts`.',
+    otherwise: 'required without `hosts`',
+  }),
+  hosts: option(urls, {
+    doc: 'Sandboxes are sessions on these servers. Excludes `kubernetes`.',
+    otherwise: 'required without `kubernetes`',
+  }),
+  token: option(token, { doc: "The token of nacre's servers.", otherwise: 'none' }),
+  ttl: option(ttl, { doc: 'Time after which a sandbox that is not used ends.', default: 600_000 }),
+  createTimeout: option(pause, { doc: 'Time in which a sandbox must be ready.', default: 120_000 }),
+  requestTimeout: option(pause, {
+    doc: 'Time in which a request that neither streams nor waits must be answered.',
+    default: 30_000,
+  }),
+  reconnectTimeout: option(milliseconds, {
+    doc: 'Time in which a call tries to reach its sandbox again.',
+    default: 30_000,
+  }),
+  logger: option(logger, { doc: 'Receives errors of work in the background.', otherwise: 'none' }),
+}
+
+/** Of `fleet.create`. */
+export const fleetCreateOptions = {
+  id: option(id, { doc: 'The id. A sandbox that has it already is the result.', otherwise: 'a random one' }),
+  ttl: option(ttl, {
+    doc: 'Time after which the sandbox ends when it is not used.',
+    otherwise: 'that of the fleet',
+  }),
+  labels: option(labels, { doc: 'Labels of the claim and the pod.', otherwise: 'none' }),
+  timeout: option(pause, { doc: 'Time in which the sandbox must be ready.', otherwise: 'that of the fleet' }),
+  signal: option(abortSignal, {
+    doc: 'Aborts the creation; what was created is deleted.',
+    otherwise: 'none',
+  }),
+}
+
+/** Of `fleet.get`, `fleet.list` and `fleet.delete`. */
+export const fleetCallOptions = {
+  signal: option(abortSignal, { doc: 'Aborts the call.', otherwise: 'none' }),
+}

@@ -1,0 +1,120 @@
+/**
+ * Calls that survive their connections, by the numbers that their callers give them.
+ *
+ * A proxy may cut every request after some minutes, and connections break. So a caller registers once, and numbers its
+ * calls. A request with a number that is in use joins that call, and never begins it again. So the caller can repeat
+ * any request until it has the reply, and no command runs twice.
+ */
+import { randomUUID } from 'node:crypto'
+import { CALL_HEADER, RECEIVED_HEADER } from '../protocol/headers.js'
+import { Refusal } from './failure.js'
+import { KeptCall } from './kept-call.js'
+import { UsedNumbers } from './used-numbers.js'
+
+const MOST_CALLERS = 10_000
+/** Bytes of replies that are kept for one caller. Beyond that, the oldest ones are dropped. */
+const MOST_KEPT_BYTES = 64 * 1024 * 1024
+
+interface Caller {
+  /** Milliseconds for which a call is kept without a connection. */
+  keep: number
+  used: UsedNumbers
+  calls: Map<number, KeptCall>
+}
+
+export class Calls {
+  /** The least recently used one is first. */
+  readonly #callers = new Map<string, Caller>()
+  readonly #closing: AbortSignal
+
+  /** `closing` is aborted when the server ends. */
+  constructor(closing: AbortSignal) {
+    this.#closing = closing
+  }
+
+  /** Registers a caller and returns its id. `keep` is in milliseconds. */
+  register(keep: number): string {
+    const id = randomUUID()
+    if (this.#callers.size >= MOST_CALLERS) this.#evict()
+    this.#callers.set(id, { keep, used: new UsedNumbers(), calls: new Map() })
+    return id
+  }
+
+  /** Ends all calls of a caller, and forgets it. */
+  unregister(id: string): void {
+    const { calls } = this.#find(id)
+    this.#callers.delete(id)
+    for (const call of calls.values()) call.end('the caller has ended')
+  }
+
+  /** Ends a call, and keeps a request for it that arrives later from beginning it. */
+  cancel(id: string, number: number): void {
+    const caller = this.#find(id)
+    caller.used.take(number)
+    caller.calls.get(number)?.end('the caller has cancelled the call')
+    caller.calls.delete(number)
+  }
+
+  /** The call that a request names; undefined when it names none. Throws a Refusal. */
+  of(headers: Headers): { call: KeptCall; trim: () => void } | undefined {
+    const name = headers.get(CALL_HEADER)
+    if (name === null) return undefined
+    const [, id = '', digits = ''] = /^([0-9a-f-]{36})\/([1-9]\d{0,14})$/.exec(name) ?? []
+    if (id === '') throw new Refusal('VALIDATION_FAILED', `${CALL_HEADER} must be <caller>/<number>`)
+    const caller = this.#find(id)
+    this.#callers.delete(id)
+    this.#callers.set(id, caller)
+    acknowledge(caller, headers.get(RECEIVED_HEADER))
+    return { call: open(caller, Number(digits), this.#closing), trim: () => trim(caller) }
+  }
+
+  #find(id: string): Caller {
+    const caller = this.#callers.get(id)
+    if (caller === undefined) throw new Refusal('CALLER_NOT_FOUND', 'there is no such caller')
+    return caller
+  }
+
+  /** Forgets the caller that has been idle for longest. */
+  #evict(): void {
+    for (const [id, { calls }] of this.#callers) {
+      if (calls.size > 0) continue
+      this.#callers.delete(id)
+      return
+    }
+    throw new Refusal('OVERLOADED', `the server has ${MOST_CALLERS} callers already; try again`)
+  }
+}
+
+function open(caller: Caller, number: number, closing: AbortSignal): KeptCall {
+  const known = caller.calls.get(number)
+  if (known !== undefined) return known
+  if (!caller.used.take(number))
+    throw new Refusal('CALL_FORGOTTEN', 'the call has been performed, and its reply is no longer kept')
+  const call = new KeptCall(caller.keep, closing, () => {
+    caller.calls.delete(number)
+    call.end('no connection has waited for the call')
+  })
+  caller.calls.set(number, call)
+  return call
+}
+
+/** Drops the replies that have arrived. */
+function acknowledge({ calls }: Caller, received: string | null): void {
+  for (const digits of received?.split(',') ?? []) {
+    const number = Number(digits)
+    calls.get(number)?.end('the reply has arrived')
+    calls.delete(number)
+  }
+}
+
+function trim({ calls }: Caller): void {
+  let bytes = 0
+  for (const call of calls.values()) bytes += call.bytes
+  for (const [number, call] of calls) {
+    if (bytes <= MOST_KEPT_BYTES) return
+    if (!call.isOver) continue
+    bytes -= call.bytes
+    call.end('the replies of the caller are too large')
+    calls.delete(number)
+  }
+}

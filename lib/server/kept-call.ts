@@ -1,0 +1,86 @@
+/**
+ * A call that survives its connection: its work, and its reply until the client has it.
+ *
+ * While no connection waits for the call, a timer runs. When it expires, the work is aborted and the reply is dropped.
+ */
+import { onAbort } from '../base/abort.js'
+import type { EventLog } from './event-log.js'
+
+/** A reply as it is sent again. */
+export interface KeptReply {
+  status: number
+  headers: Array<[string, string]>
+  body: ArrayBuffer
+}
+
+export class KeptCall {
+  readonly #abort = new AbortController()
+  readonly #keep: number
+  readonly #forget: () => void
+  readonly #release: () => void
+  #connections = 0
+  #timer: NodeJS.Timeout | undefined
+  #reply: Promise<KeptReply> | undefined
+  #events: Promise<EventLog> | undefined
+  /** Bytes of the reply, once it is there. */
+  bytes = 0
+  isOver = false
+
+  /** `keep` is in milliseconds. `forget` is called when the timer has expired. `closing` aborts the call, too. */
+  constructor(keep: number, closing: AbortSignal, forget: () => void) {
+    this.#keep = keep
+    this.#forget = forget
+    this.#release = onAbort(closing, () => this.#abort.abort(closing.reason))
+    if (closing.aborted) this.#abort.abort(closing.reason)
+  }
+
+  /** Aborted when the client cancels the call, or does not return. */
+  get signal(): AbortSignal {
+    return this.#abort.signal
+  }
+
+  /** Marks a connection that waits for the call. Returns the function that marks its end. */
+  attach(gone: AbortSignal): () => void {
+    this.#connections++
+    clearTimeout(this.#timer)
+    let isAttached = true
+    const detach = () => {
+      if (!isAttached) return
+      isAttached = false
+      ignore()
+      if (--this.#connections > 0 || this.signal.aborted) return
+      this.#timer = setTimeout(() => this.#forget(), this.#keep)
+      this.#timer.unref()
+    }
+    const ignore = onAbort(gone, detach)
+    if (gone.aborted) detach()
+    return detach
+  }
+
+  /** The reply. The first call begins the work; the others wait for the same. */
+  async reply(work: () => Promise<Response>, settled: () => void): Promise<Response> {
+    this.#reply ??= work().then(async (response) => {
+      const body = await response.arrayBuffer()
+      this.bytes = body.byteLength
+      this.isOver = true
+      settled()
+      return { status: response.status, headers: [...response.headers], body }
+    })
+    const { status, headers, body } = await this.#reply
+    return new Response(body, { status, headers })
+  }
+
+  /** The events. The first call begins the work. Rejects when it cannot begin. */
+  events(work: () => Promise<EventLog>): Promise<EventLog> {
+    this.#events ??= work()
+    return this.#events
+  }
+
+  /** Aborts what still runs and drops the rest. */
+  end(reason: string): void {
+    clearTimeout(this.#timer)
+    this.#release()
+    this.#abort.abort(new Error(reason))
+    this.#events?.then((log) => log.end()).catch(() => {})
+  }
+}

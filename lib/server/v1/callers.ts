@@ -1,0 +1,52 @@
+/**
+ * Callers, whose calls survive their connections.
+ */
+import { z } from '@hono/zod-openapi'
+import type { ServerContext } from '../context.js'
+import type { Define } from '../route.js'
+import { queryNumber } from '../schemas.js'
+
+/** A call without a connection is kept for at most ten minutes. */
+const MOST_KEEP_MS = 600_000
+
+const tag = 'server'
+const errors = ['CALLER_NOT_FOUND']
+const callerId = z.string()
+
+export function addCallers(define: Define, { calls }: ServerContext): void {
+  define({
+    method: 'post',
+    path: '/v1/callers',
+    summary: 'Registers a caller, whose calls survive their connections for `keep` milliseconds.',
+    ...{ tag },
+    body: z.strictObject({ keep: z.number().int().min(1).max(MOST_KEEP_MS) }),
+    reply: z.object({ callerId }),
+    async handle({ body: { keep } }) {
+      return { callerId: calls.register(keep) }
+    },
+  })
+  define({
+    method: 'delete',
+    path: '/v1/callers/{callerId}',
+    summary: 'Ends all calls of a caller.',
+    ...{ tag, errors },
+    params: z.object({ callerId }),
+    reply: z.object({}),
+    async handle({ params }) {
+      calls.unregister(params.callerId)
+      return {}
+    },
+  })
+  define({
+    method: 'delete',
+    path: '/v1/callers/{callerId}/calls/{number}',
+    summary: 'Ends a call. It is never begun when its request arrives later.',
+    ...{ tag, errors },
+    params: z.object({ callerId, number: queryNumber }),
+    reply: z.object({}),
+    async handle({ params }) {
+      calls.cancel(params.callerId, params.number)
+      return {}
+    },
+  })
+}
