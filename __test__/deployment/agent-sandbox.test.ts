@@ -51,9 +51,10 @@ describe('the resources of agent-sandbox', () => {
     expect(routerPolicy.spec.podSelector.matchLabels).toEqual(service.spec.selector)
   })
 
-  it('let the router alone reach the ports of a sandbox, and keep it from credentials of the cloud', () => {
+  it('let the router and labelled clients alone reach the ports of a sandbox, and keep it from credentials of the cloud', () => {
     const [ingress] = policy.spec.ingress
-    expect(ingress.from).toEqual([{ podSelector: { matchLabels: service.spec.selector } }])
+    const labels = [service.spec.selector, { 'nacre.dev/sandbox-client': 'true' }]
+    expect(ingress.from).toEqual(labels.map((matchLabels) => ({ podSelector: { matchLabels } })))
     const ports = container.ports.map(({ containerPort }: { containerPort: number }) => containerPort)
     expect(ingress.ports.map(({ port }: { port: number }) => port).sort()).toEqual(ports.sort())
     expect(ports).toContain(fleetKubernetesOptions.port.default)
@@ -67,7 +68,7 @@ describe('the resources of agent-sandbox', () => {
     expect(container.securityContext.capabilities.drop).toEqual(['ALL'])
     const words: string[] = container.command
     expect(words.slice(0, 2)).toEqual(['nacre', 'serve'])
-    expect(words).toContain(`--port=${fleetKubernetesOptions.port.default}`)
+    expect(words[words.indexOf('--port') + 1]).toBe(String(fleetKubernetesOptions.port.default))
   })
 
   it('let a fleet do what it does, and no more', () => {
