@@ -60,7 +60,6 @@ impl ProcessTable {
     pub fn new(arguments: &Arguments) -> Self {
         let groups = arguments.group.as_ref().and_then(|(parent, name)| Groups::create(parent, name));
         let own = Pid::new(std::process::id() as i32).expect("a supervisor is never init");
-        let helpers = Helpers::default();
         Self {
             own,
             shell: None,
@@ -68,7 +67,7 @@ impl ProcessTable {
             processes: Processes::default(),
             groups,
             enclosure: Enclosure::Open,
-            helpers,
+            helpers: Helpers::default(),
         }
     }
 
