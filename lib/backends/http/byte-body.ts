@@ -2,19 +2,26 @@
 import { onAbort } from '../../base/abort.js'
 
 export class ByteBody {
+  /** The length that the server announces; 0 when it does not. */
+  readonly announced: number
   readonly #reader: ReadableStreamDefaultReader<Uint8Array> | undefined
   readonly #explain: (error: unknown) => unknown
   readonly #signal: AbortSignal
   readonly #ignore: () => void
   #release: (() => void) | undefined
 
-  /** `signal` cancels the body: Node forgets to, once the request has been collected as garbage. `explain` makes the error of what the runtime throws; `release` ends the request. */
+  /**
+   * `signal` cancels the body: Node forgets to, once the request has been collected as garbage. `explain` makes the error of
+   * what the runtime throws; `release` ends the request.
+   */
   constructor(
     body: ReadableStream<Uint8Array> | null,
+    announced: number,
     signal: AbortSignal,
     explain: (error: unknown) => unknown,
     release: () => void,
   ) {
+    this.announced = announced
     this.#reader = body?.getReader()
     this.#signal = signal
     this.#ignore = onAbort(signal, () => void this.#reader?.cancel().catch(() => {}))

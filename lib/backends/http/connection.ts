@@ -220,7 +220,8 @@ export class Connection {
         throw connectionError(`${request.path} was not answered with bytes`)
       }
       const explain = (error: unknown) => this.#explain(error, request, limits)
-      return new ByteBody(status === 416 ? null : body, limits.signal, explain, () => {
+      const announced = Math.max(0, Number(response.headers.get('content-length')) || 0)
+      return new ByteBody(status === 416 ? null : body, announced, limits.signal, explain, () => {
         release()
         limits.stop()
       })

@@ -34,8 +34,9 @@ export class HttpFiles implements FilesBackend {
   async read({ path, encoding, maxBytes, signal }: FileReadPlan): Promise<Output<Encoding>> {
     const query = { ...queryOf(path), maxBytes }
     const body = await this.#connection.bytes(this.#content({ query, signal, subject: 'the read' }))
-    const collected = encoding === 'buffer' ? new Bytes() : new Text()
     try {
+      if (body.announced > maxBytes) throw tooLarge(path, maxBytes)
+      const collected = encoding === 'buffer' ? new Bytes(body.announced) : new Text()
       let length = 0
       for (let piece = await body.read(); piece !== undefined; piece = await body.read()) {
         length += piece.length
@@ -170,22 +171,27 @@ class Upload {
 }
 
 class Bytes {
-  readonly #pieces: Uint8Array[] = []
+  #all: Uint8Array<ArrayBuffer>
   #length = 0
 
+  /** `expected` is what the server announces; 0 when it does not. */
+  constructor(expected: number) {
+    this.#all = new Uint8Array(expected)
+  }
+
   add(piece: Uint8Array): void {
-    this.#pieces.push(piece)
-    this.#length += piece.length
+    const length = this.#length + piece.length
+    if (length > this.#all.length) {
+      const larger = new Uint8Array(Math.max(length, 2 * this.#all.length))
+      larger.set(this.#all)
+      this.#all = larger
+    }
+    this.#all.set(piece, this.#length)
+    this.#length = length
   }
 
   whole(): Uint8Array {
-    const all = new Uint8Array(this.#length)
-    let at = 0
-    for (const piece of this.#pieces) {
-      all.set(piece, at)
-      at += piece.length
-    }
-    return all
+    return this.#length === this.#all.length ? this.#all : this.#all.slice(0, this.#length)
   }
 }
 

@@ -85,7 +85,8 @@ export function addExecute(define: Define, server: ServerContext): void {
     method: 'post',
     path: '/api/execute/stream',
     tag: 'container',
-    summary: 'The same as events: start, stdout, stderr, and at last complete or error.',
+    summary:
+      'Runs a command and streams its output, as events: start, stdout, stderr, and finally complete or error.',
     body: executeBody,
     reply: 'events',
     errors,

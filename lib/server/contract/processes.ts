@@ -59,7 +59,7 @@ export function addProcesses(define: Define, { sandbox, metrics }: ServerContext
     method: 'get',
     path: '/api/process/list',
     tag: 'container',
-    summary: 'The processes that are known.',
+    summary: 'Lists the processes.',
     query: z.object({ status: statusSchema.optional() }),
     reply: z.object({ success: z.literal(true), processes: z.array(processSchema), timestamp }),
     async handle({ query: { status } }) {
@@ -81,7 +81,7 @@ export function addProcesses(define: Define, { sandbox, metrics }: ServerContext
     method: 'post',
     path: '/api/process/cleanup',
     tag: 'container',
-    summary: 'Forgets processes that have ended.',
+    summary: 'Removes ended processes from the list.',
     reply: countSchema,
     async handle() {
       return { success: true, cleanedCount: await sandbox.cleanupCompletedProcesses(), timestamp: now() }
@@ -91,7 +91,7 @@ export function addProcesses(define: Define, { sandbox, metrics }: ServerContext
     method: 'get',
     path: '/api/process/{processId}',
     tag: 'container',
-    summary: 'One process.',
+    summary: 'The state of a process.',
     params: processParams,
     reply: z.object({ success: z.literal(true), process: processSchema, timestamp }),
     errors: ['PROCESS_NOT_FOUND'],
@@ -118,7 +118,7 @@ export function addProcesses(define: Define, { sandbox, metrics }: ServerContext
     method: 'get',
     path: '/api/process/{processId}/logs',
     tag: 'container',
-    summary: 'What a process has printed until now.',
+    summary: 'The output of a process so far.',
     params: processParams,
     reply: z.object({
       success: z.literal(true),
@@ -137,7 +137,7 @@ export function addProcesses(define: Define, { sandbox, metrics }: ServerContext
     method: 'get',
     path: '/api/process/{processId}/stream',
     tag: 'container',
-    summary: 'What a process has printed and prints, as events: process_info, stdout, stderr, exit.',
+    summary: 'The output of a process, past and live, as events: process_info, stdout, stderr, exit.',
     params: processParams,
     query: z.object({ cursor: queryNumber.optional() }),
     reply: 'events',

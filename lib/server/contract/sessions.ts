@@ -41,7 +41,7 @@ export function addSessions(define: Define, { sandbox, sessionTimeouts }: Server
     method: 'get',
     path: '/api/session/list',
     tag: 'container',
-    summary: 'The ids of all sessions.',
+    summary: 'Lists the ids of the sessions.',
     reply: z.object({ success: z.literal(true), data: z.array(z.string()), timestamp }),
     async handle() {
       const sessions = await sandbox.listSessions()
@@ -52,7 +52,7 @@ export function addSessions(define: Define, { sandbox, sessionTimeouts }: Server
     method: 'post',
     path: '/api/session/delete',
     tag: 'container',
-    summary: 'Kills everything in a session and forgets it.',
+    summary: 'Deletes a session and kills everything in it.',
     body: z.object({ sessionId: z.string() }),
     reply: z.object({ success: z.literal(true), sessionId: z.string(), timestamp }),
     errors: ['SESSION_NOT_FOUND'],

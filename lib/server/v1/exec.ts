@@ -80,7 +80,8 @@ export function addExec(define: Define, server: ServerContext): void {
     method: 'post',
     path: '/v1/exec/stream',
     tag: 'commands',
-    summary: 'The same as events: run, start, stdout, stderr, and at last complete or error.',
+    summary:
+      'Runs a command and streams its output, as events: run, start, stdout, stderr, and finally complete or error.',
     body: streamBody,
     reply: 'events',
     errors,
@@ -106,7 +107,7 @@ export function addExec(define: Define, server: ServerContext): void {
     method: 'post',
     path: '/v1/runs/{runId}/input',
     tag: 'commands',
-    summary: 'Gives a run input, and its end. The reply comes when the run took it.',
+    summary: 'Writes to the input of a run, or closes it. Responds when the input is written.',
     params: runParams,
     body: z.strictObject({ data: dataSchema.optional(), end: z.boolean().optional() }),
     reply: z.object({}),

@@ -27,8 +27,7 @@ export function addFileContent(define: Define, { sandbox }: ServerContext): void
     method: 'get',
     path: '/v1/sessions/{sessionId}/files/content',
     tag: 'files',
-    summary:
-      'The content of a file. One range of bytes can be asked for with `Range`; HEAD gives its length.',
+    summary: 'The content of a file. `Range` selects one range of bytes; HEAD returns the length.',
     params: sessionParams,
     query: z.strictObject({ ...pathQuery, maxBytes: queryNumber.optional() }),
     reply: 'bytes',
@@ -47,7 +46,7 @@ export function addFileContent(define: Define, { sandbox }: ServerContext): void
     path: '/v1/sessions/{sessionId}/files/content',
     tag: 'files',
     summary:
-      'Writes a file: the body is its content, of any length. It takes the place of the old one when all of it is there.',
+      'Writes a file. The body is its content, of any length, and replaces the old file when all of it has arrived.',
     params: sessionParams,
     query: z.strictObject({ ...pathQuery, mode: queryNumber.optional(), append: queryFlag.optional() }),
     upload: true,

@@ -21,7 +21,7 @@ export function addFiles(define: Define, { sandbox }: ServerContext): void {
   define({
     method: 'get',
     path: `${base}/stat`,
-    summary: 'What a file is, where symlinks lead to; null when there is none.',
+    summary: 'The metadata of a file, symlinks followed; null if it does not exist.',
     ...{ tag, params, errors },
     query: z.strictObject(pathQuery),
     reply: z.object({ file: fileSchema.nullable() }),
@@ -33,7 +33,7 @@ export function addFiles(define: Define, { sandbox }: ServerContext): void {
   define({
     method: 'get',
     path: `${base}/list`,
-    summary: 'What is in a directory, sorted by path. Without a path: the directory of the session.',
+    summary: 'Lists a directory, sorted by path. Default: the directory of the session.',
     ...{ tag, params, errors },
     query: z.strictObject({
       ...pathQuery,
@@ -103,7 +103,7 @@ export function addFiles(define: Define, { sandbox }: ServerContext): void {
     method: 'get',
     path: `${base}/watch`,
     summary:
-      'Changes of a file or below a directory, as events: created, modified, deleted, renamed, overflow, and at last end.',
+      'Changes of a file or below a directory, as events: created, modified, deleted, renamed, overflow, and finally end.',
     ...{ tag, params, errors },
     query: z.strictObject({ ...pathQuery, recursive: queryFlag.optional() }),
     reply: 'events',

@@ -89,7 +89,7 @@ export function addJobs(define: Define, { sandbox: { jobs } }: ServerContext): v
     method: 'get',
     path: '/v1/jobs',
     tag,
-    summary: 'All jobs in the order of their starts.',
+    summary: 'Lists the jobs in the order of their starts.',
     reply: z.object({ jobs: z.array(infoSchema) }),
     async handle() {
       return { jobs: (await jobs.list()).map(encodeJobInfo) }
@@ -110,7 +110,7 @@ export function addJobs(define: Define, { sandbox: { jobs } }: ServerContext): v
   define({
     method: 'get',
     path: '/v1/jobs/{jobId}/status',
-    summary: 'How a job is.',
+    summary: 'The status of a job.',
     ...{ tag, params, errors },
     reply: statusSchema,
     async handle({ params: { jobId } }) {
@@ -120,7 +120,7 @@ export function addJobs(define: Define, { sandbox: { jobs } }: ServerContext): v
   define({
     method: 'get',
     path: '/v1/jobs/{jobId}/output',
-    summary: 'What is there of the output from a cursor on.',
+    summary: 'Reads the output of a job from a cursor on.',
     ...{ tag, params, errors },
     query: readQuery,
     reply: readSchema,
@@ -132,7 +132,7 @@ export function addJobs(define: Define, { sandbox: { jobs } }: ServerContext): v
     method: 'get',
     path: '/v1/jobs/{jobId}/follow',
     summary:
-      'The output from a cursor on and what comes, as events: output, and at last end. Their ids are cursors.',
+      'Follows the output of a job from a cursor on, as events: output, and finally end. Their ids are cursors.',
     ...{ tag, params, errors },
     query: readQuery,
     reply: 'events',
@@ -163,7 +163,7 @@ export function addJobs(define: Define, { sandbox: { jobs } }: ServerContext): v
   define({
     method: 'post',
     path: '/v1/jobs/{jobId}/cancel',
-    summary: 'Ends everything of a job.',
+    summary: 'Cancels a job: kills everything that it started.',
     ...{ tag, params, errors },
     body: z.strictObject(shapeOf(jobCancelOptions)),
     reply: z.object({}),
@@ -176,7 +176,7 @@ export function addJobs(define: Define, { sandbox: { jobs } }: ServerContext): v
   define({
     method: 'delete',
     path: '/v1/jobs/{jobId}',
-    summary: 'Removes a job that is over.',
+    summary: 'Removes a job that has ended.',
     ...{ tag, params },
     errors: [...errors, 'JOB_RUNNING'],
     reply: z.object({}),

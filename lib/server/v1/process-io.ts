@@ -37,7 +37,7 @@ export function addProcessIo(define: Define, { sandbox }: ServerContext): void {
   define({
     method: 'get',
     path: '/v1/processes/{processId}/logs',
-    summary: 'What a process has printed until now.',
+    summary: 'The output of a process so far.',
     ...{ tag, params },
     query: z.strictObject({ encoding: encodingSchema.optional() }),
     reply: z.object({ stdout: dataSchema, stderr: dataSchema, truncated: z.number().optional() }),
@@ -50,7 +50,7 @@ export function addProcessIo(define: Define, { sandbox }: ServerContext): void {
     method: 'get',
     path: '/v1/processes/{processId}/output',
     summary:
-      'What a process has printed and prints, as events: stdout, stderr, exit, and at last end. Their ids are cursors.',
+      'The output of a process, past and live, as events: stdout, stderr, exit, and finally end. Their ids are cursors.',
     ...{ tag, params },
     query: outputQuery,
     reply: 'events',
@@ -71,7 +71,7 @@ export function addProcessIo(define: Define, { sandbox }: ServerContext): void {
   define({
     method: 'get',
     path: '/v1/processes/{processId}/starts',
-    summary: 'The processes of a service after the one of `pid`, as events: start, and at last end.',
+    summary: 'The processes of a service after the one of `pid`, as events: start, and finally end.',
     ...{ tag, params },
     query: z.strictObject({ pid: queryNumber }),
     reply: 'events',
@@ -90,8 +90,7 @@ export function addProcessIo(define: Define, { sandbox }: ServerContext): void {
   define({
     method: 'post',
     path: '/v1/processes/{processId}/input',
-    summary:
-      'Writes to the standard input of a process, and closes it. The reply comes when the pipe took it.',
+    summary: 'Writes to the standard input of a process, or closes it. Responds when the input is written.',
     ...{ tag, params },
     body: z.strictObject({ data: dataSchema.optional(), end: z.boolean().optional() }),
     reply: z.object({}),
@@ -119,7 +118,7 @@ export function addProcessIo(define: Define, { sandbox }: ServerContext): void {
   define({
     method: 'get',
     path: '/v1/processes/{processId}/stats',
-    summary: 'What a process and everything below it use.',
+    summary: 'The processor time and memory of a process and its descendants.',
     ...{ tag, params },
     reply: statsSchema,
     errors: ['PROCESS_NOT_FOUND'],
@@ -130,7 +129,7 @@ export function addProcessIo(define: Define, { sandbox }: ServerContext): void {
   define({
     method: 'get',
     path: '/v1/processes/{processId}/health',
-    summary: 'How a service is.',
+    summary: 'The health of a service.',
     ...{ tag, params },
     reply: z.object({
       healthy: z.boolean(),
@@ -147,7 +146,7 @@ export function addProcessIo(define: Define, { sandbox }: ServerContext): void {
   define({
     method: 'post',
     path: '/v1/processes/{processId}/restart',
-    summary: 'Kills the process of a service and starts it anew; the reply comes when it is ready.',
+    summary: 'Restarts a service. Responds when it is ready.',
     ...{ tag, params },
     reply: processSchema,
     errors: ['PROCESS_NOT_FOUND', 'PROCESS_READY_TIMEOUT', 'PROCESS_EXITED_BEFORE_READY'],

@@ -110,7 +110,7 @@ export function addV1Processes(define: Define, { sandbox, metrics }: ServerConte
     method: 'get',
     path: '/v1/processes',
     tag: 'processes',
-    summary: 'The processes that are known.',
+    summary: 'Lists the processes.',
     query: z.strictObject({
       status: z.string().optional().openapi({ description: 'one or several, with commas' }),
       sessionId: z.string().optional(),
@@ -126,7 +126,7 @@ export function addV1Processes(define: Define, { sandbox, metrics }: ServerConte
     method: 'get',
     path: '/v1/processes/{processId}',
     tag: 'processes',
-    summary: 'One process.',
+    summary: 'The state of a process.',
     params: processParams,
     reply: processSchema,
     errors: ['PROCESS_NOT_FOUND', 'INVALID_ID'],
@@ -149,7 +149,7 @@ export function addV1Processes(define: Define, { sandbox, metrics }: ServerConte
     method: 'post',
     path: '/v1/processes/cleanup',
     tag: 'processes',
-    summary: 'Forgets processes that have ended.',
+    summary: 'Removes ended processes from the list.',
     reply: z.object({ count: z.number() }),
     async handle() {
       return { count: await sandbox.cleanupCompletedProcesses() }
@@ -159,7 +159,7 @@ export function addV1Processes(define: Define, { sandbox, metrics }: ServerConte
     method: 'post',
     path: '/v1/processes/{processId}/kill',
     tag: 'processes',
-    summary: 'Kills a process with everything that belongs to it.',
+    summary: 'Kills a process and everything that it started.',
     params: processParams,
     body: z.strictObject({ signal: signalSchema.optional(), ...shapeOf(killOptions) }),
     reply: z.object({ killed: z.boolean(), process: processSchema }),

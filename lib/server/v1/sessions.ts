@@ -45,7 +45,7 @@ export function addV1Sessions(define: Define, { sandbox, sessionTimeouts }: Serv
     method: 'get',
     path: '/v1/sessions',
     tag: 'sessions',
-    summary: 'All sessions.',
+    summary: 'Lists the sessions.',
     reply: z.object({ sessions: z.array(sessionSchema) }),
     async handle() {
       const sessions = await sandbox.listSessions()
@@ -56,7 +56,7 @@ export function addV1Sessions(define: Define, { sandbox, sessionTimeouts }: Serv
     method: 'get',
     path: '/v1/sessions/{sessionId}',
     tag: 'sessions',
-    summary: 'One session.',
+    summary: 'The state of a session.',
     params: sessionParams,
     reply: sessionSchema,
     errors: ['SESSION_NOT_FOUND', 'INVALID_ID'],
@@ -86,7 +86,7 @@ export function addV1Sessions(define: Define, { sandbox, sessionTimeouts }: Serv
     method: 'delete',
     path: '/v1/sessions/{sessionId}',
     tag: 'sessions',
-    summary: 'Kills everything in a session and forgets it.',
+    summary: 'Deletes a session and kills everything in it.',
     params: sessionParams,
     reply: z.object({}),
     errors: ['SESSION_NOT_FOUND', 'INVALID_ID'],
