@@ -25,8 +25,8 @@ const packages = ['__test__/packages/**/*.test.ts']
 /** It drives a browser. */
 const browser = ['__test__/examples/web-terminal.test.ts']
 
-/** They need Redis, which nacre itself does not. */
-const queue = ['__test__/queue/!(*.slow).test.ts']
+/** Fleets, queues and sandboxd: servers, pods and workers in processes of their own. Queues need Redis. */
+const machines = ['__test__/{fleet,queue,sandboxd}/!(*.slow).test.ts']
 
 /** They run the projects of examples/. */
 const examples = ['__test__/examples/*.test.ts']
@@ -49,7 +49,7 @@ export const projects = [
     run: 'test',
     bun: true,
     include: ['__test__/**/*.test.ts'],
-    exclude: [...measured, ...slow, ...queue, ...examples, ...packages, ...image],
+    exclude: [...measured, ...slow, ...machines, ...examples, ...packages, ...image],
     workers: 2,
     env: { NACRE_TEST_BUSY: 'yes' },
   },
@@ -78,14 +78,14 @@ export const projects = [
     env: { NACRE_TEST_REST: 'yes' },
   },
   {
-    name: 'queue',
-    checks: 'queues of durable jobs, each with a Redis of its own',
+    name: 'machines',
+    checks: 'many machines: fleets, queues and sandboxd',
     run: 'rest',
     bun: true,
-    include: queue,
+    include: machines,
     exclude: [],
-    workers: 1,
-    env: {},
+    workers: 2,
+    env: { NACRE_TEST_BUSY: 'yes' },
   },
   {
     name: 'examples',
