@@ -3,7 +3,8 @@
  *
  * No test is run again because an assertion failed. A measurement is taken again when it was spoiled: the kernel, the
  * runtime or the measurement itself reports a cause that nacre has no part in. Each repetition is printed with its cause,
- * and scripts/test.mjs counts them. Without such a cause the first value counts, and so does the last of three.
+ * and scripts/test.mjs counts them. Without such a cause the first value counts, and so does the last of three. A stall of
+ * the event loop is always measured again: a virtual machine can be stopped for as long without any report.
  */
 
 /** How often something is measured at most. A fault of nacre shows every time. */

@@ -25,6 +25,8 @@ const SAVING: Duration = Duration::from_secs(2);
 const DYING: Duration = Duration::from_secs(2);
 /// A group whose last member has ended can be removed a moment later.
 const EMPTYING: Duration = Duration::from_millis(100);
+/// Looks in a row that must show nothing; see [`sweep`].
+const EMPTY_LOOKS: u32 = 2;
 /// The processes are not children of this one, so they can only be polled.
 const LOOK: Duration = Duration::from_micros(200);
 
@@ -76,20 +78,31 @@ pub(super) async fn save(channel: &Channel) -> Option<Vec<u8>> {
 /// socket before it kills the shell, so the shell may be starting a command just then. The look does not show that
 /// child. But a process to which SIGKILL has been sent cannot fork any more: a fork that is under way either fails or is
 /// in the process table when the signal has been sent. So the next look shows the child, and looks are repeated until
-/// one shows nothing. What it shows belongs to this session, since the supervisor's pid is held.
+/// they show nothing. What they show belongs to this session, since the supervisor's pid is held.
+///
+/// One look that shows nothing is not enough. It lists the processes first and reads them afterwards: a shell that was
+/// listed, forked and died before it was read is not shown, and neither is its child, which was not listed. The next look
+/// lists the child. Only a process that forks and ends by itself within each look could still be missed, and only without
+/// a control group, whose kill is atomic against forks.
 async fn sweep(supervisor: PidHold, group: Option<Group>) {
     // Usually it is dead. It is not when something else ended the connection.
     let _ = signal::send_to_child(supervisor.pid(), libc::SIGKILL);
+    if let Some(group) = &group {
+        let _ = group.kill();
+    }
     let give_up = Instant::now() + DYING;
-    while Instant::now() < give_up {
+    let mut empty_looks = 0;
+    while empty_looks < EMPTY_LOOKS && Instant::now() < give_up {
         let (supervisor, listed) = (supervisor.clone(), group.clone());
         let Ok(mut left) = tokio::task::spawn_blocking(move || members(&supervisor, listed.as_ref())).await else {
             return;
         };
         remove_ended(&mut left);
         if left.is_empty() {
-            break;
+            empty_looks += 1;
+            continue;
         }
+        empty_looks = 0;
         if let Some(group) = &group {
             let _ = group.kill();
         }
