@@ -93,11 +93,12 @@ async function* read(
       return undefined
     } catch (error) {
       if (stop.aborted) return undefined
-      if (!isCode(error, 'CONNECTION_FAILED', 'REQUEST_REFUSED')) throw error
+      if (!isCode(error, 'CONNECTION_FAILED', 'REQUEST_REFUSED', 'JOB_NOT_FOUND')) throw error
       report(context.logger, 'warn', `logs are read through Redis: ${error.message}`)
     }
   }
   const source = await context.fromRedis(stop)
+  let { state } = found
   for (;;) {
     try {
       for await (const piece of from(source, cursor, plan, stop)) {
@@ -107,8 +108,12 @@ async function* read(
       return undefined
     } catch (error) {
       if (stop.aborted) return undefined
-      const isStarting = isCode(error, 'JOB_NOT_FOUND') && (await context.find())?.state === 'claimed'
-      if (!isStarting) throw error
+      if (!isCode(error, 'JOB_NOT_FOUND')) throw error
+      const before = state
+      state = (await context.find())?.state ?? ''
+      // The process may have started after the host looked for it.
+      if (before !== 'claimed' && state !== 'claimed') throw error
+      if (state !== 'claimed') continue
       if (!plan.follow) return undefined
       await pause(START_MS, stop)
     }
