@@ -7,8 +7,12 @@
 use crate::socket;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::cell::RefCell;
+use std::ffi::CStr;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
+
+/// The name of a files helper's process, at most 15 letters (prctl(2), `PR_SET_NAME`).
+pub const HELPER_NAME: &CStr = c"nacre-files";
 
 /// Maximum bytes of one message. A request has at most three paths; lists and events are cut into batches.
 pub const MAX_MESSAGE_BYTES: usize = 64 * 1024;

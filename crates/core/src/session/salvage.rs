@@ -13,6 +13,7 @@ use nacre_containment::cgroup::Group;
 use nacre_containment::pid::{Identity, Pid};
 use nacre_containment::proc_table::{self, Stat};
 use nacre_containment::signal;
+use nacre_protocol::files::HELPER_NAME;
 use nacre_protocol::shell::{Reply, Request, RequestFlags, RequestKind};
 use std::collections::HashSet;
 use std::time::Duration;
@@ -25,6 +26,8 @@ const SAVING: Duration = Duration::from_secs(2);
 const DYING: Duration = Duration::from_secs(2);
 /// A group whose last member has ended can be removed a moment later.
 const EMPTYING: Duration = Duration::from_millis(100);
+/// The time that a files helper has to remove its temporary files.
+const HELPER_ENDING: Duration = Duration::from_millis(500);
 /// Looks in a row that must show nothing; see [`sweep`].
 const EMPTY_LOOKS: u32 = 2;
 /// The processes are not children of this one, so they can only be polled.
@@ -90,6 +93,7 @@ async fn sweep(supervisor: PidHold, group: Option<Group>) {
     if let Some(group) = &group {
         let _ = group.kill();
     }
+    await_helper(&supervisor).await;
     let give_up = Instant::now() + DYING;
     let mut empty_looks = 0;
     while empty_looks < EMPTY_LOOKS && Instant::now() < give_up {
@@ -110,6 +114,23 @@ async fn sweep(supervisor: PidHold, group: Option<Group>) {
     }
     let give_up = Instant::now() + EMPTYING;
     while group.as_ref().is_some_and(|group| group.remove().is_err()) && Instant::now() < give_up {
+        sleep(LOOK).await;
+    }
+}
+
+/// Waits until the files helper has removed its temporary files: it does so by itself when the supervisor dies. A program
+/// with the same name delays the end of the session by this time, and gains nothing else.
+async fn await_helper(supervisor: &PidHold) {
+    let give_up = Instant::now() + HELPER_ENDING;
+    while Instant::now() < give_up {
+        let held = supervisor.clone();
+        let is_helper = move |stat: &Stat| {
+            stat.session == held.pid().raw() && stat.is_running() && stat.name.starts_with(HELPER_NAME.to_bytes())
+        };
+        let look = move || proc_table::scan().any(|stat| is_helper(&stat));
+        if !tokio::task::spawn_blocking(look).await.unwrap_or(false) {
+            return;
+        }
         sleep(LOOK).await;
     }
 }

@@ -30,7 +30,7 @@ use connection::Connection;
 use failure::{Stop, about};
 use nacre_containment::pid::Pid;
 use nacre_isolation::confined::Confined;
-use nacre_protocol::files::{self, Call, Failure, Reason, Reply, Request};
+use nacre_protocol::files::{self, Call, Failure, HELPER_NAME, Reason, Reply, Request};
 use nix::sys::signal::{SigSet, Signal};
 use rustix::io::Errno;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -74,6 +74,8 @@ fn run(socket: OwnedFd, standing: &Standing<'_>) -> ! {
         // After the change of user, which resets both. The signal lets the helper remove temporary files.
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM);
         libc::prctl(libc::PR_SET_DUMPABLE, 0);
+        // The host recognizes it by this name when it cleans up after the supervisor.
+        libc::prctl(libc::PR_SET_NAME, HELPER_NAME.as_ptr());
         taken
     };
     write::umask();
