@@ -19,7 +19,7 @@ export function runInTier(
     const { Sandbox } = await import(${JSON.stringify(pathToFileURL(built).href)})
     const sandbox = new Sandbox({ cwd: 'work', isolation: ${JSON.stringify(isolation)} })
     for (const command of ${JSON.stringify(commands)})
-      await (await sandbox.createSession()).exec(command).then(({ all }) => process.stdout.write(all), (error) => console.log(error.code))
+      await (await sandbox.createSession()).exec(command, { mergeOutput: true }).then(({ all }) => process.stdout.write(all), (error) => console.log(error.code))
     await sandbox.destroy()`
   return execFileSync(process.execPath, ['--input-type=module', '-e', program], {
     cwd: directory,

@@ -12,6 +12,7 @@ use super::Message;
 use super::command::{OutputPipes, Streams, env_of, text_of};
 use super::stdin::StdinEnd;
 use crate::exec::{ExecRequest, Input};
+use crate::proxy::Denials;
 use crate::shell::channel::Channel;
 use nacre_protocol::shell::{Request, RequestKind};
 use std::io;
@@ -25,6 +26,8 @@ pub(super) struct Loan {
     pub(super) id: u64,
     /// Pipes that are open already.
     pub(super) pipes: Option<OutputPipes>,
+    /// What the proxy has refused.
+    pub(super) denials: Option<Denials>,
 }
 
 /// A command that has been sent.
@@ -91,6 +94,8 @@ pub(super) fn send(loan: Loan, request: &ExecRequest) -> io::Result<Sent> {
     let begun = Instant::now();
     let Streams { theirs, output, stdin } = Streams::open(&request.input, loan.pipes, request.merge_output)?;
     let wire = Request { text: &text, cwd, env: &env, flags, ..Request::new(RequestKind::Run, loan.id) };
+    // What older processes were refused before belongs to no command. Afterwards the command may have been refused already.
+    loan.denials.iter().for_each(|denials| drop(denials.take()));
     loan.shell.send(&wire, theirs)?;
     Ok(Sent { begun, output, stdin })
 }

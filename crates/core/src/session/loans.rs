@@ -16,7 +16,12 @@ impl Session {
         let shell = Arc::clone(shell);
         let mut state = self.lane.lock();
         if mailbox.is_empty() {
-            *state = State::Open(Loan { shell, id: self.wait.next_command(), pipes: self.spare_pipes.take() });
+            *state = State::Open(Loan {
+                shell,
+                id: self.wait.next_command(),
+                pipes: self.spare_pipes.take(),
+                denials: self.denials(),
+            });
         }
     }
 

@@ -5,6 +5,7 @@ use super::context::{Call, Session};
 use super::lane::{self, Loan, Sent};
 use super::timers::Timer;
 use crate::error::{Code, Error};
+use crate::proxy::Denials;
 use crate::shell::event::Event;
 use crate::shell::state::{Cause, Ticket};
 use nacre_containment::pid::Pid;
@@ -26,6 +27,11 @@ pub(super) const SHELL_EXTRA: Duration = Duration::from_millis(200);
 pub(super) const UNREAD: Duration = Duration::from_millis(100);
 
 impl Session {
+    /// What the proxy of this session has refused.
+    pub(super) fn denials(&self) -> Option<Denials> {
+        self.config.proxied.as_ref().map(|proxied| proxied.denials.clone())
+    }
+
     pub(super) fn run_command(&mut self, ticket: Ticket) {
         if !self.config.uses_builtin {
             return self.plain_run(ticket);
@@ -36,7 +42,7 @@ impl Session {
             (Some(sent), _) => Ok(sent),
             (None, Some(shell)) => {
                 let (shell, id) = (Arc::clone(shell), self.wait.next_command());
-                lane::send(Loan { shell, id, pipes: self.spare_pipes.take() }, &request)
+                lane::send(Loan { shell, id, pipes: self.spare_pipes.take(), denials: self.denials() }, &request)
             }
             (None, None) => {
                 // It is dead, and the supervisor has not reported it yet.
@@ -55,8 +61,6 @@ impl Session {
         };
         let can_be_refused =
             !request.env.is_empty() || request.cwd.as_ref().is_some_and(|cwd| !cwd.as_os_str().is_empty());
-        // What older processes were refused before belongs to no command.
-        self.config.proxied.iter().for_each(|proxied| drop(proxied.denials.take()));
         let command = Running::new(ticket, request, begun, output, stdin);
         if let Some(timeout) = command.request.timeout {
             self.timers.set(Timer::Timeout(ticket), command.begun + timeout);
