@@ -11,7 +11,7 @@ import type { Sandbox } from '../public/index.js'
 import type { Server as PublicServer, ServerOptions } from '../public/server.js'
 import { accessLog } from './access-log.js'
 import { boundBody } from './body-limit.js'
-import { Calls } from './calls.js'
+import { Callers } from './callers.js'
 import type { ServerContext } from './context.js'
 import { addExecute } from './contract/execute.js'
 import { addPortWatch } from './contract/port-watch.js'
@@ -62,7 +62,7 @@ export function buildServer(sandbox: Sandbox, plan: ServerPlan): PublicServer {
     sandbox,
     metrics: new Metrics(),
     runs: new Runs(),
-    calls: new Calls(closing.signal),
+    callers: new Callers(closing.signal),
     instance: randomUUID(),
     requests: new Requests(plan.maxRequests),
     logger: plan.logger,

@@ -4,8 +4,7 @@
  * Every request that changes something has the number of its call, so the server joins a repetition to the call that it
  * has begun. Requests that only read are repeated as they are.
  */
-import { orAborted } from '../../base/abort.js'
-import { AbortError } from '../../base/errors.js'
+import { abortable } from '../../base/abort.js'
 import type { CallLimits } from './call-limits.js'
 import { Caller, type Ticket } from './caller.js'
 import { connectionError, refusalCode } from './failure.js'
@@ -175,16 +174,7 @@ class Call {
   async headers({ headers }: Request, stop: AbortSignal): Promise<Record<string, string>> {
     if (this.#isRead) return { ...headers }
     if (this.ticket === undefined) {
-      const ticket = this.#caller.ticket()
-      await orAborted(
-        ticket.then(() => {}),
-        stop,
-      )
-      if (stop.aborted) {
-        ticket.catch(() => {})
-        throw new AbortError(stop.reason)
-      }
-      this.ticket = await ticket
+      this.ticket = await abortable(this.#caller.ticket(), stop)
     }
     this.#requests++
     return { ...headers, ...this.#caller.headers(this.ticket) }

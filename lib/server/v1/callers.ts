@@ -13,7 +13,7 @@ const tag = 'server'
 const errors = ['CALLER_NOT_FOUND']
 const callerId = z.string()
 
-export function addCallers(define: Define, { calls }: ServerContext): void {
+export function addCallers(define: Define, { callers }: ServerContext): void {
   define({
     method: 'post',
     path: '/v1/callers',
@@ -22,7 +22,7 @@ export function addCallers(define: Define, { calls }: ServerContext): void {
     body: z.strictObject({ keep: z.number().int().min(1).max(MOST_KEEP_MS) }),
     reply: z.object({ callerId }),
     async handle({ body: { keep } }) {
-      return { callerId: calls.register(keep) }
+      return { callerId: callers.register(keep) }
     },
   })
   define({
@@ -33,7 +33,7 @@ export function addCallers(define: Define, { calls }: ServerContext): void {
     params: z.object({ callerId }),
     reply: z.object({}),
     async handle({ params }) {
-      calls.unregister(params.callerId)
+      callers.unregister(params.callerId)
       return {}
     },
   })
@@ -45,7 +45,7 @@ export function addCallers(define: Define, { calls }: ServerContext): void {
     params: z.object({ callerId, number: queryNumber }),
     reply: z.object({}),
     async handle({ params }) {
-      calls.cancel(params.callerId, params.number)
+      callers.cancel(params.callerId, params.number)
       return {}
     },
   })

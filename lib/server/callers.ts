@@ -22,7 +22,7 @@ interface Caller {
   calls: Map<number, KeptCall>
 }
 
-export class Calls {
+export class Callers {
   /** The least recently used one is first. */
   readonly #callers = new Map<string, Caller>()
   readonly #closing: AbortSignal
@@ -56,7 +56,7 @@ export class Calls {
   }
 
   /** The call that a request names; undefined when it names none. Throws a Refusal. */
-  of(headers: Headers): { call: KeptCall; trim: () => void } | undefined {
+  callOf(headers: Headers): { call: KeptCall; trim: () => void } | undefined {
     const name = headers.get(CALL_HEADER)
     if (name === null) return undefined
     const [, id = '', digits = ''] = /^([0-9a-f-]{36})\/([1-9]\d{0,14})$/.exec(name) ?? []
