@@ -4,16 +4,13 @@
  * The time runs from the last contact with the server. When it is up, the server is asked once whether it is still there:
  * a proxy may cut each request before the server has had a reason to answer it.
  */
-import { Backoff } from '../../base/backoff.js'
-
-const FIRST_PAUSE_MS = 50
-const LONGEST_PAUSE_MS = 2000
+import { reconnectBackoff } from './repeat.js'
 
 export class Persistence {
   readonly #timeout: number
   readonly #isThere: () => Promise<boolean>
   #contact = performance.now()
-  readonly #backoff = new Backoff(FIRST_PAUSE_MS, LONGEST_PAUSE_MS)
+  readonly #backoff = reconnectBackoff()
 
   /** `timeout` is in milliseconds. `isThere` asks the server. */
   constructor(timeout: number, isThere: () => Promise<boolean>) {
