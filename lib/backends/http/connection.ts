@@ -40,6 +40,7 @@ export class Connection {
     if (plan.resume)
       this.#persistent = new PersistentCalls({
         reconnectTimeout: plan.reconnectTimeout,
+        sandbox: plan.route.name,
         once: (request) => this.#once(request),
         isThere: (limit) => this.#isThere(limit),
         events: (request) => this.#events(request),
