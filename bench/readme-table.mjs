@@ -26,7 +26,7 @@ const ROWS = [
     `\`exit 3\` and the next command together take ${exit('next answer, median ms')} ms`,
   ],
   [
-    'Commands stay fast in a host with a large heap',
+    'Commands stay fast in a host that uses a lot of memory',
     `with 1 GB in Node: ${short('Node holding 1 GB, `true`', 'nacre')} ms; \`child_process.exec\`: ${short('Node holding 1 GB, `true`', 'child_process.exec')} ms`,
   ],
   [
