@@ -29,7 +29,7 @@ export function addSystem(define: Define, { sandbox, metrics, requests, instance
     method: 'get',
     path: '/healthz',
     tag: 'server',
-    summary: 'Health check. Needs no token.',
+    summary: 'Checks that the server is alive. Needs no token.',
     reply: z.object({ status: z.literal('ok') }),
     async handle() {
       return { status: 'ok' }
@@ -39,7 +39,7 @@ export function addSystem(define: Define, { sandbox, metrics, requests, instance
     method: 'get',
     path: '/metrics',
     tag: 'server',
-    summary: 'Metrics in the Prometheus format.',
+    summary: 'Returns metrics in the Prometheus format.',
     reply: 'text',
     async handle() {
       const text = await metrics.render(sandbox, requests.active, instance)
@@ -50,7 +50,7 @@ export function addSystem(define: Define, { sandbox, metrics, requests, instance
     method: 'get',
     path: '/v1/capabilities',
     tag: 'server',
-    summary: 'The capabilities of the machine.',
+    summary: 'Returns the capabilities of the machine.',
     reply: capabilitiesSchema,
     async handle() {
       return sandbox.capabilities()

@@ -138,7 +138,7 @@ export function addExec(define: Define, server: ServerContext): void {
     method: 'post',
     path: '/v1/runs/{runId}/abort',
     tag: 'commands',
-    summary: 'Kills a run, which then ends with `error`, ABORT_ERR.',
+    summary: 'Kills a run, which then ends with `error` and the code ABORT_ERR.',
     params: runParams,
     reply: z.object({}),
     errors: ['RUN_NOT_FOUND'],

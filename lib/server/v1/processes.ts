@@ -126,7 +126,7 @@ export function addV1Processes(define: Define, { sandbox, metrics }: ServerConte
     method: 'get',
     path: '/v1/processes/{processId}',
     tag: 'processes',
-    summary: 'The state of a process.',
+    summary: 'Returns the state of a process.',
     params: processParams,
     reply: processSchema,
     errors: ['PROCESS_NOT_FOUND', 'INVALID_ID'],

@@ -44,7 +44,7 @@ export function addTerminal(define: Define, server: ServerContext): void {
     method: 'get',
     path: '/v1/processes/{processId}/terminal',
     tag: 'processes',
-    summary: 'A WebSocket to the terminal of a process.',
+    summary: 'Opens a WebSocket to the terminal of a process.',
     params: processParams,
     query: terminalQuery,
     reply: 'socket',
