@@ -51,7 +51,7 @@ export const sessionExecOptions = {
     default: false,
   }),
   stripFinalNewline: option(flag, {
-    doc: 'Removes one final newline from stdout, stderr and all. With `lines`, false keeps the line endings.',
+    doc: 'Removes one final newline from stdout, stderr and all. With `lines`, an explicit false keeps the line endings.',
     default: false,
   }),
   maxBuffer: option(bytes, {
