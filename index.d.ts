@@ -246,8 +246,8 @@ export interface SessionExecOptions<E extends Encoding = 'utf8', L extends boole
   encoding?: E
   /**
    * Gives the command one pipe for both streams. All output then arrives as stdout, in the exact order, and stderr is
-   * empty. Otherwise each stream has its own pipe, and their order is only the order in which they were read. Default:
-   * false.
+   * empty. Otherwise each stream has its own pipe, and their order is only the order in which they were read.
+   * Default: false.
    */
   mergeOutput?: boolean
   /**
@@ -1001,8 +1001,8 @@ export interface LogStreamOptions<E extends Encoding = 'utf8'> extends LogOption
 }
 
 /**
- * The condition for a service to be ready. `timeout` limits all attempts together, in milliseconds; 0 = none. Default:
- * 30000.
+ * The condition for a service to be ready. `timeout` limits all attempts together, in milliseconds; 0 = none.
+ * Default: 30000.
  */
 export type HealthCheck =
   | (PortOptions & {
@@ -1198,8 +1198,8 @@ export interface SandboxOptions {
   stateDir?: string
   /**
    * Directory of durable jobs; see {@link Jobs}. The first job creates it with mode 0700. If it belongs to another
-   * user, is writable by others or is a symlink, every call rejects with STATE_DIR_UNAVAILABLE. Default:
-   * `<os.tmpdir()>/sandbox-jobs`, where all programs of the same user find the jobs, or
+   * user, is writable by others or is a symlink, every call rejects with STATE_DIR_UNAVAILABLE.
+   * Default: `<os.tmpdir()>/sandbox-jobs`, where all programs of the same user find the jobs, or
    * `<os.tmpdir()>/sandbox-jobs-<uid>` if another user owns that directory.
    */
   jobsRoot?: string | URL

@@ -22,8 +22,8 @@ export interface ClientOptions {
   /** The server's token. Default: none. */
   token?: string
   /**
-   * The header that carries the token. Use `x-nacre-token` if a proxy consumes `authorization`. Default:
-   * 'authorization'.
+   * The header that carries the token. Use `x-nacre-token` if a proxy consumes `authorization`.
+   * Default: 'authorization'.
    */
   tokenHeader?: 'authorization' | 'x-nacre-token'
   /**

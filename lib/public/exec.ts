@@ -38,8 +38,8 @@ export interface SessionExecOptions<E extends Encoding = 'utf8', L extends boole
   encoding?: E
   /**
    * Gives the command one pipe for both streams. All output then arrives as stdout, in the exact order, and stderr is
-   * empty. Otherwise each stream has its own pipe, and their order is only the order in which they were read. Default:
-   * false.
+   * empty. Otherwise each stream has its own pipe, and their order is only the order in which they were read.
+   * Default: false.
    */
   mergeOutput?: boolean
   /**

@@ -65,8 +65,8 @@ export interface SandboxOptions {
   stateDir?: string
   /**
    * Directory of durable jobs; see {@link Jobs}. The first job creates it with mode 0700. If it belongs to another
-   * user, is writable by others or is a symlink, every call rejects with STATE_DIR_UNAVAILABLE. Default:
-   * `<os.tmpdir()>/sandbox-jobs`, where all programs of the same user find the jobs, or
+   * user, is writable by others or is a symlink, every call rejects with STATE_DIR_UNAVAILABLE.
+   * Default: `<os.tmpdir()>/sandbox-jobs`, where all programs of the same user find the jobs, or
    * `<os.tmpdir()>/sandbox-jobs-<uid>` if another user owns that directory.
    */
   jobsRoot?: string | URL

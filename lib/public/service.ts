@@ -6,8 +6,8 @@ import type { Sandbox } from './sandbox.js'
 import type { PortOptions } from './waits.js'
 
 /**
- * The condition for a service to be ready. `timeout` limits all attempts together, in milliseconds; 0 = none. Default:
- * 30000.
+ * The condition for a service to be ready. `timeout` limits all attempts together, in milliseconds; 0 = none.
+ * Default: 30000.
  */
 export type HealthCheck =
   | (PortOptions & { port: number; timeout?: number })
