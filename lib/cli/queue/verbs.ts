@@ -28,7 +28,7 @@ interface CancelOptions extends QueueOptions {
 
 export function addQueueCancel(group: Command): void {
   withQueue(group.command('cancel'))
-    .description('remove a waiting job, or kill every process of a running job, on any host')
+    .description('remove a waiting job, or kill all processes of a running job, on any host')
     .argument('<id>')
     .option('--grace <time>', 'time between SIGTERM and SIGKILL', duration)
     .option('--timeout <time>', 'how long to wait for the job to end (default: 30s)', duration)

@@ -17,7 +17,7 @@ const outputQuery = z.strictObject({
   follow: queryFlag.optional(),
   pid: queryNumber
     .optional()
-    .openapi({ description: 'Nothing is sent when a service has another process by now.' }),
+    .openapi({ description: 'Sends nothing if the service is now another process.' }),
   encoding: encodingSchema.optional(),
 })
 

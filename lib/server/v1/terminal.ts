@@ -35,7 +35,7 @@ const messageSchema = z.strictObject({ resize: z.strictObject({ cols: z.number()
 const terminalQuery = z.strictObject({
   since: queryNumber.optional(),
   output: queryFlag.optional().openapi({ description: 'Whether to send output. Default: true.' }),
-  acknowledge: queryFlag.optional().openapi({ description: 'Whether to answer each message of input.' }),
+  acknowledge: queryFlag.optional().openapi({ description: 'Whether to answer each input message.' }),
 })
 type TerminalQuery = z.output<typeof terminalQuery>
 
