@@ -24,12 +24,9 @@ export const pathQuery = {
     .string()
     .optional()
     .openapi({ description: 'The path of the file, relative to the directory of the session.' }),
-  pathBase64: z
-    .base64()
-    .optional()
-    .openapi({
-      description: 'The bytes of the path in base64, instead of `path`, for names that are not UTF-8.',
-    }),
+  pathBase64: z.base64().optional().openapi({
+    description: 'The bytes of the path in base64, instead of `path`, for names that are not UTF-8.',
+  }),
 }
 
 interface PathQuery {
