@@ -4,7 +4,7 @@ use crate::file_values::{LIST_BATCH, batch, change, file};
 use crate::open_files::{Open, OpenFiles};
 use crate::piece::Piece;
 use crate::sandbox::NativeSandbox;
-use crate::types::{NativeEvent, NativeFileAction, NativeFileRead, NativeFileWrite};
+use crate::types::{NativeEvent, NativeFile, NativeFileAction, NativeFileRead, NativeFileWrite};
 use nacre_core::error::{Code, Error};
 use nacre_core::files::{Access, FileCall};
 use nacre_core::runtime;
@@ -19,14 +19,10 @@ impl NativeSandbox {
     /// Describes a file.
     #[napi(catch_unwind)]
     pub fn file_stat(&self, id: u32, session_id: String, path: Uint8Array, root: Option<String>) -> Result<()> {
-        let path = path.to_vec();
-        self.on_files(
+        self.on_path(
             id,
-            (&session_id, root),
-            move |access| {
-                let path = path.clone();
-                async move { access.stat(path).await }
-            },
+            (&session_id, root, path),
+            move |access, path| async move { access.stat(path).await },
             |found, _| NativeEvent { file: found.map(file), ..NativeEvent::default() },
         )
     }
@@ -64,14 +60,10 @@ impl NativeSandbox {
         depth: u32,
         root: Option<String>,
     ) -> Result<()> {
-        let path = path.to_vec();
-        self.on_files(
+        self.on_path(
             id,
-            (&session_id, root),
-            move |access| {
-                let path = path.clone();
-                async move { access.list(path, depth).await }
-            },
+            (&session_id, root, path),
+            move |access, path| async move { access.list(path, depth).await },
             |found, open| {
                 let rest = Mutex::new(found.into_iter());
                 let files = batch(&rest);
@@ -85,23 +77,19 @@ impl NativeSandbox {
     #[napi(catch_unwind)]
     pub fn file_read(&self, id: u32, session_id: String, request: NativeFileRead) -> Result<()> {
         let NativeFileRead { path, position, length, max_size, root } = request;
-        let path = path.to_vec();
-        self.on_files(
+        self.on_path(
             id,
-            (&session_id, root),
-            move |access| {
-                let path = path.clone();
-                async move {
-                    let Some(reader) = access.read(path).await? else { return Ok(None) };
-                    if let Some(most) = max_size {
-                        reader.check_size(most as u64)?;
-                    }
-                    let bytes = reader.read(position as u64, length as usize).await?;
-                    Ok(Some((reader, bytes)))
+            (&session_id, root, path),
+            move |access, path| async move {
+                let Some(reader) = access.read(path).await? else { return Ok(None) };
+                if let Some(most) = max_size {
+                    reader.check_size(most as u64)?;
                 }
+                let (version, bytes) = reader.read_first(position as u64, length as usize).await?;
+                Ok(Some((reader, version, bytes)))
             },
-            move |(reader, bytes), open| {
-                let opened = file(reader.opened.clone());
+            move |(reader, version, bytes), open| {
+                let opened = NativeFile { version: Some(version), ..file(reader.opened.clone()) };
                 let handle = (bytes.len() == length as usize).then(|| open.add(Open::Reader(Arc::new(reader))));
                 NativeEvent { file: Some(opened), data: Some(Piece(bytes)), handle, ..NativeEvent::default() }
             },
@@ -121,12 +109,12 @@ impl NativeSandbox {
     /// Writes a whole file.
     #[napi(catch_unwind)]
     pub fn file_write(&self, id: u32, session_id: String, request: NativeFileWrite, data: Uint8Array) -> Result<()> {
-        let (path, data, root) = (request.path.to_vec(), data.to_vec(), request.root);
-        self.on_files(
+        let (path, data, root) = (request.path, data.to_vec(), request.root);
+        self.on_path(
             id,
-            (&session_id, root),
-            move |access| {
-                let (path, data) = (path.clone(), data.clone());
+            (&session_id, root, path),
+            move |access, path| {
+                let data = data.clone();
                 async move {
                     let Some(writer) = access.write(path, request.mode, request.append).await? else { return Ok(None) };
                     writer.write_all(data).await.map(Some)
@@ -139,14 +127,11 @@ impl NativeSandbox {
     /// Opens a file to be written in pieces.
     #[napi(catch_unwind)]
     pub fn file_write_open(&self, id: u32, session_id: String, request: NativeFileWrite) -> Result<()> {
-        let (path, root) = (request.path.to_vec(), request.root);
-        self.on_files(
+        let (path, root) = (request.path, request.root);
+        self.on_path(
             id,
-            (&session_id, root),
-            move |access| {
-                let path = path.clone();
-                async move { access.write(path, request.mode, request.append).await }
-            },
+            (&session_id, root, path),
+            move |access, path| async move { access.write(path, request.mode, request.append).await },
             |writer, open| {
                 let handle = open.add(Open::Writer(Arc::new(writer)));
                 NativeEvent { handle: Some(handle), ..NativeEvent::default() }
@@ -192,14 +177,10 @@ impl NativeSandbox {
     /// Begins to watch.
     #[napi(catch_unwind)]
     pub fn file_watch(&self, id: u32, session_id: String, path: Uint8Array, recursive: bool) -> Result<()> {
-        let path = path.to_vec();
-        self.on_files(
+        self.on_path(
             id,
-            (&session_id, None),
-            move |access| {
-                let path = path.clone();
-                async move { access.watch(path, recursive).await }
-            },
+            (&session_id, None, path),
+            move |access, path| async move { access.watch(path, recursive).await },
             |watcher, open| {
                 let handle = open.add(Open::Watcher(Arc::new(watcher)));
                 NativeEvent { handle: Some(handle), ..NativeEvent::default() }
@@ -230,6 +211,22 @@ impl NativeSandbox {
 }
 
 impl NativeSandbox {
+    /// Makes a call on one path, as `on_files` does.
+    fn on_path<T: Send + 'static, F, R>(
+        &self,
+        id: u32,
+        (session_id, root, path): (&str, Option<String>, Uint8Array),
+        call: F,
+        show: impl FnOnce(T, &OpenFiles) -> NativeEvent + Send + 'static,
+    ) -> Result<()>
+    where
+        F: Fn(Access, Vec<u8>) -> R + Send + 'static,
+        R: Future<Output = std::result::Result<Option<T>, Error>> + Send + 'static,
+    {
+        let path = path.to_vec();
+        self.on_files(id, (session_id, root), move |access| call(access, path.clone()), show)
+    }
+
     /// Makes a call on the files of a session, which can be abandoned. With a root, no path leaves it.
     fn on_files<T: Send + 'static, F, R>(
         &self,

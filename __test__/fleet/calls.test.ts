@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { SandboxClient } from 'nacre/client'
 import type { FleetSandbox, SandboxFleet } from 'nacre/fleet'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { begun } from '../helpers/cluster/begun.js'
 import { Cluster } from '../helpers/cluster/cluster.js'
 import { PORT, TOKEN } from '../helpers/cluster/pods.js'
 import { rejectionOf } from '../helpers/thrown.js'
@@ -85,7 +86,10 @@ describe('a call that takes longer than the router allows', () => {
     async function* input() {
       for (let number = 0; number < 6; number++) {
         yield `${number}\n`
-        await new Promise((resolve) => setTimeout(resolve, 100))
+        await until(
+          () => lines.length > number || undefined,
+          () => `only ${lines}`,
+        )
       }
     }
     const result = await client.exec('while read -r x; do echo got $x; done', {
@@ -160,22 +164,34 @@ describe('a call that takes longer than the router allows', () => {
 describe('a connection that breaks', () => {
   it('lets a command run once, and gives its result', async () => {
     const file = randomUUID()
-    const running = client.exec(`echo run >> ${file}; sleep 0.4; cat ${file}`)
+    const go = randomUUID()
+    let seen = cluster.router.opened()
+    const running = client.exec(`echo run >> ${file}; until [ -e ${go} ]; do sleep 0.02; done; cat ${file}`)
     for (let round = 0; round < 4; round++) {
-      await new Promise((resolve) => setTimeout(resolve, 60))
+      await until(
+        () => cluster.router.opened() > seen || undefined,
+        () => 'the request is not repeated',
+        5000,
+      )
+      seen = cluster.router.opened()
       cluster.router.break()
     }
+    await client.files.write(go, '')
     expect((await running).stdout).toBe('run\n')
   })
 
   it('does not keep an abort from ending a command', async () => {
-    const file = randomUUID()
     const abort = new AbortController()
-    const running = rejectionOf(client.exec(`sleep 1; touch ${file}`, { signal: abort.signal }))
-    await new Promise((resolve) => setTimeout(resolve, 350))
+    const { line: pid, result } = await begun(client, "bash -c 'echo $$; exec sleep 60'", abort.signal)
+    const running = rejectionOf(result)
+    cluster.router.break()
     abort.abort()
     expect(await running).toMatchObject({ name: 'AbortError' })
-    expect((await client.exec(`sleep 1; test -e ${file}`)).exitCode).toBe(1)
+    await until(
+      async () => (await client.exec(`kill -0 ${pid}`)).exitCode === 1 || undefined,
+      () => 'the command continues',
+      5000,
+    )
   })
 })
 
@@ -183,7 +199,10 @@ describe('terminals', () => {
   it('use a WebSocket, which the router does not cut', async () => {
     const process = await client.startProcess('cat', { pty: { cols: 80, rows: 24 } })
     await process.write('one\n')
-    await new Promise((resolve) => setTimeout(resolve, 400))
+    // A request that began later than the WebSocket is cut meanwhile.
+    const { wait, release } = gate(1)
+    await client.exec(wait)
+    await release
     await process.write('two\n')
     await process.waitForLog('two')
     expect(cluster.router.lastHeaders()).not.toHaveProperty('authorization')

@@ -1,6 +1,8 @@
 /** A sandbox that is lost: its calls report what was lost, and no other sandbox answers them. */
+import type { SandboxClient } from 'nacre/client'
 import type { FleetSandbox, SandboxFleet } from 'nacre/fleet'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { begun } from '../helpers/cluster/begun.js'
 import { Cluster } from '../helpers/cluster/cluster.js'
 import { CLAIMS } from '../helpers/cluster/controller.js'
 import { rejectionOf } from '../helpers/thrown.js'
@@ -21,21 +23,28 @@ beforeEach(async () => {
 
 afterAll(() => cluster[Symbol.asyncDispose](), 60_000)
 
-/** The error of a command that runs. */
-function running(): Promise<Error> {
-  return rejectionOf(sandbox.client.execStream('echo begun; sleep 60').result)
+/** Begins a command. The error is what it ends with. */
+async function running(
+  client: Pick<SandboxClient, 'exec'> = sandbox.client,
+): Promise<{ error: Promise<Error> }> {
+  return { error: rejectionOf((await begun(client, 'echo begun; sleep 60')).result) }
 }
 
 describe('SANDBOX_LOST', () => {
   it('ends a stream whose pod has ended, and says what was lost', async () => {
-    await sandbox.client.createSession({ id: 'other' })
+    const session = await sandbox.client.createSession({ id: 'other' })
     const process = await sandbox.client.startProcess('sleep 60', { processId: 'server' })
-    const stream = running()
+    const stream = rejectionOf(sandbox.client.execStream('sleep 60').result)
     const waiting = rejectionOf(process.wait())
-    await new Promise((resolve) => setTimeout(resolve, 200))
+    const other = await running(session)
     await cluster.controller.killPod(sandbox.id)
     const lost = { sandbox: sandbox.id, reason: 'stopped', processes: ['server'], sessions: ['other'] }
-    for (const error of [await stream, await waiting, await rejectionOf(sandbox.client.exec('true'))]) {
+    for (const error of [
+      await stream,
+      await other.error,
+      await waiting,
+      await rejectionOf(sandbox.client.exec('true')),
+    ]) {
       expect(error).toMatchObject({ name: 'SandboxError', code: 'SANDBOX_LOST', lost })
       expect(error.message).toContain('1 process')
     }
@@ -43,10 +52,9 @@ describe('SANDBOX_LOST', () => {
   })
 
   it('follows the deletion of a claim by others', async () => {
-    const waiting = rejectionOf(sandbox.client.exec('sleep 60'))
-    await new Promise((resolve) => setTimeout(resolve, 200))
+    const { error } = await running()
     cluster.api.store.delete(CLAIMS + sandbox.id)
-    expect(await waiting).toMatchObject({ code: 'SANDBOX_LOST', lost: { reason: 'deleted' } })
+    expect(await error).toMatchObject({ code: 'SANDBOX_LOST', lost: { reason: 'deleted' } })
   })
 
   it('is noticed after the watch was down', async () => {
@@ -64,14 +72,13 @@ describe('SANDBOX_LOST', () => {
 
   it('is what calls get when another pod has the address', async () => {
     const { ip, secret } = cluster.controller.podOf(sandbox.id)
-    const waiting = rejectionOf(sandbox.client.exec('sleep 60'))
-    await new Promise((resolve) => setTimeout(resolve, 200))
+    const { error } = await running()
     const next = await cluster.controller.replacePod(sandbox.id)
     expect(next.ip).toBe(ip)
     expect(next.secret).not.toBe(secret)
     const later = await rejectionOf(sandbox.client.exec('touch /tmp/never'))
-    for (const error of [await waiting, later])
-      expect(error).toMatchObject({ code: 'SANDBOX_LOST', lost: { reason: 'replaced' } })
+    for (const found of [await error, later])
+      expect(found).toMatchObject({ code: 'SANDBOX_LOST', lost: { reason: 'replaced' } })
     // Nor does another program get the new pod under the old id.
     await using other = cluster.fleet()
     expect(await rejectionOf(other.get(sandbox.id))).toMatchObject({ code: 'SANDBOX_LOST' })
@@ -94,19 +101,21 @@ describe('SANDBOX_LOST', () => {
       async () => (await sandbox.client.exec('true')).success || undefined,
       () => 'no link',
     )
-    const running = sandbox.client.exec('sleep 0.3; echo done')
-    await new Promise((resolve) => setTimeout(resolve, 100))
+    const { result } = await begun(sandbox.client, 'echo begun; sleep 0.3; echo done')
     network.link(false)
-    await new Promise((resolve) => setTimeout(resolve, 400))
+    const cuts = cluster.router.cuts()
+    await until(
+      () => cluster.router.cuts() > cuts || undefined,
+      () => 'no request is cut',
+    )
     network.link(true)
-    expect((await running).stdout).toBe('done\n')
+    expect((await result).stdout).toBe('begun\ndone\n')
     // A call that waits, straight to the pod, notices the partition by itself.
     await using direct = cluster.fleet({ direct: true, reconnectTimeout: 900 })
     const same = await direct.get(sandbox.id)
-    const waiting = rejectionOf(same?.client.exec('sleep 60') ?? Promise.resolve())
-    await new Promise((resolve) => setTimeout(resolve, 200))
+    const { error } = await running(same?.client)
     network.link(false)
-    expect(await waiting).toMatchObject({ code: 'CONNECTION_FAILED' })
+    expect(await error).toMatchObject({ code: 'CONNECTION_FAILED' })
     expect(await rejectionOf(sandbox.client.exec('true'))).toMatchObject({ code: 'CONNECTION_FAILED' })
     expect(sandbox.lost).toBeNull()
     network.link(true)

@@ -3,7 +3,7 @@
  * ordinary user. Without isolation the same attempts do work, so that each of them can fail.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type Attempt, attempts } from './attempts.js'
+import { type Attempt, attempts } from './attempts/index.js'
 import { isRoot, ORDINARY_USER, Programs, type Tier, tiers } from './tiers.js'
 
 interface Outcome {

@@ -19,14 +19,37 @@ export function onAbort(signal: AbortSignal | undefined, stop: () => void): () =
   return listener.add(stop)
 }
 
-/** Resolves when the promise does, or when the signal is aborted. */
+/** Settles like the promise, or resolves when the signal is aborted first. */
 export async function orAborted(promise: Promise<void>, signal: AbortSignal | undefined): Promise<void> {
+  await unlessAborted(promise, signal)
+}
+
+/** Settles like the promise, or rejects with an AbortError when the signal is aborted first. `subject` is for the message. */
+export async function abortable<T>(
+  promise: Promise<T>,
+  signal: AbortSignal | undefined,
+  subject?: string,
+): Promise<T> {
+  const settled = await unlessAborted(promise, signal)
+  if (settled === undefined) throw new AbortError(signal?.reason, undefined, subject)
+  return settled.value
+}
+
+/** Undefined: the signal was aborted first. A later rejection of the promise counts as handled. */
+async function unlessAborted<T>(
+  promise: Promise<T>,
+  signal: AbortSignal | undefined,
+): Promise<{ value: T } | undefined> {
   let release = () => {}
-  const aborted = new Promise<void>((resolve) => {
-    release = onAbort(signal, resolve)
+  const aborted = new Promise<undefined>((resolve) => {
+    if (signal?.aborted) resolve(undefined)
+    else release = onAbort(signal, () => resolve(undefined))
   })
-  await Promise.race([promise, aborted])
-  release()
+  try {
+    return await Promise.race([aborted, promise.then((value) => ({ value }))])
+  } finally {
+    release()
+  }
 }
 
 /** One listener for all calls with the same signal: at the eleventh of its own, Node warns of a leak. */

@@ -2,16 +2,18 @@
  * The context of every route.
  */
 import type { Logger, Sandbox } from '../public/index.js'
-import type { Calls } from './calls.js'
+import type { Callers } from './callers.js'
 import type { Metrics } from './metrics.js'
 import type { Requests } from './requests.js'
 import type { Runs } from './runs.js'
+import type { Uploads } from './uploads.js'
 
 export interface ServerContext {
   sandbox: Sandbox
   metrics: Metrics
   runs: Runs
-  calls: Calls
+  callers: Callers
+  uploads: Uploads
   /** The id of this run of the server. */
   instance: string
   requests: Requests

@@ -115,7 +115,7 @@ async function answer(
   given: Omit<Call<Schema, Schema, Schema>, 'signal'>,
 ): Promise<Response> {
   const gone = c.req.raw.signal
-  const kept = route.method === 'get' ? undefined : server.calls.of(c.req.raw.headers)
+  const kept = route.method === 'get' ? undefined : server.callers.callOf(c.req.raw.headers)
   const { signal, release } = kept
     ? { signal: kept.call.signal, release: kept.call.attach(gone) }
     : firstOf([gone, server.closing])

@@ -30,6 +30,8 @@ export interface RouterOptions {
 
 export interface Router {
   url: string
+  /** How many requests have reached a pod. */
+  opened(): number
   /** How many requests were cut. */
   cuts(): number
   /** The headers of the last request as the pod receives them. */
@@ -41,6 +43,7 @@ export interface Router {
 
 export async function startRouter({ find, limit, dialTimeout }: RouterOptions): Promise<Router> {
   const sockets = new Set<Duplex>()
+  let opened = 0
   let cut = 0
   let last: IncomingHttpHeaders = {}
   const track = <T extends Duplex>(socket: T): T => {
@@ -60,6 +63,7 @@ export async function startRouter({ find, limit, dialTimeout }: RouterOptions): 
     const upstream = await open(target, { method: incoming.method, path: incoming.url, headers: last, agent })
     if (upstream === undefined)
       return refuse(outgoing, 502, `Could not connect to the backend sandbox: ${target.id}`)
+    opened++
     const timer = setTimeout(() => {
       cut++
       upstream.destroy()
@@ -125,6 +129,7 @@ export async function startRouter({ find, limit, dialTimeout }: RouterOptions): 
   }
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    opened: () => opened,
     cuts: () => cut,
     lastHeaders: () => last,
     break: break_,

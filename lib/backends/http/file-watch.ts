@@ -4,19 +4,15 @@
  */
 import { onAbort, refuseAborted } from '../../base/abort.js'
 import { AbortError } from '../../base/errors.js'
-import { pause } from '../../base/waiting.js'
+import { Steps } from '../../base/steps.js'
 import type { FileEvent } from '../../public/index.js'
 import type { Connection } from './connection.js'
 import { connectionError, errorOf, isEnvelope } from './failure.js'
-import { mayPass } from './repeat.js'
+import { mayPass, reconnectBackoff } from './repeat.js'
 import type { Request } from './request.js'
 import type { ServerEvent } from './sse.js'
 
-/** Milliseconds before the first restart; each further one waits twice as long. */
-const FIRST_PAUSE_MS = 25
-const LONGEST_PAUSE_MS = 2000
-
-export class FileWatch implements AsyncIterableIterator<FileEvent, undefined> {
+export class FileWatch extends Steps<FileEvent> {
   readonly #connection: Connection
   readonly #path: string
   readonly #request: Request
@@ -28,43 +24,23 @@ export class FileWatch implements AsyncIterableIterator<FileEvent, undefined> {
   #first: Promise<IteratorResult<ServerEvent, undefined>> | undefined
   /** The first event after a restart. */
   #next: Promise<IteratorResult<ServerEvent, undefined>> | undefined
-  #turn: Promise<unknown> = Promise.resolve()
   #isOver = false
 
   /** `path`: what is watched, for events. */
   constructor(connection: Connection, path: string, request: Request, signal: AbortSignal | undefined) {
+    super()
     this.#connection = connection
     this.#path = path
     this.#request = request
     this.#signal = signal
-    this.#ignore = onAbort(signal, () => this.#end())
+    this.#ignore = onAbort(signal, () => this.end())
     this.#events = connection.events({ ...request, signal: this.#stop.signal })
     if (signal?.aborted) this.#isOver = true
     else this.#first = this.#events.next()
     this.#first?.catch(() => {})
   }
 
-  [Symbol.asyncIterator](): this {
-    return this
-  }
-
-  /** Overlapping calls settle in order. */
-  next(): Promise<IteratorResult<FileEvent, undefined>> {
-    const step = this.#turn.then(() => this.#step())
-    this.#turn = step.catch(() => {})
-    return step
-  }
-
-  async return(): Promise<IteratorResult<FileEvent, undefined>> {
-    this.#end()
-    return { done: true, value: undefined }
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.return()
-  }
-
-  async #step(): Promise<IteratorResult<FileEvent, undefined>> {
+  protected async step(): Promise<IteratorResult<FileEvent, undefined>> {
     refuseAborted(this.#signal, 'the watch')
     if (this.#isOver) return { done: true, value: undefined }
     try {
@@ -73,25 +49,26 @@ export class FileWatch implements AsyncIterableIterator<FileEvent, undefined> {
     } catch (error) {
       // After `return()` the error does not matter.
       if (!this.#isOver) {
-        this.#end()
+        this.end()
         throw error
       }
     }
-    this.#end()
+    this.end()
     if (this.#signal?.aborted) throw new AbortError(this.#signal.reason, undefined, 'the watch')
     return { done: true, value: undefined }
   }
 
   async #receive(): Promise<FileEvent | undefined> {
     let deadline: number | undefined
-    for (let failures = 0; ; failures++) {
+    const backoff = reconnectBackoff()
+    for (;;) {
       try {
         return await this.#read()
       } catch (error) {
         if (!this.#connection.resumes || this.#stop.signal.aborted || !mayPass(error)) throw error
         deadline ??= performance.now() + this.#connection.reconnectTimeout
-        if (performance.now() >= deadline) throw error
-        await pause(Math.min(FIRST_PAUSE_MS * 2 ** failures, LONGEST_PAUSE_MS), this.#stop.signal)
+        if (performance.now() >= deadline) throw await this.#connection.final(error)
+        await backoff.wait(this.#stop.signal)
         this.#first = this.#restart()
       }
     }
@@ -118,7 +95,7 @@ export class FileWatch implements AsyncIterableIterator<FileEvent, undefined> {
     return value.data.type === 'end' ? undefined : value.data
   }
 
-  #end(): void {
+  protected end(): void {
     if (this.#isOver) return
     this.#isOver = true
     this.#ignore()

@@ -4,17 +4,13 @@
  * The time runs from the last contact with the server. When it is up, the server is asked once whether it is still there:
  * a proxy may cut each request before the server has had a reason to answer it.
  */
-import { pause } from '../../base/waiting.js'
-
-/** Milliseconds before the first repetition; each further one waits twice as long. */
-const FIRST_PAUSE_MS = 25
-const LONGEST_PAUSE_MS = 2000
+import { reconnectBackoff } from './repeat.js'
 
 export class Persistence {
   readonly #timeout: number
   readonly #isThere: () => Promise<boolean>
   #contact = performance.now()
-  #failures = 0
+  readonly #backoff = reconnectBackoff()
 
   /** `timeout` is in milliseconds. `isThere` asks the server. */
   constructor(timeout: number, isThere: () => Promise<boolean>) {
@@ -25,7 +21,7 @@ export class Persistence {
   /** The server has answered. */
   contact(): void {
     this.#contact = performance.now()
-    this.#failures = 0
+    this.#backoff.reset()
   }
 
   /** Waits before the next attempt. False: the time is up. */
@@ -34,7 +30,7 @@ export class Persistence {
       if (stop.aborted || !(await this.#isThere())) return false
       this.contact()
     }
-    await pause(Math.min(FIRST_PAUSE_MS * 2 ** this.#failures++, LONGEST_PAUSE_MS), stop)
+    await this.#backoff.wait(stop)
     return true
   }
 }

@@ -4,8 +4,7 @@
  * Every request that changes something has the number of its call, so the server joins a repetition to the call that it
  * has begun. Requests that only read are repeated as they are.
  */
-import { orAborted } from '../../base/abort.js'
-import { AbortError } from '../../base/errors.js'
+import { abortable } from '../../base/abort.js'
 import type { CallLimits } from './call-limits.js'
 import { Caller, type Ticket } from './caller.js'
 import { connectionError, refusalCode } from './failure.js'
@@ -25,12 +24,16 @@ const MOST_KEEP_MS = 600_000
 /** What the calls use of the connection. */
 export interface Attempts {
   reconnectTimeout: number
+  /** The sandbox of a fleet, for the server's metrics. */
+  sandbox: string
   /** Makes one request with limits of its own. */
   once<T>(request: Request): Promise<T>
   /** Asks the server until `limit` is aborted whether it is there. */
   isThere(limit: AbortSignal): Promise<boolean>
   /** Makes one request for events. */
   events(request: Request): AsyncIterable<ServerEvent>
+  /** Throws when the client has ended, or its sandbox is lost. */
+  check(): void
   /** The last error of a call whose server cannot be reached. */
   final(error: unknown): Promise<unknown>
 }
@@ -40,10 +43,14 @@ export class PersistentCalls {
   readonly #caller: Caller
 
   constructor(attempts: Attempts) {
+    const { sandbox } = attempts
     this.#attempts = attempts
     const keep = Math.min(attempts.reconnectTimeout + KEEP_MARGIN_MS, MOST_KEEP_MS)
     this.#caller = new Caller(async () => {
-      const { callerId } = await attempts.once<{ callerId: string }>({ path: '/v1/callers', body: { keep } })
+      const { callerId } = await attempts.once<{ callerId: string }>({
+        path: '/v1/callers',
+        body: { keep, sandbox },
+      })
       return callerId
     })
   }
@@ -141,8 +148,9 @@ export class PersistentCalls {
 
   /** Waits before the next attempt. Throws what ends the call. */
   async #wait(error: unknown, persistence: Persistence, stop: AbortSignal, isLast: boolean): Promise<void> {
-    if (isLast || stop.aborted || !mayPass(error)) throw error
-    if (!(await persistence.next(stop))) throw await this.#attempts.final(error)
+    if (stop.aborted) this.#attempts.check()
+    if (stop.aborted || !mayPass(error)) throw error
+    if (isLast || !(await persistence.next(stop))) throw await this.#attempts.final(error)
   }
 
   /** Acknowledges the reply, or cancels the call. */
@@ -175,16 +183,7 @@ class Call {
   async headers({ headers }: Request, stop: AbortSignal): Promise<Record<string, string>> {
     if (this.#isRead) return { ...headers }
     if (this.ticket === undefined) {
-      const ticket = this.#caller.ticket()
-      await orAborted(
-        ticket.then(() => {}),
-        stop,
-      )
-      if (stop.aborted) {
-        ticket.catch(() => {})
-        throw new AbortError(stop.reason)
-      }
-      this.ticket = await ticket
+      this.ticket = await abortable(this.#caller.ticket(), stop)
     }
     this.#requests++
     return { ...headers, ...this.#caller.headers(this.ticket) }
@@ -193,7 +192,7 @@ class Call {
   /** Whether the call can begin again as another caller's: the server has refused the only request of this ticket. */
   mayRenew(error: unknown): boolean {
     if (refusalCode(error) !== 'CALLER_NOT_FOUND' || this.#requests !== 1) return false
-    this.#caller.forget()
+    this.#caller.forget(this.ticket?.callerId)
     this.ticket = undefined
     return true
   }

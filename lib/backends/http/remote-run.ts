@@ -5,7 +5,7 @@
  * wait for it. When the connection breaks, the server kills the command, since its result could not be delivered.
  */
 
-import { onAbort, orAborted, refuseAborted } from '../../base/abort.js'
+import { abortable, onAbort, refuseAborted } from '../../base/abort.js'
 import type { ExecRequest } from '../../requests/exec.js'
 import { STDERR, STDOUT } from '../../requests/source.js'
 import { InputFeed } from '../../run/input.js'
@@ -107,10 +107,7 @@ export class RemoteRun implements StreamRun {
         closeInput: () => void this.#give({ end: true }).catch((error) => this.#fail(error)),
         fail: (error) => this.#fail(error),
       })
-      if (this.#turn.begins !== undefined) {
-        await orAborted(this.#turn.begins, signal)
-        refuseAborted(signal)
-      }
+      if (this.#turn.begins !== undefined) await abortable(this.#turn.begins, signal)
       return await this.#follow()
     } finally {
       this.#isOver = true

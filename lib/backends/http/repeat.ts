@@ -4,6 +4,7 @@
  * Only idempotent ones: the first request may have reached the server although its reply was lost. A command, a start or
  * a signal is never repeated.
  */
+import { Backoff } from '../../base/backoff.js'
 import { isCode } from '../../base/errors.js'
 import { pause } from '../../base/waiting.js'
 import type { CallLimits } from './call-limits.js'
@@ -48,4 +49,9 @@ export async function repeated<T>(
       await pause(wait, limits.signal)
     }
   }
+}
+
+/** The pauses between two attempts to reach the server. */
+export function reconnectBackoff(): Backoff {
+  return new Backoff(50, 2000)
 }

@@ -1,20 +1,15 @@
 /**
  * A stream that survives broken connections: it reconnects from the cursor of the last event that it has handed out. So
  * there is neither a gap nor a duplicate.
- *
- * A class and not a generator, whose `return()` would wait behind a `next()` that waits for output.
  */
 import { onAbort, refuseAborted } from '../../base/abort.js'
 import { AbortError } from '../../base/errors.js'
-import { pause } from '../../base/waiting.js'
+import { Steps } from '../../base/steps.js'
 import type { Connection } from './connection.js'
 import { connectionError, errorOf, isEnvelope, isPassing } from './failure.js'
+import { reconnectBackoff } from './repeat.js'
 import type { Request } from './request.js'
 import type { ServerEvent } from './sse.js'
-
-/** Milliseconds before the first attempt; each further one waits twice as long. */
-const FIRST_PAUSE_MS = 25
-const LONGEST_PAUSE_MS = 2000
 
 export interface Resumable<T> {
   cursor: number
@@ -27,44 +22,24 @@ export interface Resumable<T> {
   subject: string
 }
 
-export class ResumingStream<T> implements AsyncIterableIterator<T, undefined> {
+export class ResumingStream<T> extends Steps<T> {
   readonly #connection: Connection
   readonly #source: Resumable<T>
   readonly #stop = new AbortController()
   #cursor: number
   #events: AsyncGenerator<ServerEvent, undefined> | undefined
-  #turn: Promise<unknown> = Promise.resolve()
   #isOver = false
   /** Set by the first step: a stream that is never read must leave no listener. */
   #ignore: (() => void) | undefined
 
   constructor(connection: Connection, source: Resumable<T>) {
+    super()
     this.#connection = connection
     this.#source = source
     this.#cursor = source.cursor
   }
 
-  [Symbol.asyncIterator](): this {
-    return this
-  }
-
-  /** Overlapping calls settle in order. */
-  next(): Promise<IteratorResult<T, undefined>> {
-    const step = this.#turn.then(() => this.#step())
-    this.#turn = step.catch(() => {})
-    return step
-  }
-
-  async return(): Promise<IteratorResult<T, undefined>> {
-    this.#end()
-    return { done: true, value: undefined }
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.return()
-  }
-
-  async #step(): Promise<IteratorResult<T, undefined>> {
+  protected async step(): Promise<IteratorResult<T, undefined>> {
     if (this.#isOver) return { done: true, value: undefined }
     const { signal, subject } = this.#source
     this.#ignore ??= onAbort(signal, () => this.#stop.abort())
@@ -78,11 +53,11 @@ export class ResumingStream<T> implements AsyncIterableIterator<T, undefined> {
     } catch (error) {
       // After `return()` the error does not matter.
       if (!this.#isOver) {
-        this.#end()
+        this.end()
         throw signal?.aborted ? new AbortError(signal.reason, undefined, subject) : error
       }
     }
-    this.#end()
+    this.end()
     return { done: true, value: undefined }
   }
 
@@ -94,7 +69,8 @@ export class ResumingStream<T> implements AsyncIterableIterator<T, undefined> {
     const onOpen = () => {
       deadline = undefined
     }
-    for (let failures = 0; ; failures++) {
+    const backoff = reconnectBackoff()
+    for (;;) {
       refuseAborted(signal, subject)
       try {
         return await this.#read(onOpen)
@@ -103,8 +79,8 @@ export class ResumingStream<T> implements AsyncIterableIterator<T, undefined> {
         if (this.#stop.signal.aborted || !isPassing(error)) throw error
         this.#connection.check()
         deadline ??= performance.now() + this.#connection.reconnectTimeout
-        if (performance.now() >= deadline) throw error
-        await pause(Math.min(FIRST_PAUSE_MS * 2 ** failures, LONGEST_PAUSE_MS), this.#stop.signal)
+        if (performance.now() >= deadline) throw await this.#connection.final(error)
+        await backoff.wait(this.#stop.signal)
       }
     }
   }
@@ -119,7 +95,7 @@ export class ResumingStream<T> implements AsyncIterableIterator<T, undefined> {
     return value.data.type === 'end' ? undefined : value.data
   }
 
-  #end(): void {
+  protected end(): void {
     this.#isOver = true
     this.#ignore?.()
     this.#stop.abort()

@@ -5,9 +5,9 @@
  * packages, and those whose supervisor could not receive a grace time.
  */
 import { engineError } from '../../base/errors.js'
-import { Backoff } from './backoff.js'
 import { jobOf, readFacts, statusOf } from './facts.js'
 import { notFound } from './find.js'
+import { PollInterval } from './poll-interval.js'
 import { call, type RemotePlace } from './remote-call.js'
 
 /** How long to wait for processes that even SIGKILL does not end, in milliseconds. */
@@ -21,7 +21,7 @@ export async function cancel(
   graceMs: number | undefined,
   defaultGraceMs: number,
 ): Promise<void> {
-  const backoff = new Backoff(PAUSE_MS)
+  const interval = new PollInterval(PAUSE_MS)
   let lines = await call(place, 'cancel', jobId, 'ask', graceMs === undefined ? '-' : Math.ceil(graceMs / 10))
   const [facts] = readFacts(lines)
   if (facts === undefined || statusOf(facts) === undefined) throw notFound(jobId)
@@ -33,7 +33,7 @@ export async function cancel(
         'ENGINE_ERROR',
         `job '${jobId}' cannot be cancelled: some of its processes do not die`,
       )
-    await backoff.wait(0, undefined)
+    await interval.wait(0, undefined)
     lines = await call(place, 'cancel', jobId, now >= deadline ? 'kill' : 'look', '-')
   }
 }

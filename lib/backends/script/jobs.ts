@@ -24,11 +24,11 @@ import type {
 import type { JobReadPlan, JobStartPlan } from '../../requests/jobs.js'
 import type { JobsBackend } from '../../sandbox/backend.js'
 import { RootedJobs } from '../../sandbox/jobs.js'
-import { Backoff } from './backoff.js'
 import { cancel } from './cancel.js'
 import { type Facts, fromBase64, jobOf, readFacts, statusOf } from './facts.js'
 import { find, notFound } from './find.js'
 import { planRemoteJobs, type RemoteJobsPlan } from './plan.js'
+import { PollInterval } from './poll-interval.js'
 import { call, mark } from './remote-call.js'
 import { start } from './start.js'
 
@@ -45,8 +45,8 @@ class ScriptJobs implements JobsBackend {
   readonly #output: OutputBackend = {
     fetch: (jobId, cursor, maxBytes) => this.#fetch(jobId, cursor, maxBytes),
     watch: () => {
-      const backoff = new Backoff(this.#plan.maxPollInterval)
-      return (seen, stop) => backoff.wait(seen, stop)
+      const interval = new PollInterval(this.#plan.maxPollInterval)
+      return (seen, stop) => interval.wait(seen, stop)
     },
     mostBytes: MOST_READ_BYTES,
   }
@@ -73,13 +73,13 @@ class ScriptJobs implements JobsBackend {
   }
 
   async wait(jobId: string, signal: AbortSignal | undefined): Promise<JobStatus> {
-    const backoff = new Backoff(this.#plan.maxPollInterval)
+    const interval = new PollInterval(this.#plan.maxPollInterval)
     refuseAborted(signal, 'the wait')
     for (;;) {
       const status = await this.status(jobId)
       if (signal?.aborted) throw new AbortError(signal.reason, undefined, 'the wait')
       if (status.state !== 'running') return status
-      await backoff.wait(0, signal)
+      await interval.wait(0, signal)
       if (signal?.aborted) throw new AbortError(signal.reason, undefined, 'the wait')
     }
   }

@@ -3,11 +3,9 @@
  * the exit code is the job's. Ctrl-C stops following and does not affect the job.
  */
 import type { Command } from 'commander'
-import { signalNumber } from '../../base/signals.js'
 import type { JobRead, Jobs } from '../../public/index.js'
-import { exitCodeOfEnd } from '../failure.js'
-import { onSignals } from '../signals.js'
-import { colorsOf, NOBODY_READS, printJson, write } from '../terminal.js'
+import { followUntilSignal } from '../detach.js'
+import { NOBODY_READS, printJson, write } from '../terminal.js'
 import { byteOffset } from '../values.js'
 import type { Finish } from '../verb.js'
 import { exitCodeOfJob } from './describe.js'
@@ -29,25 +27,13 @@ export function addLogs(job: Command, finish: Finish): void {
     })
 }
 
-async function follow(jobs: Jobs, id: string, { since, json }: Options): Promise<number> {
-  const stop = new AbortController()
-  let detached: NodeJS.Signals | undefined
-  const ignore = onSignals((signal) => {
-    detached = signal
-    stop.abort()
-  })
-  try {
-    for await (const piece of jobs.follow(id, since, { encoding: 'buffer', signal: stop.signal })) {
+function follow(jobs: Jobs, id: string, { since, json }: Options): Promise<number> {
+  return followUntilSignal(id, async (signal) => {
+    for await (const piece of jobs.follow(id, since, { encoding: 'buffer', signal })) {
       if (!(await show(piece, json))) return NOBODY_READS
     }
-  } catch (error) {
-    if (detached === undefined) throw error
-    process.stderr.write(colorsOf(process.stderr).dim(`\nleft: job ${id} goes on\n`))
-    return exitCodeOfEnd(null, signalNumber(detached))
-  } finally {
-    ignore()
-  }
-  return exitCodeOfJob(await jobs.status(id))
+    return exitCodeOfJob(await jobs.status(id))
+  })
 }
 
 /** The output so far. */

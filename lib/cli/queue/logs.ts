@@ -3,11 +3,9 @@
  * finished; then the exit code is the job's. Ctrl-C stops following and does not affect the job.
  */
 import type { Command } from 'commander'
-import { signalNumber } from '../../base/signals.js'
 import type { JobQueue } from '../../public/queue.js'
-import { exitCodeOfEnd } from '../failure.js'
-import { onSignals } from '../signals.js'
-import { NOBODY_READS, note, printJson, write } from '../terminal.js'
+import { followUntilSignal } from '../detach.js'
+import { NOBODY_READS, printJson, write } from '../terminal.js'
 import { byteOffset } from '../values.js'
 import type { Finish } from '../verb.js'
 import { whole } from './add.js'
@@ -36,27 +34,15 @@ export function addQueueLogs(group: Command, finish: Finish): void {
     })
 }
 
-async function show(queue: JobQueue, id: string, options: Options): Promise<number> {
-  const { follow = false, since: cursor, attempt, json } = options
-  const stop = new AbortController()
-  let detached: NodeJS.Signals | undefined
-  const ignore = onSignals((signal) => {
-    detached = signal
-    stop.abort()
-  })
-  try {
-    const settings = { cursor, attempt, follow, encoding: 'buffer', signal: stop.signal } as const
+function show(queue: JobQueue, id: string, options: Options): Promise<number> {
+  const { follow = false, since, attempt, json } = options
+  return followUntilSignal(id, async (signal) => {
+    const settings = { cursor: since, attempt, follow, encoding: 'buffer', signal } as const
     for await (const { raw, cursor, status } of queue.logs(id, settings)) {
       if (json) await printJson({ base64: Buffer.from(raw).toString('base64'), cursor, status })
       else if (!(await write(process.stdout, raw))) return NOBODY_READS
       if (process.stdout.destroyed) return NOBODY_READS
     }
-    return follow ? exitCodeOfQueueJob(await queue.wait(id, { signal: stop.signal })) : 0
-  } catch (error) {
-    if (detached === undefined) throw error
-    note(`left: job ${id} goes on`)
-    return exitCodeOfEnd(null, signalNumber(detached))
-  } finally {
-    ignore()
-  }
+    return follow ? exitCodeOfQueueJob(await queue.wait(id, { signal })) : 0
+  })
 }

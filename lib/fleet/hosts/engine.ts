@@ -5,11 +5,11 @@
  * that are not used.
  */
 import { randomUUID } from 'node:crypto'
+import { abortable } from '../../base/abort.js'
 import { AbortError, SandboxError } from '../../base/errors.js'
 import type { FleetSandbox } from '../../public/fleet.js'
 import { FleetBackend } from '../backend.js'
 import type { CreateRequest, Engine, FleetPlan } from '../engine.js'
-import { orStopped } from '../limits.js'
 import { openSocket } from '../socket.js'
 import { HostSandbox, PREFIX } from './sandbox.js'
 
@@ -40,7 +40,7 @@ export class HostsEngine implements Engine {
     const creating = this.#creating.get(id) ?? this.#create(id, request, stop)
     this.#creating.set(id, creating)
     try {
-      return await orStopped(creating, stop)
+      return await abortable(creating, stop)
     } catch (error) {
       if (signal?.aborted) throw new AbortError(signal.reason, undefined, 'the creation of the sandbox')
       if (limit.aborted)
@@ -57,13 +57,13 @@ export class HostsEngine implements Engine {
     const host = known === undefined ? await this.#find(id, stop) : undefined
     if (known === undefined && host === undefined) return null
     const sandbox = known ?? this.#adopt(id, host as Host)
-    await orStopped(sandbox.begin(stop, false), stop)
+    await abortable(sandbox.begin(stop, false), stop)
     return sandbox
   }
 
   async list(signal: AbortSignal | undefined): Promise<FleetSandbox[]> {
     const stop = signal ?? new AbortController().signal
-    const lists = await orStopped(
+    const lists = await abortable(
       Promise.all(this.#hosts.map(async (host) => ({ host, names: await host.backend.listSessions() }))),
       stop,
     )
@@ -79,7 +79,7 @@ export class HostsEngine implements Engine {
     const known = this.#known(id)
     const host = known === undefined ? await this.#find(id, stop) : undefined
     const sandbox = known ?? (host && this.#adopt(id, host))
-    if (sandbox !== undefined) await orStopped(sandbox.delete(), stop)
+    if (sandbox !== undefined) await abortable(sandbox.delete(), stop)
   }
 
   async close(): Promise<void> {
@@ -103,7 +103,7 @@ export class HostsEngine implements Engine {
     host.pending++
     const sandbox = this.#adopt(id, host, request)
     try {
-      await orStopped(sandbox.begin(stop, true), stop)
+      await abortable(sandbox.begin(stop, true), stop)
       this.#created.add(sandbox)
       return sandbox
     } catch (error) {
@@ -143,7 +143,7 @@ export class HostsEngine implements Engine {
 
   /** The host that has a sandbox. Rejects when a host that may have it cannot be reached. */
   async #find(id: string, stop: AbortSignal): Promise<Host | undefined> {
-    const found = await orStopped(
+    const found = await abortable(
       Promise.all(
         this.#hosts.map(async (host) => ((await host.backend.hasSession(PREFIX + id)) ? host : undefined)),
       ),
@@ -154,7 +154,7 @@ export class HostsEngine implements Engine {
 
   /** The host with the fewest sessions, among those that can be reached. */
   async #leastUsed(stop: AbortSignal): Promise<Host> {
-    const counts = await orStopped(
+    const counts = await abortable(
       Promise.all(
         this.#hosts.map((host) =>
           host.backend.listSessions().then(

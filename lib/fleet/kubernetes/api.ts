@@ -5,9 +5,9 @@
  * API server. The callers make their writes safe to repeat, by names and resource versions.
  */
 import type * as Client from '@kubernetes/client-node'
+import { Backoff } from '../../base/backoff.js'
 import { AbortError, OptionError, SandboxError } from '../../base/errors.js'
 import type { KubeConfigLike } from '../../public/fleet.js'
-import { Backoff } from '../backoff.js'
 import { type Claim, GROUP, PLURAL, SANDBOX_GROUP, SANDBOX_PLURAL, SELECTOR, VERSION } from './claim.js'
 import { watchLines } from './watch-stream.js'
 

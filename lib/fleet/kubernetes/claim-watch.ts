@@ -4,7 +4,7 @@
  * The watch continues from the last version that it has seen. When the API server does not have that version any more, it
  * begins anew with a list. A dropped watch reconnects with growing pauses.
  */
-import { Backoff } from '../backoff.js'
+import { Backoff } from '../../base/backoff.js'
 import { type KubernetesApi, statusOf } from './api.js'
 import type { Claim } from './claim.js'
 

@@ -1,9 +1,9 @@
 /** Sandboxes as claims of agent-sandbox. */
 import { randomUUID } from 'node:crypto'
 import type { Target } from '../../backends/http/route.js'
+import { Backoff } from '../../base/backoff.js'
 import { AbortError, OptionError, SandboxError } from '../../base/errors.js'
 import type { FleetSandbox, KubeConfigLike } from '../../public/fleet.js'
-import { Backoff } from '../backoff.js'
 import type { CreateRequest, Engine, FleetPlan } from '../engine.js'
 import { KubernetesApi, refusalOf, statusOf } from './api.js'
 import { type Claim, isManaged, isOf, newClaim, type Pod } from './claim.js'

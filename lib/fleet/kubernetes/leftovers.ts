@@ -4,8 +4,9 @@
  * The request that creates a claim may still be on its way then, so a missing claim is looked for once more a moment later.
  * One that arrives even later expires.
  */
+
+import { Backoff } from '../../base/backoff.js'
 import { pause } from '../../base/waiting.js'
-import { Backoff } from '../backoff.js'
 import { type KubernetesApi, statusOf } from './api.js'
 import { isOf } from './claim.js'
 

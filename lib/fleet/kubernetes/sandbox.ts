@@ -3,13 +3,13 @@
  */
 import { SandboxClient } from '../../backends/http/client.js'
 import type { Route, Target } from '../../backends/http/route.js'
+import { abortable } from '../../base/abort.js'
 import { SandboxError } from '../../base/errors.js'
 import type { FleetSandbox } from '../../public/fleet.js'
 import type { LostSandbox } from '../../public/index.js'
 import { FleetBackend } from '../backend.js'
 import type { FleetPlan } from '../engine.js'
 import { Lease } from '../lease.js'
-import { orStopped } from '../limits.js'
 import { openSocket } from '../socket.js'
 import { type KubernetesApi, statusOf } from './api.js'
 import {
@@ -93,9 +93,9 @@ export class KubernetesSandbox implements FleetSandbox {
 
   /** Resolves when the sandbox can be used. `isNew`: its claim gets its whole time to live, and the server's instance. */
   async ready(stop: AbortSignal, isNew: boolean): Promise<void> {
-    await orStopped(this.#reachable(stop), stop)
-    const instance = await orStopped(this.#backend.connect(stop), stop)
-    if (isNew || instanceOf(this.#claim) === undefined) await orStopped(this.#extend(instance), stop)
+    await abortable(this.#reachable(stop), stop)
+    const instance = await abortable(this.#backend.connect(stop), stop)
+    if (isNew || instanceOf(this.#claim) === undefined) await abortable(this.#extend(instance), stop)
     this.#check()
     this.#lease.begin()
   }
@@ -136,7 +136,7 @@ export class KubernetesSandbox implements FleetSandbox {
       get instance() {
         return instanceOf(sandbox.#claim)
       },
-      target: (stop) => orStopped(this.#target, stop),
+      target: (stop) => abortable(this.#target, stop),
       used: () => this.#lease.used(),
       lost: () => this.#findLoss(),
       socket: openSocket,
@@ -145,7 +145,7 @@ export class KubernetesSandbox implements FleetSandbox {
 
   /** Resolves when there is a way to the pod. Rejects when the sandbox is lost before. */
   async #reachable(stop: AbortSignal): Promise<void> {
-    await orStopped(this.#target, stop)
+    await abortable(this.#target, stop)
     this.#check()
   }
 

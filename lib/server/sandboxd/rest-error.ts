@@ -1,8 +1,8 @@
 /**
  * From an error to the response of the REST API: `{ code, message }`, with the codes of gRPC.
  */
-import { AbortError, meaningOf, OptionError, SandboxError } from '../../base/errors.js'
-import type { SandboxErrorCode } from '../../public/index.js'
+import { AbortError } from '../../base/errors.js'
+import { describe } from './error-codes.js'
 import { Refused } from './status.js'
 
 const STATUSES = {
@@ -18,18 +18,11 @@ const STATUSES = {
 
 export type RestCode = keyof typeof STATUSES
 
-const OF_SANDBOX: Partial<Record<SandboxErrorCode, RestCode>> = {
+const OWN = {
   FILE_EXISTS: 'CONFLICT',
-  FILE_NOT_FOUND: 'NOT_FOUND',
   FILE_TOO_LARGE: 'INVALID_ARGUMENT',
-  INVALID_PATH: 'INVALID_ARGUMENT',
   IS_A_DIRECTORY: 'INVALID_ARGUMENT',
-  NOT_A_DIRECTORY: 'INVALID_ARGUMENT',
-  NO_SPACE: 'RESOURCE_EXHAUSTED',
-  PERMISSION_DENIED: 'PERMISSION_DENIED',
-  SANDBOX_DESTROYED: 'UNAVAILABLE',
-  SESSION_DESTROYED: 'UNAVAILABLE',
-}
+} as const
 
 /** A request that is refused. */
 export class RestRefusal extends Error {
@@ -50,7 +43,7 @@ export interface RestFailure {
 }
 
 export function failureOf(error: unknown): RestFailure {
-  const [code, message] = describe(error)
+  const [code, message] = codeOf(error)
   const headers = error instanceof RestRefusal ? error.headers : {}
   return { status: STATUSES[code], body: { code, message }, headers }
 }
@@ -59,12 +52,9 @@ function isRestCode(code: string): code is RestCode {
   return Object.hasOwn(STATUSES, code)
 }
 
-function describe(error: unknown): [RestCode, string] {
+function codeOf(error: unknown): [RestCode, string] {
   if (error instanceof RestRefusal) return [error.code, error.message]
   if (error instanceof Refused) return [isRestCode(error.status) ? error.status : 'INTERNAL', error.message]
-  if (error instanceof OptionError) return ['INVALID_ARGUMENT', error.message]
   if (error instanceof AbortError) return ['UNAVAILABLE', error.message]
-  if (!(error instanceof SandboxError)) return ['INTERNAL', 'an internal error']
-  const code = OF_SANDBOX[error.code]
-  return code === undefined ? ['INTERNAL', meaningOf(error.code)] : [code, error.message]
+  return describe(error, OWN)
 }

@@ -1,8 +1,8 @@
 /**
  * From an error to the status of a gRPC call.
  */
-import { AbortError, meaningOf, OptionError, SandboxError } from '../../base/errors.js'
-import type { SandboxErrorCode } from '../../public/index.js'
+import { AbortError } from '../../base/errors.js'
+import { describe } from './error-codes.js'
 
 /** The status codes of gRPC that are used here. */
 export const STATUS = {
@@ -20,20 +20,13 @@ export const STATUS = {
 
 export type StatusName = keyof typeof STATUS
 
-const OF_SANDBOX: Partial<Record<SandboxErrorCode, StatusName>> = {
+const OWN = {
   CWD_NOT_FOUND: 'NOT_FOUND',
-  FILE_NOT_FOUND: 'NOT_FOUND',
   INPUT_CLOSED: 'FAILED_PRECONDITION',
-  INVALID_PATH: 'INVALID_ARGUMENT',
   ISOLATION_UNSUPPORTED: 'FAILED_PRECONDITION',
   LIMIT_UNSUPPORTED: 'FAILED_PRECONDITION',
-  NOT_A_DIRECTORY: 'INVALID_ARGUMENT',
-  NO_SPACE: 'RESOURCE_EXHAUSTED',
-  PERMISSION_DENIED: 'PERMISSION_DENIED',
   PROCESS_NOT_FOUND: 'NOT_FOUND',
-  SANDBOX_DESTROYED: 'UNAVAILABLE',
-  SESSION_DESTROYED: 'UNAVAILABLE',
-}
+} as const
 
 /** Details cross the network as a header. */
 const MOST_CHARACTERS = 1000
@@ -50,17 +43,14 @@ export class Refused extends Error {
 
 /** The status, and whether the error is a fault of this server, so that the logger gets what the caller does not. */
 export function statusOf(error: unknown): { code: number; details: string; isOurFault: boolean } {
-  const [name, message] = describe(error)
+  const [name, message] = nameOf(error)
   // Half a surrogate pair could not be encoded.
   const details = Buffer.from(message.slice(0, MOST_CHARACTERS)).toString()
   return { code: STATUS[name], details, isOurFault: name === 'INTERNAL' }
 }
 
-function describe(error: unknown): [StatusName, string] {
+function nameOf(error: unknown): [StatusName, string] {
   if (error instanceof Refused) return [error.status, error.message]
-  if (error instanceof OptionError) return ['INVALID_ARGUMENT', error.message]
   if (error instanceof AbortError) return ['CANCELLED', 'the call was cancelled']
-  if (!(error instanceof SandboxError)) return ['INTERNAL', 'an internal error']
-  const name = OF_SANDBOX[error.code]
-  return name === undefined ? ['INTERNAL', meaningOf(error.code)] : [name, error.message]
+  return describe(error, OWN)
 }

@@ -8,21 +8,26 @@ import { queryNumber } from '../schemas.js'
 
 /** A call without a connection is kept for at most ten minutes. */
 const MOST_KEEP_MS = 600_000
+/** Of a sandbox's id. */
+const MOST_CHARACTERS = 253
 
 const tag = 'server'
 const errors = ['CALLER_NOT_FOUND']
 const callerId = z.string()
 
-export function addCallers(define: Define, { calls }: ServerContext): void {
+export function addCallers(define: Define, { callers }: ServerContext): void {
   define({
     method: 'post',
     path: '/v1/callers',
     summary: 'Registers a caller. Its calls survive broken connections for `keep` milliseconds.',
     ...{ tag },
-    body: z.strictObject({ keep: z.number().int().min(1).max(MOST_KEEP_MS) }),
+    body: z.strictObject({
+      keep: z.number().int().min(1).max(MOST_KEEP_MS),
+      sandbox: z.string().min(1).max(MOST_CHARACTERS).optional(),
+    }),
     reply: z.object({ callerId }),
-    async handle({ body: { keep } }) {
-      return { callerId: calls.register(keep) }
+    async handle({ body: { keep, sandbox } }) {
+      return { callerId: callers.register(keep, sandbox) }
     },
   })
   define({
@@ -33,7 +38,7 @@ export function addCallers(define: Define, { calls }: ServerContext): void {
     params: z.object({ callerId }),
     reply: z.object({}),
     async handle({ params }) {
-      calls.unregister(params.callerId)
+      callers.unregister(params.callerId)
       return {}
     },
   })
@@ -45,7 +50,7 @@ export function addCallers(define: Define, { calls }: ServerContext): void {
     params: z.object({ callerId, number: queryNumber }),
     reply: z.object({}),
     async handle({ params }) {
-      calls.cancel(params.callerId, params.number)
+      callers.cancel(params.callerId, params.number)
       return {}
     },
   })

@@ -1,53 +1,32 @@
 /**
  * A watch as an iteration. It begins when it is made, so that nothing is missed before the first step.
- *
- * A class and not a generator, whose `return()` would wait behind a `next()` that waits for a change.
  */
 import { onAbort, refuseAborted } from '../../../base/abort.js'
 import { AbortError, engineError } from '../../../base/errors.js'
+import { Steps } from '../../../base/steps.js'
 import type { NativeEvent, NativeFileChange } from '../../../boundary/index.js'
 import type { CheckedPath } from '../../../options/file-paths.js'
 import type { FileEvent } from '../../../public/index.js'
 import type { FileWatchPlan } from '../../../requests/files.js'
 import { type Engine, failureOf, type PendingCall } from '../engine.js'
 
-export class FileWatch implements AsyncIterableIterator<FileEvent, undefined> {
+export class FileWatch extends Steps<FileEvent> {
   readonly #engine: Engine
   readonly #signal: AbortSignal | undefined
   readonly #handle: Promise<number>
   readonly #ignore: () => void
-  #turn: Promise<unknown> = Promise.resolve()
   #waiting: NativeFileChange[] = []
   #call: PendingCall | undefined
   #isOver = false
 
   constructor(engine: Engine, sessionId: string, path: CheckedPath, { recursive, signal }: FileWatchPlan) {
+    super()
     this.#engine = engine
     this.#signal = signal
-    this.#ignore = onAbort(signal, () => this.#end())
+    this.#ignore = onAbort(signal, () => this.end())
     this.#handle = this.#open(sessionId, path, recursive)
     // Reported by the first step.
     this.#handle.catch(() => {})
-  }
-
-  [Symbol.asyncIterator](): this {
-    return this
-  }
-
-  /** Overlapping calls settle in order. */
-  next(): Promise<IteratorResult<FileEvent, undefined>> {
-    const step = this.#turn.then(() => this.#step())
-    this.#turn = step.catch(() => {})
-    return step
-  }
-
-  async return(): Promise<IteratorResult<FileEvent, undefined>> {
-    this.#end()
-    return { done: true, value: undefined }
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.return()
   }
 
   async #open(sessionId: string, path: CheckedPath, recursive: boolean): Promise<number> {
@@ -61,7 +40,7 @@ export class FileWatch implements AsyncIterableIterator<FileEvent, undefined> {
     return handle
   }
 
-  async #step(): Promise<IteratorResult<FileEvent, undefined>> {
+  protected async step(): Promise<IteratorResult<FileEvent, undefined>> {
     try {
       while (!this.#isOver || this.#waiting.length > 0) {
         const change = this.#waiting.shift()
@@ -69,7 +48,7 @@ export class FileWatch implements AsyncIterableIterator<FileEvent, undefined> {
         await this.#receive()
       }
     } catch (error) {
-      this.#end()
+      this.end()
       this.#checkAbort()
       throw error
     }
@@ -88,7 +67,7 @@ export class FileWatch implements AsyncIterableIterator<FileEvent, undefined> {
     if (this.#isOver) return
     if (event.kind === 'error') throw failureOf(event)
     this.#waiting = event.changes ?? []
-    if (this.#waiting.length === 0) this.#end()
+    if (this.#waiting.length === 0) this.end()
   }
 
   #checkAbort(): void {
@@ -96,7 +75,7 @@ export class FileWatch implements AsyncIterableIterator<FileEvent, undefined> {
   }
 
   /** What has not been handed out is dropped. */
-  #end(): void {
+  protected end(): void {
     if (this.#isOver) return
     this.#isOver = true
     this.#waiting = []

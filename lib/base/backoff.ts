@@ -1,5 +1,5 @@
 /** Pauses between attempts: each twice as long as the one before it, and random, so that many clients do not return at once. */
-import { pause } from '../base/waiting.js'
+import { pause } from './waiting.js'
 
 export class Backoff {
   readonly #first: number

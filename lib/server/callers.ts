@@ -16,13 +16,15 @@ const MOST_CALLERS = 10_000
 const MOST_KEPT_BYTES = 64 * 1024 * 1024
 
 interface Caller {
+  /** The sandbox of a fleet that the caller uses. */
+  sandbox: string | undefined
   /** Milliseconds for which a call is kept without a connection. */
   keep: number
   used: UsedNumbers
   calls: Map<number, KeptCall>
 }
 
-export class Calls {
+export class Callers {
   /** The least recently used one is first. */
   readonly #callers = new Map<string, Caller>()
   readonly #closing: AbortSignal
@@ -32,12 +34,18 @@ export class Calls {
     this.#closing = closing
   }
 
-  /** Registers a caller and returns its id. `keep` is in milliseconds. */
-  register(keep: number): string {
+  /** Registers a caller and returns its id. `keep` is in milliseconds. `sandbox` is that of a fleet. */
+  register(keep: number, sandbox?: string): string {
     const id = randomUUID()
     if (this.#callers.size >= MOST_CALLERS) this.#evict()
-    this.#callers.set(id, { keep, used: new UsedNumbers(), calls: new Map() })
+    this.#callers.set(id, { sandbox, keep, used: new UsedNumbers(), calls: new Map() })
     return id
+  }
+
+  /** The sandboxes of fleets that callers use. */
+  get sandboxes(): string[] {
+    const found = [...this.#callers.values()].flatMap(({ sandbox }) => sandbox ?? [])
+    return [...new Set(found)]
   }
 
   /** Ends all calls of a caller, and forgets it. */
@@ -56,7 +64,7 @@ export class Calls {
   }
 
   /** The call that a request names; undefined when it names none. Throws a Refusal. */
-  of(headers: Headers): { call: KeptCall; trim: () => void } | undefined {
+  callOf(headers: Headers): { call: KeptCall; trim: () => void } | undefined {
     const name = headers.get(CALL_HEADER)
     if (name === null) return undefined
     const [, id = '', digits = ''] = /^([0-9a-f-]{36})\/([1-9]\d{0,14})$/.exec(name) ?? []

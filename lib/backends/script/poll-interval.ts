@@ -1,13 +1,14 @@
 /**
- * Waiting between two looks at a remote job: no news arrives from there, and a connection that is held open would be
- * lost with it. Short at first, then longer and longer while nothing happens.
+ * The pause between two polls of a remote job: short at first, then longer while nothing changes.
+ *
+ * A remote job cannot notify its reader, and a connection that is held open would be lost with the reader.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 
 const FIRST_MS = 50
 const GROWTH = 1.6
 
-export class Backoff {
+export class PollInterval {
   readonly #most: number
   #next = FIRST_MS
   #seen: number | undefined
@@ -18,8 +19,8 @@ export class Backoff {
   }
 
   /**
-   * Waits, or until `stop` is aborted, which is for the caller to see. `seen` is how much the look before has found:
-   * when that is more than the time before, the waits are short again.
+   * Waits; ends early when `stop` is aborted. `seen` is how much the last poll found. When it changes, the pauses are
+   * short again.
    */
   async wait(seen: number, stop: AbortSignal | undefined): Promise<void> {
     if (seen !== this.#seen) this.#next = FIRST_MS
