@@ -28,7 +28,7 @@ export function addFileContent(define: Define, { sandbox }: ServerContext): void
     path: '/v1/sessions/{sessionId}/files/content',
     tag: 'files',
     summary:
-      'The content of a file. `Range` selects one range of bytes, `If-Range` unless the file has changed since its `ETag`; HEAD returns the length.',
+      'Returns the content of a file. `Range` selects one range of bytes. With `If-Range`, the range applies only if the file still has that `ETag`. HEAD returns the length.',
     params: sessionParams,
     query: z.strictObject({ ...pathQuery, maxBytes: queryNumber.optional() }),
     reply: 'bytes',
@@ -48,7 +48,7 @@ export function addFileContent(define: Define, { sandbox }: ServerContext): void
     path: '/v1/sessions/{sessionId}/files/content',
     tag: 'files',
     summary:
-      'Writes a file. The body is its content, of any length, and replaces the old file when all of it has arrived.',
+      'Writes a file. The body is the content, of any length. Once complete, it replaces the old file.',
     params: sessionParams,
     query: z.strictObject({ ...pathQuery, mode: queryNumber.optional(), append: queryFlag.optional() }),
     upload: true,
