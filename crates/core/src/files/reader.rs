@@ -74,12 +74,5 @@ fn failure(path: &[u8], failed: &io::Error) -> Error {
 
 /// What differs when a path has another file, or the file another content. The change time cannot be set by programs.
 fn version(metadata: &Metadata) -> String {
-    format!(
-        "{:x}-{:x}-{:x}-{:x}.{:x}",
-        metadata.dev(),
-        metadata.ino(),
-        metadata.size(),
-        metadata.ctime(),
-        metadata.ctime_nsec(),
-    )
+    format!("{}-{}-{}-{}.{}", metadata.dev(), metadata.ino(), metadata.size(), metadata.ctime(), metadata.ctime_nsec(),)
 }
