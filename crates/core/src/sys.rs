@@ -88,6 +88,22 @@ pub fn position(fd: &OwnedFd) -> io::Result<u64> {
     io::Seek::stream_position(&mut &*borrowed(fd))
 }
 
+/// Reads from a position until `most` bytes are there, or the end of the file.
+pub fn read_at(file: &File, position: u64, most: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; most];
+    let mut length = 0;
+    while length < most {
+        match file.read_at(&mut bytes[length..], position + length as u64) {
+            Ok(0) => break,
+            Ok(count) => length += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    bytes.truncate(length);
+    Ok(bytes)
+}
+
 /// Reads at most `most` bytes from the start of a file. Opens no descriptor.
 pub fn beginning(fd: &OwnedFd, most: usize) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; most];

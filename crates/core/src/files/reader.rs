@@ -4,10 +4,11 @@ use super::failure::{error, system_error};
 use super::placed::Placed;
 use crate::blocking::blocking;
 use crate::error::{Code, Error};
+use crate::sys;
 use std::fs::{File, Metadata};
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
 /// See the module.
@@ -34,7 +35,7 @@ impl Reader {
     /// Reads `most` bytes, or up to the end of the file.
     pub fn read(&self, position: u64, most: usize) -> impl Future<Output = Result<Vec<u8>, Error>> + Send + use<> {
         let (file, path) = (Arc::clone(&self.file), self.opened.path.clone());
-        blocking(move || read_at(&file, position, most).map_err(|failed| failure(&path, &failed)))
+        blocking(move || sys::read_at(&file, position, most).map_err(|failed| failure(&path, &failed)))
     }
 
     /// The first read, with the version of the file before it.
@@ -47,25 +48,10 @@ impl Reader {
         blocking(move || {
             let version = file.metadata().map(|metadata| version(&metadata));
             version
-                .and_then(|version| Ok((version, read_at(&file, position, most)?)))
+                .and_then(|version| Ok((version, sys::read_at(&file, position, most)?)))
                 .map_err(|failed| failure(&path, &failed))
         })
     }
-}
-
-fn read_at(file: &File, position: u64, most: usize) -> io::Result<Vec<u8>> {
-    let mut bytes = vec![0; most];
-    let mut length = 0;
-    while length < most {
-        match file.read_at(&mut bytes[length..], position + length as u64) {
-            Ok(0) => break,
-            Ok(count) => length += count,
-            Err(failed) if failed.kind() == io::ErrorKind::Interrupted => {}
-            Err(failed) => return Err(failed),
-        }
-    }
-    bytes.truncate(length);
-    Ok(bytes)
 }
 
 fn failure(path: &[u8], failed: &io::Error) -> Error {
