@@ -274,6 +274,21 @@ describe('a queue', () => {
       expect((await outputOf(other, 'same')).toString()).toBe('there\n')
     }))
 
+  it('lists its jobs in pages, over all states', () =>
+    withQueue(async ({ queue }) => {
+      const ids = ['a', 'b', 'c', 'd', 'e', 'f', 'g']
+      for (const [index, id] of ids.entries())
+        await queue.add({ id, command: 'true', delay: index < 3 ? 60_000 : 0, priority: index < 5 ? 0 : 7 })
+      for (const limit of [1, 2, 3, 5, 100]) {
+        const found: string[] = []
+        for (let offset = 0; offset < ids.length; offset += limit)
+          found.push(...(await queue.list({ limit, offset })).map(({ id }) => id))
+        expect(found.sort(), `pages of ${limit}`).toEqual(ids)
+      }
+      expect(await queue.list({ offset: 7 })).toEqual([])
+      expect(await queue.list({ state: 'delayed', limit: 2, offset: 2 })).toHaveLength(1)
+    }))
+
   it('lists jobs by state, and counts what a worker did', () =>
     withQueue(async ({ queue, worker }) => {
       await queue.add({ id: 'later', command: 'true', delay: 60_000 })

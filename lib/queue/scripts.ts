@@ -231,7 +231,8 @@ local id, grace = unpack(ARGV)
 local data, finished, made = unpack(redis.call('HMGET', bull .. id, 'data', 'finishedOn', 'atm'))
 if not data then return {redis.call('EXISTS', base .. 'cancel:' .. id) == 1 and 'removed' or 'missing'} end
 if finished then return {'finished'} end
-local uid = cjson.decode(data).uid
+local isJson, decoded = pcall(cjson.decode, data)
+local uid = isJson and type(decoded) == 'table' and decoded.uid
 if type(uid) ~= 'string' then return {'missing'} end
 redis.call('SET', base .. 'cancel:' .. id, uid .. ':' .. grace, 'EX', ${KEPT})
 local attempt = tonumber(made or 0) + 1
