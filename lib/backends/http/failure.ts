@@ -33,7 +33,9 @@ export function isEnvelope(value: unknown): value is Envelope {
 }
 
 export function errorOf(envelope: Envelope, { encoding = 'utf8', signal, subject }: Asked = {}): Error {
-  const { code, message, context } = envelope
+  const { code, message } = envelope
+  // A proxy's reply may only look like one of the server.
+  const context = envelope.context ?? {}
   const result = context.result && resultOf(context.result, encoding)
   const { shortMessage = message } = context
   switch (context.kind) {
@@ -56,6 +58,11 @@ export function errorOf(envelope: Envelope, { encoding = 'utf8', signal, subject
       if (code === 'VALIDATION_FAILED') return new OptionError('INVALID_OPTION', message)
       return new SandboxError('REQUEST_REFUSED', `${code}: ${message}`, { cause: envelope })
   }
+}
+
+/** Whether an error is one of this library, which needs no explanation. */
+export function isOurs(error: unknown): boolean {
+  return error instanceof SandboxError || error instanceof OptionError || error instanceof AbortError
 }
 
 /** The server's own code in a REQUEST_REFUSED. */

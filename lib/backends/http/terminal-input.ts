@@ -37,7 +37,12 @@ export class TerminalInput {
     this.#writing++
     clearTimeout(this.#idle)
     try {
-      this.#socket ??= this.#connect()
+      this.#socket ??= this.#connect().catch((error: unknown) => {
+        // The next write tries again.
+        this.#socket = undefined
+        this.#isUnavailable = false
+        throw error
+      })
       const socket = await this.#socket
       if (socket === undefined) return false
       await new Promise<void>((resolve, reject) => {
@@ -60,7 +65,9 @@ export class TerminalInput {
         this.#isUnavailable = false
         resolve(socket)
       })
-      socket.addEventListener('message', ({ data }) => this.#receive(data))
+      socket.addEventListener('message', ({ data }) => {
+        if (!this.#receive(data)) socket.close()
+      })
       socket.addEventListener('error', () => {})
       socket.addEventListener('close', ({ code }) => {
         resolve(undefined)
@@ -69,11 +76,14 @@ export class TerminalInput {
     })
   }
 
-  #receive(data: unknown): void {
-    const { error } = JSON.parse(String(data))
+  /** Takes an answer. False when it is none. */
+  #receive(data: unknown): boolean {
+    const failure = failureOf(data)
+    if (failure === undefined) return false
     const write = this.#sent.shift()
-    if (isEnvelope(error)) write?.reject(errorOf(error))
-    else write?.resolve()
+    if (failure === null) write?.resolve()
+    else write?.reject(failure)
+    return true
   }
 
   /** Messages without an answer may have been written or not, so they are not sent again. */
@@ -96,5 +106,15 @@ export class TerminalInput {
       (open) => open?.close(),
       () => {},
     )
+  }
+}
+
+/** The error in an answer, null without one; undefined for what is no answer. */
+function failureOf(data: unknown): Error | null | undefined {
+  try {
+    const { error } = JSON.parse(String(data))
+    return isEnvelope(error) ? errorOf(error) : null
+  } catch {
+    return undefined
   }
 }
