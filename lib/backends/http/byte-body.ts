@@ -5,7 +5,7 @@ export class ByteBody {
   /** The length that the server announces; 0 when it does not. */
   readonly announced: number
   readonly #reader: ReadableStreamDefaultReader<Uint8Array> | undefined
-  readonly #explain: (error: unknown) => unknown
+  readonly #explain: (error: unknown) => Promise<unknown>
   readonly #signal: AbortSignal
   readonly #ignore: () => void
   #release: (() => void) | undefined
@@ -18,7 +18,7 @@ export class ByteBody {
     body: ReadableStream<Uint8Array> | null,
     announced: number,
     signal: AbortSignal,
-    explain: (error: unknown) => unknown,
+    explain: (error: unknown) => Promise<unknown>,
     release: () => void,
   ) {
     this.announced = announced
@@ -37,7 +37,7 @@ export class ByteBody {
       if (value === undefined) this.close()
       return value
     } catch (error) {
-      const explained = this.#explain(error)
+      const explained = await this.#explain(error).catch((cause: unknown) => cause)
       this.close()
       throw explained
     }

@@ -18,6 +18,8 @@ export interface Ticket {
 export class Caller {
   readonly #register: () => Promise<string>
   #id: Promise<string> | undefined
+  /** The same, once it is known. */
+  #known: string | undefined
   #number = 0
   #received: Ticket[] = []
 
@@ -45,16 +47,20 @@ export class Caller {
     const id = this.#id ?? this.#register()
     this.#id = id
     try {
-      return await id
+      const known = await id
+      if (this.#id === id) this.#known = known
+      return known
     } catch (error) {
       if (this.#id === id) this.#id = undefined
       throw error
     }
   }
 
-  /** The server has forgotten this caller: the next ticket is another one's. */
-  forget(): void {
+  /** The server has forgotten a caller: the next ticket is another one's. Of many calls, the first to notice forgets it. */
+  forget(callerId: string | undefined): void {
+    if (callerId !== this.#known) return
     this.#id = undefined
+    this.#known = undefined
   }
 
   /** The headers of a request for a call. They acknowledge replies that have arrived. */

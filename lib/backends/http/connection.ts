@@ -3,17 +3,17 @@
  */
 
 import { refuseAborted } from '../../base/abort.js'
-import { AbortError, engineError, OptionError, SandboxError } from '../../base/errors.js'
+import { AbortError, engineError } from '../../base/errors.js'
 import type { LostSandbox } from '../../public/index.js'
 import { ByteBody } from './byte-body.js'
 import { CallLimits } from './call-limits.js'
-import { connectionError } from './failure.js'
+import { connectionError, isOurs } from './failure.js'
 import { InstancePin } from './instance-pin.js'
 import type { ClientPlan } from './options.js'
 import { PersistentCalls } from './persistent-calls.js'
-import { repeated } from './repeat.js'
+import { mayPass, repeated } from './repeat.js'
 import { readReply } from './reply.js'
-import { queryOf, type Request } from './request.js'
+import { fetchOptions, queryOf, type Request } from './request.js'
 import type { LossError, Route } from './route.js'
 import type { Socket } from './socket.js'
 import { readEvents, type ServerEvent } from './sse.js'
@@ -43,7 +43,8 @@ export class Connection {
         once: (request) => this.#once(request),
         isThere: (limit) => this.#isThere(limit),
         events: (request) => this.#events(request),
-        final: (error) => this.#final(error),
+        check: () => this.check(),
+        final: (error) => this.final(error),
       })
   }
 
@@ -167,7 +168,7 @@ export class Connection {
   }
 
   /** The error of a call whose server has not answered in time: the sandbox may be lost. */
-  async #final(error: unknown): Promise<unknown> {
+  async final(error: unknown): Promise<unknown> {
     const reason = await this.#route.lost()
     if (reason === undefined) return error
     this.lose(reason)
@@ -212,59 +213,62 @@ export class Connection {
       this.#open.delete(limits)
       limits.release()
     }
+    const attempt = (single: Request) => this.#openBytes(single, limits, release)
     try {
-      const response = await this.#send(request, limits)
-      const { status, body } = response
-      if (status !== 416 && (!response.ok || body === null)) {
-        await this.#read(response, request, limits)
-        throw connectionError(`${request.path} was not answered with bytes`)
-      }
-      const explain = (error: unknown) => this.#explain(error, request, limits)
-      const announced = Math.max(0, Number(response.headers.get('content-length')) || 0)
-      return new ByteBody(status === 416 ? null : body, announced, limits.signal, explain, () => {
-        release()
-        limits.stop()
-      })
+      return await (this.#persistent?.call(request, limits, attempt) ?? attempt(request))
     } catch (error) {
       release()
       throw this.#explain(error, request, limits)
     }
   }
 
-  async #send(
-    { method = 'POST', path, query, body, content, headers: own, onOpen, isFarewell, cut, ...asked }: Request,
-    limits: CallLimits,
-  ): Promise<Response> {
+  async #openBytes(request: Request, limits: CallLimits, release: () => void): Promise<ByteBody> {
+    const watchdog = this.#watchdog(limits)
+    const stop = watchdog?.signal ?? limits.signal
+    try {
+      const response = await this.#send({ ...request, cut: stop }, limits)
+      const { status, body } = response
+      if (status !== 416 && (!response.ok || body === null)) {
+        await this.#read(response, request, limits)
+        throw connectionError(`${request.path} was not answered with bytes`)
+      }
+      const explain = async (error: unknown) => {
+        const explained = this.#explain(error, request, limits)
+        return watchdog !== undefined && mayPass(explained) ? this.final(explained) : explained
+      }
+      const announced = Math.max(0, Number(response.headers.get('content-length')) || 0)
+      return new ByteBody(status === 416 ? null : body, announced, stop, explain, () => {
+        watchdog?.end()
+        release()
+        limits.stop()
+      })
+    } catch (error) {
+      watchdog?.end()
+      throw error
+    }
+  }
+
+  async #send(request: Request, limits: CallLimits): Promise<Response> {
+    const { path, query, headers: own, onOpen, isFarewell, cut, signal, subject } = request
     if (!isFarewell) this.check()
-    refuseAborted(asked.signal, asked.subject)
-    const type = body ? 'application/json' : content && 'application/octet-stream'
+    refuseAborted(signal, subject)
     try {
       const target = await limits.answer(Promise.resolve(this.#route.target(limits.signal)))
       if (!isFarewell) this.check()
-      const headers = {
-        ...this.#plan.headers,
-        ...target.headers,
-        ...(type && { 'content-type': type }),
-        ...own,
-        ...this.#pin.headers,
-      }
+      const headers = { ...this.#plan.headers, ...target.headers, ...own, ...this.#pin.headers }
       this.#route.used()
       const response = await limits.answer(
-        this.#plan.fetch(target.url + path + queryOf(query), {
-          ...{ method, headers, signal: cut ?? limits.signal },
-          // No cookies, and no redirects to other servers.
-          ...{ credentials: 'omit', redirect: 'error' },
-          ...(body && { body: JSON.stringify(body) }),
-          // A stream is sent while the server reads it.
-          ...(content && { body: content as NonNullable<RequestInit['body']>, duplex: 'half' }),
-        }),
+        this.#plan.fetch(
+          target.url + path + queryOf(query),
+          fetchOptions(request, headers, cut ?? limits.signal),
+        ),
       )
       if (!this.#pin.accepts(response)) this.lose('replaced')
       if (!isFarewell) this.check()
       if (response.ok) onOpen?.()
       return response
     } catch (error) {
-      throw this.#explain(error, { path, ...asked }, limits)
+      throw this.#explain(error, request, limits)
     }
   }
 
@@ -276,8 +280,8 @@ export class Connection {
   #explain(error: unknown, { path, signal, subject }: Request, limits: CallLimits): unknown {
     this.check()
     if (signal?.aborted) return new AbortError(signal.reason, undefined, subject)
-    // An error of this library needs no explanation.
-    if (isOurs(error)) return error
+    // An error of this library needs no explanation, but the end of the time limit comes as an abort.
+    if (isOurs(error) && !limits.isLate) return error
     const what = `${this.#route.name}${path}`
     if (limits.isLate) {
       const time = `${this.#plan.requestTimeout} ms (requestTimeout)`
@@ -292,8 +296,4 @@ export class Connection {
     this.#open.add(limits)
     return limits
   }
-}
-
-function isOurs(error: unknown): boolean {
-  return error instanceof SandboxError || error instanceof OptionError || error instanceof AbortError
 }

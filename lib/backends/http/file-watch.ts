@@ -67,7 +67,7 @@ export class FileWatch extends Steps<FileEvent> {
       } catch (error) {
         if (!this.#connection.resumes || this.#stop.signal.aborted || !mayPass(error)) throw error
         deadline ??= performance.now() + this.#connection.reconnectTimeout
-        if (performance.now() >= deadline) throw error
+        if (performance.now() >= deadline) throw await this.#connection.final(error)
         await backoff.wait(this.#stop.signal)
         this.#first = this.#restart()
       }

@@ -30,6 +30,8 @@ export interface Attempts {
   isThere(limit: AbortSignal): Promise<boolean>
   /** Makes one request for events. */
   events(request: Request): AsyncIterable<ServerEvent>
+  /** Throws when the client has ended, or its sandbox is lost. */
+  check(): void
   /** The last error of a call whose server cannot be reached. */
   final(error: unknown): Promise<unknown>
 }
@@ -140,8 +142,9 @@ export class PersistentCalls {
 
   /** Waits before the next attempt. Throws what ends the call. */
   async #wait(error: unknown, persistence: Persistence, stop: AbortSignal, isLast: boolean): Promise<void> {
-    if (isLast || stop.aborted || !mayPass(error)) throw error
-    if (!(await persistence.next(stop))) throw await this.#attempts.final(error)
+    if (stop.aborted) this.#attempts.check()
+    if (stop.aborted || !mayPass(error)) throw error
+    if (isLast || !(await persistence.next(stop))) throw await this.#attempts.final(error)
   }
 
   /** Acknowledges the reply, or cancels the call. */
@@ -183,7 +186,7 @@ class Call {
   /** Whether the call can begin again as another caller's: the server has refused the only request of this ticket. */
   mayRenew(error: unknown): boolean {
     if (refusalCode(error) !== 'CALLER_NOT_FOUND' || this.#requests !== 1) return false
-    this.#caller.forget()
+    this.#caller.forget(this.ticket?.callerId)
     this.ticket = undefined
     return true
   }

@@ -28,3 +28,20 @@ export function queryOf(query: Request['query']): string {
   const text = parameters.toString()
   return text === '' ? '' : `?${text}`
 }
+
+/** The options of `fetch` for a request. `headers`: all but the type of its body. */
+export function fetchOptions(
+  { method = 'POST', body, content }: Request,
+  headers: Record<string, string>,
+  signal: AbortSignal,
+): RequestInit & { duplex?: 'half' } {
+  const type = body ? 'application/json' : content && 'application/octet-stream'
+  return {
+    ...{ method, signal, headers: { ...headers, ...(type && { 'content-type': type }) } },
+    // No cookies, and no redirects to other servers.
+    ...{ credentials: 'omit', redirect: 'error' },
+    ...(body && { body: JSON.stringify(body) }),
+    // A stream is sent while the server reads it.
+    ...(content && { body: content as NonNullable<RequestInit['body']>, duplex: 'half' }),
+  }
+}

@@ -79,7 +79,7 @@ export class ResumingStream<T> extends Steps<T> {
         if (this.#stop.signal.aborted || !isPassing(error)) throw error
         this.#connection.check()
         deadline ??= performance.now() + this.#connection.reconnectTimeout
-        if (performance.now() >= deadline) throw error
+        if (performance.now() >= deadline) throw await this.#connection.final(error)
         await backoff.wait(this.#stop.signal)
       }
     }
