@@ -186,6 +186,10 @@ export class HttpBackend implements Backend {
     return this.#get('/v1/capabilities')
   }
 
+  get isDestroyed(): boolean {
+    return this.#destroyed !== undefined
+  }
+
   destroy(): Promise<void> {
     this.#destroyed ??= this.#destroy()
     return this.#destroyed
