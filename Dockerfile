@@ -17,6 +17,8 @@ ARG TARGETARCH=amd64
 COPY target/packages/*.tgz /packages/
 # Another registry: --build-arg NPM_CONFIG_REGISTRY=https://...
 ARG NPM_CONFIG_REGISTRY=https://registry.npmjs.org/
+# Behind a proxy with certificates of its own: the path of a mounted file that has them.
+ARG NODE_EXTRA_CA_CERTS
 # The package as any user installs it, with the packages that `nacre serve --sandboxd` needs.
 RUN case "$TARGETARCH" in amd64) cpu=x64 ;; *) cpu="$TARGETARCH" ;; esac \
   && npm install --global --prefix /opt/nacre --ignore-scripts --no-audit --no-fund \

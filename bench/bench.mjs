@@ -7,13 +7,14 @@
  * run takes six minutes.
  */
 import { execFileSync } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { describeMachine } from './machine.mjs'
 import { barTable, page } from './report.mjs'
 import { rows } from './rows/all.mjs'
+import { MACHINES, section } from './section.mjs'
 
 const here = path.dirname(fileURLToPath(import.meta.url))
 const root = path.dirname(here)
@@ -82,5 +83,6 @@ for (const runtime of chosen) {
   }
   byRuntime[titles[runtime]] = results
 }
-writeFileSync(values.out, page(facts, byRuntime, values.quick))
+const machines = section(readFileSync(path.join(here, 'RESULTS.md'), 'utf8'), MACHINES)
+writeFileSync(values.out, page(facts, byRuntime, values.quick, machines))
 console.log(`${barTable(byRuntime)}\n\nThe whole is in ${path.relative(process.cwd(), values.out)}.`)

@@ -18,7 +18,7 @@ const exit = (column) => cell('`exit 3`, then the next command (Node)', ['small 
 
 const ROWS = [
   [
-    'State stays from command to command: directory, variables, functions, traps',
+    'State persists between commands: directory, variables, functions, traps',
     `\`true\` takes ${short('Node, `true`', 'nacre')} ms; \`child_process.exec\` takes ${short('Node, `true`', 'child_process.exec')} ms`,
   ],
   [
@@ -26,7 +26,7 @@ const ROWS = [
     `\`exit 3\` and the next command together take ${exit('next answer, median ms')} ms`,
   ],
   [
-    'A large host does not slow commands down',
+    'Commands stay fast in a host that uses a lot of memory',
     `with 1 GB in Node: ${short('Node holding 1 GB, `true`', 'nacre')} ms; \`child_process.exec\`: ${short('Node holding 1 GB, `true`', 'child_process.exec')} ms`,
   ],
   [
@@ -39,7 +39,7 @@ const ROWS = [
   ],
   [
     'Durable jobs outlive the program',
-    `a start takes ${job('start')} ms, a status ${job('status of one that runs')} ms`,
+    `a start takes ${job('start')} ms, a status query ${job('status of one that runs')} ms`,
   ],
 ]
 

@@ -1,6 +1,7 @@
 /** Results to Markdown: one table for a reader in a hurry, one for the bars, then one for each row and runtime. */
 import { judge } from './bars.mjs'
 import { rows } from './rows/all.mjs'
+import { MACHINES, marked } from './section.mjs'
 import { tables } from './tables.mjs'
 import { digits, table } from './text.mjs'
 
@@ -37,8 +38,8 @@ function shortTable(byRuntime) {
   return table(['median in ms', ...peers], [...lines, ...rested])
 }
 
-/** The whole page. `quick` says so in it. */
-export function page(facts, byRuntime, quick) {
+/** The whole page. `quick` says so in it. `machines` is the section of another benchmark. */
+export function page(facts, byRuntime, quick, machines) {
   const sections = Object.entries(byRuntime).flatMap(([runtime, results]) =>
     Object.entries(results).map(
       ([id, result]) => `### ${rows[id].title} (${runtime})\n\n${tables[id](result)}`,
@@ -67,5 +68,9 @@ export function page(facts, byRuntime, quick) {
     '## Everything',
     '',
     sections.join('\n\n'),
+    '',
+    '## Many machines',
+    '',
+    marked(MACHINES, machines),
   ].join('\n')}\n`
 }

@@ -43,12 +43,20 @@ await main(() => {
     ]
     const registry = execFileSync('npm', ['config', 'get', 'registry'], { encoding: 'utf8' }).trim()
     const given = ['--build-arg', `TARGETARCH=${cpu}`, '--build-arg', `NPM_CONFIG_REGISTRY=${registry}`]
-    tools.buildah('bud', ...settings, ...given, '--tag', image, root)
+    tools.buildah('bud', ...settings, ...given, ...certificates(), '--tag', image, root)
     test(tools, { podman: tools.podman, home: tools.env.HOME, image, base })
   } finally {
     rmSync(storage, { recursive: true, force: true })
   }
 })
+
+/** The certificates that npm trusts here, for the build. */
+function certificates() {
+  const { NODE_EXTRA_CA_CERTS: file = '' } = process.env
+  if (file === '') return []
+  const inside = '/tmp/certificates.crt'
+  return ['--volume', `${file}:${inside}:ro`, '--build-arg', `NODE_EXTRA_CA_CERTS=${inside}`]
+}
 
 /**
  * Runs the tests in namespaces of their own: for mounts, since podman needs the second version of control groups at the

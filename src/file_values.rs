@@ -30,6 +30,7 @@ pub fn file(placed: Placed) -> NativeFile {
         mode: placed.info.mode,
         modified: seconds as f64 * 1000.0 + f64::from(nanoseconds) / 1e6,
         target: placed.info.target.map(|target| String::from_utf8_lossy(&target).into_owned()),
+        version: None,
         path_bytes: (!is_text).then(|| Buffer::from(placed.path)),
     }
 }

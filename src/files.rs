@@ -4,7 +4,7 @@ use crate::file_values::{LIST_BATCH, batch, change, file};
 use crate::open_files::{Open, OpenFiles};
 use crate::piece::Piece;
 use crate::sandbox::NativeSandbox;
-use crate::types::{NativeEvent, NativeFileAction, NativeFileRead, NativeFileWrite};
+use crate::types::{NativeEvent, NativeFile, NativeFileAction, NativeFileRead, NativeFileWrite};
 use nacre_core::error::{Code, Error};
 use nacre_core::files::{Access, FileCall};
 use nacre_core::runtime;
@@ -85,11 +85,11 @@ impl NativeSandbox {
                 if let Some(most) = max_size {
                     reader.check_size(most as u64)?;
                 }
-                let bytes = reader.read(position as u64, length as usize).await?;
-                Ok(Some((reader, bytes)))
+                let (version, bytes) = reader.read_first(position as u64, length as usize).await?;
+                Ok(Some((reader, version, bytes)))
             },
-            move |(reader, bytes), open| {
-                let opened = file(reader.opened.clone());
+            move |(reader, version, bytes), open| {
+                let opened = NativeFile { version: Some(version), ..file(reader.opened.clone()) };
                 let handle = (bytes.len() == length as usize).then(|| open.add(Open::Reader(Arc::new(reader))));
                 NativeEvent { file: Some(opened), data: Some(Piece(bytes)), handle, ..NativeEvent::default() }
             },

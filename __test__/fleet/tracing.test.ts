@@ -6,7 +6,7 @@ import { Sandbox } from 'nacre'
 import { instrument } from 'nacre/otel'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { Cluster } from '../helpers/cluster/cluster.js'
-import { SharedPods } from '../helpers/cluster/pods.js'
+import { PORT, SharedPods, TOKEN } from '../helpers/cluster/pods.js'
 import { until } from '../helpers/until.js'
 
 let cluster: Cluster
@@ -26,7 +26,7 @@ afterAll(async () => {
 }, 60_000)
 
 describe('a command of a fleet', () => {
-  it('has a span with the ids of its sandbox and session, whose context the router and the command receive', async () => {
+  it('has a span and metrics with the ids of its sandbox and session; the router and the command receive its context', async () => {
     await using fleet = cluster.fleet()
     await using sandbox = await fleet.create()
     const root = tracerProvider.getTracer('test').startSpan('root')
@@ -44,6 +44,11 @@ describe('a command of a fleet', () => {
     expect(span.parentSpanContext?.spanId).toBe(root.spanContext().spanId)
     expect(stdout).toBe(`00-${traceId}-${spanId}-01\n`)
     expect(cluster.router.lastHeaders().traceparent).toBe(`00-${traceId}-${spanId}-01`)
+    const { ip } = cluster.controller.podOf(sandbox.id)
+    const metrics = await fetch(`http://${ip}:${PORT}/metrics`, { headers: { 'x-nacre-token': TOKEN } })
+    const lines = (await metrics.text()).split('\n')
+    expect(lines).toContain(`nacre_sandbox_info{sandbox="${sandbox.id}"} 1`)
+    expect(lines).toContain('nacre_session_commands_total{session="default"} 1')
   })
 
   it('is the parent of the span on the server', async () => {

@@ -12,7 +12,8 @@ import { until } from '../helpers/until.js'
 
 const JOBS = 2000
 const HOSTS = ['a', 'b', 'c', 'd']
-const OPTIONS = { concurrency: 4, lease: 5000, lockDuration: 2000, stalledInterval: 1000 }
+/** The lease is longer than a killed worker takes to return, also on a busy machine. */
+const OPTIONS = { concurrency: 4, lease: 15_000, lockDuration: 2000, stalledInterval: 1000 }
 
 /** What job `n` does, and how it ends. */
 const codeOf = (n: number): number => (n % 5 === 0 ? n % 256 : 0)

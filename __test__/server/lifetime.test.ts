@@ -185,6 +185,7 @@ describe('/metrics', () => {
         'nacre_processes_started_total 1',
         'nacre_output_bytes_total 6',
         'nacre_session_restarts_total 1',
+        'nacre_session_commands_total{session="default"} 4',
         'nacre_http_requests_active 1',
       ])
         expect(text.split('\n')).toContain(line)

@@ -10,6 +10,8 @@ export interface NativeFile {
   /** Milliseconds since the epoch. */
   modified: number
   target?: string
+  /** Of a file that is read: what differs when the path has another file, or the file another content. */
+  version?: string
 }
 
 export interface NativeFileChange {

@@ -139,6 +139,8 @@ export interface FilesBackend {
 export interface FileSource {
   /** Bytes of the file when it was opened; undefined where that is not known. */
   readonly size: number | undefined
+  /** What differs when the path has another file, or the file another content; undefined where that is not known. */
+  readonly version: string | undefined
   /** The next piece; undefined at the end. Not called again before it has settled. */
   read(): Promise<Uint8Array | undefined>
   close(): void

@@ -94,9 +94,11 @@ export class Files implements PublicFiles {
 /** The source of each stream. */
 const sources = new WeakMap<ReadableStream<Uint8Array>, () => FileSource | undefined>()
 
-/** The length that the file of a stream had when it was opened, which the first read does. */
-export function sizeWhenOpened(stream: ReadableStream<Uint8Array>): number | undefined {
-  return sources.get(stream)?.()?.size
+/** The file of a stream as it was when it was opened, which the first read does. */
+export function openedFile(
+  stream: ReadableStream<Uint8Array>,
+): Partial<Pick<FileSource, 'size' | 'version'>> {
+  return sources.get(stream)?.() ?? {}
 }
 
 /** A source as a stream, which opens it with the first read. */

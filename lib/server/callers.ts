@@ -16,6 +16,8 @@ const MOST_CALLERS = 10_000
 const MOST_KEPT_BYTES = 64 * 1024 * 1024
 
 interface Caller {
+  /** The sandbox of a fleet that the caller uses. */
+  sandbox: string | undefined
   /** Milliseconds for which a call is kept without a connection. */
   keep: number
   used: UsedNumbers
@@ -32,12 +34,18 @@ export class Callers {
     this.#closing = closing
   }
 
-  /** Registers a caller and returns its id. `keep` is in milliseconds. */
-  register(keep: number): string {
+  /** Registers a caller and returns its id. `keep` is in milliseconds. `sandbox` is that of a fleet. */
+  register(keep: number, sandbox?: string): string {
     const id = randomUUID()
     if (this.#callers.size >= MOST_CALLERS) this.#evict()
-    this.#callers.set(id, { keep, used: new UsedNumbers(), calls: new Map() })
+    this.#callers.set(id, { sandbox, keep, used: new UsedNumbers(), calls: new Map() })
     return id
+  }
+
+  /** The sandboxes of fleets that callers use. */
+  get sandboxes(): string[] {
+    const found = [...this.#callers.values()].flatMap(({ sandbox }) => sandbox ?? [])
+    return [...new Set(found)]
   }
 
   /** Ends all calls of a caller, and forgets it. */

@@ -6,12 +6,14 @@ import type { Callers } from './callers.js'
 import type { Metrics } from './metrics.js'
 import type { Requests } from './requests.js'
 import type { Runs } from './runs.js'
+import type { Uploads } from './uploads.js'
 
 export interface ServerContext {
   sandbox: Sandbox
   metrics: Metrics
   runs: Runs
   callers: Callers
+  uploads: Uploads
   /** The id of this run of the server. */
   instance: string
   requests: Requests

@@ -4,7 +4,7 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
-const CONTENT = /^\/v1\/sessions\/[^/?]+\/files\/content(\?|$)/
+const CONTENT = /^\/v1\/(sessions\/[^/?]+\/files\/content|uploads\/[^/?]+)(\?|$)/
 
 /** By method, and by path with or without a query. */
 export function isUpload(method: string | undefined, path: string | undefined): boolean {

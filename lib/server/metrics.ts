@@ -4,9 +4,17 @@
 
 import { AbortError, SandboxError } from '../base/errors.js'
 import type { Encoding, ExecResult, Process, Sandbox } from '../public/index.js'
+import { DEFAULT_SESSION } from '../requests/exec.js'
 
 /** Upper bounds of the histogram of durations, in seconds. */
 const BUCKETS = [0.001, 0.005, 0.025, 0.1, 0.5, 1, 5, 30, 120, 600]
+
+/** What is rendered beside the counts. */
+interface Surroundings {
+  active: number
+  instance: string
+  sandboxes: string[]
+}
 
 /** The outcome of a command. */
 export type Outcome = 'success' | 'failure' | 'timeout' | 'canceled' | 'error'
@@ -15,6 +23,8 @@ export class Metrics {
   readonly #commands = new Map<Outcome, number>()
   readonly #buckets = BUCKETS.map(() => 0)
   readonly #ends = new Map<string, number>()
+  /** By session; only sessions that exist are rendered and kept. */
+  readonly #inSessions = new Map<string, number>()
   #durations = 0
   #seconds = 0
   #bytes = 0
@@ -32,8 +42,9 @@ export class Metrics {
     this.#refused++
   }
 
-  /** A command has ended with a result, or an error that may have one. */
-  async command<T extends ExecResult<Encoding>>(run: Promise<T>): Promise<T> {
+  /** A command of a session has ended with a result, or an error that may have one. */
+  async command<T extends ExecResult<Encoding>>(sessionId: string | undefined, run: Promise<T>): Promise<T> {
+    add(this.#inSessions, sessionId ?? DEFAULT_SESSION)
     try {
       const result = await run
       this.#count(outcomeOf(result), result)
@@ -70,16 +81,20 @@ export class Metrics {
     if (result.signal === 'SIGKILL' && (result.timedOut || result.isCanceled)) this.#escalations++
   }
 
-  /** `active`: requests at the moment. */
-  async render(sandbox: Sandbox, active: number, instance: string): Promise<string> {
+  /** `active`: requests at the moment. `sandboxes`: ids of the fleet's sandboxes that callers use. */
+  async render(sandbox: Sandbox, { active, instance, sandboxes }: Surroundings): Promise<string> {
     const [processes, sessions] = await Promise.all([sandbox.listProcesses(), sandbox.listSessions()])
     const running = processes.filter(({ status }) => status === 'running' || status === 'starting').length
+    const existing = new Set(sessions.map(({ id }) => id))
+    for (const id of this.#inSessions.keys()) if (!existing.has(id)) this.#inSessions.delete(id)
     const histogram = BUCKETS.map(
       (bound, index) => `nacre_command_duration_seconds_bucket{le="${bound}"} ${this.#buckets[index]}`,
     )
     return `${[
       ...family('nacre_server_info', 'gauge', 'The instance of the server, as in X-Nacre-Instance.'),
       `nacre_server_info{instance="${instance}"} 1`,
+      ...family('nacre_sandbox_info', 'gauge', 'Sandboxes of fleets that callers use on this server.'),
+      ...sandboxes.map((id) => `nacre_sandbox_info{sandbox="${escaped(id)}"} 1`),
       ...family('nacre_commands_total', 'counter', 'Foreground commands that have ended.'),
       ...labelled('nacre_commands_total', 'outcome', this.#commands),
       ...family('nacre_command_duration_seconds', 'histogram', 'How long foreground commands ran.'),
@@ -92,6 +107,8 @@ export class Metrics {
       ...family('nacre_processes_ended_total', 'counter', 'Background processes that have ended.'),
       ...labelled('nacre_processes_ended_total', 'reason', this.#ends),
       ...single('nacre_sessions', 'gauge', 'Sessions.', sessions.length),
+      ...family('nacre_session_commands_total', 'counter', 'Foreground commands of the sessions that exist.'),
+      ...labelled('nacre_session_commands_total', 'session', this.#inSessions),
       ...single(
         'nacre_output_bytes_total',
         'counter',
@@ -139,5 +156,10 @@ function single(name: string, type: string, help: string, value: number): string
 }
 
 function labelled(name: string, label: string, counts: Map<string, number>): string[] {
-  return Array.from(counts, ([value, count]) => `${name}{${label}="${value}"} ${count}`)
+  return Array.from(counts, ([value, count]) => `${name}{${label}="${escaped(value)}"} ${count}`)
+}
+
+/** A label's value as the format of Prometheus writes it. */
+function escaped(value: string): string {
+  return value.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n')
 }

@@ -27,6 +27,7 @@ import { definer, errorResponse } from './route.js'
 import { Runs } from './runs.js'
 import { whenSent } from './sent.js'
 import { addSystem } from './system.js'
+import { Uploads } from './uploads.js'
 import { addCallers } from './v1/callers.js'
 import { addExec } from './v1/exec.js'
 import { addFileContent } from './v1/file-content.js'
@@ -37,6 +38,7 @@ import { addProcessWaits } from './v1/process-waits.js'
 import { addV1Processes } from './v1/processes.js'
 import { addV1Sessions } from './v1/sessions.js'
 import { addTerminal } from './v1/terminal.js'
+import { addUploads } from './v1/uploads.js'
 
 const INFO = {
   openapi: '3.0.0',
@@ -63,6 +65,7 @@ export function buildServer(sandbox: Sandbox, plan: ServerPlan): PublicServer {
     metrics: new Metrics(),
     runs: new Runs(),
     callers: new Callers(closing.signal),
+    uploads: new Uploads(closing.signal),
     instance: randomUUID(),
     requests: new Requests(plan.maxRequests),
     logger: plan.logger,
@@ -88,6 +91,7 @@ export function buildServer(sandbox: Sandbox, plan: ServerPlan): PublicServer {
   addJobs(define, server)
   addSystem(define, server)
   addCallers(define, server)
+  addUploads(define, server)
   // Created once: that takes as long as hundreds of requests.
   let made: ReturnType<typeof app.getOpenAPIDocument> | undefined
   app.openAPIRegistry.registerComponent('securitySchemes', 'bearer', { type: 'http', scheme: 'bearer' })

@@ -24,7 +24,10 @@ const capabilitiesSchema = z.object({
   notes: z.array(z.string()),
 })
 
-export function addSystem(define: Define, { sandbox, metrics, requests, instance }: ServerContext): void {
+export function addSystem(
+  define: Define,
+  { sandbox, metrics, callers, requests, instance }: ServerContext,
+): void {
   define({
     method: 'get',
     path: '/healthz',
@@ -42,7 +45,11 @@ export function addSystem(define: Define, { sandbox, metrics, requests, instance
     summary: 'Metrics in the Prometheus format.',
     reply: 'text',
     async handle() {
-      const text = await metrics.render(sandbox, requests.active, instance)
+      const text = await metrics.render(sandbox, {
+        active: requests.active,
+        instance,
+        sandboxes: callers.sandboxes,
+      })
       return new Response(text, { headers: { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' } })
     },
   })

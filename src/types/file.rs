@@ -20,6 +20,8 @@ pub struct NativeFile {
     pub modified: f64,
     /// What a symlink points at.
     pub target: Option<String>,
+    /// Of a file that is read: what differs when the path has another file, or the file another content.
+    pub version: Option<String>,
 }
 
 /// A change below a watched path.

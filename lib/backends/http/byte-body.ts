@@ -4,6 +4,10 @@ import { onAbort } from '../../base/abort.js'
 export class ByteBody {
   /** The length that the server announces; 0 when it does not. */
   readonly announced: number
+  /** The version of the file, if the server names it. */
+  readonly version: string | undefined
+  /** Whether it is the range that was requested. */
+  readonly isPartial: boolean
   readonly #reader: ReadableStreamDefaultReader<Uint8Array> | undefined
   readonly #explain: (error: unknown) => Promise<unknown>
   readonly #signal: AbortSignal
@@ -15,14 +19,16 @@ export class ByteBody {
    * what the runtime throws; `release` ends the request.
    */
   constructor(
-    body: ReadableStream<Uint8Array> | null,
-    announced: number,
+    { status, headers, body }: Response,
     signal: AbortSignal,
     explain: (error: unknown) => Promise<unknown>,
     release: () => void,
   ) {
-    this.announced = announced
-    this.#reader = body?.getReader()
+    this.announced = Math.max(0, Number(headers.get('content-length')) || 0)
+    this.version = headers.get('etag') ?? undefined
+    this.isPartial = status === 206
+    // A range beyond the end of the file is empty, and its body says so.
+    this.#reader = status === 416 ? undefined : body?.getReader()
     this.#signal = signal
     this.#ignore = onAbort(signal, () => void this.#reader?.cancel().catch(() => {}))
     this.#explain = explain

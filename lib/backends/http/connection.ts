@@ -40,6 +40,7 @@ export class Connection {
     if (plan.resume)
       this.#persistent = new PersistentCalls({
         reconnectTimeout: plan.reconnectTimeout,
+        sandbox: plan.route.name,
         once: (request) => this.#once(request),
         isThere: (limit) => this.#isThere(limit),
         events: (request) => this.#events(request),
@@ -236,8 +237,7 @@ export class Connection {
         const explained = this.#explain(error, request, limits)
         return watchdog !== undefined && mayPass(explained) ? this.final(explained) : explained
       }
-      const announced = Math.max(0, Number(response.headers.get('content-length')) || 0)
-      return new ByteBody(status === 416 ? null : body, announced, stop, explain, () => {
+      return new ByteBody(response, stop, explain, () => {
         watchdog?.end()
         release()
         limits.stop()

@@ -2,8 +2,6 @@
 import { AbortError, SandboxError } from '../../base/errors.js'
 import { PieceDecoder } from '../../base/utf8.js'
 import type { CheckedPath } from '../../options/file-paths.js'
-import { inputBytes } from '../../options/input.js'
-import { readArgument } from '../../options/read.js'
 import { fromBase64, toBase64 } from '../../protocol/base64.js'
 import type { WireData } from '../../protocol/json.js'
 import type { Encoding, FileEvent, FileInfo, Output } from '../../public/index.js'
@@ -15,12 +13,16 @@ import type {
   FileWritePlan,
 } from '../../requests/files.js'
 import type { FileSource, FilesBackend } from '../../sandbox/backend.js'
-import type { ByteBody } from './byte-body.js'
 import type { Connection } from './connection.js'
+import { Download } from './download.js'
 import { FileWatch } from './file-watch.js'
 import type { Request } from './request.js'
+import { chunksOf, Upload } from './upload-body.js'
+import { PART_BYTES, uploadInParts } from './upload-parts.js'
 
 type WireFile = Omit<FileInfo, 'modified' | 'pathBytes'> & { modified: string; pathBase64?: string }
+
+const WHOLE = { start: 0, end: Number.POSITIVE_INFINITY }
 
 export class HttpFiles implements FilesBackend {
   readonly #connection: Connection
@@ -33,7 +35,8 @@ export class HttpFiles implements FilesBackend {
 
   async read({ path, encoding, maxBytes, signal }: FileReadPlan): Promise<Output<Encoding>> {
     const query = { ...queryOf(path), maxBytes }
-    const body = await this.#connection.bytes(this.#content({ query, signal, subject: 'the read' }))
+    const request = this.#content({ query, signal, subject: 'the read' })
+    const body = await Download.begin(this.#connection, request, WHOLE)
     try {
       if (body.announced > maxBytes) throw tooLarge(path, maxBytes)
       const collected = encoding === 'buffer' ? new Bytes(body.announced) : new Text()
@@ -50,14 +53,20 @@ export class HttpFiles implements FilesBackend {
   }
 
   open(path: CheckedPath, { start, end, signal }: FileStreamPlan): FileSource {
-    const last = end === Number.POSITIVE_INFINITY ? '' : end - 1
-    const headers = start === 0 && last === '' ? undefined : { range: `bytes=${start}-${last}` }
     const request = this.#content({ query: queryOf(path), signal, subject: 'the read' })
-    return new Source(() => this.#connection.bytes({ ...request, ...(headers && { headers }) }))
+    return new Source(() => Download.begin(this.#connection, request, { start, end }))
   }
 
-  async write({ path, data, mode, append, signal }: FileWritePlan): Promise<FileInfo> {
-    const upload = data instanceof Uint8Array ? { content: data } : new Upload(data)
+  async write(plan: FileWritePlan): Promise<FileInfo> {
+    const { path, data, mode, append, signal } = plan
+    // One request could be cut, and could not be repeated.
+    const isLong = !(data instanceof Uint8Array) || append || data.length > PART_BYTES
+    if (this.#connection.resumes && isLong) {
+      const target = { path: wireOf(path), mode, append: append || undefined }
+      const chunks = chunksOf(data instanceof Uint8Array ? [data] : data)
+      return fileOf(await uploadInParts<WireFile>(this.#connection, this.#path, target, chunks, signal))
+    }
+    const upload = data instanceof Uint8Array ? { content: data } : new Upload(chunksOf(data))
     const query = { ...queryOf(path), mode, append: append || undefined }
     const asked = {
       query,
@@ -115,10 +124,11 @@ export class HttpFiles implements FilesBackend {
 
 class Source implements FileSource {
   readonly size = undefined
-  readonly #request: () => Promise<ByteBody>
-  #body: Promise<ByteBody> | undefined
+  readonly version = undefined
+  readonly #request: () => Promise<Download>
+  #body: Promise<Download> | undefined
 
-  constructor(request: () => Promise<ByteBody>) {
+  constructor(request: () => Promise<Download>) {
     this.#request = request
   }
 
@@ -131,41 +141,6 @@ class Source implements FileSource {
     this.#body?.then(
       (body) => body.close(),
       () => {},
-    )
-  }
-}
-
-/** The chunks of a source as the body of a request. */
-class Upload {
-  readonly content: ReadableStream<Uint8Array>
-  failed = false
-  failure: unknown
-
-  constructor(source: AsyncIterable<unknown>) {
-    const iterator = source[Symbol.asyncIterator]()
-    this.content = new ReadableStream<Uint8Array>(
-      {
-        pull: async (controller) => {
-          try {
-            // An empty chunk would not count as one.
-            for (;;) {
-              const { done, value } = await iterator.next()
-              if (done) return controller.close()
-              const bytes = readArgument(inputBytes, value, 'data')
-              if (bytes.length > 0) return controller.enqueue(bytes)
-            }
-          } catch (error) {
-            this.failed = true
-            this.failure = error
-            controller.error(error)
-            Promise.resolve(iterator.return?.()).catch(() => {})
-          }
-        },
-        cancel() {
-          Promise.resolve(iterator.return?.()).catch(() => {})
-        },
-      },
-      { highWaterMark: 0 },
     )
   }
 }

@@ -24,6 +24,8 @@ const MOST_KEEP_MS = 600_000
 /** What the calls use of the connection. */
 export interface Attempts {
   reconnectTimeout: number
+  /** The sandbox of a fleet, for the server's metrics. */
+  sandbox: string
   /** Makes one request with limits of its own. */
   once<T>(request: Request): Promise<T>
   /** Asks the server until `limit` is aborted whether it is there. */
@@ -41,10 +43,14 @@ export class PersistentCalls {
   readonly #caller: Caller
 
   constructor(attempts: Attempts) {
+    const { sandbox } = attempts
     this.#attempts = attempts
     const keep = Math.min(attempts.reconnectTimeout + KEEP_MARGIN_MS, MOST_KEEP_MS)
     this.#caller = new Caller(async () => {
-      const { callerId } = await attempts.once<{ callerId: string }>({ path: '/v1/callers', body: { keep } })
+      const { callerId } = await attempts.once<{ callerId: string }>({
+        path: '/v1/callers',
+        body: { keep, sandbox },
+      })
       return callerId
     })
   }

@@ -74,7 +74,8 @@ export function addExecute(define: Define, server: ServerContext): void {
         return { success: true, processId: id, pid, command, timestamp: now() }
       }
       try {
-        return executed(await metrics.command(sandbox.exec(body.command, { ...options(body), signal })))
+        const running = sandbox.exec(body.command, { ...options(body), signal })
+        return executed(await metrics.command(body.sessionId, running))
       } catch (error) {
         if (isLost(error, body)) return lost(body)
         throw error
@@ -114,7 +115,7 @@ export function addExecute(define: Define, server: ServerContext): void {
         maxBuffer: 0,
         signal,
       })
-      metrics.command(stream.result).catch(() => {})
+      metrics.command(body.sessionId, stream.result).catch(() => {})
       return events(stream[Symbol.asyncIterator](), (event) => translateEvent(server, event, body))
     },
   })

@@ -30,7 +30,8 @@ export async function readFile(
     if (incoming.method === 'HEAD') return { json: undefined }
     return { json: await listDirectory(files, path) }
   }
-  const reply = await fileReply(files, path, incoming.headers.range, signal)
+  const range = { header: incoming.headers.range, ifRange: incoming.headers['if-range']?.toString() }
+  const reply = await fileReply(files, path, range, signal)
   const headers = { ...reply.headers, 'last-modified': info.modified.toUTCString() }
   return { bytes: { ...reply, headers } }
 }

@@ -8,6 +8,8 @@ import { queryNumber } from '../schemas.js'
 
 /** A call without a connection is kept for at most ten minutes. */
 const MOST_KEEP_MS = 600_000
+/** Of a sandbox's id. */
+const MOST_CHARACTERS = 253
 
 const tag = 'server'
 const errors = ['CALLER_NOT_FOUND']
@@ -19,10 +21,13 @@ export function addCallers(define: Define, { callers }: ServerContext): void {
     path: '/v1/callers',
     summary: 'Registers a caller, whose calls survive their connections for `keep` milliseconds.',
     ...{ tag },
-    body: z.strictObject({ keep: z.number().int().min(1).max(MOST_KEEP_MS) }),
+    body: z.strictObject({
+      keep: z.number().int().min(1).max(MOST_KEEP_MS),
+      sandbox: z.string().min(1).max(MOST_CHARACTERS).optional(),
+    }),
     reply: z.object({ callerId }),
-    async handle({ body: { keep } }) {
-      return { callerId: callers.register(keep) }
+    async handle({ body: { keep, sandbox } }) {
+      return { callerId: callers.register(keep, sandbox) }
     },
   })
   define({

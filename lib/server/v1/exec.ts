@@ -72,7 +72,9 @@ export function addExec(define: Define, server: ServerContext): void {
     patient: true,
     async handle({ body, signal }) {
       const { command, ...rest } = body
-      const result = await metrics.command(sandbox.exec(command, { ...optionsOf(execOptions, rest), signal }))
+      const options = optionsOf(execOptions, rest)
+      const running = sandbox.exec(command, { ...options, signal })
+      const result = await metrics.command(options.sessionId as string | undefined, running)
       return { result: encodeResult(result) }
     },
   })
@@ -87,14 +89,19 @@ export function addExec(define: Define, server: ServerContext): void {
     errors,
     async handle({ body, signal }) {
       const { command, openInput = false, wholeResult, byteEvents, ...rest } = body
-      const { id, run } = runs.add(openInput, (queue, aborted) => {
+      const options = optionsOf(execOptions, rest)
+      const { id, run } = runs.add(openInput, (queue, signal) => {
         const input = queue === undefined ? {} : { input: queue }
-        const options = { ...optionsOf(execOptions, rest), ...input, signal: aborted }
-        return streamToConnection(sandbox, command, options, { wholeResult, byteEvents })
+        return streamToConnection(
+          sandbox,
+          command,
+          { ...options, ...input, signal },
+          { wholeResult, byteEvents },
+        )
       })
       signal.addEventListener('abort', () => run.abort.abort(signal.reason), { once: true })
       metrics
-        .command(run.stream.result)
+        .command(options.sessionId as string | undefined, run.stream.result)
         .catch(() => {})
         .finally(() => runs.remove(id))
       const first = { type: 'run', runId: id, timestamp: new Date().toISOString() }

@@ -4,7 +4,7 @@
 import { z } from '@hono/zod-openapi'
 import { SandboxError } from '../../base/errors.js'
 import type { FilePath, Files } from '../../public/index.js'
-import { sizeWhenOpened } from '../../sandbox/files.js'
+import { openedFile } from '../../sandbox/files.js'
 import type { ByteReply } from '../byte-response.js'
 import type { ServerContext } from '../context.js'
 import type { Define } from '../route.js'
@@ -27,7 +27,8 @@ export function addFileContent(define: Define, { sandbox }: ServerContext): void
     method: 'get',
     path: '/v1/sessions/{sessionId}/files/content',
     tag: 'files',
-    summary: 'The content of a file. `Range` selects one range of bytes; HEAD returns the length.',
+    summary:
+      'The content of a file. `Range` selects one range of bytes, `If-Range` unless the file has changed since its `ETag`; HEAD returns the length.',
     params: sessionParams,
     query: z.strictObject({ ...pathQuery, maxBytes: queryNumber.optional() }),
     reply: 'bytes',
@@ -35,7 +36,8 @@ export function addFileContent(define: Define, { sandbox }: ServerContext): void
     async handle({ params: { sessionId }, query, header, method, signal }) {
       const files = await filesOf(sandbox, sessionId)
       const path = pathOf(query)
-      const reply = await fileReply(files, path, header('range'), signal, query.maxBytes)
+      const range = { header: header('range'), ifRange: header('if-range') }
+      const reply = await fileReply(files, path, range, signal, query.maxBytes)
       if (method !== 'HEAD') return reply
       await reply.rest?.cancel()
       return { ...reply, first: undefined, rest: undefined }
@@ -60,16 +62,22 @@ export function addFileContent(define: Define, { sandbox }: ServerContext): void
   })
 }
 
-/** The content of a file, or the range of it that the header `Range` names. */
+/**
+ * The content of a file, or the range of it that the header `Range` names. With `If-Range`, it is the whole content
+ * when the file has changed.
+ */
 export async function fileReply(
   files: Files,
   path: FilePath,
-  header: string | undefined,
+  { header, ifRange }: { header: string | undefined; ifRange?: string | undefined },
   signal: AbortSignal,
   maxBytes?: number,
 ): Promise<ByteReply> {
   const range = await absolute(files, path, parseRange(header))
-  return content(files, path, range, maxBytes, signal)
+  const reply = await content(files, path, range, maxBytes, signal)
+  if (range === undefined || ifRange === undefined || ifRange === reply.headers.etag) return reply
+  await reply.rest?.cancel()
+  return content(files, path, undefined, maxBytes, signal)
 }
 
 /** A range of bytes at the end needs the length of the file first. */
@@ -94,7 +102,7 @@ async function content(
   const rest = stream.getReader()
   // The first piece shows whether there is a file; its errors have a status.
   const { value: first } = await rest.read()
-  const size = sizeWhenOpened(stream)
+  const { size, version } = openedFile(stream)
   if (maxBytes !== undefined && size !== undefined && size > maxBytes) {
     await rest.cancel()
     const shown = typeof path === 'string' ? path : new TextDecoder().decode(path)
@@ -106,13 +114,14 @@ async function content(
     if (range !== undefined && first === undefined) return unsatisfiable(rest, size ?? 0)
     return { status: 200, headers: HEADERS, first, rest }
   }
+  const versioned = { ...HEADERS, ...(version !== undefined && { etag: `"${version}"` }) }
   if (range === undefined)
-    return { status: 200, headers: { ...HEADERS, 'content-length': `${size}` }, first, rest, length: size }
-  if (range.start >= size) return unsatisfiable(rest, size)
+    return { status: 200, headers: { ...versioned, 'content-length': `${size}` }, first, rest, length: size }
+  if (range.start >= size) return unsatisfiable(rest, size, versioned)
   const end = Math.min(range.end ?? size - 1, size - 1)
   const length = end - range.start + 1
   const headers = {
-    ...HEADERS,
+    ...versioned,
     'content-length': `${length}`,
     'content-range': `bytes ${range.start}-${end}/${size}`,
   }
@@ -122,7 +131,8 @@ async function content(
 async function unsatisfiable(
   rest: ReadableStreamDefaultReader<Uint8Array>,
   size: number,
+  headers: Record<string, string> = HEADERS,
 ): Promise<ByteReply> {
   await rest.cancel()
-  return { status: 416, headers: { ...HEADERS, 'content-range': `bytes */${size}` } }
+  return { status: 416, headers: { ...headers, 'content-range': `bytes */${size}` } }
 }

@@ -55,6 +55,7 @@ export class Source implements FileSource {
   #isClosed = false
   /** Bytes of the file when it was opened. */
   size = 0
+  version: string | undefined
   /** Nothing follows what was read. */
   isOver = false
 
@@ -102,6 +103,7 @@ export class Source implements FileSource {
       this.#isOpen = true
       this.#handle = event.handle
       this.size = event.file.size
+      this.version = event.file.version
       if (this.#isClosed) this.close()
     }
     return event

@@ -1,55 +1,33 @@
 /**
  * What a fleet costs: calls through the router, claims, writes to the API server, watches, and the memory of the router.
  *
- *   node bench/fleet.mjs [--quick]
- *
- * The API server, the controller and the router are those of the tests, which are in this process. The pods are real. So the
- * counts are those of any cluster, and the times are upper bounds. Needs the build, and no other load on the machine.
+ * The API server, the controller and the router are in this process. So the counts are those of any cluster, and the times
+ * are upper bounds.
  */
-import { mkdirSync, rmSync } from 'node:fs'
-import path from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { build } from 'esbuild'
 import { SandboxClient } from 'nacre/client'
-import { KubernetesApi } from '../dist/fleet/kubernetes/api.js'
-import { MANAGED_BY } from '../dist/fleet/kubernetes/claim.js'
-import { ClaimWatch } from '../dist/fleet/kubernetes/claim-watch.js'
+import { KubernetesApi } from '../../dist/fleet/kubernetes/api.js'
+import { MANAGED_BY } from '../../dist/fleet/kubernetes/claim.js'
+import { ClaimWatch } from '../../dist/fleet/kubernetes/claim-watch.js'
+import { median } from '../stats.mjs'
+import { ApiServer, Cluster, ProcessPods } from './cluster.mjs'
 
-const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
-const isQuick = process.argv.includes('--quick')
-const CALLS = isQuick ? 100 : 2000
-const CLAIMS = isQuick ? 5 : 100
-const SIMULATED = isQuick ? 500 : 10_000
-const PENDING = isQuick ? 50 : 1000
-
-const { ApiServer, Cluster, ProcessPods } = await helpers()
-const cluster = await new Cluster({ pods: new ProcessPods(), pool: 3, limit: 180_000 }).start()
-await calls()
-await claims()
-await watches()
-await pending()
-await cluster[Symbol.asyncDispose]()
-
-/** The helpers of the tests, compiled. */
-async function helpers() {
-  const folder = path.join(root, '__test__/helpers/cluster')
-  const outfile = path.join(root, 'target/bench/cluster.mjs')
-  mkdirSync(path.dirname(outfile), { recursive: true })
-  const contents = ['cluster', 'api-server', 'pods'].map((name) => `export * from './${name}.js'`).join('\n')
-  await build({
-    ...{ stdin: { contents, resolveDir: folder, loader: 'ts' }, outfile, bundle: true, logLevel: 'error' },
-    ...{ platform: 'node', format: 'esm', packages: 'external' },
-    banner: { js: `const __dirname = ${JSON.stringify(folder)}` },
-  })
+/** Rows of a table: what was measured, and its value. */
+export async function measure({ quick }) {
+  const cluster = await new Cluster({ pods: new ProcessPods(), pool: 3, limit: 180_000 }).start()
   try {
-    return await import(outfile)
+    return [
+      ...(await calls(cluster, quick ? 100 : 2000)),
+      ...(await claims(cluster, quick ? 5 : 100)),
+      ...(await watches(quick ? 500 : 10_000)),
+      ...(await pending(cluster, quick ? 50 : 1000)),
+    ]
   } finally {
-    rmSync(outfile)
+    await cluster[Symbol.asyncDispose]()
   }
 }
 
 /** `exec` by a client of the pod, and by the fleet through the router, in turns. */
-async function calls() {
+async function calls(cluster, most) {
   const fleet = cluster.fleet()
   const unrouted = cluster.fleet({ direct: true })
   const sandbox = await fleet.create()
@@ -58,29 +36,31 @@ async function calls() {
   const direct = new SandboxClient({ url: `http://${ip}:3000`, token: 'a-token-of-the-tests' })
   const clients = { direct, unrouted: same.client, routed: sandbox.client }
   const times = { direct: [], unrouted: [], routed: [] }
-  for (let count = 0; count < CALLS; count++) {
+  for (let count = 0; count < most; count++) {
     for (const [name, client] of Object.entries(clients)) {
       const begin = performance.now()
       await client.exec('true')
-      if (count >= CALLS / 10) times[name].push(performance.now() - begin)
+      if (count >= most / 10) times[name].push(performance.now() - begin)
     }
   }
   await sandbox.delete()
   const base = median(times.direct)
   const show = (time) => `${time.toFixed(2)} ms (+${(time - base).toFixed(2)} ms)`
-  print('exec by a direct client, p50', `${base.toFixed(2)} ms`)
-  print('exec through fleet client, p50', show(median(times.unrouted)))
-  print('exec through fleet client and router, p50', show(median(times.routed)))
   await unrouted.close()
   await fleet.close()
+  return [
+    ['exec by a direct client, p50', `${base.toFixed(2)} ms`],
+    ["exec by a fleet's client, p50", show(median(times.unrouted))],
+    ["exec by a fleet's client through the router, p50", show(median(times.routed))],
+  ]
 }
 
 /** From `create` to the first answer, with a warm pod; and requests to the API server for each sandbox. */
-async function claims() {
+async function claims(cluster, most) {
   const fleet = cluster.fleet()
   const before = { ...cluster.api.counts }
   const times = []
-  for (let count = 0; count < CLAIMS; count++) {
+  for (let count = 0; count < most; count++) {
     await cluster.controller.fill()
     const begin = performance.now()
     const sandbox = await fleet.create()
@@ -88,16 +68,19 @@ async function claims() {
     times.push(performance.now() - begin)
     await sandbox.delete()
   }
-  print('claim to first answer, warm, p50', `${median(times).toFixed(1)} ms`)
   const each = Object.entries(cluster.api.counts).map(
-    ([kind, count]) => `${kind} ${((count - (before[kind] ?? 0)) / CLAIMS).toFixed(2)}`,
+    ([kind, count]) => `${kind} ${((count - (before[kind] ?? 0)) / most).toFixed(2)}`,
   )
-  print('requests and events for each sandbox', each.join(', '))
   await fleet.close()
+  return [
+    ['claim to first answer, warm, p50', `${median(times).toFixed(1)} ms`],
+    ['requests and events for each sandbox', each.join(', ')],
+  ]
 }
 
 /** Watches of several programs, while claims are created and become ready. There are no pods. */
-async function watches() {
+async function watches(simulated) {
+  const rows = []
   for (const programs of [1, 10]) {
     const server = new ApiServer()
     await server.start()
@@ -107,7 +90,7 @@ async function watches() {
     for (const watch of all) watch.follow('none', () => {})
     while (server.watches < programs) await new Promise((resolve) => setTimeout(resolve, 5))
     const cpu = process.cpuUsage()
-    for (let count = 0; count < SIMULATED; count++) {
+    for (let count = 0; count < simulated; count++) {
       const name = `claim-${count}`
       const metadata = { name, namespace: 'agents', labels: MANAGED_BY }
       const key = `sandboxclaims/agents/${name}`
@@ -115,23 +98,24 @@ async function watches() {
       server.store.patch(key, { status: { sandbox: { name, podIPs: ['10.0.0.1'] } } })
       if (count % 50 === 0) await new Promise(setImmediate)
     }
-    const last = `claim-${SIMULATED - 1}`
+    const last = `claim-${simulated - 1}`
     while (!all.every((watch) => watch.find(last)?.status))
       await new Promise((resolve) => setTimeout(resolve, 5))
     const { user, system } = process.cpuUsage(cpu)
     const seconds = (user + system) / 1e6
     const events = server.counts.EVENT ?? 0
-    print(
-      `${SIMULATED} claims, ${programs} watching`,
+    rows.push([
+      `${simulated} claims, ${programs} watching`,
       `${events} events, ${((seconds / events) * 1e6).toFixed(0)} µs of processor time for each, both ends`,
-    )
+    ])
     await Promise.all(all.map((watch) => watch.close()))
     await server.stop()
   }
+  return rows
 }
 
 /** Memory of this process, which has the router and the clients, with pending requests. */
-async function pending() {
+async function pending(cluster, most) {
   const fleet = cluster.fleet()
   const sandbox = await fleet.create()
   const sessions = 10
@@ -140,23 +124,15 @@ async function pending() {
   globalThis.gc?.()
   const before = process.memoryUsage().rss
   const stop = new AbortController()
-  const waits = Array.from({ length: PENDING }, () => process_.wait({ signal: stop.signal }).catch(() => {}))
+  const waits = Array.from({ length: most }, () => process_.wait({ signal: stop.signal }).catch(() => {}))
   await new Promise((resolve) => setTimeout(resolve, 2000))
   const after = process.memoryUsage().rss
-  print(
-    `${PENDING} pending calls through the router`,
-    `${((after - before) / PENDING / 1024).toFixed(0)} KiB for each, with the client's part`,
-  )
   stop.abort()
   await Promise.all(waits)
   await sandbox.delete()
   await fleet.close()
-}
-
-function median(times) {
-  return [...times].sort((a, b) => a - b)[Math.floor(times.length / 2)]
-}
-
-function print(what, value) {
-  console.log(`${what.padEnd(48)} ${value}`)
+  const each = (after - before) / most / 1024
+  return [
+    [`${most} pending calls through the router`, `${each.toFixed(0)} KiB for each, with the client's part`],
+  ]
 }

@@ -1,0 +1,21 @@
+/** A part of `bench/RESULTS.md` that has a benchmark of its own. The others keep it. */
+
+/** The results of `bench/machines.mjs`. */
+export const MACHINES = 'machines'
+
+const parts = (name) => new RegExp(`(<!-- ${name}:begin -->\n)(.*?)(\n<!-- ${name}:end -->)`, 's')
+
+/** What is between the marks of a section. */
+export function section(text, name) {
+  return parts(name).exec(text)?.[2] ?? 'Not measured yet.'
+}
+
+export function replaceSection(text, name, content) {
+  if (!parts(name).test(text)) throw new Error(`bench/RESULTS.md has no section ${name}`)
+  return text.replace(parts(name), (_, begin, __, end) => `${begin}${content}${end}`)
+}
+
+/** A section with its marks. */
+export function marked(name, content) {
+  return `<!-- ${name}:begin -->\n${content}\n<!-- ${name}:end -->`
+}

@@ -1,0 +1,96 @@
+/**
+ * A download that survives broken connections, for clients whose calls do: it continues where it was, if the file is still
+ * the same.
+ */
+import type { ByteBody } from './byte-body.js'
+import type { Connection } from './connection.js'
+import { connectionError } from './failure.js'
+import { mayPass, reconnectBackoff } from './repeat.js'
+import type { Request } from './request.js'
+
+export class Download {
+  readonly #connection: Connection
+  readonly #request: Request
+  readonly #last: number | ''
+  /** The version of the file that is downloaded; undefined where the server names none. */
+  readonly #version: string | undefined
+  /** Bytes that the server has announced; 0 when it has not. */
+  readonly announced: number
+  readonly #stop = new AbortController()
+  readonly #backoff = reconnectBackoff()
+  #body: ByteBody
+  readonly #start: number
+  #received = 0
+  /** When the last bytes have arrived. */
+  #contact = performance.now()
+
+  private constructor(
+    connection: Connection,
+    request: Request,
+    range: { start: number; last: number | '' },
+    body: ByteBody,
+  ) {
+    this.#connection = connection
+    this.#request = request
+    this.#start = range.start
+    this.#last = range.last
+    this.#body = body
+    this.#version = body.version
+    this.announced = body.announced
+  }
+
+  /** Resolves when the server has begun to answer. `end` is the first byte that is not read. */
+  static async begin(
+    connection: Connection,
+    request: Request,
+    { start, end }: { start: number; end: number },
+  ): Promise<Download> {
+    const last = end === Number.POSITIVE_INFINITY ? '' : end - 1
+    const headers = start === 0 && last === '' ? undefined : { range: `bytes=${start}-${last}` }
+    const body = await connection.bytes({ ...request, ...(headers && { headers }) })
+    return new Download(connection, request, { start, last }, body)
+  }
+
+  /** The next piece; undefined at the end. */
+  async read(): Promise<Uint8Array | undefined> {
+    for (;;) {
+      try {
+        const piece = await this.#body.read()
+        if (piece === undefined) {
+          if (this.#received >= this.announced) return undefined
+          throw connectionError('the download ended early')
+        }
+        this.#received += piece.length
+        this.#contact = performance.now()
+        this.#backoff.reset()
+        return piece
+      } catch (error) {
+        if (!this.#mayContinue(error)) throw error
+        await this.#backoff.wait(this.#stop.signal)
+        if (this.#stop.signal.aborted) return undefined
+        this.#body = await this.#continue()
+      }
+    }
+  }
+
+  close(): void {
+    this.#stop.abort()
+    this.#body.close()
+  }
+
+  #mayContinue(error: unknown): boolean {
+    const { resumes, reconnectTimeout } = this.#connection
+    if (!resumes || this.#version === undefined || !mayPass(error)) return false
+    return performance.now() - this.#contact < reconnectTimeout
+  }
+
+  /** Requests the rest. */
+  async #continue(): Promise<ByteBody> {
+    const range = `bytes=${this.#start + this.#received}-${this.#last}`
+    const headers = { range, 'if-range': this.#version ?? '' }
+    const body = await this.#connection.bytes({ ...this.#request, headers })
+    if (body.isPartial && body.version === this.#version) return body
+    body.close()
+    throw connectionError('the connection broke, and the file has changed since the download began')
+  }
+}

@@ -1,0 +1,115 @@
+/**
+ * An upload in parts, which survives broken connections: each part has its offset, so the server writes none twice.
+ */
+import { abortable } from '../../base/abort.js'
+import { pause } from '../../base/waiting.js'
+import type { FileWritePlan } from '../../requests/files.js'
+import type { Connection } from './connection.js'
+
+/** Bytes of a part. */
+export const PART_BYTES = 4 * 1024 * 1024
+/** Milliseconds after which a part is sent in any case: the server ends an upload that is silent for `KEEP_MS`. */
+const LONGEST_WAIT_MS = 10_000
+const KEEP_MS = 60_000
+
+/** Resolves with the reply for the file. `files` is the path of the session's files. */
+export async function uploadInParts<Reply>(
+  connection: Connection,
+  files: string,
+  target: object,
+  source: AsyncIterator<Uint8Array>,
+  signal: FileWritePlan['signal'],
+): Promise<Reply> {
+  const subject = 'the write'
+  const asked = { signal, subject, waits: true }
+  const { uploadId } = await connection.call<{ uploadId: string }>({
+    ...{ ...asked, path: `${files}/uploads` },
+    body: { ...target, keep: KEEP_MS + connection.reconnectTimeout },
+  })
+  const path = `/v1/uploads/${uploadId}`
+  try {
+    let offset = 0
+    for await (const part of parts(source, signal, subject)) {
+      const query = { offset }
+      await connection.call({ ...asked, method: 'PUT', path, query, content: part, isIdempotent: true })
+      offset += part.length
+    }
+    return await connection.call<Reply>({ ...asked, path: `${path}/end` })
+  } catch (error) {
+    connection.call({ method: 'DELETE', path }).catch(() => {})
+    throw error
+  }
+}
+
+/** The chunks of a source in parts; an empty one when the source is slow, so that the server keeps the upload. */
+async function* parts(
+  source: AsyncIterator<Uint8Array>,
+  signal: AbortSignal | undefined,
+  subject: string,
+): AsyncGenerator<Uint8Array> {
+  let part = new Part()
+  let next = source.next()
+  let isOver = false
+  try {
+    while (!isOver) {
+      const step = await abortable(atMost(part.timeLeft, next), signal, subject)
+      if (step === undefined) {
+        yield part.whole()
+        part = new Part()
+      } else if (step.done) {
+        isOver = true
+      } else {
+        for (let start = 0; start < step.value.length; start += PART_BYTES) {
+          const piece = step.value.subarray(start, start + PART_BYTES)
+          if (part.length + piece.length > PART_BYTES) {
+            yield part.whole()
+            part = new Part()
+          }
+          part.add(piece)
+        }
+        next = source.next()
+      }
+    }
+    if (part.length > 0) yield part.whole()
+  } finally {
+    if (!isOver) Promise.resolve(source.return?.()).catch(() => {})
+  }
+}
+
+/** Chunks that are sent together. */
+class Part {
+  readonly #chunks: Uint8Array[] = []
+  readonly #deadline = performance.now() + LONGEST_WAIT_MS
+  length = 0
+
+  get timeLeft(): number {
+    return this.#deadline - performance.now()
+  }
+
+  add(chunk: Uint8Array): void {
+    this.#chunks.push(chunk)
+    this.length += chunk.length
+  }
+
+  whole(): Uint8Array {
+    const [first] = this.#chunks
+    if (first !== undefined && this.#chunks.length === 1) return first
+    const all = new Uint8Array(this.length)
+    let position = 0
+    for (const chunk of this.#chunks) {
+      all.set(chunk, position)
+      position += chunk.length
+    }
+    return all
+  }
+}
+
+/** Undefined when the promise has not settled in time. */
+async function atMost<T>(milliseconds: number, promise: Promise<T>): Promise<T | undefined> {
+  const stop = new AbortController()
+  try {
+    return await Promise.race([promise, pause(milliseconds, stop.signal).then(() => undefined)])
+  } finally {
+    stop.abort()
+  }
+}

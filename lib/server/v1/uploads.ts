@@ -1,0 +1,94 @@
+/**
+ * Uploads in parts, for clients whose calls survive their connections.
+ */
+import { z } from '@hono/zod-openapi'
+import type { ServerContext } from '../context.js'
+import { Refusal } from '../failure.js'
+import type { Define } from '../route.js'
+import { dataSchema, queryNumber, sessionParams } from '../schemas.js'
+import { decodeData } from '../wire.js'
+import { encodeFile, fileSchema, filesOf } from './file-values.js'
+
+/** An upload without a request is kept for at most ten minutes. */
+const MOST_KEEP_MS = 600_000
+/** Bytes of one part. */
+const MOST_PART_BYTES = 8 * 1024 * 1024
+
+const tag = 'files'
+const params = z.object({ uploadId: z.string() })
+const errors = ['UPLOAD_NOT_FOUND', 'FILE_NOT_FOUND', 'PERMISSION_DENIED', 'IS_A_DIRECTORY', 'NO_SPACE']
+
+export function addUploads(define: Define, { sandbox, uploads }: ServerContext): void {
+  define({
+    method: 'post',
+    path: '/v1/sessions/{sessionId}/files/uploads',
+    summary: 'Begins an upload in parts, which ends after `keep` milliseconds without a request.',
+    ...{ tag, errors: ['SESSION_NOT_FOUND', 'INVALID_PATH'] },
+    params: sessionParams,
+    body: z.strictObject({
+      path: dataSchema,
+      mode: z.number().optional(),
+      append: z.boolean().optional(),
+      keep: z.number().int().min(1).max(MOST_KEEP_MS),
+    }),
+    reply: z.object({ uploadId: z.string() }),
+    async handle({ params: { sessionId }, body: { path, keep, ...options } }) {
+      const files = await filesOf(sandbox, sessionId)
+      const target = decodeData(path)
+      const uploadId = uploads.begin(keep, (source, signal) =>
+        files.write(target, source, { ...options, signal }),
+      )
+      return { uploadId }
+    },
+  })
+  define({
+    method: 'put',
+    path: '/v1/uploads/{uploadId}',
+    summary: 'Sends a part, of at most 8 MiB. One that has arrived already is not written again.',
+    ...{ tag, params, errors: [...errors, 'PAYLOAD_TOO_LARGE'] },
+    query: z.strictObject({ offset: queryNumber }),
+    upload: true,
+    patient: true,
+    reply: z.object({}),
+    async handle({ params: { uploadId }, query: { offset }, upload }) {
+      await uploads.part(uploadId, offset, await collected(upload))
+      return {}
+    },
+  })
+  define({
+    method: 'post',
+    path: '/v1/uploads/{uploadId}/end',
+    summary: 'Ends an upload: its file replaces the old one.',
+    ...{ tag, params, errors },
+    patient: true,
+    reply: fileSchema,
+    async handle({ params: { uploadId } }) {
+      return encodeFile(await uploads.end(uploadId))
+    },
+  })
+  define({
+    method: 'delete',
+    path: '/v1/uploads/{uploadId}',
+    summary: 'Ends an upload without its file.',
+    ...{ tag, params, errors: ['UPLOAD_NOT_FOUND'] },
+    reply: z.object({}),
+    async handle({ params: { uploadId } }) {
+      uploads.cancel(uploadId)
+      return {}
+    },
+  })
+}
+
+async function collected(parts: AsyncIterable<Uint8Array> = nothing()): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = []
+  let length = 0
+  for await (const chunk of parts) {
+    length += chunk.length
+    if (length > MOST_PART_BYTES)
+      throw new Refusal('PAYLOAD_TOO_LARGE', `a part has at most ${MOST_PART_BYTES} bytes`)
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks)
+}
+
+async function* nothing(): AsyncGenerator<Uint8Array> {}
