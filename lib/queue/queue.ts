@@ -250,16 +250,22 @@ export class JobQueue implements PublicQueue {
 
   #finished(): Promise<FinishedEvents> {
     const { name, prefix, logger } = this.#settings
-    this.#events ??= this.#open(() => FinishedEvents.open(this.#redis, { name, prefix, logger }))
+    const open = () => FinishedEvents.open(this.#redis, { name, prefix, logger })
+    this.#events ??= this.#open(open).catch((error: unknown) => {
+      this.#events = undefined
+      throw error
+    })
     return this.#events
   }
 
   #answers(): Promise<Replies> {
-    this.#replies ??= Replies.open(
-      connectAgain(this.#redis, this.#settings.logger),
-      this.#scripts,
-      this.#names,
-    )
+    if (this.#replies !== undefined) return this.#replies
+    const redis = connectAgain(this.#redis, this.#settings.logger)
+    this.#replies = Replies.open(redis, this.#scripts, this.#names).catch((error: unknown) => {
+      this.#replies = undefined
+      redis.disconnect()
+      throw error
+    })
     return this.#replies
   }
 
