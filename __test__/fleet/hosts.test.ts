@@ -249,4 +249,20 @@ describe('a fleet of hosts', () => {
     expect((await (await fleet.create()).client.exec('echo ok')).stdout).toBe('ok\n')
     expect(await rejectionOf(fleetOf([down]).create())).toMatchObject({ code: 'CONNECTION_FAILED' })
   })
+
+  it('waits for no host that is silent while another one answers', async () => {
+    const [one, two] = [await host(), await host()]
+    const proxy = await stoppingProxy(Number(new URL(one.serving.url).port))
+    try {
+      const fleet = fleetOf([`http://127.0.0.1:${proxy.port}`, two.serving.url], { requestTimeout: 60_000 })
+      expect(await fleet.list()).toEqual([])
+      proxy.cut()
+      const { client } = await fleet.create()
+      expect((await client.exec('echo ok')).stdout).toBe('ok\n')
+      proxy.heal()
+      await fleet.close()
+    } finally {
+      await proxy.close()
+    }
+  })
 })

@@ -7,12 +7,16 @@
 import { randomUUID } from 'node:crypto'
 import { abortable } from '../../base/abort.js'
 import { AbortError, isCode, SandboxError } from '../../base/errors.js'
+import { pause } from '../../base/waiting.js'
 import { isSandboxId } from '../../options/fleet-values.js'
 import type { FleetSandbox } from '../../public/fleet.js'
 import { FleetBackend } from '../backend.js'
 import type { CreateRequest, Engine, FleetPlan } from '../engine.js'
 import { openSocket } from '../socket.js'
 import { HostSandbox, PREFIX } from './sandbox.js'
+
+/** Milliseconds for which a new sandbox waits for all hosts. Afterwards one is enough. */
+const PATIENCE_MS = 2000
 
 /** A creation that all calls with its id wait for. It ends when the last of them gives up. */
 interface Creation {
@@ -192,25 +196,22 @@ export class HostsEngine implements Engine {
     return found.find((host) => host !== undefined)
   }
 
-  /** The host with the fewest sessions, among those that can be reached. */
+  /** The host with the fewest sessions, among those that answer. */
   async #leastUsed(stop: AbortSignal): Promise<Host> {
-    const counts = await abortable(
-      Promise.all(
-        this.#hosts.map((host) =>
-          host.backend.listSessions().then(
-            (names) => ({ host, sessions: names.length, error: undefined }),
-            (error) => ({ host, sessions: Number.POSITIVE_INFINITY, error }),
-          ),
-        ),
-      ),
-      stop,
-    )
-    const load = ({ host, sessions }: (typeof counts)[number]) => sessions + host.pending
-    const [least, ...rest] = counts
-    const best = rest.reduce((chosen, next) => (load(next) < load(chosen ?? next) ? next : chosen), least)
-    if (best === undefined || best.error !== undefined)
-      throw new SandboxError('CONNECTION_FAILED', 'no host can be reached', { cause: best?.error })
-    return best.host
+    const answered: Array<{ host: Host; sessions: number }> = []
+    const asked = this.#hosts.map(async (host) => {
+      answered.push({ host, sessions: (await host.backend.listSessions()).length })
+    })
+    const all = Promise.allSettled(asked)
+    const enough = new AbortController()
+    // One that is silent does not hold up the others.
+    const some = pause(PATIENCE_MS, enough.signal).then(() => Promise.any(asked).catch(() => all))
+    await abortable(Promise.race([all, some]), stop).finally(() => enough.abort())
+    const load = ({ host, sessions }: (typeof answered)[number]) => sessions + host.pending
+    const [best] = answered.sort((one, other) => load(one) - load(other))
+    if (best !== undefined) return best.host
+    const cause = await asked[0]?.catch((error: unknown) => error)
+    throw new SandboxError('CONNECTION_FAILED', 'no host can be reached', { cause })
   }
 }
 
