@@ -148,6 +148,34 @@ describe('SANDBOX_LOST', () => {
     network.link(true)
   })
 
+  it('is not what input of a terminal reports that a partition has stopped', async () => {
+    await using direct = cluster.fleet({ direct: true, reconnectTimeout: 1000 })
+    sandbox = await direct.create()
+    const { network } = cluster.controller.podOf(sandbox.id)
+    if (!network.link(false)) return expect(cluster.pods).toMatchObject({ hasNamespaces: false })
+    network.link(true)
+    await until(
+      async () => (await sandbox.client.exec('true')).success || undefined,
+      () => 'no link',
+    )
+    const terminal = await sandbox.client.startProcess('cat', { pty: { cols: 80, rows: 24 } })
+    await terminal.write('one\n')
+    network.link(false)
+    expect(await rejectionOf(terminal.write('two\n'))).toMatchObject({ code: 'CONNECTION_FAILED' })
+    // Nor does a loss wait for the end of the WebSocket.
+    network.link(true)
+    await until(
+      async () => (await sandbox.client.exec('true')).success || undefined,
+      () => 'no link',
+      5000,
+    )
+    await terminal.write('three\n')
+    network.link(false)
+    const waiting = rejectionOf(terminal.write('four\n'))
+    cluster.api.store.delete(CLAIMS + sandbox.id)
+    expect(await waiting).toMatchObject({ code: 'SANDBOX_LOST', lost: { reason: 'deleted' } })
+  })
+
   it('is what calls get when another pod has the address', async () => {
     const { ip, secret } = cluster.controller.podOf(sandbox.id)
     const { error } = await running()
