@@ -203,7 +203,8 @@ describe('a job', () => {
         await bull.add('job', { uid: 'u', start: { command: '' }, check: true }, { jobId: 'blank' })
         await bull.add('job', { uid: 'u', start: { ...start, env: { 'A B': 'x' } } }, { jobId: 'env' })
         await bull.add('job', { uid: '../x', start }, { jobId: 'uid', attempts: 3 })
-        for (const id of ['foreign', 'blank', 'env', 'uid']) {
+        await bull.add('job', { uid: 'u', start: { ...start, input: { base64: '!' } } }, { jobId: 'input' })
+        for (const id of ['foreign', 'blank', 'env', 'uid', 'input']) {
           const job = await ended(queue, id)
           expect(job).toMatchObject({ state: 'failed', attempt: 1 })
           expect(job.failedReason).toContain('the job cannot run: ')
