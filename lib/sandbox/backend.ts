@@ -141,6 +141,8 @@ export interface FileSource {
   readonly size: number | undefined
   /** What differs when the path has another file, or the file another content; undefined where that is not known. */
   readonly version: string | undefined
+  /** Nothing follows what was read; undefined where that is not known. */
+  readonly isOver: boolean | undefined
   /** The next piece; undefined at the end. Not called again before it has settled. */
   read(): Promise<Uint8Array | undefined>
   close(): void

@@ -19,7 +19,7 @@ pub enum Code {
     SessionTerminated,
     /// The shell or its supervisor cannot be started.
     SpawnFailed,
-    /// The state directory cannot be made or written.
+    /// The state directory cannot be created or written.
     StateDirUnavailable,
     /// No process has this id.
     ProcessNotFound,
@@ -39,19 +39,19 @@ pub enum Code {
     JobRunning,
     /// There is no such file.
     FileNotFound,
-    /// A file is in the way.
+    /// The target path already exists.
     FileExists,
-    /// A part of a path is not a directory.
+    /// A part of a path that must be a directory is not one.
     NotADirectory,
-    /// A directory, where a file is needed or `recursive` is.
+    /// The path names a directory, and the call needs a file or `recursive`.
     IsADirectory,
-    /// The system refuses the access.
+    /// The system denies the access.
     PermissionDenied,
     /// The file or the list is longer than the limit.
     FileTooLarge,
     /// The file system or the quota is full.
     NoSpace,
-    /// No file can have this path, or not one of the kind that is needed.
+    /// The path is invalid, or leads to a file of the wrong kind.
     InvalidPath,
     /// The sandbox has been destroyed.
     SandboxDestroyed,
@@ -101,9 +101,9 @@ pub struct Error {
     pub code: Code,
     /// One sentence.
     pub message: String,
-    /// The result until then, if a command ran.
+    /// The result so far, if a command ran.
     pub outcome: Option<Box<Outcome>>,
-    /// The file that it is about.
+    /// The file that the error concerns.
     pub path: Option<String>,
 }
 

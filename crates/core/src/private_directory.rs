@@ -1,8 +1,8 @@
-//! Directories of the engine that lie at a path of the caller's choice: `stateDir` and `jobsRoot`.
+//! Checks of the directories whose path the caller chooses: `stateDir` and `jobsRoot`.
 //!
-//! The owner of a directory, and every user who can write to it, can put anything into it. So such a directory must
-//! belong to this user or to root and be writable for its owner alone. It must not be a symlink: the owner of the link
-//! decides where it leads tomorrow. The check changes nothing; in particular it never changes a mode.
+//! The owner of a directory and every user with write access can put anything into it. The directory must therefore
+//! belong to this user or to root and be writable only by its owner. It must not be a symlink, because the owner of the
+//! link can redirect it at any time. The check changes nothing, and never a mode.
 
 use std::fs::{self, DirBuilder, Metadata};
 use std::io;
@@ -24,7 +24,7 @@ pub enum Refused {
     /// Its group or all users can write to it. The mode.
     #[error("other users can write to it (mode {0:04o}); run chmod go-w, or name another directory")]
     Mode(u32),
-    /// It cannot be looked at or made.
+    /// It cannot be inspected or created.
     #[error("{0}")]
     Io(#[from] io::Error),
 }
@@ -38,7 +38,7 @@ impl From<Refused> for io::Error {
     }
 }
 
-/// True when the directory is there and can be used, false when nothing is there.
+/// Returns true if the directory exists and can be used, false if it does not exist.
 ///
 /// # Errors
 /// See [`Refused`].
@@ -50,7 +50,7 @@ pub fn check(path: &Path) -> Result<bool, Refused> {
     }
 }
 
-/// Makes the directory with mode 0700, and its parents, unless it is there; then checks it.
+/// Creates the directory with mode 0700, and its parents, unless it exists. Then checks it.
 ///
 /// # Errors
 /// See [`Refused`].
@@ -79,7 +79,7 @@ fn judge(info: &Metadata) -> Result<(), Refused> {
     Ok(())
 }
 
-/// With a slash behind it a symlink would be followed.
+/// The path without a final slash, with which a symlink would be followed.
 fn without_slash(path: &Path) -> PathBuf {
     path.components().collect()
 }

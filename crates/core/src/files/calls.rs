@@ -1,4 +1,4 @@
-//! The calls that are one request and its reply.
+//! File calls that consist of one request and its reply.
 
 use super::access::Access;
 use super::connection::Connection;
@@ -10,7 +10,7 @@ use super::writer::Writer;
 use crate::error::{Code, Error};
 use nacre_protocol::files::{Call, Entry, MAX_ENTRIES, MAX_PATH_BYTES, Reply};
 
-/// The helper had exited before the call: the call can be repeated with another helper.
+/// The result of a call. `None`: the helper had exited before, and the call can be repeated with another helper.
 pub(super) type Sent<T> = Result<Option<T>, Error>;
 
 impl Access {
@@ -26,7 +26,7 @@ impl Access {
         self.send(call).await
     }
 
-    /// Makes a call that gives nothing.
+    /// Makes a call that returns nothing.
     pub async fn change(&self, call: Call) -> Sent<()> {
         let Some(connection) = self.call(call).await? else { return Ok(None) };
         match connection.reply().await? {
@@ -82,7 +82,7 @@ impl Access {
         }
     }
 
-    /// Begins to watch.
+    /// Starts a watch.
     pub async fn watch(&self, path: Vec<u8>, recursive: bool) -> Sent<Watcher> {
         let Some(connection) = self.call(Call::Watch { path: path.clone(), recursive }).await? else {
             return Ok(None);

@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// See the module.
 pub struct Reader {
     file: Arc<File>,
-    /// The file as it was when it was opened.
+    /// The file at the time it was opened.
     pub opened: Placed,
 }
 
@@ -22,7 +22,7 @@ impl Reader {
         Self { file: Arc::new(file.into()), opened }
     }
 
-    /// Refuses a file that has more bytes.
+    /// Returns an error if the file has more bytes.
     pub fn check_size(&self, most: u64) -> Result<(), Error> {
         if self.opened.info.size <= most {
             return Ok(());
@@ -31,7 +31,7 @@ impl Reader {
         Err(error(Code::FileTooLarge, &self.opened.path, what))
     }
 
-    /// Reads until `most` bytes are there, or the end of the file.
+    /// Reads `most` bytes, or up to the end of the file.
     pub fn read(&self, position: u64, most: usize) -> impl Future<Output = Result<Vec<u8>, Error>> + Send + use<> {
         let (file, path) = (Arc::clone(&self.file), self.opened.path.clone());
         blocking(move || read_at(&file, position, most).map_err(|failed| failure(&path, &failed)))
@@ -74,12 +74,5 @@ fn failure(path: &[u8], failed: &io::Error) -> Error {
 
 /// What differs when a path has another file, or the file another content. The change time cannot be set by programs.
 fn version(metadata: &Metadata) -> String {
-    format!(
-        "{:x}-{:x}-{:x}-{:x}.{:x}",
-        metadata.dev(),
-        metadata.ino(),
-        metadata.size(),
-        metadata.ctime(),
-        metadata.ctime_nsec(),
-    )
+    format!("{}-{}-{}-{}.{}", metadata.dev(), metadata.ino(), metadata.size(), metadata.ctime(), metadata.ctime_nsec(),)
 }

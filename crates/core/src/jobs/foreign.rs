@@ -1,8 +1,8 @@
-//! Jobs that an existing package has started: their `meta.json` names a process group and nothing else.
+//! Jobs that an existing package started. Their `meta.json` identifies processes only by a process group.
 //!
-//! The number of a group may have been reused by now. So a process counts as the job's only with evidence: it has the
-//! job's output open, or it is the group's leader and older than the directory's own date says it must be. When in
-//! doubt it is not the job's. A job may then be reported as crashed, but no foreign process is ever signalled.
+//! The number of the group may have been reused. A process therefore counts as the job's only with evidence: it has the
+//! job's output open, or it is the group's leader and started no later than the directory's date allows. Without
+//! evidence, the job may be reported as crashed, but no other process is ever signalled.
 
 use super::store::Job;
 use crate::blocking::blocking;

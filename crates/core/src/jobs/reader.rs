@@ -1,7 +1,7 @@
-//! Reads a job's output from a cursor on.
+//! Reads a job's output, starting at a cursor.
 //!
-//! The status is taken first, and the file is read afterwards. So when the job has ended and a slice reaches the end of
-//! the file, no more output follows. In the other order, output printed in between could be missed.
+//! The status is read before the file. If the job has ended and a slice reaches the end of the file, no more output
+//! follows. In the other order, output printed in between could be missed.
 
 use super::status::{Status, status};
 use super::store::Job;

@@ -12,7 +12,7 @@ use std::io;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// Processes that a timeout or a cancel has killed with the command may take a moment longer to exit.
+/// How long to wait for processes that a timeout or a cancel has killed, which may exit later than the command.
 const LEAVING: Duration = Duration::from_secs(1);
 
 /// Removes a job that has ended. Renames it first: a visible job is always complete.
@@ -43,7 +43,8 @@ pub async fn remove(store: &Store, job: &Job) -> Result<(), Error> {
 
 fn delete(store: &Store, job: &Job) -> Result<(), Error> {
     let aside = layout::unfinished(store.root(), &job.id);
-    // Without the mark (full disk), an interrupted removal leaves the rest for good. That is no reason to refuse it.
+    // Without the mark (full disk), an interrupted removal leaves files behind. That is no reason to reject the
+    // removal.
     let _ = leftover::mark(&job.directory);
     let gone = match fs::rename(&job.directory, &aside) {
         Ok(()) => leftover::remove(&aside),
@@ -66,7 +67,7 @@ enum Life {
     Over,
 }
 
-/// A directory without a job in it is removed as well, unless a supervisor holds its lock.
+/// The state of a job. A directory without a job can be removed too, unless a supervisor holds its lock.
 fn life(job: &Job) -> Life {
     match status(job) {
         Ok(status) if !status.alive => Life::Over,
@@ -77,7 +78,7 @@ fn life(job: &Job) -> Life {
     }
 }
 
-/// Whether the remaining processes are being killed. Background processes of a command that exited are not.
+/// Whether the remaining processes are being killed. Background processes of an exited command are not.
 fn is_being_ended(status: &Status) -> bool {
     let State::Exited(Record { end: Some(end), .. }) = &status.state else { return false };
     !matches!(end.reason, Reason::Exit | Reason::Signal)

@@ -33,15 +33,14 @@ impl Store {
         &self.root
     }
 
-    /// False when the root does not exist yet, so there are no jobs.
+    /// Whether the root exists. Without a root, there are no jobs.
     ///
-    /// # Errors
-    /// `STATE_DIR_UNAVAILABLE` for a root that other users can change: it is not read.
+    /// # Errors `STATE_DIR_UNAVAILABLE` for a root that other users can change, which is not read.
     pub fn exists(&self) -> Result<bool, Error> {
         private_directory::check(&self.root).map_err(|reason| self.refused(&reason))
     }
 
-    /// A job, or the remains of one.
+    /// Finds a job, or the remains of a job.
     ///
     /// # Errors
     /// `JOB_NOT_FOUND`, also for an invalid id; `STATE_DIR_UNAVAILABLE` when other users can change the root or the
@@ -83,8 +82,8 @@ impl Job {
         Meta::read(&self.directory).map_err(|reason| self.unreadable(layout::META, &reason))
     }
 
-    /// The error for a file that cannot be read: `JOB_NOT_FOUND` when something else is in its place, since nacre writes
-    /// no such job, and `ENGINE_ERROR` when the disk fails.
+    /// The error for an unreadable file: `JOB_NOT_FOUND` if it is of another kind, which nacre never writes, and
+    /// `ENGINE_ERROR` if the disk fails.
     pub fn unreadable(&self, name: &str, reason: &Unreadable) -> Error {
         let code = if matches!(reason, Unreadable::Io(_)) { Code::EngineError } else { Code::JobNotFound };
         Error::new(code, format!("job '{}' is damaged: its file '{name}' cannot be read: {reason}", self.id))

@@ -23,15 +23,15 @@ pub struct Config {
     pub survive_exit: bool,
     /// Directory for everything on disk.
     pub state_dir: PathBuf,
-    /// Run each command in a bash of its own although the shell could load the builtin.
+    /// Runs each command in a new bash, although the shell could load the builtin.
     pub force_plain: bool,
-    /// Use no control groups although they work.
+    /// Uses no control groups, although they are available.
     pub force_subreaper: bool,
     /// Limits for the whole sandbox; `open_files` applies to each process.
     pub limits: Limits,
     /// The user to run as, if not this process's.
     pub user: Option<UserSpec>,
-    /// What its sessions may read, write, reach and see; nothing is restricted without.
+    /// What its sessions may read, write, reach and see. `None`: no restrictions.
     pub isolation: Option<Isolation>,
     /// Variables that those of the user (`HOME`, `USER` ...) must not replace.
     pub own_variables: Vec<String>,
@@ -50,6 +50,6 @@ pub struct NewSession {
     pub env: EnvChange,
     /// Replaces the sandbox's setting.
     pub survive_exit: Option<bool>,
-    /// Replaces the sandbox's rules. The caller has checked that it is no looser.
+    /// Replaces the sandbox's rules. The caller has checked that it is at least as strict.
     pub isolation: Option<Isolation>,
 }

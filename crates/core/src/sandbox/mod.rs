@@ -56,8 +56,8 @@ struct Inner {
 #[derive(Default)]
 struct Sessions {
     open: HashMap<String, Handle>,
-    /// Sessions that are being closed, by number. Their ids cannot be reused until then, except for the default
-    /// session's, which always exists.
+    /// Sessions that are closing, by number. Their ids cannot be reused until they have closed, except 'default', which
+    /// always exists.
     closing: HashMap<u64, (String, Handle)>,
     closings: u64,
     destroyed: bool,
@@ -92,7 +92,7 @@ impl Sandbox {
     }
 
     /// Creates a session and starts its shell. This and the following calls take effect immediately, not when their
-    /// future is first polled: they keep their order with [`Sandbox::exec`].
+    /// future is first polled, so they keep their order with [`Sandbox::exec`].
     pub fn create_session(&self, new: NewSession) -> impl Future<Output = Result<(), Error>> + Send + use<> {
         let id = new.id.clone();
         let added = self.add(new).map(|handle| (handle.open(), handle));
@@ -201,7 +201,7 @@ impl Sandbox {
             let open: Vec<Handle> = sessions.open.drain().map(|(_, handle)| handle).collect();
             open.into_iter().chain(sessions.closing.drain().map(|(_, (_, handle))| handle)).collect()
         };
-        // All sessions close at the same time; then each is awaited.
+        // Closes all sessions at the same time, then awaits each.
         let closing: Vec<_> = handles.into_iter().map(|handle| handle.close(grace)).collect();
         let sandbox = self.clone();
         async move {
@@ -286,10 +286,10 @@ impl Sessions {
     }
 }
 
-/// The pid of this process and a random number: a name that no other process with this pid has used.
+/// A unique name: the pid of this process and a random number, because pids are reused.
 ///
-/// Pids are reused, above all that of a host that is init of a container. When such a host dies, its supervisors die
-/// with the pid namespace, and the groups they would have removed stay where the next host starts.
+/// A host that is init of a container always has the same pid. When it dies, its supervisors die with the pid
+/// namespace, and the groups that they would have removed remain for the next host.
 fn self_name() -> &'static str {
     static NAME: OnceLock<String> = OnceLock::new();
     NAME.get_or_init(|| {

@@ -1,9 +1,9 @@
-//! Busy polling for what arrives in a moment.
+//! Busy polling for messages that arrive soon.
 //!
-//! A builtin such as `true` or `cd` takes some 0.1 ms, and half of that is spent on waking threads up, above all in
-//! virtual machines. So for a short while the engine's thread polls instead of sleeping: the channel while a command runs
-//! ([`look`]), when the previous command was quick; and the mailbox after a result ([`Pace`]), when the previous command
-//! came promptly. It polls only while nothing else runs in this process (which needs the thread), and only where another
+//! A builtin such as `true` or `cd` takes about 0.1 ms, and half of that is spent on waking threads, especially in
+//! virtual machines. The engine's thread therefore polls briefly instead of sleeping: the channel while a command runs,
+//! if the previous command was quick ([`look`]), and the mailbox after a result, if the previous command arrived
+//! promptly ([`Pace`]). It polls only while nothing else in this process needs the thread, and only if another
 //! processor is available for the awaited process.
 
 use crate::shell::channel::{Channel, Received};
@@ -11,12 +11,12 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Longest time to look.
+/// Maximum time to poll.
 const LONGEST: Duration = Duration::from_micros(250);
 
 static RUNNING: AtomicUsize = AtomicUsize::new(0);
 
-/// Counts a command as running, as long as it lives.
+/// Counts a command as running until dropped.
 pub(super) struct Running(());
 
 impl Running {
@@ -46,12 +46,12 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// A result has been given.
+    /// Records that a result was delivered.
     pub(super) fn result_given(&mut self) {
         self.answered_at = Some(Instant::now());
     }
 
-    /// The next command is there.
+    /// Records that the next command has arrived.
     pub(super) fn command_arrived(&mut self) {
         self.is_brisk = self.answered_at.take().is_some_and(|at| at.elapsed() < LONGEST);
     }
@@ -71,7 +71,7 @@ impl Pace {
     }
 }
 
-/// Looks for the shell's answer until the time is over.
+/// Polls for the shell's reply until the time is over.
 pub(super) fn look(shell: &Channel) -> Option<Received> {
     if !is_alone(1) {
         return None;

@@ -1,6 +1,6 @@
 //! One session: a persistent shell, a queue of foreground commands, background processes, and the actor that owns them.
 //!
-//! Nothing of a session is shared. Its actor owns everything and receives messages; a [`Handle`] sends them.
+//! A session shares nothing. Its actor owns everything and receives messages from [`Handle`]s.
 
 mod actor;
 mod arrivals;
@@ -64,7 +64,7 @@ pub struct Config {
     pub supervisor: PathBuf,
     /// `exit` ends the command only, not the session.
     pub survive_exit: bool,
-    /// The shell is driven by the builtin; otherwise each command gets a bash of its own.
+    /// Whether the builtin drives the shell. Otherwise each command runs in a new bash.
     pub uses_builtin: bool,
     /// Parent of the session's control group and its name, when groups are used.
     pub group: Option<(PathBuf, String)>,
@@ -74,7 +74,7 @@ pub struct Config {
     pub user: Option<User>,
     /// The confinement of everything in the session.
     pub confinement: Option<Arc<Confinement>>,
-    /// The proxy that its programs reach the network by.
+    /// The proxy through which its programs reach the network.
     pub proxied: Option<Proxied>,
     /// Receives diagnostics.
     pub log: Log,
@@ -85,7 +85,7 @@ pub struct Config {
 pub struct Proxied {
     /// Hosts with ports.
     pub allow: Arc<[String]>,
-    /// Its listener, unless the supervisor listens inside a network namespace.
+    /// The listener, unless the supervisor listens inside a network namespace.
     pub listener: Option<Arc<OwnedFd>>,
     /// Receives refused destinations.
     pub denials: Denials,
@@ -103,7 +103,7 @@ enum Message {
     Close { grace: Duration, reply: oneshot::Sender<()> },
 }
 
-/// The way to a session's task.
+/// Sends messages to a session's task.
 #[derive(Clone)]
 pub struct Handle {
     id: String,
@@ -148,8 +148,8 @@ impl Handle {
         Ok(Self { id, mailbox, lane })
     }
 
-    /// Starts the shell now. Like all calls here it is queued immediately, not when the future is first polled: calls
-    /// keep their order.
+    /// Starts the shell now. Like all calls here, it is queued immediately and not when the future is first polled, so
+    /// calls keep their order.
     pub fn open(&self) -> impl Future<Output = Result<(), Error>> + Send + use<> {
         self.ask(Message::Open)
     }
@@ -179,12 +179,12 @@ impl Handle {
         }
     }
 
-    /// Access to the session's files, from the directory that it is in now.
+    /// Returns access to the session's files, relative to its current directory.
     pub fn files(&self) -> impl Future<Output = Result<Access, Error>> + Send + use<> {
         self.ask(Message::Files)
     }
 
-    /// Ends a background process with its whole tree; false when it had ended before.
+    /// Ends a background process with its whole tree. False if it had already ended.
     pub fn kill_process(&self, key: u64, policy: KillPolicy) -> impl Future<Output = bool> + Send + use<> {
         let (reply, answer) = oneshot::channel();
         let sent = self.send(Message::KillProcess { key, policy, reply });
@@ -196,8 +196,8 @@ impl Handle {
         WeakHandle { id: self.id.clone(), mailbox: self.mailbox.downgrade(), lane: self.lane.clone() }
     }
 
-    /// Ends the session and everything it started; resolves when nothing is left. Commands that wait or run fail with
-    /// `SESSION_DESTROYED`.
+    /// Ends the session and everything that it started. Resolves when nothing is left. Waiting and running commands
+    /// fail with `SESSION_DESTROYED`.
     pub fn close(&self, grace: Duration) -> impl Future<Output = ()> + Send + use<> {
         let (reply, answer) = oneshot::channel();
         let sent = self.send(Message::Close { grace, reply });

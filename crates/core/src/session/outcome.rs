@@ -1,4 +1,4 @@
-//! From the end of a call to its result or error.
+//! Converts the end of a call to its result or error.
 
 use super::busy_poll;
 use super::command::{Running, keep_pipes};
@@ -43,7 +43,7 @@ impl Session {
         if let Some(kill) = kill {
             outcome.timed_out = kill.cause == Cause::Timeout;
             outcome.canceled = kill.cause == Cause::Cancel;
-            // A command that ended by itself in the same moment keeps its status.
+            // A command that ended by itself at the same moment keeps its status.
             if !matches!(end, End::Done { exited: false, .. }) {
                 let signal = if kill.escalated || kill.shell_killed { libc::SIGKILL } else { self.wait.kill_signal };
                 (outcome.exit_code, outcome.signal) = (None, Some(signal));

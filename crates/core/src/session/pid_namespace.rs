@@ -8,7 +8,7 @@ use std::fs::File;
 /// The pid namespace of a session, seen from outside.
 pub(super) struct Inside {
     init: Pid,
-    /// Its namespace, where it can be opened.
+    /// The namespace, if it can be opened.
     namespace: Option<File>,
 }
 
@@ -22,10 +22,10 @@ impl Inside {
         self.init
     }
 
-    /// This process's number for a child of the supervisor that has this number inside. `None` when it has ended.
+    /// Translates a pid inside the namespace to a pid of this process's. `None` if the process has ended.
     ///
-    /// The kernel translates it from Linux 6.11 on. Before, the supervisor's children are searched, by the numbers that
-    /// `/proc` lists for each namespace.
+    /// From Linux 6.11 on, the kernel translates it. On older kernels, the supervisor's children are searched by the
+    /// numbers that `/proc` lists for each namespace.
     pub(super) fn outside(&self, pid: i32, supervisor: Option<Pid>) -> Option<Pid> {
         if let Some(outside) = self.namespace.as_ref().and_then(|file| namespaces::pid_from(file, pid)) {
             return Pid::new(outside);

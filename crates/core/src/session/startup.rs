@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The time that a shell has for its handshake.
+/// Time limit for a shell's handshake.
 pub(super) const HELLO: Duration = Duration::from_secs(20);
 
 impl Session {
@@ -91,7 +91,7 @@ impl Session {
         }
     }
 
-    /// The supervisor ended before it was set up. The reason answers the call when no later attempt succeeds.
+    /// Handles the end of a supervisor before its setup. If no later attempt succeeds, the call fails with this reason.
     pub(super) fn supervisor_complained(&mut self, complaint: &str) {
         let supervisor = self.config.supervisor.display();
         let message = format!("the supervisor {supervisor} ended before it could start the shell: {complaint}");
@@ -112,7 +112,7 @@ impl Session {
         }
     }
 
-    /// The shell ended before its handshake: it is not bash, is too old, or cannot load builtins.
+    /// Handles the end of a shell before its handshake: it is not bash, is too old, or cannot load builtins.
     pub(super) fn ask_version(&mut self) {
         let (shell, internal) = (self.config.shell.clone(), self.internal.clone());
         tokio::task::spawn_blocking(move || {

@@ -7,11 +7,11 @@ use super::state::{Cause, End, Kill, Ticket, Work};
 pub enum Event {
     /// A call.
     Submit(Ticket, Work),
-    /// The caller cancelled it; a running command may be cancelled with a signal of its own.
+    /// The caller cancelled a command. A running command may be cancelled with a specific signal.
     Cancel(Ticket, Option<i32>),
     /// The timeout of the running command.
     TimeUp(Ticket),
-    /// The running command did not give the shell back in time.
+    /// The shell did not report the end of the running command in time.
     ShellOverdue(Ticket),
     /// The handshake of the shell.
     Hello,
@@ -19,7 +19,7 @@ pub enum Event {
     SetUp,
     /// The shell could not be started.
     StartFailed,
-    /// The foreground group holds nothing of earlier commands.
+    /// The foreground group holds no processes of earlier commands.
     Isolated,
     /// A command has ended.
     Done {
@@ -27,7 +27,7 @@ pub enum Event {
         status: i32,
         /// It would have ended an ordinary shell.
         exited: bool,
-        /// The state is proven to be as before.
+        /// The state is proven to be unchanged.
         state_kept: bool,
         /// It created processes.
         forked: bool,
@@ -44,14 +44,14 @@ pub enum Event {
     ForkPauseOver,
     /// The session has been idle for a while.
     IdleForAWhile,
-    /// The shell's process has ended. `unread`: it had not taken the last request.
+    /// The shell's process has ended. `unread`: it had not read the last request.
     ShellDied {
         /// See above.
         unread: bool,
     },
     /// The standby has ended.
     StandbyDied,
-    /// The standby is the shell.
+    /// The standby has become the shell.
     Promoted,
     /// No process of the command that is being killed is left.
     TreeGone {
@@ -60,12 +60,12 @@ pub enum Event {
     },
     /// The supervisor has ended.
     SupervisorGone {
-        /// The shell had not taken the last request.
+        /// The shell had not read the last request.
         unread: bool,
-        /// It ended by request and has left nothing.
+        /// It ended on request and left no process.
         orderly: bool,
     },
-    /// The remains of a dead supervisor were saved and removed.
+    /// The state was saved, and the processes of a dead supervisor were killed.
     Salvaged,
     /// The session is to be closed.
     Close,
@@ -108,7 +108,7 @@ pub enum Answer {
         end: End,
         /// The kill ladder, if there was one.
         kill: Option<Kill>,
-        /// The shell was brought back before it, or is brought back after it.
+        /// Whether the shell was replaced before or during the command.
         restarted: bool,
     },
     /// Nothing ran.
@@ -120,7 +120,7 @@ pub enum Answer {
 pub enum Action {
     /// Start a supervisor and a shell.
     StartSession,
-    /// Start a shell under the present supervisor.
+    /// Start a shell under the current supervisor.
     StartShell,
     /// Set up the shell. Answered by [`Event::SetUp`].
     SetUp,
@@ -146,9 +146,9 @@ pub enum Action {
         /// Instead of the command's own signal.
         signal: Option<i32>,
     },
-    /// The grace time of the ladder is over.
+    /// End the grace time of the ladder.
     Insist,
-    /// Notify the ladder that the shell starts nothing more.
+    /// Notify the ladder that the shell starts no more processes.
     Settled,
     /// Notify the ladder that the user's EXIT trap runs.
     TrapRuns,

@@ -1,7 +1,8 @@
 //! The socket at which a shell reconnects after a command has closed its channel.
 //!
-//! One socket serves the process. Its name is random and reaches the shells over their channels, never by environment or
-//! command line. A connection counts only if the kernel reports an expected process as its peer (`SO_PEERCRED`).
+//! One socket serves the whole process. The host sends its random name to the shells over their channels, never by
+//! environment or command line. A connection is accepted only if the kernel identifies its peer as an expected process
+//! (`SO_PEERCRED`).
 
 use nacre_containment::pid::Pid;
 use nix::sys::socket::{
@@ -14,7 +15,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use tokio::sync::mpsc::UnboundedSender;
 
-/// A process that has connected again.
+/// A process that has reconnected.
 pub struct Reconnected {
     /// The process.
     pub pid: Pid,
@@ -62,7 +63,7 @@ async fn accept(listener: tokio::io::unix::AsyncFd<OwnedFd>) {
     }
 }
 
-/// From now on a connection of this process is passed on.
+/// Accepts connections of this process from now on.
 pub fn expect(pid: Pid, receiver: UnboundedSender<Reconnected>) {
     expected().get_or_insert_default().insert(pid.raw(), receiver);
 }

@@ -1,18 +1,18 @@
-//! The texts of the plain engine: one bash runs one command, between the state before it and a dump of the state after.
+//! The scripts of the plain engine. A script restores the state, runs one command and dumps the new state.
 //!
-//! A script is a file of four parts, each ended by NUL: the session's directory, the rest of its state, the setup of the
-//! command, and the command itself with a short prefix on its first line, so that line numbers are the command's own.
-//! [`arguments`] make bash read and evaluate them. What would act on the engine's own words (tracing, the DEBUG trap) is
-//! set by the prefix, after all of them.
+//! A script is a file of four parts, each terminated by NUL: the session's directory, the rest of its state, the setup
+//! of the command, and the command itself. A short prefix is on the first line of the command, so line numbers are the
+//! command's own. [`arguments`] make bash read and evaluate the parts. The prefix sets everything that would act on the
+//! engine's own words, such as tracing and the DEBUG trap.
 
 use super::checkpoint::{Snapshot, quote};
 use crate::exec::Command;
 use std::path::Path;
 
-/// The descriptor that the dump is written to while the command runs. Commands inherit it.
+/// The descriptor for the dump. Commands inherit it.
 const REPORT: i32 = 62;
 
-/// Written in place of a dump when the shell cannot enter the command's directory.
+/// Written instead of a dump if the shell cannot enter the command's directory.
 pub const CANNOT_ENTER: u8 = b'C';
 /// Written when the limit of open files cannot be set.
 pub const CANNOT_LIMIT_FILES: u8 = b'F';
@@ -24,13 +24,13 @@ pub const BEGINS: u8 = b'B';
 /// The parts of a script.
 #[derive(Default)]
 pub struct Plan<'a> {
-    /// The state; nothing for the first shell of a session.
+    /// The state; `None` for the first shell of a session.
     pub state: Option<&'a Snapshot>,
     /// The names in the environment. The state replaces them.
     pub inherited: Vec<&'a str>,
     /// The command's own directory, relative to the session's.
     pub cwd: Option<&'a Path>,
-    /// `$?` of the command before.
+    /// `$?` of the previous command.
     pub status: i32,
     /// Limits of open files and processes.
     pub limits: [Option<u64>; 2],
@@ -62,15 +62,16 @@ fn load() -> String {
 }
 
 const OWN_STATUS: &str = "__nacre_status=$?";
-/// The text could not be parsed when its first line, which removes it, has not run.
+/// Expands to `unparsed` if the command's first line, which removes the variable, has not run: the text could not be
+/// parsed.
 const NORMAL_END: &str = "${__nacre_text+unparsed}";
 const EXIT: &str = "exit${FUNCNAME+ function}";
 
-/// Writes the state down. `flags` is the last section.
+/// The text that dumps the state. `flags` is the last section.
 ///
-/// The DEBUG trap of the user's still fires for the first commands, whose output is that of the group around them. In a
-/// function the visible variables are not all global: giving the global one an attribute
-/// shows which are. In a fork: touching PATH empties the hash table.
+/// The user's DEBUG trap still fires for the first commands, whose output is that of the group around them. In a
+/// function, not all visible variables are global; setting an attribute on the global variable shows which are. The
+/// dump runs in a fork, because touching PATH empties the hash table.
 fn dump(flags: &str) -> String {
     let end = "\\builtin printf '\\0'";
     let sections = [
@@ -109,7 +110,7 @@ pub fn command(plan: &Plan<'_>, command: &Command) -> Vec<u8> {
     plan.script(setup, command)
 }
 
-/// The script of a background process. The user's EXIT trap is the session's and does not run in it.
+/// The script of a background process. The user's EXIT trap belongs to the session and does not run in it.
 pub fn process(plan: &Plan<'_>, command: &Command, has_terminal: bool) -> Vec<u8> {
     let mut setup = plan.setup();
     if has_terminal {
@@ -121,8 +122,8 @@ pub fn process(plan: &Plan<'_>, command: &Command, has_terminal: bool) -> Vec<u8
     plan.script(setup, command)
 }
 
-/// The engine's EXIT trap: dumps the state, in a fork when the user's trap runs afterwards. A subshell that inherits it does
-/// neither. Aliases may be called like any word of it, so they are off while it is read.
+/// The engine's EXIT trap: dumps the state, in a fork if the user's trap runs afterwards. A subshell that inherits it
+/// does neither. Aliases could replace any of its words, so they are off while bash reads it.
 fn exit_trap(user: Option<&[u8]>) -> Vec<u8> {
     let dump = dump(EXIT);
     let mut text = format!(
@@ -155,8 +156,8 @@ fn inherited_names<'a>(names: &[&'a str]) -> (Vec<&'a str>, Vec<&'a str>) {
 }
 
 impl Plan<'_> {
-    /// The first three parts, up to the options that act on the rest. Only the message that the session's directory cannot
-    /// be entered is shown.
+    /// The first three parts, up to the options that act on the rest. They print only the message that the session's
+    /// directory cannot be entered.
     fn setup(&self) -> Vec<u8> {
         let mut text = Vec::new();
         if let Some(state) = self.state {
@@ -201,7 +202,7 @@ impl Plan<'_> {
             if is_late { &mut late } else { &mut text }.extend(line);
         }
         for (trap, signal) in self.state.map(Snapshot::traps).unwrap_or_default() {
-            // An ERR trap that is set before fires a second time, for the engine's `eval`.
+            // An ERR trap set earlier would fire a second time, for the engine's `eval`.
             let is_late = signal == "DEBUG" || signal == "ERR";
             let line = [b"\\builtin trap -- ".as_slice(), &quote(trap), b" ", signal.as_bytes(), b"\n"].concat();
             if is_late { &mut late } else { &mut text }.extend(line);

@@ -1,11 +1,11 @@
 //! The states of a session's shell.
 //!
-//! [`super::transition`] maps a state and an event to the next state and a list of actions. It does no I/O and knows no
-//! clock; the session's actor turns messages, end of file and timers into events, and carries the actions out in order.
+//! [`super::transition`] maps a state and an event to the next state and a list of actions, without I/O or a clock. The
+//! session's actor turns messages, ends of file and timers into events, and performs the actions in order.
 
 use std::collections::VecDeque;
 
-/// Names a call from its submission to its answer. Unique in a session.
+/// Identifies a call from its submission to its result. Unique in a session.
 pub type Ticket = u64;
 
 /// A queued request to the shell.
@@ -15,7 +15,7 @@ pub enum Work {
     Open,
     /// A foreground command.
     Command,
-    /// Variables to be set for good.
+    /// Variables to set permanently.
     SetEnv,
     /// A background process. It never waits for a command.
     Start,
@@ -26,9 +26,9 @@ pub enum Work {
 pub enum Shell {
     /// No shell runs; the next call starts one.
     Absent,
-    /// The supervisor starts it; its handshake is pending.
+    /// The supervisor is starting it; its handshake is pending.
     Starting,
-    /// It is being set up: variables withheld from its start, the state of a checkpoint.
+    /// It is being set up: with variables withheld from its start, and the state of a checkpoint.
     SettingUp,
     /// It waits for work.
     Idle,
@@ -36,9 +36,10 @@ pub enum Shell {
     Running(Run),
     /// It is dead; the standby becomes the shell.
     Promoting,
-    /// The supervisor is dead: the last state is saved, and the remaining processes of the session are killed.
+    /// The supervisor is dead. The last state is being saved, and the remaining processes of the session are being
+    /// killed.
     Salvaging,
-    /// It has ended for good (`surviveExit` off), with this code.
+    /// It has ended permanently (`surviveExit` off), with this code.
     Terminated(Option<i32>),
     /// The session is being closed.
     Closing,
@@ -53,22 +54,22 @@ pub struct Run {
     pub ticket: Ticket,
     /// Command or variables.
     pub work: Work,
-    /// Its end, if it has ended while something else is still awaited.
+    /// Its end, if it has ended while something else is still pending.
     pub end: Option<End>,
     /// The kill ladder, when the command is being killed.
     pub kill: Option<Kill>,
-    /// The shell died over it; the standby takes over when the command has been answered.
+    /// The shell died during the command. The standby takes over when the command has been answered.
     pub shell_died: bool,
 }
 
 impl Run {
-    /// Nothing of it has run, or running it twice does no harm: the next shell may get it.
+    /// True if nothing of it has run, or it is safe to repeat, so that the next shell may run it.
     pub fn can_repeat(&self, unread: bool) -> bool {
         self.end.is_none() && self.kill.is_none() && (unread || self.work == Work::SetEnv)
     }
 }
 
-/// The state of a kill ladder, as the session sees it. The steps are the supervisor's.
+/// The session's view of a kill ladder. The supervisor performs the steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kill {
     /// Why.
@@ -81,7 +82,7 @@ pub struct Kill {
     pub shell_killed: bool,
 }
 
-/// Why a command is killed. The first cause stays.
+/// Why a command is killed. The first cause counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// Its time is up.
@@ -97,7 +98,7 @@ pub enum End {
     Done {
         /// `$?`.
         status: i32,
-        /// It would have ended an ordinary shell.
+        /// The command would have ended an ordinary shell.
         exited: bool,
     },
     /// The shell refused it; nothing ran.
@@ -110,28 +111,28 @@ pub enum End {
     Closed,
 }
 
-/// The standby: a fork of the shell that waits to take its place, and that background processes are forked from while a
-/// command runs.
+/// The standby: an idle fork of the shell, which can replace it. While a command runs, background processes are forked
+/// from the standby.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Standby {
     /// It is ready.
     pub ready: bool,
     /// A new one is being forked.
     pub forking: bool,
-    /// The newest one, ready or being forked, has the state after the last finished command.
+    /// The newest standby, ready or being forked, has the state after the last finished command.
     pub fresh: bool,
-    /// Forking failed a moment ago and is not tried.
+    /// Forking failed recently and is not tried.
     pub paused: bool,
 }
 
 /// Whether the next command's processes can be distinguished from those of earlier commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Isolation {
-    /// Nothing of an earlier command is in the foreground group.
+    /// The foreground group has no processes of earlier commands.
     Isolated,
     /// The last command forked.
     Unknown,
-    /// It is being looked at, and put right.
+    /// It is being checked, and isolated if necessary.
     Isolating,
 }
 
@@ -150,7 +151,7 @@ pub struct State {
     pub starts: VecDeque<Ticket>,
     /// Attempts to start a working shell since the last working one.
     pub attempts: u32,
-    /// The shell was brought back, and no result has reported that yet.
+    /// The shell was replaced, and no result has reported that yet.
     pub restarted: bool,
     /// `exit` ends the command only.
     pub survives_exit: bool,

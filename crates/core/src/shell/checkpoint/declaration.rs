@@ -1,4 +1,4 @@
-//! One line of `declare -p`, and the text that brings the variable back.
+//! One line of `declare -p`, and the text that restores the variable.
 
 use super::statements::split_word;
 
@@ -35,9 +35,9 @@ impl<'a> Declaration<'a> {
 
     /// Text that declares the variable in a shell which does not have it.
     ///
-    /// Bash parses `name=(...)` only as an assignment of its own or behind a literal `declare`, not behind `builtin
-    /// declare`; and a literal `declare` may be a function of the user's. So an array is declared, assigned and then
-    /// given its attributes, `readonly` among them, in three steps.
+    /// Bash parses `name=(...)` only as a separate assignment or after a literal `declare`, not after
+    /// `builtin declare`. A literal `declare` may be a function of the user. An array is therefore restored in three
+    /// steps: declare, assign, set the attributes such as `readonly`.
     pub fn restore(&self) -> Vec<u8> {
         let mut text = Vec::new();
         let mut line = |parts: &[&[u8]]| {

@@ -1,16 +1,16 @@
-//! From the state that a shell has written down to the script that restores it in a new shell.
+//! Converts the dump of a shell's state to the script that restores it in a new shell.
 //!
-//! Pure: bytes in, bytes out. The order is the order of dependencies: a function called `builtin` would make every
-//! `declare` and `set --` of this text local to itself, so variables and arguments come before the functions; `extglob`
-//! changes how functions are parsed, so it comes before them; aliases would change it too, so `expand_aliases` comes
-//! after them; options such as `errexit`, `nounset`, `noglob` and `posix` change how this text itself would run, and traps
-//! would fire for it, so they come last.
+//! Pure: bytes in, bytes out. The script is ordered by dependency. Variables and arguments precede functions, because a
+//! function called `builtin` would make every `declare` and `set --` local to itself. `extglob` precedes functions,
+//! because it changes how they are parsed; `expand_aliases` follows them for the same reason. Options such as
+//! `errexit`, `nounset`, `noglob` and `posix` would change how the script runs, and traps would fire for it, so they
+//! come last.
 
 use super::declaration::Declaration;
 use super::quote::quote;
 use super::statements::{parse_traps, split_word, statements};
 
-/// How many sections there are, each ended by NUL, before `END` and NUL.
+/// Number of sections, each terminated by NUL, before `END` and NUL.
 pub(super) const SECTIONS: usize = 16;
 
 /// The sections of a dump, in the order in which the C side writes them.
@@ -97,13 +97,13 @@ const SPECIAL: [&str; 37] = [
     "_",
 ];
 
-/// Variables that a bash without environment sets by itself: those that are not in the dump had been unset.
+/// Variables that bash sets by itself. If one is not in the dump, the user had unset it.
 const DEFAULTS: [&str; 13] = [
     "HOSTNAME", "HOSTTYPE", "IFS", "MACHTYPE", "OLDPWD", "OPTERR", "OSTYPE", "PATH", "PS4", "PWD", "SHELL", "SHLVL",
     "TERM",
 ];
 
-/// A saved state that is complete.
+/// A complete saved state.
 pub(super) struct Dump<'a> {
     pub(super) sections: Vec<&'a [u8]>,
 }
@@ -128,7 +128,7 @@ impl<'a> Dump<'a> {
         out.line(b"\\builtin unset -v OLDPWD");
         let missing = DEFAULTS.iter().filter(|name| !variables.iter().any(|variable| variable.name == name.as_bytes()));
         out.words(["\\builtin", "unset", "-v", "BASH_EXECUTION_STRING"].into_iter().chain(missing.copied()));
-        // A nameref comes after what it refers to, since declaring it would otherwise declare that.
+        // A nameref follows its target, because declaring the nameref would otherwise declare the target.
         let (references, plain): (Vec<Declaration>, Vec<Declaration>) =
             variables.iter().partition(|variable| variable.has(b'n'));
         plain.into_iter().chain(references).for_each(|variable| out.0.extend_from_slice(&variable.restore()));
@@ -147,7 +147,7 @@ impl<'a> Dump<'a> {
                 out.builtin(line);
             }
         }
-        // `shopt -s compat42` would write its own form of a value that has been restored already.
+        // `shopt -s compat42` would overwrite a restored value with its own form.
         let compat = |line: &&[u8]| !line.windows(7).any(|part| part == b" compat");
         statements(shopt).into_iter().filter(compat).for_each(|line| out.builtin(line));
         out.0
@@ -190,7 +190,7 @@ impl<'a> Dump<'a> {
         let (zero, rest) = split_word(self.section(Section::Arguments));
         let (count, own) = split_word(rest);
         if zero != b"bash" {
-            // A name of its own for the shell (bash 5.0): assigned by `BASH_ARGV0`, which then is no variable to keep.
+            // A custom name of the shell (bash 5.0), which `BASH_ARGV0` assigns. `BASH_ARGV0` itself is not kept.
             out.line(&[b"BASH_ARGV0=", zero].concat());
         }
         let arguments = if count == b"0" { b"".as_slice() } else { own };

@@ -1,5 +1,5 @@
-//! A session's state between two commands, where no shell holds it: what the shell of the last command wrote down, less
-//! what was for that command only.
+//! A session's state between two commands of plain mode: the dump of the last command's shell, without the settings of
+//! that command only.
 
 use super::declaration::Declaration;
 use super::dump::{Dump, SECTIONS, Section};
@@ -9,10 +9,10 @@ use super::statements::{parse_traps, statements};
 /// Changes of variables; `None` unsets.
 pub type EnvChanges = [(String, Option<String>)];
 
-/// The first letters of every variable of the engine's own, and of its EXIT trap.
+/// The prefix of the engine's own variables, and of its EXIT trap.
 pub const OWN: &str = "__nacre_";
 
-/// A variable is read-only in the session. Its name.
+/// The name of a variable that is read-only in the session.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the variable {0} is read-only in the session and cannot be changed")]
 pub struct ReadOnly(pub String);
@@ -20,9 +20,9 @@ pub struct ReadOnly(pub String);
 /// Settings that applied to one command only.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scope {
-    /// Variables that the command had values of its own for.
+    /// Variables that had separate values for the command.
     pub names: Vec<String>,
-    /// It had a directory of its own.
+    /// Whether the command had a separate directory.
     pub cwd: bool,
 }
 
@@ -34,7 +34,7 @@ pub struct Report {
     /// The command ended the shell.
     pub exited: bool,
     in_function: bool,
-    /// The text was no command: nothing of it ran.
+    /// The text could not be parsed, so nothing ran.
     pub unparsed: bool,
 }
 
@@ -76,7 +76,7 @@ impl Snapshot {
         if scope.cwd {
             kept.extend(["PWD", "OLDPWD"]);
         }
-        // A reference cannot be tested for being local. It counts as global.
+        // Bash cannot report whether a nameref is local, so it counts as global.
         let testable = |name: &str| report.find(name).is_some_and(|one| !one.has(b'n'));
         kept.extend(report.locals().filter(|name| testable(name)));
         let mut sections = report.sections.clone();
