@@ -167,6 +167,36 @@ describe('a fleet of hosts', () => {
     }
   })
 
+  it('leaves nothing when it is aborted while the host makes the session', async () => {
+    const { serving, sandbox } = await host()
+    const proxy = await failingProxy(Number(new URL(serving.url).port))
+    try {
+      const fleet = fleetOf([proxy.url], { reconnectTimeout: 5000 })
+      for (let round = 0; round < 10; round++) {
+        proxy.requests.length = 0
+        const abort = new AbortController()
+        const creations = Array.from({ length: 10 }, () => fleet.create({ signal: abort.signal }))
+        const ends = creations.map((creation) =>
+          creation.then(
+            (created) => created.delete(),
+            (error) => expect(error).toMatchObject({ name: 'AbortError' }),
+          ),
+        )
+        const making = () => proxy.requests.filter(({ line }) => line === 'POST /v1/sessions').length
+        await until(
+          () => making() > round || undefined,
+          () => 'no session is made',
+        )
+        abort.abort()
+        await Promise.all(ends)
+      }
+      await fleet.close()
+      expect((await sandbox.listSessions()).map(({ id }) => id)).toEqual(['default'])
+    } finally {
+      await proxy.close()
+    }
+  })
+
   it('ends what is pending when it is closed', async () => {
     const { serving } = await host()
     const proxy = await stoppingProxy(Number(new URL(serving.url).port))

@@ -136,12 +136,14 @@ export class HostsEngine implements Engine {
     const host = await this.#leastUsed(stop)
     host.pending++
     const sandbox = this.#adopt(id, host, request)
+    const begun = sandbox.begin(stop, true)
     try {
-      await abortable(sandbox.begin(stop, true), stop)
+      await abortable(begun, stop)
       if (sandbox.isOwn) this.#created.add(sandbox)
       return sandbox
     } catch (error) {
-      // The session may be created although its reply has not arrived.
+      // The session may be created although its reply has not arrived, or be created just now.
+      await begun.catch(() => {})
       await sandbox.delete().catch(() => {})
       throw error
     } finally {
