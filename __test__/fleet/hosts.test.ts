@@ -3,7 +3,9 @@ import { Sandbox } from 'nacre'
 import { SandboxFleet } from 'nacre/fleet'
 import { type Serving, serve } from 'nacre/server'
 import { afterEach, describe, expect, it } from 'vitest'
+import { failingProxy } from '../helpers/failing-proxy.js'
 import { freePort } from '../helpers/serving.js'
+import { stoppingProxy } from '../helpers/stopping-proxy.js'
 import { rejectionOf } from '../helpers/thrown.js'
 import { until } from '../helpers/until.js'
 
@@ -98,6 +100,162 @@ describe('a fleet of hosts', () => {
     expect(await rejectionOf(idle.client.exec('true'))).toMatchObject({ code: 'SANDBOX_LOST' })
   })
 
+  it('is not deleted by another fleet that does not use it', async () => {
+    const { serving } = await host()
+    const fleet = fleetOf([serving.url])
+    const { id, client } = await fleet.create()
+    const other = fleetOf([serving.url], { ttl: 1000 })
+    const same = await other.get(id)
+    const listed = (await other.list()).find((sandbox) => sandbox.id === id)
+    // These are newer, and expire one after the other.
+    for (let round = 0; round < 2; round++) {
+      const own = await other.create()
+      await until(
+        () => own.lost ?? undefined,
+        () => 'it is still there',
+        4000,
+      )
+    }
+    expect([same?.lost, listed?.lost]).toEqual([null, null])
+    expect((await client.exec('echo ok')).stdout).toBe('ok\n')
+    await other.close()
+    expect((await client.exec('echo ok')).stdout).toBe('ok\n')
+  })
+
+  it('goes on creating a sandbox when one of two calls for it is aborted', async () => {
+    const { serving } = await host()
+    const proxy = await stoppingProxy(Number(new URL(serving.url).port))
+    try {
+      const fleet = fleetOf([`http://127.0.0.1:${proxy.port}`], { reconnectTimeout: 10_000 })
+      expect(await fleet.list()).toEqual([])
+      proxy.cut()
+      const abort = new AbortController()
+      const aborted = rejectionOf(fleet.create({ id: 'same', signal: abort.signal }))
+      const other = fleet.create({ id: 'same' })
+      abort.abort()
+      expect(await aborted).toMatchObject({ name: 'AbortError' })
+      proxy.heal()
+      expect((await (await other).client.exec('echo ok')).stdout).toBe('ok\n')
+      // When all have given up, the next call begins anew.
+      proxy.cut()
+      const last = new AbortController()
+      const given = rejectionOf(fleet.create({ id: 'next', signal: last.signal }))
+      last.abort()
+      await given
+      const next = fleet.create({ id: 'next' })
+      proxy.heal()
+      expect((await (await next).client.exec('echo ok')).stdout).toBe('ok\n')
+      await fleet.close()
+    } finally {
+      await proxy.close()
+    }
+  }, 20_000)
+
+  it('reads a file although connections break', async () => {
+    const { serving } = await host()
+    const proxy = await failingProxy(Number(new URL(serving.url).port))
+    try {
+      const fleet = fleetOf([proxy.url], { reconnectTimeout: 5000 })
+      const { client } = await fleet.create()
+      await client.files.write('/tmp/nacre-fleet-read', 'content')
+      proxy.next.push('cut', 503, 'lose')
+      expect(await client.files.read('/tmp/nacre-fleet-read')).toBe('content')
+      await client.files.remove('/tmp/nacre-fleet-read')
+      await fleet.close()
+    } finally {
+      await proxy.close()
+    }
+  })
+
+  it('leaves nothing when it is aborted while the host makes the session', async () => {
+    const { serving, sandbox } = await host()
+    const proxy = await failingProxy(Number(new URL(serving.url).port))
+    try {
+      const fleet = fleetOf([proxy.url], { reconnectTimeout: 5000 })
+      for (let round = 0; round < 10; round++) {
+        proxy.requests.length = 0
+        const abort = new AbortController()
+        const creations = Array.from({ length: 10 }, () => fleet.create({ signal: abort.signal }))
+        const ends = creations.map((creation) =>
+          creation.then(
+            (created) => created.delete(),
+            (error) => expect(error).toMatchObject({ name: 'AbortError' }),
+          ),
+        )
+        const making = () => proxy.requests.filter(({ line }) => line === 'POST /v1/sessions').length
+        await until(
+          () => making() > round || undefined,
+          () => 'no session is made',
+        )
+        abort.abort()
+        await Promise.all(ends)
+      }
+      await fleet.close()
+      expect((await sandbox.listSessions()).map(({ id }) => id)).toEqual(['default'])
+    } finally {
+      await proxy.close()
+    }
+  })
+
+  it('ends what is pending when it is closed', async () => {
+    const { serving } = await host()
+    const proxy = await stoppingProxy(Number(new URL(serving.url).port))
+    try {
+      const fleet = fleetOf([`http://127.0.0.1:${proxy.port}`], { reconnectTimeout: 60_000 })
+      proxy.cut()
+      const calls = [fleet.create(), fleet.create({ id: 'one' }), fleet.get('one'), fleet.list()].map(
+        rejectionOf,
+      )
+      const closing = fleet.close()
+      for (const call of calls) expect(await call).toMatchObject({ code: 'SANDBOX_DESTROYED' })
+      proxy.heal()
+      await closing
+    } finally {
+      await proxy.close()
+    }
+  })
+
+  it('gives a new client when the caller has destroyed one, and still deletes the sandbox', async () => {
+    const { serving, sandbox } = await host()
+    const fleet = fleetOf([serving.url], { ttl: 1000 })
+    const { id, client } = await fleet.create({ labels: { team: 'a' } })
+    await client.exec('x=5')
+    await client.destroy()
+    const again = await fleet.get(id)
+    expect((await again?.client.exec('echo $x'))?.stdout).toBe('5\n')
+    expect(again?.labels).toEqual({ team: 'a' })
+    await again?.client.destroy()
+    const listed = async () => (await sandbox.listSessions()).length
+    await until(
+      async () => ((await listed()) === 1 ? true : undefined),
+      () => 'it does not expire',
+      4000,
+    )
+    for (const end of [() => fleet.delete('two'), () => fleet.close()]) {
+      const next = await fleet.create({ id: 'two', ttl: 60_000 })
+      await next.client.destroy()
+      await end()
+      expect(await listed()).toBe(1)
+    }
+  })
+
+  it('lists no sessions whose names are not those of sandboxes', async () => {
+    const { serving, sandbox } = await host()
+    for (const id of [
+      'sandbox.',
+      'sandbox..x',
+      'sandbox.UPPER',
+      'sandbox.a_b',
+      'sandbox.-',
+      'sandbox',
+      'sandbox.ok.inner',
+    ])
+      await sandbox.createSession({ id }).catch(() => {})
+    const fleet = fleetOf([serving.url])
+    const names = (await fleet.list()).map(({ id }) => id)
+    expect(names).toEqual(['ok'])
+  })
+
   it('reports a sandbox as lost whose host was restarted', async () => {
     const port = await freePort()
     const first = await host(port)
@@ -120,5 +278,21 @@ describe('a fleet of hosts', () => {
     const fleet = fleetOf([down, serving.url])
     expect((await (await fleet.create()).client.exec('echo ok')).stdout).toBe('ok\n')
     expect(await rejectionOf(fleetOf([down]).create())).toMatchObject({ code: 'CONNECTION_FAILED' })
+  })
+
+  it('waits for no host that is silent while another one answers', async () => {
+    const [one, two] = [await host(), await host()]
+    const proxy = await stoppingProxy(Number(new URL(one.serving.url).port))
+    try {
+      const fleet = fleetOf([`http://127.0.0.1:${proxy.port}`, two.serving.url], { requestTimeout: 60_000 })
+      expect(await fleet.list()).toEqual([])
+      proxy.cut()
+      const { client } = await fleet.create()
+      expect((await client.exec('echo ok')).stdout).toBe('ok\n')
+      proxy.heal()
+      await fleet.close()
+    } finally {
+      await proxy.close()
+    }
   })
 })

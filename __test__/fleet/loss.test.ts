@@ -70,6 +70,112 @@ describe('SANDBOX_LOST', () => {
     expect(sandbox.lost?.reason).toBe('deleted')
   })
 
+  it('is what streams reject with although no watch reports the loss', async () => {
+    await using quick = cluster.fleet({ reconnectTimeout: 500 })
+    sandbox = await quick.create()
+    const { client } = sandbox
+    const process = await client.startProcess('echo begun; sleep 60')
+    const log = process.output()
+    expect((await log.next()).value).toMatchObject({ data: 'begun\n' })
+    const changes = client.files.watch('.')
+    const following = [log.next(), changes.next()].map((next) => rejectionOf(next))
+    cluster.api.isSilent = true
+    try {
+      await cluster.controller.killPod(sandbox.id)
+      for (const error of following)
+        expect(await error).toMatchObject({ code: 'SANDBOX_LOST', lost: { reason: 'stopped' } })
+    } finally {
+      cluster.api.isSilent = false
+      cluster.api.dropWatches()
+    }
+  })
+
+  it('is what a download and an upload reject with although no watch reports the loss', async () => {
+    await using quick = cluster.fleet({ reconnectTimeout: 500 })
+    sandbox = await quick.create()
+    const { files } = sandbox.client
+    await sandbox.client.exec('head -c 50000000 /dev/zero > large')
+    const download = files.readStream('large').getReader()
+    await download.read()
+    let isKilled = () => {}
+    const killed = new Promise<void>((resolve) => {
+      isKilled = resolve
+    })
+    const upload = rejectionOf(
+      files.write(
+        'new',
+        (async function* () {
+          yield 'begun'
+          await killed
+          yield 'more'
+        })(),
+      ),
+    )
+    cluster.api.isSilent = true
+    try {
+      await cluster.controller.killPod(sandbox.id)
+      isKilled()
+      const rest = async () => {
+        while (!(await download.read()).done);
+      }
+      for (const error of [await rejectionOf(rest()), await upload, await rejectionOf(files.read('large'))])
+        expect(error).toMatchObject({ code: 'SANDBOX_LOST', lost: { reason: 'stopped' } })
+    } finally {
+      cluster.api.isSilent = false
+      cluster.api.dropWatches()
+    }
+  })
+
+  it('is not what a download reports that a partition has stopped', async () => {
+    await using direct = cluster.fleet({ direct: true, reconnectTimeout: 1000 })
+    sandbox = await direct.create()
+    const { network } = cluster.controller.podOf(sandbox.id)
+    await sandbox.client.exec('head -c 50000000 /dev/zero > large')
+    if (!network.link(false)) return expect(cluster.pods).toMatchObject({ hasNamespaces: false })
+    network.link(true)
+    await until(
+      async () => (await sandbox.client.exec('true')).success || undefined,
+      () => 'no link',
+    )
+    const download = sandbox.client.files.readStream('large').getReader()
+    await download.read()
+    network.link(false)
+    const rest = async () => {
+      while (!(await download.read()).done);
+    }
+    expect(await rejectionOf(rest())).toMatchObject({ code: 'CONNECTION_FAILED' })
+    expect(sandbox.lost).toBeNull()
+    network.link(true)
+  })
+
+  it('is not what input of a terminal reports that a partition has stopped', async () => {
+    await using direct = cluster.fleet({ direct: true, reconnectTimeout: 1000 })
+    sandbox = await direct.create()
+    const { network } = cluster.controller.podOf(sandbox.id)
+    if (!network.link(false)) return expect(cluster.pods).toMatchObject({ hasNamespaces: false })
+    network.link(true)
+    await until(
+      async () => (await sandbox.client.exec('true')).success || undefined,
+      () => 'no link',
+    )
+    const terminal = await sandbox.client.startProcess('cat', { pty: { cols: 80, rows: 24 } })
+    await terminal.write('one\n')
+    network.link(false)
+    expect(await rejectionOf(terminal.write('two\n'))).toMatchObject({ code: 'CONNECTION_FAILED' })
+    // Nor does a loss wait for the end of the WebSocket.
+    network.link(true)
+    await until(
+      async () => (await sandbox.client.exec('true')).success || undefined,
+      () => 'no link',
+      5000,
+    )
+    await terminal.write('three\n')
+    network.link(false)
+    const waiting = rejectionOf(terminal.write('four\n'))
+    cluster.api.store.delete(CLAIMS + sandbox.id)
+    expect(await waiting).toMatchObject({ code: 'SANDBOX_LOST', lost: { reason: 'deleted' } })
+  })
+
   it('is what calls get when another pod has the address', async () => {
     const { ip, secret } = cluster.controller.podOf(sandbox.id)
     const { error } = await running()

@@ -203,7 +203,8 @@ describe('a job', () => {
         await bull.add('job', { uid: 'u', start: { command: '' }, check: true }, { jobId: 'blank' })
         await bull.add('job', { uid: 'u', start: { ...start, env: { 'A B': 'x' } } }, { jobId: 'env' })
         await bull.add('job', { uid: '../x', start }, { jobId: 'uid', attempts: 3 })
-        for (const id of ['foreign', 'blank', 'env', 'uid']) {
+        await bull.add('job', { uid: 'u', start: { ...start, input: { base64: '!' } } }, { jobId: 'input' })
+        for (const id of ['foreign', 'blank', 'env', 'uid', 'input']) {
           const job = await ended(queue, id)
           expect(job).toMatchObject({ state: 'failed', attempt: 1 })
           expect(job.failedReason).toContain('the job cannot run: ')
@@ -272,6 +273,21 @@ describe('a queue', () => {
       expect(await ended(other, 'same')).toMatchObject({ state: 'failed' })
       expect((await outputOf(queue, 'same')).toString()).toBe('here\n')
       expect((await outputOf(other, 'same')).toString()).toBe('there\n')
+    }))
+
+  it('lists its jobs in pages, over all states', () =>
+    withQueue(async ({ queue }) => {
+      const ids = ['a', 'b', 'c', 'd', 'e', 'f', 'g']
+      for (const [index, id] of ids.entries())
+        await queue.add({ id, command: 'true', delay: index < 3 ? 60_000 : 0, priority: index < 5 ? 0 : 7 })
+      for (const limit of [1, 2, 3, 5, 100]) {
+        const found: string[] = []
+        for (let offset = 0; offset < ids.length; offset += limit)
+          found.push(...(await queue.list({ limit, offset })).map(({ id }) => id))
+        expect(found.sort(), `pages of ${limit}`).toEqual(ids)
+      }
+      expect(await queue.list({ offset: 7 })).toEqual([])
+      expect(await queue.list({ state: 'delayed', limit: 2, offset: 2 })).toHaveLength(1)
     }))
 
   it('lists jobs by state, and counts what a worker did', () =>

@@ -1,6 +1,9 @@
 /** A cancel reaches a job in every state and on every host. */
+
+import { Redis } from 'ioredis'
 import { Sandbox } from 'nacre'
 import { describe, expect, it } from 'vitest'
+import { holdingProxy } from '../helpers/holding-proxy.js'
 import { expectNoProcess } from '../helpers/jobs.js'
 import * as proc from '../helpers/proc.js'
 import { ended, outputOf, withQueue } from '../helpers/queue.js'
@@ -100,6 +103,44 @@ describe('cancel', () => {
         })
         await expectNoProcess(tag)
         expect(starts('lockless')).toBe(1)
+      }),
+    30_000,
+  )
+
+  it(
+    'between the claim of a job and its start ends the job',
+    () =>
+      withQueue(async ({ queue, redis, worker, tag }) => {
+        const proxy = await holdingProxy(redis.port, "return {'handed', owner}")
+        const client = new Redis(redis.port)
+        try {
+          await worker('one', {
+            redis: `redis://127.0.0.1:${proxy.port}`,
+            lease: 20_000,
+            lockDuration: 20_000,
+          })
+          await queue.add({ id: 'between', command: 'sleep 1000' })
+          await until(
+            async () => ((await queue.get('between'))?.host === 'one' ? true : undefined),
+            () => 'not claimed',
+            10_000,
+          )
+          expect(await queue.cancel('between', { timeout: 0 })).toBe('requested')
+          await until(
+            async () => ((await client.exists('nacre:bull:test:inbox:one')) === 0 ? true : undefined),
+            () => 'the request has not arrived',
+            10_000,
+          )
+          proxy.release()
+          expect(await ended(queue, 'between')).toMatchObject({
+            state: 'failed',
+            failedReason: 'the job was cancelled',
+          })
+          await expectNoProcess(tag)
+        } finally {
+          client.disconnect()
+          await proxy.close()
+        }
       }),
     30_000,
   )

@@ -246,6 +246,30 @@ describe('a terminal', () => {
       await ended(place)
     }))
 
+  it('reaches its end of input by eof, also in the middle of a line', () =>
+    withSandboxd(async (place) => {
+      for (const [input, output] of [
+        ['', 'over\r\n'],
+        ['line\n', 'line\r\nline\r\nover\r\n'],
+        ['part', 'partpartover\r\n'],
+      ] as const) {
+        const started = place.start({ command: ['sh', '-c', 'cat; echo over; cat'] }, { pty: {} })
+        const id = await started.id()
+        let seen = ''
+        if (input !== '') await place.writeStdin(id, input)
+        // The terminal echoes the input, and cat the lines.
+        while (!seen.endsWith(output.slice(0, output.indexOf('over')).replace('partpart', 'part')))
+          seen += ((await started.next()).stdout ?? '').toString()
+        await place.closeStdin(id)
+        seen += await started.printed('over\r\n')
+        expect(seen).toBe(output)
+        // The second cat waits: it has not received an end of its own.
+        await begun(place, /\d [RS] cat/)
+        started.stream.cancel()
+        await ended(place)
+      }
+    }))
+
   it('interrupts by Ctrl-C what runs in the foreground, and not the shell', () =>
     withSandboxd(async (place) => {
       const [started, id] = await shell(place)

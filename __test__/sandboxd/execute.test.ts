@@ -1,9 +1,10 @@
 /** `Execute` of sandboxd. */
 import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
+import { serve } from 'nacre/server'
 import { describe, expect, it } from 'vitest'
 import { ended } from './ended.js'
-import { type Config, type Place, statusName, withSandboxd } from './place.js'
+import { type Config, Place, statusName, withSandboxd } from './place.js'
 
 /** The name of the status with which a program is refused. */
 async function refusal(place: Place, config: Config): Promise<string> {
@@ -24,7 +25,7 @@ describe('Execute', () => {
 
   it('passes arguments as they are, and no shell parses them', () =>
     withSandboxd(async (place) => {
-      const words = ['$HOME', '`id`', '; echo x', '*', '', 'a b', 'ü', '\'"\\', '-n']
+      const words = ['x'.repeat(131_071), '$HOME', '`id`', '; echo x', '*', '', 'a b', 'ü', '\'"\\', '-n']
       const { stdout } = await place.execute({ command: ['printf', '%s\\n', ...words] })
       expect(stdout.toString()).toBe(`${words.join('\n')}\n`)
     }))
@@ -67,6 +68,28 @@ describe('Execute', () => {
       { options: { env: { SANDBOX_NAME: 'one' } } },
     ))
 
+  it('takes absolute directories below a root that was given as a link', () =>
+    withSandboxd(async (place) => {
+      const { sandbox, directory } = place.workplace
+      const link = path.join(directory, 'link')
+      symlinkSync('root', link)
+      mkdirSync(path.join(place.root, 'sub'))
+      const sandboxd = { grpcPort: 0, restPort: 0, root: link }
+      const serving = await serve(sandbox, { port: 0, handleSignals: false, sandboxd })
+      const linked = new Place(serving, place.workplace)
+      try {
+        for (const cwd of ['sub', `${link}/sub`, `${place.root}/sub`])
+          expect((await linked.execute({ command: ['pwd'], cwd })).stdout.toString()).toBe(
+            `${place.root}/sub\n`,
+          )
+        for (const cwd of [directory, `${link}/../root-evil`, '../link/sub'])
+          expect(await refusal(linked, { command: ['pwd'], cwd }), cwd).toBe('PERMISSION_DENIED')
+      } finally {
+        linked.close()
+        await serving.close()
+      }
+    }))
+
   it('keeps no state from one call to the next', () =>
     withSandboxd(async (place) => {
       await place.execute({ command: ['bash', '-c', 'cd /; export LEFT=1'] })
@@ -97,6 +120,11 @@ describe('Execute', () => {
         [{ command, env_vars: { '': '' } }, 'INVALID_ARGUMENT'],
         [{ command, env_vars: { 'A=B': '' } }, 'INVALID_ARGUMENT'],
         [{ command, env_vars: { A: '\0' } }, 'INVALID_ARGUMENT'],
+        [{ command, env_vars: { UID: '7' } }, 'INVALID_ARGUMENT'],
+        [{ command, env_vars: { SHELLOPTS: 'x' } }, 'INVALID_ARGUMENT'],
+        [{ command, env_vars: { A: 'x'.repeat(131_070) } }, 'INVALID_ARGUMENT'],
+        [{ command: ['true', 'x'.repeat(131_072)] }, 'INVALID_ARGUMENT'],
+        [{ command: ['true', 'ü'.repeat(65_536)] }, 'INVALID_ARGUMENT'],
         [{ command, cwd: '\0' }, 'INVALID_ARGUMENT'],
         [{ command, cwd: 'text' }, 'INVALID_ARGUMENT'],
         [{ command, cwd: 'none' }, 'NOT_FOUND'],
@@ -115,7 +143,7 @@ describe('Execute', () => {
         [{ command: [place.root] }, 'PERMISSION_DENIED'],
       ]
       for (const [config, status] of cases)
-        expect(await refusal(place, config), JSON.stringify(config)).toBe(status)
+        expect(await refusal(place, config), JSON.stringify(config).slice(0, 100)).toBe(status)
       const missing = await place.call('Execute', {}).catch((error) => error)
       expect(statusName(missing)).toBe('INVALID_ARGUMENT')
       const error = await place.execute({ command: ['nö'.repeat(2000)] }).catch((caught) => caught)

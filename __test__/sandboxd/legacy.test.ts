@@ -61,6 +61,18 @@ describe('/execute', () => {
 })
 
 describe('/upload, /download, /list and /exists', () => {
+  it('survive the removal of the session', () =>
+    withSandboxd(async (place) => {
+      const { body, headers } = form('f')
+      await place.workplace.sandbox.deleteSession('sandboxd')
+      expect((await place.rest('POST', '/upload', body, headers)).status).toBe(200)
+      expect(readFileSync(path.join(place.root, 'f'), 'utf8')).toBe('content')
+      await place.workplace.sandbox.deleteSession('sandboxd')
+      expect((await place.rest('GET', '/download/f')).body.toString()).toBe('content')
+      await place.workplace.sandbox.deleteSession('sandboxd')
+      expect((await execute(place, { command: 'cat f' })).json()).toMatchObject({ stdout: 'content' })
+    }))
+
   it('are the same files, below the root', () =>
     withSandboxd(async (place) => {
       const upload = async (name: string) => {

@@ -1,5 +1,5 @@
 /** `SandboxFleet`: checks arguments, then calls the engine. */
-import { OptionError, SandboxError } from '../base/errors.js'
+import { AbortError, OptionError, SandboxError } from '../base/errors.js'
 import { sandboxId } from '../options/fleet-values.js'
 import type { OptionValues } from '../options/option.js'
 import { readArgument, readOptions } from '../options/read.js'
@@ -23,6 +23,9 @@ import { KubernetesEngine, type KubernetesPlan } from './kubernetes/engine.js'
 export class SandboxFleet implements PublicSandboxFleet {
   readonly #plan: FleetPlan
   readonly #engine: Engine
+  readonly #closing = new AbortController()
+  /** Calls that have not settled. */
+  readonly #pending = new Set<Promise<unknown>>()
   #closed: Promise<void> | undefined
 
   constructor(options: FleetOptions) {
@@ -46,38 +49,38 @@ export class SandboxFleet implements PublicSandboxFleet {
 
   async create(options?: FleetCreateOptions): Promise<FleetSandbox> {
     const values = readOptions(fleetCreateOptions, options, 'create')
-    this.#check()
-    return this.#engine.create({
-      id: values.id,
-      ttl: values.ttl ?? this.#plan.ttl,
-      labels: values.labels ?? {},
-      timeout: values.timeout ?? this.#plan.createTimeout,
-      signal: values.signal,
-    })
+    return this.#call(values.signal, (signal) =>
+      this.#engine.create({
+        id: values.id,
+        ttl: values.ttl ?? this.#plan.ttl,
+        labels: values.labels ?? {},
+        timeout: values.timeout ?? this.#plan.createTimeout,
+        signal,
+      }),
+    )
   }
 
   async get(id: string, options?: FleetCallOptions): Promise<FleetSandbox | null> {
     const { signal } = readOptions(fleetCallOptions, options, 'get')
     const checked = readArgument(sandboxId, id, 'id')
-    this.#check()
-    return this.#engine.get(checked, signal)
+    return this.#call(signal, (stop) => this.#engine.get(checked, stop))
   }
 
   async list(options?: FleetCallOptions): Promise<FleetSandbox[]> {
     const { signal } = readOptions(fleetCallOptions, options, 'list')
-    this.#check()
-    return this.#engine.list(signal)
+    return this.#call(signal, (stop) => this.#engine.list(stop))
   }
 
   async delete(id: string, options?: FleetCallOptions): Promise<void> {
     const { signal } = readOptions(fleetCallOptions, options, 'delete')
     const checked = readArgument(sandboxId, id, 'id')
     this.#check()
-    await this.#engine.delete(checked, signal)
+    // The end of the fleet waits for it.
+    await this.#track(this.#engine.delete(checked, signal))
   }
 
   close(): Promise<void> {
-    this.#closed ??= this.#engine.close()
+    this.#closed ??= this.#close()
     return this.#closed
   }
 
@@ -85,9 +88,39 @@ export class SandboxFleet implements PublicSandboxFleet {
     await this.close()
   }
 
-  #check(): void {
-    if (this.#closed !== undefined) throw new SandboxError('SANDBOX_DESTROYED', 'the fleet has been closed')
+  async #close(): Promise<void> {
+    this.#closing.abort()
+    await Promise.allSettled(this.#pending)
+    await this.#engine.close()
   }
+
+  /** Makes a call, which the end of the fleet aborts. */
+  async #call<T>(given: AbortSignal | undefined, perform: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    this.#check()
+    const { signal } = this.#closing
+    try {
+      return await this.#track(perform(given === undefined ? signal : AbortSignal.any([given, signal])))
+    } catch (error) {
+      throw error instanceof AbortError && signal.aborted && !given?.aborted ? closed() : error
+    }
+  }
+
+  async #track<T>(call: Promise<T>): Promise<T> {
+    this.#pending.add(call)
+    try {
+      return await call
+    } finally {
+      this.#pending.delete(call)
+    }
+  }
+
+  #check(): void {
+    if (this.#closing.signal.aborted) throw closed()
+  }
+}
+
+function closed(): SandboxError {
+  return new SandboxError('SANDBOX_DESTROYED', 'the fleet has been closed')
 }
 
 function planKubernetes(values: OptionValues<typeof fleetKubernetesOptions>): KubernetesPlan {

@@ -17,9 +17,13 @@ export function dnsLabel(value: unknown, name: string): string {
   )
 }
 
+export function isSandboxId(value: string): boolean {
+  return DNS_LABEL.test(value)
+}
+
 /** The id of a sandbox. */
 export function sandboxId(value: unknown, name: string): string {
-  if (typeof value === 'string' && DNS_LABEL.test(value)) return value
+  if (typeof value === 'string' && isSandboxId(value)) return value
   throw new OptionError(
     'INVALID_ID',
     `${name} must be 1 to 63 characters of a-z 0-9 -, without - at its ends, not ${describe(value)}`,

@@ -5,6 +5,7 @@
  * of the attempt, and a directory of jobs has each id once.
  */
 
+import { isBusy } from '../backends/http/failure.js'
 import { isCode, OptionError } from '../base/errors.js'
 import { pause } from '../base/waiting.js'
 import type { JobHandle, JobStatus } from '../public/index.js'
@@ -29,7 +30,7 @@ export interface AttemptContext {
   onProgress: (bytes: number) => void
 }
 
-/** Calls again after a broken connection to the server of the jobs. */
+/** Calls again when the server of the jobs cannot be reached, or has no room. */
 const RETRY_MS = 250
 
 export class Attempt {
@@ -102,7 +103,7 @@ export class Attempt {
       } catch (error) {
         if (isCode(error, 'JOB_ALREADY_EXISTS')) {
           if (await this.#isOwn(await this.#repeat(() => jobs.attach(this.jobId)))) return undefined
-        } else if (!isCode(error, 'CONNECTION_FAILED')) {
+        } else if (!mayPass(error)) {
           return this.#refused(error)
         }
         await pause(RETRY_MS, stop)
@@ -173,9 +174,14 @@ export class Attempt {
       try {
         return await call()
       } catch (error) {
-        if (!isCode(error, 'CONNECTION_FAILED')) throw error
+        if (!mayPass(error)) throw error
         await pause(RETRY_MS, stop)
       }
     }
   }
+}
+
+/** Whether the same call may succeed a moment later. */
+function mayPass(error: unknown): boolean {
+  return isCode(error, 'CONNECTION_FAILED') || isBusy(error)
 }

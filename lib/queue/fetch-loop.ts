@@ -4,6 +4,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Job, Worker } from 'bullmq'
 import { orAborted } from '../base/abort.js'
+import { OptionError } from '../base/errors.js'
 import { pause } from '../base/waiting.js'
 import { decodeData, type JobRequest } from './data.js'
 import type { WorkerEvents } from './events.js'
@@ -97,7 +98,7 @@ export class FetchLoop {
       request = decodeData(job.data)
     } catch (error) {
       const message = `the job cannot run: ${(error as Error).message}`
-      const { code = 'INVALID_OPTION' } = error as { code?: string }
+      const code = error instanceof OptionError ? error.code : 'INVALID_OPTION'
       return this.#finish(job, token, failedResult({ ...place, host: null }, 'start-failed', message, code))
     }
     const [answer, detail = '', known = request.uid] = await scripts.call<string[]>(

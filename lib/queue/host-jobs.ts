@@ -85,10 +85,7 @@ export class HostJobs {
       onStarted: () => {
         if (beginning === 'started') return
         events.emit('started', ref.id, ref.attempt)
-        this.#background(
-          'started',
-          this.#context.scripts.call('started', settings.host, ref.id, ref.attempt, uid),
-        )
+        this.#background('started', this.#started(attempt))
       },
       onProgress: (bytes) => {
         const progress = job?.updateProgress({ bytes, attempt: ref.attempt, host: settings.host })
@@ -182,6 +179,14 @@ export class HostJobs {
     await lease.renew()
     const [answer] = await this.#reclaim([{ ref, uid, is: 'running' }])
     return answer === 'own'
+  }
+
+  /** Records that the process runs. */
+  async #started(attempt: Attempt): Promise<void> {
+    const { scripts, settings } = this.#context
+    const { id, attempt: number } = attempt.ref
+    const grace = await scripts.call<string | null>('started', settings.host, id, number, attempt.uid)
+    if (grace !== null) await attempt.cancel(graceOf(grace))
   }
 
   async #settle(attempt: Attempt, result: StoredResult, request: JobRequest | undefined): Promise<void> {

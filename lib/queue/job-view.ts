@@ -3,6 +3,7 @@ import { Job, type Queue } from 'bullmq'
 import { QUEUE_STATES } from '../options/queue-values.js'
 import type { QueueJob } from '../public/queue.js'
 import { commandOf } from './data.js'
+import type { Ending } from './finished.js'
 import type { Scripts } from './redis.js'
 import { publicResult } from './result.js'
 
@@ -21,6 +22,25 @@ export interface Location {
 export async function locate(scripts: Scripts, id: string, attempt: number): Promise<Location | undefined> {
   const [host, state = '', result = '', url = '', lost] = await scripts.call<string[]>('find', id, attempt)
   return host === undefined ? undefined : { host, state, result, url, isLost: lost === '1' }
+}
+
+/** The jobs in these states, one state after the other. BullMQ would skip `offset` jobs of each state. */
+export async function jobsIn(
+  queue: Queue,
+  states: ReadonlyArray<(typeof QUEUE_STATES)[number]>,
+  offset: number,
+  limit: number,
+): Promise<Job[]> {
+  const counts = await queue.getJobCounts(...states)
+  const jobs: Job[] = []
+  let skip = offset
+  for (const state of states) {
+    const count = counts[state] ?? 0
+    const last = Math.min(skip + limit - jobs.length, count) - 1
+    if (last >= skip) jobs.push(...(await queue.getJobs([state], skip, last)))
+    skip = Math.max(0, skip - count)
+  }
+  return jobs.filter((job) => job !== undefined)
 }
 
 /** Reads the state of a job, and where it is. */
@@ -47,6 +67,25 @@ export async function viewOf(queue: Queue, scripts: Scripts, given: Job): Promis
     processedAt: dateOf(job.processedOn),
     finishedAt: dateOf(job.finishedOn),
   }
+}
+
+/**
+ * A job that is not in the queue any more: the event of its end and its claim have the result. undefined when it was removed
+ * without an end.
+ */
+export async function viewOfGone(
+  scripts: Scripts,
+  last: QueueJob,
+  ending: Ending | undefined,
+): Promise<QueueJob | undefined> {
+  if (ending?.state === 'removed') return undefined
+  const stored =
+    ending?.returnvalue ?? JSON.parse((await locate(scripts, last.id, last.attempt))?.result || 'null')
+  const result = publicResult(stored)
+  if (ending === undefined && result === null) return undefined
+  const state = ending?.state ?? (result?.error === null ? 'completed' : 'failed')
+  const failedReason = ending?.failedReason ?? result?.error ?? null
+  return { ...last, state, result, failedReason, finishedAt: new Date() }
 }
 
 function progressOf(progress: unknown, attempt: number): number {

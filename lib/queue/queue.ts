@@ -30,13 +30,12 @@ import type {
 } from '../public/queue.js'
 import { encodeData } from './data.js'
 import { FinishedEvents } from './finished.js'
-import { locate, viewOf } from './job-view.js'
+import { jobsIn, locate, viewOf, viewOfGone } from './job-view.js'
 import { Names } from './keys.js'
 import { redisSource, serverSource } from './log-source.js'
 import { logsOf } from './logs.js'
 import { connect, connectAgain, Scripts } from './redis.js'
 import { Replies } from './replies.js'
-import { publicResult } from './result.js'
 import { traceAdd } from './tracing.js'
 
 type Settings = OptionValues<typeof jobQueueOptions> & {
@@ -141,9 +140,14 @@ export class JobQueue implements PublicQueue {
       attempt ??= await this.#latestAttempt(name)
       if (attempt === undefined) return undefined
       const found = await locate(this.#scripts, name, attempt)
-      const isOver = found === undefined && ((await this.#job(name))?.attemptsMade ?? 0) >= attempt
-      if (isOver) throw engineError('JOB_NOT_FOUND', `no host has output of attempt ${attempt} of '${name}'`)
-      return found
+      if (found !== undefined) return found
+      const job = await this.#job(name)
+      // It may have run and been removed since the first look.
+      const late = job === undefined ? await locate(this.#scripts, name, attempt) : undefined
+      if (late !== undefined) return late
+      if (job === undefined) throw notFound(name)
+      if (job.attemptsMade < attempt && job.finishedOn === undefined) return undefined
+      throw engineError('JOB_NOT_FOUND', `no host has output of attempt ${attempt} of '${name}'`)
     }
     const ref = () => ({ id: name, attempt: attempt ?? 1 })
     const plan = { cursor, follow, lines, encoding, signal, maxBytes: jobReadOptions.maxBytes.default }
@@ -160,10 +164,9 @@ export class JobQueue implements PublicQueue {
   async list(options?: QueueListOptions): Promise<QueueJob[]> {
     const values = readOptions(queueListOptions, options, 'queue.list')
     const { limit = queueListOptions.limit.default, offset = 0, state } = values
-    const types = state === undefined ? undefined : [state]
-    const jobs = await this.#open(() => this.#queue.getJobs(types, offset, offset + limit - 1))
-    const present = jobs.filter((job) => job !== undefined)
-    return Promise.all(present.slice(0, limit).map((job) => viewOf(this.#queue, this.#scripts, job)))
+    const states = state === undefined ? QUEUE_STATES : [state]
+    const jobs = await this.#open(() => jobsIn(this.#queue, states, offset, limit))
+    return Promise.all(jobs.map((job) => viewOf(this.#queue, this.#scripts, job)))
   }
 
   async counts(): Promise<Record<(typeof QUEUE_STATES)[number], number>> {
@@ -186,6 +189,7 @@ export class JobQueue implements PublicQueue {
     const stop = signal === undefined ? this.#closed.signal : AbortSignal.any([signal, this.#closed.signal])
     const events = (await this.#finished()).listen(name)
     let last: QueueJob | undefined
+    let isGone = false
     try {
       for (;;) {
         if (stop.aborted) throw new AbortError(stop.reason, undefined, 'the wait')
@@ -194,13 +198,14 @@ export class JobQueue implements PublicQueue {
         last = job ?? last
         if (last === undefined) throw notFound(name)
         const ending = await events.next(stop)
-        if (ending === undefined || (await this.#job(name)) !== undefined) continue
-        if (ending.state === 'removed') throw notFound(name)
-        // It has not stayed in the queue: the event and the claim have its result.
-        const { state, returnvalue, failedReason = null } = ending
-        const stored =
-          returnvalue ?? JSON.parse((await locate(this.#scripts, name, last.attempt))?.result || 'null')
-        return { ...last, state, result: publicResult(stored), failedReason, finishedAt: new Date() }
+        const isHere = (await this.#job(name)) !== undefined
+        // Without an event, there is one more look: it may be on its way, or there was none.
+        if (!isHere && (ending !== undefined || isGone)) {
+          const found = await viewOfGone(this.#scripts, last, ending)
+          if (found === undefined) throw notFound(name)
+          return found
+        }
+        isGone = !isHere
       }
     } finally {
       events.end()
@@ -245,16 +250,22 @@ export class JobQueue implements PublicQueue {
 
   #finished(): Promise<FinishedEvents> {
     const { name, prefix, logger } = this.#settings
-    this.#events ??= this.#open(() => FinishedEvents.open(this.#redis, { name, prefix, logger }))
+    const open = () => FinishedEvents.open(this.#redis, { name, prefix, logger })
+    this.#events ??= this.#open(open).catch((error: unknown) => {
+      this.#events = undefined
+      throw error
+    })
     return this.#events
   }
 
   #answers(): Promise<Replies> {
-    this.#replies ??= Replies.open(
-      connectAgain(this.#redis, this.#settings.logger),
-      this.#scripts,
-      this.#names,
-    )
+    if (this.#replies !== undefined) return this.#replies
+    const redis = connectAgain(this.#redis, this.#settings.logger)
+    this.#replies = Replies.open(redis, this.#scripts, this.#names).catch((error: unknown) => {
+      this.#replies = undefined
+      redis.disconnect()
+      throw error
+    })
     return this.#replies
   }
 

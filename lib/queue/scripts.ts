@@ -138,13 +138,18 @@ request(owner, cjson.encode({op = 'take', id = id, attempt = tonumber(attempt), 
 return {'handed', owner}
 `
 
-/** ARGV: host, id, attempt, uid. Its process runs. */
+/**
+ * ARGV: host, id, attempt, uid. Its process runs. Returns the grace time of a request to cancel: one that came between the
+ * claim and the start was not for any process.
+ */
 const started = `${HEAD}
 local host, id, attempt, uid = unpack(ARGV)
 local key = claimKey(id, attempt)
 local owner, state, known = unpack(redis.call('HMGET', key, 'host', 'state', 'uid'))
 if owner == host and known == uid and state == 'claimed' then redis.call('HSET', key, 'state', 'started') end
-return 0
+local cancel = redis.call('GET', base .. 'cancel:' .. id)
+if cancel and string.sub(cancel, 1, #uid + 1) == uid .. ':' then return string.sub(cancel, #uid + 2) end
+return nil
 `
 
 /**
@@ -226,7 +231,8 @@ local id, grace = unpack(ARGV)
 local data, finished, made = unpack(redis.call('HMGET', bull .. id, 'data', 'finishedOn', 'atm'))
 if not data then return {redis.call('EXISTS', base .. 'cancel:' .. id) == 1 and 'removed' or 'missing'} end
 if finished then return {'finished'} end
-local uid = cjson.decode(data).uid
+local isJson, decoded = pcall(cjson.decode, data)
+local uid = isJson and type(decoded) == 'table' and decoded.uid
 if type(uid) ~= 'string' then return {'missing'} end
 redis.call('SET', base .. 'cancel:' .. id, uid .. ':' .. grace, 'EX', ${KEPT})
 local attempt = tonumber(made or 0) + 1

@@ -17,6 +17,8 @@ export class ApiServer {
   readonly store = new Store()
   /** Decides about each request but those of watches. */
   fault: (method: string, path: string) => Fault = () => undefined
+  /** Watches stay open and report nothing. */
+  isSilent = false
   /** Requests by kind, and events sent to watches. */
   readonly counts: Record<string, number> = {}
   readonly #watchers = new Set<Watcher>()
@@ -58,6 +60,11 @@ export class ApiServer {
   dropWatches(): void {
     for (const { response } of this.#watchers) response.socket?.destroy()
     this.#watchers.clear()
+  }
+
+  /** Sends a line to all watches. */
+  sendLine(line: string): void {
+    for (const { response } of this.#watchers) response.write(`${line}\n`)
   }
 
   get watches(): number {
@@ -136,7 +143,7 @@ export class ApiServer {
   }
 
   #send({ prefix, selector, response }: Watcher, { key, type, object }: StoreEvent): void {
-    if (!key.startsWith(prefix) || !matches(object, selector)) return
+    if (this.isSilent || !key.startsWith(prefix) || !matches(object, selector)) return
     this.#count('EVENT')
     response.write(`${JSON.stringify({ type, object })}\n`)
   }

@@ -47,8 +47,8 @@ def commands(sandbox):
     assert run("echo 'a  b' | wc -c").stdout.strip() == "5"
     assert run("kill -9 $$").exit_code == 137
     assert run("echo $GREETING", env={"GREETING": "hi there"}).stdout == "hi there\n"
-    run("mkdir -p work/deep")
-    assert run("pwd", cwd="work/deep").stdout.endswith("/work/deep\n")
+    run("mkdir -p deep/er")
+    assert run("pwd", cwd="deep/er").stdout.endswith("/deep/er\n")
     raises(RuntimeError, "PERMISSION_DENIED", lambda: run("pwd", cwd="../.."))
     raises(RuntimeError, "NOT_FOUND", lambda: run("pwd", cwd="none"))
     raises(ValueError, "invalid env key", lambda: run("true", env={"A=B": ""}))

@@ -9,6 +9,7 @@ import { ByteBody } from './byte-body.js'
 import { CallLimits } from './call-limits.js'
 import { connectionError, isOurs } from './failure.js'
 import { InstancePin } from './instance-pin.js'
+import { OpenSockets } from './open-sockets.js'
 import type { ClientPlan } from './options.js'
 import { PersistentCalls } from './persistent-calls.js'
 import { mayPass, repeated } from './repeat.js'
@@ -23,7 +24,7 @@ export class Connection {
   readonly #plan: ClientPlan
   /** The limits of the pending requests. */
   readonly #open = new Set<CallLimits>()
-  readonly #sockets = new Set<Socket>()
+  readonly #sockets = new OpenSockets()
   readonly #route: Route
   readonly #pin: InstancePin
   readonly #persistent: PersistentCalls | undefined
@@ -93,7 +94,7 @@ export class Connection {
 
   #stop(): void {
     for (const limits of this.#open) limits.stop()
-    for (const socket of this.#sockets) socket.close()
+    this.#sockets.close()
   }
 
   /** Begins to open a WebSocket; undefined where requests must be used instead. Throws SANDBOX_DESTROYED. */
@@ -105,8 +106,7 @@ export class Connection {
     const socket = this.#route.socket(url + path + queryOf(query), all)
     if (socket === undefined) return undefined
     this.#route.used()
-    this.#sockets.add(socket)
-    socket.addEventListener('close', () => this.#sockets.delete(socket))
+    this.#sockets.add(socket, this.#watchdog({ signal: new AbortController().signal }))
     return socket
   }
 
@@ -156,7 +156,7 @@ export class Connection {
   }
 
   /** For calls that may wait for hours. Without calls that survive their connections, nothing could follow a cut. */
-  #watchdog({ signal }: CallLimits): Watchdog | undefined {
+  #watchdog({ signal }: Pick<CallLimits, 'signal'>): Watchdog | undefined {
     if (this.#persistent === undefined) return undefined
     return new Watchdog(signal, this.#plan.reconnectTimeout, (limit) => this.#isThere(limit))
   }

@@ -12,6 +12,8 @@ export interface Socket {
   addEventListener(type: 'message', listener: (event: { data: unknown }) => void): void
   send(data: Uint8Array): void
   close(): void
+  /** Closes it without waiting for the server. Not every class has it. */
+  terminate?(): void
 }
 
 type SocketClass = new (url: string, protocols: string[]) => Socket

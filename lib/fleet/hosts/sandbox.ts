@@ -13,6 +13,9 @@ import { ScopedBackend } from './scoped-backend.js'
 /** What the names of the sandboxes' sessions begin with. */
 export const PREFIX = 'sandbox.'
 
+/** The last date that JavaScript knows. */
+const LAST_DATE_MS = 8.64e15
+
 export interface HostSandboxOptions {
   id: string
   /** The URL of the server. */
@@ -21,6 +24,8 @@ export interface HostSandboxOptions {
   ttl: number
   labels: Record<string, string>
   plan: FleetPlan
+  /** The fleet has created it. */
+  isOwn: boolean
   /** Called when it is lost or deleted. */
   forget: (sandbox: HostSandbox) => void
 }
@@ -32,50 +37,63 @@ export class HostSandbox implements FleetSandbox {
   readonly client: SandboxClient
   readonly #backend: ScopedBackend
   readonly #lease: Lease
+  readonly #plan: FleetPlan
   readonly #forget: (sandbox: HostSandbox) => void
-  readonly #ttl: number
-  #expiresAt: number
+  readonly ttl: number
+  #isOwn: boolean
+  #isExpiring = false
+  #expiresAt = Number.POSITIVE_INFINITY
 
-  constructor({ id, url, ttl, labels, plan, forget }: HostSandboxOptions) {
+  constructor({ id, url, ttl, labels, plan, isOwn, forget }: HostSandboxOptions) {
     this.id = id
     this.url = url
     this.labels = labels
+    this.#plan = plan
     this.#forget = forget
-    this.#ttl = ttl
-    this.#expiresAt = Date.now() + ttl
+    this.ttl = ttl
+    this.#isOwn = isOwn
     this.#lease = new Lease({
       ttl,
       isActive: () => this.#backend.active > 0,
-      extend: async () => {
-        this.#expiresAt = Date.now() + ttl
-      },
+      extend: async () => this.#extend(),
       rest: (idle) => {
-        if (idle >= ttl)
+        if (this.#isOwn && idle >= ttl)
           this.#expire().catch((error) => plan.logger?.warn(`sandbox ${id} was not deleted: ${error}`))
       },
       failed() {},
     })
-    this.#backend = new ScopedBackend(this.#route(), plan, `${PREFIX}${id}`)
+    this.#backend = this.#connect()
     this.client = new SandboxClient(this.#backend)
+    if (isOwn) this.#lease.begin()
+  }
+
+  /** Whether this object has created it. Others do not know how it is used, so they never end it. */
+  get isOwn(): boolean {
+    return this.#isOwn
   }
 
   get expiresAt(): Date {
-    return new Date(this.#expiresAt)
+    return new Date(Math.min(this.#expiresAt, LAST_DATE_MS))
   }
 
   get lost(): LostSandbox | null {
     return this.#backend.lost ?? null
   }
 
+  /** Whether its client takes calls. */
+  get isUsable(): boolean {
+    return this.lost === null && !this.#backend.isDestroyed
+  }
+
   /** Resolves when the sandbox can be used. `isNew`: its default session is created. Rejects with SANDBOX_LOST. */
   async begin(stop: AbortSignal, isNew: boolean): Promise<void> {
     await this.#backend.connect(stop)
-    if (isNew) await this.#backend.createScope()
+    if (isNew) this.#isOwn = await this.#backend.createScope()
     else if (!(await this.#backend.hasSession(DEFAULT_SESSION))) {
       this.#lose('deleted')
       throw this.#backend.lossError('deleted')
     }
-    this.#expiresAt = Date.now() + this.#ttl
+    this.#extend()
     this.#lease.begin()
   }
 
@@ -98,10 +116,20 @@ export class HostSandbox implements FleetSandbox {
     await this.#backend.leave()
   }
 
+  #extend(): void {
+    if (this.#isOwn) this.#expiresAt = Date.now() + this.ttl
+  }
+
+  /** When the host does not answer, it is tried again after another time to live. */
   async #expire(): Promise<void> {
-    this.#lease.end()
-    await this.#deleteSessions()
-    this.#lose('expired')
+    if (this.#isExpiring) return
+    this.#isExpiring = true
+    try {
+      await this.#deleteSessions()
+      this.#lose('expired')
+    } finally {
+      this.#isExpiring = false
+    }
   }
 
   #lose(reason: LostSandbox['reason']): void {
@@ -111,20 +139,23 @@ export class HostSandbox implements FleetSandbox {
   }
 
   async #deleteSessions(): Promise<void> {
+    // The caller may have destroyed the client.
+    const backend = this.#backend.isDestroyed ? this.#connect() : this.#backend
     try {
-      for (const id of await this.#backend.listSessions()) await this.#delete(id)
+      for (const id of await backend.listSessions())
+        await backend.deleteSession(id).catch((error: unknown) => {
+          if (!isCode(error, 'SESSION_NOT_FOUND')) throw error
+        })
     } catch (error) {
       // The sessions have ended with their server.
       if (!isCode(error, 'SANDBOX_LOST', 'SANDBOX_DESTROYED')) throw error
+    } finally {
+      if (backend !== this.#backend) await backend.leave()
     }
   }
 
-  async #delete(id: string): Promise<void> {
-    try {
-      await this.#backend.deleteSession(id)
-    } catch (error) {
-      if (!isCode(error, 'SESSION_NOT_FOUND')) throw error
-    }
+  #connect(): ScopedBackend {
+    return new ScopedBackend(this.#route(), this.#plan, `${PREFIX}${this.id}`)
   }
 
   #route(): Route {

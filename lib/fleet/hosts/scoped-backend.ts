@@ -72,14 +72,16 @@ export class ScopedBackend extends FleetBackend {
     return id
   }
 
-  /** Creates the default session, which `destroy` leaves alone. */
-  async createScope(): Promise<void> {
+  /** Creates the default session, which `destroy` leaves alone. False when it was there already. */
+  async createScope(): Promise<boolean> {
     try {
       await super.createSession({ id: this.#scope })
     } catch (error) {
       if (!isCode(error, 'SESSION_ALREADY_EXISTS')) throw error
+      return false
     }
     this.disown(this.#scope)
+    return true
   }
 
   override hasSession(id: string): Promise<boolean> {

@@ -1,12 +1,13 @@
 /**
  * The claims of fleets, followed by one watch.
  *
- * The watch continues from the last version that it has seen. When the API server does not have that version any more, it
- * begins anew with a list. A dropped watch reconnects with growing pauses.
+ * The watch continues from the last version that it has seen. When the API server does not have that version any more, or
+ * has sent what is no event, it begins anew with a list. A dropped watch reconnects with growing pauses.
  */
 import { Backoff } from '../../base/backoff.js'
 import { type KubernetesApi, statusOf } from './api.js'
 import type { Claim } from './claim.js'
+import { InvalidEvent } from './watch-stream.js'
 
 /** Receives a claim when it has changed; undefined when it is not there. */
 export type Listener = (claim: Claim | undefined) => void
@@ -57,7 +58,7 @@ export class ClaimWatch {
         this.#version ??= await this.#list()
         await this.#api.watch(this.#version, signal, (type, object) => this.#receive(type, object))
       } catch (error) {
-        if (statusOf(error) === 410) this.#version = undefined
+        if (statusOf(error) === 410 || error instanceof InvalidEvent) this.#version = undefined
       }
       if (performance.now() - begun >= HEALTHY_MS) this.#backoff.reset()
       if (!signal.aborted) await this.#backoff.wait(signal)

@@ -25,6 +25,7 @@ interface Metadata {
   namespace?: string
   uid?: string
   resourceVersion?: string
+  deletionTimestamp?: string
   labels?: Record<string, string>
   annotations?: Record<string, string>
 }
@@ -94,6 +95,11 @@ export function isManaged({ metadata: { labels = {} } }: Claim): boolean {
   return Object.entries(MANAGED_BY).every(([name, value]) => labels[name] === value)
 }
 
+/** Whether it is being deleted. */
+export function isEnding({ metadata }: Claim): boolean {
+  return metadata.deletionTimestamp !== undefined
+}
+
 export function isOf({ metadata }: Claim, nonce: string): boolean {
   return metadata.annotations?.[NONCE] === nonce
 }
@@ -136,6 +142,11 @@ export function podOf({ status }: Claim): Pod | undefined {
 export function readyPodOf(claim: Claim): Pod | undefined {
   const ready = claim.status?.conditions?.find(({ type }) => type === 'Ready')
   return ready?.status === 'True' ? podOf(claim) : undefined
+}
+
+/** Whether there is no pod any more: one has answered before. */
+export function hasStopped(claim: Claim): boolean {
+  return instanceOf(claim) !== undefined && podOf(claim) === undefined
 }
 
 /** Why a claim that had a pod has lost it; undefined while it has it. */

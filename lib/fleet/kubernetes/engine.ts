@@ -2,11 +2,11 @@
 import { randomUUID } from 'node:crypto'
 import type { Target } from '../../backends/http/route.js'
 import { Backoff } from '../../base/backoff.js'
-import { AbortError, OptionError, SandboxError } from '../../base/errors.js'
+import { AbortError, isCode, OptionError, SandboxError } from '../../base/errors.js'
 import type { FleetSandbox, KubeConfigLike } from '../../public/fleet.js'
 import type { CreateRequest, Engine, FleetPlan } from '../engine.js'
 import { KubernetesApi, refusalOf, statusOf } from './api.js'
-import { type Claim, isManaged, isOf, newClaim, type Pod } from './claim.js'
+import { type Claim, isEnding, isManaged, isOf, newClaim, type Pod } from './claim.js'
 import { ClaimWatch } from './claim-watch.js'
 import { Leftovers } from './leftovers.js'
 import { type Cluster, KubernetesSandbox } from './sandbox.js'
@@ -37,7 +37,7 @@ export class KubernetesEngine implements Engine {
     this.#leftovers = new Leftovers(this.#api)
     this.#cluster = {
       ...{ api: this.#api, watch: this.#watch, plan, needsAddress: kubernetes.router === undefined },
-      target: (pod, uid) => this.#target(pod, uid),
+      target: (pod) => this.#target(pod),
       forget: (sandbox) => {
         if (this.#sandboxes.get(sandbox.id) === sandbox) this.#sandboxes.delete(sandbox.id)
       },
@@ -48,25 +48,28 @@ export class KubernetesEngine implements Engine {
     const { namespace, warmPool } = this.#kubernetes
     const limit = AbortSignal.timeout(timeout)
     const stop = signal === undefined ? limit : AbortSignal.any([signal, limit])
-    const nonce = randomUUID()
-    let sandbox: KubernetesSandbox | undefined
-    // Until the claim is known to be another call's, it may be this one's.
-    let mayBeOurs = true
-    try {
-      const request = { id, namespace, warmPool, labels, ttl, nonce }
-      const claim = await this.#claim(() => newClaim(request, Date.now()), nonce, stop)
-      mayBeOurs = isOf(claim, nonce)
-      sandbox = this.#adopt(claim)
-      await sandbox.ready(stop, mayBeOurs)
-      return sandbox
-    } catch (error) {
-      if (mayBeOurs && (sandbox !== undefined || !isRefusal(error))) {
-        await sandbox?.end(true)
-        await this.#leftovers.remove(id, nonce)
+    for (;;) {
+      const nonce = randomUUID()
+      let sandbox: KubernetesSandbox | undefined
+      // Until the claim is known to be another call's, it may be this one's.
+      let mayBeOurs = true
+      try {
+        const request = { id, namespace, warmPool, labels, ttl, nonce }
+        const claim = await this.#claim(() => newClaim(request, Date.now()), nonce, stop)
+        mayBeOurs = isOf(claim, nonce)
+        sandbox = this.#adopt(claim)
+        await sandbox.ready(stop, mayBeOurs)
+        return sandbox
+      } catch (error) {
+        if (mayBeOurs && (sandbox !== undefined || !isRefusal(error))) {
+          await sandbox?.end(true)
+          await this.#leftovers.remove(id, nonce)
+        }
+        if (signal?.aborted) throw new AbortError(signal.reason, undefined, 'the creation of the sandbox')
+        if (limit.aborted) throw sandbox?.notReady() ?? timedOut(id, error)
+        // What another call was creating has been deleted, and makes way.
+        if (mayBeOurs || !isDeleted(error)) throw refusalOf(error)
       }
-      if (signal?.aborted) throw new AbortError(signal.reason, undefined, 'the creation of the sandbox')
-      if (limit.aborted) throw sandbox?.notReady() ?? timedOut(id, error)
-      throw refusalOf(error)
     }
   }
 
@@ -76,7 +79,7 @@ export class KubernetesEngine implements Engine {
     let sandbox: KubernetesSandbox | undefined
     try {
       const claim = await this.#api.get(id, stop)
-      if (claim === undefined || !isManaged(claim)) return null
+      if (claim === undefined || !isManaged(claim) || isEnding(claim)) return null
       sandbox = this.#adopt(claim)
       await sandbox.ready(stop, false)
       return sandbox
@@ -89,7 +92,7 @@ export class KubernetesEngine implements Engine {
 
   async list(signal: AbortSignal | undefined): Promise<FleetSandbox[]> {
     const { items } = await refused(this.#api.list(signal))
-    return items.map((claim) => this.#adopt(claim))
+    return items.filter((claim) => !isEnding(claim)).map((claim) => this.#adopt(claim))
   }
 
   async delete(id: string, signal: AbortSignal | undefined): Promise<void> {
@@ -118,7 +121,7 @@ export class KubernetesEngine implements Engine {
       const { name } = body().metadata
       const found = await this.#api.get(name, stop)
       // One that is being deleted makes way.
-      if (found !== undefined && !('deletionTimestamp' in found.metadata)) {
+      if (found !== undefined && !isEnding(found)) {
         if (!isOf(found, nonce)) this.#refuseForeign(found)
         return found
       }
@@ -140,16 +143,21 @@ export class KubernetesEngine implements Engine {
 
   #adopt(claim: Claim): KubernetesSandbox {
     const known = this.#sandboxes.get(claim.metadata.name)
-    if (known !== undefined && known.uid === claim.metadata.uid && known.lost === null) return known
+    if (known?.uid === claim.metadata.uid && known?.lost === null) {
+      if (known.isUsable) return known
+      // The caller has destroyed its client, and gets another one.
+      known.end(false).catch(() => {})
+    }
     const sandbox = new KubernetesSandbox(this.#cluster, claim)
     if (sandbox.lost === null) this.#sandboxes.set(sandbox.id, sandbox)
     return sandbox
   }
 
-  #target({ name, ips: [ip = ''] }: Pod, uid: string | undefined): Target {
+  async #target({ name, ips: [ip = ''] }: Pod): Promise<Target> {
     const { namespace, router, port } = this.#kubernetes
     if (router === undefined)
       return { url: `http://${ip.includes(':') ? `[${ip}]` : ip}:${port}`, headers: {} }
+    const uid = await this.#api.sandboxUid(name, undefined)
     return {
       url: router.url,
       headers: {
@@ -172,6 +180,10 @@ function randomId(): string {
 function isRefusal(error: unknown): boolean {
   const status = statusOf(error)
   return error instanceof OptionError || (status !== undefined && status >= 400 && status < 500)
+}
+
+function isDeleted(error: unknown): boolean {
+  return isCode(error, 'SANDBOX_LOST') && error.lost?.reason === 'deleted'
 }
 
 function timedOut(id: string, cause: unknown): SandboxError {

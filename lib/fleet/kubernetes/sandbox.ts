@@ -4,7 +4,7 @@
 import { SandboxClient } from '../../backends/http/client.js'
 import type { Route, Target } from '../../backends/http/route.js'
 import { abortable } from '../../base/abort.js'
-import { SandboxError } from '../../base/errors.js'
+import { engineError, SandboxError } from '../../base/errors.js'
 import type { FleetSandbox } from '../../public/fleet.js'
 import type { LostSandbox } from '../../public/index.js'
 import { FleetBackend } from '../backend.js'
@@ -17,6 +17,7 @@ import {
   conditionOf,
   expiryOf,
   extension,
+  hasStopped,
   instanceOf,
   labelsOf,
   lossOf,
@@ -31,8 +32,8 @@ export interface Cluster {
   api: KubernetesApi
   watch: ClaimWatch
   plan: FleetPlan
-  /** The way to a pod, when its Sandbox has this uid. */
-  target(pod: Pod, uid: string | undefined): Target
+  /** Finds the way to a pod. */
+  target(pod: Pod): Promise<Target>
   /** Whether the way to a pod needs its address. */
   needsAddress: boolean
   /** Called when a sandbox is lost or deleted. */
@@ -48,17 +49,21 @@ export class KubernetesSandbox implements FleetSandbox {
   readonly #unfollow: () => void
   #claim: Claim
   #pod: Pod | undefined
-  #target: Promise<Target>
-  #resolve: (target: Promise<Target>) => void = () => {}
+  /** Resolves when there is a pod. */
+  readonly #bound: Promise<Pod>
+  #resolve: (pod: Pod) => void = () => {}
+  #refuse: (error: Error) => void = () => {}
+  #target: Promise<Target> | undefined
 
   constructor(cluster: Cluster, claim: Claim) {
     this.id = claim.metadata.name
     this.#cluster = cluster
     this.#claim = claim
-    this.#target = new Promise((resolve) => {
+    this.#bound = new Promise((resolve, reject) => {
       this.#resolve = resolve
+      this.#refuse = reject
     })
-    this.#target.catch(() => {})
+    this.#bound.catch(() => {})
     this.#lease = new Lease({
       ttl: this.#ttl,
       isActive: () => this.#backend.active > 0,
@@ -69,7 +74,7 @@ export class KubernetesSandbox implements FleetSandbox {
     this.#backend = new FleetBackend(this.#route(), cluster.plan)
     this.client = new SandboxClient(this.#backend)
     this.#unfollow = cluster.watch.follow(this.id, (changed) => this.#receive(changed))
-    this.#update(claim)
+    this.#receive(claim)
     // The watch may have been ahead of the reply with the claim.
     const seen = cluster.watch.find(this.id)
     if (seen?.metadata.uid === this.uid) this.#receive(seen)
@@ -91,9 +96,15 @@ export class KubernetesSandbox implements FleetSandbox {
     return this.#backend.lost ?? null
   }
 
+  /** Whether its client takes calls. */
+  get isUsable(): boolean {
+    return this.lost === null && !this.#backend.isDestroyed
+  }
+
   /** Resolves when the sandbox can be used. `isNew`: its claim gets its whole time to live, and the server's instance. */
   async ready(stop: AbortSignal, isNew: boolean): Promise<void> {
-    await abortable(this.#reachable(stop), stop)
+    await this.#findTarget(stop)
+    this.#check()
     const instance = await abortable(this.#backend.connect(stop), stop)
     if (isNew || instanceOf(this.#claim) === undefined) await abortable(this.#extend(instance), stop)
     this.#check()
@@ -121,6 +132,11 @@ export class KubernetesSandbox implements FleetSandbox {
   /** Ends the requests. `isDeleted`: the server ends, too. */
   async end(isDeleted: boolean): Promise<void> {
     this.#release()
+    this.#refuse(
+      isDeleted
+        ? this.#backend.lossError('deleted')
+        : engineError('SANDBOX_DESTROYED', 'the fleet has been closed'),
+    )
     await this.#backend.leave(isDeleted)
   }
 
@@ -136,17 +152,11 @@ export class KubernetesSandbox implements FleetSandbox {
       get instance() {
         return instanceOf(sandbox.#claim)
       },
-      target: (stop) => abortable(this.#target, stop),
+      target: (stop) => this.#findTarget(stop),
       used: () => this.#lease.used(),
       lost: () => this.#findLoss(),
       socket: openSocket,
     }
-  }
-
-  /** Resolves when there is a way to the pod. Rejects when the sandbox is lost before. */
-  async #reachable(stop: AbortSignal): Promise<void> {
-    await abortable(this.#target, stop)
-    this.#check()
   }
 
   /** Throws SANDBOX_LOST. */
@@ -170,9 +180,10 @@ export class KubernetesSandbox implements FleetSandbox {
     this.#claim = claim
     if (this.#pod !== undefined) return lossOf(claim, this.#had(this.#pod), Date.now())
     const pod = readyPodOf(claim)
-    if (pod === undefined || (this.#cluster.needsAddress && pod.ips.length === 0)) return undefined
+    if (pod === undefined || (this.#cluster.needsAddress && pod.ips.length === 0))
+      return hasStopped(claim) ? 'stopped' : undefined
     this.#pod = pod
-    this.#resolve(this.#findTarget(pod))
+    this.#resolve(pod)
     return undefined
   }
 
@@ -180,25 +191,31 @@ export class KubernetesSandbox implements FleetSandbox {
     return { uid: this.uid, pod, expiresAt: expiryOf(this.#claim) }
   }
 
-  async #findTarget(pod: Pod): Promise<Target> {
-    return this.#cluster.target(pod, await this.#cluster.api.sandboxUid(pod.name, undefined))
+  /** The way to the pod, once there is one. It is looked for at the first use, and again when that has failed. */
+  async #findTarget(stop: AbortSignal): Promise<Target> {
+    const pod = await abortable(this.#bound, stop)
+    const target = this.#target ?? this.#cluster.target(pod)
+    this.#target = target
+    target.catch(() => {
+      if (this.#target === target) this.#target = undefined
+    })
+    return abortable(target, stop)
   }
 
   /** Asks the API server whether the claim still has its pod. */
   async #findLoss(): Promise<LostSandbox['reason'] | undefined> {
     const had = this.#had(this.#pod ?? { name: '', ips: [] })
     const claim = await this.#cluster.api.get(this.id, undefined).catch(() => this.#claim)
-    const reason = lossOf(claim, had, Date.now())
     // A claim that has no pod yet has lost none.
-    return this.#pod === undefined && claim?.metadata.uid === this.uid ? undefined : reason
+    if (this.#pod === undefined && claim !== undefined && claim.metadata.uid === this.uid)
+      return hasStopped(claim) ? 'stopped' : undefined
+    return lossOf(claim, had, Date.now())
   }
 
   #lose(reason: LostSandbox['reason']): void {
     this.#backend.lose(reason)
     this.#release()
-    const lost = Promise.reject(this.#backend.lossError(reason))
-    lost.catch(() => {})
-    this.#resolve(lost)
+    this.#refuse(this.#backend.lossError(reason))
   }
 
   #release(): void {

@@ -15,6 +15,9 @@ const MOST_LINE_CHARACTERS = 8 * 1024 * 1024
 /** A larger error is cut. */
 const MOST_ERROR_CHARACTERS = 10_000
 
+/** What the server has sent is no event, or `onEvent` has thrown. */
+export class InvalidEvent extends Error {}
+
 export interface WatchRequest {
   config: KubeConfig
   path: string
@@ -65,9 +68,13 @@ export async function watchLines(
         response.on('data', (data: string) => {
           const lines = (rest + data).split('\n')
           rest = lines.pop() ?? ''
-          if (rest.length > MOST_LINE_CHARACTERS)
-            request.destroy(new Error('an event of the watch is too long'))
-          for (const line of lines) if (!stop.aborted && line !== '') onEvent(JSON.parse(line))
+          try {
+            if (rest.length > MOST_LINE_CHARACTERS) throw new Error('it is too long')
+            for (const line of lines) if (!stop.aborted && line !== '') onEvent(JSON.parse(line))
+          } catch (cause) {
+            reject(new InvalidEvent(`an event of the watch cannot be used: ${cause}`, { cause }))
+            end()
+          }
         })
         return
       }

@@ -29,12 +29,18 @@ type Nothing = Record<string, never>
 /** Input that waits for programs, of all calls together. */
 const MAX_PENDING_BYTES = 64 * 1024 * 1024
 
+const CTRL_D = Uint8Array.of(4)
+/** After these, a terminal has no part of a line: newline, carriage return, and Ctrl with C, D, U, Z or a backslash. */
+const LINE_ENDS = new Set([10, 13, 3, 4, 21, 26, 28])
+
 const SIGINT = 2
 const SIGKILL = 9
 const SIGTERM = 15
 
 export class Control {
   readonly #table: ProcessTable
+  /** Programs in terminals whose last input was no end of a line. */
+  readonly #inLine = new WeakSet<object>()
   #pendingBytes = 0
 
   constructor(table: ProcessTable) {
@@ -45,6 +51,8 @@ export class Control {
   async writeStdin({ process_id, payload, input }: WriteStdinRequest): Promise<Nothing> {
     const { process } = this.#table.get(process_id)
     if (payload === 'eof') {
+      // In the middle of a line, the first Ctrl-D only hands the line over.
+      if (this.#inLine.delete(process)) await process.write(CTRL_D)
       await process.closeStdin()
       return {}
     }
@@ -57,6 +65,10 @@ export class Control {
         `more than ${MAX_PENDING_BYTES} bytes wait to be read by programs: await each WriteStdin before the next`,
       )
     this.#pendingBytes += input.length
+    if (Process.hasTerminal(process)) {
+      if (LINE_ENDS.has(input[input.length - 1] ?? 0)) this.#inLine.delete(process)
+      else this.#inLine.add(process)
+    }
     try {
       await process.write(input)
     } catch (error) {

@@ -42,9 +42,20 @@ export async function answerLegacy(
 ): Promise<Reply> {
   if (segment === 'execute') return { json: await run(runtime, await requestOf(incoming), signal) }
   if (segment === 'upload') {
-    await writePart(runtime.files, incoming, signal)
+    await writePart(runtime, incoming, signal)
     return { json: { message: 'the file was uploaded' } }
   }
+  return runtime.inSession(() => look(runtime, segment, rest, incoming, signal))
+}
+
+/** Answers what only reads. */
+async function look(
+  runtime: Runtime,
+  segment: string,
+  rest: string,
+  incoming: IncomingMessage,
+  signal: AbortSignal,
+): Promise<Reply> {
   const path = pathBelowRoot(rest)
   if (segment === 'exists') return { json: { path: rest, exists: (await runtime.files.stat(path)) !== null } }
   if (segment === 'list') {

@@ -7,6 +7,7 @@ import type { ByteReply } from '../byte-response.js'
 import { fileReply } from '../v1/file-content.js'
 import { listDirectory } from './listing.js'
 import { RestRefusal } from './rest-error.js'
+import type { Runtime } from './runtime.js'
 import { plainPathBelowRoot } from './target.js'
 import { upload } from './upload.js'
 
@@ -14,6 +15,7 @@ import { upload } from './upload.js'
 export type Reply = { bytes: ByteReply } | { json: unknown } | 'nothing'
 
 const NORMAL_MODE = 0o644
+const ROOT = '.'
 
 /** The content of a file, or what is in a directory. */
 export async function readFile(
@@ -36,27 +38,33 @@ export async function readFile(
 
 /** Writes a file, which takes the place of the old one when all of it has arrived. */
 export async function writeFile(
-  files: Files,
+  runtime: Runtime,
   path: Uint8Array,
   query: URLSearchParams,
   incoming: IncomingMessage,
   signal: AbortSignal,
 ): Promise<Reply> {
   const mode = modeOf(query.get('mode'))
-  const info = await files.stat(path)
+  // A body is read once, so the session must be there before it.
+  const info = await runtime.inSession(() => runtime.files.stat(path))
   if (info?.type === 'directory') throw new RestRefusal('INVALID_ARGUMENT', 'the path is a directory')
-  await upload(incoming, (content) => files.write(path, content, { mode, signal }))
+  await upload(incoming, (content) => runtime.files.write(path, content, { mode, signal }))
   return 'nothing'
 }
 
 /** Writes the part `file` of a form to the path that is its file name. */
-export async function writePart(files: Files, incoming: IncomingMessage, signal: AbortSignal): Promise<void> {
+export async function writePart(
+  runtime: Runtime,
+  incoming: IncomingMessage,
+  signal: AbortSignal,
+): Promise<void> {
+  await runtime.inSession(() => runtime.files.stat(ROOT))
   await upload(incoming, async (content, name) => {
     if (name === undefined || name === '')
       throw new RestRefusal('INVALID_ARGUMENT', 'the part `file` of the form has no file name')
     const path = plainPathBelowRoot(name)
     if (isRoot(path)) throw new RestRefusal('INVALID_ARGUMENT', 'the path is a directory')
-    await files.write(path, content, { mode: NORMAL_MODE, signal })
+    await runtime.files.write(path, content, { mode: NORMAL_MODE, signal })
   })
 }
 

@@ -39,14 +39,13 @@ export async function answer(routes: Routes, incoming: IncomingMessage, signal: 
   const method = Object.hasOwn(LEGACY, segment) ? LEGACY[segment] : undefined
   if (method !== undefined) {
     allow(incoming, method)
-    return runtime.inSession(() => answerLegacy(runtime, segment, rest, incoming, signal))
+    return answerLegacy(runtime, segment, rest, incoming, signal)
   }
   if (route !== FILES && !route.startsWith(`${FILES}/`))
     throw new RestRefusal('NOT_FOUND', 'there is no such route')
   allow(incoming, 'GET', 'HEAD', 'PUT', 'DELETE')
   const path = pathBelowRoot(route.slice(FILES.length))
-  if (incoming.method === 'PUT')
-    return runtime.inSession(() => writeFile(runtime.files, path, query, incoming, signal))
+  if (incoming.method === 'PUT') return writeFile(runtime, path, query, incoming, signal)
   if (incoming.method === 'DELETE') return runtime.inSession(() => removeFile(runtime.files, path, query))
   return runtime.inSession(() => readFile(runtime.files, path, incoming, signal))
 }

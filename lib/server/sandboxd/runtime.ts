@@ -27,13 +27,17 @@ export interface ProgramOptions {
 
 export class Runtime {
   readonly root: string
+  /** The root, and the path that it was given as: both begin absolute paths of clients. */
+  readonly roots: readonly [string, string]
   /** Files below the root. */
   readonly files: Files
   readonly #sandbox: Sandbox
   readonly #held: HeldRuns
 
-  constructor(sandbox: Sandbox, held: HeldRuns, root: string) {
+  /** `root`: without links; `given` leads to it. */
+  constructor(sandbox: Sandbox, held: HeldRuns, root: string, given: string) {
     this.root = root
+    this.roots = [root, given]
     this.files = held.files(SESSION, root)
     this.#sandbox = sandbox
     this.#held = held

@@ -37,7 +37,7 @@ export async function openSandboxd(sandbox: Sandbox, plan: SandboxdPlan): Promis
   if (held === undefined)
     throw new OptionError('INVALID_OPTION', 'sandboxd needs a Sandbox of this process, not a client')
   const root = openRoot(plan.root)
-  const runtime = new Runtime(sandbox, held, root)
+  const runtime = new Runtime(sandbox, held, root, path.resolve(plan.root))
   let isServing = true
   const listeners: Array<GrpcListener | RestListener> = []
   try {

@@ -39,7 +39,7 @@ export async function start(
   send: (event: StartEvent) => Promise<void>,
   signal: AbortSignal,
 ): Promise<void> {
-  const checked = readConfig(config, runtime.root)
+  const checked = readConfig(config, runtime.roots)
   const options = { hasInput: true, terminal: pty ? sizeOf(pty, USUAL_SIZE) : undefined, signal }
   const held = await runtime.start(checked, options)
   const id = table.add(held)
@@ -58,7 +58,7 @@ export async function execute(
   { config }: RunRequest,
   signal: AbortSignal,
 ): Promise<Executed> {
-  const checked = readConfig(config, runtime.root)
+  const checked = readConfig(config, runtime.roots)
   const options: ProgramOptions = { hasInput: false, terminal: undefined, signal }
   const held = await runtime.start(checked, options)
   const stdout: Uint8Array[] = []
