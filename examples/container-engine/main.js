@@ -1,4 +1,4 @@
-/** Sends the same requests to the container with either engine, and shows the answers side by side. */
+/** Sends the same requests to the container with each engine, and prints the answers side by side. */
 import { createContainer } from './server.js'
 import { Session as FifoSession } from './session-fifo.js'
 import { Session as NacreSession } from './session-nacre.js'
