@@ -53,7 +53,7 @@ describe('a new session', () => {
       await session.initialize()
       expect(session.isReady()).toBe(true)
       expect((await session.exec('pwd')).stdout).toBe(home)
-      expect(warnings.join()).toContain('its directory is not there')
+      expect(warnings.join()).toContain('its directory does not exist')
       await session.destroy()
     }))
 
@@ -239,7 +239,7 @@ describe('the classes', () => {
 
 describe('bad options', () => {
   const bad: Array<[string, unknown, RegExp]> = [
-    ['no options', undefined, /it needs an id/],
+    ['no options', undefined, /an id is required/],
     ['no id', {}, /id must be a text that is not empty/],
     ['an empty id', { id: '' }, /id must be/],
     [

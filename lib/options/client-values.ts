@@ -1,4 +1,5 @@
 /**
+ * Readers for the options of SandboxClient. Their messages never show a value that may be a secret.
  * Readers for the options of SandboxClient. Their messages never show a value that can be a secret.
  */
 import { OptionError } from '../base/errors.js'
@@ -17,13 +18,13 @@ export function serverUrl(value: unknown, name: string): string {
   )
 }
 
-/** What can stand in a header. */
+/** A token that is valid in a header. */
 export function clientToken(value: unknown, name: string): string {
   if (typeof value === 'string' && /^[\x21-\x7e]+$/.test(value)) return value
   throw new OptionError('INVALID_OPTION', `${name} must be printable ASCII without blanks`)
 }
 
-/** Headers by their names in lower case. */
+/** Headers by lower-case name. */
 export function requestHeaders(value: unknown, name: string): Record<string, string> {
   const headers: Record<string, string> = {}
   for (const [given, text] of readEntries(value, name)) {

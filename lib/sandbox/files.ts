@@ -1,4 +1,4 @@
-/** Files of a session as callers hold them: checks arguments and calls the backend. */
+/** The public object for a session's files: checks arguments and calls the backend. */
 import { onAbort, refuseAborted } from '../base/abort.js'
 import { AbortError } from '../base/errors.js'
 import { checkPath } from '../options/file-paths.js'
@@ -94,14 +94,14 @@ export class Files implements PublicFiles {
 /** The source of each stream. */
 const sources = new WeakMap<ReadableStream<Uint8Array>, () => FileSource | undefined>()
 
-/** The file of a stream as it was when it was opened, which the first read does. */
+/** The state of a stream's file when it was opened, which its first read does. */
 export function openedFile(
   stream: ReadableStream<Uint8Array>,
 ): Partial<Pick<FileSource, 'size' | 'version'>> {
   return sources.get(stream)?.() ?? {}
 }
 
-/** A source as a stream, which opens it with the first read. */
+/** A source as a stream, which opens the source at its first read. */
 function byteStream(open: () => FileSource, signal: AbortSignal | undefined): ReadableStream<Uint8Array> {
   let source: FileSource | undefined
   let ignore = () => {}

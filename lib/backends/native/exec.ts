@@ -20,7 +20,7 @@ export async function exec(
 
 /** Runs a command as a stream. */
 export function stream(engine: Engine, plan: ExecPlan, observer: RunObserver): StreamRun {
-  /** Undefined when the command could not be sent to the engine. */
+  /** Undefined if the command could not be sent to the engine. */
   let run: Run | undefined
   const perform = async () => {
     run = begin(engine, plan, observer)

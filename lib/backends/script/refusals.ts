@@ -1,11 +1,11 @@
 /**
- * What the script refuses, as errors: it names the code and a word, and the sentences are here.
+ * The errors for the script's refusals: the script reports a code and a word, and this table has the messages.
  */
 
 import { engineError } from '../../base/errors.js'
 import type { SandboxErrorCode } from '../../public/index.js'
 
-/** Sentences by code, or by code and word. `subject` is the job or the directory that it is about. */
+/** Messages by code, or by code and word. `subject` is the job or directory concerned. */
 const SENTENCES: Record<string, (subject: string, detail: string) => string> = {
   JOB_NOT_FOUND: (job) => `there is no job '${job}'`,
   'JOB_NOT_FOUND damaged': (job) => `job '${job}' has a damaged meta.json`,

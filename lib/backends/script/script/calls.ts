@@ -1,8 +1,8 @@
 /**
- * The part of the supervisor script that looks at jobs and ends them: one function for each call.
+ * The part of the supervisor script that inspects jobs and ends them: one function per call.
  */
 
-/** Bytes of `meta.json` and of a record that are read, as on the native side. */
+/** Maximum bytes of `meta.json` and of a record, the same as on the native side. */
 const MOST_META_BYTES = 8 * 1024 * 1024
 const MOST_RECORD_BYTES = 4096
 

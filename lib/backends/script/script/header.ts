@@ -1,5 +1,5 @@
 /**
- * The beginning of the supervisor script: what every call has at hand.
+ * The beginning of the supervisor script, which every call shares.
  */
 export const HEADER = `# Durable jobs for a machine that offers nothing but to run a command: the supervisor, and the calls that others make.
 #

@@ -1,5 +1,5 @@
 /**
- * The part of the supervisor script that starts a job: the call, and the supervisor until the job can be seen.
+ * The part of the supervisor script that starts a job: the call, and the supervisor until the job is visible.
  */
 export const START = `# Starting a job: the call that asks for it, the supervisor, its guard, and the command.
 #
