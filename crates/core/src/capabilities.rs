@@ -15,7 +15,7 @@ const OLDEST_BASH: (u32, u32) = (4, 4);
 pub struct Capabilities {
     /// Where control groups can be created, if anywhere.
     pub group_parent: Option<PathBuf>,
-    /// The available controllers among those for memory, processors and processes.
+    /// The available controllers among memory, cpu and pids.
     pub controllers: Vec<String>,
     /// pidfd_open works.
     pub pidfd: bool,
@@ -48,7 +48,7 @@ impl Capabilities {
         Self { group_parent, controllers, pidfd, proc_fd: std::fs::read_dir("/proc/self/fd").is_ok(), notes }
     }
 
-    /// [`Capabilities::notes`], and a note for each limit that cannot be enforced by a controller.
+    /// [`Capabilities::notes`], plus a note for each limit that no controller can enforce.
     pub fn all_notes(&self) -> Vec<String> {
         let lacks = |controller: &str| !self.controllers.iter().any(|name| name == controller);
         let refused = [("memory", "memory"), ("cpu", "cpus")].into_iter().filter(|(controller, _)| lacks(controller));
@@ -69,12 +69,12 @@ const CONTROLLERS: [&str; 3] = ["memory", "pids", "cpu"];
 pub enum Engine {
     /// A builtin drives one persistent bash.
     Builtin,
-    /// Each command gets a bash of its own, which restores the state of the one before.
+    /// Each command runs in its own bash, which restores the state that the previous command left.
     Plain,
 }
 
 impl Engine {
-    /// Its name.
+    /// The engine's public name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Builtin => "builtin",
@@ -82,7 +82,7 @@ impl Engine {
         }
     }
 
-    /// What one command leaves to the next.
+    /// The parts of a session's state that one command leaves to the next.
     pub fn restored(self) -> Vec<String> {
         let kept: &[&str] = match self {
             Self::Builtin => &["jobs", "descriptors"],
@@ -92,7 +92,7 @@ impl Engine {
     }
 }
 
-/// What both engines keep.
+/// The parts that both engines keep.
 const RESTORED: [&str; 16] = [
     "variables",
     "arrays",
@@ -112,7 +112,7 @@ const RESTORED: [&str; 16] = [
     "status",
 ];
 
-/// Advice about a missing or unsuitable shell.
+/// Advice for a missing or unsuitable shell.
 const ADVICE: &str = "install bash 4.4 or newer, or name one with the option 'shell'";
 
 /// Why a shell cannot be used: one sentence with advice.
@@ -132,7 +132,7 @@ pub enum ShellError {
         /// Its `$BASH_VERSION`.
         version: String,
     },
-    /// The shell is a different one.
+    /// The shell is not bash.
     #[error("'{}' is not bash; {}", .0.display(), ADVICE)]
     NotBash(PathBuf),
 }
@@ -143,7 +143,7 @@ impl From<ShellError> for Error {
     }
 }
 
-/// Where bash is looked for without PATH, as bash itself does with commands.
+/// The search path for bash without PATH, the same as bash's own default.
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// Finds the bash to use: `shell`, or the first `bash` on `path`.

@@ -1,4 +1,4 @@
-//! The errors of all calls, in one table.
+//! The errors of all calls, as one table.
 
 use crate::exec::Outcome;
 
@@ -19,7 +19,7 @@ pub enum Code {
     SessionTerminated,
     /// The shell or its supervisor cannot be started.
     SpawnFailed,
-    /// The state directory cannot be made or written.
+    /// The state directory cannot be created or written.
     StateDirUnavailable,
     /// No process has this id.
     ProcessNotFound,
@@ -43,19 +43,19 @@ pub enum Code {
     FileExists,
     /// A part of a path is not a directory.
     NotADirectory,
-    /// A directory, where a file is needed or `recursive` is.
+    /// The path is a directory, but a file or the option `recursive` is required.
     IsADirectory,
-    /// The system refuses the access.
+    /// The system denied access.
     PermissionDenied,
     /// The file or the list is longer than the limit.
     FileTooLarge,
     /// The file system or the quota is full.
     NoSpace,
-    /// No file can have this path, or not one of the kind that is needed.
+    /// No file, or no file of the required kind, can have this path.
     InvalidPath,
     /// The sandbox has been destroyed.
     SandboxDestroyed,
-    /// The engine itself failed; the message names the place.
+    /// The engine itself failed; the message says where.
     EngineError,
 }
 
@@ -93,7 +93,7 @@ impl Code {
     }
 }
 
-/// A failed call: a code, one sentence about what and why, and the result so far, if any.
+/// A failed call: a code, one sentence with the failure and its reason, and the result so far, if any.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct Error {
@@ -101,9 +101,9 @@ pub struct Error {
     pub code: Code,
     /// One sentence.
     pub message: String,
-    /// The result until then, if a command ran.
+    /// The partial result, if a command ran.
     pub outcome: Option<Box<Outcome>>,
-    /// The file that it is about.
+    /// The file concerned.
     pub path: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Isolation as a sandbox is configured with it, and what this machine offers for it.
+//! Isolation: a sandbox's configuration, and the means of this machine.
 
 use crate::error::{Code, Error};
 use crate::proxy::Denials;
@@ -12,16 +12,16 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::{Arc, OnceLock};
 
-/// The rules of a session: what it may read, write, reach and see.
+/// The rules of a session: what its programs may read, write, reach and see.
 #[derive(Clone, Debug, Default)]
 pub struct Isolation {
     /// The rules. Paths are absolute, without links.
     pub rules: Rules,
-    /// Hosts and ports behind the proxy, when the rules let programs reach nothing else.
+    /// Hosts and ports that the proxy allows, if the rules close the network otherwise.
     pub allow: Vec<String>,
 }
 
-/// What enforces each kind of rule on this machine.
+/// The mechanism that enforces each kind of rule on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tiers {
     /// `namespace`, `landlock` or `none`.
@@ -34,11 +34,11 @@ pub struct Tiers {
     pub notes: Vec<String>,
 }
 
-/// What this machine offers. Determined once, by the supervisor's program: trying needs forks, and this process may be
-/// large.
+/// The isolation that this machine offers. Determined once, by the supervisor's program: probing needs forks, and
+/// this process may be large.
 ///
 /// # Errors
-/// `SPAWN_FAILED` when the supervisor does not run.
+/// `SPAWN_FAILED` if the supervisor cannot run.
 pub fn offer(supervisor: &Path) -> Result<Offer, Error> {
     static OFFER: OnceLock<Result<Offer, String>> = OnceLock::new();
     let offer = OFFER.get_or_init(|| {
@@ -53,10 +53,10 @@ pub fn offer(supervisor: &Path) -> Result<Offer, Error> {
     })
 }
 
-/// The proxy of a confinement that has one, and its port.
+/// The proxy of a confinement that needs one, and its port.
 ///
 /// # Errors
-/// `SPAWN_FAILED` when no port can be had.
+/// `SPAWN_FAILED` if no port can be opened.
 pub fn proxied(confinement: &mut Confinement, allow: &[String]) -> Result<Option<Proxied>, Error> {
     if confinement.network != Network::Proxy {
         return Ok(None);
@@ -75,8 +75,8 @@ pub fn proxied(confinement: &mut Confinement, allow: &[String]) -> Result<Option
     Ok(Some(Proxied { allow: allow.into(), listener, denials: Denials::default() }))
 }
 
-/// How programs find the proxy, in both spellings of the names. Servers of the session itself are reached directly where
-/// the session has a loopback interface of its own, unless the list means the machine's.
+/// The variables that name the proxy, in both spellings. Programs reach servers of the session itself directly if the
+/// session has its own loopback interface, unless the list means the machine's.
 pub fn proxy_variables(port: u16, confinement: &Confinement, allow: &[String]) -> Vec<(String, OsString)> {
     let http = format!("http://127.0.0.1:{port}");
     let socks = format!("socks5h://127.0.0.1:{port}");
@@ -87,12 +87,12 @@ pub fn proxy_variables(port: u16, confinement: &Confinement, allow: &[String]) -
     let both = named.into_iter().flat_map(|(name, value)| {
         [(name.to_string(), OsString::from(value)), (name.to_lowercase(), OsString::from(value))]
     });
-    // Node.js 24 and newer uses the others only with this.
+    // Node.js 24 and newer reads the other variables only with this one.
     both.chain([("NODE_USE_ENV_PROXY".to_string(), OsString::from("1"))]).collect()
 }
 
-/// `NACRE_ISOLATION=landlock` behaves as in a container without namespaces, `none` as on an old kernel, so that both are
-/// tested.
+/// Limits the offer for tests: `NACRE_ISOLATION=landlock` behaves as in a container without namespaces, `none` as on
+/// an old kernel.
 fn limit(offer: &mut Offer, switch: Option<&str>) {
     if matches!(switch, Some("landlock" | "none")) {
         let off = || Err("namespaces are switched off by NACRE_ISOLATION".to_string());
@@ -103,12 +103,12 @@ fn limit(offer: &mut Offer, switch: Option<&str>) {
     }
 }
 
-/// The tiers of an offer.
+/// The mechanisms that an offer allows.
 pub fn tiers(offer: &Offer) -> Tiers {
     let mut notes = Vec::new();
     let mut lacks = |what: &Result<(), String>, name: &str| {
         if let Err(reason) = what {
-            notes.push(format!("{name} cannot be made: {reason}"));
+            notes.push(format!("{name} cannot be created: {reason}"));
         }
         what.is_ok()
     };
@@ -151,7 +151,7 @@ pub fn tiers(offer: &Offer) -> Tiers {
     }
 }
 
-/// What Landlock does not do without a mount namespace.
+/// The gaps of Landlock without a mount namespace.
 const LANDLOCK_ALONE: [&str; 5] = [
     "isolation.filesystem.protect and .hide work outside writable directories only",
     "isolation.filesystem: programs see names, sizes and times of files that they may not read, and the owner of a file may change its mode and times",

@@ -1,11 +1,12 @@
 //! Diagnostics: events and durations of sessions, commands, processes, supervisors and state transitions.
 //!
-//! They are `tracing` events. Without a subscriber they cost one comparison. A subscriber is installed by the first sandbox
-//! when the variable `NACRE_LOG` is set, or when a sandbox has a logger. `NACRE_LOG` decides what is printed to standard
-//! error and what reaches the loggers; without it the loggers receive warnings and errors.
+//! They are `tracing` events. Without a subscriber, an event costs one comparison. The first sandbox installs a
+//! subscriber if `NACRE_LOG` is set, or if a sandbox has a logger. `NACRE_LOG` selects what is printed to standard
+//! error and passed to loggers; without it, loggers receive warnings and errors.
 //!
-//! `NACRE_LOG` has the levels and targets of env-filter: `debug`, `nacre_core::session=trace,warn`, `off`. The directives for
-//! spans and fields are refused: the engine has no spans, and the library for them would make the addon a quarter larger.
+//! `NACRE_LOG` takes env-filter's levels and targets: `debug`, `nacre_core::session=trace,warn`, `off`. Directives
+//! for spans and fields are refused: the engine has no spans, and the library for them would enlarge the addon by a
+//! quarter.
 
 use std::collections::HashMap;
 use std::fmt::{self, Write as _};
@@ -16,7 +17,7 @@ use tracing::{Event, Subscriber};
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 
-/// How much an event matters.
+/// The severity of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
     /// Diagnostics.
@@ -30,7 +31,7 @@ pub enum Level {
 }
 
 impl Level {
-    /// The name of the logger's method.
+    /// The name of the logger's method for this level.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Debug => "debug",
@@ -49,7 +50,7 @@ fn loggers() -> MutexGuard<'static, Option<HashMap<u64, Arc<Write>>>> {
     LOGGERS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A sandbox's logger. Cheap to clone; the default one receives nothing.
+/// A sandbox's logger. Cheap to clone; the default logger receives nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Log(Option<Arc<Registration>>);
 
@@ -65,7 +66,7 @@ impl Drop for Registration {
 }
 
 impl Log {
-    /// A logger, which is called on the engine's thread.
+    /// Creates a logger that is called on the engine's thread.
     pub fn new(write: impl Fn(Level, String) + Send + Sync + 'static) -> Self {
         static IDS: AtomicU64 = AtomicU64::new(1);
         let id = IDS.fetch_add(1, Ordering::Relaxed);
@@ -73,12 +74,12 @@ impl Log {
         Self(Some(Arc::new(Registration(id))))
     }
 
-    /// The value of the field `log` of the events that this logger receives; 0 for none.
+    /// The value of the field `log` in events for this logger; 0 for none.
     pub fn id(&self) -> u64 {
         self.0.as_ref().map_or(0, |registration| registration.0)
     }
 
-    /// Installs the subscriber if something is going to receive its events. Called for each sandbox.
+    /// Installs the subscriber if anything would receive its events. Called for each sandbox.
     pub fn install(&self) {
         static INSTALLED: Once = Once::new();
         let wanted = std::env::var("NACRE_LOG").ok().filter(|filter| !filter.is_empty());
@@ -92,13 +93,13 @@ impl Log {
             });
             let print = wanted.map(|_| tracing_subscriber::fmt::layer().with_writer(std::io::stderr));
             let registry = tracing_subscriber::registry().with(filter).with(Forward).with(print);
-            // Fails only when the process has a subscriber already, which then receives the events.
+            // Fails only if the process already has a subscriber, which then receives the events.
             let _ = tracing::subscriber::set_global_default(registry);
         });
     }
 }
 
-/// Levels and targets with commas between them. Blanks around them, and empty ones, are skipped.
+/// Parses comma-separated levels and targets. Blanks around them and empty items are skipped.
 fn parse_filter(text: &str) -> Result<Targets, String> {
     let directives: Vec<&str> = text.split(',').map(str::trim).filter(|directive| !directive.is_empty()).collect();
     if directives.is_empty() {
@@ -115,7 +116,7 @@ fn parse_filter(text: &str) -> Result<Targets, String> {
     directives.join(",").parse::<Targets>().map_err(|error| error.to_string())
 }
 
-/// Passes events on to the logger that their field `log` names.
+/// Passes events to the logger that their field `log` names.
 struct Forward;
 
 impl<S: Subscriber> Layer<S> for Forward {

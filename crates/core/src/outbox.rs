@@ -1,4 +1,4 @@
-//! Messages on their way into a socket that does not block: none is lost when the socket is full.
+//! Messages queued for a non-blocking socket: none is lost when the socket is full.
 
 use nacre_protocol::socket;
 use std::collections::VecDeque;
@@ -12,16 +12,16 @@ use tokio::io::unix::AsyncFd;
 pub struct Message {
     /// The message itself.
     pub bytes: Vec<u8>,
-    /// Closed here once it has been sent.
+    /// Owned descriptors are closed here once the message has been sent.
     pub descriptors: Vec<Descriptor>,
 }
 
 /// A descriptor that travels with a message.
 #[derive(Debug)]
 pub enum Descriptor {
-    /// Closed here when it has been sent.
+    /// Closed here once it has been sent.
     Owned(OwnedFd),
-    /// Still used here.
+    /// Still in use here.
     Shared(Arc<OwnedFd>),
 }
 
@@ -46,12 +46,12 @@ impl From<Arc<OwnedFd>> for Descriptor {
     }
 }
 
-/// A socket and what it has not taken yet.
+/// A socket and the messages that it has not taken yet.
 pub struct Outbox {
     socket: AsyncFd<OwnedFd>,
-    /// A message was lost: the peer was gone.
+    /// A message was lost because the peer had exited.
     has_lost: AtomicBool,
-    /// Used by the engine's thread, and by a caller that sends a command itself.
+    /// Shared by the engine's thread and a caller that sends a command itself.
     waiting: Mutex<VecDeque<Message>>,
 }
 
@@ -75,17 +75,17 @@ impl Outbox {
         }
     }
 
-    /// The peer was gone before a message could be sent.
+    /// True if the peer had exited before a message could be sent.
     pub fn has_lost(&self) -> bool {
         self.has_lost.load(Ordering::Relaxed)
     }
 
-    /// Something waits for room.
+    /// True if messages are waiting for room.
     pub fn is_blocked(&self) -> bool {
         !self.waiting().is_empty()
     }
 
-    /// Waits for room and sends what has waited. Cancel-safe.
+    /// Waits for room and sends queued messages. Cancel-safe.
     pub async fn flush(&self) {
         let Ok(mut guard) = self.socket.writable().await else { return std::future::pending().await };
         let mut waiting = self.waiting();
@@ -107,7 +107,7 @@ impl Outbox {
         loop {
             match socket::send(self.socket.get_ref().as_fd(), &message.bytes, &descriptors) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // ETOOMANYREFS: too many descriptors are on their way; the peer takes them soon.
+                // ETOOMANYREFS: too many descriptors are in flight; the peer takes them soon.
                 Err(error)
                     if error.kind() == io::ErrorKind::WouldBlock
                         || error.raw_os_error() == Some(libc::ETOOMANYREFS) =>

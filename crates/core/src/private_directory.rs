@@ -1,30 +1,30 @@
-//! Directories of the engine that lie at a path of the caller's choice: `stateDir` and `jobsRoot`.
+//! Checks directories of the engine at paths that the caller chooses: `stateDir` and `jobsRoot`.
 //!
 //! The owner of a directory, and every user who can write to it, can put anything into it. So such a directory must
-//! belong to this user or to root and be writable for its owner alone. It must not be a symlink: the owner of the link
-//! decides where it leads tomorrow. The check changes nothing; in particular it never changes a mode.
+//! belong to this user or to root and be writable only for its owner. It must not be a symlink, whose owner can
+//! redirect it at any time. The check changes nothing; in particular, it never changes a mode.
 
 use std::fs::{self, DirBuilder, Metadata};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// Why a directory is not used.
+/// Why a directory is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum Refused {
     /// Its last component is a symlink.
     #[error("it is a symlink; name the directory that it leads to")]
     Symlink,
-    /// It is something else.
+    /// It is not a directory.
     #[error("it is not a directory")]
     NotDirectory,
-    /// It belongs to neither this user nor root. The uid.
+    /// It belongs to neither this user nor root, but to this uid.
     #[error("it belongs to another user (uid {0})")]
     Owner(u32),
-    /// Its group or all users can write to it. The mode.
+    /// Its group or all users can write to it; its mode.
     #[error("other users can write to it (mode {0:04o}); run chmod go-w, or name another directory")]
     Mode(u32),
-    /// It cannot be looked at or made.
+    /// It cannot be inspected or created.
     #[error("{0}")]
     Io(#[from] io::Error),
 }
@@ -38,7 +38,7 @@ impl From<Refused> for io::Error {
     }
 }
 
-/// True when the directory is there and can be used, false when nothing is there.
+/// True if the directory exists and can be used, false if nothing exists there.
 ///
 /// # Errors
 /// See [`Refused`].
@@ -50,7 +50,7 @@ pub fn check(path: &Path) -> Result<bool, Refused> {
     }
 }
 
-/// Makes the directory with mode 0700, and its parents, unless it is there; then checks it.
+/// Creates the directory with mode 0700, and its parents, if missing; then checks it.
 ///
 /// # Errors
 /// See [`Refused`].
@@ -79,7 +79,7 @@ fn judge(info: &Metadata) -> Result<(), Refused> {
     Ok(())
 }
 
-/// With a slash behind it a symlink would be followed.
+/// Strips trailing slashes, which would make the system follow a symlink.
 fn without_slash(path: &Path) -> PathBuf {
     path.components().collect()
 }

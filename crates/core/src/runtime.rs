@@ -1,4 +1,4 @@
-//! The engine's thread: one for the process, whatever the number of sandboxes, sessions and worker threads.
+//! The engine's thread: one per process, whatever the number of sandboxes, sessions and worker threads.
 //!
 //! Its work is short or asynchronous, so one thread is enough, and session state needs no locks. The first sandbox
 //! starts it, and it never ends. It does not keep the host alive.
@@ -10,7 +10,7 @@ use tokio::runtime::{Builder, Handle};
 
 static ENGINE: Mutex<Option<Handle>> = Mutex::new(None);
 
-/// Returns the thread's handle, and starts the thread if needed.
+/// Returns the thread's handle, starting the thread if needed.
 ///
 /// # Errors
 /// A thread or an epoll descriptor cannot be created. A later call tries again.
@@ -20,7 +20,8 @@ pub fn handle() -> io::Result<Handle> {
         return Ok(handle.clone());
     }
     let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
-    // Before any work is accepted: otherwise the first job, which another thread reads, could end before these are open.
+    // Before any work is accepted: otherwise the first job, which another thread reads, could end before these are
+    // open.
     runtime.block_on(async { crate::shell::open_shared() });
     let handle = runtime.handle().clone();
     std::thread::Builder::new()

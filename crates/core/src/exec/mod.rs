@@ -23,7 +23,7 @@ pub enum Command {
 pub struct Chunk {
     /// The bytes.
     pub bytes: Vec<u8>,
-    /// Called once, when the pipe has taken the bytes or can no longer take them.
+    /// Called once, when the pipe took the bytes or can no longer take them.
     pub taken: Box<dyn FnOnce() + Send>,
 }
 
@@ -57,13 +57,13 @@ pub enum OutputStream {
 
 /// Receives the events of a command. All calls come from the engine's thread and must not block.
 pub trait Sink: Send + Sync {
-    /// The command runs, in the shell with this pid.
+    /// The command has started, in the shell with this pid.
     fn started(&mut self, pid: i32);
 
     /// Output as it arrives; only for live requests.
     fn output(&mut self, stream: OutputStream, bytes: Vec<u8>);
 
-    /// The end, exactly once.
+    /// The end; called exactly once.
     fn finished(self: Box<Self>, result: Result<Outcome, Error>);
 }
 
@@ -77,18 +77,19 @@ pub struct ExecRequest {
     pub cwd: Option<PathBuf>,
     /// Variables for this command only; `None` unsets.
     pub env: Vec<(String, Option<String>)>,
-    /// Time limit, from the start of the run and not of the wait in the queue.
+    /// Time limit, counted from the start of the run, not from queuing.
     pub timeout: Option<Duration>,
-    /// For timeouts, cancels and the end of the session.
+    /// Applies to timeouts, cancels and the end of the session.
     pub kill: KillPolicy,
     /// Bytes kept of each stream.
     pub max_buffer: usize,
     /// Standard input.
     pub input: Input,
-    /// Standard output and standard error are one pipe, the first.
+    /// Standard output and standard error share one pipe, the first.
     pub merge_output: bool,
-    /// Output is also sent as it arrives. Each piece takes a permit, which the consumer returns. Without permits the
-    /// pipe is not read, and finally the command waits. A command that is being killed does not wait for long.
+    /// Permits for live output, which is sent as it arrives. Each piece takes a permit, which the consumer returns.
+    /// Without permits the pipe is not read, and finally the command blocks. A command that is being killed does not
+    /// wait for long.
     pub live: Option<Arc<Semaphore>>,
     /// Receives the result.
     pub sink: Box<dyn Sink>,

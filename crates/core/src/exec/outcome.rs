@@ -6,17 +6,17 @@ use std::time::{Duration, SystemTime};
 /// The result of a command.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
-    /// `$?`; `None` when the command was killed or its status was lost.
+    /// `$?`; `None` if the command was killed or its status was lost.
     pub exit_code: Option<i32>,
-    /// The signal that ended it, if the engine sent it or the shell died of it.
+    /// The signal that ended it, if the engine sent it or it killed the shell.
     pub signal: Option<i32>,
-    /// Kept bytes.
+    /// Kept bytes of standard output.
     pub stdout: Vec<u8>,
-    /// Kept bytes.
+    /// Kept bytes of standard error.
     pub stderr: Vec<u8>,
-    /// Lengths of the alternating runs of kept bytes (stdout first) in order of arrival, when both streams have some.
+    /// Lengths of the alternating runs of kept bytes (stdout first) in order of arrival, if both streams have any.
     pub order: Option<Vec<u32>>,
-    /// Bytes not kept.
+    /// Bytes not kept of each stream.
     pub dropped: (u64, u64),
     /// The session's directory after the command.
     pub cwd: PathBuf,
@@ -30,6 +30,6 @@ pub struct Outcome {
     pub canceled: bool,
     /// The shell died and was replaced.
     pub restarted: bool,
-    /// Hosts and ports that the session's proxy refused meanwhile.
+    /// Hosts and ports that the session's proxy refused during the command.
     pub denials: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! Access to the files of a session: its helper, and where relative paths start.
+//! Access to a session's files: its helper, and where relative paths start.
 
 use super::connection::Connection;
 use super::helper::Helper;
@@ -10,14 +10,14 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// The helper of a session, and the directory at which relative paths start.
+/// A session's helper, and the directory where relative paths start.
 #[derive(Clone)]
 pub struct Access {
     /// See [`Helper`].
     pub helper: Arc<Helper>,
-    /// See the module.
+    /// Where relative paths start.
     pub cwd: PathBuf,
-    /// No path may leave `cwd`.
+    /// Whether paths must stay below `cwd`.
     pub is_rooted: bool,
 }
 
@@ -28,7 +28,7 @@ impl Access {
         Self { cwd: root, is_rooted: true, ..self }
     }
 
-    /// Sends a call. Returns nothing when the helper had ended before.
+    /// Sends a call. Returns `None` if the helper had already exited.
     pub(super) async fn send(&self, call: Call) -> Result<Option<Connection>, Error> {
         let failed =
             |error: io::Error| Error::new(Code::EngineError, format!("cannot reach the files helper: {error}"));

@@ -1,4 +1,4 @@
-//! The calls that are one request and its reply.
+//! Calls that consist of one request and its reply.
 
 use super::access::Access;
 use super::connection::Connection;
@@ -10,7 +10,7 @@ use super::writer::Writer;
 use crate::error::{Code, Error};
 use nacre_protocol::files::{Call, Entry, MAX_ENTRIES, MAX_PATH_BYTES, Reply};
 
-/// The helper had exited before the call: the call can be repeated with another helper.
+/// `None` means that the helper exited before the call, which can be repeated with another helper.
 pub(super) type Sent<T> = Result<Option<T>, Error>;
 
 impl Access {
@@ -26,7 +26,7 @@ impl Access {
         self.send(call).await
     }
 
-    /// Makes a call that gives nothing.
+    /// Makes a call that returns nothing.
     pub async fn change(&self, call: Call) -> Sent<()> {
         let Some(connection) = self.call(call).await? else { return Ok(None) };
         match connection.reply().await? {
@@ -62,7 +62,7 @@ impl Access {
         sorted.await.map(Some)
     }
 
-    /// Opens a file to be read.
+    /// Opens a file for reading.
     pub async fn read(&self, path: Vec<u8>) -> Sent<Reader> {
         let Some(connection) = self.call(Call::Read { path: path.clone() }).await? else { return Ok(None) };
         match connection.reply().await? {
@@ -71,7 +71,7 @@ impl Access {
         }
     }
 
-    /// Opens a file to be written.
+    /// Opens a file for writing.
     pub async fn write(&self, path: Vec<u8>, mode: Option<u32>, append: bool) -> Sent<Writer> {
         let Some(connection) = self.call(Call::Write { path: path.clone(), mode, append }).await? else {
             return Ok(None);
@@ -82,7 +82,7 @@ impl Access {
         }
     }
 
-    /// Begins to watch.
+    /// Starts watching.
     pub async fn watch(&self, path: Vec<u8>, recursive: bool) -> Sent<Watcher> {
         let Some(connection) = self.call(Call::Watch { path: path.clone(), recursive }).await? else {
             return Ok(None);

@@ -21,7 +21,7 @@ impl Connection {
         Ok(Self { socket: crate::sys::watch(socket)?, helper })
     }
 
-    /// The next message, which is not a failure, with the descriptor that came with it. Cancel-safe.
+    /// Receives the next message and the descriptor sent with it. A failure is returned as an error. Cancel-safe.
     pub(super) async fn reply(&self) -> Result<(Reply, Option<OwnedFd>), Error> {
         loop {
             let mut guard = self.socket.readable().await.map_err(|_| self.helper.lost())?;
@@ -35,12 +35,12 @@ impl Connection {
         }
     }
 
-    /// A reply of the wrong kind.
+    /// The error for a reply of the wrong kind.
     pub(super) fn confused(&self) -> Error {
-        Error::new(Code::EngineError, "the files helper gave an answer that does not belong to the call")
+        Error::new(Code::EngineError, "the files helper sent a reply that does not match the call")
     }
 
-    /// Ends a write.
+    /// Commits or reverts a write.
     pub(super) fn finish(&self, finish: Finish) -> Result<(), Error> {
         files::send(self.socket.get_ref().as_fd(), &finish, &[]).map_err(|_| self.helper.lost())
     }

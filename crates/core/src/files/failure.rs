@@ -1,4 +1,4 @@
-//! From the reasons of the helper to errors.
+//! Translates failures that the helper reports to errors.
 
 use crate::error::{Code, Error};
 use nacre_protocol::files::{Failure, Kind, MAX_ENTRIES, Reason};
@@ -45,7 +45,7 @@ pub fn error_of(Failure { reason, path }: &Failure) -> Error {
     }
 }
 
-/// The error for a refusal of the system.
+/// The error for a failed system call.
 pub fn system_error(path: &[u8], errno: i32) -> Error {
     use Code::{
         EngineError, FileExists, FileNotFound, FileTooLarge, InvalidPath, IsADirectory, NoSpace, NotADirectory,

@@ -1,4 +1,4 @@
-//! A session's files helper, as the host holds it.
+//! The host's side of a session's files helper.
 
 use crate::error::{Code, Error};
 use crate::outbox::Outbox;
@@ -7,7 +7,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The host's end of the helper's socket. The helper ends when the last owner drops it.
+/// The host's end of the helper's socket. The helper exits when the last owner drops it.
 pub struct Helper {
     session: String,
     pub(super) outbox: Outbox,
@@ -16,7 +16,7 @@ pub struct Helper {
 }
 
 impl Helper {
-    /// A socket for a helper that is to be started, and the helper's end of it.
+    /// Creates a socket for a helper, and returns the helper's end of it.
     pub fn open(session: &str) -> io::Result<(Self, OwnedFd)> {
         let (ours, theirs) = socket::pair()?;
         let outbox = Outbox::new(ours)?;
@@ -24,12 +24,12 @@ impl Helper {
         Ok((Self { session: session.into(), outbox, is_closing, is_gone }, theirs))
     }
 
-    /// The session ends: calls that are cut off by that fail with `SESSION_DESTROYED`.
+    /// Marks the session as ending: calls that this cuts off fail with `SESSION_DESTROYED`.
     pub fn close(&self) {
         self.is_closing.store(true, Ordering::Relaxed);
     }
 
-    /// The helper is known to have ended.
+    /// True once the helper is known to have exited.
     pub fn is_gone(&self) -> bool {
         self.is_gone.load(Ordering::Relaxed) || self.outbox.has_lost()
     }

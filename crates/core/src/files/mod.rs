@@ -1,12 +1,12 @@
 //! Files of a session, as its commands see them.
 //!
-//! A helper process of the session opens, lists, changes and watches (crates/supervisor/src/files); the content of files
-//! is read and written here, through descriptors that it passes.
+//! A helper process of the session opens, lists, changes and watches files (crates/supervisor/src/files). This
+//! process reads and writes their content, through descriptors that the helper passes.
 //!
-//! A relative path starts at the directory that the session was in after its last completed command: where the next one
-//! starts. While a command runs, its own directory may be another, and changes at any time. The path is what the shell
-//! has reported, and the helper resolves it under the rules of the session; looking at the shell in /proc would need
-//! rights that a confined helper does not have.
+//! A relative path starts at the session's directory after its last completed command, where the next command starts.
+//! A running command may be in a different directory, which changes at any time. The path is the shell's own report,
+//! and the helper resolves it under the session's rules. Reading the shell's directory from /proc would need rights
+//! that a confined helper does not have.
 
 mod access;
 mod calls;

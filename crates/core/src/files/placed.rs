@@ -6,7 +6,7 @@ use nacre_protocol::files::Info;
 /// A file with its path.
 #[derive(Clone, Debug)]
 pub struct Placed {
-    /// As given, or joined to what was given.
+    /// The path as given, or joined to the given path.
     pub path: Vec<u8>,
     /// The file.
     pub info: Info,
@@ -22,7 +22,7 @@ impl Placed {
     }
 }
 
-/// A path below a given one; what is in `.` has its own name.
+/// Joins a path to a given path; entries of `.` keep their own names.
 pub(super) fn joined(given: &[u8], own: &[u8]) -> Vec<u8> {
     if own.is_empty() {
         return given.to_vec();

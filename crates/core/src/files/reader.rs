@@ -1,4 +1,4 @@
-//! A file that is open for reading.
+//! A file opened for reading.
 
 use super::failure::{error, system_error};
 use super::placed::Placed;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// See the module.
 pub struct Reader {
     file: Arc<File>,
-    /// The file as it was when it was opened.
+    /// The file's state when it was opened.
     pub opened: Placed,
 }
 
@@ -22,7 +22,7 @@ impl Reader {
         Self { file: Arc::new(file.into()), opened }
     }
 
-    /// Refuses a file that has more bytes.
+    /// Fails if the file has more than `most` bytes.
     pub fn check_size(&self, most: u64) -> Result<(), Error> {
         if self.opened.info.size <= most {
             return Ok(());
@@ -31,13 +31,13 @@ impl Reader {
         Err(error(Code::FileTooLarge, &self.opened.path, what))
     }
 
-    /// Reads until `most` bytes are there, or the end of the file.
+    /// Reads until `most` bytes or the end of the file.
     pub fn read(&self, position: u64, most: usize) -> impl Future<Output = Result<Vec<u8>, Error>> + Send + use<> {
         let (file, path) = (Arc::clone(&self.file), self.opened.path.clone());
         blocking(move || read_at(&file, position, most).map_err(|failed| failure(&path, &failed)))
     }
 
-    /// The first read, with the version of the file before it.
+    /// The first read, with the file's version from before it.
     pub fn read_first(
         &self,
         position: u64,
@@ -72,7 +72,7 @@ fn failure(path: &[u8], failed: &io::Error) -> Error {
     system_error(path, failed.raw_os_error().unwrap_or(libc::EIO))
 }
 
-/// What differs when a path has another file, or the file another content. The change time cannot be set by programs.
+/// A text that changes when the path names another file, or the content changes. Programs cannot set the change time.
 fn version(metadata: &Metadata) -> String {
     format!(
         "{:x}-{:x}-{:x}-{:x}.{:x}",

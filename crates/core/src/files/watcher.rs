@@ -1,4 +1,4 @@
-//! A watch that is running. Dropping it ends it.
+//! A running watch. Dropping it ends it.
 
 use super::connection::Connection;
 use super::placed::joined;
@@ -26,7 +26,7 @@ impl Watcher {
         Self { connection, path }
     }
 
-    /// The next changes; none when the watched file no longer exists. Cancel-safe.
+    /// The next changes; none once the watched file no longer exists. Cancel-safe.
     pub async fn next(&self) -> Result<Vec<Seen>, Error> {
         match self.connection.reply().await? {
             (Reply::Events(events), _) => Ok(events.into_iter().map(|event| self.seen(event)).collect()),

@@ -1,4 +1,4 @@
-//! A file that is being written. Dropping it before the commit takes everything back.
+//! A file being written. Dropping it before the commit reverts everything.
 
 use super::connection::Connection;
 use super::failure::system_error;
@@ -15,11 +15,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub struct Writer(Arc<Open>);
 
 struct Open {
-    // Dropped first, so that the helper finds no write on its way when it takes everything back.
+    // Dropped first, so that no write is in progress when the helper reverts everything.
     file: File,
     connection: Connection,
     path: Vec<u8>,
-    /// Memory of pieces that were written, for the next ones: new memory costs more than the copy into it.
+    /// Memory of written pieces, reused for the next ones: allocating costs more than the copy into it.
     spare: Mutex<Vec<Vec<u8>>>,
 }
 
@@ -28,7 +28,7 @@ impl Writer {
         Self(Arc::new(Open { file: file.into(), connection, path, spare: Mutex::default() }))
     }
 
-    /// A copy of a piece, to be written.
+    /// Copies a piece, to be written.
     pub fn piece(&self, bytes: &[u8]) -> Vec<u8> {
         let mut piece = self.0.spare.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
         piece.clear();
@@ -36,8 +36,8 @@ impl Writer {
         piece
     }
 
-    /// Writes all of the bytes behind those before. Its thread holds the connection: a call that is given up meanwhile is
-    /// taken back when the write has ended.
+    /// Appends all of the bytes. The writing thread holds the connection: a call that is given up meanwhile is
+    /// reverted when the write has ended.
     pub fn write(&self, bytes: Vec<u8>) -> impl Future<Output = Result<(), Error>> + Send + use<> {
         let open = Arc::clone(&self.0);
         blocking(move || {
@@ -47,7 +47,7 @@ impl Writer {
         })
     }
 
-    /// Makes what was written the file's content.
+    /// Makes the written bytes the file's content.
     pub async fn commit(&self) -> Result<Placed, Error> {
         let connection = &self.0.connection;
         connection.finish(Finish::Commit)?;
@@ -57,7 +57,7 @@ impl Writer {
         }
     }
 
-    /// Takes everything back. Resolves when the file is as it was and nothing else is left.
+    /// Reverts everything. Resolves once the file is in its old state and nothing else is left.
     pub async fn revert(&self) {
         let connection = &self.0.connection;
         if connection.finish(Finish::Revert).is_ok() {
@@ -65,7 +65,7 @@ impl Writer {
         }
     }
 
-    /// Writes all there is and commits it.
+    /// Writes all of the bytes and commits them.
     pub async fn write_all(&self, bytes: Vec<u8>) -> Result<Placed, Error> {
         match self.write(bytes).await {
             Ok(()) => self.commit().await,

@@ -1,8 +1,8 @@
 //! Waits for changes of a job: more output, or its end.
 //!
-//! inotify(7) reports changes in the job's directory, and a pidfd reports the death of the supervisor. Both are set up
-//! before the first read, so that no change is missed between read and wait. A poll once a second covers file systems
-//! that do not report changes by other machines.
+//! inotify(7) reports changes in the job's directory, and a pidfd reports the death of the supervisor. Both are set
+//! up before the first read, so that no change is missed between read and wait. A poll once per second covers file
+//! systems that do not report changes by other machines.
 
 use super::reader;
 use super::status::status;
@@ -18,13 +18,13 @@ use tokio::io::unix::AsyncFd;
 
 /// The longest wait between two polls.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
-/// The same without notifications (inotify(7), max_user_instances).
+/// The wait between two polls without notifications (inotify(7), max_user_instances).
 const BLIND_WAIT: Duration = Duration::from_millis(100);
 
-/// Resolves when the job has ended, or its output is longer than `cursor`. Without a cursor only the end counts.
+/// Resolves when the job has ended, or its output is longer than `cursor`. Without a cursor, only the end counts.
 ///
 /// # Errors
-/// `JOB_NOT_FOUND`, also when the job is removed meanwhile.
+/// `JOB_NOT_FOUND`, also if the job is removed meanwhile.
 pub async fn news(job: &Job, cursor: Option<u64>) -> Result<(), Error> {
     let looked = job.clone();
     let (watched, meta) = blocking(move || Ok((watch(&looked, cursor.is_some()), looked.meta()?))).await?;
@@ -59,8 +59,8 @@ impl AsRawFd for Watched {
 
 impl OwnsDescriptor for Watched {}
 
-/// Watches the directory. Writes are watched only for readers of the output, since that slows down a job with much
-/// output. The end is a file that is moved to its name, or closed.
+/// Watches the directory. Writes are watched only for readers of the output, since watching slows down a job with
+/// much output. The end shows as a file that is renamed or closed.
 fn watch(job: &Job, output: bool) -> Option<Inotify> {
     let inotify = Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK).ok()?;
     let kinds = AddWatchFlags::IN_MOVED_TO | AddWatchFlags::IN_CREATE | AddWatchFlags::IN_CLOSE_WRITE;
@@ -79,12 +79,12 @@ async fn changed(changes: Option<&Changes>) {
     guard.clear_ready();
 }
 
-/// Waits until the supervisor has exited. The record that it writes last comes a moment earlier, as a change.
+/// Waits until the supervisor has exited. Its last record appears a moment earlier, as a change.
 async fn ended(supervisor: Option<&AsyncFd<OwnedFd>>) {
     match supervisor {
         Some(fd) => {
             let _ = fd.readable().await;
-            // It stays readable: without a pause, the caller would loop here.
+            // The pidfd stays readable: without a pause, the caller would loop.
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         None => std::future::pending().await,

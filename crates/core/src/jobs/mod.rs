@@ -1,10 +1,10 @@
 //! Durable jobs: commands that outlive the program that started them.
 //!
-//! Nothing is kept in this process. A job is a directory, written by the job's own supervisor, and everything here
-//! reads it again: any later process can do the same. The format and its promises are in `docs/jobs.md`.
+//! This process keeps no state. A job is a directory, which the job's own supervisor writes, and everything here
+//! reads it anew, so any later process can do the same. `docs/jobs.md` describes the format and its guarantees.
 //!
 //! Functions that are not `async` do file I/O directly, so they belong on a thread that may block: see [`blocking`].
-//! Those that are `async` move that part of their work there themselves.
+//! `async` functions move that part of their work there themselves.
 
 pub mod cancel;
 pub mod follow;

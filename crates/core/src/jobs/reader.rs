@@ -1,7 +1,7 @@
 //! Reads a job's output from a cursor on.
 //!
-//! The status is taken first, and the file is read afterwards. So when the job has ended and a slice reaches the end of
-//! the file, no more output follows. In the other order, output printed in between could be missed.
+//! The status is read before the file. So if the job has ended and a slice reaches the end of the file, no more
+//! output follows. In the opposite order, output printed in between could be missed.
 
 use super::status::{Status, status};
 use super::store::Job;
@@ -14,18 +14,18 @@ use std::os::unix::fs::FileExt;
 
 /// A part of the output.
 pub struct Slice {
-    /// The status before the read.
+    /// The status from before the read.
     pub status: Status,
     /// The bytes from the cursor on.
     pub bytes: Vec<u8>,
-    /// True when no output followed.
+    /// True if no output follows.
     pub at_end: bool,
 }
 
-/// Reads at most `most` bytes; none beyond the end.
+/// Reads at most `most` bytes; returns none beyond the end.
 ///
 /// # Errors
-/// `JOB_NOT_FOUND`, also when the output is not a file; `ENGINE_ERROR` when the disk fails.
+/// `JOB_NOT_FOUND`, also if the output is not a regular file; `ENGINE_ERROR` if the disk fails.
 pub fn read(job: &Job, cursor: u64, most: usize) -> Result<Slice, Error> {
     let status = status(job)?;
     let (bytes, at_end) = slice(job, cursor, most).map_err(|reason| job.unreadable(OUTPUT, &reason))?;

@@ -12,7 +12,7 @@ use std::io;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// Processes that a timeout or a cancel has killed with the command may take a moment longer to exit.
+/// Time for processes to exit that a timeout or a cancel killed together with the command.
 const LEAVING: Duration = Duration::from_secs(1);
 
 /// Removes a job that has ended. Renames it first: a visible job is always complete.
@@ -32,7 +32,7 @@ pub async fn remove(store: &Store, job: &Job) -> Result<(), Error> {
         }
     }
     let looked = job.clone();
-    // An unreadable meta.json names no group to clean up.
+    // An unreadable meta.json does not name a group to clean up.
     let own = blocking(move || Ok(looked.meta().ok().flatten().and_then(|meta| meta.own))).await?;
     if let Some(own) = own.filter(|own| own.is_of_this_boot()) {
         cancel::sweep(job, &own).await?;
@@ -43,7 +43,8 @@ pub async fn remove(store: &Store, job: &Job) -> Result<(), Error> {
 
 fn delete(store: &Store, job: &Job) -> Result<(), Error> {
     let aside = layout::unfinished(store.root(), &job.id);
-    // Without the mark (full disk), an interrupted removal leaves the rest for good. That is no reason to refuse it.
+    // Without the mark (full disk), an interrupted removal leaves the rest permanently. That is no reason to refuse
+    // the removal.
     let _ = leftover::mark(&job.directory);
     let gone = match fs::rename(&job.directory, &aside) {
         Ok(()) => leftover::remove(&aside),
@@ -58,7 +59,7 @@ fn delete(store: &Store, job: &Job) -> Result<(), Error> {
     }
 }
 
-/// The state of a job with regard to its removal.
+/// The state of a job, as far as its removal depends on it.
 enum Life {
     Running,
     /// The remaining processes are being killed.
@@ -66,7 +67,7 @@ enum Life {
     Over,
 }
 
-/// A directory without a job in it is removed as well, unless a supervisor holds its lock.
+/// Whether the job can be removed. A directory without a job is removed too, unless a supervisor holds its lock.
 fn life(job: &Job) -> Life {
     match status(job) {
         Ok(status) if !status.alive => Life::Over,
@@ -77,7 +78,7 @@ fn life(job: &Job) -> Life {
     }
 }
 
-/// Whether the remaining processes are being killed. Background processes of a command that exited are not.
+/// True while the remaining processes are being killed; background processes of a command that exited are not.
 fn is_being_ended(status: &Status) -> bool {
     let State::Exited(Record { end: Some(end), .. }) = &status.state else { return false };
     !matches!(end.reason, Reason::Exit | Reason::Signal)

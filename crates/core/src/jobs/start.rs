@@ -1,6 +1,6 @@
-//! Starts a job: a request in memory, one small program, one answer.
+//! Starts a job: one request in memory, one small program, one reply.
 //!
-//! Once the program has been started, nothing depends on this process: the request is complete, and the supervisor alone
+//! Once the program has started, nothing depends on this process: the request is complete, and only the supervisor
 //! creates the job.
 
 use super::orphan;
@@ -22,19 +22,19 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use tokio::runtime::Handle;
 
-/// The settings that a job takes from its sandbox.
+/// The settings that a job inherits from its sandbox.
 pub struct Launch {
-    /// The executable.
+    /// The supervisor executable.
     pub supervisor: PathBuf,
-    /// bash.
+    /// Path of bash.
     pub shell: PathBuf,
-    /// All of it.
+    /// The complete environment.
     pub env: Vec<(OsString, OsString)>,
-    /// Absolute.
+    /// The absolute working directory.
     pub cwd: PathBuf,
     /// The user to run as.
     pub user: Option<User>,
-    /// The directory in which groups can be created.
+    /// The directory where groups can be created.
     pub group_parent: Option<PathBuf>,
     /// Its limits.
     pub limits: Enforcement,
@@ -42,36 +42,36 @@ pub struct Launch {
     pub confinement: Option<Confinement>,
 }
 
-/// A job to be started.
+/// A job to start.
 pub struct NewJob {
-    /// Names it.
+    /// The job's id.
     pub id: String,
     /// The command.
     pub program: Program,
-    /// As shown.
+    /// The command as displayed.
     pub command: String,
-    /// Absolute, instead of the sandbox's.
+    /// Absolute; replaces the sandbox's directory.
     pub cwd: Option<PathBuf>,
-    /// Changes to the sandbox's.
+    /// Changes to the sandbox's environment.
     pub env: EnvChange,
     /// A label for display.
     pub process_name: Option<String>,
-    /// Milliseconds.
+    /// Time limit in milliseconds.
     pub timeout_ms: Option<u64>,
     /// Milliseconds between SIGTERM and SIGKILL.
     pub grace_ms: u64,
-    /// Instead of the sandbox's.
+    /// Replaces the sandbox's limits.
     pub limits: Option<Limits>,
     /// The command's standard input.
     pub stdin: Option<Vec<u8>>,
 }
 
 impl Store {
-    /// Starts a job; returns it once its command may execute.
+    /// Starts a job; returns it once its command can begin to execute.
     ///
     /// # Errors
-    /// `JOB_ALREADY_EXISTS`, `CWD_NOT_FOUND`, `LIMIT_UNSUPPORTED`, `STATE_DIR_UNAVAILABLE`, `SPAWN_FAILED`. After an error
-    /// nothing runs, and no directory is left.
+    /// `JOB_ALREADY_EXISTS`, `CWD_NOT_FOUND`, `LIMIT_UNSUPPORTED`, `STATE_DIR_UNAVAILABLE`, `SPAWN_FAILED`. After an
+    /// error nothing runs, and no directory remains.
     pub fn start(&self, new: NewJob, launch: Launch, engine: &Handle) -> Result<Meta, Error> {
         self.create_root()?;
         let spawn_failed = |error: io::Error| {
@@ -94,11 +94,11 @@ impl Store {
                 })
             }
             Some(Answer::Refused { kind, message }) => Err(Error::new(code_of(kind), message)),
-            // Killed after the job had become visible: the job exists, and has crashed.
+            // Killed after the job became visible: the job exists, and has crashed.
             None => job
                 .meta()?
                 .filter(|_| !existed)
-                .ok_or_else(|| spawn_failed(io::Error::other("it was killed before it could answer"))),
+                .ok_or_else(|| spawn_failed(io::Error::other("it was killed before it could reply"))),
         }
     }
 }
@@ -114,10 +114,10 @@ fn code_of(kind: Refusal) -> Code {
     }
 }
 
-/// Runs the supervisor until it has forked into the background and has answered. No answer: it was killed.
+/// Runs the supervisor until it has forked into the background and replied. No reply means that it was killed.
 ///
-/// The standard library spawns with `posix_spawn` here: no option needs a fork of this
-/// process, which may hold gigabytes.
+/// The standard library spawns with `posix_spawn` here: no option needs a fork of this process, which may hold
+/// gigabytes.
 fn ask(
     supervisor: &PathBuf,
     env: Vec<(OsString, OsString)>,
@@ -129,7 +129,7 @@ fn ask(
     command.arg("--job").env_clear().envs(env).stdin(request).stdout(write);
     command.stderr(stdin.map_or_else(Stdio::null, |file| Stdio::from(OwnedFd::from(file))));
     let mut child = command.spawn()?;
-    // Dropping it closes the last copy of the write end in this process.
+    // Closes this process's last copy of the write end.
     drop(command);
     let mut line = Vec::new();
     let outcome = BufReader::new(File::from(read)).read_until(b'\n', &mut line);

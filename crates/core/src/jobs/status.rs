@@ -1,8 +1,8 @@
-//! The state of a job, from its record and the life of its supervisor.
+//! The state of a job, from its record and whether its supervisor is alive.
 //!
-//! The record is read, then the identity is looked up, then the record is read again. A job that ends between the first
-//! two steps has its record in the third. So `crashed` is reported only when the supervisor was dead while no record
-//! existed, and never for a supervisor that ended in order.
+//! The record is read, then the identity is looked up, then the record is read again. A job that ends between the
+//! first two steps has its record in the third. So `crashed` is reported only if the supervisor was dead while no
+//! record existed, and never for a supervisor that ended in order.
 
 use super::foreign;
 use super::store::{Job, not_found};
@@ -17,20 +17,20 @@ use nacre_containment::proc_table;
 /// The recorded end of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// From `exit`.
+    /// From the file `exit`.
     pub exit: i32,
-    /// From `end.json`, which only we write.
+    /// From `end.json`, which only nacre writes.
     pub end: Option<End>,
 }
 
 /// Whether the supervisor is alive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Life {
-    /// It runs.
+    /// The supervisor is running.
     Alive,
-    /// It was killed.
+    /// The supervisor was killed.
     Died,
-    /// The system was restarted.
+    /// The system was rebooted.
     Rebooted,
 }
 
@@ -39,32 +39,32 @@ pub enum Life {
 pub struct Status {
     /// The stage that it has reached.
     pub state: State,
-    /// True while processes of the job run; after its end, those that the command has left in the background.
+    /// True while processes of the job run; after its end, background processes that the command left.
     pub alive: bool,
 }
 
 /// See the module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
-    /// The command runs.
+    /// The command is running.
     Running,
-    /// It has ended.
+    /// The command has ended.
     Exited(Record),
-    /// Its supervisor has died without a record.
+    /// The supervisor died without writing a record.
     Crashed(Life),
 }
 
 impl Status {
-    /// True when the command itself prints nothing more.
+    /// True once the command itself cannot print any more.
     pub fn is_over(&self) -> bool {
         self.state != State::Running
     }
 }
 
-/// Looks.
+/// Reads the current status.
 ///
 /// # Errors
-/// `JOB_NOT_FOUND` for a directory without a finished start, and for one with something else in place of a file.
+/// `JOB_NOT_FOUND` for a directory without a finished start, or with something else in place of a file.
 pub fn status(job: &Job) -> Result<Status, Error> {
     let first = read_record(job)?;
     if let Some(record) = first.as_ref().filter(|record| record.end.as_ref().is_some_and(|end| !end.left_behind)) {
@@ -92,8 +92,7 @@ fn decide(
     Ok(Status { state, alive })
 }
 
-/// Reads `exit` and `end.json`. An `exit` that holds no number is still being written by a program that does
-/// not rename.
+/// Reads `exit` and `end.json`. An `exit` without a number is still being written by a program that does not rename.
 fn read_record(job: &Job) -> Result<Option<Record>, Error> {
     let read = |name| {
         file::read(&job.directory, name, file::MOST_RECORD_BYTES).map_err(|reason| job.unreadable(name, &reason))
@@ -103,8 +102,9 @@ fn read_record(job: &Job) -> Result<Option<Record>, Error> {
     Ok(Some(Record { exit, end }))
 }
 
-/// The identity decides where it is known and can be looked up. Otherwise the lock does: where `meta.json` is damaged,
-/// comes from another pid namespace, or `/proc` does not show processes of other users.
+/// Whether the supervisor is alive. Its identity decides if it is known and can be looked up; otherwise its lock
+/// does. That is the case if `meta.json` is damaged or comes from another pid namespace, or if `/proc` hides
+/// processes of other users.
 fn life(job: &Job, meta: Option<&Meta>) -> Life {
     let by_lock = || if lock::is_held(&job.directory) { Life::Alive } else { Life::Died };
     match meta.map(|meta| (meta, meta.own.as_ref())) {

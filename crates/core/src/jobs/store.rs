@@ -7,7 +7,7 @@ use nacre_containment::job::layout;
 use nacre_containment::job::meta::Meta;
 use std::path::{Path, PathBuf};
 
-/// The root.
+/// The root directory of all jobs.
 #[derive(Clone, Debug)]
 pub struct Store {
     root: PathBuf,
@@ -16,35 +16,35 @@ pub struct Store {
 /// An existing directory of a job.
 #[derive(Clone, Debug)]
 pub struct Job {
-    /// Its name.
+    /// The job's id, which is the directory's name.
     pub id: String,
-    /// Its path.
+    /// The directory's path.
     pub directory: PathBuf,
 }
 
 impl Store {
-    /// Creates nothing yet.
+    /// Creates nothing on disk yet.
     pub fn new(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
     }
 
-    /// Its directory.
+    /// The root's path.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// False when the root does not exist yet, so there are no jobs.
+    /// False if the root does not exist yet, so there are no jobs.
     ///
     /// # Errors
-    /// `STATE_DIR_UNAVAILABLE` for a root that other users can change: it is not read.
+    /// `STATE_DIR_UNAVAILABLE` for a root that other users can change, which is never read.
     pub fn exists(&self) -> Result<bool, Error> {
         private_directory::check(&self.root).map_err(|reason| self.refused(&reason))
     }
 
-    /// A job, or the remains of one.
+    /// Finds a job, or the remains of one.
     ///
     /// # Errors
-    /// `JOB_NOT_FOUND`, also for an invalid id; `STATE_DIR_UNAVAILABLE` when other users can change the root or the
+    /// `JOB_NOT_FOUND`, also for an invalid id; `STATE_DIR_UNAVAILABLE` if other users can change the root or the
     /// directory of the job.
     pub fn find(&self, id: &str) -> Result<Job, Error> {
         if !layout::is_id(id) || !self.exists()? {
@@ -61,7 +61,7 @@ impl Store {
         }
     }
 
-    /// Creates the root, unless it exists.
+    /// Creates the root if missing.
     ///
     /// # Errors
     /// `STATE_DIR_UNAVAILABLE`.
@@ -75,7 +75,7 @@ impl Store {
 }
 
 impl Job {
-    /// Its `meta.json`, unless that is missing or damaged.
+    /// Its `meta.json`; `None` if that is missing or damaged.
     ///
     /// # Errors
     /// See [`Job::unreadable`].
@@ -83,15 +83,15 @@ impl Job {
         Meta::read(&self.directory).map_err(|reason| self.unreadable(layout::META, &reason))
     }
 
-    /// The error for a file that cannot be read: `JOB_NOT_FOUND` when something else is in its place, since nacre writes
-    /// no such job, and `ENGINE_ERROR` when the disk fails.
+    /// The error for a file that cannot be read: `JOB_NOT_FOUND` if something else is in its place, since nacre never
+    /// creates such a job, and `ENGINE_ERROR` if the disk fails.
     pub fn unreadable(&self, name: &str, reason: &Unreadable) -> Error {
         let code = if matches!(reason, Unreadable::Io(_)) { Code::EngineError } else { Code::JobNotFound };
         Error::new(code, format!("job '{}' is damaged: its file '{name}' cannot be read: {reason}", self.id))
     }
 }
 
-/// The error for an id that names no job.
+/// The error for an unknown id.
 pub fn not_found(id: &str) -> Error {
     Error::new(Code::JobNotFound, format!("there is no job '{id}'"))
 }

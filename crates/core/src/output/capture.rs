@@ -63,8 +63,7 @@ impl Capture {
         }
     }
 
-    /// Reads what the pipes hold now and not more, so that a background process that keeps printing cannot delay the
-    /// result.
+    /// Reads only what the pipes hold now, so that a background process that keeps printing cannot delay the result.
     pub fn drain(&mut self, sink: &mut dyn Sink) {
         if let Some(live) = &mut self.live {
             live.end();
@@ -93,7 +92,7 @@ impl Capture {
         }
     }
 
-    /// Fills in the output of the outcome.
+    /// Sets the output in the outcome.
     pub fn finish(mut self, outcome: &mut Outcome, sink: &mut dyn Sink) -> Leftover {
         if let Some(live) = &mut self.live {
             live.end();
@@ -138,7 +137,7 @@ async fn due(live: Option<&Live>) {
 pub struct Leftover([Pipe; 2]);
 
 impl Leftover {
-    /// The read ends, when they were never watched and can serve the next command. Only for a command that has left no
+    /// The read ends, if they were never watched and can serve the next command. Only for a command that left no
     /// process: nothing else may write to them.
     pub fn reclaim(self) -> Result<[OwnedFd; 2], Box<Self>> {
         let [stdout, stderr] = self.0;
@@ -150,8 +149,8 @@ impl Leftover {
         }
     }
 
-    /// Reads and drops what background processes still print. Call it when this process has closed its copies of the
-    /// write ends. Closing the pipe instead would kill the writers (SIGPIPE); leaving it alone would block them once it
+    /// Reads and drops what background processes still print. Call it once this process has closed its copies of the
+    /// write ends. Closing the pipe instead would kill the writers (SIGPIPE); not reading it would block them once it
     /// is full. Dropping the set closes the pipes.
     pub fn let_go(self, drains: &mut JoinSet<()>) {
         for pipe in self.0.into_iter().filter_map(Pipe::into_open) {

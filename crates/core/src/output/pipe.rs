@@ -10,7 +10,7 @@ use tokio::io::unix::AsyncFd;
 /// See the module.
 pub struct Pipe {
     state: State,
-    /// A larger pipe was requested.
+    /// Whether a larger pipe was requested.
     grown: bool,
     is_large: bool,
     total: u64,
@@ -25,8 +25,8 @@ enum State {
     /// Watched by the reactor.
     Watched(AsyncFd<OwnedFd>),
     /// High throughput, read by a timer. A watched pipe wakes this thread at each write of the command, and programs
-    /// write a few KiB at a time. Waking then costs more, on both sides, than processing the bytes. Meanwhile the bytes
-    /// wait in the pipe, which must be a large one.
+    /// write a few KiB at a time. Waking up then costs more, on both sides, than processing the bytes. Between reads
+    /// the bytes wait in the pipe, which must be large.
     Timed { fd: OwnedFd, timer: AsyncFd<OwnedFd>, resting: bool, found: usize },
     /// Read to its end, or broken.
     Ended,
@@ -40,7 +40,7 @@ const LARGE_PIPE: i32 = 1 << 20;
 const TORRENT: Duration = Duration::from_millis(10);
 /// Interval between timed reads. At 3 GB/s the pipe would be full by then.
 const REST: Duration = Duration::from_micros(250);
-/// With less than this after an interval, the pipe is watched again.
+/// If a timed read finds less than this, the pipe is watched again.
 const TRICKLE: usize = 16 * 1024;
 
 impl Pipe {
@@ -67,13 +67,13 @@ impl Pipe {
             State::Timed { timer, .. } => timer,
             State::Unwatched(_) | State::Ended => return std::future::pending().await,
         };
-        // The guard is dropped without clearing: `read` clears when it finds nothing.
+        // The guard is dropped without clearing: `read` clears readiness when it finds nothing.
         if watched.readable().await.is_err() {
             std::future::pending().await
         }
     }
 
-    /// The number of bytes it holds now.
+    /// The number of bytes in the pipe now.
     pub fn waiting(&self) -> usize {
         match &self.state {
             State::Unwatched(fd) | State::Timed { fd, .. } => sys::bytes_in_pipe(fd),
@@ -83,8 +83,8 @@ impl Pipe {
         .unwrap_or(0)
     }
 
-    /// Reads once. Returns 0 when the pipe was empty or has ended. The read never waits for readiness: bytes that the
-    /// reactor has not noticed yet must be found too.
+    /// Reads once. Returns 0 if the pipe was empty or has ended. Never waits for readiness: it must also find bytes
+    /// that the reactor has not noticed yet.
     pub fn read(&mut self, read: impl FnOnce(&OwnedFd) -> io::Result<usize>) -> usize {
         let result = match &mut self.state {
             State::Unwatched(fd) => read(fd),
@@ -125,7 +125,7 @@ impl Pipe {
             State::Watched(fd) => fd.into_inner(),
             State::Ended => return None,
         };
-        // With all writers gone, a read gives end of file, and nothing is left to drain.
+        // Without writers, a read returns end of file, and nothing is left to drain.
         let mut nothing = Vec::with_capacity(1);
         match sys::read_spare(&fd, &mut nothing, 1) {
             Ok(0) => None,
@@ -162,7 +162,7 @@ impl Pipe {
                 if std::mem::take(found) >= TRICKLE && sys::set_timer(timer, REST).is_ok() {
                     *resting = true;
                 } else {
-                    // Without a watch nothing more can be read; the result then has the output until here.
+                    // Without a watch nothing more can be read; the result has the output so far.
                     let _ = self.watch();
                 }
             }
@@ -170,7 +170,7 @@ impl Pipe {
         }
     }
 
-    /// Switches from the reactor to a timer, if one is available.
+    /// Switches from the reactor to a timer, if one can be created.
     fn time(&mut self) {
         let Ok(timer) = sys::timer().and_then(sys::watch) else { return };
         match std::mem::replace(&mut self.state, State::Ended) {
@@ -193,7 +193,7 @@ mod tests {
     use std::fs::File;
     use std::io::Write;
 
-    /// Reads to the end. Returns the bytes and whether the pipe was read by timer at some time.
+    /// Reads to the end. Returns the bytes, and whether the pipe was ever read by timer.
     async fn read_all(pipe: &mut Pipe) -> (Vec<u8>, bool) {
         let (mut bytes, mut was_timed) = (Vec::new(), false);
         while !matches!(pipe.state, State::Ended) {

@@ -1,7 +1,7 @@
-//! Holds a process back while its reader lags.
+//! Holds a process back while its reader lags behind.
 //!
-//! The reader reports what it has taken. While more than a window of output waits, the pipes of the process are not
-//! read; when they are full, the process blocks. So nothing is dropped and memory stays bounded.
+//! The reader reports what it has taken. While more than a window of output is waiting, the process's pipes are not
+//! read; once they are full, the process blocks. So nothing is dropped and memory stays bounded.
 
 use tokio::sync::watch;
 
@@ -9,27 +9,27 @@ use tokio::sync::watch;
 #[derive(Debug)]
 pub struct Hold {
     window: u64,
-    /// Where the reader has arrived in the log.
+    /// The reader's position in the log.
     taken: watch::Sender<u64>,
 }
 
 impl Hold {
-    /// At most `window` bytes wait for the reader.
+    /// Lets at most `window` bytes wait for the reader.
     pub fn new(window: u64) -> Self {
         Self { window, taken: watch::Sender::default() }
     }
 
-    /// The reader has taken everything before `cursor`.
+    /// Reports that the reader has taken everything before `cursor`.
     pub fn take(&self, cursor: u64) {
         self.taken.send_modify(|taken| *taken = cursor.max(*taken));
     }
 
-    /// True when no more may be read behind `end`, the length of the log.
+    /// True if nothing may be read beyond `end`, the length of the log.
     pub fn is_full(&self, end: u64) -> bool {
         end.saturating_sub(*self.taken.borrow()) >= self.window
     }
 
-    /// Waits until there is room behind `end`. Cancel-safe.
+    /// Waits until there is room beyond `end`. Cancel-safe.
     pub async fn room(&self, end: u64) {
         let mut taken = self.taken.subscribe();
         // Cannot fail: `self` owns the sender.

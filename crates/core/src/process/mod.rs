@@ -24,18 +24,18 @@ use std::time::{Duration, SystemTime};
 use terminal::Terminal;
 use tokio::sync::{mpsc, watch};
 
-/// Why a process has ended.
+/// Why a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// It exited.
+    /// It exited by itself.
     Exit,
-    /// A signal that nacre did not send.
+    /// A signal that nacre did not send ended it.
     Signal,
-    /// Its timeout.
+    /// It reached its timeout.
     Timeout,
-    /// Its memory limit.
+    /// It reached its memory limit.
     OutOfMemory,
-    /// The caller killed it, or its session was ended.
+    /// The caller killed it, or its session ended.
     Killed,
     /// Its supervisor was killed, and the process with it.
     Lost,
@@ -44,11 +44,11 @@ pub enum Reason {
 /// The end of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exit {
-    /// Exit code, when it exited.
+    /// Exit code, if it exited.
     pub code: Option<i32>,
-    /// Signal number, when one ended it.
+    /// Signal number, if a signal ended it.
     pub signal: Option<i32>,
-    /// Why.
+    /// The reason.
     pub reason: Reason,
 }
 
@@ -66,7 +66,7 @@ pub struct Birth {
 /// The progress of a process.
 #[derive(Clone, Debug, Default)]
 pub struct Life {
-    /// `None` while it is being started.
+    /// `None` while it is starting.
     pub birth: Option<Birth>,
     /// The end and its time (wall clock).
     pub end: Option<(Exit, SystemTime)>,
@@ -77,7 +77,7 @@ pub trait Owner: Send + Sync {
     /// The session's id.
     fn id(&self) -> &str;
 
-    /// Ends a process with its whole tree; false when there was nothing to end.
+    /// Kills a process with its whole tree; false if it had already ended.
     fn kill_process(&self, key: u64, policy: KillPolicy) -> Pin<Box<dyn Future<Output = bool> + Send>>;
 
     /// Sends a signal to the process group of a process.
@@ -88,13 +88,13 @@ pub trait Owner: Send + Sync {
 pub struct Process {
     /// Unique in the sandbox.
     pub id: String,
-    /// The session it was started from.
+    /// The session that started it.
     pub session: Box<dyn Owner>,
     /// As displayed.
     pub command: String,
     /// Its output.
     pub log: ProcessLog,
-    /// Holds it back while its reader lags, if it is to be held back.
+    /// Holds it back while its reader lags behind, if it has a window.
     pub hold: Option<Hold>,
     /// Forgotten some time after its end.
     pub auto_cleanup: bool,
@@ -133,17 +133,17 @@ impl Process {
         self.life.borrow().clone()
     }
 
-    /// Records that it runs.
+    /// Records that it is running.
     pub fn born(&self, key: u64, birth: Birth) {
         self.fate().key = Some(key);
         self.life.send_modify(|life| life.birth = Some(birth));
     }
 
-    /// Records its end as the kernel reports it; `None` when the end could not be observed.
+    /// Records its end as the kernel reports it; `None` if the end could not be observed.
     ///
-    /// A shell reports 128+n for a child that was ended by signal n. If nacre sent that signal, it is reported as a
-    /// signal. A shell that was signalled while it ran no foreground program has no exit code but that of the command
-    /// before: a 0 is then reported as the signal.
+    /// A shell reports 128+n for a child that signal n ended. If nacre sent that signal, it is reported as a signal.
+    /// A shell that was signalled while it ran no foreground program only has the exit code of the previous command:
+    /// a 0 is then reported as the signal.
     pub fn ended(&self, status: Option<pump::Status>) {
         if status.is_some_and(|status| status.out_of_memory) {
             self.doom(Reason::OutOfMemory, libc::SIGKILL);
@@ -168,7 +168,7 @@ impl Process {
         self.life.send_modify(|life| life.end = Some((exit, SystemTime::now())));
     }
 
-    /// Resolves when it has ended.
+    /// Resolves once it has ended.
     pub async fn wait(&self) {
         let mut life = self.life.subscribe();
         // Cannot fail: `self` owns the sender.
@@ -182,12 +182,12 @@ impl Process {
         }
     }
 
-    /// True when it is being ended, whether or not it has begun.
+    /// True if it is being ended, whether or not it has started.
     pub fn is_doomed(&self) -> bool {
         self.fate().doom.is_some()
     }
 
-    /// Ends it with its whole tree; resolves when nothing is left. False when there was nothing to end.
+    /// Kills it with its whole tree; resolves once all have exited. False if it had already ended.
     pub async fn kill(&self, reason: Reason, policy: KillPolicy) -> bool {
         self.doom(reason, policy.signal);
         let key = self.fate().key;
@@ -197,30 +197,30 @@ impl Process {
         }
     }
 
-    /// Sends a signal to its process group. False when it has ended. Unlike a kill, nothing follows the signal.
+    /// Sends a signal to its process group, without the escalation of a kill. False if it has ended.
     pub fn signal(&self, signal: i32) -> bool {
         let key = self.fate().key.filter(|_| self.life.borrow().end.is_none());
         key.inspect(|&key| self.session.signal_process(key, signal)).is_some()
     }
 
-    /// True while standard input is open.
+    /// True while its standard input is open.
     pub fn takes_input(&self) -> bool {
         self.writer().as_ref().is_some_and(|writer| !writer.is_closed())
     }
 
-    /// Sends standard input. A chunk that cannot be delivered is dropped.
+    /// Sends a chunk to standard input. A chunk that cannot be delivered is dropped.
     pub fn write(&self, chunk: Chunk) {
         if let Some(writer) = self.writer().as_ref() {
             let _ = writer.send(chunk);
         }
     }
 
-    /// Gives it a terminal.
+    /// Attaches a terminal.
     pub fn set_terminal(&self, terminal: Terminal) {
         *self.terminal.lock().unwrap_or_else(PoisonError::into_inner) = Some(terminal);
     }
 
-    /// Sets the size of its terminal. False when it has none, or has ended.
+    /// Sets the size of its terminal. False if it has no terminal, or has ended.
     pub fn resize(&self, size: terminal::Size) -> bool {
         let terminal = self.terminal.lock().unwrap_or_else(PoisonError::into_inner);
         self.life.borrow().end.is_none() && terminal.as_ref().is_some_and(|terminal| terminal.resize(size).is_ok())

@@ -1,4 +1,4 @@
-//! Detects whether a process's tree listens on a TCP port, from the kernel's socket table and the processes' sockets.
+//! Detects whether a process tree listens on a TCP port, from the kernel's socket table and the processes' sockets.
 
 use crate::blocking::blocking;
 use crate::error::Error;
@@ -10,7 +10,7 @@ use std::fs;
 /// The state column of a listening socket in `/proc/net/tcp` (proc(5)).
 const LISTEN: &str = "0A";
 
-/// Checks now, in the network namespace of each process.
+/// Checks the current state, in the network namespace of each process.
 ///
 /// # Errors
 /// `ENGINE_ERROR`.
@@ -18,19 +18,19 @@ pub async fn listens(tree: Tree, port: u16) -> Result<Listening, Error> {
     blocking(move || Ok(look(&tree, port))).await
 }
 
-/// The ports on which a process tree listens.
+/// Where a process tree listens on a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Listening {
     /// Nowhere.
     No,
     /// In the network namespace of this process.
     Here,
-    /// In a network namespace of its own, where this process cannot connect.
+    /// In its own network namespace, where this process cannot connect.
     Inside,
 }
 
 impl Listening {
-    /// Its name at the boundary.
+    /// The value that crosses the boundary.
     pub const fn name(self) -> &'static str {
         match self {
             Self::No => "no",
@@ -60,8 +60,8 @@ fn listening_sockets(pid: Pid, port: u16) -> HashSet<u64> {
     tables.iter().flat_map(|table| table.lines()).filter_map(|line| inode_of(line, port)).collect()
 }
 
-/// One line: `sl local_address rem_address st tx:rx tr:when retrnsmt uid timeout inode ...`, the port in hexadecimal
-/// behind the last colon of the address.
+/// The inode of one line: `sl local_address rem_address st tx:rx tr:when retrnsmt uid timeout inode ...`. The port is
+/// hexadecimal, after the last colon of the address.
 fn inode_of(line: &str, port: u16) -> Option<u64> {
     let fields: Vec<&str> = line.split_ascii_whitespace().collect();
     let (_, local) = fields.get(1)?.rsplit_once(':')?;

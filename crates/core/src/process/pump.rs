@@ -1,4 +1,4 @@
-//! Copies a process's output to its log for as long as any process holds its pipes.
+//! Copies a process's output to its log as long as any process holds its pipes.
 
 use super::{Hold, Process};
 use crate::exec::OutputStream;
@@ -12,13 +12,13 @@ use tokio::sync::oneshot;
 /// The end of a process as the kernel reports it.
 #[derive(Clone, Copy, Debug)]
 pub struct Status {
-    /// Exit code, when it exited.
+    /// Exit code, if it exited.
     pub code: Option<i32>,
-    /// Signal number, when it was killed.
+    /// Signal number, if a signal killed it.
     pub signal: Option<i32>,
-    /// Its memory limit was reached.
+    /// Whether it reached its memory limit.
     pub out_of_memory: bool,
-    /// It was signalled while it ran no foreground program.
+    /// Whether it was signalled while it ran no foreground program.
     pub alone: bool,
 }
 
@@ -41,10 +41,10 @@ struct Pump {
     buffer: Vec<u8>,
 }
 
-/// Reads until no process can write.
+/// Copies output until no process can write to the pipes.
 ///
-/// When the process itself has ended, the content of the pipes at that moment is read before the end is published: the
-/// log is then complete. Later output of its descendants is logged too.
+/// When the process itself has ended, the current content of the pipes is read before the end is published, so that
+/// the log is complete. Later output of its descendants is logged too.
 ///
 /// The order of writes to two pipes is unknown. When both have data, standard output is read first, since most programs
 /// print their result before the message that follows it.
@@ -59,7 +59,7 @@ pub fn pump(process: Arc<Process>, output: [Option<OwnedFd>; 2], mut ended: ones
             let first = usize::from(in_a_row >= MOST_IN_A_ROW);
             let [one, other] = [first, 1 - first].map(|stream| pump.pipes[stream].as_ref());
             let end: u64 = pump.total.iter().sum();
-            // After its end nothing is held back: a reader that waits for the end has all of its output.
+            // A process that has ended is not held back: a reader that waits for the end receives all of its output.
             let full = pump.process.hold.as_ref().filter(|hold| lives && hold.is_full(end));
             let read = tokio::select! {
                 biased;
@@ -81,7 +81,7 @@ pub fn pump(process: Arc<Process>, output: [Option<OwnedFd>; 2], mut ended: ones
 }
 
 impl Pump {
-    /// Reads what the pipes hold now and not more: a child that keeps printing cannot delay the end.
+    /// Reads only what the pipes hold now: a child that keeps printing cannot delay the end.
     fn drain(&mut self) {
         for stream in 0..2 {
             // A terminal does not always report how much it holds.
@@ -96,7 +96,7 @@ impl Pump {
         }
     }
 
-    /// Reads once, without waiting for readiness: `drain` must find what the reactor has not noticed yet.
+    /// Reads once, without waiting for readiness: `drain` must find bytes that the reactor has not noticed yet.
     fn read(&mut self, stream: usize, most: usize) -> usize {
         let Some(pipe) = &self.pipes[stream] else { return 0 };
         self.buffer.clear();

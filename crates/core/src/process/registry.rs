@@ -50,7 +50,7 @@ impl Registry {
         found.ok_or_else(|| Error::new(Code::ProcessNotFound, format!("there is no process '{id}'")))
     }
 
-    /// Records that one session, or every session, is being ended. That is the reason for the end of its processes.
+    /// Records that one session, or every session, is ending. That becomes the reason for the end of its processes.
     pub fn end_with(&self, session: Option<&str>) {
         let all = self.lock();
         let with_it = |process: &&Arc<Process>| session.is_none_or(|id| process.session.id() == id);
@@ -62,7 +62,7 @@ impl Registry {
         self.lock().retain(|other| !Arc::ptr_eq(other, process));
     }
 
-    /// Forgets ended processes, all or the one with this id. Returns how many.
+    /// Forgets ended processes, all or only the one with this id. Returns how many.
     pub fn clean_up(&self, id: Option<&str>) -> usize {
         let mut all = self.lock();
         let before = all.len();
@@ -80,10 +80,10 @@ impl Registry {
     }
 }
 
-/// Forgets ended processes with `auto_cleanup`: the old ones, and those beyond the newest.
+/// Forgets ended processes with `auto_cleanup`: old ones, and all beyond the newest.
 fn tidy(all: &mut VecDeque<Arc<Process>>, now: SystemTime) {
     let (mut count, mut bytes) = (0, 0);
-    // From the newest to the oldest. `retain` goes the other way, and takes the answers from the end.
+    // From the newest to the oldest. `retain` goes the other way, so it takes the flags from the end.
     let mut kept: Vec<bool> = all
         .iter()
         .rev()

@@ -1,4 +1,4 @@
-//! Resource usage of a process and its tree: from its control group where controllers exist, else from `/proc`.
+//! Resource usage of a process and its tree: from its control group if controllers exist, else from `/proc`.
 
 use crate::blocking::blocking;
 use crate::error::Error;
@@ -11,8 +11,8 @@ use std::time::Duration;
 /// See the module.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Processor time, user and system. Without a control group it includes ended processes that were waited for, but
-    /// not ended orphans.
+    /// Processor time, user and system. Without a control group, it includes ended processes that were waited for,
+    /// but not ended orphans.
     pub cpu_time: Duration,
     /// Bytes now: the group's `memory.current` (page cache included), or the sum of the resident sets.
     pub memory: u64,
@@ -27,7 +27,7 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// Looks now.
+    /// Reads the current usage.
     ///
     /// # Errors
     /// `ENGINE_ERROR`.
@@ -70,7 +70,8 @@ impl Stats {
         }
     }
 
-    /// A group also counts ended processes. Each file exists only with its controller, `cpu.stat` always.
+    /// Replaces values by those of the group, which also count ended processes. Each file exists only with its
+    /// controller, except `cpu.stat`, which always exists.
     fn prefer_group(&mut self, group: &Group) {
         let read = |name: &str| fs::read_to_string(group.path().join(name)).ok();
         let number = |name: &str| read(name)?.trim().parse::<u64>().ok();

@@ -1,7 +1,7 @@
-//! A block: a run of log bytes with the marks of its pieces. The unit kept in memory and written to the file.
+//! A block: a run of log bytes with the marks of its pieces. The unit in memory and in the file.
 //!
-//! A mark costs 8 bytes, so output is joined to what came just before it on the same stream. Everything is bounded by
-//! the size of the block, marks included.
+//! A mark takes 8 bytes, so output is joined to what just arrived on the same stream. Everything is bounded by the
+//! size of the block, including marks.
 
 use super::Piece;
 use crate::exec::OutputStream;
@@ -62,7 +62,7 @@ impl Block {
         self.start + self.bytes.len() as u64
     }
 
-    /// Appends what fits into a block of `size` bytes, header and marks included. Returns how much that was.
+    /// Appends what fits into a block of `size` bytes, including header and marks. Returns how many bytes that was.
     pub fn push(&mut self, size: usize, stream: OutputStream, bytes: &[u8], time_ms: u64) -> usize {
         let joins = self
             .marks
@@ -89,14 +89,14 @@ impl Block {
         }
     }
 
-    /// Releases the capacity for marks that will not be needed.
+    /// Releases capacity for marks that will not be needed.
     pub fn seal(&mut self) {
         self.marks.shrink_to_fit();
         self.bytes.shrink_to_fit();
     }
 
-    /// Copies at most `most` bytes from the offset `from`, which lies in this block, in at most `pieces` pieces.
-    /// Returns the number of bytes.
+    /// Copies at most `most` bytes from offset `from`, which lies in this block, as at most `pieces` pieces. Returns
+    /// the number of bytes.
     pub fn copy(&self, from: u64, most: usize, pieces: usize, into: &mut Vec<Piece>) -> usize {
         let begin = (from - self.start) as usize;
         let until = self.bytes.len().min(begin.saturating_add(most));

@@ -1,7 +1,7 @@
 //! The log of a background process: its output on both streams, for any number of readers.
 //!
-//! A reader holds only a cursor, an offset in the whole log. So a slow reader costs nothing and blocks nothing, and
-//! reads past and live output in the same way, without gaps or duplicates. Memory is bounded by 1 MiB, the file by 1.25
+//! A reader only holds a cursor, an offset in the whole log. So a slow reader costs and blocks nothing, and reads
+//! past and live output in the same way, without gaps or duplicates. Memory is bounded by 1 MiB, the file by 1.25
 //! times the log's limit. A slice reports how much is no longer kept.
 
 mod block;
@@ -23,7 +23,7 @@ use tokio::sync::watch;
 pub struct Piece {
     /// The stream.
     pub stream: OutputStream,
-    /// Offset of its first byte in the whole log, both streams together in order of arrival.
+    /// Offset of its first byte in the whole log, counting both streams in order of arrival.
     pub cursor: u64,
     /// Never empty.
     pub bytes: Vec<u8>,
@@ -31,22 +31,22 @@ pub struct Piece {
     pub time_ms: u64,
 }
 
-/// A part of the log. `next` is the cursor it was read from, plus the pieces, plus `dropped`, plus `lost`.
+/// A part of the log. `next` is the cursor of the read plus the lengths of the pieces, `dropped` and `lost`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogSlice {
-    /// In order. A jump in their cursors marks lost bytes.
+    /// In order. A jump in their cursors means lost bytes.
     pub pieces: Vec<Piece>,
     /// The cursor for the next read. A cursor beyond the end is set to the end.
     pub next: u64,
     /// Bytes before the first piece that the limit has dropped.
     pub dropped: u64,
-    /// Bytes between the cursor and `next` that were lost for lack of disk space.
+    /// Bytes between the cursor and `next` that were lost because the disk was full.
     pub lost: u64,
     /// The process has ended and nothing follows `next`.
     pub ended: bool,
 }
 
-/// A handle; its clones share one log. The last one closes the file.
+/// A handle; its clones share one log. Dropping the last closes the file.
 #[derive(Clone, Debug)]
 pub struct ProcessLog {
     shared: Arc<Shared>,
@@ -55,7 +55,7 @@ pub struct ProcessLog {
 #[derive(Debug)]
 struct Shared {
     store: Mutex<Store>,
-    /// Changed after the store: a reader that sees a change finds it in the store.
+    /// Updated after the store: a reader that sees a change finds it in the store.
     progress: watch::Sender<Progress>,
 }
 
@@ -77,7 +77,7 @@ impl ProcessLog {
         Self { shared: Arc::new(Shared { store, progress: watch::Sender::default() }) }
     }
 
-    /// Appends output that has just arrived. Never fails: bytes that cannot be kept are counted.
+    /// Appends output that just arrived. Never fails: bytes that cannot be kept are counted.
     pub fn push(&self, stream: OutputStream, bytes: &[u8]) {
         if bytes.is_empty() {
             return;
@@ -134,7 +134,7 @@ impl ProcessLog {
     }
 }
 
-/// A log with small blocks, which only memory holds: its directory cannot be made.
+/// A log with small blocks that is only kept in memory, since its directory cannot be created.
 #[cfg(feature = "fuzzing")]
 pub fn bounded_log(limit: u64, block_size: usize, memory_blocks: usize) -> ProcessLog {
     ProcessLog::with_shape(Path::new("/dev/null/none"), limit, Shape { block_size, memory_blocks })

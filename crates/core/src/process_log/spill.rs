@@ -1,10 +1,10 @@
-//! The blocks of a log that do not fit into memory: a ring of slots in one file without a name.
+//! The blocks of a log that do not fit into memory: a ring of slots in one unnamed file.
 //!
-//! No index is kept in memory. Blocks are in the order of the log, and every slot starts with the offset of its block,
-//! so an offset is found by binary search in the file. The file never has a name that outlives the call that opens it,
-//! so nothing is left behind however this process ends.
+//! Memory holds no index. Blocks are in the order of the log, and every slot starts with the offset of its block, so
+//! a binary search in the file finds an offset. The file never has a name that outlives the call that opens it, so
+//! nothing is left behind however this process ends.
 //!
-//! A write that fails (usually a full disk) leaves the ring unchanged, and the next write is tried again.
+//! A failed write (usually a full disk) leaves the ring unchanged, and the next write tries again.
 
 use super::block::{Block, HEADER_BYTES, Header};
 use super::unnamed;
@@ -25,20 +25,20 @@ pub struct Spill {
 }
 
 impl Spill {
-    /// Room for `slots` blocks of `block_size` bytes. The file is created when it is first needed.
+    /// Creates room for `slots` blocks of `block_size` bytes. The file is created when first needed.
     pub fn new(directory: &Path, block_size: usize, slots: u64) -> Self {
         Self { directory: directory.to_owned(), file: None, block_size, slots, oldest: 0, next: 0 }
     }
 
-    /// Forgets blocks that end at or before `first` and, if no slot is free, the oldest block. Returns where that block
-    /// ended.
+    /// Forgets blocks that end at or before `first` and, if no slot is free, the oldest block. Returns where that
+    /// block ended.
     pub fn make_room(&mut self, first: u64) -> Option<u64> {
         let forgotten = self.forget(first).unwrap_or_else(|_| {
             self.oldest = self.next;
             None
         });
         if self.oldest == self.next {
-            // From the beginning of the file: on a full disk its slots are the only space available.
+            // Restarts at the beginning of the file: on a full disk, its slots are the only space available.
             (self.oldest, self.next) = (0, 0);
         }
         forgotten
@@ -59,7 +59,7 @@ impl Spill {
         Ok(forgotten)
     }
 
-    /// Appends a block. Call [`Spill::make_room`] before.
+    /// Appends a block. Call [`Spill::make_room`] first.
     pub fn append(&mut self, block: &Block) -> io::Result<()> {
         let file = match &self.file {
             Some(file) => file,

@@ -1,8 +1,8 @@
-//! The kept part of a log: the newest blocks in memory, older ones in a file. The oldest are dropped.
+//! The kept part of a log: the newest blocks in memory, older blocks in a file. The oldest are dropped.
 //!
-//! Offsets count from the start of the whole log. Bytes below `first` have been dropped because of the limit. A gap
-//! between two blocks is a block that could not be written when it had to leave memory. Readers detect gaps; no list is
-//! kept.
+//! Offsets count from the start of the whole log. Bytes below `first` were dropped because of the limit. A gap
+//! between two blocks is a block that could not be written when it had to leave memory. Readers detect gaps; no list
+//! is kept.
 
 use super::block::Block;
 use super::spill::Spill;
@@ -14,17 +14,17 @@ use std::path::Path;
 /// Sizes of the parts.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
-    /// Bytes of a block, its marks included.
+    /// Bytes of a block, including its marks.
     pub block_size: usize,
-    /// Full blocks in memory, beside the block that is being filled.
+    /// Full blocks in memory, in addition to the block being filled.
     pub memory_blocks: usize,
 }
 
-/// The block being filled has 64 KiB, at worst as much again in marks, and so has a block that is being written: with
-/// 12 full blocks that is less than 1 MiB.
+/// The block being filled takes 64 KiB, at worst as much again for marks, and so does a block being written: with 12
+/// full blocks, that is less than 1 MiB.
 pub const SHAPE: Shape = Shape { block_size: 64 * 1024, memory_blocks: 12 };
 
-/// Maximum pieces of one slice: each costs its reader an object.
+/// Maximum pieces of one slice: each is an object for its reader.
 const MOST_PIECES: usize = 1024;
 const _: () = assert!(MOST_PIECES * size_of::<Piece>() <= 64 * 1024);
 
@@ -90,7 +90,7 @@ impl Store {
             self.first = forgotten;
         }
         if block.end() > self.first {
-            // If that fails the block is lost, and the log continues after the gap.
+            // If this fails, the block is lost, and the log continues after the gap.
             let _ = self.spill.append(block);
         }
     }
@@ -139,8 +139,8 @@ impl Store {
 
 /// The number of blocks that hold `limit` bytes, plus a quarter for marks.
 ///
-/// That is enough unless pieces have less than 32 bytes each. Then less than the limit is kept, so that disk usage
-/// stays bounded.
+/// That is enough unless pieces have fewer than 32 bytes each. In that case less than the limit is kept, so that disk
+/// usage stays bounded.
 fn slots(limit: u64, block_size: usize) -> u64 {
     let bytes = limit.saturating_add(limit / 4);
     bytes / block_size as u64 + 2
@@ -153,7 +153,7 @@ struct Reading {
 }
 
 impl Reading {
-    /// Takes the bytes of this block from `next` on. Missing bytes before it have been lost.
+    /// Takes the bytes of this block from `next` on. Missing bytes before it were lost.
     fn take(&mut self, block: &Block) {
         let slice = &mut self.slice;
         if block.start() > slice.next {

@@ -1,8 +1,8 @@
-//! Files without a name, in the state directory.
+//! Unnamed files in the state directory.
 //!
 //! Such a file never has a name that outlives the call that opens it, so nothing is left of it however this process
-//! ends. Where the file system does not support O_TMPFILE, the file has a name for a moment. The next call sweeps files
-//! of processes that were killed in that moment.
+//! ends. On file systems without O_TMPFILE, the file has a name for a moment. The next call removes files of
+//! processes that were killed in that moment.
 
 use crate::private_directory;
 use std::fs::{File, OpenOptions};
@@ -11,10 +11,10 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Prefix of a file's name, where it has one for a moment.
+/// Prefix of a file's temporary name.
 const NAME: &str = "log-";
 
-/// Creates a file of mode 0600 without a name, in a private directory that is created if missing.
+/// Creates an unnamed file of mode 0600 in a private directory, which is created if missing.
 pub fn open(directory: &Path) -> io::Result<File> {
     private_directory::create(directory)?;
     open_unnamed(directory)
@@ -22,13 +22,13 @@ pub fn open(directory: &Path) -> io::Result<File> {
 
 fn open_unnamed(directory: &Path) -> io::Result<File> {
     match private().custom_flags(libc::O_TMPFILE).open(directory) {
-        // EOPNOTSUPP: not supported by the file system. EISDIR: not by the kernel.
+        // EOPNOTSUPP: the file system does not support it. EISDIR: the kernel does not.
         Err(error) if matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EISDIR)) => open_unlinked(directory),
         result => result,
     }
 }
 
-/// The same without O_TMPFILE: the file has a name for a moment.
+/// Does the same without O_TMPFILE: the file has a name for a moment.
 fn open_unlinked(directory: &Path) -> io::Result<File> {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     sweep(directory);
@@ -45,7 +45,7 @@ fn open_unlinked(directory: &Path) -> io::Result<File> {
 /// Removes files of processes that died between creating a file and removing its name.
 ///
 /// Nothing is written before the name is removed, so a live process loses nothing either: it keeps its descriptor and
-/// does not need the name. So liveness need not be guessed from a pid.
+/// does not need the name. So no pid has to be checked for liveness.
 fn sweep(directory: &Path) {
     for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
         let is_ours = entry.file_name().to_str().is_some_and(is_name);

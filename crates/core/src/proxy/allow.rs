@@ -23,8 +23,8 @@ impl fmt::Display for Target {
 }
 
 impl Target {
-    /// A target with a plausible host. Names hold letters, digits, `.`, `-` and `_` only: anything else could mean one
-    /// thing here and another to a resolver.
+    /// Creates a target with a plausible host. Names may only contain letters, digits, `.`, `-` and `_`: other
+    /// characters could have one meaning here and another for a resolver.
     pub fn new(host: &str, port: u16) -> Option<Self> {
         let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
         if let Ok(address) = host.parse::<IpAddr>() {
@@ -36,7 +36,7 @@ impl Target {
         (plausible && port > 0).then_some(Self { host, port })
     }
 
-    /// Parses `host:port`, with the port of the scheme where it is missing.
+    /// Parses `host:port`; a missing port becomes the scheme's.
     pub fn parse(authority: &str, default_port: Option<u16>) -> Option<Self> {
         let after_host = if authority.starts_with('[') { authority.rfind(']')? + 1 } else { 0 };
         match authority[after_host..].rfind(':').map(|colon| colon + after_host) {
@@ -45,13 +45,13 @@ impl Target {
         }
     }
 
-    /// The address, when the host is one.
+    /// The address, if the host is one.
     pub fn address(&self) -> Option<IpAddr> {
         self.host.parse().ok()
     }
 }
 
-/// Resolvers take `0x7f.1` and `2130706433` for addresses. Such a name is none.
+/// True for names like `0x7f.1` and `2130706433`, which resolvers treat as addresses.
 fn is_number(host: &str) -> bool {
     let last = host.rsplit('.').next().unwrap_or_default();
     last.bytes().all(|byte| byte.is_ascii_digit()) || last.starts_with("0x")
@@ -62,7 +62,7 @@ struct Entry {
     host: String,
     /// `*.example.com`: `host` is `.example.com`.
     is_suffix: bool,
-    /// Nothing: every port.
+    /// `None` allows every port.
     port: Option<u16>,
 }
 
@@ -71,18 +71,20 @@ struct Entry {
 pub struct AllowList(Vec<Entry>);
 
 impl AllowList {
-    /// Reads entries like `example.com:443`, `*.example.com:*` and `[::1]:80`. Others are ignored: they admit nothing.
+    /// Reads entries like `example.com:443`, `*.example.com:*` and `[::1]:80`. Others are ignored: they allow
+    /// nothing.
     pub fn new(entries: &[String]) -> Self {
         Self(entries.iter().filter_map(|entry| Entry::parse(entry)).collect())
     }
 
-    /// True when an entry covers the target.
+    /// True if an entry covers the target.
     pub fn admits(&self, target: &Target) -> bool {
         self.matching(target).next().is_some()
     }
 
-    /// True when a name may lead to this address. A program's author may control the addresses of a name, so a name never
-    /// leads to this machine or to its link, `localhost` excepted, and one under a wildcard never to a private network.
+    /// True if a name may lead to this address. A program's author may control the addresses of a name. So a name
+    /// other than `localhost` never leads to this machine or its link, and a name under a wildcard never leads to a
+    /// private network.
     pub fn admits_address(&self, target: &Target, address: IpAddr) -> bool {
         if target.address().is_some() || target.host == "localhost" {
             return true;
@@ -116,7 +118,7 @@ impl Entry {
     }
 }
 
-/// This machine, its link, or no host at all.
+/// True for this machine, its link, or no host at all.
 fn is_own(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(v4) => {

@@ -1,4 +1,4 @@
-//! Connecting to a target: resolving its name, and choosing among its addresses.
+//! Connects to a target: resolves its name, and chooses among its addresses.
 
 use super::Policy;
 use super::allow::Target;
@@ -7,13 +7,13 @@ use std::time::Duration;
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
 
-/// Longest wait for a name and a connection together.
+/// Maximum wait for name resolution and connection together.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Connects to an admitted target.
 ///
 /// # Errors
-/// `PermissionDenied` when its name leads to an address that no name may lead to.
+/// `PermissionDenied` if its name leads to an address that no name may lead to.
 pub async fn dial(target: &Target, policy: &Policy) -> io::Result<TcpStream> {
     timeout(PATIENCE, connect(target, policy)).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }

@@ -1,4 +1,4 @@
-//! The head of an HTTP request, read to its last byte and no further: what follows belongs to the server.
+//! Reads the head of an HTTP request to its last byte and no further: what follows belongs to the server.
 
 use std::io;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -12,7 +12,7 @@ pub const MAX_HEADERS: usize = 100;
 /// Reads up to and including the empty line.
 ///
 /// # Errors
-/// `InvalidData` for a head that is too long, `UnexpectedEof` when the client leaves before its end.
+/// `InvalidData` for a head that is too long, `UnexpectedEof` if the client disconnects before its end.
 pub async fn read(client: &mut TcpStream) -> io::Result<Vec<u8>> {
     let mut head = Vec::new();
     let mut seen = vec![0; MAX_BYTES];
@@ -36,7 +36,7 @@ pub async fn read(client: &mut TcpStream) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Answers with an error and closes.
+/// Responds with an error and closes the connection.
 pub async fn refuse(client: &mut TcpStream, status: &str, reason: &str) -> io::Result<()> {
     let body = format!("nacre: {reason}\n");
     let length = body.len();

@@ -1,4 +1,4 @@
-//! The HTTP side: CONNECT, and plain requests with an absolute URL (RFC 9110, sections 7.2 and 9.3.6).
+//! The HTTP proxy: CONNECT, and plain requests with an absolute URL (RFC 9110, sections 7.2 and 9.3.6).
 
 use super::allow::Target;
 use super::dial::dial;
@@ -13,11 +13,11 @@ use tokio::time::timeout;
 enum Wish {
     /// A tunnel.
     Tunnel(Target),
-    /// One request, in the form for the server.
+    /// One request, rewritten for the server.
     Forward(Target, Vec<u8>),
 }
 
-/// Reads a request and connects to its target; `None` when it was refused.
+/// Reads a request and connects to its target; `None` if it was refused.
 pub async fn accept(client: &mut TcpStream, policy: &Policy) -> io::Result<Option<TcpStream>> {
     let head = timeout(HEAD_TIME, head::read(client)).await??;
     let Some(wish) = parse(&head) else {
@@ -61,7 +61,7 @@ fn parse(head: &[u8]) -> Option<Wish> {
     let (authority, path) = rest.split_at(end);
     let target = Target::parse(authority, Some(80))?;
     let slash = if path.starts_with('/') { "" } else { "/" };
-    // One request for a connection: the next could be for another host. The server receives the host that was checked.
+    // One request per connection: the next could be for another host. The server receives the host that was checked.
     let mut forward =
         format!("{method} {slash}{path} HTTP/1.1\r\nHost: {authority}\r\nConnection: close\r\n").into_bytes();
     let dropped = ["host", "connection", "proxy-connection", "proxy-authorization", "keep-alive"];

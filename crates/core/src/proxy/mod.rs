@@ -1,8 +1,8 @@
-//! The proxy of a session: the only way out for programs with an allow-list.
+//! The proxy of a session: the only way to the network for programs with an allow-list.
 //!
-//! It speaks HTTP (CONNECT, and plain requests with an absolute URL) and SOCKS5 on one port, and distinguishes them by the
-//! first byte. It resolves names itself, so an entry of the list is a name and not an earlier answer of a resolver. It runs on
-//! a thread of its own: bytes on their way through must not hold up the engine.
+//! It speaks HTTP (CONNECT, and plain requests with an absolute URL) and SOCKS5 on one port, and distinguishes them
+//! by the first byte. It resolves names itself, so an entry of the list is a name, not an earlier resolver's answer.
+//! It runs on its own thread: bytes that pass through must not hold up the engine.
 
 mod allow;
 mod dial;
@@ -24,11 +24,11 @@ use tokio::sync::Semaphore;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
-/// Connections of one session at a time. Further ones wait to be accepted.
+/// Maximum concurrent connections of one session. Further connections wait to be accepted.
 const MAX_CONNECTIONS: usize = 256;
-/// The time that a client has for its request.
+/// Time limit for a client to send its request.
 const HEAD_TIME: Duration = Duration::from_secs(10);
-/// Denials kept for one command.
+/// Maximum denials kept for one command.
 const MAX_DENIALS: usize = 100;
 
 /// The connections that were refused since the last command began.
@@ -43,7 +43,7 @@ impl Denials {
         }
     }
 
-    /// Takes all of them.
+    /// Removes and returns all denials.
     pub fn take(&self) -> Vec<String> {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -82,7 +82,7 @@ impl Proxy {
     /// Serves a listener.
     ///
     /// # Errors
-    /// The thread or its epoll descriptor cannot be made.
+    /// The thread or its epoll descriptor cannot be created.
     pub fn start(listener: OwnedFd, allow: &[String], denials: Denials) -> io::Result<Self> {
         let listener = StdListener::from(listener);
         listener.set_nonblocking(true)?;
@@ -113,14 +113,14 @@ fn handle() -> io::Result<Handle> {
     Ok(THREAD.get_or_init(|| handle).clone())
 }
 
-/// The connections are in one set, which ends with this future.
+/// Accepts connections. They are in one set, which ends with this future.
 async fn accept(listener: TcpListener, policy: Policy) {
     let mut connections = tokio::task::JoinSet::new();
     let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     loop {
         let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
         let Ok((client, _)) = listener.accept().await else {
-            // The process has no descriptor left: they come back.
+            // The process has run out of descriptors, which become available again.
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         };
