@@ -124,7 +124,7 @@ pub fn tiers(offer: &Offer) -> Tiers {
     }
     if let Err(reason) = &offer.broker {
         notes.push(format!(
-            "programs have no Unix sockets but pairs, since connections cannot be made for them: {reason}"
+            "programs have no Unix sockets except pairs, since nothing can connect for them: {reason}"
         ));
     }
     if !processes && landlock(6) {

@@ -1,4 +1,4 @@
-//! The host's side of a session's supervisor: starting it, sending orders, reaping it.
+//! The host's side of a session's supervisor: starts it, sends orders, reaps it.
 
 use crate::outbox::{Descriptor, Message, Outbox};
 use crate::session::Config;
@@ -13,19 +13,19 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
-/// Most of a complaint that an error repeats.
+/// Maximum bytes of a complaint that an error repeats.
 const MAX_COMPLAINT_BYTES: usize = 1024;
 
-/// A running supervisor. Dropping it closes the socket, which makes the supervisor end everything it guards; a task of
-/// its own reaps it once each [`PidHold`] is dropped too.
+/// A running supervisor. Dropping it closes the socket, which makes the supervisor end everything it guards. A
+/// separate task reaps it once each [`PidHold`] is dropped too.
 pub struct Supervisor {
     outbox: Outbox,
     hold: PidHold,
-    /// A file in memory: its standard error until it is set up.
+    /// A memory file: its standard error until it is set up.
     stderr: OwnedFd,
 }
 
-/// Keeps the pid of a supervisor from being reused: the supervisor is reaped when the last clone is dropped.
+/// Keeps a supervisor's pid from being reused: the supervisor is reaped when the last clone is dropped.
 ///
 /// The pid is the session number of everything below the supervisor. Only while it is held does a process with that
 /// session number certainly belong to the session.
@@ -45,9 +45,9 @@ impl PidHold {
 impl Supervisor {
     /// Starts a supervisor. `group` is the name of the session's control group.
     ///
-    /// The standard library spawns with `posix_spawn` unless an option needs a fork (`pre_exec`, `uid`,
-    /// a relative program with another PATH): a fork would copy the page tables of a host with gigabytes of memory. So
-    /// the working directory, the session, signals and groups are all left to the supervisor.
+    /// The standard library spawns with `posix_spawn` unless an option needs a fork (`pre_exec`, `uid`, a relative
+    /// program with another PATH). A fork would copy the page tables of a host with gigabytes of memory. So the
+    /// supervisor itself sets its working directory, session, signals and groups.
     pub fn start(config: &Config, group: Option<&str>) -> io::Result<Self> {
         let (ours, theirs) = socket::pair()?;
         let mut command = Command::new(&config.supervisor);
@@ -95,7 +95,7 @@ impl Supervisor {
         self.hold.clone()
     }
 
-    /// Its standard error from before it was set up: the reason of its end. `None` when there is none.
+    /// Its standard error from before it was set up, which has the reason for its end; `None` if empty.
     pub fn complaint(&self) -> Option<String> {
         let bytes = crate::sys::beginning(&self.stderr, MAX_COMPLAINT_BYTES).ok()?;
         let text = String::from_utf8_lossy(&bytes);
@@ -114,9 +114,9 @@ impl Supervisor {
         self.outbox.send(Message { bytes: serde_json::to_vec(order).unwrap_or_default(), descriptors });
     }
 
-    /// The next report, with its descriptor; `None` when the supervisor has exited.
+    /// The next report, with its descriptor; `None` once the supervisor has exited.
     ///
-    /// Meanwhile sends queued orders when the socket has room. Cancel-safe.
+    /// Meanwhile, sends queued orders when the socket has room. Cancel-safe.
     pub async fn report(&self) -> Option<(Report, Option<OwnedFd>)> {
         loop {
             let mut guard = tokio::select! {
@@ -136,12 +136,12 @@ impl Supervisor {
     }
 }
 
-/// A non-interactive bash would read the file that this names before it is the session's shell. The variable is set when
-/// the shell is ready.
+/// A non-interactive bash would read the file that this variable names before it becomes the session's shell. The
+/// variable is set once the shell is ready.
 pub const WITHHELD: &str = "BASH_ENV";
 
-/// Reaps the child once it has ended and its pid is released. Waits with a pidfd of its own, since a SIGCHLD handler
-/// belongs to the host's runtime; where pidfds are missing, in a thread.
+/// Reaps the child once it has ended and its pid is released. Waits with its own pidfd, since a SIGCHLD handler
+/// belongs to the host's runtime; without pidfds, in a thread.
 fn reap(mut child: Child, pid: Pid, released: oneshot::Receiver<()>) {
     let watched = pidfd::open(pid).and_then(crate::sys::watch);
     match watched {

@@ -71,7 +71,7 @@ pub fn unsent_bytes(socket: &impl AsRawFd) -> io::Result<usize> {
     Ok(count.max(0) as usize)
 }
 
-/// Replaces the contents of a file. Opens no descriptor: none may be available.
+/// Replaces the contents of a file. Opens no descriptor, since none may be available.
 pub fn replace_contents(fd: &OwnedFd, bytes: &[u8]) -> io::Result<()> {
     let file = borrowed(fd);
     file.write_all_at(bytes, 0)?;
@@ -109,7 +109,7 @@ fn borrowed(fd: &OwnedFd) -> std::mem::ManuallyDrop<File> {
     unsafe { std::mem::ManuallyDrop::new(File::from_raw_fd(fd.as_raw_fd())) }
 }
 
-/// Sets O_NONBLOCK on the open file description behind `fd`.
+/// Sets O_NONBLOCK on the open file description of `fd`.
 pub fn set_nonblocking(fd: &impl AsRawFd) -> io::Result<()> {
     // SAFETY: plain fcntl calls on an open descriptor.
     unsafe {
@@ -150,13 +150,13 @@ pub fn bytes_in_pipe(fd: &impl AsRawFd) -> io::Result<usize> {
     Ok(count.max(0) as usize)
 }
 
-/// Enlarges a pipe. The kernel may refuse, since the budget of a user is limited (pipe(7)); then nothing changes.
+/// Enlarges a pipe. The kernel may refuse, since each user's budget is limited (pipe(7)); then nothing changes.
 pub fn grow_pipe(fd: &impl AsRawFd, bytes: i32) -> bool {
     // SAFETY: a plain fcntl call on an open descriptor.
     unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETPIPE_SZ, bytes) >= bytes }
 }
 
-/// Creates a timer that becomes readable when it expires. The runtime's own timers count in whole milliseconds.
+/// Creates a timer that becomes readable when it expires. The runtime's own timers only count whole milliseconds.
 pub fn timer() -> io::Result<OwnedFd> {
     let flags = libc::TFD_CLOEXEC | libc::TFD_NONBLOCK;
     // SAFETY: the result is a new descriptor.
@@ -175,8 +175,8 @@ pub fn set_timer(timer: &impl AsRawFd, after: Duration) -> io::Result<()> {
 
 /// Registers a descriptor with the reactor.
 pub fn watch<T: AsRawFd + OwnsDescriptor>(fd: T) -> io::Result<AsyncFd<T>> {
-    // SAFETY: the descriptor is owned by the value that is registered: it stays open and refers to the same file until
-    // that value is given back or dropped, which deregisters it first.
+    // SAFETY: the registered value owns the descriptor: it stays open and refers to the same file until that value is
+    // given back or dropped, which deregisters it first.
     unsafe { AsyncFd::register(fd) }.map_err(|error| error.into_parts().1)
 }
 
@@ -185,13 +185,13 @@ pub trait OwnsDescriptor {}
 impl OwnsDescriptor for OwnedFd {}
 impl OwnsDescriptor for std::sync::Arc<OwnedFd> {}
 
-/// Reaps one child that has ended. The other children belong to the runtime.
+/// Reaps one ended child. The other children belong to the runtime.
 pub fn reap(child: Pid) {
     // SAFETY: no status is requested, so no memory is involved.
     unsafe { libc::waitpid(child.raw(), std::ptr::null_mut(), libc::WNOHANG) };
 }
 
-/// A directory to be passed on.
+/// Opens a directory to be passed to another process.
 pub fn open_directory(path: &Path) -> io::Result<OwnedFd> {
     use std::os::unix::fs::OpenOptionsExt;
     let flags = libc::O_PATH | libc::O_DIRECTORY;

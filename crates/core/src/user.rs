@@ -9,9 +9,9 @@ use std::path::PathBuf;
 /// The requested user.
 #[derive(Clone, Debug)]
 pub enum UserSpec {
-    /// From the system's user database.
+    /// A name in the system's user database.
     Name(String),
-    /// Numbers, with or without an entry in the database.
+    /// Numeric ids, with or without an entry in the database.
     Ids {
         /// User.
         uid: u32,
@@ -88,7 +88,7 @@ impl User {
         Ok(Self { uid: ids.0, gid: ids.1, groups, entry })
     }
 
-    /// The home directory of a user, as a login would set HOME. `None` where the user cannot be had.
+    /// The home directory of a user, as a login would set HOME. `None` if the user cannot be resolved.
     pub fn home(spec: &UserSpec) -> Option<OsString> {
         let variables = Self::resolve(spec).ok()?.variables();
         variables.into_iter().find(|(name, _)| *name == "HOME").map(|(_, home)| home)
@@ -100,7 +100,7 @@ impl User {
         vec![("HOME", home.into()), ("USER", name.into()), ("LOGNAME", name.into()), ("SHELL", shell.into())]
     }
 
-    /// For the supervisor's command line: uid, gid and all groups.
+    /// The value for the supervisor's command line: uid, gid and all groups.
     pub fn argument(&self) -> String {
         let groups: Vec<String> = self.groups.iter().map(u32::to_string).collect();
         format!("{}:{}:{}", self.uid, self.gid, groups.join(","))

@@ -14,7 +14,7 @@ pub struct Pipe {
     grown: bool,
     is_large: bool,
     total: u64,
-    /// A moment, and the bytes read since then.
+    /// A point in time, and the bytes read since then.
     recent: (Instant, u64),
 }
 

@@ -19,27 +19,27 @@ pub struct Config {
     pub shell: Option<PathBuf>,
     /// Path of the supervisor executable.
     pub supervisor: PathBuf,
-    /// `exit` ends the command only.
+    /// `exit` ends only the command.
     pub survive_exit: bool,
-    /// Directory for everything on disk.
+    /// The directory for everything that the sandbox stores on disk.
     pub state_dir: PathBuf,
-    /// Run each command in a bash of its own although the shell could load the builtin.
+    /// Run each command in its own bash even if the shell can load the builtin.
     pub force_plain: bool,
-    /// Use no control groups although they work.
+    /// Use no control groups even if they work.
     pub force_subreaper: bool,
     /// Limits for the whole sandbox; `open_files` applies to each process.
     pub limits: Limits,
     /// The user to run as, if not this process's.
     pub user: Option<UserSpec>,
-    /// What its sessions may read, write, reach and see; nothing is restricted without.
+    /// What its sessions may read, write, reach and see; `None` restricts nothing.
     pub isolation: Option<Isolation>,
-    /// Variables that those of the user (`HOME`, `USER` ...) must not replace.
+    /// Variables that the user's (`HOME`, `USER` ...) must not replace.
     pub own_variables: Vec<String>,
     /// Receives engine diagnostics.
     pub log: Log,
 }
 
-/// A session to be created.
+/// A session to create.
 #[derive(Clone, Debug, Default)]
 pub struct NewSession {
     /// Its id.
@@ -50,6 +50,6 @@ pub struct NewSession {
     pub env: EnvChange,
     /// Replaces the sandbox's setting.
     pub survive_exit: Option<bool>,
-    /// Replaces the sandbox's rules. The caller has checked that it is no looser.
+    /// Replaces the sandbox's rules. The caller has checked that the rules are no looser.
     pub isolation: Option<Isolation>,
 }

@@ -1,14 +1,14 @@
-//! Calls on the files of a session.
+//! File calls of a session.
 
 use super::Sandbox;
 use crate::error::{Code, Error};
 use crate::files::Access;
 
-/// Helpers that a call on files tries. The first may have been killed since it was used last.
+/// Maximum attempts of a file call. The first helper may have been killed since it was last used.
 const FILES_ATTEMPTS: u32 = 3;
 
 impl Sandbox {
-    /// Makes a call on the files of a session. `call` is made again when the helper it was given had ended.
+    /// Makes a call on the files of a session. If the helper had ended, `call` is repeated with another helper.
     pub fn files<T, F, R>(&self, session: &str, call: F) -> impl Future<Output = Result<T, Error>> + Send + use<T, F, R>
     where
         F: Fn(Access) -> R + Send,
@@ -24,7 +24,7 @@ impl Sandbox {
                 }
                 access = handle.files().await?;
             }
-            Err(Error::new(Code::SpawnFailed, "the files helper ends as soon as it is started"))
+            Err(Error::new(Code::SpawnFailed, "the files helper exits as soon as it starts"))
         }
     }
 }

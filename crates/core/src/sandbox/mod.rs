@@ -1,4 +1,4 @@
-//! A sandbox: its sessions, created, found and ended by id.
+//! A sandbox: its sessions by id, and their creation and end.
 
 mod config;
 mod files;
@@ -56,8 +56,8 @@ struct Inner {
 #[derive(Default)]
 struct Sessions {
     open: HashMap<String, Handle>,
-    /// Sessions that are being closed, by number. Their ids cannot be reused until then, except for the default
-    /// session's, which always exists.
+    /// Sessions that are closing, by number. Their ids cannot be reused until then, except for the default session's,
+    /// which always exists.
     closing: HashMap<u64, (String, Handle)>,
     closings: u64,
     destroyed: bool,
@@ -91,8 +91,8 @@ impl Sandbox {
         WeakSandbox(Arc::downgrade(&self.inner))
     }
 
-    /// Creates a session and starts its shell. This and the following calls take effect immediately, not when their
-    /// future is first polled: they keep their order with [`Sandbox::exec`].
+    /// Creates a session and starts its shell. Like the following calls, it takes effect immediately, not when its
+    /// future is first polled. So calls keep their order with [`Sandbox::exec`].
     pub fn create_session(&self, new: NewSession) -> impl Future<Output = Result<(), Error>> + Send + use<> {
         let id = new.id.clone();
         let added = self.add(new).map(|handle| (handle.open(), handle));
@@ -116,14 +116,14 @@ impl Sandbox {
         }
     }
 
-    /// Ends a command; see [`Handle::interrupt`].
+    /// Interrupts a command; see [`Handle::interrupt`].
     pub fn interrupt(&self, session: &str, id: u64, signal: Option<i32>) {
         if let Some(handle) = self.lock().open.get(session) {
             handle.interrupt(id, signal);
         }
     }
 
-    /// Starts a background process from a session. `done` receives it once it has a pid.
+    /// Starts a background process from a session. `done` receives the process once it has a pid.
     pub fn start_process(
         &self,
         session: &str,
@@ -192,7 +192,7 @@ impl Sandbox {
         Ok((number, handle))
     }
 
-    /// Ends all sessions; every later call fails. Resolves when nothing is left.
+    /// Ends all sessions; every later call fails. Resolves once all processes have exited.
     pub fn destroy(&self, grace: Duration) -> impl Future<Output = ()> + Send + use<> {
         let handles: Vec<Handle> = {
             let mut sessions = self.lock();
@@ -201,7 +201,7 @@ impl Sandbox {
             let open: Vec<Handle> = sessions.open.drain().map(|(_, handle)| handle).collect();
             open.into_iter().chain(sessions.closing.drain().map(|(_, (_, handle))| handle)).collect()
         };
-        // All sessions close at the same time; then each is awaited.
+        // Closes all sessions concurrently, then awaits each.
         let closing: Vec<_> = handles.into_iter().map(|handle| handle.close(grace)).collect();
         let sandbox = self.clone();
         async move {
@@ -209,7 +209,7 @@ impl Sandbox {
                 closed.await;
             }
             if let Some(Ok(Enforced { group: Some(group), .. })) = sandbox.inner.enforced.get() {
-                // The last supervisor has removed the group, unless none was started.
+                // The last supervisor has removed the group, except if none was started.
                 let _ = std::fs::remove_dir(group);
             }
             // This also frees their logs and the logs' files.
@@ -286,14 +286,14 @@ impl Sessions {
     }
 }
 
-/// The pid of this process and a random number: a name that no other process with this pid has used.
+/// The pid of this process and a random number: a name that no other process has used, even with this pid.
 ///
-/// Pids are reused, above all that of a host that is init of a container. When such a host dies, its supervisors die
-/// with the pid namespace, and the groups they would have removed stay where the next host starts.
+/// Pids are reused, above all the pid of a host that is init of a container. When such a host dies, its supervisors
+/// die with the pid namespace. The groups that they would have removed remain where the next host starts.
 fn self_name() -> &'static str {
     static NAME: OnceLock<String> = OnceLock::new();
     NAME.get_or_init(|| {
-        // The standard library's keys are random for each process.
+        // The standard library's hash keys are random in each process.
         let random = RandomState::new().hash_one(0) as u32;
         format!("{}-{random:08x}", std::process::id())
     })

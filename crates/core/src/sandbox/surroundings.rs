@@ -27,7 +27,7 @@ pub(super) struct Enforced {
 }
 
 impl Sandbox {
-    /// The capabilities of this system. Probed once.
+    /// The capabilities of this system, probed once.
     pub fn capabilities(&self) -> &Capabilities {
         self.inner.capabilities.get_or_init(|| {
             let mut found = Capabilities::probe();
@@ -36,13 +36,13 @@ impl Sandbox {
                 found.notes.push("control groups are switched off; trees are killed by the subreaper".into());
             }
             if self.inner.config.force_plain {
-                found.notes.push("the builtin is switched off; each command runs in a bash of its own".into());
+                found.notes.push("the builtin is switched off; each command runs in its own bash".into());
             }
             found
         })
     }
 
-    /// The bash to use, or why there is none. Determined once.
+    /// The bash to use, or why there is none. Looked up once.
     pub fn shell(&self) -> &Result<PathBuf, ShellError> {
         self.inner.shell.get_or_init(|| {
             let config = &self.inner.config;
@@ -51,7 +51,7 @@ impl Sandbox {
         })
     }
 
-    /// The engine of this sandbox's sessions. Found out once, by loading the builtin into the shell.
+    /// The engine of this sandbox's sessions. Determined once, by loading the builtin into the shell.
     pub fn engine(&self) -> Engine {
         *self.inner.engine.get_or_init(|| match self.shell() {
             Ok(shell) if !self.inner.config.force_plain && !probe::loads_builtin(shell) => Engine::Plain,
@@ -60,11 +60,11 @@ impl Sandbox {
         })
     }
 
-    /// The surroundings of a durable job of this sandbox. The sandbox's limits apply to each job separately, since jobs
+    /// The settings of a durable job of this sandbox. The sandbox's limits apply to each job separately, since jobs
     /// outlive the sandbox and the group that its sessions share.
     ///
     /// # Errors
-    /// `SPAWN_FAILED` without a shell or the user; `LIMIT_UNSUPPORTED`.
+    /// `SPAWN_FAILED` if the shell or the user is missing; `LIMIT_UNSUPPORTED`.
     pub fn job_launch(&self, wanted: Option<&Limits>) -> Result<Launch, Error> {
         self.lock().check()?;
         let config = &self.inner.config;
@@ -90,7 +90,7 @@ impl Sandbox {
     /// Checks that the state directory can hold logs. The first log that needs it creates it.
     ///
     /// # Errors
-    /// `STATE_DIR_UNAVAILABLE` when other users can change it.
+    /// `STATE_DIR_UNAVAILABLE` if other users can change it.
     pub(super) fn check_state_dir(&self) -> Result<(), Error> {
         let path = &self.inner.config.state_dir;
         private_directory::check(path).map(drop).map_err(|reason| {
@@ -117,22 +117,22 @@ impl Sandbox {
         wanted.enforcement(parent.as_ref(), self.binds_user()?)
     }
 
-    /// True when limits that are counted per user apply to the processes of this sandbox.
+    /// True if limits that are counted per user apply to the processes of this sandbox.
     pub(super) fn binds_user(&self) -> Result<bool, Error> {
         let user = self.user()?;
         Ok(user.map_or_else(|| !nix::unistd::geteuid().is_root(), |user| user.uid != 0))
     }
 
-    /// What enforces the rules of isolation on this machine.
+    /// The mechanisms that enforce isolation rules on this machine.
     ///
     /// # Errors
-    /// `SPAWN_FAILED` when the supervisor does not run.
+    /// `SPAWN_FAILED` if the supervisor cannot run.
     pub fn tiers(&self) -> Result<isolation::Tiers, Error> {
         isolation::offer(&self.inner.config.supervisor).map(|offer| isolation::tiers(&offer))
     }
 
-    /// The confinement of a durable job. It outlives this process, and with it a proxy; and its pid namespace would have an
-    /// init that outlives the command, so Landlock alone limits its signals.
+    /// The confinement of a durable job. The job outlives this process, and with it a proxy. A pid namespace would
+    /// need an init that outlives the command, so only Landlock limits its signals.
     fn confine_job(
         &self,
         isolation: &Isolation,
@@ -162,7 +162,7 @@ impl Sandbox {
         }
     }
 
-    /// The confinement of a session and its proxy. Adds what programs need to know of both to the environment.
+    /// The confinement of a session and its proxy. Adds the variables that programs need for both to the environment.
     pub(super) fn confine(
         &self,
         isolation: Option<&Isolation>,

@@ -49,7 +49,7 @@ pub(super) async fn run(config: Config, mut mailbox: mpsc::UnboundedReceiver<Mes
         }
         session.happened(happened);
     }
-    // Calls that were sent while the session was being closed.
+    // Calls that were sent while the session was closing.
     mailbox.close();
     while let Ok(message) = mailbox.try_recv() {
         session.take(message);
@@ -62,10 +62,10 @@ pub(super) async fn run(config: Config, mut mailbox: mpsc::UnboundedReceiver<Mes
     }
 }
 
-/// The cause of the actor's wake-up.
+/// What woke the actor up.
 enum Happened {
     Arrival(Arrival),
-    /// `None`: every handle is dropped.
+    /// `None`: every handle was dropped.
     Call(Option<Message>),
     Report(Internal),
     Reconnected(Reconnected),
@@ -113,7 +113,7 @@ impl Session {
         }
     }
 
-    /// Puts a command that the dead shell had not read back into the queue.
+    /// Requeues a command that the dead shell had not read.
     pub(super) fn take_back_command(&mut self) {
         let queued = self.state.queue.front().map(|(ticket, _)| *ticket);
         if let Some(command) = self.command.take_if(|command| queued == Some(command.ticket)) {
@@ -128,7 +128,7 @@ impl Session {
         self.tickets
     }
 
-    /// A request that was cancelled, answered or never made has no ticket.
+    /// Drops the ticket of a request that was cancelled, answered or never made.
     pub(super) fn forget_request(&mut self, id: u64) {
         self.requests.remove(&id);
     }
@@ -176,7 +176,7 @@ impl Session {
     pub(super) fn reported(&mut self, message: Internal) {
         match message {
             Internal::Process(key, received) => self.handle_process_report(key, received),
-            // Of another supervisor than the last: the session has started again, or was swept twice.
+            // From a supervisor other than the last: the session was restarted, or was swept twice.
             Internal::Salvaged { of, .. } if of != self.last_supervisor.as_ref().map(PidHold::pid) => {}
             Internal::Salvaged { checkpoint, .. } => {
                 self.last_supervisor = None;

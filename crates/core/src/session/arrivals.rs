@@ -1,4 +1,4 @@
-//! Messages of the shell, the standby and the supervisor, turned into events of the state machine.
+//! Turns messages of the shell, the standby and the supervisor into events of the state machine.
 
 use super::busy_poll;
 use super::command::Running;
@@ -17,7 +17,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The supervisor reports the death of a shell immediately, unless the supervisor was stopped.
+/// How long to wait for the supervisor's report of a shell's death. It comes immediately, unless the supervisor was
+/// stopped.
 const SHELL_DEATH: Duration = Duration::from_millis(100);
 
 impl Session {
@@ -37,7 +38,7 @@ impl Session {
         }
     }
 
-    /// Handles the shell's reports so far. Called before its death is handled: its last reports come first.
+    /// Handles the shell's pending reports. Called before its death is handled, since its last reports come first.
     pub(super) fn drain_shell(&mut self) {
         while let Some(received) = self.link.shell.as_deref().and_then(Channel::poll) {
             self.handle_shell_report(received);
@@ -47,13 +48,13 @@ impl Session {
     pub(super) fn handle_shell_report(&mut self, received: Received) {
         match received {
             Received::Closed { unread } => {
-                // Dead, or a command closed its end: a report of the supervisor or a new connection will show which.
-                // A caller may have sent a command after the end of file was read: that request was lost.
+                // The shell is dead, or a command closed its end of the channel: a report of the supervisor or a new
+                // connection will show which. A request that a caller sent after the end of file was read is lost.
                 let has_lost = self.link.shell.take().is_some_and(|shell| shell.has_lost());
                 self.link.unread = unread || has_lost;
                 self.await_report(SHELL_DEATH);
             }
-            // The supervisor's report, with the pid and the group, may come later: both are needed.
+            // The supervisor's report, with the pid and the group, may arrive later: both are required.
             Received::Reply(Reply::Hello { .. }) if self.link.shell_pid.is_none() => self.link.said_hello = true,
             Received::Reply(Reply::Hello { .. }) => self.events.push_back(Event::Hello),
             Received::Reply(
@@ -201,17 +202,17 @@ impl Session {
         self.events.push_back(Event::ShellDied { unread });
     }
 
-    /// Moves pending forks of the dead shell or standby to another one.
+    /// Resubmits the starts that the dead shell or standby has not forked.
     pub(super) fn submit_again(&mut self, was_shell: bool) {
         for request in self.processes.source_died(was_shell) {
             self.submit(Call::Start(Box::new(request)), Work::Start);
         }
     }
 
-    /// The dead shell had not taken its command, and the next one can have it.
+    /// True if the dead shell had not taken its command, so the next shell can run it.
     ///
-    /// The race: a fork that the shell made just before holds the channel until it gets its first turn. Then there is no
-    /// end of file yet, and the kernel is asked what was not read.
+    /// The race: a child that the shell forked just before keeps the channel open until it is first scheduled. Until
+    /// then there is no end of file, so the kernel reports which bytes were not read.
     pub(super) fn takes_unread(&mut self) -> bool {
         let unread = self.link.shell.take().is_some_and(|shell| shell.unread_bytes() > 0);
         let unread = std::mem::take(&mut self.link.unread) || unread;
@@ -224,12 +225,13 @@ impl Session {
             return;
         }
         self.drain_shell();
-        // A fork of the shell that has not had its first turn may still hold the former channel open: no end of file then.
+        // A child of the shell that has not been scheduled yet may keep the former channel open, so there is no end
+        // of file.
         self.link.unread |= self.link.shell.take().is_some_and(|shell| shell.unread_bytes() > 0 || shell.has_lost());
         if self.link.unread {
-            // A trap has closed the channel between commands, and with it a request that the shell had not read. The
-            // standby has the state, and gets the request.
-            tracing::warn!(log = self.config.log.id(), session = %self.config.id, %pid, "the shell lost a request and is replaced");
+            // A trap closed the channel between commands, and with it a request that the shell had not read. The
+            // standby has the state, and receives the request.
+            tracing::warn!(log = self.config.log.id(), session = %self.config.id, %pid, "the shell lost a request and is being replaced");
             return self.order(&Order::KillShell);
         }
         tracing::debug!(log = self.config.log.id(), session = %self.config.id, %pid, "reconnected");
@@ -239,7 +241,7 @@ impl Session {
         }
     }
 
-    /// After a quick command: looks for the answer of the next one without going to sleep.
+    /// After a quick command: busy-polls for the next command's reply.
     pub(super) fn look_for_answer(&mut self) -> bool {
         let is_near = std::mem::take(&mut self.answer_is_near) && self.quick;
         let Some(shell) = self.link.shell.as_ref().filter(|_| is_near) else { return false };

@@ -1,26 +1,26 @@
-//! Busy polling for what arrives in a moment.
+//! Busy polling for messages that should arrive in a moment.
 //!
-//! A builtin such as `true` or `cd` takes some 0.1 ms, and half of that is spent on waking threads up, above all in
-//! virtual machines. So for a short while the engine's thread polls instead of sleeping: the channel while a command runs
-//! ([`look`]), when the previous command was quick; and the mailbox after a result ([`Pace`]), when the previous command
-//! came promptly. It polls only while nothing else runs in this process (which needs the thread), and only where another
-//! processor is available for the awaited process.
+//! A builtin such as `true` or `cd` takes some 0.1 ms, half of which is spent on waking threads up, above all in
+//! virtual machines. So for a short while the engine's thread polls instead of sleeping. While a command runs it
+//! polls the channel ([`look`]), if the previous command was quick. After a result it polls the mailbox ([`Pace`]),
+//! if the previous command came promptly. It polls only while nothing else runs in this process (which needs the
+//! thread), and only if another processor is available for the awaited process.
 
 use crate::shell::channel::{Channel, Received};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Longest time to look.
+/// Maximum time to poll.
 const LONGEST: Duration = Duration::from_micros(250);
 
 static RUNNING: AtomicUsize = AtomicUsize::new(0);
 
-/// Counts a command as running, as long as it lives.
+/// Counts a command as running while it exists.
 pub(super) struct Running(());
 
 impl Running {
-    /// One more.
+    /// Adds a running command.
     pub(super) fn begin() -> Self {
         RUNNING.fetch_add(1, Ordering::Relaxed);
         Self(())
@@ -33,12 +33,12 @@ impl Drop for Running {
     }
 }
 
-/// Whether the thread may poll: nothing else in this process runs, and another processor is free.
+/// Whether the thread may poll: nothing else runs in this process, and another processor is available.
 fn is_alone(running: usize) -> bool {
     RUNNING.load(Ordering::Relaxed) == running && has_other_processor()
 }
 
-/// How soon the caller sends the next command after a result.
+/// Tracks how soon the caller sends the next command after a result.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
     answered_at: Option<Instant>,
@@ -46,12 +46,12 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// A result has been given.
+    /// Records that a result was delivered.
     pub(super) fn result_given(&mut self) {
         self.answered_at = Some(Instant::now());
     }
 
-    /// The next command is there.
+    /// Records that the next command arrived.
     pub(super) fn command_arrived(&mut self) {
         self.is_brisk = self.answered_at.take().is_some_and(|at| at.elapsed() < LONGEST);
     }
@@ -71,7 +71,7 @@ impl Pace {
     }
 }
 
-/// Looks for the shell's answer until the time is over.
+/// Polls for the shell's reply until the time is up.
 pub(super) fn look(shell: &Channel) -> Option<Received> {
     if !is_alone(1) {
         return None;
@@ -88,7 +88,7 @@ pub(super) fn look(shell: &Channel) -> Option<Received> {
     }
 }
 
-/// Whether a command of this duration was quick enough to poll for the next one.
+/// Whether a command was quick enough to poll for the reply of the next command.
 pub(super) fn is_quick(duration: Duration) -> bool {
     duration < LONGEST * 2
 }

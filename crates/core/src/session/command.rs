@@ -22,11 +22,11 @@ pub(super) struct Running {
     pub(super) capture: Capture,
     /// This process's copies of the write ends.
     pub(super) writers: [Arc<OwnedFd>; 2],
-    /// Processes of the command may hold the pipes. Known at its end.
+    /// Whether processes of the command may hold the pipes. Known once it has ended.
     pub(super) forked: bool,
     pub(super) begun: Instant,
     pub(super) started_at: SystemTime,
-    /// The end of the shell's process, if the command ended it: exit code, signal.
+    /// Exit code and signal of the shell's process, if the command ended it.
     pub(super) died: Option<(Option<i32>, Option<i32>)>,
     feeder: Option<JoinHandle<()>>,
     streams_input: bool,
@@ -34,7 +34,7 @@ pub(super) struct Running {
     _counted: busy_poll::Running,
 }
 
-/// Pipes for output and error. They serve one command after another as long as no command leaves a process.
+/// Pipes for output and error. Consecutive commands reuse them as long as no command leaves a process behind.
 pub(super) struct OutputPipes {
     readers: [OwnedFd; 2],
     writers: [Arc<OwnedFd>; 2],
@@ -46,7 +46,7 @@ impl OutputPipes {
         Ok(Self { readers: [stdout, stderr], writers: [Arc::new(to_stdout), Arc::new(to_stderr)] })
     }
 
-    /// The read ends, when this process is not going to keep the others.
+    /// The read ends, if this process does not keep the write ends.
     pub(super) fn into_readers(self) -> [OwnedFd; 2] {
         self.readers
     }
@@ -62,7 +62,7 @@ pub(super) struct Streams {
     pub(super) stdin: Option<StdinEnd>,
 }
 
-/// Standard input up to this length is written in one step: a pipe holds it.
+/// Standard input up to this length fits into a pipe, and is written in one step.
 const PIPE_BYTES: usize = 64 * 1024;
 
 impl Streams {
@@ -95,7 +95,7 @@ impl Streams {
 }
 
 impl Running {
-    /// A command whose streams are open and which is about to be sent.
+    /// Creates a command whose streams are open, before it is sent.
     pub(super) fn new(
         ticket: Ticket,
         mut request: Box<ExecRequest>,
@@ -105,7 +105,7 @@ impl Running {
     ) -> Self {
         let streams_input = matches!(request.input, Input::Stream(_));
         let input = match &request.input {
-            // Kept: the command may have to be sent again.
+            // Kept, since the command may have to be sent again.
             Input::Bytes(bytes) => Input::Bytes(Arc::clone(bytes)),
             _ => std::mem::replace(&mut request.input, Input::None),
         };
@@ -137,32 +137,32 @@ impl Running {
         }
     }
 
-    /// Watches the pipes from now on.
+    /// Starts watching the pipes.
     pub(super) fn register(&mut self) -> io::Result<()> {
         self.is_registered = true;
         self.capture.register()
     }
 
-    /// The command can be sent again if the shell has not taken it. Input that was streamed into a pipe is lost.
+    /// True if the command can be sent again when the shell has not taken it. Input streamed into a pipe is lost.
     pub(super) fn is_repeatable(&self) -> bool {
         !self.streams_input
     }
 
-    /// Nothing more is written to the command.
+    /// Stops writing to the command.
     pub(super) fn stop_input(&mut self) {
         if let Some(feeder) = self.feeder.take() {
             feeder.abort();
         }
     }
 
-    /// Takes the request back, to be sent again.
+    /// Returns the request, to be sent again.
     pub(super) fn into_request(mut self) -> Box<ExecRequest> {
         self.stop_input();
         self.request
     }
 }
 
-/// Keeps the pipes of an ended command for the next one, or closes them.
+/// Keeps the pipes of an ended command for the next command, or closes them.
 pub(super) fn keep_pipes(
     leftover: Leftover,
     writers: [Arc<OwnedFd>; 2],
@@ -174,7 +174,7 @@ pub(super) fn keep_pipes(
     leftover.reclaim().map(|readers| OutputPipes { readers, writers })
 }
 
-/// The text of a command and the flag for how to read it.
+/// The text of a command, and the flag that says how to read it.
 pub(super) fn text_of(command: &Command) -> (Vec<u8>, RequestFlags) {
     match command {
         Command::Text(text) => (text.clone(), RequestFlags::default()),
@@ -184,7 +184,7 @@ pub(super) fn text_of(command: &Command) -> (Vec<u8>, RequestFlags) {
     }
 }
 
-/// Variables as a request has them.
+/// Variables in the encoding of a request.
 pub(super) fn env_of(vars: &[(String, Option<String>)]) -> Vec<u8> {
     let mut env = Vec::new();
     for (name, value) in vars {

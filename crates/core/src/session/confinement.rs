@@ -1,4 +1,4 @@
-//! Confining a session: the order to its supervisor, and pids of its namespace.
+//! Confining a session: the order to its supervisor, and pids in its namespace.
 
 use super::context::Session;
 use super::pid_namespace::Inside;
@@ -15,7 +15,7 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
 impl Session {
-    /// Has the supervisor confine everything that it starts.
+    /// Orders the supervisor to confine everything that it starts.
     pub(super) fn confine(&self) -> io::Result<()> {
         let (Some(confinement), Some(supervisor)) = (&self.config.confinement, &self.link.supervisor) else {
             return Ok(());
@@ -28,7 +28,7 @@ impl Session {
         Ok(())
     }
 
-    /// The session is confined from now on.
+    /// Records that the session is now confined.
     pub(super) fn confined(&mut self, init: Option<Pid>, listener: Option<OwnedFd>) {
         tracing::debug!(log = self.config.log.id(), session = %self.config.id, ?init, "the session is confined");
         self.link.inside = init.map(Inside::new);
@@ -42,13 +42,13 @@ impl Session {
         });
     }
 
-    /// This process's number for a child of the supervisor that has this number inside. `None` when it has ended.
+    /// The host's pid for a child of the supervisor with this pid inside the namespace. `None` if it has ended.
     pub(super) fn outside(&self, pid: i32) -> Option<Pid> {
         let Some(inside) = &self.link.inside else { return Pid::new(pid) };
         inside.outside(pid, self.link.supervisor.as_ref().map(Supervisor::pid))
     }
 
-    /// The root directory of the session's programs, as this process can open it.
+    /// The root directory of the session's programs, as a path that this process can open.
     pub(super) fn root(&self) -> PathBuf {
         let has_own = self.config.confinement.as_ref().is_some_and(|confinement| confinement.namespaces.is_some());
         let shell = self.link.shell_pid.or(self.link.standby.as_ref().map(|(_, pid)| *pid)).filter(|_| has_own);

@@ -1,4 +1,4 @@
-//! The data of a session. Its behaviour is in the modules beside this one, each with its part of `impl Session`.
+//! The data of a session. The sibling modules implement its behaviour, each as a part of `impl Session`.
 
 use super::busy_poll::Pace;
 use super::command::{OutputPipes, Running};
@@ -32,7 +32,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
-/// A call that has not been answered.
+/// A call that has not been answered yet.
 pub(super) enum Call {
     Open(oneshot::Sender<Result<(), Error>>),
     Exec(Box<ExecRequest>),
@@ -41,38 +41,38 @@ pub(super) enum Call {
     Files(oneshot::Sender<Result<Access, Error>>),
 }
 
-/// What tasks of the session's own report.
+/// Reports from the session's own tasks.
 pub(super) enum Internal {
     /// From the channel of a background process that is starting.
     Process(u64, Received),
-    /// The remains of a dead supervisor are being killed.
+    /// The remaining processes of a dead supervisor have been killed.
     Salvaged {
         /// The supervisor.
         of: Option<Pid>,
-        /// The state that could be saved.
+        /// The state, if it could be saved.
         checkpoint: Option<Vec<u8>>,
     },
-    /// The version of a shell without a handshake; nothing when it is not bash.
+    /// The version of a shell that did not complete its handshake; `None` if it is not bash.
     Version(Option<String>),
 }
 
-/// The session's processes, as far as they can be talked to.
+/// Channels to the session's processes, and what is known about them.
 #[derive(Default)]
 pub(super) struct Link {
     pub(super) supervisor: Option<Supervisor>,
     pub(super) shell: Option<Arc<Channel>>,
     pub(super) shell_pid: Option<Pid>,
-    /// The handshake of the shell came before the supervisor reported its start.
+    /// Whether the shell's handshake arrived before the supervisor reported its start.
     pub(super) said_hello: bool,
     /// The pid namespace of the session.
     pub(super) inside: Option<Inside>,
-    /// Ends with the link.
+    /// The proxy; dropped together with the link.
     pub(super) proxy: Option<Proxy>,
     /// Why the session cannot be confined.
     pub(super) not_confined: Option<String>,
-    /// The supervisor has left nothing.
+    /// Whether the supervisor exited by request and left nothing behind.
     pub(super) ended: bool,
-    /// The shell's channel was closed with a request unread.
+    /// Whether the shell's channel was closed with an unread request.
     pub(super) unread: bool,
     pub(super) standby: Option<(Channel, Pid)>,
     /// The standby that is being forked, and its group.
@@ -81,13 +81,13 @@ pub(super) struct Link {
     pub(super) foreground: Option<PathBuf>,
     /// An empty group for the next process.
     pub(super) spare_group: Option<PathBuf>,
-    /// The files helper, once it was needed.
+    /// The files helper, once it has been needed.
     pub(super) files: Option<Arc<Helper>>,
-    /// Standbys that were replaced and live in the foreground group.
+    /// Replaced standbys that live in the foreground group.
     pub(super) retired: Vec<Pid>,
 }
 
-/// Something that has arrived.
+/// A message that arrived.
 pub(super) enum Arrival {
     Shell(Received),
     Standby(Received),
@@ -95,7 +95,7 @@ pub(super) enum Arrival {
 }
 
 impl Link {
-    /// The next thing that arrives. Cancel-safe.
+    /// The next message. Cancel-safe.
     pub(super) async fn next(&self) -> Arrival {
         let channel = async |channel: Option<&Channel>| match channel {
             Some(channel) => channel.receive().await,
@@ -114,40 +114,40 @@ impl Link {
     }
 }
 
-/// Pending answers of other processes.
+/// Replies that other processes still owe.
 #[derive(Default)]
 pub(super) struct Wait {
-    /// Ends of setting-up requests to come.
+    /// Replies to setup requests that are still pending.
     pub(super) setting_up: usize,
     /// The number of the command that was sent last.
     pub(super) command: u64,
-    /// The kill ladder that runs.
+    /// The number of the running kill ladder.
     pub(super) ladder: u64,
     /// Its first signal.
     pub(super) kill_signal: i32,
-    /// Roots of older processes, which the ladder spares. Used without control groups.
+    /// Roots of older processes, which the ladder spares. Only used without control groups.
     pub(super) spare: Vec<Pid>,
     /// Why the shell refused the last request.
     pub(super) refused: Option<(ShellRefusal, String)>,
-    /// `$?` of the command that the shell died over, for the standby that takes over.
+    /// `$?` of the command that the shell died in, for the standby that takes over.
     pub(super) status: u64,
     /// The command whose start was announced last.
     pub(super) announced: Ticket,
-    /// A report of the supervisor is awaited.
+    /// Whether a report of the supervisor is awaited.
     pub(super) report: bool,
     pub(super) sessions: u64,
     pub(super) ids: u64,
-    /// Keys that are random for each session.
+    /// Hash keys, random in each session.
     pub(super) secret: RandomState,
 }
 
 impl Wait {
-    /// The supervisor has reported something: it lives and runs.
+    /// Records that the supervisor has reported something: it is alive and running.
     pub(super) fn answered(&mut self) {
         self.report = false;
     }
 
-    /// A number for a fork.
+    /// The number of the next fork.
     pub(super) fn next_id(&mut self) -> u64 {
         self.ids += 1;
         self.ids
@@ -158,8 +158,8 @@ impl Wait {
         self.secret.hash_one("fork")
     }
 
-    /// A number for a command. It cannot be guessed: a command that finds the shell's socket could otherwise report its own
-    /// end, or that of the next command.
+    /// The number of the next command. It cannot be guessed: a command that finds the shell's socket could otherwise
+    /// report its own end, or that of the next command.
     pub(super) fn next_command(&mut self) -> u64 {
         self.ids += 1;
         self.command = self.secret.hash_one(self.ids).max(1);
@@ -189,21 +189,21 @@ pub(super) struct Session {
     pub(super) failure: Option<Error>,
     /// The pipes of the command that was answered last.
     pub(super) leftover: Option<Leftover>,
-    /// Read what processes of earlier commands still print.
+    /// Tasks that read what processes of earlier commands still print.
     pub(super) drains: JoinSet<()>,
-    /// For the next command.
+    /// Pipes for the next command.
     pub(super) spare_pipes: Option<OutputPipes>,
     pub(super) keeper: Option<Keeper>,
     pub(super) closing: Option<(Duration, Vec<oneshot::Sender<()>>)>,
     pub(super) pace: Pace,
     pub(super) lane: Lane,
-    /// The next command has been sent already, by its caller.
+    /// The next command, if its caller has already sent it.
     pub(super) sent: Option<Sent>,
-    /// The answer of the command that was just sent may come in a moment.
+    /// Whether the reply of the command just sent may arrive in a moment.
     pub(super) answer_is_near: bool,
-    /// The last command took a fraction of a millisecond.
+    /// Whether the last command took a fraction of a millisecond.
     pub(super) quick: bool,
-    /// The pid of the supervisor that was started last, until what it has left behind is ended.
+    /// The pid of the last supervisor, until its remaining processes are killed.
     pub(super) last_supervisor: Option<PidHold>,
     pub(super) tickets: Ticket,
     pub(super) requests: HashMap<u64, Ticket>,

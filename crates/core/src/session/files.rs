@@ -12,13 +12,13 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-/// A helper that serves no call for this long is ended: it takes half a MiB.
+/// A helper that serves no call for this long is ended: it uses half a MiB.
 const IDLE: Duration = Duration::from_secs(10);
 
 pub(super) type Reply = oneshot::Sender<Result<Access, Error>>;
 
 impl Session {
-    /// Gives access now, also while a command runs; a session that has no processes yet is started first.
+    /// Grants access immediately, even while a command runs. Starts the session first if it has no processes.
     pub(super) fn access_files(&mut self, reply: Reply) {
         if self.link.supervisor.is_none() || self.closing.is_some() {
             self.submit(Call::Files(reply), Work::Open);
@@ -27,7 +27,7 @@ impl Session {
         let _ = reply.send(self.files_access());
     }
 
-    /// The session has started, or cannot.
+    /// Replies once the session has started, or failed to start.
     pub(super) fn answer_files(&mut self, reply: Reply, error: Option<Error>) {
         let _ = reply.send(error.map_or_else(|| self.files_access(), Err));
     }
@@ -42,7 +42,7 @@ impl Session {
         Ok(Access { helper, cwd: self.cwd.clone(), is_rooted: false })
     }
 
-    /// The call need not wait for the start: its request waits in the helper's socket.
+    /// Starts the helper. The call need not wait: its request waits in the helper's socket.
     fn start_files_helper(&mut self) -> Result<Arc<Helper>, Error> {
         let opened = Helper::open(&self.config.id);
         let (helper, theirs) = opened.map_err(|error| spawn_failed("start the files helper", &error))?;

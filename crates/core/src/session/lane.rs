@@ -1,12 +1,13 @@
 //! The fast lane: the calling thread sends a command to the idle shell itself.
 //!
-//! After a pause every step from thread to thread costs a wake-up, and each wake-up takes longer than `true` does. So
-//! while the shell is idle and a command could run immediately, the actor lends out what is needed to send it. A caller
-//! that finds the loan sends the command and then posts it to the actor, which wakes up in parallel to the shell instead of before it.
+//! After a pause, each hand-over between threads costs a wake-up, which takes longer than `true` does. So while the
+//! shell is idle and a command could run immediately, the actor lends out everything needed to send it. A caller that
+//! finds the loan sends the command and then posts it to the actor, which wakes up concurrently with the shell
+//! instead of before it.
 //!
-//! The order of calls stays what it was. Every message is posted under the lane's lock, and the loan ends with the first
-//! one; the actor lends under the same lock, and only while its mailbox is empty. So a command that was sent is the first
-//! message in the mailbox, and the actor takes that one before it looks at anything else that has happened since.
+//! The order of calls is preserved. Every message is posted under the lane's lock, and the loan ends with the first
+//! message. The actor lends under the same lock, and only while its mailbox is empty. So a sent command is the first
+//! message in the mailbox, and the actor takes it before it handles anything that has happened since.
 
 use super::Message;
 use super::command::{OutputPipes, Streams, env_of, text_of};
@@ -24,9 +25,9 @@ pub(super) struct Loan {
     pub(super) shell: Arc<Channel>,
     /// The number of the command.
     pub(super) id: u64,
-    /// Pipes that are open already.
+    /// Pipes that are already open.
     pub(super) pipes: Option<OutputPipes>,
-    /// What the proxy has refused.
+    /// The denials of the session's proxy.
     pub(super) denials: Option<Denials>,
 }
 
@@ -38,7 +39,7 @@ pub(super) struct Sent {
 }
 
 impl Sent {
-    /// For a command that must wait for the next shell.
+    /// Creates the streams of a command that must wait for the next shell.
     pub(super) fn to_a_dead_shell(input: &Input) -> io::Result<Self> {
         let begun = Instant::now();
         Streams::open(input, None, false).map(|Streams { output, stdin, .. }| Self { begun, output, stdin })
@@ -48,12 +49,12 @@ impl Sent {
 /// See the module.
 #[derive(Default)]
 pub(super) enum State {
-    /// The shell is the actor's alone.
+    /// Only the actor uses the shell.
     #[default]
     Closed,
     /// A caller may send one command.
     Open(Loan),
-    /// A caller has sent one.
+    /// A caller has sent a command.
     Used,
 }
 
@@ -62,13 +63,13 @@ pub(super) enum State {
 pub(super) struct Lane(Arc<Mutex<State>>);
 
 impl Lane {
-    /// Posts a message; `post` puts it into the mailbox. A command is sent to the shell first, when the lane is open.
+    /// Posts a message; `post` puts it into the mailbox. A command is first sent to the shell if the lane is open.
     pub(super) fn post<T>(&self, mut message: Message, post: impl FnOnce(Message) -> T) -> T {
         let mut state = self.lock();
         let loan = std::mem::take(&mut *state);
         match (&mut message, loan) {
             (Message::Exec { request, sent }, State::Open(loan)) => {
-                // A command that cannot be sent is refused by the actor, which tries again.
+                // If sending fails, the actor tries again and reports the failure.
                 *sent = send(loan, request).ok();
                 if sent.is_some() {
                     *state = State::Used;
@@ -80,7 +81,7 @@ impl Lane {
         post(message)
     }
 
-    /// The lane's state, for the actor.
+    /// Locks the lane's state, for the actor.
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -94,7 +95,8 @@ pub(super) fn send(loan: Loan, request: &ExecRequest) -> io::Result<Sent> {
     let begun = Instant::now();
     let Streams { theirs, output, stdin } = Streams::open(&request.input, loan.pipes, request.merge_output)?;
     let wire = Request { text: &text, cwd, env: &env, flags, ..Request::new(RequestKind::Run, loan.id) };
-    // What older processes were refused before belongs to no command. Afterwards the command may have been refused already.
+    // Earlier denials belong to older processes, not to this command. They are cleared first, since the command may
+    // be denied immediately.
     loan.denials.iter().for_each(|denials| drop(denials.take()));
     loan.shell.send(&wire, theirs)?;
     Ok(Sent { begun, output, stdin })

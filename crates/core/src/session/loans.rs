@@ -1,4 +1,4 @@
-//! Opening and closing the fast lane: see [`super::lane`].
+//! Opening and closing the fast lane; see [`super::lane`].
 
 use super::Message;
 use super::context::Session;
@@ -25,7 +25,7 @@ impl Session {
         }
     }
 
-    /// Closes the lane. Gives the message of a command that was sent, unless it was `received` already.
+    /// Closes the lane. Returns the message of a command that was sent, unless it was already `received`.
     pub(super) fn take_back(&mut self, mailbox: &mut UnboundedReceiver<Message>, received: bool) -> Option<Message> {
         match std::mem::take(&mut *self.lane.lock()) {
             State::Closed => None,
@@ -37,7 +37,7 @@ impl Session {
             State::Used => loop {
                 match mailbox.try_recv() {
                     Ok(message) => return Some(message),
-                    // Cannot be: it was posted under the lock.
+                    // Cannot happen: the message was posted under the lock.
                     Err(TryRecvError::Empty) => std::hint::spin_loop(),
                     Err(TryRecvError::Disconnected) => return None,
                 }

@@ -1,6 +1,6 @@
 //! One session: a persistent shell, a queue of foreground commands, background processes, and the actor that owns them.
 //!
-//! Nothing of a session is shared. Its actor owns everything and receives messages; a [`Handle`] sends them.
+//! A session shares no data. Its actor owns everything and receives messages, which a [`Handle`] sends.
 
 mod actor;
 mod arrivals;
@@ -52,29 +52,29 @@ use tokio::sync::{mpsc, oneshot};
 /// The configuration of a session's shell and its supervisor.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Names the session in messages.
+    /// The session's id, for messages.
     pub id: String,
-    /// The directory in which the shell starts, absolute.
+    /// The absolute directory where the shell starts.
     pub cwd: PathBuf,
-    /// The shell's whole environment.
+    /// The shell's complete environment.
     pub env: Vec<(OsString, OsString)>,
     /// Absolute path of bash.
     pub shell: PathBuf,
     /// Absolute path of the supervisor executable.
     pub supervisor: PathBuf,
-    /// `exit` ends the command only, not the session.
+    /// `exit` ends only the command, not the session.
     pub survive_exit: bool,
-    /// The shell is driven by the builtin; otherwise each command gets a bash of its own.
+    /// The builtin drives the shell; otherwise each command runs in its own bash.
     pub uses_builtin: bool,
-    /// Parent of the session's control group and its name, when groups are used.
+    /// Parent and name of the session's control group, if groups are used.
     pub group: Option<(PathBuf, String)>,
     /// Limits that processes inherit.
     pub limits: Inherited,
-    /// The user that the shell runs as, when it is not this process's.
+    /// The user that the shell runs as, if not this process's.
     pub user: Option<User>,
     /// The confinement of everything in the session.
     pub confinement: Option<Arc<Confinement>>,
-    /// The proxy that its programs reach the network by.
+    /// The proxy through which its programs reach the network.
     pub proxied: Option<Proxied>,
     /// Receives diagnostics.
     pub log: Log,
@@ -103,7 +103,7 @@ enum Message {
     Close { grace: Duration, reply: oneshot::Sender<()> },
 }
 
-/// The way to a session's task.
+/// Sends messages to a session's task.
 #[derive(Clone)]
 pub struct Handle {
     id: String,
@@ -148,13 +148,13 @@ impl Handle {
         Ok(Self { id, mailbox, lane })
     }
 
-    /// Starts the shell now. Like all calls here it is queued immediately, not when the future is first polled: calls
-    /// keep their order.
+    /// Starts the shell now. Like all calls here, it is queued immediately, not when the future is first polled, so
+    /// calls keep their order.
     pub fn open(&self) -> impl Future<Output = Result<(), Error>> + Send + use<> {
         self.ask(Message::Open)
     }
 
-    /// Queues a command, or sends it immediately. Its sink receives the end in every case.
+    /// Queues a command, or sends it immediately. Its sink always receives the end.
     pub fn exec(&self, request: ExecRequest) {
         let message = Message::Exec { request: Box::new(request), sent: None };
         if let Err(mpsc::error::SendError(Message::Exec { request, .. })) = self.post(message) {
@@ -167,7 +167,7 @@ impl Handle {
         let _ = self.send(Message::Interrupt { id, signal });
     }
 
-    /// Sets and unsets exported variables, in turn with the commands.
+    /// Sets and unsets exported variables, in order with the commands.
     pub fn set_env(&self, vars: EnvChange) -> impl Future<Output = Result<(), Error>> + Send + use<> {
         self.ask(|reply| Message::SetEnv { vars, reply })
     }
@@ -179,12 +179,12 @@ impl Handle {
         }
     }
 
-    /// Access to the session's files, from the directory that it is in now.
+    /// Returns access to the session's files, starting at its current directory.
     pub fn files(&self) -> impl Future<Output = Result<Access, Error>> + Send + use<> {
         self.ask(Message::Files)
     }
 
-    /// Ends a background process with its whole tree; false when it had ended before.
+    /// Kills a background process with its whole tree; false if it had already ended.
     pub fn kill_process(&self, key: u64, policy: KillPolicy) -> impl Future<Output = bool> + Send + use<> {
         let (reply, answer) = oneshot::channel();
         let sent = self.send(Message::KillProcess { key, policy, reply });
@@ -196,8 +196,8 @@ impl Handle {
         WeakHandle { id: self.id.clone(), mailbox: self.mailbox.downgrade(), lane: self.lane.clone() }
     }
 
-    /// Ends the session and everything it started; resolves when nothing is left. Commands that wait or run fail with
-    /// `SESSION_DESTROYED`.
+    /// Ends the session and everything it started; resolves once all processes have exited. Waiting and running
+    /// commands fail with `SESSION_DESTROYED`.
     pub fn close(&self, grace: Duration) -> impl Future<Output = ()> + Send + use<> {
         let (reply, answer) = oneshot::channel();
         let sent = self.send(Message::Close { grace, reply });

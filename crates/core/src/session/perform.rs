@@ -1,4 +1,4 @@
-//! Carrying out the actions of the shell's state machine. Nothing here waits.
+//! Carries out the actions of the shell's state machine. Nothing here blocks.
 
 use super::context::{Call, Link, Session};
 use super::salvage;
@@ -14,7 +14,7 @@ use nacre_protocol::supervisor::Order;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// A supervisor that has not answered after this long may have been stopped.
+/// A supervisor that has not replied after this long may have been stopped.
 pub(super) const SUPERVISOR_ANSWER: Duration = Duration::from_millis(500);
 
 impl Session {
@@ -44,7 +44,7 @@ impl Session {
                 self.order(&Order::KillShell);
             }
             Action::Salvage => {
-                tracing::error!(log = self.config.log.id(), session = %self.config.id, "the supervisor died; the session is started again");
+                tracing::error!(log = self.config.log.id(), session = %self.config.id, "the supervisor died; the session is being restarted");
                 self.salvage();
             }
             Action::Sweep => {
@@ -68,19 +68,19 @@ impl Session {
         }
     }
 
-    /// Sends an order that is answered, and checks on a supervisor that does not answer.
+    /// Sends an order that requires a reply, and checks on a supervisor that does not reply.
     pub(super) fn ask(&mut self, order: &Order) {
         self.order(order);
         self.await_report(SUPERVISOR_ANSWER);
     }
 
-    /// The supervisor owes a report: after this time it is looked at.
+    /// Checks on the supervisor after this time, since it owes a report.
     pub(super) fn await_report(&mut self, limit: Duration) {
         self.wait.report = true;
         self.timers.set(Timer::Supervisor, Instant::now() + limit);
     }
 
-    /// The supervisor owes a report: continues it if it was stopped.
+    /// Resumes a supervisor that owes a report, if it was stopped.
     pub(super) fn check_supervisor(&mut self) {
         let Some(supervisor) = self.link.supervisor.as_ref().filter(|_| self.wait.report) else { return };
         let stat = Stat::read(supervisor.pid());

@@ -1,4 +1,4 @@
-//! The pid namespace of a session, and the numbers of its processes in it.
+//! The pid namespace of a session, and its processes' pids in it.
 
 use nacre_containment::pid::Pid;
 use nacre_containment::proc_table;
@@ -8,7 +8,7 @@ use std::fs::File;
 /// The pid namespace of a session, seen from outside.
 pub(super) struct Inside {
     init: Pid,
-    /// Its namespace, where it can be opened.
+    /// The namespace, if it can be opened.
     namespace: Option<File>,
 }
 
@@ -17,15 +17,15 @@ impl Inside {
         Self { init, namespace: File::open(format!("/proc/{init}/ns/pid")).ok() }
     }
 
-    /// Its init, which adopts orphans.
+    /// The namespace's init, which adopts orphans.
     pub(super) fn init(&self) -> Pid {
         self.init
     }
 
-    /// This process's number for a child of the supervisor that has this number inside. `None` when it has ended.
+    /// The host's pid for a child of the supervisor with this pid inside the namespace. `None` if it has ended.
     ///
-    /// The kernel translates it from Linux 6.11 on. Before, the supervisor's children are searched, by the numbers that
-    /// `/proc` lists for each namespace.
+    /// The kernel translates it since Linux 6.11. On older kernels, the supervisor's children are searched by the
+    /// pids that `/proc` lists for each namespace.
     pub(super) fn outside(&self, pid: i32, supervisor: Option<Pid>) -> Option<Pid> {
         if let Some(outside) = self.namespace.as_ref().and_then(|file| namespaces::pid_from(file, pid)) {
             return Pid::new(outside);
@@ -36,7 +36,7 @@ impl Inside {
     }
 }
 
-/// The number of a process in its innermost pid namespace.
+/// The pid of a process in its innermost pid namespace.
 fn number_inside(pid: Pid) -> Option<i32> {
     let status = proc_table::read_file(format!("/proc/{pid}/status")).ok()?;
     let status = String::from_utf8_lossy(&status).into_owned();

@@ -1,9 +1,9 @@
-//! The plain engine, for a bash that cannot load the builtin: each command gets a bash of its own, which restores the
-//! session's state first and dumps it at its end ([`plain_script`]). Jobs and open descriptors are not part of that state,
-//! and a command that is killed leaves the state as it was before it.
+//! The plain engine, for a bash that cannot load the builtin: each command runs in its own bash, which first restores
+//! the session's state and dumps it at its end ([`plain_script`]). Jobs and open descriptors are not part of that
+//! state, and a killed command leaves the state unchanged.
 //!
-//! The shell's state machine stays the same. Starting a shell succeeds immediately. A command's bash is the shell for
-//! as long as the command runs. It has no standby.
+//! The shell's state machine is the same. Starting a shell succeeds immediately. A command's bash is the shell as
+//! long as the command runs. There is no standby.
 
 use super::command::{Running, Streams, null_streams};
 use super::context::{Call, Session};
@@ -31,11 +31,11 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use tokio::time::Instant;
 
-/// A larger dump is not read, and its command's changes are lost.
+/// A larger dump is not read, so the changes of its command are lost.
 pub(super) const LONGEST_DUMP: u64 = 64 << 20;
 
 impl Session {
-    /// The first state comes from a bash that runs nothing, which also shows that there is one.
+    /// Gets the first state from a bash that runs nothing, which also proves that bash works.
     pub(super) fn plain_set_up(&mut self) {
         self.timers.clear(Timer::Hello);
         if self.plain.state.is_some() {
@@ -76,7 +76,7 @@ impl Session {
         Ok(())
     }
 
-    /// Runs a command in a bash of its own.
+    /// Runs a command in its own bash.
     pub(super) fn plain_run(&mut self, ticket: Ticket) {
         let Some(Call::Exec(request)) = self.calls.remove(&ticket) else { return };
         self.timers.clear(Timer::Idle);
@@ -112,7 +112,7 @@ impl Session {
         self.command = Some(command);
     }
 
-    /// The bash of a command runs. Its start is reported before any output.
+    /// Handles the start of a command's bash, which is reported before any output.
     pub(super) fn plain_started(&mut self) {
         self.announce();
         if self.command.as_ref().is_some_and(|command| command.request.live.is_some()) {
@@ -144,7 +144,7 @@ impl Session {
         Ok(make(&Plan { state: state.as_ref(), inherited, cwd, status: self.plain.status, limits }))
     }
 
-    /// Sets variables in the state; no process is needed.
+    /// Sets variables in the state, without a process.
     pub(super) fn plain_set_env(&mut self, ticket: Ticket) {
         let Some(Call::SetEnv { vars, .. }) = self.calls.get(&ticket) else { return };
         match self.plain.state.as_ref().map(|state| state.with_env(vars)) {
@@ -164,7 +164,7 @@ impl Session {
         }
     }
 
-    /// The shell of a command has ended, or the first one.
+    /// Handles the end of a command's shell, or of the first one.
     pub(super) fn plain_ended(&mut self, code: Option<i32>, signal: Option<i32>) {
         let Some(Shell { dump, scope, is_first, .. }) = self.plain.shell.take() else { return };
         let bytes = read_dump(&dump);
@@ -189,7 +189,7 @@ impl Session {
             self.cwd = PathBuf::from(OsString::from_vec(state.cwd().to_vec()));
             self.plain.state = Some(state);
         }
-        // The state is here, not in the session's first directory.
+        // Empty, since `plain.state` has the state: a new shell does not start in the session's first directory.
         self.checkpoint = Some(Vec::new());
         if is_first {
             self.timers.clear(Timer::Hello);
@@ -199,15 +199,15 @@ impl Session {
         self.events.push_back(Event::Done { status, exited, state_kept: false, forked: true });
     }
 
-    /// The supervisor is dead. True when the shell has read nothing of its script, of which nothing is left to read: the
-    /// command has not run and never will.
+    /// Called when the supervisor is dead. True if the shell has read nothing of its script, and the rest has been
+    /// discarded: the command has not run and never will.
     pub(super) fn plain_unread(&mut self) -> bool {
         self.plain.shell.take().is_some_and(|shell| {
             sys::replace_contents(&shell.script, b"").is_ok() && sys::position(&shell.script).is_ok_and(|at| at == 0)
         })
     }
 
-    /// The bash of a command could not be started. The session stays.
+    /// Handles a command's bash that could not be started. The session remains.
     pub(super) fn plain_not_started(&mut self, step: StartStep, errno: i32, detail: &str) {
         self.plain.shell = None;
         let Some(command) = self.command.take_if(|_| !self.config.uses_builtin) else {
@@ -228,13 +228,13 @@ pub(super) fn not_started(error: io::Error) -> Error {
     Error::new(Code::EngineError, format!("the command cannot be started: {error}"))
 }
 
-/// Empty when it is too long or cannot be read.
+/// Reads a dump; empty if it is too long or cannot be read.
 pub(super) fn read_dump(dump: &OwnedFd) -> Vec<u8> {
     let length = sys::length(dump).unwrap_or(u64::MAX);
     if length > LONGEST_DUMP { Vec::new() } else { sys::contents(dump).unwrap_or_default() }
 }
 
-/// The report of a starting process, in the format of the builtin.
+/// The report of a starting process, in the builtin's format.
 pub(super) async fn first_letter(ready: OwnedFd) -> Received {
     let mut letter = Vec::with_capacity(1);
     if let Ok(ready) = sys::watch(ready) {

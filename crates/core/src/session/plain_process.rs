@@ -1,4 +1,4 @@
-//! Background processes of the plain engine: each is a bash of its own.
+//! Background processes of the plain engine: each is its own bash.
 
 use super::context::{Internal, Session};
 use super::plain::first_letter;
@@ -55,7 +55,7 @@ impl Session {
         }
     }
 
-    /// The bash of a process runs: it reports when its command begins.
+    /// Handles the start of a process's bash, which reports when its command begins.
     pub(super) fn plain_process_started(&mut self, key: u64, root: Identity, group: Option<String>) {
         let Some((request, ready, outlets)) = self.processes.take_plain(key) else { return self.drop_process(key) };
         self.processes.set_up(key, request, self.tree(key, root, group), outlets);
@@ -66,7 +66,7 @@ impl Session {
         });
     }
 
-    /// The bash of a process could not be started.
+    /// Handles a process's bash that could not be started.
     pub(super) fn plain_process_failed(&mut self, key: u64, step: StartStep, errno: i32, detail: &str) {
         let Some((request, ..)) = self.processes.take_plain(key) else { return };
         request.refuse(self.start_error(step, errno, detail));

@@ -1,4 +1,4 @@
-//! Reports about a background process, from itself and from the supervisor.
+//! Reports about a background process, from the process and from the supervisor.
 
 use super::context::Session;
 use super::processes::{Outlets, Stage, Starting, refuse_killed};
@@ -15,7 +15,7 @@ use std::time::SystemTime;
 use tokio::sync::oneshot;
 
 impl Session {
-    /// A report of the supervisor about a process.
+    /// Handles a supervisor's report about a process.
     pub(super) fn process_report(&mut self, report: Report) {
         match report {
             Report::Adopted { key, identity, group, problem } => self.adopted(key, identity, group, problem),
@@ -24,7 +24,7 @@ impl Session {
                 if let Some(Starting { stage: Stage::SettingUp { ended, .. }, .. }) =
                     self.processes.starting.get_mut(&key)
                 {
-                    // It may have reported its beginning before: its channel decides.
+                    // The process may have reported its start before: its channel decides.
                     *ended = Some(status);
                 } else if let Some(ended) = self.processes.living.remove(&key) {
                     let _ = ended.send(status);
@@ -54,12 +54,12 @@ impl Session {
         }
     }
 
-    /// A process that was not waited for has been adopted, or was killed before.
+    /// Handles a process that was not awaited, and has been adopted or was already killed.
     fn adopted_late(&mut self, key: u64, lives: bool) {
         match (self.processes.is_known(key), lives) {
             (true, true) => {}
             (false, true) => self.drop_process(key),
-            // Its end was reaped unseen.
+            // Its end was reaped unnoticed.
             (_, false) => drop(self.processes.living.remove(&key)),
         }
     }
@@ -87,7 +87,7 @@ impl Session {
         }
     }
 
-    /// It is a process from now on.
+    /// Turns a started request into a process.
     pub(super) fn settle(&mut self, key: u64, request: StartRequest, outlets: Outlets, tree: Tree) {
         let (ended, end) = oneshot::channel();
         self.processes.living.insert(key, ended);
@@ -100,14 +100,14 @@ impl Session {
         request.starter.answer(Ok(()));
     }
 
-    /// A process that was to be killed before it had begun is killed now that the supervisor knows it.
+    /// Kills a process that was to be killed before it started, now that the supervisor tracks it.
     pub(super) fn drop_if_doomed(&self, key: u64, process: &process::Process) {
         if process.is_doomed() {
             self.drop_process(key);
         }
     }
 
-    /// Kills a process that nothing waits for.
+    /// Kills a process that no caller waits for.
     pub(super) fn drop_process(&self, key: u64) {
         if let Some(supervisor) = &self.link.supervisor {
             supervisor.order(&Order::KillProcess { id: 0, key, signal: libc::SIGKILL, grace_ms: 0 });

@@ -1,8 +1,9 @@
 //! Starting a background process.
 //!
-//! A process is a fork of the standby or of the idle shell. It is adopted by the supervisor and then sent its command over
-//! a channel of its own, which closes when the command begins. The adoption is waited for only where the process is not
-//! contained yet: without a group from birth, or with limits to be set. Otherwise the order to adopt it is sent and not
+//! A process is a fork of the standby or of the idle shell. The supervisor adopts it, and then its command is sent
+//! over its own channel, which closes when the command begins. The adoption is awaited only if the process is not
+//! contained yet: without a group from birth, or with limits to be set. Otherwise the adoption order is sent without
+//! waiting; the supervisor reads the order before it reaps the process.
 //! waited for; the supervisor reads it before it reaps the process.
 
 use super::command::{Streams, env_of, text_of};
@@ -29,7 +30,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// A group for the next process is made this long after a start. It takes the kernel a tenth of a millisecond.
+/// A group for the next process is created this long after a start. That takes the kernel a tenth of a millisecond.
 const SPARE_GROUP: Duration = Duration::from_millis(2);
 
 impl Session {
@@ -43,7 +44,7 @@ impl Session {
             return self.plain_process(request);
         }
         let key = self.next_key();
-        // An empty group can be removed from outside.
+        // Commands can remove an empty group.
         let spare = self.link.spare_group.take().filter(|group| group.is_dir());
         let group = spare.or_else(|| self.make_group(&format!("b-{key}")));
         let mut flags = RequestFlags::BACKGROUND;
@@ -77,7 +78,7 @@ impl Session {
         }
     }
 
-    /// Makes the group for the next process ahead of time.
+    /// Creates the group for the next process ahead of time.
     pub(super) fn make_spare_group(&mut self) {
         if self.link.spare_group.is_none() && self.link.shell.is_some() {
             let number = self.wait.next_id();
@@ -85,13 +86,13 @@ impl Session {
         }
     }
 
-    /// Keys of processes and numbers of requests are one sequence: a fork is known by its number.
+    /// Keys of processes and numbers of requests share one sequence: a fork is identified by its number.
     pub(super) fn next_key(&mut self) -> u64 {
         self.processes.keys = self.wait.next_id();
         self.processes.keys
     }
 
-    /// The shell or standby has forked it, or cannot.
+    /// Handles a fork by the shell or standby, or its failure.
     pub(super) fn process_forked(&mut self, key: u64, child: Result<Option<Pid>, i32>, placed: bool) {
         let Some(starting) = self.processes.starting.remove(&key) else { return };
         let Starting { request, stage: Stage::Forking { channel, group, .. } } = starting else { return };
@@ -122,13 +123,13 @@ impl Session {
         Tree { root, group: group.map(Group::at), mark: self.mark(key), guardian }
     }
 
-    /// Distinguishes the process from all others below any supervisor.
+    /// A mark that distinguishes the process from all others below any supervisor.
     pub(super) fn mark(&self, key: u64) -> String {
         format!("{}-{key}", self.last_supervisor.as_ref().map_or(0, |supervisor| supervisor.pid().raw()))
     }
 
-    /// Sends the process its command. The caller is answered first, where nothing can fail any more: on a busy machine it
-    /// would have to wait for the first turns of the supervisor and the process on the processor as well.
+    /// Sends the process its command. If nothing can fail any more, the caller is answered first: on a busy machine,
+    /// it would otherwise also wait until the supervisor and the process are first scheduled.
     pub(super) fn begin(
         &mut self,
         key: u64,

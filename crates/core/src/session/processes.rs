@@ -1,4 +1,4 @@
-//! The background processes of a session, from the request to the end.
+//! The background processes of a session, from request to end.
 
 use crate::error::{Code, Error};
 use crate::exec::KillPolicy;
@@ -13,13 +13,13 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use tokio::sync::oneshot;
 
-/// The source of a process's output: two pipes, or the terminal's master alone.
+/// The source of a process's output: two pipes, or only the terminal's master.
 pub(super) type Outlets = [Option<OwnedFd>; 2];
 
-/// The parts of a process of the plain engine that is starting.
+/// The parts of a plain engine process that is starting.
 pub(super) type Pending = (StartRequest, OwnedFd, Outlets);
 
-/// How far a process is.
+/// The stage that a starting process has reached.
 pub(super) enum Stage {
     /// It is being forked.
     Forking { channel: Channel, group: Option<PathBuf>, from_shell: bool },
@@ -27,7 +27,7 @@ pub(super) enum Stage {
     Adopting { channel: Channel },
     /// Plain engine: its bash is being started.
     Plain { ready: OwnedFd, outlets: Outlets },
-    /// It sets up its directory, variables and limits, which can fail.
+    /// It sets up its directory, variables and limits, which may fail.
     SettingUp { tree: Tree, outlets: Outlets, ended: Option<Status> },
 }
 
@@ -53,7 +53,7 @@ pub(super) struct Processes {
 }
 
 impl Processes {
-    /// Ends a process with its tree. The reply comes when nothing is left: false when it had ended before.
+    /// Kills a process with its tree. Replies once all have exited; false if it had already ended.
     pub(super) fn kill(&mut self, key: u64, policy: KillPolicy, reply: oneshot::Sender<bool>, supervisor: &Supervisor) {
         self.orders += 1;
         self.kills.insert(self.orders, reply);
@@ -66,12 +66,12 @@ impl Processes {
         supervisor.order(&Order::SignalProcess { key, signal });
     }
 
-    /// Plain engine: a process whose bash is being started.
+    /// Adds a plain engine process whose bash is starting.
     pub(super) fn add_plain(&mut self, key: u64, starting: Starting) {
         self.starting.insert(key, starting);
     }
 
-    /// Takes such a process back.
+    /// Removes and returns such a process.
     pub(super) fn take_plain(&mut self, key: u64) -> Option<Pending> {
         match self.starting.remove(&key)? {
             Starting { request, stage: Stage::Plain { ready, outlets } } => Some((request, ready, outlets)),
@@ -79,7 +79,7 @@ impl Processes {
         }
     }
 
-    /// The process sets itself up.
+    /// Records that the process is setting itself up.
     pub(super) fn set_up(&mut self, key: u64, request: StartRequest, tree: Tree, outlets: Outlets) {
         self.starting.insert(key, Starting { request, stage: Stage::SettingUp { tree, outlets, ended: None } });
     }
@@ -89,12 +89,12 @@ impl Processes {
         self.starting.extract_if(|other, starting| *other == key && starting.is_adopting()).map(|(_, it)| it).next()
     }
 
-    /// It is starting, or lives.
+    /// True if it is starting or running.
     pub(super) fn is_known(&self, key: u64) -> bool {
         self.starting.contains_key(&key) || self.living.contains_key(&key)
     }
 
-    /// Refuses everything that does not run yet.
+    /// Refuses everything that is not running yet.
     pub(super) fn refuse_starting(&mut self, error: impl Fn() -> Error) {
         self.starting.drain().for_each(|(_, starting)| starting.request.refuse(error()));
     }
@@ -120,7 +120,7 @@ impl Processes {
         }
     }
 
-    /// The shell or the standby died: returns the requests that it has not forked.
+    /// Handles the death of the shell or the standby: returns the requests that it has not forked.
     pub(super) fn source_died(&mut self, was_shell: bool) -> Vec<StartRequest> {
         let unborn = |starting: &Starting| matches!(starting.stage, Stage::Forking { from_shell, .. } if from_shell == was_shell);
         let mut requests = Vec::new();

@@ -1,4 +1,4 @@
-//! Sending commands and variables to the shell, and ending a command before its time.
+//! Sends commands and variables to the shell, and ends commands early.
 
 use super::command::{Running, env_of, null_streams};
 use super::context::{Call, Session};
@@ -16,18 +16,18 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Until then a command's pipes are not watched: most commands have ended, and their output waits in the pipe.
+/// How long a command's pipes are not watched: most commands end by then, and their output waits in the pipe.
 pub(super) const QUICK: Duration = Duration::from_millis(1);
 
-/// The time that the shell gets beyond the grace time: its own children are killed only at the end of that, and on a
-/// busy machine it waits for its turn on a processor.
+/// The time that the shell gets beyond the grace time. Its children are killed only when the grace time ends, and on
+/// a busy machine the shell must wait to be scheduled.
 pub(super) const SHELL_EXTRA: Duration = Duration::from_millis(200);
 
 /// A shell that has not read its request after this time may have been stopped (SIGSTOP).
 pub(super) const UNREAD: Duration = Duration::from_millis(100);
 
 impl Session {
-    /// What the proxy of this session has refused.
+    /// The denials of this session's proxy.
     pub(super) fn denials(&self) -> Option<Denials> {
         self.config.proxied.as_ref().map(|proxied| proxied.denials.clone())
     }
@@ -45,7 +45,7 @@ impl Session {
                 lane::send(Loan { shell, id, pipes: self.spare_pipes.take(), denials: self.denials() }, &request)
             }
             (None, None) => {
-                // It is dead, and the supervisor has not reported it yet.
+                // The shell is dead, but the supervisor has not reported it yet.
                 self.link.unread = true;
                 Sent::to_a_dead_shell(&request.input)
             }
@@ -79,7 +79,7 @@ impl Session {
         }
     }
 
-    /// The command has begun, or is sure to.
+    /// Announces that the command has started, or is certain to.
     pub(super) fn announce(&mut self) {
         let Some(command) = &mut self.command else { return };
         if std::mem::replace(&mut self.wait.announced, command.ticket) != command.ticket {
@@ -90,7 +90,7 @@ impl Session {
     pub(super) fn register_pipes(&mut self) {
         let Some(command) = &mut self.command else { return };
         if let Err(error) = command.register() {
-            // No epoll watch can be had. The command cannot be read from, so it cannot go on.
+            // No epoll watch can be created. The command's output cannot be read, so it cannot continue.
             let text = format!("nacre: the output cannot be read: {error}\n");
             command.capture.push(1, text.as_bytes(), command.request.sink.as_mut());
             self.events.push_back(Event::Cancel(command.ticket, None));
@@ -117,10 +117,10 @@ impl Session {
         }
     }
 
-    /// Checks whether the shell has read its request. A stopped shell is continued.
+    /// Checks whether the shell has read its request. A stopped shell is resumed.
     pub(super) fn check_unread(&mut self) {
         let has_unread = self.link.shell.as_ref().is_some_and(|shell| shell.unread_bytes() > 0);
-        // It may have been stopped with the request in its hands; no command calls recvmsg.
+        // It may have been stopped while reading the request; no command calls recvmsg.
         let is_stopped = || {
             let pid = self.link.shell_pid.filter(|pid| Stat::read(*pid).is_some_and(|stat| stat.state == b'T'));
             pid.is_some_and(|pid| proc_table::system_call(pid) == Some(libc::SYS_recvmsg))
@@ -151,7 +151,7 @@ impl Session {
         self.ask(&order);
     }
 
-    /// The grace time is over before its time.
+    /// Ends the grace time early.
     pub(super) fn insist(&mut self) {
         self.order(&Order::Insist);
         if let Some(ticket) = self.state.running().map(|run| run.ticket) {

@@ -1,8 +1,8 @@
 //! After the supervisor's death: saves the last state and kills the remaining processes of the session.
 //!
-//! The shell dies with the supervisor (parent-death signal). The standby does not, and still has the state: a fork of it
-//! writes the state down. Then everything that belongs to the session is killed, waited for and, where no other process
-//! will do it, reaped.
+//! The shell dies with the supervisor (parent-death signal). The standby survives and has the state: a fork of it
+//! writes the state down. Then everything that belongs to the session is killed, awaited and, if no other process
+//! reaps it, reaped.
 
 use super::context::Internal;
 use crate::shell::channel::{Channel, Received};
@@ -20,15 +20,15 @@ use std::time::Duration;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::{Instant, sleep, timeout};
 
-/// The time that the standby has to write the state. A large state takes a tenth of a second.
+/// Time limit for the standby to write the state. A large state takes a tenth of a second.
 const SAVING: Duration = Duration::from_secs(2);
-/// The time that SIGKILL may take, including writeback and unmapping.
+/// Maximum time for SIGKILL to take effect, including writeback and unmapping.
 const DYING: Duration = Duration::from_secs(2);
-/// A group whose last member has ended can be removed a moment later.
+/// Time until a group can be removed after its last member has ended.
 const EMPTYING: Duration = Duration::from_millis(100);
-/// The time that a files helper has to remove its temporary files.
+/// Time limit for a files helper to remove its temporary files.
 const HELPER_ENDING: Duration = Duration::from_millis(500);
-/// Looks in a row that must show nothing; see [`sweep`].
+/// Consecutive looks that must show nothing; see [`sweep`].
 const EMPTY_LOOKS: u32 = 2;
 /// The processes are not children of this one, so they can only be polled.
 const LOOK: Duration = Duration::from_micros(200);
@@ -74,21 +74,21 @@ pub(super) async fn save(channel: &Channel) -> Option<Vec<u8>> {
     checkpoint::restore_text(&sys::contents(&file).ok()?)
 }
 
-/// Ends the members of the session's control group, and whatever still belongs to the session that the supervisor led.
-/// The latter misses processes that have created a session of their own; only a control group holds those.
+/// Kills the members of the session's control group, and whatever still belongs to the session that the supervisor
+/// led. The latter misses processes that created their own session; only a control group contains those.
 ///
-/// The race: a process forks after a look at the process table and before its SIGKILL. The kernel closes the supervisor's
-/// socket before it kills the shell, so the shell may be starting a command just then. The look does not show that
-/// child. But a process to which SIGKILL has been sent cannot fork any more: a fork that is under way either fails or is
-/// in the process table when the signal has been sent. So the next look shows the child, and looks are repeated until
+/// The race: a process forks after a look at the process table and before its SIGKILL. The kernel closes the
+/// supervisor's socket before it kills the shell, so the shell may be starting a command just then. The look does not
+/// show that child. But a process that was sent SIGKILL cannot fork any more: a pending fork either fails or is in
+/// the process table once the signal has been sent. So the next look shows the child, and looks are repeated until
 /// they show nothing. What they show belongs to this session, since the supervisor's pid is held.
 ///
-/// One look that shows nothing is not enough. It lists the processes first and reads them afterwards: a shell that was
-/// listed, forked and died before it was read is not shown, and neither is its child, which was not listed. The next look
-/// lists the child. Only a process that forks and ends by itself within each look could still be missed, and only without
-/// a control group, whose kill is atomic against forks.
+/// One empty look is not enough. It lists the processes first and reads them afterwards. A shell that was listed,
+/// forked and died before it was read is not shown, and neither is its child, which was not listed. The next look
+/// lists the child. Only a process that forks and exits by itself within each look could still be missed, and only
+/// without a control group, whose kill is atomic against forks.
 async fn sweep(supervisor: PidHold, group: Option<Group>) {
-    // Usually it is dead. It is not when something else ended the connection.
+    // Usually it is already dead, unless something else ended the connection.
     let _ = signal::send_to_child(supervisor.pid(), libc::SIGKILL);
     if let Some(group) = &group {
         let _ = group.kill();
@@ -118,8 +118,8 @@ async fn sweep(supervisor: PidHold, group: Option<Group>) {
     }
 }
 
-/// Waits until the files helper has removed its temporary files: it does so by itself when the supervisor dies. A program
-/// with the same name delays the end of the session by this time, and gains nothing else.
+/// Waits until the files helper has removed its temporary files, which it does by itself when the supervisor dies. A
+/// program with the same name can only delay the end of the session by this time.
 async fn await_helper(supervisor: &PidHold) {
     let give_up = Instant::now() + HELPER_ENDING;
     while Instant::now() < give_up {
@@ -135,7 +135,7 @@ async fn await_helper(supervisor: &PidHold) {
     }
 }
 
-/// The remaining processes of the session, without the supervisor itself.
+/// The remaining processes of the session, without the supervisor.
 fn members(supervisor: &PidHold, group: Option<&Group>) -> Vec<Identity> {
     let of_session = proc_table::scan().filter(|stat| stat.session == supervisor.pid().raw()).map(|stat| stat.identity);
     let of_group = group.map(Group::members_below).unwrap_or_default();
@@ -163,9 +163,9 @@ fn remove_ended(dying: &mut Vec<Identity>) {
     dying.retain(|identity| !is_gone(*identity, &pids));
 }
 
-/// Whether a killed process has been reaped. A process that has become a child of this one, which is then init in its
-/// pid namespace or a subreaper, is reaped here: the runtime does not track it. A process whose parent is dying too may
-/// still become such a child.
+/// Whether a killed process has been reaped. If this process is init in its pid namespace or a subreaper, it may have
+/// become the parent. It then reaps the process here, since the runtime does not track it. A process whose parent is
+/// also dying may still become such a child.
 fn is_gone(identity: Identity, dying: &[i32]) -> bool {
     match Stat::read(identity.pid).filter(|stat| stat.identity == identity) {
         None => true,

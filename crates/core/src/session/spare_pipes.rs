@@ -1,32 +1,32 @@
-//! Pipes of an ended command that wait for the next one.
+//! Pipes of an ended command that wait for the next command.
 //!
-//! They cost four descriptors, so an idle session has none. A few sessions of the process keep theirs for longer: that
-//! spares them the time to open new ones after each pause.
+//! They use four descriptors, so an idle session has none. A few sessions of the process keep theirs for longer,
+//! which saves them the time to open new pipes after each pause.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// How long the pipes of most sessions wait.
+/// How long most sessions keep their pipes.
 const SHORT: Duration = Duration::from_millis(20);
-/// How long those of the few wait.
+/// How long the few sessions keep their pipes.
 const LONG: Duration = Duration::from_secs(1);
-/// How many sessions of the process are the few.
+/// How many sessions of the process may keep theirs for longer.
 const FEW: usize = 16;
 
 static KEEPING: AtomicUsize = AtomicUsize::new(0);
 
-/// One of the few.
+/// The right of a session to keep its pipes for longer.
 pub(super) struct Keeper(());
 
 impl Keeper {
-    /// One more, if there is room.
+    /// Takes a right, if one is left.
     pub(super) fn new() -> Option<Self> {
         let one_more = |count| (count < FEW).then_some(count + 1);
         KEEPING.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).ok().map(|_| Self(()))
     }
 }
 
-/// How long the pipes of a session wait.
+/// How long a session keeps its pipes.
 pub(super) fn limit(keeper: Option<&Keeper>) -> Duration {
     if keeper.is_some() { LONG } else { SHORT }
 }

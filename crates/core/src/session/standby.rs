@@ -16,10 +16,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// A standby is forked when nothing has run for this long, so that a burst of commands never pays for warming it.
+/// A standby is forked after this much idle time, so that a burst of commands never pays for warming it.
 pub(super) const IDLE_BEFORE_STANDBY: Duration = Duration::from_millis(8);
 
-/// After a fork that failed no standby is tried for this long.
+/// After a failed fork, no standby is forked for this long.
 pub(super) const FORK_PAUSE: Duration = Duration::from_secs(1);
 
 impl Session {
@@ -28,7 +28,7 @@ impl Session {
         if !self.config.uses_builtin {
             return self.events.push_back(Event::StandbyForked);
         }
-        // It is dead, and the supervisor has not reported it yet: the request goes to the next shell.
+        // The shell is dead, but the supervisor has not reported it yet: the next shell receives the request.
         if self.link.shell.is_none() {
             return;
         }
@@ -56,14 +56,14 @@ impl Session {
         }
     }
 
-    /// A group inside the session's for a fork to be born in.
+    /// Creates a group inside the session's, for a fork to be born in.
     pub(super) fn make_group(&self, name: &str) -> Option<PathBuf> {
-        // A shell of another user may not choose its children's groups: the supervisor moves them.
+        // A shell of another user must not choose its children's groups: the supervisor moves them.
         let session = self.link.foreground.as_ref().filter(|_| self.config.user.is_none())?.parent()?;
         Group::create(session, name).ok().map(|group| group.path().to_path_buf())
     }
 
-    /// A fork has been made, or has failed: the standby's or a process's.
+    /// Handles a fork of a standby or process, or its failure.
     pub(super) fn forked(&mut self, id: u64, result: Result<u32, i32>, flags: ForkedFlags) {
         let placed = flags.contains(ForkedFlags::PLACED);
         let child = result.map(|pid| self.outside(pid.cast_signed()));
@@ -72,7 +72,7 @@ impl Session {
         };
         let pid = match child {
             Ok(Some(pid)) => pid,
-            Ok(None) => return self.standby_failed("an impossible pid", group),
+            Ok(None) => return self.standby_failed("an invalid pid", group),
             Err(errno) => return self.standby_failed(&io::Error::from_raw_os_error(errno).to_string(), group),
         };
         listener::expect(pid, self.reconnects.clone());
@@ -84,7 +84,8 @@ impl Session {
         self.events.push_back(Event::StandbyForked);
     }
 
-    /// Releases the standby that is being replaced: its finished forks are kept, pending ones move to the next.
+    /// Releases the standby that is being replaced: its finished forks are kept, pending forks move to the next
+    /// standby.
     fn retire_standby(&mut self) {
         while let Some(Received::Reply(Reply::Forked { id, result, flags })) =
             self.link.standby.as_ref().and_then(|(channel, _)| channel.poll())
@@ -107,14 +108,14 @@ impl Session {
         self.events.push_back(Event::ForkFailed);
     }
 
-    /// The shell is dead: its pending standby never arrives.
+    /// Drops the standby that the dead shell was forking, since it will never arrive.
     pub(super) fn drop_unforked_standby(&mut self) {
         if let Some((_, _, Some(group))) = self.link.next_standby.take() {
             let _ = std::fs::remove_dir(group);
         }
     }
 
-    /// After an event: a standby is due when the session stays idle.
+    /// Schedules a standby for when the session stays idle.
     pub(super) fn schedule_standby(&mut self) {
         let due = self.state.shell == Shell::Idle && !self.state.standby.fresh && !self.state.standby.paused;
         if !due {

@@ -1,4 +1,4 @@
-//! Telling a command's processes from those that earlier commands have left running.
+//! Distinguishes a command's processes from those that earlier commands left running.
 
 use super::context::Session;
 use super::pid_namespace::Inside;
@@ -12,7 +12,7 @@ use nacre_protocol::supervisor::Order;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The time that a command's last processes have to end before the shell is moved away from them.
+/// Time for a command's last processes to exit before the shell is moved away from them.
 pub(super) const LEAVING: Duration = Duration::from_millis(1);
 
 impl Session {
@@ -21,7 +21,7 @@ impl Session {
             self.wait.spare = self.older_roots();
         }
         if self.has_strangers() {
-            // Moving the shell can take the kernel milliseconds. Perhaps these are only on their way out.
+            // Moving the shell can take the kernel milliseconds, and these processes may be about to exit.
             self.timers.set(Timer::Leaving, Instant::now() + LEAVING);
         } else {
             self.events.push_back(Event::Isolated);
@@ -47,7 +47,7 @@ impl Session {
             .any(|pid| Some(*pid) != self.link.shell_pid && Some(*pid) != standby && !self.link.retired.contains(pid))
     }
 
-    /// Children of the shell and orphans, which earlier commands have left.
+    /// Children of the shell and orphans that earlier commands left.
     pub(super) fn older_roots(&self) -> Vec<Pid> {
         let standby = self.link.standby.as_ref().map(|(_, pid)| *pid);
         let init = self.link.inside.as_ref().map(Inside::init);

@@ -9,9 +9,9 @@ use tokio::time::Instant;
 pub(super) enum Timer {
     /// The running command's time is up.
     Timeout(Ticket),
-    /// The running command should have given the shell back.
+    /// The running command should have returned the shell.
     Overdue(Ticket),
-    /// The running command is no quick one: its pipes are watched from now on.
+    /// The running command is not a quick one: its pipes are watched from now on.
     Register,
     /// No command has used the spare pipes for a while.
     SparePipes,
@@ -19,13 +19,13 @@ pub(super) enum Timer {
     SpareGroup,
     /// The session has been idle for a while.
     Idle,
-    /// Forking may be tried again.
+    /// Forking may be retried.
     ForkPauseOver,
-    /// Processes of the last command have had their moment to end.
+    /// Processes of the last command have had their time to exit.
     Leaving,
     /// The shell should have taken its request.
     Unread,
-    /// The supervisor should have answered.
+    /// The supervisor should have replied.
     Supervisor,
     /// The deadline for the shell's handshake.
     Hello,
@@ -37,32 +37,32 @@ pub(super) enum Timer {
 #[derive(Debug, Default)]
 pub(super) struct Timers(Vec<(Instant, Timer)>);
 
-/// With nothing to wait for, the actor wakes up this often for nothing.
+/// Wake-up interval of an actor with no timer.
 const NEVER: Duration = Duration::from_secs(24 * 3600);
 
 impl Timers {
-    /// Sets a timer, instead of the one of its kind.
+    /// Sets a timer, replacing any timer of the same kind.
     pub(super) fn set(&mut self, timer: Timer, at: Instant) {
         self.clear(timer);
         self.0.push((at, timer));
     }
 
-    /// The timer is set.
+    /// True if the timer is set.
     pub(super) fn is_set(&self, timer: Timer) -> bool {
         self.0.iter().any(|(_, set)| is_same_kind(*set, timer))
     }
 
-    /// Takes the timer of this kind back.
+    /// Removes the timer of this kind.
     pub(super) fn clear(&mut self, timer: Timer) {
         self.0.retain(|(_, set)| !is_same_kind(*set, timer));
     }
 
-    /// When the next one is due.
+    /// When the next timer is due.
     pub(super) fn next(&self) -> Instant {
         self.0.iter().map(|(at, _)| *at).min().unwrap_or_else(|| Instant::now() + NEVER)
     }
 
-    /// Takes those that are due.
+    /// Removes and returns the due timers.
     pub(super) fn due(&mut self, now: Instant) -> Vec<Timer> {
         let due = self.0.iter().filter(|(at, _)| *at <= now).map(|(_, timer)| *timer).collect();
         self.0.retain(|(at, _)| *at > now);

@@ -12,10 +12,10 @@ use std::os::fd::{AsFd, OwnedFd};
 pub enum Received {
     /// A message.
     Reply(Reply),
-    /// End of file: the process is dead, or a command has closed the shell's end.
+    /// End of file: the process is dead, or a command closed the shell's end.
     Closed {
-        /// The process had not taken the last request. The kernel reports it: closing a socket that holds unread data is a
-        /// reset for the peer.
+        /// Whether the process had not taken the last request. The kernel reports that: closing a socket with unread
+        /// data resets the peer.
         unread: bool,
     },
 }
@@ -26,13 +26,13 @@ pub struct Channel {
 }
 
 impl Channel {
-    /// A new channel and the end for the process.
+    /// Creates a channel and the process's end of it.
     pub fn pair() -> io::Result<(Self, OwnedFd)> {
         let (ours, theirs) = socket::pair()?;
         Ok((Self { outbox: Outbox::new(ours)? }, theirs))
     }
 
-    /// The channel of a process that has connected again.
+    /// The channel of a process that has reconnected.
     pub fn reconnected(socket: OwnedFd) -> io::Result<Self> {
         Ok(Self { outbox: Outbox::new(socket)? })
     }
@@ -40,13 +40,13 @@ impl Channel {
     /// Sends a request with its descriptors.
     ///
     /// # Errors
-    /// No file in memory can be had for a long payload, or it is longer than 4 GiB.
+    /// No memory file can be created for a long payload, or the payload is longer than 4 GiB.
     pub fn send(&self, request: &Request<'_>, descriptors: Vec<Descriptor>) -> io::Result<()> {
         self.post(Self::prepare(request, descriptors)?);
         Ok(())
     }
 
-    /// Everything about [`Channel::send`] that can fail.
+    /// The part of [`Channel::send`] that can fail.
     pub fn prepare(request: &Request<'_>, mut descriptors: Vec<Descriptor>) -> io::Result<Message> {
         let Encoded { message, file } = request.encode().ok_or(io::ErrorKind::FileTooLarge)?;
         if let Some(payload) = file {
@@ -71,7 +71,7 @@ impl Channel {
             loop {
                 return match socket::receive(self.outbox.socket().get_ref().as_fd(), buffer) {
                     Ok(0) => Some(Received::Closed { unread: self.outbox.has_lost() || self.is_reset() }),
-                    // A message that is not one of ours: the process has been taken over by something else.
+                    // Not a message of the builtin: the process has been taken over by something else.
                     Ok(length) => match Reply::decode(&buffer[..length]) {
                         Some(reply) => Some(Received::Reply(reply)),
                         None => continue,
@@ -84,7 +84,7 @@ impl Channel {
         })
     }
 
-    /// Receives the next message. Meanwhile sends queued messages when the socket has room. Cancel-safe.
+    /// Receives the next message. Meanwhile, sends queued messages when the socket has room. Cancel-safe.
     pub async fn receive(&self) -> Received {
         loop {
             if let Some(received) = self.poll() {
@@ -97,7 +97,7 @@ impl Channel {
                 },
                 () = self.outbox.flush(), if self.outbox.is_blocked() => continue,
             };
-            // The reactor runs on this very thread: nothing can have arrived between this read and the clearing.
+            // The reactor runs on this thread, so nothing can have arrived between this read and the clearing.
             match self.poll() {
                 Some(received) => return received,
                 None => guard.clear_ready(),
@@ -105,16 +105,16 @@ impl Channel {
         }
     }
 
-    /// Behind an end of file: whether the reset came with it.
+    /// After an end of file: whether it came with a reset.
     ///
-    /// The race: the kernel marks the end and the reset together, but a read checks for the reset first. When the peer
-    /// closes its end between the two checks, that read reports an end of file, and the next one the reset.
+    /// The race: the kernel sets the end and the reset together, but a read checks for the reset first. If the peer
+    /// closes its end between the two checks, that read returns end of file, and the next read the reset.
     fn is_reset(&self) -> bool {
         let again = socket::receive(self.outbox.socket().get_ref().as_fd(), &mut [0; 1]);
         again.is_err_and(|error| error.raw_os_error() == Some(libc::ECONNRESET))
     }
 
-    /// The process had exited before a request could be sent.
+    /// True if the process had exited before a request could be sent.
     pub fn has_lost(&self) -> bool {
         self.outbox.has_lost()
     }

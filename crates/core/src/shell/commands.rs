@@ -59,7 +59,7 @@ impl Step {
         self.conclude();
     }
 
-    /// Answers the command once nothing more is awaited, and continues with the present shell.
+    /// Answers the command once nothing more is awaited, and continues with the current shell.
     pub(super) fn conclude(&mut self) {
         let Shell::Running(run) = self.state.shell else { return };
         let Some(end) = run.end.filter(|_| run.kill.is_none_or(|kill| kill.tree_gone)) else { return };

@@ -1,4 +1,4 @@
-//! Transitions when shell, standby or supervisor die, and when the session is closed.
+//! Transitions when the shell, standby or supervisor dies, and when the session is closed.
 
 use super::event::{Action, Answer};
 use super::state::{End, Shell};
@@ -9,7 +9,7 @@ impl Step {
         let survives = self.state.survives_exit;
         match &mut self.state.shell {
             Shell::Running(run) if survives && run.can_repeat(unread) => {
-                // Nothing of it has run, or running it twice does no harm: the next shell gets it.
+                // Nothing of it has run, or running it twice is harmless: the next shell gets it.
                 let (ticket, work) = (run.ticket, run.work);
                 self.state.queue.push_front((ticket, work));
                 self.state.restarted = true;
@@ -32,7 +32,7 @@ impl Step {
         }
     }
 
-    /// The shell is dead: in order of how much is kept, the standby or a new shell with the last checkpoint.
+    /// Replaces a dead shell: by the standby, which keeps more, or by a new shell with the last checkpoint.
     pub(super) fn bring_back(&mut self) {
         self.state.standby.forking = false;
         self.state.standby.fresh = false;
@@ -53,7 +53,7 @@ impl Step {
     pub(super) fn supervisor_gone(&mut self, unread: bool, orderly: bool) {
         match self.state.shell {
             Shell::Closing if orderly => return self.closed(),
-            // A session that has terminated has no state to save, but may have background processes.
+            // A terminated session has no state to save, but may have background processes.
             Shell::Closing | Shell::Terminated(_) => return self.act(Action::Sweep),
             Shell::Absent | Shell::Closed | Shell::Salvaging => return,
             Shell::Starting if self.state.attempts > 0 && !self.state.restarted => {
@@ -77,7 +77,7 @@ impl Step {
         match self.state.shell {
             Shell::Closing | Shell::Closed => return,
             Shell::Absent => return self.closed(),
-            // The rest is being removed already.
+            // The rest is already being removed.
             Shell::Salvaging => {
                 self.state.shell = Shell::Closing;
                 return;

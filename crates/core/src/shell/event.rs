@@ -5,31 +5,31 @@ use super::state::{Cause, End, Kill, Ticket, Work};
 /// An event of the shell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A call.
+    /// A call was submitted.
     Submit(Ticket, Work),
-    /// The caller cancelled it; a running command may be cancelled with a signal of its own.
+    /// The caller cancelled a call; a running command may be cancelled with a specific signal.
     Cancel(Ticket, Option<i32>),
-    /// The timeout of the running command.
+    /// The running command reached its timeout.
     TimeUp(Ticket),
-    /// The running command did not give the shell back in time.
+    /// The running command did not return the shell in time.
     ShellOverdue(Ticket),
-    /// The handshake of the shell.
+    /// The shell completed its handshake.
     Hello,
-    /// The setup of the shell is complete.
+    /// The shell's setup is complete.
     SetUp,
     /// The shell could not be started.
     StartFailed,
-    /// The foreground group holds nothing of earlier commands.
+    /// The foreground group contains no processes of earlier commands.
     Isolated,
     /// A command has ended.
     Done {
         /// `$?`.
         status: i32,
-        /// It would have ended an ordinary shell.
+        /// Whether it would have ended an ordinary shell.
         exited: bool,
-        /// The state is proven to be as before.
+        /// Whether the state is proven to be unchanged.
         state_kept: bool,
-        /// It created processes.
+        /// Whether it created processes.
         forked: bool,
     },
     /// The shell refused a command.
@@ -40,7 +40,7 @@ pub enum Event {
     StandbyForked,
     /// The standby could not be forked.
     ForkFailed,
-    /// Forking may be tried again.
+    /// Forking may be retried.
     ForkPauseOver,
     /// The session has been idle for a while.
     IdleForAWhile,
@@ -51,21 +51,21 @@ pub enum Event {
     },
     /// The standby has ended.
     StandbyDied,
-    /// The standby is the shell.
+    /// The standby has become the shell.
     Promoted,
-    /// No process of the command that is being killed is left.
+    /// All processes of the command that is being killed have exited.
     TreeGone {
-        /// SIGKILL was needed.
+        /// Whether SIGKILL was needed.
         escalated: bool,
     },
     /// The supervisor has ended.
     SupervisorGone {
-        /// The shell had not taken the last request.
+        /// Whether the shell had not taken the last request.
         unread: bool,
-        /// It ended by request and has left nothing.
+        /// Whether it ended by request and left nothing behind.
         orderly: bool,
     },
-    /// The remains of a dead supervisor were saved and removed.
+    /// The state of a dead supervisor's session was saved, and its processes were killed.
     Salvaged,
     /// The session is to be closed.
     Close,
@@ -87,7 +87,7 @@ pub enum Refusal {
     Closed,
     /// The shell has ended for good.
     Terminated(Option<i32>),
-    /// No shell can be started; the actor knows the reason.
+    /// No shell can be started; the actor has the reason.
     NoShell,
     /// The shell cannot be forked.
     NoFork,
@@ -100,15 +100,15 @@ pub enum Refusal {
 /// The answer to a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// The shell runs, or the variables are set.
+    /// The shell is running, or the variables are set.
     Ready,
-    /// The end of a command.
+    /// The command has ended.
     Ended {
         /// How.
         end: End,
         /// The kill ladder, if there was one.
         kill: Option<Kill>,
-        /// The shell was brought back before it, or is brought back after it.
+        /// Whether the shell was replaced before the command, or is replaced after it.
         restarted: bool,
     },
     /// Nothing ran.
@@ -120,7 +120,7 @@ pub enum Answer {
 pub enum Action {
     /// Start a supervisor and a shell.
     StartSession,
-    /// Start a shell under the present supervisor.
+    /// Start a shell under the current supervisor.
     StartShell,
     /// Set up the shell. Answered by [`Event::SetUp`].
     SetUp,
@@ -143,10 +143,10 @@ pub enum Action {
     Kill {
         /// Why.
         cause: Cause,
-        /// Instead of the command's own signal.
+        /// Overrides the command's own signal.
         signal: Option<i32>,
     },
-    /// The grace time of the ladder is over.
+    /// End the ladder's grace time now.
     Insist,
     /// Notify the ladder that the shell starts nothing more.
     Settled,

@@ -1,10 +1,10 @@
-//! The start of a shell: its arguments, and the builtin as a file in memory.
+//! The start of a shell: its arguments, and the builtin as a memory file.
 
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
 
-/// The number of the channel in a new shell; the builtin's object follows.
+/// The descriptor number of the channel in a new shell; the builtin's object follows.
 pub const FIRST_DESCRIPTOR: i32 = nacre_shell_builtin::CHANNEL_FD;
 
 /// Arguments of a bash that loads the builtin and is driven by it.
@@ -12,7 +12,8 @@ pub fn arguments() -> Vec<String> {
     nacre_shell_builtin::ARGUMENTS[1..].iter().map(ToString::to_string).collect()
 }
 
-/// The builtin's object. One sealed file serves all shells of the process: they share its pages, and none can change it.
+/// The builtin's object. One sealed file serves all shells of the process: they share its pages, and none can change
+/// it.
 pub fn object() -> io::Result<Arc<OwnedFd>> {
     static OBJECT: Mutex<Option<Arc<OwnedFd>>> = Mutex::new(None);
     let mut object = OBJECT.lock().unwrap_or_else(std::sync::PoisonError::into_inner);

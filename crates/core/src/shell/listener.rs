@@ -1,7 +1,8 @@
 //! The socket at which a shell reconnects after a command has closed its channel.
 //!
-//! One socket serves the process. Its name is random and reaches the shells over their channels, never by environment or
-//! command line. A connection counts only if the kernel reports an expected process as its peer (`SO_PEERCRED`).
+//! One socket serves the process. Its name is random and reaches the shells only over their channels, never through
+//! the environment or command line. A connection counts only if the kernel reports an expected process as its peer
+//! (`SO_PEERCRED`).
 
 use nacre_containment::pid::Pid;
 use nix::sys::socket::{
@@ -14,7 +15,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use tokio::sync::mpsc::UnboundedSender;
 
-/// A process that has connected again.
+/// A process that has reconnected.
 pub struct Reconnected {
     /// The process.
     pub pid: Pid,
@@ -30,14 +31,14 @@ fn expected() -> MutexGuard<'static, Option<Expected>> {
     EXPECTED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The name to connect to, without the NUL that abstract names begin with. The first call opens the socket, on the
+/// The name to connect to, without the NUL that starts abstract names. The first call opens the socket, on the
 /// engine's thread.
 pub fn name() -> io::Result<&'static str> {
     static NAME: OnceLock<String> = OnceLock::new();
     if let Some(name) = NAME.get() {
         return Ok(name);
     }
-    // The standard library's keys are random for each process.
+    // The standard library's hash keys are random in each process.
     let (a, b) = (RandomState::new().hash_one(1), RandomState::new().hash_one(2));
     let name = format!("nacre-{a:016x}{b:016x}");
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
@@ -52,7 +53,7 @@ async fn accept(listener: tokio::io::unix::AsyncFd<OwnedFd>) {
     while let Ok(mut guard) = listener.readable().await {
         let accepted = guard.try_io(|listener| Ok(accept4(listener.as_raw_fd(), SockFlag::SOCK_CLOEXEC)?));
         let Ok(Ok(number)) = accepted else { continue };
-        // SAFETY: accept4 has just made the descriptor; nothing else owns it.
+        // SAFETY: accept4 has just created the descriptor; nothing else owns it.
         let socket = unsafe { OwnedFd::from_raw_fd(number) };
         let Ok(peer) = getsockopt(&socket, sockopt::PeerCredentials) else { continue };
         let receiver = expected().as_ref().and_then(|expected| expected.get(&peer.pid()).cloned());
@@ -62,12 +63,12 @@ async fn accept(listener: tokio::io::unix::AsyncFd<OwnedFd>) {
     }
 }
 
-/// From now on a connection of this process is passed on.
+/// Accepts a connection of this process from now on, and passes it on.
 pub fn expect(pid: Pid, receiver: UnboundedSender<Reconnected>) {
     expected().get_or_insert_default().insert(pid.raw(), receiver);
 }
 
-/// The process is dead.
+/// Removes a process that has died.
 pub fn forget(pid: Pid) {
     if let Some(expected) = expected().as_mut() {
         expected.remove(&pid.raw());

@@ -1,22 +1,22 @@
-//! The texts of the plain engine: one bash runs one command, between the state before it and a dump of the state after.
+//! The scripts of the plain engine: a bash restores the previous state, runs one command, and dumps the state.
 //!
-//! A script is a file of four parts, each ended by NUL: the session's directory, the rest of its state, the setup of the
-//! command, and the command itself with a short prefix on its first line, so that line numbers are the command's own.
-//! [`arguments`] make bash read and evaluate them. What would act on the engine's own words (tracing, the DEBUG trap) is
-//! set by the prefix, after all of them.
+//! A script is a file of four parts, each ended by NUL: the session's directory, the rest of its state, the setup of
+//! the command, and the command itself. A short prefix precedes the command on its first line, so line numbers are
+//! the command's own. [`arguments`] make bash read and evaluate the parts. Settings that would affect the engine's
+//! own code (tracing, the DEBUG trap) are made by the prefix, after all of it.
 
 use super::checkpoint::{Snapshot, quote};
 use crate::exec::Command;
 use std::path::Path;
 
-/// The descriptor that the dump is written to while the command runs. Commands inherit it.
+/// The descriptor to which the dump is written. Commands inherit it.
 const REPORT: i32 = 62;
 
-/// Written in place of a dump when the shell cannot enter the command's directory.
+/// Written instead of a dump if the shell cannot enter the command's directory.
 pub const CANNOT_ENTER: u8 = b'C';
-/// Written when the limit of open files cannot be set.
+/// Written if the limit of open files cannot be set.
 pub const CANNOT_LIMIT_FILES: u8 = b'F';
-/// Written when the limit of processes cannot be set.
+/// Written if the limit of processes cannot be set.
 pub const CANNOT_LIMIT_PROCESSES: u8 = b'P';
 /// Written by a background process right before its command begins.
 pub const BEGINS: u8 = b'B';
@@ -24,13 +24,13 @@ pub const BEGINS: u8 = b'B';
 /// The parts of a script.
 #[derive(Default)]
 pub struct Plan<'a> {
-    /// The state; nothing for the first shell of a session.
+    /// The state; `None` for the first shell of a session.
     pub state: Option<&'a Snapshot>,
-    /// The names in the environment. The state replaces them.
+    /// The names in the environment, which the state replaces.
     pub inherited: Vec<&'a str>,
     /// The command's own directory, relative to the session's.
     pub cwd: Option<&'a Path>,
-    /// `$?` of the command before.
+    /// `$?` of the previous command.
     pub status: i32,
     /// Limits of open files and processes.
     pub limits: [Option<u64>; 2],
@@ -62,15 +62,15 @@ fn load() -> String {
 }
 
 const OWN_STATUS: &str = "__nacre_status=$?";
-/// The text could not be parsed when its first line, which removes it, has not run.
+/// Expands to `unparsed` if the first line has not run, which unsets the text: it could not be parsed.
 const NORMAL_END: &str = "${__nacre_text+unparsed}";
 const EXIT: &str = "exit${FUNCNAME+ function}";
 
-/// Writes the state down. `flags` is the last section.
+/// Text that dumps the state. `flags` is the last section.
 ///
-/// The DEBUG trap of the user's still fires for the first commands, whose output is that of the group around them. In a
-/// function the visible variables are not all global: giving the global one an attribute
-/// shows which are. In a fork: touching PATH empties the hash table.
+/// The user's DEBUG trap still fires for the first commands, whose output is that of the surrounding group. In a
+/// function, not all visible variables are global: giving the global variable an attribute shows which are. That
+/// happens in a fork, since touching PATH empties the hash table.
 fn dump(flags: &str) -> String {
     let end = "\\builtin printf '\\0'";
     let sections = [
@@ -109,11 +109,11 @@ pub fn command(plan: &Plan<'_>, command: &Command) -> Vec<u8> {
     plan.script(setup, command)
 }
 
-/// The script of a background process. The user's EXIT trap is the session's and does not run in it.
+/// The script of a background process. The user's EXIT trap belongs to the session and does not run here.
 pub fn process(plan: &Plan<'_>, command: &Command, has_terminal: bool) -> Vec<u8> {
     let mut setup = plan.setup();
     if has_terminal {
-        // Bash calls a missing terminal type `dumb`.
+        // Bash sets a missing terminal type to `dumb`.
         setup.extend(b"[[ ${TERM:-dumb} != dumb ]] || \\builtin export TERM=xterm-256color\n");
     }
     setup.extend(format!("\\builtin printf {} >&{REPORT}\n", BEGINS as char).as_bytes());
@@ -121,8 +121,8 @@ pub fn process(plan: &Plan<'_>, command: &Command, has_terminal: bool) -> Vec<u8
     plan.script(setup, command)
 }
 
-/// The engine's EXIT trap: dumps the state, in a fork when the user's trap runs afterwards. A subshell that inherits it does
-/// neither. Aliases may be called like any word of it, so they are off while it is read.
+/// The engine's EXIT trap: dumps the state, in a fork if the user's trap runs afterwards. A subshell that inherits
+/// the trap does neither. Aliases may have the name of any word in it, so they are off while it is parsed.
 fn exit_trap(user: Option<&[u8]>) -> Vec<u8> {
     let dump = dump(EXIT);
     let mut text = format!(
@@ -144,7 +144,7 @@ fn exit_trap(user: Option<&[u8]>) -> Vec<u8> {
     [b"\\builtin trap -- ".as_slice(), &quote(&text), b" EXIT\n"].concat()
 }
 
-/// The exported functions and the variables of an environment that a shell can unset.
+/// The exported functions and variables of an environment that a shell can unset.
 fn inherited_names<'a>(names: &[&'a str]) -> (Vec<&'a str>, Vec<&'a str>) {
     let is_word = |name: &&str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
     let function = |name: &&'a str| name.strip_prefix("BASH_FUNC_")?.strip_suffix("%%");
@@ -155,8 +155,8 @@ fn inherited_names<'a>(names: &[&'a str]) -> (Vec<&'a str>, Vec<&'a str>) {
 }
 
 impl Plan<'_> {
-    /// The first three parts, up to the options that act on the rest. Only the message that the session's directory cannot
-    /// be entered is shown.
+    /// The first three parts, up to the options that affect the rest. The only visible message is that the session's
+    /// directory cannot be entered.
     fn setup(&self) -> Vec<u8> {
         let mut text = Vec::new();
         if let Some(state) = self.state {
@@ -201,7 +201,7 @@ impl Plan<'_> {
             if is_late { &mut late } else { &mut text }.extend(line);
         }
         for (trap, signal) in self.state.map(Snapshot::traps).unwrap_or_default() {
-            // An ERR trap that is set before fires a second time, for the engine's `eval`.
+            // An ERR trap set earlier would fire a second time, for the engine's `eval`.
             let is_late = signal == "DEBUG" || signal == "ERR";
             let line = [b"\\builtin trap -- ".as_slice(), &quote(trap), b" ", signal.as_bytes(), b"\n"].concat();
             if is_late { &mut late } else { &mut text }.extend(line);
@@ -213,7 +213,7 @@ impl Plan<'_> {
     }
 
     fn script(&self, setup: Vec<u8>, command: &Command) -> Vec<u8> {
-        // A failing list of `&&` neither ends a shell with errexit nor fires the ERR trap.
+        // A failing `&&` list neither ends a shell with errexit nor fires the ERR trap.
         let mut script = [setup.as_slice(), b"\0{ __nacre_go&&:;}>/dev/null 2>&1; "].concat();
         match command {
             Command::Text(text) => script.extend(text),

@@ -1,4 +1,4 @@
-//! Finds out whether a bash can load the builtin, by loading it.
+//! Determines whether a bash can load the builtin, by loading it.
 
 use super::launch;
 use nacre_protocol::shell::{REPLY_BUFFER, Reply};
@@ -9,7 +9,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Milliseconds that a bash has for its handshake.
+/// Time limit for the handshake, in milliseconds.
 const HELLO_MS: u16 = 3000;
 
 /// Runs `shell` and waits for the builtin's hello.
@@ -17,7 +17,8 @@ pub fn loads_builtin(shell: &Path) -> bool {
     try_to_load(shell).unwrap_or(false)
 }
 
-/// The channel and the object travel as standard streams: passing other descriptors would need a fork of the host.
+/// The channel and the object are passed as standard streams: passing other descriptors would need a fork of the
+/// host.
 fn try_to_load(shell: &Path) -> io::Result<bool> {
     let (ours, theirs) = socket::pair()?;
     let (channel, object) = (nacre_shell_builtin::CHANNEL_FD, nacre_shell_builtin::OBJECT_FD);
@@ -26,7 +27,7 @@ fn try_to_load(shell: &Path) -> io::Result<bool> {
     command.args(["--norc", "--noprofile", "-c", &text, "bash"]).env_clear();
     command.stdin(theirs).stdout(launch::object()?.try_clone()?).stderr(Stdio::null());
     let mut child = command.spawn()?;
-    // The command holds this process's copy of the other end.
+    // Closes this process's copy of the other end.
     drop(command);
     let mut waiting = [PollFd::new(ours.as_fd(), PollFlags::POLLIN)];
     let is_ready = poll(&mut waiting, PollTimeout::from(HELLO_MS)).is_ok_and(|count| count > 0);

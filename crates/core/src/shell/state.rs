@@ -1,11 +1,12 @@
 //! The states of a session's shell.
 //!
-//! [`super::transition`] maps a state and an event to the next state and a list of actions. It does no I/O and knows no
-//! clock; the session's actor turns messages, end of file and timers into events, and carries the actions out in order.
+//! [`super::transition`] maps a state and an event to the next state and a list of actions. It does no I/O and reads
+//! no clock. The session's actor turns messages, end of file and timers into events, and carries out the actions in
+//! order.
 
 use std::collections::VecDeque;
 
-/// Names a call from its submission to its answer. Unique in a session.
+/// Identifies a call from its submission to its answer. Unique in a session.
 pub type Ticket = u64;
 
 /// A queued request to the shell.
@@ -15,7 +16,7 @@ pub enum Work {
     Open,
     /// A foreground command.
     Command,
-    /// Variables to be set for good.
+    /// Variables to set permanently.
     SetEnv,
     /// A background process. It never waits for a command.
     Start,
@@ -26,19 +27,19 @@ pub enum Work {
 pub enum Shell {
     /// No shell runs; the next call starts one.
     Absent,
-    /// The supervisor starts it; its handshake is pending.
+    /// The supervisor is starting it; its handshake is pending.
     Starting,
-    /// It is being set up: variables withheld from its start, the state of a checkpoint.
+    /// It is being set up: variables withheld at its start, the state of a checkpoint.
     SettingUp,
-    /// It waits for work.
+    /// It is waiting for work.
     Idle,
-    /// A command runs.
+    /// A command is running.
     Running(Run),
-    /// It is dead; the standby becomes the shell.
+    /// It is dead; the standby is becoming the shell.
     Promoting,
-    /// The supervisor is dead: the last state is saved, and the remaining processes of the session are killed.
+    /// The supervisor is dead: the last state is being saved, and the session's remaining processes killed.
     Salvaging,
-    /// It has ended for good (`surviveExit` off), with this code.
+    /// It has ended permanently (`surviveExit` off), with this code.
     Terminated(Option<i32>),
     /// The session is being closed.
     Closing,
@@ -51,40 +52,40 @@ pub enum Shell {
 pub struct Run {
     /// The call.
     pub ticket: Ticket,
-    /// Command or variables.
+    /// A command, or a change of variables.
     pub work: Work,
     /// Its end, if it has ended while something else is still awaited.
     pub end: Option<End>,
-    /// The kill ladder, when the command is being killed.
+    /// The kill ladder, if the command is being killed.
     pub kill: Option<Kill>,
-    /// The shell died over it; the standby takes over when the command has been answered.
+    /// Whether the shell died during the command; the standby takes over once the command is answered.
     pub shell_died: bool,
 }
 
 impl Run {
-    /// Nothing of it has run, or running it twice does no harm: the next shell may get it.
+    /// True if nothing of it has run, or running it twice is harmless: the next shell may get it.
     pub fn can_repeat(&self, unread: bool) -> bool {
         self.end.is_none() && self.kill.is_none() && (unread || self.work == Work::SetEnv)
     }
 }
 
-/// The state of a kill ladder, as the session sees it. The steps are the supervisor's.
+/// The state of a kill ladder as the session sees it. The supervisor runs its steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kill {
-    /// Why.
+    /// The cause.
     pub cause: Cause,
-    /// No process of the command is left.
+    /// Whether all processes of the command have exited.
     pub tree_gone: bool,
-    /// SIGKILL was needed.
+    /// Whether SIGKILL was needed.
     pub escalated: bool,
-    /// The shell itself had to be killed.
+    /// Whether the shell itself had to be killed.
     pub shell_killed: bool,
 }
 
-/// Why a command is killed. The first cause stays.
+/// Why a command is being killed. The first cause stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// Its time is up.
+    /// It reached its timeout.
     Timeout,
     /// The caller cancelled it.
     Cancel,
@@ -97,41 +98,41 @@ pub enum End {
     Done {
         /// `$?`.
         status: i32,
-        /// It would have ended an ordinary shell.
+        /// Whether it would have ended an ordinary shell.
         exited: bool,
     },
     /// The shell refused it; nothing ran.
     Refused,
     /// The shell's process ended.
     Died,
-    /// The supervisor died, and everything with it.
+    /// The supervisor died, and all its processes with it.
     SupervisorGone,
     /// The session was closed.
     Closed,
 }
 
-/// The standby: a fork of the shell that waits to take its place, and that background processes are forked from while a
-/// command runs.
+/// The standby: a fork of the shell that waits to replace it. While a command runs, background processes are forked
+/// from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Standby {
-    /// It is ready.
+    /// Whether it is ready.
     pub ready: bool,
-    /// A new one is being forked.
+    /// Whether a new standby is being forked.
     pub forking: bool,
-    /// The newest one, ready or being forked, has the state after the last finished command.
+    /// Whether the newest standby, ready or being forked, has the state after the last finished command.
     pub fresh: bool,
-    /// Forking failed a moment ago and is not tried.
+    /// Whether forking is paused after a failure.
     pub paused: bool,
 }
 
 /// Whether the next command's processes can be distinguished from those of earlier commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Isolation {
-    /// Nothing of an earlier command is in the foreground group.
+    /// The foreground group contains nothing of an earlier command.
     Isolated,
-    /// The last command forked.
+    /// The last command forked, so that is unknown.
     Unknown,
-    /// It is being looked at, and put right.
+    /// The group is being checked and isolated.
     Isolating,
 }
 
@@ -148,16 +149,16 @@ pub struct State {
     pub queue: VecDeque<(Ticket, Work)>,
     /// Background processes that wait for a fork.
     pub starts: VecDeque<Ticket>,
-    /// Attempts to start a working shell since the last working one.
+    /// Attempts to start a shell since the last working shell.
     pub attempts: u32,
-    /// The shell was brought back, and no result has reported that yet.
+    /// Whether the shell was replaced, and no result has reported that yet.
     pub restarted: bool,
-    /// `exit` ends the command only.
+    /// `exit` ends only the command.
     pub survives_exit: bool,
 }
 
 impl State {
-    /// A session that has not been used.
+    /// The state of an unused session.
     pub fn new(survives_exit: bool) -> Self {
         Self {
             shell: Shell::Absent,
@@ -171,7 +172,7 @@ impl State {
         }
     }
 
-    /// True when a command that arrives now can run immediately, without any preparation.
+    /// True if a command that arrives now can run immediately, without any preparation.
     pub fn is_ready(&self) -> bool {
         self.shell == Shell::Idle
             && self.isolation == Isolation::Isolated
@@ -180,7 +181,7 @@ impl State {
             && self.starts.is_empty()
     }
 
-    /// The command that runs.
+    /// The running command.
     pub fn running(&self) -> Option<&Run> {
         match &self.shell {
             Shell::Running(run) => Some(run),

@@ -3,7 +3,7 @@
 use super::event::{Action, Answer, Refusal};
 use super::state::{Isolation, Shell, Standby, State, Ticket};
 
-/// Starts in a row of a shell that dies immediately.
+/// Maximum consecutive starts of a shell that dies immediately.
 pub const MAX_ATTEMPTS: u32 = 3;
 
 /// See the module.
@@ -21,7 +21,7 @@ impl Step {
         self.act(Action::Answer(ticket, Answer::Refused(why)));
     }
 
-    /// Forks a standby, unless one has the present state or forking has just failed.
+    /// Forks a standby, unless one has the current state or forking has just failed.
     pub(super) fn fork_standby(&mut self, command_follows: bool) {
         let standby = &mut self.state.standby;
         if standby.fresh || standby.paused {

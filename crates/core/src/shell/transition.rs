@@ -1,8 +1,9 @@
-//! The shell's state machine: `(State, Event) -> (State, Vec<Action>)`, pure.
+//! The shell's state machine: a pure function `(State, Event) -> (State, Vec<Action>)`.
 //!
-//! Two rules carry the rest. A command runs only when the standby has the state after the last finished command, or
-//! forking has failed: so a shell that dies loses no more than the command it died over, and a background process can
-//! start from the right state while a command runs. And every call is answered exactly once, whatever dies in between.
+//! Two rules determine the rest. First, a command runs only if the standby has the state after the last finished
+//! command, or forking has failed. So a shell that dies loses only the command it was running, and a background
+//! process can start from the right state while a command runs. Second, every call is answered exactly once, whatever
+//! dies in between.
 
 use super::event::{Action, Answer, Event, Refusal, Source};
 use super::state::{Cause, End, Isolation, Run, Shell, Standby, State, Work};
@@ -74,7 +75,7 @@ impl Step {
         }
     }
 
-    /// Does whatever can be done now.
+    /// Does everything that can be done now.
     pub(super) fn advance(&mut self) {
         match self.state.shell {
             Shell::Absent if !self.state.queue.is_empty() || !self.state.starts.is_empty() => {
@@ -118,7 +119,7 @@ impl Step {
 
     pub(super) fn start_processes_beside_a_command(&mut self) {
         let standby = self.state.standby;
-        // Forked before the command: it has the right state as soon as it is there, or as long as the command runs.
+        // This standby was forked before the command, so it has the right state once it is ready.
         if standby.forking {
             return;
         }

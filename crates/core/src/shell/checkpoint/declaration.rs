@@ -1,20 +1,20 @@
-//! One line of `declare -p`, and the text that brings the variable back.
+//! One line of `declare -p`, and the text that restores the variable.
 
 use super::statements::split_word;
 
 /// `declare -flags name=value`, or without `=value` for a variable that is declared but unset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Declaration<'a> {
-    /// As printed: `--` or a dash and letters.
+    /// The flags as printed: `--`, or a dash and letters.
     pub flags: &'a [u8],
-    /// The variable.
+    /// The variable's name.
     pub name: &'a [u8],
-    /// As printed, quoted; starts with `(` for arrays.
+    /// The value as printed, quoted; starts with `(` for arrays.
     pub value: Option<&'a [u8]>,
 }
 
 impl<'a> Declaration<'a> {
-    /// `None` when the statement is something else (`declare -f`, noise).
+    /// Parses a statement; `None` if it is something else (`declare -f`, noise).
     pub fn parse(statement: &'a [u8]) -> Option<Self> {
         let (word, rest) = split_word(statement);
         let (flags, rest) = split_word(rest);
@@ -33,11 +33,11 @@ impl<'a> Declaration<'a> {
         self.flags.contains(&attribute)
     }
 
-    /// Text that declares the variable in a shell which does not have it.
+    /// Text that declares the variable in a shell without it.
     ///
-    /// Bash parses `name=(...)` only as an assignment of its own or behind a literal `declare`, not behind `builtin
-    /// declare`; and a literal `declare` may be a function of the user's. So an array is declared, assigned and then
-    /// given its attributes, `readonly` among them, in three steps.
+    /// Bash parses `name=(...)` only as a separate assignment or after a literal `declare`, not after `builtin
+    /// declare`; and a literal `declare` may be a user's function. So an array is restored in three steps: it is
+    /// declared, assigned, and given its attributes, including `readonly`.
     pub fn restore(&self) -> Vec<u8> {
         let mut text = Vec::new();
         let mut line = |parts: &[&[u8]]| {

@@ -1,19 +1,19 @@
-//! From the state that a shell has written down to the script that restores it in a new shell.
+//! Turns the state that a shell has written into the script that restores it in a new shell.
 //!
-//! Pure: bytes in, bytes out. The order is the order of dependencies: a function called `builtin` would make every
-//! `declare` and `set --` of this text local to itself, so variables and arguments come before the functions; `extglob`
-//! changes how functions are parsed, so it comes before them; aliases would change it too, so `expand_aliases` comes
-//! after them; options such as `errexit`, `nounset`, `noglob` and `posix` change how this text itself would run, and traps
-//! would fire for it, so they come last.
+//! Pure: bytes in, bytes out. The order follows dependencies. A function called `builtin` would make every `declare`
+//! and `set --` of this text local to itself, so variables and arguments come before functions. `extglob` changes how
+//! functions are parsed, so it precedes them. Aliases would change that too, so `expand_aliases` follows them.
+//! Options such as `errexit`, `nounset`, `noglob` and `posix` change how this text runs, and traps would fire for it,
+//! so they come last.
 
 use super::declaration::Declaration;
 use super::quote::quote;
 use super::statements::{parse_traps, split_word, statements};
 
-/// How many sections there are, each ended by NUL, before `END` and NUL.
+/// The number of sections, each ended by NUL, before `END` and NUL.
 pub(super) const SECTIONS: usize = 16;
 
-/// The sections of a dump, in the order in which the C side writes them.
+/// The sections of a dump, in the order in which the C code writes them.
 #[derive(Clone, Copy)]
 pub(super) enum Section {
     /// `trap -p`
@@ -50,7 +50,7 @@ pub(super) enum Section {
     InFunction,
 }
 
-/// The script that restores a dumped state; `None` when the dump is incomplete.
+/// The script that restores a dumped state; `None` if the dump is incomplete.
 pub fn restore_text(dump: &[u8]) -> Option<Vec<u8>> {
     let dump = Dump::parse(dump)?;
     Some([dump.restore(), dump.options(), dump.traps()].concat())
@@ -97,19 +97,19 @@ const SPECIAL: [&str; 37] = [
     "_",
 ];
 
-/// Variables that a bash without environment sets by itself: those that are not in the dump had been unset.
+/// Variables that a bash without environment sets by itself: those missing from the dump had been unset.
 const DEFAULTS: [&str; 13] = [
     "HOSTNAME", "HOSTTYPE", "IFS", "MACHTYPE", "OLDPWD", "OPTERR", "OSTYPE", "PATH", "PS4", "PWD", "SHELL", "SHLVL",
     "TERM",
 ];
 
-/// A saved state that is complete.
+/// A complete saved state.
 pub(super) struct Dump<'a> {
     pub(super) sections: Vec<&'a [u8]>,
 }
 
 impl<'a> Dump<'a> {
-    /// `None` when the shell died while it was saving.
+    /// Parses a dump; `None` if the shell died while saving.
     pub(super) fn parse(bytes: &'a [u8]) -> Option<Self> {
         let sections: Vec<&[u8]> = bytes.split(|&byte| byte == 0).collect();
         let complete = sections.len() == SECTIONS + 2 && sections[SECTIONS] == b"END";
@@ -120,7 +120,7 @@ impl<'a> Dump<'a> {
         self.sections[section as usize]
     }
 
-    /// Everything but options and traps.
+    /// Text that restores everything but options and traps.
     pub(super) fn restore(&self) -> Vec<u8> {
         let mut out = Script::default();
         let variables = self.variables();
@@ -128,7 +128,7 @@ impl<'a> Dump<'a> {
         out.line(b"\\builtin unset -v OLDPWD");
         let missing = DEFAULTS.iter().filter(|name| !variables.iter().any(|variable| variable.name == name.as_bytes()));
         out.words(["\\builtin", "unset", "-v", "BASH_EXECUTION_STRING"].into_iter().chain(missing.copied()));
-        // A nameref comes after what it refers to, since declaring it would otherwise declare that.
+        // A nameref follows its target, since declaring the nameref would otherwise declare the target.
         let (references, plain): (Vec<Declaration>, Vec<Declaration>) =
             variables.iter().partition(|variable| variable.has(b'n'));
         plain.into_iter().chain(references).for_each(|variable| out.0.extend_from_slice(&variable.restore()));
@@ -147,14 +147,14 @@ impl<'a> Dump<'a> {
                 out.builtin(line);
             }
         }
-        // `shopt -s compat42` would write its own form of a value that has been restored already.
+        // `shopt -s compat42` would overwrite a value that has already been restored.
         let compat = |line: &&[u8]| !line.windows(7).any(|part| part == b" compat");
         statements(shopt).into_iter().filter(compat).for_each(|line| out.builtin(line));
         out.0
     }
 
-    /// `set` lines and disabled builtins. `onecmd` would end the shell after the next line, and under `noexec` nothing
-    /// would run any more.
+    /// `set` lines and disabled builtins. `onecmd` would end the shell after the next line, and under `noexec`
+    /// nothing would run any more.
     pub(super) fn options(&self) -> Vec<u8> {
         let mut out = Script::default();
         let harmless = |line: &&[u8]| !line.ends_with(b" onecmd") && !line.ends_with(b" noexec");
@@ -163,7 +163,7 @@ impl<'a> Dump<'a> {
         out.0
     }
 
-    /// A DEBUG trap fires for every line after it.
+    /// The traps. A DEBUG trap fires for every line after it.
     fn traps(&self) -> Vec<u8> {
         let mut out = Script::default();
         let (debug, others): (Vec<_>, Vec<_>) =
@@ -190,7 +190,7 @@ impl<'a> Dump<'a> {
         let (zero, rest) = split_word(self.section(Section::Arguments));
         let (count, own) = split_word(rest);
         if zero != b"bash" {
-            // A name of its own for the shell (bash 5.0): assigned by `BASH_ARGV0`, which then is no variable to keep.
+            // The shell's own name (bash 5.0): assigned with `BASH_ARGV0`, which must then not be kept as a variable.
             out.line(&[b"BASH_ARGV0=", zero].concat());
         }
         let arguments = if count == b"0" { b"".as_slice() } else { own };

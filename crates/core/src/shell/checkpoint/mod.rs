@@ -1,6 +1,7 @@
-//! A shell's state as text: for the case that the shell and its standby are both gone.
+//! A shell's state as text, for when neither the shell nor its standby has survived.
 //!
-//! The C side writes the state down ([`dump`] has its sections), and this turns it into a script that a new shell runs.
+//! The C code writes the state ([`dump`] has its sections), and this module turns it into a script that a new shell
+//! runs.
 
 mod declaration;
 mod dump;

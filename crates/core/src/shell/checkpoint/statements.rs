@@ -1,6 +1,6 @@
-//! Cutting what bash prints about itself (`declare -p`, `trap -p`) into statements and words.
+//! Splits what bash prints about itself (`declare -p`, `trap -p`) into statements and words.
 
-/// The statements of a text: bash's own printing puts one on a line, but a quoted value may hold line ends.
+/// The statements of a text: bash prints one per line, but a quoted value may contain line ends.
 pub fn statements(text: &[u8]) -> Vec<&[u8]> {
     let mut found = Vec::new();
     let mut rest = text;
@@ -14,13 +14,13 @@ pub fn statements(text: &[u8]) -> Vec<&[u8]> {
     found
 }
 
-/// The first word of a text and what follows the blank behind it.
+/// The first word of a text, and the text after the following blank.
 pub fn split_word(text: &[u8]) -> (&[u8], &[u8]) {
     let end = end_of(text, |byte| byte == b' ');
     (&text[..end], text.get(end + 1..).unwrap_or(&[]))
 }
 
-/// The position of the first byte outside of quotes that `stop` accepts, or the length.
+/// The offset of the first byte outside quotes that `stop` accepts, or the length.
 fn end_of(text: &[u8], stop: impl Fn(u8) -> bool) -> usize {
     let mut at = 0;
     while at < text.len() {
@@ -36,7 +36,7 @@ fn end_of(text: &[u8], stop: impl Fn(u8) -> bool) -> usize {
     text.len()
 }
 
-/// The position behind the closing quote.
+/// The offset after the closing quote.
 fn closing(text: &[u8], mut at: usize, quote: u8, escapes: bool) -> usize {
     while at < text.len() {
         match text[at] {
@@ -48,7 +48,7 @@ fn closing(text: &[u8], mut at: usize, quote: u8, escapes: bool) -> usize {
     text.len()
 }
 
-/// The literal value of a word in single quotes as bash prints it (`'it'\''s'`), or of a bare one.
+/// The literal value of a word that bash printed in single quotes (`'it'\''s'`), or without quotes.
 pub fn unquote(word: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(word.len());
     let mut quoted = false;
@@ -63,18 +63,18 @@ pub fn unquote(word: &[u8]) -> Vec<u8> {
     out
 }
 
-/// One `trap -- 'text' SIGNAL` statement.
+/// Parses one `trap -- 'text' SIGNAL` statement.
 pub fn parse_trap(statement: &[u8]) -> Option<(Vec<u8>, String)> {
     let rest = statement.strip_prefix(b"trap -- ")?;
     let (text, signal) = split_word(rest);
-    // In posix mode unset traps are printed too. A trap that is set has its text in quotes.
+    // In posix mode, bash prints unset traps too. The text of a trap that is set is quoted.
     if text == b"-" {
         return None;
     }
     Some((unquote(text), String::from_utf8(signal.to_vec()).ok()?))
 }
 
-/// All traps in a text, leaving out what is not one (noise that a DEBUG trap printed in between).
+/// All traps in a text; other text (noise that a DEBUG trap printed in between) is skipped.
 pub fn parse_traps(text: &[u8]) -> Vec<(Vec<u8>, String)> {
     let start = if text.starts_with(b"trap -- ") { 0 } else { find_line(text) };
     statements(&text[start..]).into_iter().filter_map(parse_trap).collect()
