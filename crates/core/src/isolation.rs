@@ -123,9 +123,7 @@ pub fn tiers(offer: &Offer) -> Tiers {
         notes.push("the kernel has no Landlock, or it is switched off".into());
     }
     if let Err(reason) = &offer.broker {
-        notes.push(format!(
-            "programs have no Unix sockets except pairs, since nothing can connect for them: {reason}"
-        ));
+        notes.push(format!("programs have no Unix sockets except pairs, since nothing can connect for them: {reason}"));
     }
     if !processes && landlock(6) {
         notes.push("isolation.processes: programs see the processes of others, but cannot signal or trace them".into());
