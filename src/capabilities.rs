@@ -5,7 +5,7 @@ use crate::types::NativeCapabilities;
 use nacre_core::capabilities::{Engine, version_of};
 use nacre_core::sandbox::Sandbox;
 
-/// What the engine uses on this system for a sandbox.
+/// The mechanisms that the engine uses on this system for a sandbox.
 pub fn describe(sandbox: &Sandbox) -> NativeCapabilities {
     let found = sandbox.capabilities();
     let shell = sandbox.shell();
