@@ -1,4 +1,4 @@
-/** What the numbers were measured on. */
+/** The machine that the numbers were measured on. */
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import os from 'node:os'
