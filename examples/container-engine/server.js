@@ -1,5 +1,4 @@
 /**
- * The container: sessions behind an HTTP route, `POST /api/execute` with `{ sessionId, command }`. It is written against the
  * The container: sessions behind an HTTP route, `POST /api/execute` with `{ sessionId, command }`. It uses only the
  * interface of the session class, so swapping the engine does not change a line here.
  */

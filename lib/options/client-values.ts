@@ -1,7 +1,4 @@
-/**
- * Readers for the options of SandboxClient. Their messages never show a value that may be a secret.
- * Readers for the options of SandboxClient. Their messages never show a value that can be a secret.
- */
+/** Readers for the options of SandboxClient. Their messages never show a value that may be a secret. */
 import { OptionError } from '../base/errors.js'
 import { describe, quote, readEntries } from './read.js'
 

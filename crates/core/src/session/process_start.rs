@@ -4,7 +4,6 @@
 //! over its own channel, which closes when the command begins. The adoption is awaited only if the process is not
 //! contained yet: without a group from birth, or with limits to be set. Otherwise the adoption order is sent without
 //! waiting; the supervisor reads the order before it reaps the process.
-//! waited for; the supervisor reads it before it reaps the process.
 
 use super::command::{Streams, env_of, text_of};
 use super::context::{Internal, Session};

@@ -28,7 +28,7 @@ export function defaultJobsRoot(): string {
   return look(perUser) === 'own' ? perUser : shared
 }
 
-/** Checks who can write the directory. The engine checks again at each use. */
+/** Checks the owner and mode of the directory. The engine checks again at each use. */
 function look(directory: string): Found {
   try {
     const entry = lstatSync(directory)
