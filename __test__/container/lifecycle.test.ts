@@ -240,7 +240,7 @@ describe('the classes', () => {
 describe('bad options', () => {
   const bad: Array<[string, unknown, RegExp]> = [
     ['no options', undefined, /an id is required/],
-    ['no id', {}, /id must be a text that is not empty/],
+    ['no id', {}, /id must be a non-empty string/],
     ['an empty id', { id: '' }, /id must be/],
     [
       'a timeout of text',
@@ -270,7 +270,7 @@ describe('bad options', () => {
       expect(await refused({ env: { A: 5 } })).toMatch(/env\.A must be a string/)
       expect((await rejectionOf(session.exec(' '))).message).toMatch(/must not be blank/)
       const stream = session.execStream('true', { commandId: '' })
-      expect((await rejectionOf(stream.next())).message).toMatch(/commandId must be a text/)
+      expect((await rejectionOf(stream.next())).message).toMatch(/commandId must be a non-empty string/)
       expect((await session.exec('ls')).stdout).toBe('')
     }))
 })

@@ -8,7 +8,7 @@ import { timedOut } from './errors.js'
 import type { CommandPlan } from './options.js'
 import type { Shell } from './shell.js'
 
-/** Minimum duration in milliseconds, since containers expect it to be above 0. */
+/** Minimum duration in milliseconds: no duration is 0, however quick the command was. */
 const SHORTEST_MS = 0.001
 
 /**

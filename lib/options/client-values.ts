@@ -29,7 +29,7 @@ export function requestHeaders(value: unknown, name: string): Record<string, str
     if (!/^[!#$%&'*+.^_`|~0-9a-z-]+$/.test(header) || Object.hasOwn(headers, header))
       throw new OptionError(
         'INVALID_OPTION',
-        `${name} must have names of headers, each once, not ${quote(given)}`,
+        `${name} must have valid header names, each once, not ${quote(given)}`,
       )
     if (typeof text !== 'string' || !/^[\t\x20-\x7e\x80-\xff]*$/.test(text))
       throw new OptionError('INVALID_OPTION', `${name}.${given} must be text of one line in Latin-1`)

@@ -13,7 +13,7 @@ export function ignored(): undefined {
 /** A name that is only compared and displayed, never used as a path, so any text will do. */
 export function label(value: unknown, name: string): string {
   if (typeof value === 'string' && value !== '') return value
-  throw new OptionError('INVALID_ID', `${name} must be a text that is not empty, not ${describe(value)}`)
+  throw new OptionError('INVALID_ID', `${name} must be a non-empty string, not ${describe(value)}`)
 }
 
 export function origin(value: unknown, name: string): 'user' | 'internal' {

@@ -32,7 +32,7 @@ export function queueJobId(value: unknown, name: string): string {
   if (typeof value === 'string' && QUEUE_ID.test(value) && !/^-?\d+$/.test(value)) return value
   throw new OptionError(
     'INVALID_ID',
-    `${name} must be 1 to 100 characters of A-Z a-z 0-9 . _ - and no whole number, not ${describe(value)}`,
+    `${name} must be 1 to 100 characters of A-Z a-z 0-9 . _ - but not a whole number, not ${describe(value)}`,
   )
 }
 

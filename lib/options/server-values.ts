@@ -32,7 +32,7 @@ export function variablePrefix(value: unknown, name: string): string {
   if (typeof value === 'string' && /^[A-Za-z_][A-Za-z0-9_]*$/.test(value)) return value
   throw new OptionError(
     'INVALID_OPTION',
-    `${name} must be the beginning of a name of a variable, not ${describe(value)}`,
+    `${name} must be a prefix of variable names, not ${describe(value)}`,
   )
 }
 

@@ -58,7 +58,7 @@ export function linePattern(value: unknown, name: string): LinePattern {
   if (typeof value !== 'string' || value === '') {
     throw new OptionError(
       'INVALID_OPTION',
-      `${name} must be a RegExp or a string that is not empty, not ${describe(value)}`,
+      `${name} must be a RegExp or a non-empty string, not ${describe(value)}`,
     )
   }
   if (value.includes('\n'))
@@ -108,7 +108,7 @@ export function portProbe(
   const { path, status, interval = portOptions.interval.default } = values
   const asked = path !== undefined || status !== undefined
   if (values.mode === 'tcp' && asked)
-    throw new OptionError('INVALID_OPTION', "path and status need mode 'http'; mode 'tcp' asks for no page")
+    throw new OptionError('INVALID_OPTION', "path and status need mode 'http'; mode 'tcp' requests no page")
   const { mode = asked ? 'http' : 'tcp' } = values
   const http =
     mode === 'http' ? { path: path ?? portOptions.path.default, status: status ?? DEFAULT_STATUS } : undefined

@@ -89,7 +89,7 @@ export class ExecStream implements PublicExecStream<Encoding> {
     if (this.#consumer !== undefined) {
       throw new OptionError(
         'STREAM_LOCKED',
-        `a stream can be read once, and this one is ${this.#consumer} already`,
+        `a stream can only be read once, and this one is already ${this.#consumer}`,
       )
     }
     this.#consumer = how

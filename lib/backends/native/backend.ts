@@ -105,7 +105,7 @@ export class NativeBackend implements Backend {
   async createSession(values: OptionValues<typeof sessionOptions>): Promise<string> {
     const session = planSession(values, this.#base, randomUUID)
     if (session.sessionId === DEFAULT_SESSION)
-      throw engineError('SESSION_ALREADY_EXISTS', `the session '${DEFAULT_SESSION}' exists by itself`)
+      throw engineError('SESSION_ALREADY_EXISTS', `the session '${DEFAULT_SESSION}' always exists`)
     const { names, values: given } = this.#announced
     session.envNames = [...names, ...(session.envNames ?? [])]
     session.envValues = [...given, ...(session.envValues ?? [])]

@@ -37,7 +37,7 @@ function chooseFailure(
 ): { error: unknown } | undefined {
   if (end.error) return { error: engineError(end.error.code, end.error.message, { result }) }
   if (end.thrown) return { error: end.thrown.value }
-  if (result === undefined) return { error: engineError('ENGINE_ERROR', 'the engine gave no result') }
+  if (result === undefined) return { error: engineError('ENGINE_ERROR', 'the engine returned no result') }
   const fail = (code: 'COMMAND_TIMEOUT' | 'COMMAND_FAILED', what: string) => {
     const { message, shortMessage } = failureText(result, what)
     return { error: new SandboxError(code, message, { result, shortMessage }) }

@@ -31,7 +31,7 @@ export async function cancel(
     if (now > deadline + UNKILLABLE_MS)
       throw engineError(
         'ENGINE_ERROR',
-        `job '${jobId}' cannot be cancelled: some of its processes do not die`,
+        `job '${jobId}' cannot be cancelled: some of its processes survive SIGKILL`,
       )
     await interval.wait(0, undefined)
     lines = await call(place, 'cancel', jobId, now >= deadline ? 'kill' : 'look', '-')

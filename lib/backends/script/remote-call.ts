@@ -40,7 +40,10 @@ export async function call(place: RemotePlace, ...words: Array<string | number>)
   await store(place, `@part-${mark()}`, Buffer.from(SCRIPT), SCRIPT_NAME)
   const second = await execute(place, RUN, words, subject)
   if (second[0] !== 'upload') return second
-  throw engineError('STATE_DIR_UNAVAILABLE', `${SCRIPT_NAME} does not stay in ${place.root}; see jobsRoot`)
+  throw engineError(
+    'STATE_DIR_UNAVAILABLE',
+    `${SCRIPT_NAME} disappears from ${place.root} after its upload; see jobsRoot`,
+  )
 }
 
 /** Writes bytes of any length to a file of the root. With a final name, renames it there once it is complete. */

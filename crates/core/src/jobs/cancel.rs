@@ -48,7 +48,7 @@ pub async fn cancel(job: &Job, grace: Option<Duration>) -> Result<(), Error> {
             ended && sweep(job, own).await?
         }
     };
-    if gone { Ok(()) } else { Err(failed(job, "some of its processes do not die")) }
+    if gone { Ok(()) } else { Err(failed(job, "some of its processes survive SIGKILL")) }
 }
 
 fn failed(job: &Job, why: &str) -> Error {

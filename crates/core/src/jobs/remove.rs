@@ -27,7 +27,10 @@ pub async fn remove(store: &Store, job: &Job) -> Result<(), Error> {
             Life::Over => break,
             Life::Ending if Instant::now() <= give_up => sleep(Duration::from_millis(10)).await,
             _ => {
-                return Err(Error::new(Code::JobRunning, format!("job '{}' still runs: cancel it first", job.id)));
+                return Err(Error::new(
+                    Code::JobRunning,
+                    format!("job '{}' is still running: cancel it first", job.id),
+                ));
             }
         }
     }

@@ -27,7 +27,7 @@ impl Registry {
         let mut all = self.lock();
         tidy(&mut all, SystemTime::now());
         if all.iter().any(|other| other.id == process.id) {
-            let message = format!("there is a process '{}' already", process.id);
+            let message = format!("process '{}' already exists", process.id);
             return Err(Error::new(Code::ProcessAlreadyExists, message));
         }
         all.push_back(process);

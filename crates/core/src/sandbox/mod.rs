@@ -241,7 +241,7 @@ impl Sandbox {
         let mut sessions = self.lock();
         sessions.check()?;
         if sessions.is_taken(&new.id) {
-            return Err(Error::new(Code::SessionAlreadyExists, format!("session '{}' exists already", new.id)));
+            return Err(Error::new(Code::SessionAlreadyExists, format!("session '{}' already exists", new.id)));
         }
         sessions.made += 1;
         let unique = format!("nacre-{}-{}-{}", self_name(), self.inner.id, sessions.made);

@@ -131,7 +131,7 @@ impl Sandbox {
         isolation::offer(&self.inner.config.supervisor).map(|offer| isolation::tiers(&offer))
     }
 
-    /// The confinement of a durable job. The job outlives this process, and with it a proxy. A pid namespace would
+    /// The confinement of a durable job. The job outlives this process and its proxy. A pid namespace would
     /// need an init that outlives the command, so only Landlock limits its signals.
     fn confine_job(
         &self,

@@ -145,7 +145,7 @@ fn claim(path: &Path, place: &Path, id: &str) -> Result<File, Refused> {
         }
         let lock = match lock::take(path) {
             Ok(Some(lock)) => lock,
-            Ok(None) => return exists("is being started"),
+            Ok(None) => return exists("is already being started"),
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             Err(error) => return Err(in_the_way(path, &error)),
         };
@@ -159,7 +159,7 @@ fn claim(path: &Path, place: &Path, id: &str) -> Result<File, Refused> {
         check_fresh(&lock, path).map_err(|error| in_the_way(path, &error))?;
         if place.symlink_metadata().is_ok() {
             let _ = fs::remove_dir(path);
-            return exists("exists already");
+            return exists("already exists");
         }
         leftover::mark(path).map_err(|error| unwritable(place, &error))?;
         return Ok(lock);

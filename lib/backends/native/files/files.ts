@@ -85,6 +85,6 @@ export class NativeFiles implements FilesBackend {
 }
 
 function filesOf({ files }: NativeEvent): FileInfo[] {
-  if (files === undefined) throw engineError('ENGINE_ERROR', 'the engine gave no list')
+  if (files === undefined) throw engineError('ENGINE_ERROR', 'the engine returned no list')
   return files.map(infoOf)
 }
