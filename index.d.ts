@@ -4,9 +4,9 @@
 /**
  * nacre runs shell commands in persistent bash sessions, on Linux, from Node.js >= 20.19 and Bun >= 1.3.
  *
- * All times are in milliseconds and all sizes in bytes. An option that is `undefined` counts as left out. An unknown
- * option name or a value out of range is an {@link OptionError} (a TypeError) before anything runs. Methods that return a
- * promise reject with it; constructors and methods that return a stream throw it.
+ * All times are in milliseconds and all sizes in bytes. An option that is `undefined` counts as omitted. An unknown
+ * option name or a value out of range is an {@link OptionError} (a TypeError) before anything runs. Methods that return
+ * a promise reject with it; constructors and methods that return a stream throw it.
  *
  * @packageDocumentation
  */
@@ -59,23 +59,25 @@ export type OptionErrorCode =
   | 'INVALID_ID'
   | 'INVALID_OPTION'
   | 'STREAM_LOCKED'
-/** What a call reports when its sandbox is lost. All files, shells and variables of the sandbox that are not on a volume are lost, too. */
+/**
+ * The details of SANDBOX_LOST. All shells, variables and files of the sandbox that are not on a volume are lost, too.
+ */
 export interface LostSandbox {
-  /** The id of the sandbox in its fleet; the URL of the server for a client without one. */
+  /** The id of the sandbox in its fleet, or the URL of the server for a client without a fleet. */
   sandbox: string
   /**
-   * `deleted`: the sandbox or its claim was deleted. `expired`: it was not used for its time to live. `stopped`: it has no
-   * running pod. `replaced`: another server, or a restarted one, answers in its place.
+   * `deleted`: the sandbox or its claim was deleted. `expired`: it was unused for its time to live. `stopped`: it has
+   * no running pod. `replaced`: another or a restarted server responds in its place.
    */
   reason: 'deleted' | 'expired' | 'stopped' | 'replaced'
-  /** Ids of the processes that this client had started. Some may have ended before. */
+  /** Ids of the processes that this client started. Some may have ended before. */
   processes: string[]
-  /** Ids of the sessions that this client had created. */
+  /** Ids of the sessions that this client created. */
   sessions: string[]
 }
 /**
- * A failure at run time; `code` has its kind. INVALID_ENV_NAME is for a variable that is read-only in the session's shell; a
- * malformed name is an {@link OptionError}.
+ * A failure at run time; `code` identifies it. INVALID_ENV_NAME means that the variable is read-only in the session's
+ * shell; a malformed name is an {@link OptionError}.
  */
 export declare class SandboxError extends Error {
   constructor(
@@ -99,14 +101,14 @@ export declare class SandboxError extends Error {
   readonly result?: ExecResult<Encoding, boolean>
   /** For a process that did not become ready: the last lines of its log, both streams in order of arrival. */
   readonly logTail?: string
-  /** For a call on files: the file that it is about. */
+  /** For a file call: the path of the file. */
   readonly path?: string
-  /** For SANDBOX_LOST: what was lost. */
+  /** For SANDBOX_LOST: the sandbox, and the ids that were lost with it. */
   readonly lost?: LostSandbox
 }
 /**
- * A bad argument: an unknown option, a value out of range, a malformed name. The message names it and its bounds.
- * STREAM_LOCKED is for the second reader of a stream.
+ * An invalid argument: an unknown option, a value out of range, a malformed name. The message names it and its bounds.
+ * STREAM_LOCKED means that a stream already has a reader.
  */
 export declare class OptionError extends TypeError {
   constructor(
@@ -141,39 +143,39 @@ export interface AddonError extends Error {
 export interface AbortError extends Error {
   name: 'AbortError'
   code: 'ABORT_ERR'
-  /** One sentence; `message` has the last lines of stderr below it, when the command had started. */
+  /** One sentence. If the command had started, `message` adds the last lines of its stderr. */
   shortMessage: string
-  /** The result so far, when the command had started. */
+  /** The result so far, if the command had started. */
   result?: ExecResult<Encoding, boolean>
 }
 
-/** Which files programs may use. Paths are absolute, start with `~/`, or are relative to the sandbox's `cwd`. */
+/** The files that programs may use. Paths are absolute, start with `~/`, or are relative to the sandbox's `cwd`. */
 export interface FilesystemRules {
   /**
-   * Readable trees. Default: 'all'. What programs need to start (/usr, /bin, /lib and a part of /etc) is always readable,
-   * and so is what `write` names.
+   * Directory trees that programs may read. Default: 'all'. Paths that programs need to start (/usr, /bin, /lib and
+   * parts of /etc) and the trees in `write` are always readable.
    */
   read?: 'all' | string[]
   /**
-   * Writable trees, which must exist. Default: ['.']. A private directory for temporary files (TMPDIR), /dev/null and the
-   * like, and the session's terminals are always writable.
+   * Directory trees that programs may write. They must exist. Default: ['.']. A private directory for temporary files
+   * (TMPDIR), devices like /dev/null, and the session's terminals are always writable.
    */
   write?: string[]
-  /** Trees that look empty or missing, also below `read` and `write`. Default: []. */
+  /** Directory trees that appear empty or missing, even within `read` and `write`. Default: []. */
   hide?: string[]
-  /** Trees that are never writable, also below `write`. They must exist there. Default: []. */
+  /** Directory trees that are never writable, even within `write`. They must exist there. Default: []. */
   protect?: string[]
 }
 /**
- * Restricts everything that runs in a session: commands, background processes, services, terminals, and what follows an
- * `exit`, a crash or the supervisor's death. Rules apply to what a path names when the session starts.
+ * Rules for everything that runs in a session: commands, background processes, services and terminals, also after an
+ * `exit`, a crash or the supervisor's death. Paths are resolved when the session starts.
  */
 export interface IsolationRules {
   filesystem?: FilesystemRules
   /**
-   * Hosts that programs may reach. Default: 'host', as this machine may. With `allow`, only HTTP and SOCKS connections
-   * through a proxy, which HTTP_PROXY, HTTPS_PROXY and ALL_PROXY name, to hosts and ports like 'registry.npmjs.org:443',
-   * '*.github.com:443' or '127.0.0.1:5432'.
+   * Hosts that programs may reach. Default: 'host', no restriction. `allow` lists hosts and ports like
+   * 'registry.npmjs.org:443', '*.github.com:443' or '127.0.0.1:5432'. Programs reach them only by HTTP and SOCKS
+   * through a proxy, which HTTP_PROXY, HTTPS_PROXY and ALL_PROXY name.
    */
   network?:
     | 'host'
@@ -181,45 +183,45 @@ export interface IsolationRules {
     | {
         allow: string[]
       }
-  /** Processes that programs see and signal. Default: 'host'. 'own': only those of their session. */
+  /** Processes that programs can see and signal. 'own' means only those of their session. Default: 'host'. */
   processes?: 'host' | 'own'
   /**
-   * Whether to drop rules that this machine cannot enforce. Default: false: the first call rejects with
-   * ISOLATION_UNSUPPORTED, and nothing has run.
+   * Whether to drop rules that this machine cannot enforce. With false, the first call rejects with
+   * ISOLATION_UNSUPPORTED before anything runs. Default: false.
    */
   bestEffort?: boolean
 }
 /**
  * Rules, or a preset:
  *
- * - 'workspace': reads everything but well-known secrets, writes `cwd`, has no network, sees its own processes
+ * - 'workspace': can read everything except well-known secrets, write `cwd`, and see its own processes; has no network
  * - 'workspace+network': the same with the network
- * - 'read-only': as 'workspace', and writes nothing
+ * - 'read-only': the same as 'workspace', but cannot write
  */
 export type Isolation = IsolationRules | 'workspace' | 'workspace+network' | 'read-only'
-/** What enforces each kind of rule on this machine. */
+/** The mechanisms that enforce each kind of rule on this machine. */
 export interface IsolationCapabilities {
   filesystem: 'namespace' | 'landlock' | 'none'
   network: 'namespace' | 'landlock+seccomp' | 'seccomp' | 'none'
   processes: 'namespace' | 'landlock' | 'none'
-  /** Sentences about what is missing, and why. */
+  /** Sentences about missing features and the reasons. */
   notes: string[]
 }
-/** A connection that the rules for the network refused. */
+/** A connection that the network rules refused. */
 export interface Denial {
   /** Host and port, like 'example.com:443'. */
   target: string
   rule: 'network'
 }
 
-/** Options of {@link Session.exec} and {@link Session.execStream}; where they differ, `result` is that of the stream. */
+/** Options of {@link Session.exec} and {@link Session.execStream}. */
 export interface SessionExecOptions<E extends Encoding = 'utf8', L extends boolean = false> {
   /**
-   * Directory for this command only; the session's own is restored afterwards. A relative path is resolved against
-   * the session's. When it does not exist, exec rejects with CWD_NOT_FOUND and nothing runs.
+   * Directory for this command only. A relative path starts at the session's directory, which is restored afterwards.
+   * If the directory does not exist, exec rejects with CWD_NOT_FOUND and nothing runs.
    */
   cwd?: string | URL
-  /** Environment changes for this command only; restored exactly afterwards. */
+  /** Changes to the environment for this command only. The previous values are restored exactly afterwards. */
   env?: EnvChanges
   /**
    * Milliseconds the command may run, 0 to 2147483647; 0 = no limit. A fraction is rounded up. On timeout, the
@@ -227,8 +229,8 @@ export interface SessionExecOptions<E extends Encoding = 'utf8', L extends boole
    */
   timeout?: number
   /**
-   * Aborting cancels the command: a queued one never runs, a running one is killed. exec then rejects with an
-   * {@link AbortError}. No effect after the end.
+   * Aborting cancels the command: a queued command never runs, a running command is killed. exec then rejects with an
+   * {@link AbortError}. Aborting has no effect after the command has ended.
    */
   signal?: AbortSignal
   /** The first signal that a timeout or an abort sends. Default: the sandbox's. */
@@ -236,46 +238,45 @@ export interface SessionExecOptions<E extends Encoding = 'utf8', L extends boole
   /** Milliseconds between that signal and SIGKILL, 0 to 2147483647. Default: the sandbox's. */
   forceKillAfterDelay?: number
   /**
-   * Standard input. Default: none, the command reads end of file. Items of an iterable are written as the command
-   * takes them; when the command ends first, the iterable is closed. When the iterable throws, the command is killed and
-   * exec rejects with that error.
+   * Standard input. Default: end of file. Items of an iterable are written as the command reads them. If the command
+   * ends first, the iterable is closed. If the iterable throws, the command is killed and exec rejects with that error.
    */
   input?: Input
   /** 'utf8' gives strings, 'buffer' gives bytes in stdout, stderr and all. Default: 'utf8'. */
   encoding?: E
   /**
-   * Gives the command one pipe for both streams. Everything then arrives as stdout, in the exact order, and stderr is
-   * empty. Without it each stream has its own pipe, and their order is only the order in which they were read.
+   * Gives the command one pipe for both streams. All output then arrives as stdout, in the exact order, and stderr is
+   * empty. Otherwise each stream has its own pipe, and their order is only the order in which they were read.
    * Default: false.
    */
   mergeOutput?: boolean
   /**
-   * Gives stdout, stderr and all as arrays of lines, without their `\n` or `\r\n`. A final newline ends the last line and
-   * begins no other, so no output is no line. A line that marks omitted output is an item as well. Refused with encoding
-   * 'buffer'. The events of a stream stay text. Default: false.
+   * Returns stdout, stderr and all as arrays of lines, without their `\n` or `\r\n`. A final newline ends the last line
+   * and begins no new line, so empty output has no lines. A mark of omitted output is a line too. Rejected with
+   * encoding 'buffer'. The events of a stream remain text. Default: false.
    */
   lines?: L
   /**
-   * Whether to remove one final `\n` or `\r\n` from stdout, stderr and all. With `lines`, which have no ends, false keeps
-   * the end of each line. Default: false.
+   * Whether to remove one final `\n` or `\r\n` from stdout, stderr and all. With `lines`, an explicit false keeps the
+   * line endings. Default: false.
    */
   stripFinalNewline?: boolean
   /**
-   * Bytes kept per stream, 0 to Number.MAX_SAFE_INTEGER. Of more output, the head and the tail are kept, and the command
-   * continues. A line like `[48,694 bytes omitted]` marks the place, and `truncated` has the number of missing bytes. The
-   * events of a stream are complete. Default: the sandbox's.
+   * Maximum bytes kept per stream, 0 to Number.MAX_SAFE_INTEGER. Of longer output, the head and the tail are kept, and
+   * the command continues. A line like `[48,694 bytes omitted]` marks the gap, and `truncated` has the number of
+   * missing bytes. The events of a stream are complete. Default: the sandbox's.
    */
   maxBuffer?: number
-  /** Whether an unsuccessful command rejects, with COMMAND_FAILED. Default: false. */
+  /** Whether a failed command rejects with COMMAND_FAILED. Default: false. */
   check?: boolean
   /**
-   * Prints the command, its duration and its end on standard error of this program. Default: whether `NACRE_DEBUG` is
-   * `1` in its environment.
+   * Prints the command, how it ended and its duration to standard error of this program. Default: true if `NACRE_DEBUG`
+   * is `1` in the environment of this program.
    */
   verbose?: boolean
   /**
-   * Called with each piece of output as text while the command runs, in order of arrival; characters are never split.
-   * The command waits when this is slow. If a callback up to `onComplete` throws, a running command is
+   * Called with each piece of output as text while the command runs, in order of arrival; characters are never split. A
+   * slow callback delays the command. If this callback or another one up to `onComplete` throws, a running command is
    * killed and exec rejects with that exception. Promises returned by callbacks are not awaited.
    */
   onOutput?: (stream: 'stdout' | 'stderr', data: string) => void
@@ -283,24 +284,27 @@ export interface SessionExecOptions<E extends Encoding = 'utf8', L extends boole
   onStdout?: (data: string) => void
   /** The same for standard error alone. */
   onStderr?: (data: string) => void
-  /** The same line by line, without `\n` or `\r\n`. An incomplete line at the end counts. */
+  /** The same, line by line, without `\n` or `\r\n`. An unterminated last line counts. */
   onLine?: (line: string, stream: 'stdout' | 'stderr') => void
   /** Called when the command starts to run, with the pid of the session's shell. */
   onStart?: (start: { command: string; pid: number; sessionId: string }) => void
   /** Called with the result just before exec resolves. */
   onComplete?: (result: ExecResult<E, L>) => void
-  /** Called with the error just before exec rejects, except for an {@link OptionError}. What it throws is logged. */
+  /**
+   * Called with the error just before exec rejects, except for an {@link OptionError}. Exceptions of this callback are
+   * logged.
+   */
   onError?: (error: unknown) => void
 }
 /** Options of {@link Sandbox.exec} and {@link Sandbox.execStream}. */
 export interface ExecOptions<E extends Encoding = 'utf8', L extends boolean = false>
   extends SessionExecOptions<E, L> {
-  /** The session to run in. Default: 'default', which always exists. Unknown: SESSION_NOT_FOUND. */
+  /** The session to run in. Default: 'default', which always exists. An unknown id rejects with SESSION_NOT_FOUND. */
   sessionId?: string
 }
 /** The result of a command. */
 export interface ExecResult<E extends Encoding = 'utf8', L extends boolean = false> {
-  /** The command ended by itself with code 0. */
+  /** Whether the command exited by itself with code 0. */
   success: boolean
   /** null when the command has no exit code, because a signal ended it or it never ran. */
   exitCode: number | null
@@ -309,11 +313,11 @@ export interface ExecResult<E extends Encoding = 'utf8', L extends boolean = fal
   stdout: Output<E, L>
   stderr: Output<E, L>
   /**
-   * stdout and stderr in the order in which they were read. That is exact only with `mergeOutput`. Computed at
-   * the first read.
+   * stdout and stderr in the order in which they were read, which is exact only with `mergeOutput`. Computed on first
+   * access.
    */
   all: Output<E, L>
-  /** The command; an argument list is shown quoted for a shell. */
+  /** The command. An argument list is quoted as for a shell. */
   command: string
   sessionId: string
   /** The session's directory after the command. */
@@ -325,8 +329,8 @@ export interface ExecResult<E extends Encoding = 'utf8', L extends boolean = fal
   timedOut: boolean
   isCanceled: boolean
   /**
-   * Bytes missing in the middle of each stream because of `maxBuffer`; null when both are complete. Text marks the
-   * place with a line of its own, like `[48,694 bytes omitted]`, between whole lines where there are any. Bytes have no
+   * Number of bytes missing in the middle of each stream because of `maxBuffer`; null when both are complete. Text
+   * marks the gap with a separate line like `[48,694 bytes omitted]`, between whole lines if possible. Bytes have no
    * mark.
    */
   truncated: null | {
@@ -334,24 +338,27 @@ export interface ExecResult<E extends Encoding = 'utf8', L extends boolean = fal
     stderr: number
   }
   /**
-   * Where they are missing: the number of bytes kept in front of the gap, at which text has its mark. 0 for a complete
-   * stream; null when both are complete.
+   * The position of the gap in each stream: the number of bytes kept before it. 0 for a complete stream; null when both
+   * are complete.
    */
   truncatedAt: null | {
     stdout: number
     stderr: number
   }
-  /** The shell was replaced (after `exec` or `kill -9 $$`), with its state after the last finished command. */
+  /**
+   * Whether the shell was replaced, as after `exec` or `kill -9 $$`. The new shell has the state after the last
+   * finished command.
+   */
   sessionRestarted: boolean
   /**
-   * Connections that `isolation.network` refused while the command ran, at most 100. Processes in the background of the
-   * same session count, too.
+   * Connections that `isolation.network` refused while the command ran, at most 100, including those of background
+   * processes of the session.
    */
   denials: Denial[]
 }
 /**
- * The events of a command, in order: `start`, output, and at last exactly one `complete` or `error`. A command that could
- * not start has only the `error`. `timestamp` is when it happened, as ISO 8601.
+ * The events of a command, in order: `start`, output, and finally one `complete` or `error`. A command that could not
+ * start has only `error`. `timestamp` is the time of the event, as ISO 8601.
  */
 export type ExecEvent<E extends Encoding = 'utf8', L extends boolean = false> = {
   timestamp: string
@@ -365,12 +372,9 @@ export type ExecEvent<E extends Encoding = 'utf8', L extends boolean = false> = 
     }
   | {
       type: 'stdout' | 'stderr'
-      /** Never empty. In text, characters are never split. Output of the same millisecond is one event. */
+      /** Output, never empty. Characters of text are never split. Output of the same millisecond is one event. */
       data: Output<E>
-      /**
-       * The offset in this stream, in bytes, behind this event. For text too, it counts the bytes that the command
-       * wrote.
-       */
+      /** The byte offset in this stream after this event. It counts the bytes that the command wrote, for text too. */
       cursor: number
     }
   | {
@@ -383,83 +387,90 @@ export type ExecEvent<E extends Encoding = 'utf8', L extends boolean = false> = 
   | {
       type: 'error'
       /**
-       * The rejection of {@link ExecStream.result}. When `input` or a callback threw, the exception itself.
+       * The error with which {@link ExecStream.result} rejects. If `input` or a callback threw, this is the exception
+       * itself.
        */
       error: SandboxError | AbortError
     }
 )
 /** Options of {@link ExecStream.lines} and {@link ExecStream.toReadableStream}. */
 export interface SourceOptions {
-  /** Which output: one stream, or with 'all' both in order of arrival. Default: 'stdout'. */
+  /** Which output to read: one stream, or both in order of arrival ('all'). Default: 'stdout'. */
   from?: 'stdout' | 'stderr' | 'all'
 }
 /**
- * A command that is running, or waiting for its turn. Its output can be read once, in one of three ways: by iterating
- * over the stream, by `lines` or by `toReadableStream`. Another attempt throws an {@link OptionError} with STREAM_LOCKED.
+ * A running or queued command. Its output can be read once: by iterating over the stream, with `lines` or with
+ * `toReadableStream`. A second attempt throws an {@link OptionError} with STREAM_LOCKED.
  *
- * - **Backpressure.** At most 4 MiB wait for the reader (over HTTP, 1 MiB in the server). Beyond that the command's pipe is
- *   not read, and when the pipe is full the command blocks. Nothing is lost, memory stays bounded, and the session waits
- *   with the command. A command that is being killed blocks for at most 0.1 s: output that its reader has not taken by then
- *   is only in the result.
+ * - **Backpressure.** At most 4 MiB wait for the reader (over HTTP, 1 MiB in the server). Beyond that, nothing reads
+ *   the command's pipe, and the command blocks when the pipe is full. No output is lost, memory stays bounded, and
+ *   later commands of the session wait. A command that is being killed blocks for at most 0.1 s; output that its reader
+ *   has not taken by then is only in the result.
  * - **Leaving** the iteration early (`break`, an exception, `cancel`) kills the command and its foreground
  *   processes, and waits until they have ended. The session continues.
- * - **Not reading** at all is fine when `result` is awaited: output beyond these 4 MiB is then dropped, except for what
- *   `maxBuffer` keeps in the result. Starting to read after that throws STREAM_LOCKED.
+ * - **Not reading** is fine if you await `result`: output beyond these 4 MiB is then dropped, except for what
+ *   `maxBuffer` keeps in the result. A later attempt to read throws STREAM_LOCKED.
  */
 export interface ExecStream<E extends Encoding = 'utf8', L extends boolean = false> {
   /**
-   * Resolves to the same result as `exec`, and rejects with the same error, but is never an unhandled rejection by itself.
-   * Read first: awaited within a loop that still has output to read, it may never settle.
+   * Settles like `exec`, but never causes an unhandled rejection. Read the output first: if you await this within a
+   * loop that still has output to read, it may never settle.
    */
   readonly result: Promise<ExecResult<E, L>>
   /**
-   * Kills the command and its foreground processes: `signal` (default: `killSignal`), then SIGKILL after
-   * `forceKillAfterDelay`. Resolves when all have ended: true when a kill or an abort ended the command, otherwise false. A
-   * later call with SIGKILL cuts the delay short.
+   * Kills the command and its foreground processes: sends `signal` (default: `killSignal`), then SIGKILL after
+   * `forceKillAfterDelay`. Resolves when all have ended, with true if a kill or an abort ended the command. A later
+   * call with SIGKILL skips the rest of the delay.
    *
    * A kill is not an error: the stream ends with `complete`, and `result` has `signal` and `isCanceled`. A queued command
    * never runs, and its `signal` and `exitCode` are null. Rejects with {@link OptionError}.
    */
   kill(signal?: Signal): Promise<boolean>
-  /** The events. Rejects only with STREAM_LOCKED, when `result` was awaited first and the output has been dropped. */
+  /**
+   * Iterates over the events. Rejects only with STREAM_LOCKED, if `result` was awaited first and output was dropped.
+   */
   [Symbol.asyncIterator](): AsyncIterableIterator<ExecEvent<E, L>>
   /**
-   * The lines of the output as text, without their `\n` or `\r\n`, including an incomplete last one. After the last line
-   * of a failed run, the iteration throws its error.
+   * Iterates over the lines of the output as text, without `\n` or `\r\n`, including an unterminated last line. If the
+   * run fails, the iteration throws its error after the last line.
    *
    * Throws {@link OptionError}.
    */
   lines(options?: SourceOptions): AsyncIterableIterator<string>
   /**
-   * The bytes of the output. A failed run fails the stream with its error; `cancel()` kills the command.
+   * Returns the output as a stream of bytes. If the run fails, the stream fails with its error. `cancel()` kills the
+   * command.
    *
    * Throws {@link OptionError}.
    */
   toReadableStream(options?: SourceOptions): ReadableStream<Uint8Array>
-  /** Kills the command if it still runs, and resolves when it has ended. */
+  /** Kills the command if it is still running, and resolves when it has ended. */
   [Symbol.asyncDispose](): Promise<void>
 }
 /**
- * The run of a template, like ``sandbox.$`ls ${path}` ``: a stream that can also be awaited. It resolves and rejects as
- * {@link ExecStream.result} does, so a run that nothing awaits is never an unhandled rejection.
+ * The run of a template, like ``sandbox.$`ls ${path}` ``: a stream that can also be awaited. It settles like
+ * {@link ExecStream.result}, so it never causes an unhandled rejection.
  *
- * A run that is neither awaited nor read blocks once 4 MiB of its output are waiting. An async function that returns a run
- * awaits it.
+ * If you neither await nor read a run, it blocks once 4 MiB of its output are waiting. An async function that returns a
+ * run awaits it.
  */
 export type ShellRun<E extends Encoding = 'utf8', L extends boolean = false> = ExecStream<E, L> &
   PromiseLike<ExecResult<E, L>>
 
 /**
- * Shell text (`string`), which bash parses, or an argument list (`string[]`), which no shell ever parses: the first
- * item is the program (looked up on the session's PATH), the others are its arguments as they are.
+ * A command: shell text (`string`), which bash parses, or an argument list (`string[]`), which no shell parses. The
+ * first item of a list is the program, looked up on the session's PATH; the others are its arguments.
  *
- * Refused with INVALID_COMMAND: blank text, an empty list, a list whose program is '', anything with a NUL.
+ * Rejected with INVALID_COMMAND: blank text, an empty list, a list whose program is '', and NUL anywhere.
  */
 export type Command = string | readonly string[]
-/** A value of a template: one word, or one word each. It is quoted, and never parsed. An empty list is no word. */
+/**
+ * A value in a template. A list is one word per item, and an empty list is no word. Values are quoted, never parsed.
+ */
 export type ShellValue = string | number | bigint | ReadonlyArray<string | number | bigint>
 /**
- * Starts a template as shell text, immediately, as `execStream` does. Await the run for its result, or read its output.
+ * Runs a template as shell text, and starts immediately like `execStream`. Await the run for its result, or read its
+ * output.
  *
  * ```js
  * const { stdout } = await sandbox.$`git show ${ref} -- ${paths}`
@@ -467,8 +478,8 @@ export type ShellValue = string | number | bigint | ReadonlyArray<string | numbe
  * for await (const line of $`make ${target}`.lines()) console.log(line)
  * ```
  *
- * Each value is quoted, so write no quotes around it. Backslashes stay as written. Throws OptionError, with
- * INVALID_COMMAND for a value of another kind. `Scope` has the options that only a sandbox takes.
+ * Each value is quoted, so do not write quotes around it. Backslashes stay as written. Throws OptionError, with
+ * INVALID_COMMAND for a value of another type. `Scope` has the options that only a sandbox takes.
  */
 export interface ShellTag<
   Scope extends object = object,
@@ -476,12 +487,12 @@ export interface ShellTag<
   L extends boolean = false,
 > {
   (strings: TemplateStringsArray, ...values: ShellValue[]): ShellRun<E, L>
-  /** A tag with these options, over those that this one has. */
+  /** Returns a tag with these options, merged over the options of this tag. */
   with<F extends Encoding = E, M extends boolean = L>(
     options: SessionExecOptions<F, M> & Scope,
   ): ShellTag<Scope, F, M>
 }
-/** The name of a signal: the same names as `NodeJS.Signals` has, without a need for `@types/node`. */
+/** The name of a signal. The names are those of `NodeJS.Signals`, but do not need `@types/node`. */
 export type SignalName =
   | 'SIGABRT'
   | 'SIGALRM'
@@ -520,27 +531,30 @@ export type SignalName =
   | 'SIGWINCH'
   | 'SIGXCPU'
   | 'SIGXFSZ'
-/** A signal by its name ('SIGTERM') or its number (1 to 64). 0 is refused. */
+/** A signal by name ('SIGTERM') or number (1 to 64). 0 is rejected. */
 export type Signal = SignalName | number
-/** Changes to an environment: a string sets (anything but NUL), `undefined` unsets. Names: `[A-Za-z_][A-Za-z0-9_]*`. */
+/**
+ * Changes to an environment: a string without NUL sets a variable, `undefined` unsets it. Names match
+ * `[A-Za-z_][A-Za-z0-9_]*`.
+ */
 export type EnvChanges = Record<string, string | undefined>
-/** The form of output: text (invalid bytes become U+FFFD) or bytes. */
+/** The encoding of output: 'utf8' for text (invalid bytes become U+FFFD), 'buffer' for bytes. */
 export type Encoding = 'utf8' | 'buffer'
 /**
- * The type of output for an encoding, and with `lines` or without. At run time bytes are a Buffer, which is a Uint8Array.
+ * The type of output for an encoding, with or without `lines`. At run time, bytes are a Buffer, which is a Uint8Array.
  */
 export type Output<E extends Encoding, L extends boolean = false> = E extends 'buffer'
   ? Uint8Array
   : L extends true
     ? string[]
     : string
-/** What a command can read from its standard input. Text is encoded as UTF-8. */
+/** The standard input of a command. Text is encoded as UTF-8. */
 export type Input =
   | string
   | Uint8Array
   | AsyncIterable<string | Uint8Array>
   | ReadableStream<string | Uint8Array>
-/** Receives engine diagnostics. `console` fits. */
+/** Receives engine diagnostics. `console` is a valid logger. */
 export interface Logger {
   debug(message: string): void
   info(message: string): void
@@ -549,15 +563,15 @@ export interface Logger {
 }
 
 /**
- * A path. A relative one starts at the directory that the session was in after its last completed command. As bytes it
- * can name any file; as a string, only those with names in UTF-8.
+ * A path. A relative path starts at the session's directory after its last completed command. Bytes can name any file;
+ * a string can name only files whose names are UTF-8.
  */
 export type FilePath = string | Uint8Array
 /** A file, a directory, a symlink, or something else like a FIFO or a device. */
 export interface FileInfo {
-  /** As given, or joined to what was given. Bytes that are not UTF-8 are shown as U+FFFD. */
+  /** The given path, or a path below it. Bytes that are not UTF-8 are shown as U+FFFD. */
   path: string
-  /** The path as bytes, when it is not UTF-8. */
+  /** The path as bytes, if it is not UTF-8. */
   pathBytes?: Uint8Array
   name: string
   type: 'file' | 'directory' | 'symlink' | 'other'
@@ -566,48 +580,48 @@ export interface FileInfo {
   /** Permission bits, like 0o644. */
   mode: number
   modified: Date
-  /** What a symlink points at; of {@link Files.stat}, when the path itself is a symlink. */
+  /** The target of a symlink. In the result of {@link Files.stat}, only if the path itself is a symlink. */
   target?: string
 }
 /** A change of a watched file. */
 export interface FileEvent {
-  /** 'overflow': changes were lost; `path` is the watched one. */
+  /** 'overflow' means that changes were lost; `path` is then the watched path. */
   type: 'created' | 'modified' | 'deleted' | 'renamed' | 'overflow'
   /** Joined to the watched path. */
   path: string
-  /** Of 'renamed': the path before. */
+  /** For 'renamed': the previous path. */
   oldPath?: string
 }
 /** Options of {@link Files.read}. */
 export interface FileReadOptions<E extends Encoding = 'utf8'> {
   /** 'utf8' gives a string, in which invalid bytes are U+FFFD and a byte order mark stays; 'buffer' gives bytes. Default: 'utf8'. */
   encoding?: E
-  /** Most bytes of the file; a larger one is FILE_TOO_LARGE. Default: 268435456 (256 MiB). */
+  /** Maximum size in bytes. A larger file rejects with FILE_TOO_LARGE. Default: 268435456 (256 MiB). */
   maxBytes?: number
   signal?: AbortSignal
 }
 /** Options of {@link Files.readStream}. */
 export interface FileStreamOptions {
-  /** The first byte. Default: 0. */
+  /** Offset of the first byte. Default: 0. */
   start?: number
-  /** The last byte, which is included, as with `fs.createReadStream`. Default: the end of the file. */
+  /** Offset of the last byte, inclusive as in `fs.createReadStream`. Default: the end of the file. */
   end?: number
   signal?: AbortSignal
 }
 /** Options of {@link Files.write}. */
 export interface FileWriteOptions {
-  /** Permission bits, 0 to 4095 (0o7777). Default: those of the file that it replaces, or 0o666 without the umask. */
+  /** Permission bits, 0 to 4095 (0o7777). Default: those of the replaced file, or 0o666 with the umask applied. */
   mode?: number
-  /** Adds to the file instead of replacing it. Default: false. */
+  /** Appends to the file instead of replacing it. Default: false. */
   append?: boolean
-  /** Aborting takes the write back. */
+  /** Aborting undoes the write. */
   signal?: AbortSignal
 }
 /** Options of {@link Files.list}. */
 export interface FileListOptions {
-  /** Lists directories below as well. Symlinks are not followed. Default: false. */
+  /** Includes subdirectories. Symlinks are not followed. Default: false. */
   recursive?: boolean
-  /** Levels to list, 1 to 4294967295; above 1 only with `recursive`. Default: all. */
+  /** Maximum depth, 1 to 4294967295. Values above 1 need `recursive`. Default: no limit. */
   maxDepth?: number
 }
 /** Options of {@link Files.copy}. */
@@ -617,53 +631,55 @@ export interface FileCopyOptions {
 }
 /** Options of {@link Files.remove}. */
 export interface FileRemoveOptions {
-  /** Removes directories with their content. Default: false. */
+  /** Removes directories and their content. Default: false. */
   recursive?: boolean
 }
 /** Options of {@link Files.watch}. */
 export interface FileWatchOptions {
-  /** Watches directories below as well, also new ones. Default: true. */
+  /** Includes subdirectories, even those created later. Default: true. */
   recursive?: boolean
   /** Aborting ends the iteration. */
   signal?: AbortSignal
 }
 /**
- * Files as the commands of a session see them: with their user, their view and their rules.
+ * File access as the commands of a session have it: same user, same view of the file system, same isolation rules.
  *
  * Rejects with SandboxError, whose `path` names the file: FILE_NOT_FOUND, FILE_EXISTS, NOT_A_DIRECTORY, IS_A_DIRECTORY,
  * PERMISSION_DENIED, FILE_TOO_LARGE, NO_SPACE or INVALID_PATH.
  */
 export interface Files {
-  /** The content of a regular file. Others, like FIFOs and devices, are INVALID_PATH. */
+  /** Reads a regular file. Other kinds, like FIFOs and devices, reject with INVALID_PATH. */
   read<E extends Encoding = 'utf8'>(path: FilePath, options?: FileReadOptions<E>): Promise<Output<E>>
-  /** The content as a stream. The file is opened by the first read, and errors reject it. */
+  /** Reads a regular file as a stream. The first read opens the file, and rejects if that fails. */
   readStream(path: FilePath, options?: FileStreamOptions): ReadableStream<Uint8Array>
   /**
-   * Writes a file and makes missing parents. The file is replaced as a whole when everything was written: a reader sees
-   * the old content or the new, and a failed write leaves the old.
+   * Writes a file and creates missing parents. The new content replaces the old in one step, after everything was
+   * written. A reader sees either the old or the new content, and a failed write leaves the old.
    */
   write(
     path: FilePath,
     data: string | Uint8Array | AsyncIterable<string | Uint8Array> | ReadableStream<string | Uint8Array>,
     options?: FileWriteOptions,
   ): Promise<FileInfo>
-  /** What is in a directory, sorted by path. Default: the session's directory. */
+  /** Lists a directory, sorted by path. Default: the session's directory. */
   list(path?: FilePath, options?: FileListOptions): Promise<FileInfo[]>
-  /** A file, where symlinks lead to; null when there is none. */
+  /** Returns the metadata of a file, or null if it does not exist. Follows symlinks. */
   stat(path: FilePath): Promise<FileInfo | null>
-  /** Whether {@link Files.stat} finds a file. */
+  /** Returns whether {@link Files.stat} finds a file. */
   exists(path: FilePath): Promise<boolean>
-  /** Makes a directory and its missing parents. FILE_EXISTS when it is there already. */
+  /** Creates a directory and its missing parents. Rejects with FILE_EXISTS if it already exists. */
   mkdir(path: FilePath): Promise<void>
-  /** Renames a file or a directory. A file in its place is replaced. */
+  /** Renames a file or a directory. Replaces an existing file. */
   rename(from: FilePath, to: FilePath): Promise<void>
-  /** Copies a file, which may replace another; with `recursive` also a directory, to where nothing is. */
+  /**
+   * Copies a file, replacing an existing file. With `recursive`, also copies a directory to a path that does not exist.
+   */
   copy(from: FilePath, to: FilePath, options?: FileCopyOptions): Promise<void>
-  /** Removes a file, a symlink itself, or an empty directory; with `recursive` any directory. */
+  /** Removes a file, a symlink (not its target) or an empty directory. With `recursive`, removes any directory. */
   remove(path: FilePath, options?: FileRemoveOptions): Promise<void>
   /**
-   * Changes of a file or below a directory, from this call on. Breaking out of the loop ends the watch; the iteration
-   * ends by itself when the watched directory is deleted.
+   * Reports changes of a file, or of files in a directory, from this call on. Breaking out of the loop ends the watch.
+   * The iteration also ends when the watched path is deleted.
    */
   watch(path?: FilePath, options?: FileWatchOptions): AsyncIterableIterator<FileEvent, undefined>
 }
@@ -677,26 +693,29 @@ export interface WaitOptions {
 }
 /** Options of {@link Process.waitForLog}. */
 export interface WaitForLogOptions extends WaitOptions {
-  /** Where in the log to start, as in {@link LogStreamOptions}. Default: 0. */
+  /** Byte offset in the log at which to start, as in {@link LogStreamOptions}. Default: 0. */
   since?: number
 }
 /** The line that ended a wait. */
 export interface LogMatch {
-  /** The line without its end; a part of a line above 1 MiB. */
+  /** The line, without its line ending. Of a line above 1 MiB, a part. */
   line: string
   /** The match of a regular expression. */
   match?: RegExpExecArray
 }
-/** How to check a port. */
+/** Options of a port check. */
 export interface PortOptions {
-  /** 'tcp': the process listens. 'http': it answers as well. Default: 'http' when `path` or `status` is given. */
+  /**
+   * 'tcp' waits until the process listens; 'http' also waits for a response. Default: 'http' if `path` or `status` is
+   * given, otherwise 'tcp'.
+   */
   mode?: 'http' | 'tcp'
   /**
-   * The path to request with GET, from 127.0.0.1 or else ::1: printable ASCII without blanks that begins with `/`. Neither
-   * `path` nor `status` is allowed with `mode: 'tcp'`. Default: '/'.
+   * The path to request with GET, from 127.0.0.1 or else ::1. It is printable ASCII without blanks and begins with `/`.
+   * `mode: 'tcp'` excludes `path` and `status`. Default: '/'.
    */
   path?: string
-  /** The status of the answer, 100 to 599, or a range. Redirections are not followed. Default: 200 to 399. */
+  /** The status codes that count as ready: 100 to 599, or a range. Redirects are not followed. Default: 200 to 399. */
   status?:
     | number
     | {
@@ -712,48 +731,48 @@ export interface WaitForPortOptions extends PortOptions, WaitOptions {}
 /** Options of {@link Session.startProcess}. */
 export interface SessionProcessOptions {
   /**
-   * 1 to 128 characters of `A-Z a-z 0-9 . _ -`, not '.' or '..'. Default: `proc-` and ten random characters. In use, even
-   * by an ended process that is still listed: PROCESS_ALREADY_EXISTS.
+   * The id: 1 to 128 characters of `A-Z a-z 0-9 . _ -`, not '.' or '..'. Default: `proc-` and ten random characters. An
+   * id in use, even by an ended process that is still listed, rejects with PROCESS_ALREADY_EXISTS.
    */
   processId?: string
-  /** Directory of the process; a relative path is resolved against the session's. Default: the session's. */
+  /** Directory of the process. A relative path starts at the session's directory. Default: the session's. */
   cwd?: string | URL
-  /** Environment changes over the session's. */
+  /** Changes to the environment of the session, for this process. */
   env?: EnvChanges
-  /** Milliseconds until the process is killed, with the reason 'timeout'; 0 to 2147483647, 0 = none. Default: 0. */
+  /** Milliseconds until the process is killed with the reason 'timeout'; 0 to 2147483647, 0 = never. Default: 0. */
   timeout?: number
   /**
-   * Aborting kills the process, with the reason 'killed'. Before startProcess resolves, an abort also rejects it
-   * with an {@link AbortError}. With an aborted signal nothing runs.
+   * Aborting kills the process with the reason 'killed'. Before startProcess resolves, an abort also makes it reject
+   * with an {@link AbortError}. If the signal is already aborted, nothing runs.
    */
   signal?: AbortSignal
-  /** The first signal of a kill, a timeout or an abort. Default: the sandbox's. */
+  /** The first signal sent on a kill, a timeout or an abort. Default: the sandbox's. */
   killSignal?: Signal
-  /** Milliseconds between that signal and SIGKILL, 0 to 2147483647. Default: the sandbox's. */
+  /** Milliseconds between `killSignal` and SIGKILL, 0 to 2147483647. Default: the sandbox's. */
   forceKillAfterDelay?: number
   /**
-   * Standard input. Default: none, the process reads end of file. With 'pipe' it stays open, for {@link Process.write}; for
-   * the text "pipe" itself, pass bytes. When an iterable throws, the process is killed and onError is called.
+   * Standard input. Default: end of file. 'pipe' keeps it open for {@link Process.write}; to send the text "pipe", pass
+   * bytes. If an iterable throws, the process is killed and onError is called.
    */
   input?: Input | 'pipe'
   /**
-   * Bytes of log kept, 0 to Number.MAX_SAFE_INTEGER; beyond that, the oldest are dropped. More than 768 KiB are kept on disk, in
-   * an unnamed file below `stateDir`. Default: 67108864 (64 MiB).
+   * Maximum size of the log in bytes, 0 to Number.MAX_SAFE_INTEGER. Beyond it, the oldest output is dropped. Output
+   * beyond the newest 768 KiB is on disk, in an unnamed file below `stateDir`. Default: 67108864 (64 MiB).
    */
   logLimit?: number
   /**
-   * Whether the process is forgotten, with its log, 60 s after its end, or earlier when 1000 such processes have ended
-   * since, or 100 with more than 64 MiB of logs. With false it stays until {@link Sandbox.cleanupCompletedProcesses}.
-   * Default: true.
+   * Whether nacre forgets the process and its log 60 s after the process ends. It forgets them earlier if 1000 such
+   * processes have ended since, or 100 with more than 64 MiB of logs. With false, they stay until
+   * {@link Sandbox.cleanupCompletedProcesses}. Default: true.
    */
   autoCleanup?: boolean
   /** Limits of the process and its descendants. Default: only the sandbox's. */
   limits?: Limits
   /**
-   * A terminal as standard input, output and error, of this size (1 to 65535 each), or of 80 x 24 with true. All output is
-   * 'stdout'. The process has job control and owns the terminal; TERM is 'xterm-256color' where the session has none.
-   * `input` is typed into the terminal, by default 'pipe', and its end is a Ctrl-D. See {@link Process.resize}. Default: no
-   * terminal.
+   * Gives the process a terminal of this size (1 to 65535 each; 80 x 24 with true) as standard input, output and error.
+   * All output is 'stdout'. The process has job control. If the session has no TERM, it becomes 'xterm-256color'.
+   * `input` is typed into the terminal and defaults to 'pipe'; its end is sent as Ctrl-D. See {@link Process.resize}.
+   * Default: no terminal.
    */
   pty?:
     | boolean
@@ -762,16 +781,16 @@ export interface SessionProcessOptions {
         rows: number
       }
   /**
-   * Gives the process one pipe for both streams. All output is then 'stdout', in the exact order. A terminal does the
-   * same by itself. Default: false.
+   * Gives the process one pipe for both streams. All output is then 'stdout', in the exact order. A terminal always
+   * does this. Default: false.
    */
   mergeOutput?: boolean
   /**
-   * Prints the command, its end and its duration on standard error of this program. Default: whether `NACRE_DEBUG` is
-   * `1` in its environment.
+   * Prints the command, how it ended and its duration to standard error of this program. Default: true if `NACRE_DEBUG`
+   * is `1` in the environment of this program.
    */
   verbose?: boolean
-  /** Called before startProcess resolves. When it throws, the process is killed and startProcess rejects. */
+  /** Called before startProcess resolves. If it throws, the process is killed and startProcess rejects. */
   onStart?: (process: Process) => void
   /**
    * Called with each piece of output as text, in order of arrival; characters are never split. Output that
@@ -784,44 +803,49 @@ export interface SessionProcessOptions {
   /** The same for standard error alone. */
   onStderr?: (data: string) => void
   /**
-   * The same line by line, without `\n` or `\r\n`. An incomplete line at the end counts, and one before output that
-   * `logLimit` has dropped.
+   * The same, line by line, without `\n` or `\r\n`. An unterminated line counts at the end, and before output that was
+   * dropped because of `logLimit`.
    */
   onLine?: (line: string, stream: 'stdout' | 'stderr') => void
   /** Called when the process has ended, after the last output. */
   onExit?: (exitCode: number | null, signal: SignalName | null) => void
   /**
-   * Called with the error just before startProcess rejects, except for an {@link OptionError}; later with what another
-   * callback or the input throws, and when the process is lost. Default: the error is logged.
+   * Called with the error just before startProcess rejects, except for an {@link OptionError}. Later called with
+   * exceptions from other callbacks and the input, and when the process is lost. Default: the error is logged.
    */
   onError?: (error: unknown) => void
 }
 /** Options of {@link Sandbox.startProcess}. */
 export interface ProcessOptions extends SessionProcessOptions {
-  /** The session whose state the process starts from. Default: 'default'. Unknown: SESSION_NOT_FOUND. */
+  /**
+   * The session whose state the process starts from. Default: 'default'. An unknown id rejects with SESSION_NOT_FOUND.
+   */
   sessionId?: string
 }
 /**
- * `starting` is reported only for services. `completed` is exit code 0, `killed` a requested end, `failed` any other end.
- * `error`: the process was lost, because its supervisor died.
+ * The status of a process. `starting` occurs only for services. `completed` means exit code 0, `killed` a requested
+ * end, and `failed` any other end. `error` means that the process was lost because its supervisor died.
  */
 export type ProcessStatus = 'starting' | 'running' | 'completed' | 'failed' | 'killed' | 'error'
-/** Why a process ended: by itself ('exit'), by a signal from outside, or by a timeout, its memory limit or a kill. */
+/**
+ * Why a process ended: by itself ('exit'), by a signal from outside ('signal'), or by a timeout, its memory limit
+ * ('oom') or a kill.
+ */
 export type ExitReason = 'exit' | 'signal' | 'timeout' | 'oom' | 'killed'
 /** The end of a process. */
 export interface ProcessExit {
-  /** null when a signal ended it. */
+  /** null if a signal ended the process. */
   exitCode: number | null
   signal: SignalName | null
-  /** null when it was lost: its status is 'error'. */
+  /** null if the process was lost and its status is 'error'. */
   reason: ExitReason | null
 }
 /** Options of {@link Process.kill}. */
 export interface KillOptions {
-  /** Milliseconds until SIGKILL, 0 to 2147483647. Default: the option of the process. */
+  /** Milliseconds between the first signal and SIGKILL, 0 to 2147483647. Default: the option of the process. */
   forceKillAfterDelay?: number
 }
-/** The resources that a process and its descendants use now. */
+/** The resources that a process and its descendants use. */
 export interface ProcessStats {
   /** Processor time so far, in ms. */
   cpuTime: number
@@ -840,7 +864,7 @@ export interface ProcessInfo {
   readonly id: string
   /** The pid of the process that runs the command. */
   readonly pid: number
-  /** The command; an argument list is shown quoted for a shell. */
+  /** The command. An argument list is quoted as for a shell. */
   readonly command: string
   readonly sessionId: string
   /** The current status. */
@@ -848,91 +872,97 @@ export interface ProcessInfo {
   readonly startTime: Date
   /** null while it runs. */
   readonly endTime: Date | null
-  /** null while it runs, and when a signal ended it. */
+  /** null while the process runs, and if a signal ended it. */
   readonly exitCode: number | null
   readonly signal: SignalName | null
-  /** null while it runs, and when it was lost: its status is 'error'. */
+  /** null while the process runs, and if it was lost and its status is 'error'. */
   readonly reason: ExitReason | null
 }
 /**
- * A background process. It lives until it ends, is killed, or its session or sandbox ends.
+ * A background process. It runs until it ends or is killed, or until its session or sandbox ends.
  *
- * A pending wait keeps the event loop alive; a process without one, and its callbacks, do not. When the process has been
- * forgotten, this object still has its end. Its log is dropped, and methods that need it reject with PROCESS_NOT_FOUND.
+ * A pending wait keeps the event loop alive; the process itself and its callbacks do not. After nacre has forgotten the
+ * process, this object still has its end, but methods that need the log reject with PROCESS_NOT_FOUND.
  */
 export interface Process extends ProcessInfo {
   /**
-   * Kills the process and its descendants: `signal` (default: its `killSignal`), then SIGKILL. Resolves when nothing is
-   * left: true, or false when the process had ended before.
+   * Kills the process and its descendants: sends `signal` (default: its `killSignal`), then SIGKILL. Resolves when all
+   * have ended: with true, or with false if the process had already ended.
    */
   kill(signal?: Signal, options?: KillOptions): Promise<boolean>
-  /** Waits for its end. Rejects with PROCESS_READY_TIMEOUT, AbortError. */
+  /** Waits until the process ends. Rejects with PROCESS_READY_TIMEOUT or AbortError. */
   wait(options?: WaitOptions): Promise<ProcessExit>
-  /** The same with only a `timeout`, in ms. */
+  /** The same as `wait`, with only a timeout in milliseconds. */
   waitForExit(timeout?: number): Promise<ProcessExit>
   getStatus(): Promise<ProcessStatus>
   /** The output so far. */
   getLogs<E extends Encoding = 'utf8'>(options?: LogOptions<E>): Promise<ProcessLogs<E>>
   /**
-   * The output so far, then new output, then the end of the process. Leaving the loop does not affect the process. Any
-   * number of readers can read at their own pace. Throws {@link OptionError}.
+   * Iterates over the output so far, new output, and finally the end of the process. Leaving the loop does not affect
+   * the process. Any number of readers can read, each at its own pace. Throws {@link OptionError}.
    */
   output<E extends Encoding = 'utf8'>(
     options?: LogStreamOptions<E>,
   ): AsyncIterableIterator<LogEvent<E>, undefined>
   /**
-   * Waits until a line of the log contains the text or matches the expression, including the lines so far. A line
-   * without an end, like a prompt, counts when it has been quiet for 50 ms. The text must not be empty or have a newline.
+   * Waits until a line of the log, past or new, contains the text or matches the expression. An unterminated line, like
+   * a prompt, counts after 50 ms without output. The text must not be empty or contain a newline.
    *
-   * Rejects with PROCESS_READY_TIMEOUT, PROCESS_EXITED_BEFORE_READY, both with `logTail`; AbortError.
+   * Rejects with PROCESS_READY_TIMEOUT or PROCESS_EXITED_BEFORE_READY, both with `logTail`, or with AbortError.
    */
   waitForLog(pattern: string | RegExp, options?: WaitForLogOptions): Promise<LogMatch>
   /**
-   * Waits until the process, or one that it started, listens on the port, and answers if `mode` is 'http'. A port on
-   * which another process listens does not count.
+   * Waits until the process or a descendant listens on the port, and with `mode: 'http'` also responds. It ignores
+   * other processes that listen on the port.
    *
    * Rejects as waitForLog does.
    */
   waitForPort(port: number, options?: WaitForPortOptions): Promise<void>
   /**
-   * Writes to standard input, and resolves when the pipe took it, or the process ended meanwhile. Needs `input: 'pipe'`.
+   * Writes to standard input. Resolves when the pipe has accepted the data, or the process has ended. Needs
+   * `input: 'pipe'`.
    *
-   * Rejects with INPUT_CLOSED when the process has ended, or the input has been closed by either side.
+   * Rejects with INPUT_CLOSED if the process has ended or the input is closed.
    */
   write(data: string | Uint8Array): Promise<void>
-  /** Closes standard input. No effect when it is closed already. */
+  /** Closes standard input. Has no effect if it is already closed. */
   closeStdin(): Promise<void>
   /**
-   * Sets the size of the terminal, 1 to 65535 each, and notifies the process (SIGWINCH). Needs `pty`. Resolves with false
-   * when the process has ended.
+   * Sets the size of the terminal (1 to 65535 each) and notifies the process with SIGWINCH. Needs `pty`. Resolves with
+   * false if the process has ended.
    *
-   * A shell with line editing reads the size before each prompt and sets it again. A resize within these microseconds is
+   * A shell with line editing reads and rewrites the size before each prompt. A resize within these microseconds is
    * lost, as in every terminal.
    */
   resize(cols: number, rows: number): Promise<boolean>
-  /** Rejects with PROCESS_NOT_FOUND when the process has ended. */
+  /**
+   * Returns the resource use of the process and its descendants. Rejects with PROCESS_NOT_FOUND if the process has
+   * ended.
+   */
   stats(): Promise<ProcessStats>
   /** The process as plain data. */
   toJSON(): ProcessInfo
-  /** Kills the process, if it runs. */
+  /** Kills the process if it is running. */
   [Symbol.asyncDispose](): Promise<void>
 }
-/** Which processes to list: those that match all members. */
+/** Selects processes that match all members. */
 export interface ProcessFilter {
   status?: ProcessStatus | readonly ProcessStatus[]
   sessionId?: string
 }
 
-/** A piece of a process's output. */
+/** A chunk of a process's output. */
 export interface LogOutput<E extends Encoding = 'utf8'> {
   type: 'stdout' | 'stderr'
-  /** Never empty. In text, characters are never split; a character that arrives in two pieces comes with the second. */
+  /**
+   * Output, never empty. Characters of text are never split: a character that arrives in two chunks is in the second.
+   */
   data: Output<E>
-  /** The `since` to continue from. Counts bytes of the whole log, both streams together. */
+  /** The `since` from which to continue. Counts the bytes of the whole log, both streams together. */
   cursor: number
-  /** When it arrived, as ISO 8601, to 10 ms. */
+  /** When it arrived, as ISO 8601, accurate to 10 ms. */
   timestamp: string
-  /** Bytes missing just before this event, because of `logLimit` or a full disk. */
+  /** Number of bytes missing just before this event, because of `logLimit` or a full disk. */
   missing?: number
 }
 /** The end of a process, after all of its output. */
@@ -943,11 +973,11 @@ export interface LogExit extends ProcessExit {
 }
 /** The events of {@link Process.output} and {@link Sandbox.streamProcessLogs}. */
 export type LogEvent<E extends Encoding = 'utf8'> = LogOutput<E> | LogExit
-/** A log as a whole. */
+/** A whole log. */
 export interface ProcessLogs<E extends Encoding = 'utf8'> {
   stdout: Output<E>
   stderr: Output<E>
-  /** Missing bytes of both streams, because of `logLimit` or a full disk. Absent when the log is complete. */
+  /** Number of bytes missing from both streams, because of `logLimit` or a full disk. Absent if the log is complete. */
   truncated?: number
 }
 /** Options of {@link Process.getLogs}. */
@@ -957,29 +987,37 @@ export interface LogOptions<E extends Encoding = 'utf8'> {
 }
 /** Options of {@link Process.output}. */
 export interface LogStreamOptions<E extends Encoding = 'utf8'> extends LogOptions<E> {
-  /** Where to start: the `cursor` of an event, or any number of bytes. Beyond the end, starts at the end. Default: 0. */
+  /**
+   * Byte offset at which to start: the `cursor` of an event, or any number. An offset beyond the end starts at the end.
+   * Default: 0.
+   */
   since?: number
-  /** Whether to continue until the process has ended. With false, ends with the output so far. Default: true. */
+  /**
+   * Whether to continue until the process ends. With false, the iteration ends with the output so far. Default: true.
+   */
   follow?: boolean
   /** Aborting makes the iteration throw an {@link AbortError}. The process is unaffected. */
   signal?: AbortSignal
 }
 
-/** When a service counts as ready. `timeout` in ms is for all attempts together, 0 = none. Default: 30000. */
+/**
+ * The condition for a service to be ready. `timeout` limits all attempts together, in milliseconds; 0 = none.
+ * Default: 30000.
+ */
 export type HealthCheck =
   | (PortOptions & {
       port: number
       timeout?: number
     })
   | {
-      /** A line of the log, as for {@link Process.waitForLog}. */
+      /** A log line to wait for, as in {@link Process.waitForLog}. */
       log: string | RegExp
       timeout?: number
     }
   | {
-      /** A command that must succeed. It runs with the session, directory and environment of the service. */
+      /** A command that must succeed. It runs in the session, directory and environment of the service. */
       command: Command
-      /** Milliseconds between two attempts, each of which has 10 s. Default: 500. */
+      /** Milliseconds between two attempts. Each attempt may take 10 s. Default: 500. */
       interval?: number
       timeout?: number
     }
@@ -987,13 +1025,13 @@ export type HealthCheck =
 export interface ServiceOptions extends ProcessOptions {
   healthCheck: HealthCheck
   /**
-   * Whether to start the process again, with the same id, after a failure: an exit code other than 0, a signal from outside
+   * Whether to restart the process with the same id after a failure: an exit code other than 0, a signal from outside,
    * or its memory limit. Default: 'never'.
    */
   restart?: 'never' | 'on-failure'
   /**
-   * Milliseconds before the first restart, 1 to 2147483647. Each failure in a row doubles the delay, up to 30 s;
-   * after a minute without a failure it starts again. Default: 500.
+   * Milliseconds before the first restart, 1 to 2147483647. Each consecutive failure doubles the delay, up to 30 s. A
+   * minute without a failure resets it. Default: 500.
    */
   restartDelay?: number
   input?: string | Uint8Array | 'pipe'
@@ -1001,12 +1039,12 @@ export interface ServiceOptions extends ProcessOptions {
 /** A failure of a service's process. */
 export interface ServiceFailure extends ProcessExit {
   endTime: Date
-  /** The last lines of its log. The log itself is dropped when the next process starts. */
+  /** The last lines of the log. The log itself is dropped when the next process starts. */
   logTail: string
 }
 /** The health of a service. */
 export interface ServiceHealth {
-  /** Whether its health check passes. With a check of the log: whether the process runs. */
+  /** Whether the health check passes. With a log check, whether the process is running. */
   healthy: boolean
   status: ProcessStatus
   /** Number of restarts. */
@@ -1015,8 +1053,8 @@ export interface ServiceHealth {
   lastFailure: ServiceFailure | null
 }
 /**
- * A process with a health check. The members of {@link Process} are those of the current process. `kill` ends the service
- * for good. `status` is 'starting' until the process is ready, and before a restart.
+ * A process with a health check. The members of {@link Process} describe the current process. `kill` ends the service
+ * permanently. `status` is 'starting' until the process is ready, and before a restart.
  */
 export interface Service extends Process {
   readonly restarts: number
@@ -1025,7 +1063,7 @@ export interface Service extends Process {
   /** Runs the health check. */
   getHealth(): Promise<ServiceHealth>
   /**
-   * Kills the process and starts it again, even after its end or a kill; resolves when it is ready.
+   * Kills the process and starts it again, even if it has ended or was killed. Resolves when it is ready.
    *
    * Rejects as {@link Sandbox.startService} does.
    */
@@ -1034,17 +1072,19 @@ export interface Service extends Process {
 
 /** Options of {@link Sandbox.createSession}. */
 export interface SessionOptions {
-  /** 1 to 128 characters of `A-Z a-z 0-9 . _ -`, not '.' or '..'. Default: a random UUID. */
+  /** The id: 1 to 128 characters of `A-Z a-z 0-9 . _ -`, not '.' or '..'. Default: a random UUID. */
   id?: string
-  /** Directory in which the session starts; a relative path is resolved against the sandbox's. Default: the sandbox's. */
+  /**
+   * Directory in which the session starts. A relative path starts at the sandbox's directory. Default: the sandbox's.
+   */
   cwd?: string | URL
-  /** Environment changes over the sandbox's. */
+  /** Changes to the environment of the sandbox, for this session. */
   env?: EnvChanges
-  /** Whether `exit 3` ends the command and not the session. Default: the sandbox's. */
+  /** Whether the session continues after `exit` in a command. Default: the sandbox's. */
   surviveExit?: boolean
   /**
-   * Rules of this session, which must be as strict as the sandbox's or stricter; otherwise OptionError. Default: the
-   * sandbox's.
+   * Isolation rules of this session. They must be at least as strict as the sandbox's; otherwise createSession rejects
+   * with OptionError. Default: the sandbox's.
    */
   isolation?: Isolation
 }
@@ -1055,12 +1095,12 @@ export interface HistoryOptions {
 }
 /** A command that a session has run. */
 export interface HistoryEntry {
-  /** Its first 1000 characters. An argument list is shown quoted for a shell. */
+  /** The first 1000 characters of the command. An argument list is quoted as for a shell. */
   command: string
   startedAt: Date
   /** Milliseconds, by a monotonic clock. */
   duration: number
-  /** null when the command has no exit code, because a signal ended it. */
+  /** null if a signal ended the command. */
   exitCode: number | null
   signal: SignalName | null
   /** Bytes of output, including those beyond `maxBuffer`. */
@@ -1070,7 +1110,7 @@ export interface HistoryEntry {
 /** A persistent bash session. Its directory, variables, functions, options and traps persist between commands. */
 export interface Session {
   readonly id: string
-  /** The files that this session's commands see. Relative paths start at its directory. */
+  /** File access as this session's commands have it. Relative paths start at the session's directory. */
   readonly files: Files
   /** Runs a command in this session. See {@link Sandbox.exec}. */
   exec<E extends Encoding = 'utf8', L extends boolean = false>(
@@ -1086,45 +1126,47 @@ export interface Session {
   ): ExecStream<E, L>
   /** Starts a background process from this session. See {@link Sandbox.startProcess}. */
   startProcess(command: Command, options?: SessionProcessOptions): Promise<Process>
-  /** Sets and unsets exported variables of this session. See {@link Sandbox.setEnvVars}. */
+  /** Sets or unsets exported variables of this session. See {@link Sandbox.setEnvVars}. */
   setEnvVars(vars: EnvChanges): Promise<void>
   /**
-   * The last commands of this session, the oldest first. Kept in memory: 100 for each of the 1000 sessions used last.
+   * Returns the last commands of this session, oldest first. nacre keeps 100 for each of the 1000 most recently used
+   * sessions, in memory.
    *
-   * Rejects with OptionError, or SESSION_NOT_FOUND.
+   * Rejects with OptionError or SESSION_NOT_FOUND.
    */
   history(options?: HistoryOptions): Promise<HistoryEntry[]>
-  /** Deletes this session. No effect when it was deleted before. */
+  /** Deletes this session. Has no effect if it is already deleted. */
   [Symbol.asyncDispose](): Promise<void>
 }
 
 /** Options of {@link Sandbox}. */
 export interface SandboxOptions {
   /**
-   * Directory in which sessions start. Default: `process.cwd()` at construction. A relative path is resolved against
-   * it. When it does not exist, the first call rejects with CWD_NOT_FOUND.
+   * Directory in which sessions start. A relative path starts at `process.cwd()` at construction, which is the default.
+   * If the directory does not exist, the first call rejects with CWD_NOT_FOUND.
    */
   cwd?: string | URL
-  /** Environment, merged over that of this process (see `extendEnv`). `undefined` removes a variable. */
+  /** Variables, merged over the environment of this process (see `extendEnv`). `undefined` removes a variable. */
   env?: EnvChanges
   /**
-   * Whether `env` extends the environment of this process as it is at construction. Default: true. With false the
-   * environment is only `env`, with defaults for PATH, HOME and LANG.
+   * Whether `env` extends the environment that this process has at construction. With false, the environment is only
+   * `env`, with defaults for PATH, HOME and LANG. Default: true.
    */
   extendEnv?: boolean
-  /** The shell: bash 4.4 or newer. Default: the bash found on PATH of the environment above. */
+  /** The shell: bash 4.4 or newer. Default: the bash found on the PATH of the resulting environment. */
   shell?: string
   /** Default for {@link ExecOptions.timeout}: 0 to 2147483647 ms, 0 = none. Default: 0. */
   timeout?: number
   /**
-   * Default for {@link ExecOptions.maxBuffer}: bytes kept per stream and command. Default: 67108864 (64 MiB) for exec
-   * and 8388608 (8 MiB) for execStream, whose reader receives all output; over HTTP at most 1 MiB.
+   * Default for {@link ExecOptions.maxBuffer}: maximum bytes kept per stream and command. Default: 67108864 (64 MiB)
+   * for exec and 8388608 (8 MiB) for execStream, whose reader receives all output. Over HTTP, execStream keeps at most
+   * 1 MiB.
    */
   maxBuffer?: number
   /**
-   * The user to run as: a name from the user database, or numbers. Groups are the user's, and so are HOME, USER, LOGNAME
-   * and SHELL unless `env` names them. Set-user-ID programs have no effect (no_new_privs). This process must be root;
-   * otherwise, or for an unknown user, the first call rejects with SPAWN_FAILED. Default: the user of this process.
+   * The user to run as: a name from the user database, or numbers. The user also determines the groups, and HOME, USER,
+   * LOGNAME and SHELL unless `env` sets them. Set-user-ID programs gain no rights (no_new_privs). If this process is
+   * not root or the user is unknown, the first call rejects with SPAWN_FAILED. Default: the user of this process.
    */
   user?:
     | string
@@ -1133,95 +1175,98 @@ export interface SandboxOptions {
         gid: number
       }
   /**
-   * Limits of everything in the sandbox together, except that `openFiles` is for each process. When this machine cannot
-   * enforce one, the first call rejects with LIMIT_UNSUPPORTED. Default: no limits.
+   * Limits of everything in the sandbox together; `openFiles` applies to each process. If this machine cannot enforce a
+   * limit, the first call rejects with LIMIT_UNSUPPORTED. Default: no limits.
    */
   limits?: Limits
   /**
-   * What programs may read, write, reach and see. The paths of its rules are resolved at construction. When this machine
-   * cannot enforce a rule, the first call rejects with ISOLATION_UNSUPPORTED. Default: no restrictions.
+   * What programs may read, write, reach and see. Paths in rules are resolved at construction. If this machine cannot
+   * enforce a rule, the first call rejects with ISOLATION_UNSUPPORTED. Default: no restrictions.
    */
   isolation?: Isolation
   /** Default for {@link ExecOptions.killSignal}. Default: 'SIGTERM'. */
   killSignal?: Signal
   /** Default for {@link ExecOptions.forceKillAfterDelay}: 0 to 2147483647 ms. Default: 5000. */
   forceKillAfterDelay?: number
-  /** Whether `exit 3` ends the command and not the session. Default: true. */
+  /** Whether a session continues after `exit` in a command. Default: true. */
   surviveExit?: boolean
   /**
-   * Directory for the engine's own files, created with mode 0700. Default: `<os.tmpdir()>/nacre-<uid>`. It must belong to
-   * this user or to root, must be writable by its owner alone, and must not be a symlink: otherwise `startProcess` rejects
-   * with STATE_DIR_UNAVAILABLE.
+   * Directory for the engine's own files, created with mode 0700. Default: `<os.tmpdir()>/nacre-<uid>`. It must belong
+   * to this user or to root, be writable only by its owner, and not be a symlink. Otherwise `startProcess` rejects with
+   * STATE_DIR_UNAVAILABLE.
    */
   stateDir?: string
   /**
-   * Directory of durable jobs, one directory for each; see {@link Jobs}. Default: `<os.tmpdir()>/sandbox-jobs`, where any
-   * program of the same user finds them, or `<os.tmpdir()>/sandbox-jobs-<uid>` when that directory belongs to another
-   * user. The first job creates it, with mode 0700. When it belongs to another user, is writable by others or is a symlink,
-   * every call rejects with STATE_DIR_UNAVAILABLE.
+   * Directory of durable jobs; see {@link Jobs}. The first job creates it with mode 0700. If it belongs to another
+   * user, is writable by others or is a symlink, every call rejects with STATE_DIR_UNAVAILABLE.
+   * Default: `<os.tmpdir()>/sandbox-jobs`, where all programs of the same user find the jobs, or
+   * `<os.tmpdir()>/sandbox-jobs-<uid>` if another user owns that directory.
    */
   jobsRoot?: string | URL
   /** Receives engine diagnostics. Default: none. */
   logger?: Logger
 }
-/** Limits of a process and its descendants. LIMIT_UNSUPPORTED: this machine cannot enforce one. */
+/** Limits of a process and its descendants. A limit that this machine cannot enforce rejects with LIMIT_UNSUPPORTED. */
 export interface Limits {
-  /** Bytes of memory, 1 to Number.MAX_SAFE_INTEGER. Beyond it the process is killed, with the reason 'oom'. */
+  /** Maximum bytes of memory, 1 to Number.MAX_SAFE_INTEGER. Beyond it, the process is killed with the reason 'oom'. */
   memory?: number
-  /** Processors, more than 0: 0.5 is half the time of one. */
+  /** Maximum number of processors, more than 0; 0.5 is half of one. */
   cpus?: number
-  /** Processes and threads at a time: 1 to 4294967295. */
+  /** Maximum number of processes and threads, 1 to 4294967295. */
   pids?: number
-  /** File descriptors of each single process: 1 to 4294967295. */
+  /** Maximum number of open file descriptors per process, 1 to 4294967295. */
   openFiles?: number
 }
-/** What this machine offers, and the mechanisms that the engine uses on it. */
+/** The features of this machine, and the mechanisms that the engine uses. */
 export interface Capabilities {
-  /** Whether the engine holds process trees in cgroups, or tracks them by other means. */
+  /** Whether the engine keeps process trees in control groups ('v2') or tracks them by other means ('none'). */
   cgroup: 'v2' | 'none'
-  /** Whether the kernel can kill a whole cgroup in one step (cgroup.kill). */
+  /** Whether the kernel can kill a whole control group in one step (cgroup.kill). */
   cgroupKill: boolean
-  /** Available controllers of 'memory', 'pids' and 'cpu'; `notes` has what replaces the others. */
+  /** The available controllers among 'memory', 'pids' and 'cpu'. `notes` explains what replaces the others. */
   controllers: string[]
-  /** Whether the engine can refer to processes by file descriptor instead of by number. */
+  /** Whether the engine can use pidfds instead of pids. */
   pidfd: boolean
-  /** Whether /proc/self/fd can be opened. bash loads the builtin from there; without it, the engine is `plain`. */
+  /** Whether /proc/self/fd can be opened. bash loads the builtin from there; otherwise the engine is `plain`. */
   procFd: boolean
-  /** The shell that will be used, null when none was found. */
+  /** The shell that nacre uses; null if none was found. */
   shell: string | null
   /** Its version, like '5.2.15'. */
   shellVersion: string | null
   /**
-   * How commands reach bash. `builtin`: a builtin drives one persistent bash. `plain`, for a bash that cannot load it
-   * (static, another C library, older than 5.0): each command gets a bash of its own, which restores the state of the
-   * one before.
+   * How commands reach bash. `builtin`: a builtin drives one persistent bash. `plain`: each command runs in a new bash,
+   * which restores the state of the previous one. nacre uses `plain` if bash cannot load the builtin (static, another C
+   * library, older than 5.0).
    */
   engine: 'builtin' | 'plain'
-  /** The state that one command leaves to the next, like 'variables' and 'cwd'; 'jobs' and 'descriptors' only with `builtin`. */
+  /**
+   * The state that passes from one command to the next, like 'variables' and 'cwd'; 'jobs' and 'descriptors' only with
+   * `builtin`.
+   */
   restored: string[]
-  /** What enforces the rules of `isolation`. */
+  /** The mechanisms that enforce `isolation`. */
   isolation: IsolationCapabilities
   /** Sentences about missing features and their replacements. */
   notes: string[]
 }
 /**
- * A set of bash sessions and everything they start.
+ * A set of bash sessions and everything that they start.
  *
- * A pending call keeps the event loop alive, an idle sandbox does not. When this process ends, in whatever way,
+ * A pending call keeps the event loop alive; an idle sandbox does not. When this process ends, for whatever reason,
  * everything that the sandbox started is killed, except durable jobs.
  */
 export declare class Sandbox {
   /** Starts nothing: the first call starts the engine. Throws {@link OptionError}. */
   constructor(options?: SandboxOptions)
   /**
-   * Runs a command in the foreground of a session's shell and resolves when it has ended, whatever its exit code.
+   * Runs a command in a session's shell. Resolves when the command has ended, whatever its exit code.
    *
    * Commands of one session run one after the other, in the order of the calls; sessions run in parallel.
    *
    * Rejects with OptionError, AbortError, or SandboxError: CWD_NOT_FOUND, SESSION_NOT_FOUND, SESSION_TERMINATED,
    * COMMAND_TIMEOUT, COMMAND_FAILED (with `check`), SPAWN_FAILED, STATE_DIR_UNAVAILABLE, SANDBOX_DESTROYED,
-   * ENGINE_ERROR. When several apply, the first of these is reported: an error of the engine, an error thrown by a
-   * callback or the input, the timeout, the abort, the failure.
+   * ENGINE_ERROR. If several apply, exec reports the first in this order: an error of the engine, an exception of a
+   * callback or the input, the timeout, the abort, the failed command.
    */
   exec<E extends Encoding = 'utf8', L extends boolean = false>(
     command: Command,
@@ -1230,7 +1275,8 @@ export declare class Sandbox {
   /** Commands as tagged templates that quote their values. See {@link ShellTag}. */
   readonly $: ShellTag<Pick<ExecOptions, 'sessionId'>>
   /**
-   * Runs a command as {@link Sandbox.exec} does, as events while it runs. It starts, or queues, immediately.
+   * Runs a command like {@link Sandbox.exec}, and returns its output as events while it runs. The command starts, or
+   * queues, immediately.
    *
    * ```js
    * for await (const event of sandbox.execStream('npm run build')) {
@@ -1239,50 +1285,53 @@ export declare class Sandbox {
    * }
    * ```
    *
-   * Throws {@link OptionError}. Any other failure is the event `error` and the rejection of `result`.
+   * Throws {@link OptionError}. Any other failure is reported by the event `error` and by the rejection of `result`.
    */
   execStream<E extends Encoding = 'utf8', L extends boolean = false>(
     command: Command,
     options?: ExecOptions<E, L>,
   ): ExecStream<E, L>
   /**
-   * Starts a background process with the whole state of a session: directory, variables, functions, options. It does not
-   * wait for a running command: the process then starts from the state after the last finished one. Resolves when the
-   * process has a pid.
+   * Starts a background process with the whole state of a session: directory, variables, functions, options. It does
+   * not wait for a running command; the process starts from the state after the last finished command. Resolves when
+   * the process has a pid.
    *
    * Rejects with OptionError, AbortError, or SandboxError: PROCESS_ALREADY_EXISTS, SESSION_NOT_FOUND, CWD_NOT_FOUND,
    * LIMIT_UNSUPPORTED, SPAWN_FAILED, SANDBOX_DESTROYED, ENGINE_ERROR.
    */
   startProcess(command: Command, options?: ProcessOptions): Promise<Process>
   /**
-   * Starts a process and waits until it is ready. A process that is not ready in time is killed. After a failure, nothing
-   * of it is left.
+   * Starts a process and waits until its health check passes. If that fails or takes too long, the process is killed
+   * and nothing of it remains.
    *
-   * Rejects as startProcess does, and with PROCESS_READY_TIMEOUT or PROCESS_EXITED_BEFORE_READY, both with `logTail`.
+   * Rejects like startProcess, and with PROCESS_READY_TIMEOUT or PROCESS_EXITED_BEFORE_READY, both with `logTail`.
    */
   startService(command: Command, options: ServiceOptions): Promise<Service>
-  /** All processes in the order of their starts, including ended ones until they are cleaned up. */
+  /** Lists all processes in start order, including ended processes until they are cleaned up. */
   listProcesses(filter?: ProcessFilter): Promise<Process[]>
-  /** The process of this id, or null. */
+  /** Returns the process with this id, or null. */
   getProcess(id: string): Promise<Process | null>
-  /** See {@link Process.kill}. Rejects with PROCESS_NOT_FOUND. */
+  /** Kills a process. See {@link Process.kill}. Rejects with PROCESS_NOT_FOUND. */
   killProcess(id: string, signal?: Signal, options?: KillOptions): Promise<boolean>
-  /** Kills all processes, including starting ones. Resolves with their number when all have ended. */
+  /** Kills all processes, including those that are starting. Resolves with their number when all have ended. */
   killAllProcesses(): Promise<number>
-  /** Forgets processes that have ended, and their logs; resolves with their number. */
+  /** Forgets ended processes and their logs. Resolves with their number. */
   cleanupCompletedProcesses(): Promise<number>
-  /** The output of a process so far. Rejects with PROCESS_NOT_FOUND. */
+  /** Returns the output of a process so far. Rejects with PROCESS_NOT_FOUND. */
   getProcessLogs<E extends Encoding = 'utf8'>(id: string, options?: LogOptions<E>): Promise<ProcessLogs<E>>
-  /** See {@link Process.output}. With an unknown id, the first `next` rejects with PROCESS_NOT_FOUND. */
+  /**
+   * Streams the output of a process. See {@link Process.output}. With an unknown id, the first `next` rejects with
+   * PROCESS_NOT_FOUND.
+   */
   streamProcessLogs<E extends Encoding = 'utf8'>(
     id: string,
     options?: LogStreamOptions<E>,
   ): AsyncIterableIterator<LogEvent<E>, undefined>
   /**
-   * Sets and unsets exported variables of a session (default: 'default'), after the commands called before.
+   * Sets or unsets exported variables of a session (default: 'default'), after all earlier commands.
    *
    * Rejects with INVALID_ENV_NAME (also for a variable that is read-only in the session), INVALID_OPTION (a value that
-   * is not a string, or has a NUL), SESSION_NOT_FOUND.
+   * is not a string or contains a NUL) or SESSION_NOT_FOUND.
    */
   setEnvVars(
     vars: EnvChanges,
@@ -1291,112 +1340,120 @@ export declare class Sandbox {
     },
   ): Promise<void>
   /**
-   * Creates a session, isolated from the others, and starts its shell.
+   * Creates a session, which shares no shell state with other sessions, and starts its shell.
    *
    * Rejects with INVALID_ID, SESSION_ALREADY_EXISTS, CWD_NOT_FOUND, SPAWN_FAILED.
    */
   createSession(options?: SessionOptions): Promise<Session>
-  /** The session of this id, or null. */
+  /** Returns the session with this id, or null. */
   getSession(id: string): Promise<Session | null>
-  /** All sessions, including 'default'. */
+  /** Lists all sessions, including 'default'. */
   listSessions(): Promise<Session[]>
   /**
-   * Kills everything that runs in a session and deletes it; resolves when all of it has ended.
+   * Kills everything in a session and deletes the session. Resolves when everything has ended.
    *
-   * Rejects with SESSION_NOT_FOUND, except for 'default': the next command starts a new one, even while the old one is
-   * still ending.
+   * Rejects with SESSION_NOT_FOUND, except for 'default'. The next command starts a new default session, even while the
+   * old one is still ending.
    */
   deleteSession(id: string): Promise<void>
-  /** The files that commands of the default session see. See {@link Session.files} for other sessions. */
+  /** File access as commands of the default session have it. See {@link Session.files} for other sessions. */
   readonly files: Files
   /** Durable jobs, which outlive this sandbox and this program. */
   readonly jobs: Jobs
-  /** Examines the machine and starts nothing. Throws SANDBOX_DESTROYED. */
+  /** Returns the features of the machine, without starting anything. Throws SANDBOX_DESTROYED. */
   capabilities(): Capabilities
   /**
-   * Kills everything that the sandbox started and resolves when nothing is left. Idempotent. Pending and later calls
-   * reject with SANDBOX_DESTROYED.
+   * Kills everything that the sandbox started, except durable jobs. Resolves when all of it has ended. Idempotent.
+   * Pending and later calls reject with SANDBOX_DESTROYED.
    */
   destroy(): Promise<void>
   /** The same as {@link Sandbox.destroy}, for `await using`. */
   [Symbol.asyncDispose](): Promise<void>
 }
 
-/** A durable job: plain data, which can be stored and sent elsewhere. `jobId` alone is enough for every call. */
+/** The handle of a durable job: plain data, which you can store and send. Every call needs only its `jobId`. */
 export interface JobHandle {
   jobId: string
   /** The job's directory. */
   dir: string
-  /** Standard output and standard error together. */
+  /** The file with standard output and standard error together. */
   outputFile: string
-  /** Holds the exit code once the command has ended; 128 and the signal's number when a signal ended it. */
+  /**
+   * The file with the exit code, once the command has ended. After a signal, the code is 128 plus the signal's number.
+   */
   exitFile: string
-  /** The process group of the job's supervisor: SIGTERM to it is a cancel. */
+  /** The process group of the job's supervisor. SIGTERM to this group cancels the job. */
   pgid: number
-  /** Directory of the job's control group; null when it has none. */
+  /** Directory of the job's control group; null if it has none. */
   cgroup: string | null
   processName?: string
 }
 /** A job in a list. */
 export interface JobInfo extends JobHandle {
-  /** null when its record has none. */
+  /** null if the job's record has no date. */
   createdAt: Date | null
-  /** null for a job that nacre has not started. */
+  /** null for a job that nacre did not start. */
   command: string | null
   status: JobStatus
 }
 /** The status of a job. */
 export interface JobStatus {
-  /** 'crashed': it has ended, and its end was not recorded. Its output is kept. */
+  /** The state. 'crashed' means that the job has ended without a record of its end. Its output is kept. */
   state: 'running' | 'exited' | 'crashed'
-  /** null while it runs, after a crash, and when a signal ended the command. Never guessed. */
+  /** null while the job runs, after a crash, and if a signal ended the command. Never guessed. */
   exitCode: number | null
-  /** The signal that ended the command; null when none did, or it runs. */
+  /** The signal that ended the command; null if none did, and while the job runs. */
   signal: SignalName | null
   /**
-   * Why it ended: 'exit' by itself, 'signal' by a signal from outside, 'timeout', 'cancelled', 'oom' by its memory limit.
-   * After a cancel or a timeout, the code or the signal is the command's own reaction. After a crash: 'killed' when the
-   * supervisor was killed, 'reboot' when the machine was restarted. null while it runs, and when it was not recorded.
+   * Why the job ended: 'exit' by itself, 'signal' by a signal from outside, 'timeout', 'cancelled', or 'oom' by its
+   * memory limit. After a cancel or a timeout, `exitCode` or `signal` shows how the command reacted. After a crash,
+   * 'killed' means that the supervisor was killed, and 'reboot' that the machine restarted. null while the job runs,
+   * and if no reason was recorded.
    */
   reason: 'exit' | 'signal' | 'timeout' | 'cancelled' | 'oom' | 'killed' | 'reboot' | null
-  /** Whether processes of the job run. Stays true after 'exited' while processes run that the command has left behind. */
+  /**
+   * Whether any process of the job is running. Can be true after 'exited', while processes that the command left behind
+   * run.
+   */
   alive: boolean
-  /** When the command ended; null when that is not known. */
+  /** When the command ended; null if unknown. */
   endedAt: Date | null
-  /** Milliseconds that it ran, by a monotonic clock; null when that is not known. */
+  /** Milliseconds that the command ran, by a monotonic clock; null if unknown. */
   duration: number | null
-  /** The disk was full while it ran, and some output is lost. */
+  /** True if the disk was full while the job ran and some output is lost. */
   outputLost?: true
 }
 /** Argument of {@link Jobs.start}. */
 export interface JobStartOptions {
   command: Command
-  /** 1 to 128 characters of `A-Z a-z 0-9 . _ -`, not '.' or '..'. Default: one that cannot be guessed and sorts by time. */
+  /**
+   * The id: 1 to 128 characters of `A-Z a-z 0-9 . _ -`, not '.' or '..'. Default: an unguessable id that sorts by time.
+   */
   jobId?: string
-  /** A relative path is resolved against the sandbox's. Default: the sandbox's. */
+  /** Directory of the job. A relative path starts at the sandbox's directory. Default: the sandbox's. */
   cwd?: string | URL
-  /** Environment changes over the sandbox's. */
+  /** Changes to the environment of the sandbox, for this job. */
   env?: EnvChanges
-  /** A label for display: 1 to 256 characters, no control characters. */
+  /** A name for people to read: 1 to 256 characters, no control characters. It need not be unique. */
   processName?: string
-  /** Milliseconds until everything of the job is killed, 0 to 2147483647; 0 = none. Default: 0. */
+  /** Milliseconds until all processes of the job are killed, 0 to 2147483647; 0 = never. Default: 0. */
   timeout?: number
-  /** The same in seconds, greater than 0, at most 2147483; excludes `timeout`. */
+  /** The timeout in seconds, greater than 0, at most 2147483. Excludes `timeout`. */
   timeoutSeconds?: number
   /** Limits of the job. Default: the sandbox's limits, for each job separately. */
   limits?: Limits
-  /** Standard input. Default: none, the command reads end of file. */
+  /** Standard input. Default: end of file. */
   input?: string | Uint8Array
-  /** The same; excludes `input`. */
+  /** Another name for `input`. Excludes `input`. */
   stdin?: string | Uint8Array
 }
 /** Options of {@link Jobs.read}. */
 export interface JobReadOptions<E extends Encoding = 'utf8'> {
-  /** 1 to 67108864. In text, a longer character is returned whole. Default: 1048576. */
+  /** Maximum bytes per read, 1 to 67108864. In text, a longer character is returned whole. Default: 1048576. */
   maxBytes?: number
   /**
-   * Whether to cut after the last newline. An incomplete line is held back until the job has ended, or it is as long as
-   * `maxBytes`. Default: false.
+   * Whether to end the output at its last newline. An unterminated line is returned when the job has ended, or when it
+   * is as long as `maxBytes`. Default: false.
    */
   lines?: boolean
   /** Default: 'utf8'. */
@@ -1416,88 +1473,89 @@ export interface JobWaitOptions {
 export interface JobCancelOptions {
   /** Milliseconds between SIGTERM and SIGKILL, 0 to 2147483647. Default: the sandbox's. */
   forceKillAfterDelay?: number
-  /** The same, 0 to 2147483647; excludes `forceKillAfterDelay`. */
+  /** Another name for `forceKillAfterDelay`, 0 to 2147483647. Excludes `forceKillAfterDelay`. */
   graceMs?: number
 }
-/** Which jobs to list: those that all of this is true of. */
+/** Selects jobs that match all members. */
 export interface JobFilter {
   /** Only jobs in this state. */
   state?: JobStatus['state']
-  /** Only jobs of this name: 1 to 256 characters, no control characters. */
+  /** Only jobs with this name: 1 to 256 characters, no control characters. */
   processName?: string
 }
 /** Options of {@link Jobs.prune}. */
 export interface JobPruneOptions {
   /**
-   * Only jobs that ended at least this many milliseconds ago, 0 to Number.MAX_SAFE_INTEGER. A crashed job counts from its
-   * start. Default: 0.
+   * Only jobs that ended at least this many milliseconds ago, 0 to Number.MAX_SAFE_INTEGER. For a crashed job, the time
+   * counts from its start. Default: 0.
    */
   olderThan?: number
 }
 /** A part of a job's output. */
 export interface JobRead<E extends Encoding = 'utf8'> {
-  /** As text, characters are never split and invalid bytes become U+FFFD. */
+  /** Output. Characters of text are never split, and invalid bytes become U+FFFD. */
   raw: Output<E>
-  /** Where to continue: an offset in bytes in the output, whatever the encoding. */
+  /** The byte offset from which to continue, for any encoding. */
   cursor: number
   /** Number of output bytes in `raw`. */
   bytesFetched: number
-  /** Taken before the output was read: when the job has ended and nothing was fetched, there is nothing more. */
+  /** The status just before the output was read. If the job has ended and the read is empty, no output is left. */
   status: JobStatus
 }
 /**
- * Durable jobs: commands that outlive this sandbox and this program, and are read by any later one, by their id.
+ * Durable jobs: commands that outlive this sandbox and this program. Any later program can read them by their id.
  *
- * Everything about a job is in its directory; docs/jobs.md describes the format. A job starts from the sandbox's
- * directory and environment, not from a session. Methods take its id or its handle; only `jobId` of a handle is used, so
- * a handle cannot lead out of {@link Jobs.root}. Unknown ids are JOB_NOT_FOUND.
+ * The directory of a job holds its whole state; docs/jobs.md describes the format. A job starts with the sandbox's
+ * directory and environment, not with the state of a session. Methods take an id or a handle. They use only the `jobId`
+ * of a handle, so a handle cannot lead outside {@link Jobs.root}. Unknown ids reject with JOB_NOT_FOUND.
  */
 export interface Jobs {
   /** The directory of all jobs. */
   readonly root: string
   /**
-   * Starts a job, and resolves when its command runs and the job can be found. When this program ends meanwhile, in
-   * whatever way, there is either such a job or nothing.
+   * Starts a job. Resolves when the command is running and the job can be found. If this program ends meanwhile, for
+   * whatever reason, the job either exists completely or not at all.
    *
-   * Rejects with OptionError, or SandboxError, and then nothing runs and no directory is left: JOB_ALREADY_EXISTS,
-   * CWD_NOT_FOUND, LIMIT_UNSUPPORTED, STATE_DIR_UNAVAILABLE, SPAWN_FAILED.
+   * Rejects with OptionError, or SandboxError: JOB_ALREADY_EXISTS, CWD_NOT_FOUND, LIMIT_UNSUPPORTED,
+   * STATE_DIR_UNAVAILABLE, SPAWN_FAILED. After a rejection, nothing runs and no directory remains.
    */
   start(options: JobStartOptions): Promise<JobHandle>
   status(job: JobHandle | string): Promise<JobStatus>
-  /** Reads the output from `cursor` on, without waiting. Beyond the end, the result is empty. */
+  /** Reads the output starting at `cursor`, without waiting. Beyond the end, the result is empty. */
   read<E extends Encoding = 'utf8'>(
     job: JobHandle | string,
     cursor?: number,
     options?: JobReadOptions<E>,
   ): Promise<JobRead<E>>
-  /** Reads the output so far and new output, until the job has ended. No piece is empty. */
+  /** Iterates over the output so far and new output, until the job ends. No chunk is empty. */
   follow<E extends Encoding = 'utf8'>(
     job: JobHandle | string,
     cursor?: number,
     options?: JobFollowOptions<E>,
   ): AsyncIterableIterator<JobRead<E>, undefined>
-  /** Waits until the job has ended. Rejects with an {@link AbortError} when the signal is aborted. */
+  /** Waits until the job ends. Rejects with an {@link AbortError} if the signal is aborted. */
   wait(job: JobHandle | string, options?: JobWaitOptions): Promise<JobStatus>
   /**
-   * Kills everything of a job, including processes that have left its session or group: SIGTERM, then SIGKILL after
-   * `forceKillAfterDelay` (default: the sandbox's at the start of the job). Resolves when nothing is left, or was.
+   * Kills all processes of a job, including those that left its session or group: SIGTERM, then SIGKILL after
+   * `forceKillAfterDelay` (default: the sandbox's at the start of the job). Resolves when all have ended, or
+   * immediately if the job has already ended.
    */
   cancel(job: JobHandle | string, options?: JobCancelOptions): Promise<void>
-  /** The handle of a job, or null when there is none, or its meta.json is damaged. */
+  /** Returns the handle of a job, or null if the job does not exist or its meta.json is damaged. */
   attach(id: string): Promise<JobHandle | null>
-  /** The jobs, or those that all of the filter is true of, in the order of their starts. */
+  /** Lists the jobs that match the filter, in start order. */
   list(filter?: JobFilter): Promise<JobInfo[]>
-  /** Removes the directory of a job that has ended. Rejects with JOB_RUNNING while processes of it run. */
+  /** Removes the directory of an ended job. Rejects with JOB_RUNNING while any process of the job runs. */
   remove(job: JobHandle | string): Promise<void>
-  /** Removes the jobs that are over, and gives their ids. A job of which something still runs stays. */
+  /** Removes ended jobs and resolves with their ids. A job stays while any of its processes runs. */
   prune(options?: JobPruneOptions): Promise<string[]>
 }
-/** What a remote sandbox must offer for jobs: the shape of the Daytona SDK's `sandbox.process`. */
+/** The interface that a remote sandbox must offer for jobs. It matches `sandbox.process` of the Daytona SDK. */
 export interface JobsBackend {
   readonly process: {
     /**
-     * Runs a command line to its end, on Linux, and resolves with its output. Any shell may run it, or a program that splits
-     * words as a shell does. nacre passes neither `cwd` nor `env`.
+     * Runs a command line on Linux and resolves with its output when it has ended. Any shell can run it, or a program
+     * that splits words like a shell. nacre passes neither `cwd` nor `env`.
      */
     executeCommand(
       command: string,
@@ -1510,32 +1568,35 @@ export interface JobsBackend {
     }>
   }
 }
-/** Options of {@link createSandboxJobs}. Paths are absolute, and those of the remote machine. */
+/** Options of {@link createSandboxJobs}. Paths are absolute paths on the remote machine. */
 export interface SandboxJobsOptions {
-  /** Directory of the jobs; it is made, with mode 0700, by the first call. Default: '/tmp/sandbox-jobs'. */
+  /** Directory of the jobs. The first call creates it with mode 0700. Default: '/tmp/sandbox-jobs'. */
   jobsRoot?: string
-  /** Where jobs run, and what a relative `cwd` of a job is resolved against. Default: where the backend runs commands. */
+  /**
+   * Directory in which jobs run; a relative `cwd` of a job starts here. Default: the directory in which the backend
+   * runs commands.
+   */
   cwd?: string
-  /** Changes to the environment in which the backend runs commands. */
+  /** Changes to the environment of the backend's commands. */
   env?: EnvChanges
-  /** Milliseconds between SIGTERM and SIGKILL of a cancel or a timeout, 0 to 2147483647. Default: 5000. */
+  /** Milliseconds between SIGTERM and SIGKILL on a cancel or a timeout, 0 to 2147483647. Default: 5000. */
   forceKillAfterDelay?: number
-  /** Milliseconds that one call of the backend may take; 1 to 2147483647, in whole seconds, rounded up. Default: 60000. */
+  /** Time limit of one backend call in milliseconds, 1 to 2147483647, rounded up to whole seconds. Default: 60000. */
   callTimeout?: number
   /**
-   * The longest time in ms between two polls of `wait` and `follow`, which start at 50 ms and slow down while a job prints
-   * nothing. 1 to 2147483647. Default: 2000.
+   * Maximum milliseconds between two polls of `wait` and `follow`, 1 to 2147483647. Polls start at 50 ms and slow down
+   * while a job prints nothing. Default: 2000.
    */
   maxPollInterval?: number
 }
 /**
- * Durable jobs in a remote sandbox that can only run a command and return its output.
+ * Creates durable jobs in a remote sandbox that can only run a command and return its output.
  *
- * The methods and the directories are those of {@link Sandbox.jobs}, and each side can read the jobs of the other. No
- * connection is held and no state is kept. Differences from local jobs, which docs/jobs.md explains: the command
- * runs in `bash` if there is one and otherwise in `sh`; of the limits only `openFiles` is possible, others reject with
- * LIMIT_UNSUPPORTED; `read` gives at most 4 MiB at a time; a process that leaves its session and empties its environment
- * escapes a cancel. An exception of the backend, or a malformed reply, is an ENGINE_ERROR.
+ * The methods and the job format are those of {@link Sandbox.jobs}, and each can read the jobs of the other. The object
+ * holds no connection and no state. docs/jobs.md explains the differences from local jobs: the command runs in `bash`,
+ * or in `sh` if bash is missing; limits other than `openFiles` reject with LIMIT_UNSUPPORTED; `read` returns at most 4
+ * MiB; a process that leaves its session and empties its environment escapes a cancel. An exception of the backend or a
+ * malformed reply rejects with ENGINE_ERROR.
  *
  * ```js
  * const jobs = createSandboxJobs(await daytona.create())

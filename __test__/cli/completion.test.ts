@@ -109,7 +109,7 @@ describe('in zsh, nacre completion', () => {
     const stubbed = path.join(directory, 'stubbed.zsh')
     writeFileSync(stubbed, `${ZSH_STUBS}\n${scripts.zsh}`)
     const specs = inBash(stubbed, '_nacre_job_logs')
-    expect(specs).toContain('(-f --follow)--follow[continue until the job has ended, and exit with its code]')
+    expect(specs).toContain('(-f --follow)--follow[continue until the job ends, and exit with its code]')
     expect(specs).toContain('--since=[skip this many bytes]:value: ')
     expect(specs.find((spec) => spec.startsWith('--root='))).toMatch(/:value:_files -\/$/)
     expect(inBash(stubbed, '_nacre_exec').at(-1)).toBe('*::command:_normal')
@@ -136,9 +136,7 @@ describe('in fish, nacre completion', () => {
     writeFileSync(lines, `complete() { local IFS='|'; printf '%s\\n' "$*"; }\n${commands.join('\n')}`)
     const words = inBash(lines, ':')
     const logs = '-c|nacre|-n|__nacre_at "nacre job logs"'
-    expect(words).toContain(
-      `${logs}|-s|f|-l|follow|-d|continue until the job has ended, and exit with its code`,
-    )
+    expect(words).toContain(`${logs}|-s|f|-l|follow|-d|continue until the job ends, and exit with its code`)
     expect(words).toContain(`${logs}|-l|since|-r|-f|-d|skip this many bytes`)
     expect(words).toContain('-c|nacre|-n|__nacre_at "nacre job"|-f|-a|ls|-d|list jobs')
     expect(words).toContain('-c|nacre|-n|__nacre_at "nacre completion"|-f|-a|bash zsh fish')

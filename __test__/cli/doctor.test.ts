@@ -58,7 +58,7 @@ describe('nacre doctor', () => {
     expect(findings.map(({ level }) => level)).toEqual(['warn', 'warn', 'warn', 'warn', 'warn', 'fail'])
     expect(findings.every(({ remedy }) => remedy !== undefined)).toBe(true)
     expect(findings.find(({ subject }) => subject === 'limits')?.text).toBe(
-      'without the controllers memory, cpu',
+      'missing controllers: memory, cpu',
     )
     expect(examine({ ...found, engine: 'plain' }).find(({ subject }) => subject === 'shell')?.level).toBe(
       'warn',

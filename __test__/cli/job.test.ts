@@ -25,7 +25,7 @@ it('a job is started, listed, followed, waited for and removed', () =>
     expect(gone.stderr).toBe(`nacre: there is no job '${id}'\n`)
   }))
 
-it('SIGINT and SIGTERM end the looking on, never the job', () =>
+it('SIGINT and SIGTERM stop following a job and leave it running', () =>
   withCli(async ({ start, job, root }) => {
     await job('start', '--id', 'long', 'echo up; sleep 600')
     for (const [signal, code] of [
@@ -37,7 +37,7 @@ it('SIGINT and SIGTERM end the looking on, never the job', () =>
       logs.child.kill(signal)
       const { code: found, stderr } = await logs.ended
       expect(found).toBe(code)
-      expect(stderr).toContain('job long goes on')
+      expect(stderr).toContain('no longer following job long, which continues')
     }
     expect((await job('status', 'long')).stdout).toBe('running\n')
     expect(await job('wait', '--timeout', '300ms', 'long')).toMatchObject({ code: 124 })

@@ -68,6 +68,13 @@ describe('refused with exit code 2:', () => {
   }
 })
 
+it('help ends quietly when its reader has exited', () =>
+  withCli(async ({ start }) => {
+    const { child, ended } = start(['exec', '--help'])
+    child.stdout?.destroy()
+    expect(await ended).toMatchObject({ code: 0, stderr: '' })
+  }))
+
 it('there are colours on a terminal, none elsewhere, and none with NO_COLOR', () =>
   withCli(async ({ job, root: jobsRoot }) => {
     await job('start', '--id', 'a', 'exit 1')

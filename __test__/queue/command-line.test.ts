@@ -69,7 +69,7 @@ describe('the command line', () => {
       logs.child.kill('SIGINT')
       expect(await logs.ended).toMatchObject({
         code: 130,
-        stderr: expect.stringContaining('job long goes on'),
+        stderr: expect.stringContaining('no longer following job long'),
       })
       first.child.kill('SIGTERM')
       expect((await first.ended).code).toBe(0)

@@ -11,15 +11,15 @@ type Shell = (typeof SHELLS)[number]
 export function addCompletion(program: Command): void {
   const completion = program
     .command('completion')
-    .description('print a script that completes nacre in a shell')
+    .description('print a completion script for a shell')
     .addArgument(new Argument('<shell>', 'the shell to complete in').choices(SHELLS))
     .action(async (shell: Shell) => {
       const { completionScript } = await import('./completion/script.js')
       await write(process.stdout, completionScript(shell, program))
     })
   withExamples(completion, [
-    ['source <(nacre completion bash)', 'in ~/.bashrc'],
-    ['source <(nacre completion zsh)', 'in ~/.zshrc, after compinit'],
-    ['nacre completion fish | source', 'in ~/.config/fish/config.fish'],
+    ['source <(nacre completion bash)', 'add this to ~/.bashrc'],
+    ['source <(nacre completion zsh)', 'add this to ~/.zshrc, after compinit'],
+    ['nacre completion fish | source', 'add this to ~/.config/fish/config.fish'],
   ])
 }

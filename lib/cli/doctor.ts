@@ -19,8 +19,8 @@ interface Finding {
 export function addDoctor(program: Command, finish: Finish): void {
   const doctor = program
     .command('doctor')
-    .description('report what this machine supports, and how to add what is missing')
-    .option('--json', 'print it as JSON')
+    .description('check what this machine supports, and suggest fixes')
+    .option('--json', 'print JSON')
     .action(async ({ json = false }: { json?: boolean }) => {
       const { Sandbox } = await import('../backends/native/sandbox.js')
       await using sandbox = new Sandbox()
@@ -31,8 +31,8 @@ export function addDoctor(program: Command, finish: Finish): void {
       finish(findings.some(({ level }) => level === 'fail') ? 1 : 0)
     })
   withExamples(doctor, [
-    ['nacre doctor', 'one line for each finding; the exit code is 1 when nothing can run'],
-    ['nacre doctor --json', 'with everything that `capabilities()` gives'],
+    ['nacre doctor', 'prints one line per finding; exits with 1 if nothing can run'],
+    ['nacre doctor --json', 'includes everything that `capabilities()` returns'],
   ])
 }
 
@@ -72,7 +72,7 @@ function limits({ controllers }: Capabilities): Finding {
   return {
     level: 'warn',
     subject: 'limits',
-    text: `without the controllers ${missing.join(', ')}`,
+    text: `missing controllers: ${missing.join(', ')}`,
     remedy: 'Delegate these controllers to the control group of this process.',
   }
 }
@@ -83,7 +83,7 @@ const NAMESPACES = `Run as root with CAP_SYS_ADMIN, or allow unprivileged user n
 function files({ isolation }: Capabilities): Finding {
   return tier('file isolation', isolation.filesystem, {
     namespace: 'mount namespaces',
-    landlock: 'Landlock alone: `protect` and `hide` work outside writable directories only',
+    landlock: 'Landlock alone: `protect` and `hide` work only outside writable directories',
     none: 'none',
   })
 }
@@ -100,7 +100,7 @@ function network({ isolation }: Capabilities): Finding {
 function processes({ isolation }: Capabilities): Finding {
   return tier('process isolation', isolation.processes, {
     namespace: 'pid namespaces',
-    landlock: 'Landlock: others are visible, and cannot be signalled or traced',
+    landlock: 'Landlock: other processes are visible, but cannot be signalled or traced',
     none: 'none',
   })
 }

@@ -27,15 +27,15 @@ interface Options {
 export function addExec(program: Command, finish: Finish): void {
   const exec = program
     .command('exec')
-    .description('run a command: one word is shell text, several are a program and its arguments')
+    .description('run a command: one word is shell text, several words are a program and its arguments')
     .argument('<command...>')
-    .option('--cwd <directory>', 'where to run it')
+    .option('--cwd <directory>', 'run in this directory')
     .option('--env <name=value>', 'set a variable; can be repeated', variable)
-    .option('--timeout <time>', 'kill it after 10s, 500ms, 2m, 1h', duration)
+    .option('--timeout <time>', 'kill the command after this time, like 500ms, 10s, 2m or 1h', duration)
     .option('--grace <time>', 'time between SIGTERM and SIGKILL (default: 5s)', duration)
     .addOption(isolationOption())
-    .option('--json', 'print the whole result as JSON when it has ended')
-    .option('-t, --tty', 'give it a terminal, as editors and prompts need')
+    .option('--json', 'print the whole result as JSON when the command ends')
+    .option('-t, --tty', 'run in a terminal, for editors and prompts')
     .passThroughOptions()
     .action(async (words: string[], options: Options) => {
       finish(await (options.tty ? runInTerminal(commandOf(words), options) : run(words, options)))
@@ -43,11 +43,11 @@ export function addExec(program: Command, finish: Finish): void {
   withExamples(exec, [
     ["nacre exec 'ls *.ts | wc -l'", 'one word is shell text'],
     ["nacre exec -- printf '%s' '$HOME'", 'several words are not parsed by a shell'],
-    ['nacre exec --tty bash', 'in a terminal of its own'],
-    ['nacre exec --cwd app --env CI=1 npm test', 'in a directory, with a variable'],
-    ["nacre exec --timeout 30s --json 'make all'", 'the whole result as JSON'],
-    ['nacre exec --isolation workspace -- npm test', 'writes here only, without secrets and network'],
-    ["nacre exec 'sort -n' < numbers", 'standard input is passed on'],
+    ['nacre exec --tty bash', 'runs in a terminal'],
+    ['nacre exec --cwd app --env CI=1 npm test', 'runs in a directory, with a variable'],
+    ["nacre exec --timeout 30s --json 'make all'", 'prints the whole result as JSON'],
+    ['nacre exec --isolation workspace -- npm test', 'allows writes only here; no secrets, no network'],
+    ["nacre exec 'sort -n' < numbers", 'passes standard input to the command'],
   ])
 }
 

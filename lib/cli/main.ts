@@ -7,6 +7,7 @@ import { exitCodeOf, report } from './failure.js'
 import { createProgram } from './program.js'
 
 async function main(): Promise<void> {
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', ignoreEnd)
   let code = 0
   const program = createProgram((result) => {
     code = result
@@ -20,6 +21,14 @@ async function main(): Promise<void> {
   process.exitCode = code
   // Input without a reader must not keep this program waiting for more of it.
   if (!process.stdin.isTTY) process.stdin.unref?.()
+}
+
+/**
+ * The reader of the output may exit first, as with `| head`. Without a listener, an error would end the program before
+ * the callback of the write can report it.
+ */
+function ignoreEnd(error: NodeJS.ErrnoException): void {
+  if (error.code !== 'EPIPE') process.exitCode = 1
 }
 
 void main()

@@ -33,27 +33,25 @@ const QUEUE_VERBS: Verb[] = [addQueueAdd, addQueueList, addQueueStatus, addQueue
 
 export function createProgram(finish: Finish): Command {
   const program = new Command('nacre')
-    .description(
-      'Runs shell commands, and jobs that outlive the program that started them; serves both over HTTP.',
-    )
+    .description('Runs shell commands, starts durable jobs, and serves both over HTTP.')
     .version(version(), '-V, --version')
     .enablePositionalOptions()
     // Subcommands created from here on inherit both.
     .exitOverride()
-    .showHelpAfterError('(--help says more)')
+    .showHelpAfterError('(add --help for the options)')
   for (const add of VERBS) add(program, finish)
-  const job = program.command('job').description('durable jobs')
+  const job = program.command('job').description('manage durable jobs, which outlive this program')
   for (const add of JOB_VERBS) add(job, finish)
-  const queue = program.command('queue').description('jobs of many hosts')
+  const queue = program.command('queue').description('manage jobs in a queue for many hosts')
   for (const add of QUEUE_VERBS) add(queue, finish)
   withExamples(program, [
     ["nacre exec 'cd app && make'", 'one word is shell text'],
-    ['nacre exec --timeout 2m -- make -j4', 'several are a program and its arguments'],
-    ["nacre job start 'make all'", 'prints the id of a job that outlives this program'],
-    ['nacre job logs -f <id>', 'prints its output until it ends'],
+    ['nacre exec --timeout 2m -- make -j4', 'several words are a program and its arguments'],
+    ["nacre job start 'make all'", 'starts a job that outlives this program; prints its id'],
+    ['nacre job logs -f <id>', 'prints the output until the job ends'],
     ['nacre serve --port 4747', 'serves a sandbox over HTTP'],
     ['nacre worker --concurrency 4', 'runs jobs of a queue; `nacre queue add` adds them'],
-    ['nacre cp data.csv remote:data.csv', 'copies a file to a sandbox that is served'],
+    ['nacre cp data.csv remote:data.csv', 'copies a file to a sandbox on a server'],
   ])
   return program
 }

@@ -27,16 +27,18 @@ interface Options {
 export function addServe(program: Command): void {
   const serve = program
     .command('serve')
-    .description('serve a sandbox over HTTP; SIGTERM and SIGINT end it and everything that it has started')
-    .option('--port <number>', 'where to listen; 0 is any free port (default: 4747)', wholeNumber)
+    .description(
+      'serve a sandbox over HTTP; SIGTERM and SIGINT end the server and every process in the sandbox',
+    )
+    .option('--port <number>', 'the port to listen on; 0 selects a free port (default: 4747)', wholeNumber)
     .option(
       '--host <address>',
-      'the address to listen on; all but loopback need a token (default: 127.0.0.1)',
+      'the address to listen on; any address except loopback needs a token (default: 127.0.0.1)',
     )
-    .option('--token-file <file>', 'a file with the token that requests must have, at least 16 characters')
-    .option('--allow-origin <origins...>', 'origins of web pages that may call')
-    .option('--cwd <directory>', 'where sessions start (default: here)')
-    .option('--jobs-root <directory>', 'where durable jobs are kept')
+    .option('--token-file <file>', 'a file with the token that requests must send; at least 16 characters')
+    .option('--allow-origin <origins...>', 'origins of web pages that may send requests')
+    .option('--cwd <directory>', 'the directory in which sessions start (default: the current one)')
+    .option('--jobs-root <directory>', 'the directory of durable jobs')
     .addOption(isolationOption())
     .option(
       '--sandboxd',
@@ -44,23 +46,29 @@ export function addServe(program: Command): void {
     )
     .option(
       '--grpc-port <number>',
-      'the port of its gRPC service; 0 is any free port (default: 9090)',
+      'the port of the gRPC service of sandboxd; 0 selects a free port (default: 9090)',
       wholeNumber,
     )
     .option(
       '--rest-port <number>',
-      'the port of its REST API; 0 is any free port (default: 8080)',
+      'the port of the REST API of sandboxd; 0 selects a free port (default: 8080)',
       wholeNumber,
     )
-    .option('--root <directory>', 'what its paths do not leave; made if missing (default: /workspace)')
-    .option('--sandboxd-host <address>', 'the address that both listen on (default: that of --host)')
-    .option('--metadata-prefix <prefix>', 'variables that it shows to anyone (default: SANDBOX_)')
+    .option(
+      '--root <directory>',
+      'the directory that confines all paths of sandboxd; created if missing (default: /workspace)',
+    )
+    .option('--sandboxd-host <address>', 'the address that both ports listen on (default: that of --host)')
+    .option(
+      '--metadata-prefix <prefix>',
+      'the prefix of the variables that sandboxd shows to all clients (default: SANDBOX_)',
+    )
     .action(run)
   withExamples(serve, [
-    ['nacre serve', 'on http://127.0.0.1:4747, for this machine alone'],
-    ['nacre serve --port 0 --cwd app', 'on any free port, with sessions in app'],
-    ['nacre serve --sandboxd --root app', 'with the API of agent-sandbox, whose paths stay in app'],
-    ['nacre serve --host 0.0.0.0 --token-file token', 'for other machines, which need the token'],
+    ['nacre serve', 'listens on http://127.0.0.1:4747, only for this machine'],
+    ['nacre serve --port 0 --cwd app', 'listens on a free port; sessions start in app'],
+    ['nacre serve --sandboxd --root app', 'also serves the API of agent-sandbox, confined to app'],
+    ['nacre serve --host 0.0.0.0 --token-file token', 'accepts other machines that send the token'],
   ])
 }
 

@@ -13,8 +13,6 @@ export function colorsOf(stream: Writable & { isTTY?: boolean }): ReturnType<typ
 export function write(stream: Writable, data: string | Uint8Array): Promise<boolean> {
   return new Promise((resolve, reject) => {
     if (stream.destroyed) return resolve(false)
-    // Without a listener an error would end the program before the callback can report it.
-    if (stream.listenerCount('error') === 0) stream.on('error', () => {})
     stream.write(data, (error) => {
       if (error == null || (error as NodeJS.ErrnoException).code === 'EPIPE') resolve(error == null)
       else reject(new Error(`the output cannot be written: ${error.message}`))

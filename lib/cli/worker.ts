@@ -27,24 +27,39 @@ interface Options extends QueueOptions {
 export function addWorker(program: Command): void {
   const worker = withConnection(program.command('worker'))
     .description(
-      'run jobs of a queue on this host; they go on after SIGTERM, and the next start attaches to them',
+      'run jobs of a queue on this host; jobs continue after SIGTERM, and the next worker attaches to them',
     )
-    .option('--host-id <id>', 'the id of this host, the same after a restart (default: the host name)')
-    .option('--root <directory>', 'where the jobs are kept')
-    .option('--cwd <directory>', 'where jobs run (default: here)')
-    .option('--concurrency <number>', 'jobs that run at a time (default: 1)', whole)
-    .option('--limit <max/time>', 'at most so many jobs in so much time, over all workers, like 10/1s', limit)
-    .option('--lease <time>', 'a host that is silent for so long is lost (default: 60s)', duration)
-    .option('--absence <time>', 'the same after SIGTERM, while jobs run (default: 10m)', duration)
+    .option('--host-id <id>', 'the id of this host; use the same id after a restart (default: the host name)')
+    .option('--root <directory>', 'the directory of durable jobs')
+    .option('--cwd <directory>', 'the directory in which jobs run (default: the current one)')
+    .option(
+      '--concurrency <number>',
+      'the maximum number of jobs that run at the same time (default: 1)',
+      whole,
+    )
+    .option(
+      '--limit <max/time>',
+      'start at most this many jobs in this time over all workers, like 10/1s',
+      limit,
+    )
+    .option(
+      '--lease <time>',
+      'how long a host may be silent before it counts as lost (default: 60s)',
+      duration,
+    )
+    .option('--absence <time>', 'the lease after SIGTERM, while jobs run (default: 10m)', duration)
     .option('--lock <time>', 'the duration of locks in BullMQ (default: 30s)', duration)
-    .option('--retention <time>', 'how long ended jobs and their logs are kept (default: 1d)', duration)
-    .option('--url <url>', 'a server with the same jobs, from which logs are read')
+    .option('--retention <time>', 'how long to keep ended jobs and their logs (default: 1d)', duration)
+    .option('--url <url>', 'a nacre server with the same jobs, from which readers get logs')
     .addOption(isolationOption())
     .action(run)
   withExamples(worker, [
-    ['nacre worker --concurrency 4', 'for the queue nacre of a Redis on this machine'],
-    ['nacre worker --redis redis://db:6379 --queue builds --root /var/lib/jobs', 'for another queue'],
-    ['nacre worker --limit 10/1s', 'starts at most ten jobs a second, with all other workers'],
+    ['nacre worker --concurrency 4', 'takes jobs from the queue nacre in a local Redis'],
+    [
+      'nacre worker --redis redis://db:6379 --queue builds --root /var/lib/jobs',
+      'takes jobs from another queue',
+    ],
+    ['nacre worker --limit 10/1s', 'starts at most ten jobs per second over all workers'],
   ])
 }
 

@@ -22,28 +22,31 @@ export const clientOptions = {
   url: option(url, { doc: 'URL of the server.' }),
   token: option(token, { doc: "The server's token.", otherwise: 'none' }),
   tokenHeader: option(tokenHeader, {
-    doc: 'The header that has the token. Some proxies keep `authorization` for themselves.',
+    doc: 'The header that carries the token. Change it when a proxy consumes `authorization`.',
     default: 'authorization',
   }),
   headers: option(headers, {
-    doc: "Headers of every request. An `authorization` among them replaces the token's.",
+    doc: 'Headers to add to every request. An `authorization` header here replaces the token.',
     otherwise: 'none',
   }),
-  fetch: option(fetchFunction, { doc: 'Makes the requests.', otherwise: "the runtime's `fetch`" }),
+  fetch: option(fetchFunction, {
+    doc: 'The function that sends requests.',
+    otherwise: "the runtime's `fetch`",
+  }),
   requestTimeout: option(milliseconds, {
-    doc: 'Time in which the server must answer a request that neither streams nor waits; 0 = none.',
+    doc: 'Time limit of requests that neither stream nor wait; 0 = none.',
     default: 30_000,
   }),
   reconnectTimeout: option(milliseconds, {
-    doc: 'Time in which a stream of a process or a job tries to go on after its connection broke.',
+    doc: 'How long the stream of a process or job tries to reconnect after its connection breaks.',
     default: 30_000,
   }),
   resume: option(flag, {
-    doc: 'Calls survive broken connections: they are repeated until the reply is here, and the server performs each once.',
+    doc: 'Calls survive broken connections. The client repeats a call until it receives the reply; the server performs each call once.',
     default: false,
   }),
   logger: option(logger, {
-    doc: 'Receives errors of callbacks that cannot be reported otherwise.',
+    doc: 'Receives callback errors that cannot be reported otherwise.',
     otherwise: 'none',
   }),
 }

@@ -27,16 +27,19 @@ const commandEnv: Kind<Variables> = {
 
 /** Of `new Session`. */
 export const containerSessionOptions = {
-  id: option(label, { doc: 'Shown in errors.' }),
-  cwd: option(directory, { doc: 'Where the session starts.', otherwise: '`process.cwd()`' }),
-  env: option(sessionEnv, { doc: 'Environment, merged over that of this process.', otherwise: 'none' }),
-  isolation: option(anything, { doc: 'Ignored.', otherwise: 'none' }),
+  id: option(label, { doc: 'The id of the session, for error messages.' }),
+  cwd: option(directory, { doc: 'Directory in which the session starts.', otherwise: '`process.cwd()`' }),
+  env: option(sessionEnv, {
+    doc: 'Variables, merged over the environment of this process.',
+    otherwise: 'none',
+  }),
+  isolation: option(anything, { doc: 'Accepted and ignored.', otherwise: 'none' }),
   commandTimeoutMs: option(milliseconds, {
     doc: 'Time limit of each `exec`; 0 = none.',
     default: 0,
   }),
-  surviveExit: option(flag, { doc: '`exit` ends the command and not the session.', default: false }),
-  logger: option(logger, { doc: 'Receives how commands end.', otherwise: 'none' }),
+  surviveExit: option(flag, { doc: '`exit` ends only the command; the session continues.', default: false }),
+  logger: option(logger, { doc: 'Receives a line for each command that ends.', otherwise: 'none' }),
 }
 
 /** Of `exec`. */
@@ -45,7 +48,7 @@ export const containerExecOptions = {
   env: option(commandEnv, { doc: 'Variables for this command only.', otherwise: 'none' }),
   timeoutMs: option(milliseconds, {
     doc: 'Time limit of the command; 0 = none.',
-    otherwise: "the session's `commandTimeoutMs`; of `execStream` 0",
+    otherwise: "the session's `commandTimeoutMs`; 0 for `execStream`",
   }),
   origin: option(oneOf(readOrigin, 'user', 'internal'), {
     doc: "Sets the log level: info for 'user', debug for 'internal'.",
@@ -56,5 +59,5 @@ export const containerExecOptions = {
 /** Of `execStream`. */
 export const containerStreamOptions = {
   ...containerExecOptions,
-  commandId: option(label, { doc: 'The id for `killCommand`.', otherwise: 'a random UUID' }),
+  commandId: option(label, { doc: 'The id to pass to `killCommand`.', otherwise: 'a random UUID' }),
 }

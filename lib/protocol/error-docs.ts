@@ -9,98 +9,97 @@ interface ErrorDoc {
 
 const RUN: Record<SandboxErrorCode | AbortError['code'], ErrorDoc> = {
   ABORT_ERR: {
-    cause: 'The AbortSignal of the call was aborted. The class is AbortError.',
-    fix: 'None. `error.cause` is the reason of the abort.',
+    cause: 'Your program aborted the `signal` of the call. The error is an AbortError.',
+    fix: 'None needed. `error.cause` is the reason of the abort.',
   },
   COMMAND_FAILED: {
-    cause: 'With `check: true`, the command exited with a code other than 0, or a signal ended it.',
+    cause: '`check` is true, and the command exited with a code other than 0 or was ended by a signal.',
     fix: 'Read `error.result`. The message ends with the last lines of stderr.',
   },
   COMMAND_TIMEOUT: {
     cause: 'The command ran longer than `timeout` and was killed.',
-    fix: 'Raise `timeout`, or read the output so far in `error.result`. The session can be used.',
+    fix: 'Raise `timeout`. `error.result` has the output so far, and the session remains usable.',
   },
   CONNECTION_FAILED: {
-    cause: '`nacre/client` cannot reach the server, or the connection broke.',
-    fix: 'Check `url` and that the server runs. Commands that ran over the connection have been killed.',
+    cause: 'The client cannot reach the server, or the connection broke.',
+    fix: 'Check `url`, and that the server is running. Without `resume`, the server kills the commands of a broken connection.',
   },
   CWD_NOT_FOUND: {
     cause: 'The working directory does not exist or cannot be entered.',
-    fix: 'Create it or correct `cwd`. Nothing has run.',
+    fix: 'Create the directory or correct `cwd`. Nothing has run.',
   },
   ENGINE_ERROR: {
     cause: 'The engine failed, or its supervisor was killed while a command ran.',
-    fix: 'Call again: the session is restored. Report a bug if it repeats, with the output of NACRE_LOG=debug.',
+    fix: 'Repeat the call: nacre restores the session. If the error recurs, report it with the output of `NACRE_LOG=debug`.',
   },
   FILE_EXISTS: {
-    cause: 'A file or directory is in the way.',
-    fix: 'Remove it first, or use another name. The error has the `path`.',
+    cause: 'The target path already exists.',
+    fix: 'Remove what `error.path` names, or choose another name.',
   },
   FILE_NOT_FOUND: {
-    cause: 'There is no such file, or a directory of its path is missing.',
-    fix: 'Check the `path` of the error. Relative paths start at the current directory of the session.',
+    cause: 'The file, or a directory in its path, does not exist.',
+    fix: 'Check `error.path`. Relative paths start at the current directory of the session.',
   },
   FILE_TOO_LARGE: {
-    cause: 'The file is longer than `maxBytes`, or than the file system takes.',
+    cause: 'The file is larger than `maxBytes`, or than the file system allows.',
     fix: 'Raise `maxBytes`, or use `readStream`.',
   },
   HOST_ID_IN_USE: {
-    cause: 'Two workers of a queue have the same host id, and the other one is alive.',
-    fix: 'Give each host an id of its own. A restarted worker waits a few seconds for its predecessor by itself.',
+    cause: 'Another running worker of the queue uses this host id.',
+    fix: 'Give each host its own id. A restarted worker waits a few seconds for its predecessor to exit.',
   },
   HOST_LOST: {
-    cause: 'The host of a job in a queue was silent for longer than its lease, or has no record of the job.',
-    fix: 'Start its worker again for its logs. Raise `lease`, or set `onHostLost` and `attempts` for jobs that may run twice.',
+    cause: 'The host that ran the job sent no report for longer than `lease`, or has no record of the job.',
+    fix: 'Restart the worker on that host to read its logs. Raise `lease`, or set `onHostLost` and `attempts` for jobs that may run twice.',
   },
   INPUT_CLOSED: {
-    cause: 'The input of the process is closed: the process ended, or one side closed it.',
-    fix: 'Stop writing. Start the process again if it should have read more.',
+    cause: 'The process ended, or its input was closed.',
+    fix: 'Stop writing. If the process should have read more, check why it ended.',
   },
   INVALID_ENV_NAME: {
     cause:
-      'A variable is read-only in the session, or its name is malformed (then the class is OptionError).',
-    fix: 'Use a name of letters, digits and `_` that does not begin with a digit.',
+      'The name of the variable is malformed (an OptionError), or the variable is read-only in the session.',
+    fix: 'Use letters, digits and `_`, and do not begin with a digit. For a read-only variable, use another name.',
   },
   INVALID_PATH: {
-    cause: 'The path is empty, too long or has a NUL, or no file of the required kind can have it.',
-    fix: 'Name a regular file or a directory. FIFOs and devices are for commands.',
+    cause: 'The path is empty, too long or contains a NUL, or it leads to a file of the wrong kind.',
+    fix: 'Name a regular file or a directory. Use a command for FIFOs and devices.',
   },
   ISOLATION_UNSUPPORTED: {
     cause: 'This machine cannot enforce a rule of `isolation`.',
-    fix: 'The message names the rule and the reason. Run `nacre doctor`, change the rule, or set `bestEffort`.',
+    fix: 'The message names the rule and the reason. Run `npx nacre doctor`, change the rule, or set `bestEffort`.',
   },
   IS_A_DIRECTORY: {
-    cause: 'The path is that of a directory, and the call needs a file.',
+    cause: 'The path names a directory, and the call needs a file.',
     fix: 'Name a file, or set `recursive`.',
   },
   JOB_ALREADY_EXISTS: {
-    cause: 'A job with this id exists or is being started.',
-    fix: 'Use another id, or leave it out.',
+    cause: 'A job with this id exists or is starting.',
+    fix: 'Use another id, or omit it.',
   },
   JOB_NOT_FOUND: {
-    cause: 'There is no job with this id, or its files are damaged.',
-    fix: 'Check `jobsRoot` and `jobs.list()`. The message names a damaged file.',
+    cause: 'No job has this id, or the files of the job are damaged.',
+    fix: 'Check `jobsRoot` and `jobs.list()`. If a file is damaged, the message names it.',
   },
-  JOB_RUNNING: { cause: 'A running job cannot be removed.', fix: 'Cancel it first.' },
+  JOB_RUNNING: { cause: 'The job is still running, so it cannot be removed.', fix: 'Cancel it first.' },
   LIMIT_UNSUPPORTED: {
     cause: 'This machine cannot enforce a limit.',
-    fix: 'The message names the reason. Delegate control groups, or leave the limit out. Nothing has run.',
+    fix: 'The message names the reason. Delegate control groups, or omit the limit. Nothing has run.',
   },
   NOT_A_DIRECTORY: {
-    cause: 'A part of the path is a file, and the call needs a directory there.',
-    fix: 'Check the `path` of the error.',
+    cause: 'A part of the path that must be a directory is a file.',
+    fix: 'Check `error.path`.',
   },
   NO_SPACE: {
-    cause: 'The disk or a quota is full. The old content of the file stays.',
-    fix: 'Free some space.',
+    cause: 'The disk or a quota is full. The file keeps its old content.',
+    fix: 'Free some space, and repeat the call.',
   },
   PERMISSION_DENIED: {
-    cause:
-      'The user of the session, or a rule of `isolation`, does not allow it; or the file system is read-only.',
+    cause: 'The file permissions, a rule of `isolation` or a read-only file system forbid the access.',
     fix: 'Check the owner and mode of the file, and `isolation.filesystem`.',
   },
   PROCESS_ALREADY_EXISTS: {
-    cause: 'A process with this id is known, running or ended.',
+    cause: 'A process with this id is running, or has ended and is still listed.',
     fix: 'Use another id, or call `cleanupCompletedProcesses()`.',
   },
   PROCESS_EXITED_BEFORE_READY: {
@@ -108,48 +107,50 @@ const RUN: Record<SandboxErrorCode | AbortError['code'], ErrorDoc> = {
     fix: 'Read `error.logTail`, the last lines of its log.',
   },
   PROCESS_NOT_FOUND: {
-    cause: 'There is no process with this id, or it was cleaned up.',
+    cause: 'No process has this id, or the process was cleaned up.',
     fix: 'Check `listProcesses()`.',
   },
   PROCESS_READY_TIMEOUT: {
-    cause: 'A health check or a wait did not succeed in time. A service is then killed.',
-    fix: 'Read `error.logTail`, and raise the timeout if the process is only slow.',
+    cause: 'A health check or a wait did not succeed in time. A service that is starting is killed.',
+    fix: 'Read `error.logTail`. If the process is only slow, raise the timeout.',
   },
   REQUEST_REFUSED: {
-    cause: 'The server of `nacre/client` rejected the request.',
-    fix: 'Check the token. The message has the reason.',
+    cause: 'The server rejected the request of the client.',
+    fix: 'Read the reason in the message. Check the token.',
   },
-  SANDBOX_DESTROYED: { cause: '`destroy()` was called.', fix: 'Create a new sandbox.' },
+  SANDBOX_DESTROYED: {
+    cause: 'Your program called `destroy()` on the sandbox.',
+    fix: 'Create a new sandbox.',
+  },
   SANDBOX_LOST: {
     cause:
-      'The pod or host of a sandbox ended, was deleted or was replaced. Its processes, shells and unsaved files are lost.',
-    fix: 'Read `error.lost`. Create a sandbox anew, and repeat what is safe to repeat. No other sandbox has answered.',
+      'The pod or host of the sandbox ended, was deleted or was replaced. Its processes, its shells and all files outside volumes are lost.',
+    fix: 'Read `error.lost`, create a new sandbox, and repeat the calls that are safe to repeat.',
   },
   SANDBOX_NOT_READY: {
-    cause:
-      'A sandbox of a fleet was not ready within `createTimeout`. What was created of it has been deleted.',
-    fix: 'Read the message, which has the last condition of the claim. Check the warm pool and its template.',
+    cause: 'A sandbox of a fleet was not ready within `createTimeout`. The fleet has deleted it.',
+    fix: 'Read the last condition of the claim in the message. Check the warm pool and its template.',
   },
   SESSION_ALREADY_EXISTS: {
     cause: 'A session with this id exists.',
     fix: 'Call `getSession(id)`, or use another id.',
   },
   SESSION_DESTROYED: {
-    cause: 'The session was deleted while the call was pending.',
-    fix: 'Create the session again if you still need it.',
+    cause: 'Your program deleted the session while the call was pending.',
+    fix: 'If you still need the session, create it again.',
   },
-  SESSION_NOT_FOUND: { cause: 'There is no session with this id.', fix: 'Call `createSession({ id })`.' },
+  SESSION_NOT_FOUND: { cause: 'No session has this id.', fix: 'Call `createSession({ id })`.' },
   SESSION_TERMINATED: {
-    cause: 'With `surviveExit: false`, the shell has ended.',
+    cause: '`surviveExit` is false, and the shell of the session has exited.',
     fix: 'Delete the session and create another one.',
   },
   SPAWN_FAILED: {
-    cause: 'There is no bash, it is older than 4.4, or a process could not be started.',
-    fix: 'The message names the reason. Check `capabilities().notes`, and limits of processes and memory.',
+    cause: 'bash is missing or older than 4.4, or a process could not be started.',
+    fix: 'The message names the reason. Check `capabilities().notes`, and the limits on processes and memory.',
   },
   STATE_DIR_UNAVAILABLE: {
-    cause: '`stateDir` or `jobsRoot` cannot be created or written, or other users can change it.',
-    fix: 'Name a directory that belongs to this user and that only this user can write.',
+    cause: '`stateDir` or `jobsRoot` cannot be created or written, or other users can change its files.',
+    fix: 'Use a directory that belongs to this user and that no other user can write.',
   },
 }
 
@@ -164,60 +165,78 @@ const ARGUMENT: Record<Exclude<OptionErrorCode, 'INVALID_ENV_NAME'>, ErrorDoc> =
   },
   INVALID_OPTION: {
     cause: 'An option is unknown, or its value is out of range.',
-    fix: 'The message names the option and its bounds.',
+    fix: 'Correct the option. The message names it and its bounds.',
   },
   STREAM_LOCKED: {
-    cause: 'A stream has a second reader, or its reader began after `result` was awaited.',
-    fix: 'Read a stream once, and begin before you await `result`.',
+    cause: 'The stream already has a reader, or its output was dropped because `result` was awaited first.',
+    fix: 'Read a stream only once, and start reading before you await `result`.',
   },
 }
 
 const ADDON: Record<AddonErrorCode, ErrorDoc> = {
   ADDON_MISSING: {
-    cause: 'The platform package is not installed, or a clone is not built.',
-    fix: 'Reinstall with optional dependencies on this machine; in a clone, run `npm run setup`.',
+    cause: 'The platform package is not installed, or your clone of the repository is not built.',
+    fix: 'Install again on this machine, with optional dependencies. In a clone, run `npm run setup`.',
   },
   ADDON_NOT_EXECUTABLE: {
-    cause: 'The supervisor is not executable, or its file system is mounted with noexec.',
-    fix: 'Reinstall, or move node_modules or TMPDIR to a file system that allows execution.',
+    cause: 'The file of the supervisor is not executable, or its file system is mounted with noexec.',
+    fix: 'Install again, or move `node_modules` or `TMPDIR` to a file system that allows execution.',
   },
   ADDON_NOT_LOADABLE: {
-    cause: 'The loader rejects the addon: the file is damaged, or the C library is too old.',
-    fix: 'Read the reason of the loader in the message, and reinstall.',
+    cause: 'The addon is damaged, or the C library is too old for it.',
+    fix: 'Read the reason in the message, and install again.',
   },
   ADDON_UNSUPPORTED_NODE: { cause: 'Node.js is older than 20.19.', fix: 'Install a newer Node.js.' },
   ADDON_UNSUPPORTED_PLATFORM: {
-    cause: 'The system is not Linux on x64 or arm64.',
+    cause: 'nacre runs only on Linux, on x64 and arm64.',
     fix: 'Use a container, a virtual machine or WSL 2.',
   },
   ADDON_WRONG_ARCHITECTURE: {
-    cause: 'node_modules was installed for another processor.',
-    fix: 'Remove node_modules and install again on this machine.',
+    cause: '`node_modules` was installed for another processor.',
+    fix: 'Remove `node_modules` and install again on this machine.',
   },
   ADDON_WRONG_LIBC: {
-    cause: 'node_modules was installed for another C library (glibc or musl).',
-    fix: 'Remove node_modules and install again on this machine.',
+    cause: '`node_modules` was installed for another C library (glibc or musl).',
+    fix: 'Remove `node_modules` and install again on this machine.',
   },
   ADDON_WRONG_VERSION: {
     cause: 'The platform package and `nacre` have different versions.',
-    fix: 'Remove node_modules and install again.',
+    fix: 'Remove `node_modules` and install again.',
   },
 }
 
 const HEAD = `# Errors
 
-Every error code, its cause and its fix. This page is written by \`npm run docs:options\` from \`lib/protocol/error-docs.ts\`,
-which must have every code of the public types. All errors have a \`code\`. [Troubleshooting](troubleshooting.md) has
-problems that are not errors.
+<!-- \`npm run docs:options\` writes this page from lib/protocol/error-docs.ts. -->
+
+Look up an error by its \`code\` to find its cause and its fix. For a problem without an error code, see
+[Troubleshooting](troubleshooting.md).
+
+\`\`\`js run
+import { Sandbox } from 'nacre'
+
+const sandbox = new Sandbox()
+await sandbox.exec('sleep 60', { timeout: 100 }).catch((error) => console.log(error.name, error.code))
+// prints: SandboxError COMMAND_TIMEOUT
+await sandbox.destroy()
+\`\`\`
 `
 
 /** The whole page. */
 export function errorsPage(): string {
   return [
     HEAD,
-    section('At run time', '`SandboxError`, and `AbortError` for ABORT_ERR.', RUN),
-    section('Bad arguments', '`OptionError`, which is a TypeError. Nothing has run.', ARGUMENT),
-    section('The native addon', '`AddonError`: calls reject because the addon cannot be loaded.', ADDON),
+    section('Errors at run time', 'The class is `SandboxError`; for ABORT_ERR it is `AbortError`.', RUN),
+    section(
+      'Invalid arguments',
+      'The class is `OptionError`, a subclass of `TypeError`. Nothing has run.',
+      ARGUMENT,
+    ),
+    section(
+      'Errors of the native addon',
+      'The class is `AddonError`. nacre cannot load its addon, so every call that needs it rejects.',
+      ADDON,
+    ),
   ].join('\n')
 }
 

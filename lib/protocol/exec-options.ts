@@ -20,48 +20,48 @@ import { mergeOutput, outputCallbacks, verbose } from './output-options.js'
 /** Of `session.exec` and `session.execStream`. */
 export const sessionExecOptions = {
   cwd: option(directory, {
-    doc: "Directory for this command only, resolved against the session's.",
+    doc: "Directory for this command only, relative to the session's.",
     otherwise: "the session's",
   }),
-  env: option(env, { doc: 'Environment changes for this command only.', otherwise: 'none' }),
+  env: option(env, { doc: 'Changes to the environment for this command only.', otherwise: 'none' }),
   timeout: option(milliseconds, {
-    doc: 'Time limit of the command; 0 = none. Its process tree is killed then.',
+    doc: 'Time limit of the command; 0 = none. On timeout, its process tree is killed.',
     otherwise: "the sandbox's",
   }),
   signal: option(abortSignal, {
-    doc: 'Cancels the command: one that waits never runs, a running one is killed.',
+    doc: 'Aborting cancels the command: a queued command never runs, a running command is killed.',
     otherwise: 'none',
   }),
   killSignal: option(killSignal, {
-    doc: 'The first signal of a timeout or an abort.',
+    doc: 'The first signal sent on a timeout or an abort.',
     otherwise: "the sandbox's",
   }),
   forceKillAfterDelay: option(milliseconds, {
-    doc: 'Time between that signal and SIGKILL.',
+    doc: 'Time between `killSignal` and SIGKILL.',
     otherwise: "the sandbox's",
   }),
   input: option(input, { doc: 'Standard input.', otherwise: 'end of file' }),
   encoding: option(encoding, {
-    doc: 'Whether stdout, stderr and all are strings or bytes.',
+    doc: 'Returns stdout, stderr and all as strings (utf8) or as bytes (buffer).',
     default: 'utf8',
   }),
   mergeOutput,
   lines: option(ownFlag, {
-    doc: 'stdout, stderr and all are arrays of lines. Text only.',
+    doc: 'Returns stdout, stderr and all as arrays of lines. Text only.',
     default: false,
   }),
   stripFinalNewline: option(flag, {
-    doc: 'Removes one final newline from stdout, stderr and all. With `lines`, false keeps the end of each line.',
+    doc: 'Removes one final newline from stdout, stderr and all. With `lines`, an explicit false keeps the line endings.',
     default: false,
   }),
   maxBuffer: option(bytes, {
-    doc: 'Output kept of each stream: its head and its tail.',
+    doc: 'Maximum output kept of each stream. Beyond it, the head and the tail are kept.',
     otherwise: "the sandbox's",
   }),
-  check: option(flag, { doc: 'An unsuccessful command rejects with COMMAND_FAILED.', default: false }),
+  check: option(flag, { doc: 'A failed command rejects with COMMAND_FAILED.', default: false }),
   verbose,
   ...outputCallbacks,
-  onStart: option(callback, { doc: 'Called when the command begins to run.', otherwise: 'none' }),
+  onStart: option(callback, { doc: 'Called when the command starts.', otherwise: 'none' }),
   onComplete: option(callback, { doc: 'Called with the result before exec resolves.', otherwise: 'none' }),
   onError: option(callback, { doc: 'Called with the error before exec rejects.', otherwise: 'none' }),
 }

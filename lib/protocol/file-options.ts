@@ -6,15 +6,21 @@ import { abortSignal, bytes, count, encoding, flag } from './kinds.js'
 
 /** Of `files.read`. */
 export const fileReadOptions = {
-  encoding: option(encoding, { doc: 'Whether the content is a string or bytes.', default: 'utf8' }),
-  maxBytes: option(bytes, { doc: 'The largest file; a larger one is FILE_TOO_LARGE.', default: 268_435_456 }),
+  encoding: option(encoding, {
+    doc: 'Returns the content as a string (utf8) or as bytes (buffer).',
+    default: 'utf8',
+  }),
+  maxBytes: option(bytes, {
+    doc: 'Maximum size of the file. A larger file rejects with FILE_TOO_LARGE.',
+    default: 268_435_456,
+  }),
   signal: option(abortSignal, { doc: 'Aborting ends the call.', otherwise: 'none' }),
 }
 
 /** Of `files.readStream`. */
 export const fileStreamOptions = {
-  start: option(bytes, { doc: 'The first byte.', default: 0 }),
-  end: option(bytes, { doc: 'The last byte, which is included.', otherwise: 'the end of the file' }),
+  start: option(bytes, { doc: 'Offset of the first byte.', default: 0 }),
+  end: option(bytes, { doc: 'Offset of the last byte, inclusive.', otherwise: 'the end of the file' }),
   signal: option(abortSignal, { doc: 'Aborting ends the stream with an error.', otherwise: 'none' }),
 }
 
@@ -27,18 +33,18 @@ const mode: Kind<number> = {
 /** Of `files.write`. */
 export const fileWriteOptions = {
   mode: option(mode, {
-    doc: 'Permission bits.',
-    otherwise: 'those of the file that it replaces, or 0o666 without the umask',
+    doc: 'Permission bits of the file.',
+    otherwise: 'those of the replaced file, or 0o666 with the umask applied',
   }),
-  append: option(flag, { doc: 'Adds to the file instead of replacing it.', default: false }),
-  signal: option(abortSignal, { doc: 'Aborting takes the write back.', otherwise: 'none' }),
+  append: option(flag, { doc: 'Appends to the file instead of replacing it.', default: false }),
+  signal: option(abortSignal, { doc: 'Aborting undoes the write.', otherwise: 'none' }),
 }
 
 /** Of `files.list`. */
 export const fileListOptions = {
-  recursive: option(flag, { doc: 'Lists directories below as well.', default: false }),
+  recursive: option(flag, { doc: 'Includes subdirectories.', default: false }),
   maxDepth: option(count(1, 0xffff_ffff), {
-    doc: 'Levels to list; above 1 only with `recursive`.',
+    doc: 'Maximum depth. Values above 1 need `recursive`.',
     otherwise: 'all',
   }),
 }
@@ -53,11 +59,11 @@ export const fileCopyOptions = {
 
 /** Of `files.remove`. */
 export const fileRemoveOptions = {
-  recursive: option(flag, { doc: 'Removes directories with their content.', default: false }),
+  recursive: option(flag, { doc: 'Removes directories and their content.', default: false }),
 }
 
 /** Of `files.watch`. */
 export const fileWatchOptions = {
-  recursive: option(flag, { doc: 'Watches directories below as well, also new ones.', default: true }),
+  recursive: option(flag, { doc: 'Includes subdirectories, even those created later.', default: true }),
   signal: option(abortSignal, { doc: 'Aborting ends the iteration.', otherwise: 'none' }),
 }

@@ -27,20 +27,20 @@ function group<T extends OptionTable>(table: T): Kind<OptionValues<T>> {
 /** Of `kubernetes.router`. */
 export const fleetRouterOptions = {
   url: option(url, { doc: 'URL of the router.' }),
-  headers: option(headers, { doc: 'Headers for the router itself.', otherwise: 'none' }),
+  headers: option(headers, { doc: 'Headers to add for the router itself.', otherwise: 'none' }),
 }
 
 /** Of `kubernetes`. */
 export const fleetKubernetesOptions = {
   namespace: option(name, { doc: 'The namespace of the claims.', default: 'default' }),
-  warmPool: option(name, { doc: 'The SandboxWarmPool that sandboxes come from.' }),
+  warmPool: option(name, { doc: 'The SandboxWarmPool that provides the sandboxes.' }),
   kubeConfig: option(config, {
     doc: 'How to reach the API server.',
-    otherwise: 'what loadFromDefault finds',
+    otherwise: 'the result of `loadFromDefault`',
   }),
   router: option(group(fleetRouterOptions), {
-    doc: 'The router that requests go through.',
-    otherwise: 'none: requests go to the pods',
+    doc: 'The router that forwards requests to the pods.',
+    otherwise: 'none: requests go directly to the pods',
   }),
   port: option(count(1, 65_535), { doc: "The port of nacre's server in the pods.", default: 3000 }),
 }
@@ -48,43 +48,49 @@ export const fleetKubernetesOptions = {
 /** Of `new SandboxFleet`. */
 export const fleetOptions = {
   kubernetes: option(group(fleetKubernetesOptions), {
-    doc: 'Sandboxes are pods of agent-sandbox. Excludes `hosts`.',
+    doc: 'Runs sandboxes as pods of agent-sandbox. Excludes `hosts`.',
     otherwise: 'required without `hosts`',
   }),
   hosts: option(urls, {
-    doc: 'Sandboxes are sessions on these servers. Excludes `kubernetes`.',
+    doc: 'Runs sandboxes as sessions on these servers. Excludes `kubernetes`.',
     otherwise: 'required without `kubernetes`',
   }),
-  token: option(token, { doc: "The token of nacre's servers.", otherwise: 'none' }),
-  ttl: option(ttl, { doc: 'Time after which a sandbox that is not used ends.', default: 600_000 }),
-  createTimeout: option(pause, { doc: 'Time in which a sandbox must be ready.', default: 120_000 }),
+  token: option(token, { doc: "The token that nacre's servers require.", otherwise: 'none' }),
+  ttl: option(ttl, { doc: 'Idle time after which a sandbox ends.', default: 600_000 }),
+  createTimeout: option(pause, { doc: 'Time limit for a new sandbox to become ready.', default: 120_000 }),
   requestTimeout: option(pause, {
-    doc: 'Time in which a request that neither streams nor waits must be answered.',
+    doc: 'Time limit of requests that neither stream nor wait.',
     default: 30_000,
   }),
   reconnectTimeout: option(milliseconds, {
-    doc: 'Time in which a call tries to reach its sandbox again.',
+    doc: 'How long a call tries to reconnect to its sandbox.',
     default: 30_000,
   }),
-  logger: option(logger, { doc: 'Receives errors of work in the background.', otherwise: 'none' }),
+  logger: option(logger, { doc: 'Receives errors of background work.', otherwise: 'none' }),
 }
 
 /** Of `fleet.create`. */
 export const fleetCreateOptions = {
-  id: option(id, { doc: 'The id. A sandbox that has it already is the result.', otherwise: 'a random one' }),
+  id: option(id, {
+    doc: 'The id of the sandbox. If a sandbox already has it, `create` returns that sandbox.',
+    otherwise: 'a random id',
+  }),
   ttl: option(ttl, {
-    doc: 'Time after which the sandbox ends when it is not used.',
-    otherwise: 'that of the fleet',
+    doc: 'Idle time after which the sandbox ends.',
+    otherwise: "the fleet's",
   }),
   labels: option(labels, { doc: 'Labels of the claim and the pod.', otherwise: 'none' }),
-  timeout: option(pause, { doc: 'Time in which the sandbox must be ready.', otherwise: 'that of the fleet' }),
+  timeout: option(pause, {
+    doc: 'Time limit for the sandbox to become ready.',
+    otherwise: "the fleet's",
+  }),
   signal: option(abortSignal, {
-    doc: 'Aborts the creation; what was created is deleted.',
+    doc: 'Aborting cancels the creation and deletes what was created.',
     otherwise: 'none',
   }),
 }
 
 /** Of `fleet.get`, `fleet.list` and `fleet.delete`. */
 export const fleetCallOptions = {
-  signal: option(abortSignal, { doc: 'Aborts the call.', otherwise: 'none' }),
+  signal: option(abortSignal, { doc: 'Aborting ends the call.', otherwise: 'none' }),
 }

@@ -38,10 +38,16 @@ const readList: Kind<'all' | string[]> = {
 
 /** Of `isolation.filesystem`. */
 export const filesystemOptions = {
-  read: option(readList, { doc: 'Readable trees.', default: 'all' }),
-  write: option(pathList, { doc: 'Writable trees.', otherwise: "['.']" }),
-  hide: option(pathList, { doc: 'Trees that look empty or missing.', otherwise: '[]' }),
-  protect: option(pathList, { doc: 'Trees that are never writable.', otherwise: '[]' }),
+  read: option(readList, {
+    doc: 'Paths that programs may read, with everything below them.',
+    default: 'all',
+  }),
+  write: option(pathList, {
+    doc: 'Paths that programs may write, with everything below them.',
+    otherwise: "['.']",
+  }),
+  hide: option(pathList, { doc: 'Paths that appear empty or missing.', otherwise: '[]' }),
+  protect: option(pathList, { doc: 'Paths that are never writable.', otherwise: '[]' }),
 }
 
 const filesystem: Kind<Partial<CheckedIsolation['filesystem']>> = {
@@ -58,7 +64,7 @@ const hostList: Kind<string[]> = {
 
 /** Of `isolation.network`. */
 export const networkOptions = {
-  allow: option(hostList, { doc: 'Hosts and ports behind the proxy.' }),
+  allow: option(hostList, { doc: 'Hosts and ports that the proxy lets through.' }),
 }
 
 function readNetwork(value: unknown, name: string): CheckedIsolation['network'] {
@@ -90,13 +96,13 @@ const network: Kind<CheckedIsolation['network']> = {
 
 /** Of `isolation`. */
 export const isolationOptions = {
-  filesystem: option(filesystem, { doc: 'Which files programs may use.', otherwise: 'its defaults' }),
+  filesystem: option(filesystem, { doc: 'Files that programs may use.', otherwise: 'its defaults' }),
   network: option(network, { doc: 'Hosts that programs may reach.', default: 'host' }),
   processes: option(oneOf(processes, 'host', 'own'), {
-    doc: 'Processes that programs see and signal.',
+    doc: 'Processes that programs can see and signal.',
     default: 'host',
   }),
-  bestEffort: option(flag, { doc: 'Drop rules that this machine cannot enforce.', default: false }),
+  bestEffort: option(flag, { doc: 'Drops rules that this machine cannot enforce.', default: false }),
 }
 
 const schema: JsonSchema = {

@@ -32,32 +32,41 @@ const name: Kind<string> = {
 
 /** Of `jobs.start`; the command is required. */
 export const jobStartOptions = {
-  command: option(command, { doc: 'What to run. Required.' }),
-  jobId: option(id, { doc: 'The id of the job.', otherwise: 'one that sorts by time and cannot be guessed' }),
+  command: option(command, { doc: 'The command to run.' }),
+  jobId: option(id, { doc: 'The id of the job.', otherwise: 'an unguessable id that sorts by time' }),
   cwd: option(directory, {
-    doc: "Directory of the job, resolved against the sandbox's.",
+    doc: "Directory of the job, relative to the sandbox's.",
     otherwise: "the sandbox's",
   }),
-  env: option(env, { doc: "Environment changes over the sandbox's.", otherwise: 'none' }),
-  processName: option(name, { doc: 'A name for people.', otherwise: 'none' }),
+  env: option(env, { doc: 'Changes to the environment of the sandbox.', otherwise: 'none' }),
+  processName: option(name, { doc: 'A name for people to read. It need not be unique.', otherwise: 'none' }),
   timeout: option(milliseconds, {
-    doc: 'Time until everything of the job is ended; 0 = none.',
+    doc: 'Time limit; 0 = none. On timeout, all processes of the job are killed.',
     default: 0,
   }),
-  timeoutSeconds: option(time, { doc: 'The same in seconds, instead of `timeout`.', otherwise: '`timeout`' }),
+  timeoutSeconds: option(time, {
+    doc: 'The time limit in seconds, instead of `timeout`.',
+    otherwise: '`timeout`',
+  }),
   limits: option(limits, {
-    doc: 'What the job may use.',
-    otherwise: "the sandbox's limits, for each job by itself",
+    doc: 'Limits of the job.',
+    otherwise: "the sandbox's limits, for each job separately",
   }),
   input: option(data, { doc: 'Standard input.', otherwise: 'end of file' }),
-  stdin: option(data, { doc: 'The same, instead of `input`.', otherwise: '`input`' }),
+  stdin: option(data, { doc: 'Another name for `input`.', otherwise: '`input`' }),
 }
 
 /** Of `jobs.read`. */
 export const jobReadOptions = {
-  maxBytes: option(count(1, MOST_READ_BYTES, 'bytes'), { doc: 'Bytes read at most.', default: 1_048_576 }),
-  lines: option(flag, { doc: 'Cuts behind the last newline.', default: false }),
-  encoding: option(encoding, { doc: 'Whether output is a string or bytes.', default: 'utf8' }),
+  maxBytes: option(count(1, MOST_READ_BYTES, 'bytes'), {
+    doc: 'Maximum bytes per read.',
+    default: 1_048_576,
+  }),
+  lines: option(flag, { doc: 'Ends the output at its last newline.', default: false }),
+  encoding: option(encoding, {
+    doc: 'Returns output as a string (utf8) or as bytes (buffer).',
+    default: 'utf8',
+  }),
 }
 
 const signal = option(abortSignal, {
@@ -75,15 +84,15 @@ export const jobWaitOptions = { signal }
 export const jobListOptions = {
   state: option(oneOf(jobState, 'running', 'exited', 'crashed'), {
     doc: 'Only jobs in this state.',
-    otherwise: 'jobs in every state',
+    otherwise: 'jobs in any state',
   }),
-  processName: option(name, { doc: 'Only jobs of this name.', otherwise: 'jobs of every name' }),
+  processName: option(name, { doc: 'Only jobs with this name.', otherwise: 'jobs with any name' }),
 }
 
 /** Of `jobs.prune`. */
 export const jobPruneOptions = {
   olderThan: option(count(0, Number.MAX_SAFE_INTEGER, 'ms'), {
-    doc: 'Only jobs that ended at least this long ago. A crashed job counts from its start.',
+    doc: 'Only jobs that ended at least this long ago. For a crashed job, the time counts from its start.',
     default: 0,
   }),
 }
@@ -95,7 +104,7 @@ export const jobCancelOptions = {
     otherwise: "the sandbox's",
   }),
   graceMs: option(milliseconds, {
-    doc: 'The same, instead of `forceKillAfterDelay`.',
+    doc: 'Another name for `forceKillAfterDelay`.',
     otherwise: '`forceKillAfterDelay`',
   }),
 }

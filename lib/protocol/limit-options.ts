@@ -16,11 +16,17 @@ const fraction: Kind<number> = {
 }
 
 export const limitOptions = {
-  memory: option(count(1, Number.MAX_SAFE_INTEGER, 'bytes'), { doc: 'Memory.', otherwise: 'no limit' }),
-  cpus: option(fraction, { doc: 'Processors; 0.5 is half the time of one.', otherwise: 'no limit' }),
-  pids: option(count(1, MAX_COUNT), { doc: 'Processes and threads at a time.', otherwise: 'no limit' }),
+  memory: option(count(1, Number.MAX_SAFE_INTEGER, 'bytes'), {
+    doc: 'Maximum memory.',
+    otherwise: 'no limit',
+  }),
+  cpus: option(fraction, { doc: 'Maximum number of processors; 0.5 is half of one.', otherwise: 'no limit' }),
+  pids: option(count(1, MAX_COUNT), {
+    doc: 'Maximum number of processes and threads.',
+    otherwise: 'no limit',
+  }),
   openFiles: option(count(1, MAX_COUNT), {
-    doc: 'File descriptors of each single process.',
+    doc: 'Maximum number of open file descriptors per process.',
     otherwise: 'no limit',
   }),
 }

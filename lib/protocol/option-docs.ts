@@ -5,12 +5,23 @@ import type { Call } from './calls.js'
 
 const HEAD = `# Options
 
-Every option of every call. This page is written by \`npm run docs:options\` from the tables in \`lib/protocol\`, which also
-make the readers, the JSON codec and the OpenAPI document. Options that are \`undefined\` count as not given. An unknown
-option or a value out of bounds is an \`OptionError\` before anything runs.
+<!-- \`npm run docs:options\` writes this page from the tables in lib/protocol. -->
 
-Options marked with * exist in one process only and do not cross HTTP by themselves: callbacks,
-\`lines\` and \`verbose\`, and \`signal\`, which the client turns into a request of its own.
+Look up the options of a call: their names, defaults, accepted values and meanings.
+
+\`\`\`js run
+import { Sandbox } from 'nacre'
+
+const sandbox = new Sandbox({ timeout: 60_000 })
+console.log((await sandbox.exec('pwd', { cwd: '/usr', timeout: 5_000 })).stdout.trim()) // /usr
+await sandbox.destroy()
+\`\`\`
+
+An option with the value \`undefined\` counts as omitted. An unknown option or a value out of bounds is rejected with an
+\`OptionError\` before anything runs.
+
+Options marked with * are not part of the HTTP API. \`SandboxClient\` supports them all: it runs callbacks, \`lines\` and
+\`verbose\` itself, and sends a separate request when \`signal\` is aborted.
 `
 
 /** The whole page. */

@@ -17,11 +17,11 @@ const tracerProvider: Kind<TracerProvider> = {
 /** Of `instrument`. */
 export const instrumentOptions = {
   tracerProvider: option(tracerProvider, {
-    doc: 'Where the tracer comes from.',
+    doc: 'The provider of the tracer.',
     otherwise: 'the global provider',
   }),
   commandArgs: option(flag, {
-    doc: 'Spans have `process.command_args`, which may hold secrets.',
+    doc: 'Adds `process.command_args` to spans. Arguments may contain secrets.',
     default: false,
   }),
 }

@@ -30,42 +30,48 @@ const pty: Kind<ReturnType<typeof terminalOption>> = {
 export const sessionProcessOptions = {
   processId: option(id, { doc: 'The id of the process.', otherwise: '`proc-` and ten random characters' }),
   cwd: option(directory, {
-    doc: "Directory of the process, resolved against the session's.",
+    doc: "Directory of the process, relative to the session's.",
     otherwise: "the session's",
   }),
-  env: option(env, { doc: "Environment changes over the session's.", otherwise: 'none' }),
-  timeout: option(milliseconds, { doc: 'Time until the process is killed; 0 = none.', default: 0 }),
+  env: option(env, { doc: 'Changes to the environment of the session.', otherwise: 'none' }),
+  timeout: option(milliseconds, { doc: 'Time after which the process is killed; 0 = never.', default: 0 }),
   signal: option(abortSignal, { doc: 'Aborting kills the process.', otherwise: 'none' }),
   killSignal: option(killSignal, {
-    doc: 'The first signal of a kill, a timeout or an abort.',
+    doc: 'The first signal sent on a kill, a timeout or an abort.',
     otherwise: "the sandbox's",
   }),
   forceKillAfterDelay: option(milliseconds, {
-    doc: 'Time between that signal and SIGKILL.',
+    doc: 'Time between `killSignal` and SIGKILL.',
     otherwise: "the sandbox's",
   }),
   input: option(openableInput(processInput, "text, bytes, an iterable of them, or 'pipe'"), {
-    doc: "Standard input. With 'pipe' it stays open, for `write`.",
+    doc: "Standard input. 'pipe' keeps it open for `write`.",
     otherwise: 'end of file',
   }),
-  logLimit: option(bytes, { doc: 'Log kept; of more, the oldest is dropped.', default: 67_108_864 }),
+  logLimit: option(bytes, {
+    doc: 'Maximum size of the log. Beyond it, the oldest output is dropped.',
+    default: 67_108_864,
+  }),
   autoCleanup: option(flag, {
-    doc: 'The process is forgotten, with its log, some time after its end.',
+    doc: 'Forgets the process and its log 60 s after the process ends, or earlier when many others have ended.',
     default: true,
   }),
-  limits: option(limits, { doc: 'What the process and its descendants may use.', otherwise: 'none' }),
+  limits: option(limits, { doc: 'Limits of the process and its descendants.', otherwise: 'none' }),
   pty: option(pty, {
-    doc: 'A terminal as standard input, output and error.',
+    doc: 'Gives the process a terminal of this size as standard input, output and error.',
     otherwise: 'no terminal',
   }),
   mergeOutput,
   verbose,
-  onStart: option(callback, { doc: 'Called when it runs.', otherwise: 'none' }),
+  onStart: option(callback, { doc: 'Called when the process has started.', otherwise: 'none' }),
   ...outputCallbacks,
-  onExit: option(callback, { doc: 'Called when it has ended, after the last output.', otherwise: 'none' }),
+  onExit: option(callback, {
+    doc: 'Called when the process has ended, after its last output.',
+    otherwise: 'none',
+  }),
   onError: option(callback, {
-    doc: 'Called with what a callback or the input throws, and when the start fails.',
-    otherwise: 'the logger',
+    doc: 'Called with errors from callbacks, from the input and from a failed start.',
+    otherwise: 'errors go to the logger',
   }),
 }
 
@@ -79,15 +85,15 @@ export const processOptions = {
 export const serviceOptions = {
   ...processOptions,
   input: option(openableInput(repeatableInput, "text, bytes or 'pipe'"), {
-    doc: "Standard input, the same after each restart. With 'pipe' it stays open, for `write`.",
+    doc: "Standard input, the same after each restart. 'pipe' keeps it open for `write`.",
     otherwise: 'end of file',
   }),
   restart: option(oneOf(restartPolicy, 'never', 'on-failure'), {
-    doc: 'What happens when the process fails.',
+    doc: 'Whether to restart the process when it fails.',
     default: 'never',
   }),
   restartDelay: option(pause, {
-    doc: 'Time before the first restart; each failure in a row doubles it, up to 30 s.',
+    doc: 'Time before the first restart. Each consecutive failure doubles it, up to 30 s.',
     default: 500,
   }),
 }
@@ -95,7 +101,7 @@ export const serviceOptions = {
 /** Of `kill`. */
 export const killOptions = {
   forceKillAfterDelay: option(milliseconds, {
-    doc: 'Time until SIGKILL.',
-    otherwise: 'as the process was started with',
+    doc: 'Time between the first signal and SIGKILL.',
+    otherwise: 'the value that the process was started with',
   }),
 }

@@ -32,14 +32,14 @@ const kept = { read: keep, bounds: 'true, false, a number, or { age, count } wit
 
 /** What both sides of a queue need. */
 const connectionOptions = {
-  name: option(queue, { doc: 'The name of the queue. Required.' }),
+  name: option(queue, { doc: 'The name of the queue.' }),
   redis: option(
     { read: redisConnection, bounds: 'a redis: or rediss: URL, or options or a client of ioredis' },
-    { doc: 'Where Redis is. Required.' },
+    { doc: 'How to connect to Redis.' },
   ),
   prefix: option(prefix, { doc: 'Prefix of all keys in Redis.', default: 'bull' }),
   logger: option(logger, {
-    doc: 'Receives errors of connections, and what a worker does.',
+    doc: 'Receives connection errors and the activity of a worker.',
     otherwise: 'none',
   }),
 }
@@ -49,7 +49,7 @@ export const jobQueueOptions = {
   ...connectionOptions,
   token: option(
     { read: clientToken, bounds: 'printable ASCII without blanks' },
-    { doc: 'The token of the servers that workers announce with `url`.', otherwise: 'none' },
+    { doc: 'The token of the servers that workers name in `url`.', otherwise: 'none' },
   ),
 }
 
@@ -61,24 +61,30 @@ export const queueCommandOptions = { command, cwd, env, timeout, limits, input }
 /** Of `queue.add`; the command is required. */
 export const queueAddOptions = {
   ...queueCommandOptions,
-  id: option(jobId, { doc: 'The id of the job.', otherwise: 'one that sorts by time and cannot be guessed' }),
-  attempts: option(count(1, MOST_ATTEMPTS), { doc: 'How often it may run until it completes.', default: 1 }),
+  id: option(jobId, { doc: 'The id of the job.', otherwise: 'an unguessable id that sorts by time' }),
+  attempts: option(count(1, MOST_ATTEMPTS), { doc: 'Maximum number of attempts.', default: 1 }),
   backoff: option(
     { read: backoff, bounds: "ms, or { type: 'fixed' or 'exponential', delay, jitter }" },
-    { doc: 'The pause before a retry.', otherwise: 'none' },
+    { doc: 'Pause before a retry.', otherwise: 'none' },
   ),
   priority: option(count(0, 2_097_151), {
-    doc: 'Jobs with 0 run first, then those with lower numbers.',
+    doc: 'Jobs with lower numbers run first; 0 comes before all others.',
     default: 0,
   }),
   delay: option(milliseconds, { doc: 'Time before the job may run.', default: 0 }),
-  lifo: option(flag, { doc: 'It runs before the jobs that wait already.', default: false }),
-  removeOnComplete: option(kept, { doc: 'Which completed jobs stay in the queue.', otherwise: 'all stay' }),
-  removeOnFail: option(kept, { doc: 'Which failed jobs stay in the queue.', otherwise: 'all stay' }),
-  check: option(flag, { doc: 'Any end but exit code 0 fails the job.', default: true }),
+  lifo: option(flag, { doc: 'Puts the job in front of the jobs that are already waiting.', default: false }),
+  removeOnComplete: option(kept, {
+    doc: 'Which completed jobs BullMQ removes: true removes all, a number is how many stay.',
+    otherwise: 'none',
+  }),
+  removeOnFail: option(kept, {
+    doc: 'Which failed jobs BullMQ removes: true removes all, a number is how many stay.',
+    otherwise: 'none',
+  }),
+  check: option(flag, { doc: 'Fails the job unless its command exits with code 0.', default: true }),
   onHostLost: option(
     { read: onHostLost, bounds: 'fail or retry' },
-    { doc: 'What becomes of an attempt whose host was lost.', default: 'fail' },
+    { doc: 'Whether to fail or retry a job whose host is lost.', default: 'fail' },
   ),
 }
 
@@ -91,18 +97,27 @@ export const queueWaitOptions = {
 export const queueCancelOptions = {
   forceKillAfterDelay: option(milliseconds, {
     doc: 'Time between SIGTERM and SIGKILL.',
-    otherwise: "that of the worker's sandbox",
+    otherwise: "the default of the worker's sandbox",
   }),
-  timeout: option(milliseconds, { doc: 'Time to wait for the end of the job.', default: 30_000 }),
+  timeout: option(milliseconds, {
+    doc: 'How long to wait for the job to end; 0 does not wait.',
+    default: 30_000,
+  }),
 }
 
 /** Of `queue.logs`. */
 export const queueLogsOptions = {
-  cursor: option(bytes, { doc: 'Where to begin.', default: 0 }),
-  follow: option(flag, { doc: 'Continues until the attempt has ended.', default: false }),
-  attempt: option(count(1, MOST_ATTEMPTS), { doc: 'Which attempt.', otherwise: 'the latest' }),
-  lines: option(flag, { doc: 'Cuts behind the last newline.', default: false }),
-  encoding: option(encoding, { doc: 'Whether output is a string or bytes.', default: 'utf8' }),
+  cursor: option(bytes, { doc: 'Byte offset at which to begin.', default: 0 }),
+  follow: option(flag, { doc: 'Continues until the attempt ends.', default: false }),
+  attempt: option(count(1, MOST_ATTEMPTS), {
+    doc: 'The number of the attempt.',
+    otherwise: 'the latest attempt',
+  }),
+  lines: option(flag, { doc: 'Ends the output at its last newline.', default: false }),
+  encoding: option(encoding, {
+    doc: 'Returns output as a string (utf8) or as bytes (buffer).',
+    default: 'utf8',
+  }),
   signal: option(abortSignal, { doc: 'Aborting ends the stream. The job is unaffected.', otherwise: 'none' }),
 }
 
@@ -110,48 +125,54 @@ export const queueLogsOptions = {
 export const queueListOptions = {
   state: option(
     { read: queueState, bounds: QUEUE_STATES.join(' or ') },
-    { doc: 'Only jobs in this state.', otherwise: 'jobs in every state' },
+    { doc: 'Only jobs in this state.', otherwise: 'jobs in any state' },
   ),
-  limit: option(count(1, 100_000), { doc: 'How many.', default: 100 }),
-  offset: option(count(0, Number.MAX_SAFE_INTEGER), { doc: 'How many to skip.', default: 0 }),
+  limit: option(count(1, 100_000), { doc: 'Maximum number of jobs.', default: 100 }),
+  offset: option(count(0, Number.MAX_SAFE_INTEGER), { doc: 'Number of jobs to skip.', default: 0 }),
 }
 
 /** Of `new JobWorker`. */
 export const jobWorkerOptions = {
   ...connectionOptions,
   jobs: option(
-    { read: durableJobs, bounds: 'the jobs of a Sandbox or a SandboxClient' },
-    { doc: 'Where the commands run. Required.' },
+    { read: durableJobs, bounds: 'the `jobs` of a Sandbox or a SandboxClient' },
+    { doc: 'Runs the commands as durable jobs.' },
   ),
-  host: option(host, { doc: 'The id of the host whose jobs these are. Required.' }),
+  host: option(host, { doc: 'The id of the host that runs the jobs.' }),
   url: option(
     { read: serverUrl, bounds: 'an http: or https: URL' },
-    { doc: 'A server with the same jobs, for logs.', otherwise: 'none: logs go through Redis' },
+    {
+      doc: 'URL of a nacre server with the same jobs. Readers get logs from it.',
+      otherwise: 'none: logs go through Redis',
+    },
   ),
-  concurrency: option(count(1, 100_000), { doc: 'Jobs that run at a time.', default: 1 }),
+  concurrency: option(count(1, 100_000), {
+    doc: 'Maximum number of jobs that run at the same time.',
+    default: 1,
+  }),
   limiter: option(
     { read: limiter, bounds: '{ max, duration } in ms' },
-    { doc: 'At most so many jobs in so much time, over all workers.', otherwise: 'none' },
+    { doc: 'Starts at most `max` jobs in `duration`, over all workers.', otherwise: 'none' },
   ),
   lease: option(count(1000, LONGEST, 'ms'), {
-    doc: 'Time after which a silent host counts as lost.',
+    doc: 'How long a host may be silent before it counts as lost.',
     default: 60_000,
   }),
   absence: option(count(1000, LONGEST, 'ms'), {
-    doc: 'The same after `close`, when jobs are still running.',
+    doc: 'The `lease` after `close`, while jobs are still running.',
     otherwise: '600000, or `lease` if that is longer',
   }),
   lockDuration: option(count(1000, LONGEST, 'ms'), {
-    doc: 'Time after which BullMQ offers the job of a silent worker to another.',
+    doc: 'How long a worker may be silent before BullMQ offers its job to another worker.',
     default: 30_000,
   }),
   stalledInterval: option(count(100, LONGEST, 'ms'), {
-    doc: 'Time between two searches for such jobs.',
+    doc: 'Time between two checks for jobs of silent workers.',
     default: 30_000,
   }),
-  progressInterval: option(pause, { doc: 'Time between two reports of progress.', default: 1000 }),
+  progressInterval: option(pause, { doc: 'Time between two progress reports.', default: 1000 }),
   retention: option(count(1000, LONGEST, 'ms'), {
-    doc: 'How long ended jobs and their logs stay on this host.',
+    doc: 'How long this host keeps ended jobs and their logs.',
     default: 86_400_000,
   }),
 }

@@ -12,24 +12,27 @@ const directory: Kind<string> = {
 /** Of `createSandboxJobs`. */
 export const remoteJobsOptions = {
   jobsRoot: option(directory, {
-    doc: 'Directory of the jobs, made with mode 0700.',
+    doc: 'Directory of the jobs, created with mode 0700.',
     default: '/tmp/sandbox-jobs',
   }),
-  cwd: option(directory, { doc: 'Where jobs run.', otherwise: 'where the backend runs commands' }),
+  cwd: option(directory, {
+    doc: 'Directory in which jobs run.',
+    otherwise: 'the directory in which the backend runs commands',
+  }),
   env: option(env, {
-    doc: 'Changes to the environment in which the backend runs commands.',
+    doc: "Changes to the environment of the backend's commands.",
     otherwise: 'none',
   }),
   forceKillAfterDelay: option(milliseconds, {
-    doc: 'Time between SIGTERM and SIGKILL of a cancel or a timeout.',
+    doc: 'Time between SIGTERM and SIGKILL on a cancel or a timeout.',
     default: 5000,
   }),
   callTimeout: option(pause, {
-    doc: 'Time that one call of the backend may take, in whole seconds, rounded up.',
+    doc: 'Time limit of one backend call, rounded up to whole seconds.',
     default: 60_000,
   }),
   maxPollInterval: option(pause, {
-    doc: 'Most time between two looks of `wait` and `follow` at a job.',
+    doc: 'Maximum time between two polls of `wait` and `follow`.',
     default: 2000,
   }),
 }

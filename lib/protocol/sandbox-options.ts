@@ -19,37 +19,40 @@ export const sandboxOptions = {
     doc: 'Directory in which sessions start.',
     otherwise: '`process.cwd()` at construction',
   }),
-  env: option(env, { doc: 'Environment, merged over that of this process.', otherwise: 'none' }),
-  extendEnv: option(flag, { doc: '`env` extends the environment of this process.', default: true }),
-  shell: option(shell, { doc: 'The shell: bash 4.4 or newer.', otherwise: 'the bash found on PATH' }),
+  env: option(env, { doc: 'Variables, merged over the environment of this process.', otherwise: 'none' }),
+  extendEnv: option(flag, {
+    doc: 'Whether `env` extends or replaces the environment of this process.',
+    default: true,
+  }),
+  shell: option(shell, { doc: 'The shell to use: bash 4.4 or newer.', otherwise: 'the bash found on PATH' }),
   timeout: option(milliseconds, { doc: 'Time limit of each command; 0 = none.', default: 0 }),
   maxBuffer: option(bytes, {
-    doc: 'Output kept of each stream of a command; execStream keeps 8 MiB by default.',
+    doc: 'Maximum output kept of each stream of a command. The default of execStream is 8 MiB.',
     default: 67_108_864,
   }),
   killSignal: option(killSignal, {
-    doc: 'The first signal of a kill, a timeout or an abort.',
+    doc: 'The first signal sent on a kill, a timeout or an abort.',
     default: 'SIGTERM',
   }),
   forceKillAfterDelay: option(milliseconds, {
-    doc: 'Time between that signal and SIGKILL.',
+    doc: 'Time between `killSignal` and SIGKILL.',
     default: 5000,
   }),
-  surviveExit: option(flag, { doc: '`exit` ends the command and not the session.', default: true }),
+  surviveExit: option(flag, { doc: '`exit` ends only the command; the session continues.', default: true }),
   stateDir: option(directory, {
-    doc: "Directory for the engine's own files, made with mode 0700.",
+    doc: "Directory for the engine's own files, created with mode 0700.",
     otherwise: '`<os.tmpdir()>/nacre-<uid>`',
   }),
   jobsRoot: option(directory, {
-    doc: 'Directory of durable jobs, one directory for each.',
+    doc: 'Directory of durable jobs. Each job has a subdirectory.',
     otherwise:
-      "`<os.tmpdir()>/sandbox-jobs`, or `<os.tmpdir()>/sandbox-jobs-<uid>` when that is another user's",
+      '`<os.tmpdir()>/sandbox-jobs`, or `<os.tmpdir()>/sandbox-jobs-<uid>` if another user owns that directory',
   }),
   user: option(user, {
-    doc: 'The user that everything runs as. This process must be root.',
+    doc: 'The user to run as. This process must be root.',
     otherwise: 'the user of this process',
   }),
-  limits: option(limits, { doc: 'What everything in the sandbox together may use.', otherwise: 'none' }),
+  limits: option(limits, { doc: 'Limits of everything in the sandbox together.', otherwise: 'none' }),
   isolation: option(isolation, {
     doc: 'What programs may read, write, reach and see.',
     otherwise: 'no restrictions',

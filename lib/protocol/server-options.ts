@@ -15,27 +15,30 @@ const token: Kind<string> = {
 const originList: Kind<string[]> = { read: origins, bounds: "origins like 'https://example.com'" }
 const logger: Kind<Logger> = { read: readLogger, bounds: 'an object with debug, info, warn and error' }
 const host: Kind<string> = { read: hostName, bounds: 'a host name or an address' }
-const prefix: Kind<string> = { read: variablePrefix, bounds: 'the beginning of a name of a variable' }
+const prefix: Kind<string> = { read: variablePrefix, bounds: 'a prefix of variable names' }
 const file: Kind<string> = { read: filePath, bounds: 'a path' }
 
 /** Of `createServer`. */
 export const serverOptions = {
   token: option(token, {
-    doc: 'What requests must have as `Authorization: Bearer <token>`.',
-    otherwise: 'none: only requests from this machine are answered',
+    doc: 'The token that requests must send as `Authorization: Bearer <token>`.',
+    otherwise: 'none: only requests from this machine are accepted',
   }),
-  allowedOrigins: option(originList, { doc: 'Origins of pages that may call.', otherwise: 'none' }),
-  maxBodyBytes: option(bytes, { doc: 'The largest body of a request.', default: 16_777_216 }),
+  allowedOrigins: option(originList, {
+    doc: 'Origins of web pages that may send requests.',
+    otherwise: 'none',
+  }),
+  maxBodyBytes: option(bytes, { doc: 'Maximum size of a request body.', default: 16_777_216 }),
   maxRequests: option(count(1, 1_000_000), {
-    doc: 'Requests at a time, streams included; more are answered with 503.',
+    doc: 'Maximum number of concurrent requests, including streams. Further requests get 503.',
     default: 1024,
   }),
   heartbeat: option(pause, {
-    doc: 'Time after which a silent response shows that it is alive.',
+    doc: 'Interval at which a silent response sends a sign of life.',
     default: 15_000,
   }),
   logger: option(logger, {
-    doc: 'Receives one line per request, and the reasons of internal errors.',
+    doc: 'Receives one line per request, and the causes of internal errors.',
     otherwise: 'none',
   }),
 }
@@ -43,23 +46,23 @@ export const serverOptions = {
 /** Of `sandboxd`. */
 export const sandboxdOptions = {
   grpcPort: option(count(0, 65_535), {
-    doc: 'The port of the gRPC service; 0 is any that is free.',
+    doc: 'Port of the gRPC service; 0 selects a free port.',
     default: 9090,
   }),
   restPort: option(count(0, 65_535), {
-    doc: 'The port of the REST API; 0 is any that is free.',
+    doc: 'Port of the REST API; 0 selects a free port.',
     default: 8080,
   }),
   host: option(host, {
-    doc: 'Where both listen. sandboxd has no authentication, whatever the host.',
+    doc: 'Address that both listen on. sandboxd has no authentication on any address.',
     otherwise: 'the `host` of `serve`',
   }),
   root: option(directory, {
-    doc: 'The directory that paths and working directories do not leave. It is made if it is missing.',
+    doc: 'Directory that confines all paths and working directories. It is created if it is missing.',
     default: '/workspace',
   }),
   metadataPrefix: option(prefix, {
-    doc: 'How the names of variables begin that `GET /v1/metadata` shows.',
+    doc: 'Prefix of the environment variables that `GET /v1/metadata` shows.',
     default: 'SANDBOX_',
   }),
 }
@@ -76,38 +79,38 @@ const sandboxd: Kind<OptionValues<typeof sandboxdOptions> | undefined> = {
 export const serveOptions = {
   ...serverOptions,
   host: option(host, {
-    doc: 'Where to listen. Any host but a loopback one needs a token.',
+    doc: 'Address to listen on. Any address other than loopback needs a token.',
     default: '127.0.0.1',
   }),
-  port: option(count(0, 65_535), { doc: 'The port; 0 is any that is free.', default: 4747 }),
+  port: option(count(0, 65_535), { doc: 'Port to listen on; 0 selects a free port.', default: 4747 }),
   sandboxd: option(sandboxd, {
     doc: "Also serves the runtime API of Kubernetes' agent-sandbox.",
     otherwise: 'none',
   }),
-  tokenFile: option(file, { doc: 'A file that holds the token. Excludes `token`.', otherwise: 'none' }),
+  tokenFile: option(file, { doc: 'File that holds the token. Excludes `token`.', otherwise: 'none' }),
   maxHeaderBytes: option(count(1024, 1024 * 1024, 'bytes'), {
-    doc: "The most bytes of a request's headers; more are answered with 431.",
+    doc: 'Maximum size of the headers of a request. Larger headers get 431.',
     default: 16_384,
   }),
   maxConnections: option(count(1, 1_000_000), {
-    doc: 'Connections at a time; further ones are closed immediately.',
+    doc: 'Maximum number of connections. Further connections are closed immediately.',
     default: 2048,
   }),
   headersTimeout: option(pause, {
-    doc: 'Time in which the headers of a request must arrive.',
+    doc: 'Time limit for the headers of a request to arrive.',
     default: 10_000,
   }),
-  requestTimeout: option(pause, { doc: 'Time in which all of a request must arrive.', default: 60_000 }),
+  requestTimeout: option(pause, { doc: 'Time limit for a whole request to arrive.', default: 60_000 }),
   keepAliveTimeout: option(pause, {
-    doc: 'Time that a connection may be idle between two requests.',
+    doc: 'How long a connection may be idle between two requests.',
     default: 5000,
   }),
   shutdownTimeout: option(milliseconds, {
-    doc: 'Time that the end of the server may take, before connections are cut.',
+    doc: 'How long a shutdown may take before the server cuts connections.',
     default: 10_000,
   }),
   handleSignals: option(flag, {
-    doc: 'SIGTERM and SIGINT close the server, destroy the sandbox and end this process.',
+    doc: 'On SIGTERM and SIGINT, closes the server, destroys the sandbox and ends this process.',
     default: true,
   }),
 }

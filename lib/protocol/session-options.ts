@@ -8,26 +8,29 @@ import { count, directory, env, flag, id } from './kinds.js'
 export const sessionOptions = {
   id: option(id, { doc: 'The id of the session.', otherwise: 'a random UUID' }),
   cwd: option(directory, {
-    doc: "Directory in which the session starts, resolved against the sandbox's.",
+    doc: "Directory in which the session starts, relative to the sandbox's.",
     otherwise: "the sandbox's",
   }),
-  env: option(env, { doc: "Environment changes over the sandbox's.", otherwise: 'none' }),
+  env: option(env, { doc: 'Changes to the environment of the sandbox.', otherwise: 'none' }),
   surviveExit: option(flag, {
-    doc: '`exit` ends the command and not the session.',
+    doc: '`exit` ends only the command; the session continues.',
     otherwise: "the sandbox's",
   }),
   isolation: option(isolation, {
-    doc: "Rules that are as strict as the sandbox's, or stricter.",
+    doc: "Rules at least as strict as the sandbox's.",
     otherwise: "the sandbox's",
   }),
 }
 
 /** Of `setEnvVars`. */
 export const setEnvVarsOptions = {
-  sessionId: option(id, { doc: 'The session whose variables are set.', default: 'default' }),
+  sessionId: option(id, { doc: 'The session whose variables to set.', default: 'default' }),
 }
 
 /** Of `session.history`. */
 export const historyOptions = {
-  limit: option(count(1, 100), { doc: 'How many commands, the last ones.', default: 100 }),
+  limit: option(count(1, 100), {
+    doc: 'Maximum number of commands; the last ones are returned.',
+    default: 100,
+  }),
 }

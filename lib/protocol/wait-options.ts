@@ -7,7 +7,7 @@ import { abortSignal, bytes, count, encoding, flag, milliseconds, oneOf, pause }
 /** Of `wait`. */
 export const waitOptions = {
   timeout: option(milliseconds, {
-    doc: 'Time until the wait ends with PROCESS_READY_TIMEOUT; 0 = none.',
+    doc: 'Time limit; 0 = none. On timeout, the wait rejects with PROCESS_READY_TIMEOUT.',
     default: 0,
   }),
   signal: option(abortSignal, {
@@ -19,7 +19,7 @@ export const waitOptions = {
 /** Of `waitForLog`. */
 export const waitForLogOptions = {
   ...waitOptions,
-  since: option(bytes, { doc: 'Where in the log to begin.', default: 0 }),
+  since: option(bytes, { doc: 'Byte offset in the log at which to begin.', default: 0 }),
 }
 
 const path: Kind<string> = {
@@ -51,12 +51,12 @@ const status: Kind<ReturnType<typeof statusRange>> = {
 /** How to look at a port. */
 export const portOptions = {
   mode: option(oneOf(portMode, 'http', 'tcp'), {
-    doc: "'tcp': the process listens. 'http': it answers as well.",
-    otherwise: "'http' when `path` or `status` is given, else 'tcp'",
+    doc: "'tcp' waits until the process listens; 'http' also waits for a response.",
+    otherwise: "'http' when `path` or `status` is given, otherwise 'tcp'",
   }),
-  path: option(path, { doc: 'The page to ask for with GET.', default: '/' }),
-  status: option(status, { doc: 'The status that the answer must have.', otherwise: '200 to 399' }),
-  interval: option(pause, { doc: 'Time between two looks.', default: 100 }),
+  path: option(path, { doc: 'The path to request with GET.', default: '/' }),
+  status: option(status, { doc: 'The status codes that count as ready.', otherwise: '200 to 399' }),
+  interval: option(pause, { doc: 'Time between two checks.', default: 100 }),
 }
 
 /** Of `waitForPort`. */
@@ -66,14 +66,17 @@ export const portNumber = count(1, 65_535)
 
 /** Of `getLogs` and `getProcessLogs`. */
 export const logOptions = {
-  encoding: option(encoding, { doc: 'Whether output is strings or bytes.', default: 'utf8' }),
+  encoding: option(encoding, {
+    doc: 'Returns output as strings (utf8) or as bytes (buffer).',
+    default: 'utf8',
+  }),
 }
 
 /** Of `output` and `streamProcessLogs`. */
 export const logStreamOptions = {
   ...logOptions,
-  since: option(bytes, { doc: 'Where to begin: the `cursor` of an event.', default: 0 }),
-  follow: option(flag, { doc: 'Goes on until the process has ended.', default: true }),
+  since: option(bytes, { doc: 'Byte offset at which to begin: the `cursor` of an event.', default: 0 }),
+  follow: option(flag, { doc: 'Continues until the process ends.', default: true }),
   signal: option(abortSignal, {
     doc: 'Aborting ends the iteration. The process is unaffected.',
     otherwise: 'none',

@@ -1,20 +1,23 @@
-/** Commands, their environment and input, and the form of their output. */
+/** Commands: their environment, their input, and the types of their output. */
 
 import type { SessionExecOptions, ShellRun } from './exec.js'
 
 /**
- * Shell text (`string`), which bash parses, or an argument list (`string[]`), which no shell ever parses: the first
- * item is the program (looked up on the session's PATH), the others are its arguments as they are.
+ * A command: shell text (`string`), which bash parses, or an argument list (`string[]`), which no shell parses. The
+ * first item of a list is the program, looked up on the session's PATH; the others are its arguments.
  *
- * Refused with INVALID_COMMAND: blank text, an empty list, a list whose program is '', anything with a NUL.
+ * Rejected with INVALID_COMMAND: blank text, an empty list, a list whose program is '', and NUL anywhere.
  */
 export type Command = string | readonly string[]
 
-/** A value of a template: one word, or one word each. It is quoted, and never parsed. An empty list is no word. */
+/**
+ * A value in a template. A list is one word per item, and an empty list is no word. Values are quoted, never parsed.
+ */
 export type ShellValue = string | number | bigint | ReadonlyArray<string | number | bigint>
 
 /**
- * Starts a template as shell text, immediately, as `execStream` does. Await the run for its result, or read its output.
+ * Runs a template as shell text, and starts immediately like `execStream`. Await the run for its result, or read its
+ * output.
  *
  * ```js
  * const { stdout } = await sandbox.$`git show ${ref} -- ${paths}`
@@ -22,8 +25,8 @@ export type ShellValue = string | number | bigint | ReadonlyArray<string | numbe
  * for await (const line of $`make ${target}`.lines()) console.log(line)
  * ```
  *
- * Each value is quoted, so write no quotes around it. Backslashes stay as written. Throws OptionError, with
- * INVALID_COMMAND for a value of another kind. `Scope` has the options that only a sandbox takes.
+ * Each value is quoted, so do not write quotes around it. Backslashes stay as written. Throws OptionError, with
+ * INVALID_COMMAND for a value of another type. `Scope` has the options that only a sandbox takes.
  */
 export interface ShellTag<
   Scope extends object = object,
@@ -31,13 +34,13 @@ export interface ShellTag<
   L extends boolean = false,
 > {
   (strings: TemplateStringsArray, ...values: ShellValue[]): ShellRun<E, L>
-  /** A tag with these options, over those that this one has. */
+  /** Returns a tag with these options, merged over the options of this tag. */
   with<F extends Encoding = E, M extends boolean = L>(
     options: SessionExecOptions<F, M> & Scope,
   ): ShellTag<Scope, F, M>
 }
 
-/** The name of a signal: the same names as `NodeJS.Signals` has, without a need for `@types/node`. */
+/** The name of a signal. The names are those of `NodeJS.Signals`, but do not need `@types/node`. */
 export type SignalName =
   | 'SIGABRT'
   | 'SIGALRM'
@@ -77,17 +80,20 @@ export type SignalName =
   | 'SIGXCPU'
   | 'SIGXFSZ'
 
-/** A signal by its name ('SIGTERM') or its number (1 to 64). 0 is refused. */
+/** A signal by name ('SIGTERM') or number (1 to 64). 0 is rejected. */
 export type Signal = SignalName | number
 
-/** Changes to an environment: a string sets (anything but NUL), `undefined` unsets. Names: `[A-Za-z_][A-Za-z0-9_]*`. */
+/**
+ * Changes to an environment: a string without NUL sets a variable, `undefined` unsets it. Names match
+ * `[A-Za-z_][A-Za-z0-9_]*`.
+ */
 export type EnvChanges = Record<string, string | undefined>
 
-/** The form of output: text (invalid bytes become U+FFFD) or bytes. */
+/** The encoding of output: 'utf8' for text (invalid bytes become U+FFFD), 'buffer' for bytes. */
 export type Encoding = 'utf8' | 'buffer'
 
 /**
- * The type of output for an encoding, and with `lines` or without. At run time bytes are a Buffer, which is a Uint8Array.
+ * The type of output for an encoding, with or without `lines`. At run time, bytes are a Buffer, which is a Uint8Array.
  */
 export type Output<E extends Encoding, L extends boolean = false> = E extends 'buffer'
   ? Uint8Array
@@ -95,14 +101,14 @@ export type Output<E extends Encoding, L extends boolean = false> = E extends 'b
     ? string[]
     : string
 
-/** What a command can read from its standard input. Text is encoded as UTF-8. */
+/** The standard input of a command. Text is encoded as UTF-8. */
 export type Input =
   | string
   | Uint8Array
   | AsyncIterable<string | Uint8Array>
   | ReadableStream<string | Uint8Array>
 
-/** Receives engine diagnostics. `console` fits. */
+/** Receives engine diagnostics. `console` is a valid logger. */
 export interface Logger {
   debug(message: string): void
   info(message: string): void

@@ -1,9 +1,9 @@
 /**
- * `nacre/container`: the session class of a sandbox container, a replacement for one that drives a shell over FIFOs.
+ * `nacre/container`: a session class for sandbox containers, which replaces a class that drives a shell over FIFOs.
  * docs/migrate.md describes the migration, the improvements and the differences.
  *
- * All times are in milliseconds. An option that is `undefined` counts as left out. An unknown option name or a value out
- * of range is an {@link OptionError}, which is a TypeError, before anything runs.
+ * All times are in milliseconds. An option that is `undefined` counts as omitted. An unknown option or a value out of
+ * range causes an {@link OptionError}, which is a TypeError, before anything runs.
  *
  * @packageDocumentation
  */
@@ -14,58 +14,62 @@ export { type Logger, OptionError, SandboxError } from './index.js'
 
 /** Options of {@link Session}. */
 export interface SessionOptions {
-  /** Any text that is not empty. It is shown in errors and never used as a path. */
+  /** The id of the session: any text that is not empty. Error messages show it; it is never used as a path. */
   id: string
   /**
-   * Where the session starts. When it does not exist: `$HOME`, then /root, then /, with a warning to the logger. Default:
-   * `process.cwd()`.
+   * Directory in which the session starts. If it does not exist, the session starts in `$HOME`, /root or /, and the
+   * logger receives a warning. Default: `process.cwd()`.
    */
   cwd?: string
   /**
-   * Environment, merged over that of this process as it is when `initialize` is called; `undefined` and null remove a
-   * variable. LANG and LC_ALL are C.UTF-8 unless one of them sets another.
+   * Variables, merged over the environment that this process has when `initialize` is called. `undefined` and null
+   * remove a variable. LANG and LC_ALL are C.UTF-8 unless one of the environments sets them.
    */
   env?: Record<string, string | null | undefined>
-  /** Accepted for containers that pass it on, and ignored. */
+  /** Ignored. Accepted because existing containers pass it. */
   isolation?: boolean
   /** Default for {@link ExecOptions.timeoutMs} of `exec`: 0 to 2147483647 ms, 0 = none. Default: 0. */
   commandTimeoutMs?: number
   /**
-   * Whether `exit 3` ends the command and not the session: `exec` then resolves with the code 3. Default: false, `exec`
-   * rejects with ShellTerminatedError and the session is over.
+   * Whether the session continues after `exit 3`, and `exec` resolves with code 3. With false, `exec` rejects with
+   * ShellTerminatedError and the session ends. Default: false.
    */
   surviveExit?: boolean
-  /** Receives how commands end, never their text or output. `console` fits. Default: none. */
+  /**
+   * Receives a line for each command that ends, without its text or output. `console` is a valid logger. Default: none.
+   */
   logger?: Logger
 }
 
 /** Options of {@link Session.exec}. */
 export interface ExecOptions {
-  /** Directory for this command only. When it does not exist the command fails: code 1 and a sentence in stderr. */
+  /** Directory for this command only. If it does not exist, the command fails with code 1 and a message in stderr. */
   cwd?: string
   /**
-   * Variables for this command only, restored exactly afterwards. `undefined` and null are skipped. A value may hold
-   * anything but NUL. Names match `^[A-Za-z_][A-Za-z0-9_]*$`.
+   * Variables for this command only. The previous values are restored exactly afterwards. `undefined` and null are
+   * skipped. A value must not contain NUL. Names match `^[A-Za-z_][A-Za-z0-9_]*$`.
    */
   env?: Record<string, string | null | undefined>
   /** Milliseconds the command may run, 0 to 2147483647; 0 = no limit. Default: the session's `commandTimeoutMs`. */
   timeoutMs?: number
-  /** Sets the log level: 'user' is info, 'internal' debug. Default: 'user'. */
+  /** Sets the log level: info for 'user', debug for 'internal'. Default: 'user'. */
   origin?: 'user' | 'internal'
 }
 
-/** Options of {@link Session.execStream}. Its `timeoutMs` is 0 by default: what runs in the background is often a server. */
+/**
+ * Options of {@link Session.execStream}. `timeoutMs` is 0 by default, because background commands are often servers.
+ */
 export interface StreamOptions extends ExecOptions {
-  /** The id for {@link Session.killCommand}: any text that is not empty, and not that of a command that still runs. */
+  /** The id to pass to {@link Session.killCommand}: any text that is not empty and not the id of a running command. */
   commandId?: string
 }
 
 /** The result of a command. */
 export interface RawExecResult {
-  /** The output without one final newline; of more than 64 MiB, the head and the tail. */
+  /** The output without one final newline. Of more than 64 MiB, only the head and the tail. */
   stdout: string
   stderr: string
-  /** 128 and the signal's number for a command that a signal ended. */
+  /** The exit code. If a signal ended the command, 128 plus the signal's number. */
   exitCode: number
   command: string
   /** Milliseconds, greater than 0. */
@@ -74,7 +78,7 @@ export interface RawExecResult {
   timestamp: string
 }
 
-/** The events of a background command: `start`, output, and at last exactly one `complete` or `error`. */
+/** The events of a background command: `start`, output, and finally one `complete` or `error`. */
 export type ExecEvent = {
   /** ISO 8601. */
   timestamp: string
@@ -113,44 +117,46 @@ export declare class Session {
 
   /**
    * Runs a command in the session's shell, whose state persists. Commands run one after the other, in the order of the
-   * calls. Standard input is at end of file.
+   * calls. Standard input is empty.
    *
-   * Rejects with {@link OptionError}; with `... is not ready or shell has died` before `initialize` and after the end;
-   * `Command timeout after <n>ms`, when nothing of the command is left; ShellTerminatedError when the shell ended;
-   * SessionDestroyedError when the session was destroyed meanwhile.
+   * Rejects with {@link OptionError}; with `... is not ready or shell has died` before `initialize` and after the end
+   * of the shell; with `Command timeout after <n>ms`, after everything of the command has ended; with
+   * ShellTerminatedError if the shell ends; with SessionDestroyedError if the session is destroyed meanwhile.
    */
   exec(command: string, options?: ExecOptions): Promise<RawExecResult>
 
   /**
-   * Runs a command in the background: it starts from the state of the session, does not change that state and does not
-   * delay `exec`. It starts with the first `next`, which rejects for bad options, a taken `commandId` and a session that is
-   * not ready. Any later failure is an `error` event.
+   * Runs a command in the background. The command starts with the state of the session, does not change that state, and
+   * does not delay `exec`. It starts with the first `next`, which rejects for invalid options, a `commandId` in use,
+   * and a session that is not ready. Later failures are `error` events.
    *
-   * Output has no gaps. A reader may be up to 1 GiB behind, which is kept on disk. Output that is lost beyond that, or to a
-   * full disk, ends the stream with an `error`. Leaving the loop early kills the command.
+   * Output has no gaps. A reader may be up to 1 GiB behind; that output is on disk. If output is lost beyond that, or
+   * because the disk is full, the stream ends with an `error`. Leaving the loop early kills the command.
    */
   execStream(command: string, options?: StreamOptions): AsyncGenerator<ExecEvent, void, undefined>
 
-  /** Whether commands can run. The next command detects a shell that was killed while idle. */
+  /** Returns whether commands can run. Only the next command detects a shell that was killed while idle. */
   isReady(): boolean
 
   wasDestroyed(): boolean
 
-  /** The exit code of the shell; null while it runs, and when it is unknown. */
+  /** Returns the exit code of the shell; null while it runs, and if the code is unknown. */
   getShellExitCode(): number | null
 
   /**
-   * Kills a command of `execStream` and its descendants: SIGTERM, then SIGKILL after 5 s. Resolves when nothing of it is
-   * left, or immediately with `waitForExit: false`. False when the id is unknown or its command has ended.
+   * Kills a command of `execStream` and its descendants: SIGTERM, then SIGKILL after 5 s. Resolves when all have ended,
+   * or immediately if `waitForExit` is false. Resolves with false if the id is unknown or its command has ended.
    *
-   * Its stream ends with `complete` and the command's own code, or 143 instead of 0.
+   * The stream ends with `complete` and the command's own exit code, or 143 if that is 0.
    */
   killCommand(commandId: string, waitForExit?: boolean): Promise<boolean>
 
-  /** The commands of `execStream` that run. */
+  /** Returns the ids of the running commands of `execStream`. */
   getRunningCommandIds(): string[]
 
-  /** Kills everything of the session; resolves when nothing is left. Idempotent. Open streams end with an `error`. */
+  /**
+   * Kills everything in the session. Resolves when all of it has ended. Idempotent. Open streams end with an `error`.
+   */
   destroy(): Promise<void>
 
   toJSON(): { id: string }
@@ -159,13 +165,13 @@ export declare class Session {
 /** The constructor of a {@link Session}. */
 export type SessionConstructor = typeof Session
 
-/** The two errors that a container checks by instanceof. */
+/** The two error classes that a container checks with instanceof. */
 export interface SessionErrors {
   ShellTerminatedError: new (sessionId: string, exitCode: number | null) => Error
   SessionDestroyedError: new (sessionId: string) => Error
 }
 
-/** Makes the class with your own error classes; nacre's where one is left out. Throws {@link OptionError}. */
+/** Creates the class with your own error classes. An omitted class defaults to nacre's. Throws {@link OptionError}. */
 export declare function createSessionClass(errors?: Partial<SessionErrors>): SessionConstructor
 
 /** The shell has ended. */

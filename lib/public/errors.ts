@@ -53,24 +53,26 @@ export type OptionErrorCode =
   | 'INVALID_OPTION'
   | 'STREAM_LOCKED'
 
-/** What a call reports when its sandbox is lost. All files, shells and variables of the sandbox that are not on a volume are lost, too. */
+/**
+ * The details of SANDBOX_LOST. All shells, variables and files of the sandbox that are not on a volume are lost, too.
+ */
 export interface LostSandbox {
-  /** The id of the sandbox in its fleet; the URL of the server for a client without one. */
+  /** The id of the sandbox in its fleet, or the URL of the server for a client without a fleet. */
   sandbox: string
   /**
-   * `deleted`: the sandbox or its claim was deleted. `expired`: it was not used for its time to live. `stopped`: it has no
-   * running pod. `replaced`: another server, or a restarted one, answers in its place.
+   * `deleted`: the sandbox or its claim was deleted. `expired`: it was unused for its time to live. `stopped`: it has
+   * no running pod. `replaced`: another or a restarted server responds in its place.
    */
   reason: 'deleted' | 'expired' | 'stopped' | 'replaced'
-  /** Ids of the processes that this client had started. Some may have ended before. */
+  /** Ids of the processes that this client started. Some may have ended before. */
   processes: string[]
-  /** Ids of the sessions that this client had created. */
+  /** Ids of the sessions that this client created. */
   sessions: string[]
 }
 
 /**
- * A failure at run time; `code` has its kind. INVALID_ENV_NAME is for a variable that is read-only in the session's shell; a
- * malformed name is an {@link OptionError}.
+ * A failure at run time; `code` identifies it. INVALID_ENV_NAME means that the variable is read-only in the session's
+ * shell; a malformed name is an {@link OptionError}.
  */
 export declare class SandboxError extends Error {
   constructor(
@@ -94,15 +96,15 @@ export declare class SandboxError extends Error {
   readonly result?: ExecResult<Encoding, boolean>
   /** For a process that did not become ready: the last lines of its log, both streams in order of arrival. */
   readonly logTail?: string
-  /** For a call on files: the file that it is about. */
+  /** For a file call: the path of the file. */
   readonly path?: string
-  /** For SANDBOX_LOST: what was lost. */
+  /** For SANDBOX_LOST: the sandbox, and the ids that were lost with it. */
   readonly lost?: LostSandbox
 }
 
 /**
- * A bad argument: an unknown option, a value out of range, a malformed name. The message names it and its bounds.
- * STREAM_LOCKED is for the second reader of a stream.
+ * An invalid argument: an unknown option, a value out of range, a malformed name. The message names it and its bounds.
+ * STREAM_LOCKED means that a stream already has a reader.
  */
 export declare class OptionError extends TypeError {
   constructor(code: OptionErrorCode, message: string, options?: { cause?: unknown })
@@ -134,8 +136,8 @@ export interface AddonError extends Error {
 export interface AbortError extends Error {
   name: 'AbortError'
   code: 'ABORT_ERR'
-  /** One sentence; `message` has the last lines of stderr below it, when the command had started. */
+  /** One sentence. If the command had started, `message` adds the last lines of its stderr. */
   shortMessage: string
-  /** The result so far, when the command had started. */
+  /** The result so far, if the command had started. */
   result?: ExecResult<Encoding, boolean>
 }

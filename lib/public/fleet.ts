@@ -1,10 +1,10 @@
 /**
- * Sandboxes on many machines, each with the methods of {@link SandboxClient}: on Kubernetes with agent-sandbox, or on a list
- * of hosts.
+ * `nacre/fleet`: sandboxes on many machines, each with the methods of {@link SandboxClient}. They run on Kubernetes
+ * with agent-sandbox, or on a list of hosts.
  *
- * Every call of a sandbox survives broken connections and proxies that cut long requests. It is repeated until its reply
- * is here, and the server performs it once. When a sandbox is lost, its calls reject with SANDBOX_LOST, and no other
- * sandbox ever answers them.
+ * Calls survive broken connections and proxies that cut long requests: the client repeats a call until it receives the
+ * reply, and the server performs it once. If a sandbox is lost, its calls reject with SANDBOX_LOST, and no other
+ * sandbox ever performs them.
  *
  * @packageDocumentation
  */
@@ -22,103 +22,111 @@ export interface KubeConfigLike {
 export interface FleetRouter {
   /** Its URL, like 'http://sandbox-router.agent-sandbox-system.svc:8080'. */
   url: string | URL
-  /** Headers for the router itself, such as its own `authorization`, which it does not pass on. Default: none. */
+  /**
+   * Headers to add for the router itself, such as its own `authorization`, which it does not forward. Default: none.
+   */
   headers?: Readonly<Record<string, string>>
 }
 
-/** Where agent-sandbox runs. Needs the package `@kubernetes/client-node`. */
+/** The cluster in which agent-sandbox runs. Needs the package `@kubernetes/client-node`. */
 export interface FleetKubernetes {
   /** The namespace of the claims. Default: 'default'. */
   namespace?: string
-  /** The name of the SandboxWarmPool that sandboxes come from. */
+  /** The name of the SandboxWarmPool that provides the sandboxes. */
   warmPool: string
-  /** How to reach the API server. Default: what `loadFromDefault` finds, such as the service account of the pod. */
+  /** How to reach the API server. Default: the result of `loadFromDefault`, such as the service account of the pod. */
   kubeConfig?: KubeConfigLike
-  /** The router that requests go through. Default: none, requests go to the IP addresses of the pods. */
+  /** The router that forwards requests to the pods. Default: none, requests go to the IP addresses of the pods. */
   router?: FleetRouter
   /** The port of nacre's server in the pods, 1 to 65535. Default: 3000. */
   port?: number
 }
 
-/** Options of {@link SandboxFleet}. One of `kubernetes` and `hosts` is required. */
+/** Options of {@link SandboxFleet}. Either `kubernetes` or `hosts` is required. */
 export interface FleetOptions {
-  /** Sandboxes are pods of agent-sandbox. */
+  /** Runs sandboxes as pods of agent-sandbox. */
   kubernetes?: FleetKubernetes
-  /** Sandboxes are sessions on these servers, by their URLs. They share the machine, its files and its processes. */
+  /** Runs sandboxes as sessions on the servers with these URLs. They share the machine, its files and its processes. */
   hosts?: ReadonlyArray<string | URL>
-  /** The token of nacre's servers. It is sent as `X-Nacre-Token`. Default: none. */
+  /** The token that nacre's servers require. It is sent as `X-Nacre-Token`. Default: none. */
   token?: string
-  /** Milliseconds after which a sandbox that is not used ends, 1000 to 2147483647. Default: 600000. */
+  /** Idle milliseconds after which a sandbox ends, 1000 to 2147483647. Default: 600000. */
   ttl?: number
-  /** Milliseconds in which a sandbox must be ready, 1 to 2147483647. The error is SANDBOX_NOT_READY. Default: 120000. */
+  /**
+   * Milliseconds in which a new sandbox must be ready, 1 to 2147483647. After that, `create` rejects with
+   * SANDBOX_NOT_READY. Default: 120000.
+   */
   createTimeout?: number
   /**
-   * Milliseconds in which a request to the API server or a sandbox that neither streams nor waits must be answered, all its
-   * attempts together, 1 to 2147483647. Default: 30000.
+   * Time limit in milliseconds of requests to the API server or a sandbox that neither stream nor wait, for all
+   * attempts together; 1 to 2147483647. Default: 30000.
    */
   requestTimeout?: number
-  /** Milliseconds in which a call tries to reach its sandbox again, 0 to 2147483647. Default: 30000. */
+  /** Milliseconds for which a call tries to reconnect to its sandbox, 0 to 2147483647. Default: 30000. */
   reconnectTimeout?: number
-  /** Receives errors of work in the background, such as extending a sandbox. Default: none. */
+  /** Receives errors of background work, such as extending a sandbox. Default: none. */
   logger?: Logger
 }
 
 /** Options of `create`. */
 export interface FleetCreateOptions {
   /**
-   * The id: a DNS label of at most 63 characters. When a sandbox of the fleet has it already, that one is the result.
-   * Default: a random one.
+   * The id: a DNS label of at most 63 characters. If a sandbox of the fleet already has it, `create` returns that
+   * sandbox. Default: a random id.
    */
   id?: string
-  /** Milliseconds after which the sandbox ends when it is not used, 1000 to 2147483647. Default: that of the fleet. */
+  /** Idle milliseconds after which the sandbox ends, 1000 to 2147483647. Default: the fleet's. */
   ttl?: number
   /** Labels of the claim and the pod, in the syntax of Kubernetes. Default: none. */
   labels?: Readonly<Record<string, string>>
-  /** Milliseconds in which the sandbox must be ready, 1 to 2147483647. Default: that of the fleet. */
+  /** Milliseconds in which the sandbox must be ready, 1 to 2147483647. Default: the fleet's. */
   timeout?: number
-  /** Aborts the creation; what was created is deleted. */
+  /** Aborting cancels the creation and deletes what was created. */
   signal?: AbortSignal
 }
 
 /** Options of `get`, `list` and `delete`. */
 export interface FleetCallOptions {
-  /** Aborts the call. */
+  /** Aborting ends the call. */
   signal?: AbortSignal
 }
 
-/** One sandbox of a fleet. It is deleted at the end of an `await using`. */
+/** A sandbox of a fleet. The end of an `await using` block deletes it. */
 export interface FleetSandbox extends AsyncDisposable {
   readonly id: string
   /**
-   * Commands, processes, files and jobs of the sandbox. Using it keeps the sandbox. Its `destroy` ends what it has started,
-   * and leaves the sandbox.
+   * The client for commands, processes, files and jobs. Its use keeps the sandbox alive. Its `destroy` ends what it
+   * started, but not the sandbox.
    */
   readonly client: SandboxClient
   readonly labels: Readonly<Record<string, string>>
-  /** When the sandbox ends unless it is used, as far as it is known. */
+  /** When the sandbox ends unless it is used; the last known value. */
   readonly expiresAt: Date
-  /** What was lost, when the sandbox is; null otherwise. */
+  /** Details of the loss, if the sandbox is lost; otherwise null. */
   readonly lost: LostSandbox | null
-  /** Ends the sandbox and everything in it. Resolves also when it does not exist any more. */
+  /** Ends the sandbox and everything in it. Also resolves if it no longer exists. */
   delete(): Promise<void>
 }
 
 /** Sandboxes on many machines. */
 export interface SandboxFleet extends AsyncDisposable {
   /**
-   * Creates a sandbox, and resolves when it can be used. When it fails, or is aborted, nothing is left behind. Rejects with
-   * SANDBOX_NOT_READY, REQUEST_REFUSED, CONNECTION_FAILED and SANDBOX_LOST.
+   * Creates a sandbox. Resolves when it is ready. After a failure or an abort, nothing remains. Rejects with
+   * SANDBOX_NOT_READY, REQUEST_REFUSED, CONNECTION_FAILED or SANDBOX_LOST.
    */
   create(options?: FleetCreateOptions): Promise<FleetSandbox>
-  /** The sandbox with this id, when it can be used; null when there is none. Rejects with SANDBOX_LOST. */
+  /** Returns the sandbox with this id when it is ready, or null if it does not exist. Rejects with SANDBOX_LOST. */
   get(id: string, options?: FleetCallOptions): Promise<FleetSandbox | null>
-  /** All sandboxes of the fleet, those that others have created included. Calls of one that is not ready wait for that. */
+  /**
+   * Lists all sandboxes of the fleet, including those created by other programs. Calls of a sandbox that is not ready
+   * wait until it is.
+   */
   list(options?: FleetCallOptions): Promise<FleetSandbox[]>
-  /** Ends a sandbox and everything in it. Resolves also when there is none. */
+  /** Ends a sandbox and everything in it. Also resolves if it does not exist. */
   delete(id: string, options?: FleetCallOptions): Promise<void>
   /**
-   * Ends the requests of all sandboxes. On Kubernetes, the sandboxes stay until their time to live is over. On hosts, those
-   * that this object has created are deleted.
+   * Ends the requests of all sandboxes. On Kubernetes, the sandboxes stay until their time to live has passed. On
+   * hosts, it deletes the sandboxes that this object created.
    */
   close(): Promise<void>
 }

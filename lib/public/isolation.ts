@@ -1,40 +1,40 @@
-/** What the programs of a sandbox may read, write, reach and see. */
+/** Isolation rules: what the programs of a sandbox may read, write, reach and see. */
 
-/** Which files programs may use. Paths are absolute, start with `~/`, or are relative to the sandbox's `cwd`. */
+/** The files that programs may use. Paths are absolute, start with `~/`, or are relative to the sandbox's `cwd`. */
 export interface FilesystemRules {
   /**
-   * Readable trees. Default: 'all'. What programs need to start (/usr, /bin, /lib and a part of /etc) is always readable,
-   * and so is what `write` names.
+   * Directory trees that programs may read. Default: 'all'. Paths that programs need to start (/usr, /bin, /lib and
+   * parts of /etc) and the trees in `write` are always readable.
    */
   read?: 'all' | string[]
   /**
-   * Writable trees, which must exist. Default: ['.']. A private directory for temporary files (TMPDIR), /dev/null and the
-   * like, and the session's terminals are always writable.
+   * Directory trees that programs may write. They must exist. Default: ['.']. A private directory for temporary files
+   * (TMPDIR), devices like /dev/null, and the session's terminals are always writable.
    */
   write?: string[]
-  /** Trees that look empty or missing, also below `read` and `write`. Default: []. */
+  /** Directory trees that appear empty or missing, even within `read` and `write`. Default: []. */
   hide?: string[]
-  /** Trees that are never writable, also below `write`. They must exist there. Default: []. */
+  /** Directory trees that are never writable, even within `write`. They must exist there. Default: []. */
   protect?: string[]
 }
 
 /**
- * Restricts everything that runs in a session: commands, background processes, services, terminals, and what follows an
- * `exit`, a crash or the supervisor's death. Rules apply to what a path names when the session starts.
+ * Rules for everything that runs in a session: commands, background processes, services and terminals, also after an
+ * `exit`, a crash or the supervisor's death. Paths are resolved when the session starts.
  */
 export interface IsolationRules {
   filesystem?: FilesystemRules
   /**
-   * Hosts that programs may reach. Default: 'host', as this machine may. With `allow`, only HTTP and SOCKS connections
-   * through a proxy, which HTTP_PROXY, HTTPS_PROXY and ALL_PROXY name, to hosts and ports like 'registry.npmjs.org:443',
-   * '*.github.com:443' or '127.0.0.1:5432'.
+   * Hosts that programs may reach. Default: 'host', no restriction. `allow` lists hosts and ports like
+   * 'registry.npmjs.org:443', '*.github.com:443' or '127.0.0.1:5432'. Programs reach them only by HTTP and SOCKS
+   * through a proxy, which HTTP_PROXY, HTTPS_PROXY and ALL_PROXY name.
    */
   network?: 'host' | 'none' | { allow: string[] }
-  /** Processes that programs see and signal. Default: 'host'. 'own': only those of their session. */
+  /** Processes that programs can see and signal. 'own' means only those of their session. Default: 'host'. */
   processes?: 'host' | 'own'
   /**
-   * Whether to drop rules that this machine cannot enforce. Default: false: the first call rejects with
-   * ISOLATION_UNSUPPORTED, and nothing has run.
+   * Whether to drop rules that this machine cannot enforce. With false, the first call rejects with
+   * ISOLATION_UNSUPPORTED before anything runs. Default: false.
    */
   bestEffort?: boolean
 }
@@ -42,22 +42,22 @@ export interface IsolationRules {
 /**
  * Rules, or a preset:
  *
- * - 'workspace': reads everything but well-known secrets, writes `cwd`, has no network, sees its own processes
+ * - 'workspace': can read everything except well-known secrets, write `cwd`, and see its own processes; has no network
  * - 'workspace+network': the same with the network
- * - 'read-only': as 'workspace', and writes nothing
+ * - 'read-only': the same as 'workspace', but cannot write
  */
 export type Isolation = IsolationRules | 'workspace' | 'workspace+network' | 'read-only'
 
-/** What enforces each kind of rule on this machine. */
+/** The mechanisms that enforce each kind of rule on this machine. */
 export interface IsolationCapabilities {
   filesystem: 'namespace' | 'landlock' | 'none'
   network: 'namespace' | 'landlock+seccomp' | 'seccomp' | 'none'
   processes: 'namespace' | 'landlock' | 'none'
-  /** Sentences about what is missing, and why. */
+  /** Sentences about missing features and the reasons. */
   notes: string[]
 }
 
-/** A connection that the rules for the network refused. */
+/** A connection that the network rules refused. */
 export interface Denial {
   /** Host and port, like 'example.com:443'. */
   target: string

@@ -4,85 +4,93 @@ import type { Command, Encoding, EnvChanges, Output, SignalName } from './comman
 import type { AbortError, OptionError } from './errors.js'
 import type { Limits, Sandbox } from './sandbox.js'
 
-/** A durable job: plain data, which can be stored and sent elsewhere. `jobId` alone is enough for every call. */
+/** The handle of a durable job: plain data, which you can store and send. Every call needs only its `jobId`. */
 export interface JobHandle {
   jobId: string
   /** The job's directory. */
   dir: string
-  /** Standard output and standard error together. */
+  /** The file with standard output and standard error together. */
   outputFile: string
-  /** Holds the exit code once the command has ended; 128 and the signal's number when a signal ended it. */
+  /**
+   * The file with the exit code, once the command has ended. After a signal, the code is 128 plus the signal's number.
+   */
   exitFile: string
-  /** The process group of the job's supervisor: SIGTERM to it is a cancel. */
+  /** The process group of the job's supervisor. SIGTERM to this group cancels the job. */
   pgid: number
-  /** Directory of the job's control group; null when it has none. */
+  /** Directory of the job's control group; null if it has none. */
   cgroup: string | null
   processName?: string
 }
 
 /** A job in a list. */
 export interface JobInfo extends JobHandle {
-  /** null when its record has none. */
+  /** null if the job's record has no date. */
   createdAt: Date | null
-  /** null for a job that nacre has not started. */
+  /** null for a job that nacre did not start. */
   command: string | null
   status: JobStatus
 }
 
 /** The status of a job. */
 export interface JobStatus {
-  /** 'crashed': it has ended, and its end was not recorded. Its output is kept. */
+  /** The state. 'crashed' means that the job has ended without a record of its end. Its output is kept. */
   state: 'running' | 'exited' | 'crashed'
-  /** null while it runs, after a crash, and when a signal ended the command. Never guessed. */
+  /** null while the job runs, after a crash, and if a signal ended the command. Never guessed. */
   exitCode: number | null
-  /** The signal that ended the command; null when none did, or it runs. */
+  /** The signal that ended the command; null if none did, and while the job runs. */
   signal: SignalName | null
   /**
-   * Why it ended: 'exit' by itself, 'signal' by a signal from outside, 'timeout', 'cancelled', 'oom' by its memory limit.
-   * After a cancel or a timeout, the code or the signal is the command's own reaction. After a crash: 'killed' when the
-   * supervisor was killed, 'reboot' when the machine was restarted. null while it runs, and when it was not recorded.
+   * Why the job ended: 'exit' by itself, 'signal' by a signal from outside, 'timeout', 'cancelled', or 'oom' by its
+   * memory limit. After a cancel or a timeout, `exitCode` or `signal` shows how the command reacted. After a crash,
+   * 'killed' means that the supervisor was killed, and 'reboot' that the machine restarted. null while the job runs,
+   * and if no reason was recorded.
    */
   reason: 'exit' | 'signal' | 'timeout' | 'cancelled' | 'oom' | 'killed' | 'reboot' | null
-  /** Whether processes of the job run. Stays true after 'exited' while processes run that the command has left behind. */
+  /**
+   * Whether any process of the job is running. Can be true after 'exited', while processes that the command left behind
+   * run.
+   */
   alive: boolean
-  /** When the command ended; null when that is not known. */
+  /** When the command ended; null if unknown. */
   endedAt: Date | null
-  /** Milliseconds that it ran, by a monotonic clock; null when that is not known. */
+  /** Milliseconds that the command ran, by a monotonic clock; null if unknown. */
   duration: number | null
-  /** The disk was full while it ran, and some output is lost. */
+  /** True if the disk was full while the job ran and some output is lost. */
   outputLost?: true
 }
 
 /** Argument of {@link Jobs.start}. */
 export interface JobStartOptions {
   command: Command
-  /** 1 to 128 characters of `A-Z a-z 0-9 . _ -`, not '.' or '..'. Default: one that cannot be guessed and sorts by time. */
+  /**
+   * The id: 1 to 128 characters of `A-Z a-z 0-9 . _ -`, not '.' or '..'. Default: an unguessable id that sorts by time.
+   */
   jobId?: string
-  /** A relative path is resolved against the sandbox's. Default: the sandbox's. */
+  /** Directory of the job. A relative path starts at the sandbox's directory. Default: the sandbox's. */
   cwd?: string | URL
-  /** Environment changes over the sandbox's. */
+  /** Changes to the environment of the sandbox, for this job. */
   env?: EnvChanges
-  /** A label for display: 1 to 256 characters, no control characters. */
+  /** A name for people to read: 1 to 256 characters, no control characters. It need not be unique. */
   processName?: string
-  /** Milliseconds until everything of the job is killed, 0 to 2147483647; 0 = none. Default: 0. */
+  /** Milliseconds until all processes of the job are killed, 0 to 2147483647; 0 = never. Default: 0. */
   timeout?: number
-  /** The same in seconds, greater than 0, at most 2147483; excludes `timeout`. */
+  /** The timeout in seconds, greater than 0, at most 2147483. Excludes `timeout`. */
   timeoutSeconds?: number
   /** Limits of the job. Default: the sandbox's limits, for each job separately. */
   limits?: Limits
-  /** Standard input. Default: none, the command reads end of file. */
+  /** Standard input. Default: end of file. */
   input?: string | Uint8Array
-  /** The same; excludes `input`. */
+  /** Another name for `input`. Excludes `input`. */
   stdin?: string | Uint8Array
 }
 
 /** Options of {@link Jobs.read}. */
 export interface JobReadOptions<E extends Encoding = 'utf8'> {
-  /** 1 to 67108864. In text, a longer character is returned whole. Default: 1048576. */
+  /** Maximum bytes per read, 1 to 67108864. In text, a longer character is returned whole. Default: 1048576. */
   maxBytes?: number
   /**
-   * Whether to cut after the last newline. An incomplete line is held back until the job has ended, or it is as long as
-   * `maxBytes`. Default: false.
+   * Whether to end the output at its last newline. An unterminated line is returned when the job has ended, or when it
+   * is as long as `maxBytes`. Default: false.
    */
   lines?: boolean
   /** Default: 'utf8'. */
@@ -105,93 +113,94 @@ export interface JobWaitOptions {
 export interface JobCancelOptions {
   /** Milliseconds between SIGTERM and SIGKILL, 0 to 2147483647. Default: the sandbox's. */
   forceKillAfterDelay?: number
-  /** The same, 0 to 2147483647; excludes `forceKillAfterDelay`. */
+  /** Another name for `forceKillAfterDelay`, 0 to 2147483647. Excludes `forceKillAfterDelay`. */
   graceMs?: number
 }
 
-/** Which jobs to list: those that all of this is true of. */
+/** Selects jobs that match all members. */
 export interface JobFilter {
   /** Only jobs in this state. */
   state?: JobStatus['state']
-  /** Only jobs of this name: 1 to 256 characters, no control characters. */
+  /** Only jobs with this name: 1 to 256 characters, no control characters. */
   processName?: string
 }
 
 /** Options of {@link Jobs.prune}. */
 export interface JobPruneOptions {
   /**
-   * Only jobs that ended at least this many milliseconds ago, 0 to Number.MAX_SAFE_INTEGER. A crashed job counts from its
-   * start. Default: 0.
+   * Only jobs that ended at least this many milliseconds ago, 0 to Number.MAX_SAFE_INTEGER. For a crashed job, the time
+   * counts from its start. Default: 0.
    */
   olderThan?: number
 }
 
 /** A part of a job's output. */
 export interface JobRead<E extends Encoding = 'utf8'> {
-  /** As text, characters are never split and invalid bytes become U+FFFD. */
+  /** Output. Characters of text are never split, and invalid bytes become U+FFFD. */
   raw: Output<E>
-  /** Where to continue: an offset in bytes in the output, whatever the encoding. */
+  /** The byte offset from which to continue, for any encoding. */
   cursor: number
   /** Number of output bytes in `raw`. */
   bytesFetched: number
-  /** Taken before the output was read: when the job has ended and nothing was fetched, there is nothing more. */
+  /** The status just before the output was read. If the job has ended and the read is empty, no output is left. */
   status: JobStatus
 }
 
 /**
- * Durable jobs: commands that outlive this sandbox and this program, and are read by any later one, by their id.
+ * Durable jobs: commands that outlive this sandbox and this program. Any later program can read them by their id.
  *
- * Everything about a job is in its directory; docs/jobs.md describes the format. A job starts from the sandbox's
- * directory and environment, not from a session. Methods take its id or its handle; only `jobId` of a handle is used, so
- * a handle cannot lead out of {@link Jobs.root}. Unknown ids are JOB_NOT_FOUND.
+ * The directory of a job holds its whole state; docs/jobs.md describes the format. A job starts with the sandbox's
+ * directory and environment, not with the state of a session. Methods take an id or a handle. They use only the `jobId`
+ * of a handle, so a handle cannot lead outside {@link Jobs.root}. Unknown ids reject with JOB_NOT_FOUND.
  */
 export interface Jobs {
   /** The directory of all jobs. */
   readonly root: string
   /**
-   * Starts a job, and resolves when its command runs and the job can be found. When this program ends meanwhile, in
-   * whatever way, there is either such a job or nothing.
+   * Starts a job. Resolves when the command is running and the job can be found. If this program ends meanwhile, for
+   * whatever reason, the job either exists completely or not at all.
    *
-   * Rejects with OptionError, or SandboxError, and then nothing runs and no directory is left: JOB_ALREADY_EXISTS,
-   * CWD_NOT_FOUND, LIMIT_UNSUPPORTED, STATE_DIR_UNAVAILABLE, SPAWN_FAILED.
+   * Rejects with OptionError, or SandboxError: JOB_ALREADY_EXISTS, CWD_NOT_FOUND, LIMIT_UNSUPPORTED,
+   * STATE_DIR_UNAVAILABLE, SPAWN_FAILED. After a rejection, nothing runs and no directory remains.
    */
   start(options: JobStartOptions): Promise<JobHandle>
   status(job: JobHandle | string): Promise<JobStatus>
-  /** Reads the output from `cursor` on, without waiting. Beyond the end, the result is empty. */
+  /** Reads the output starting at `cursor`, without waiting. Beyond the end, the result is empty. */
   read<E extends Encoding = 'utf8'>(
     job: JobHandle | string,
     cursor?: number,
     options?: JobReadOptions<E>,
   ): Promise<JobRead<E>>
-  /** Reads the output so far and new output, until the job has ended. No piece is empty. */
+  /** Iterates over the output so far and new output, until the job ends. No chunk is empty. */
   follow<E extends Encoding = 'utf8'>(
     job: JobHandle | string,
     cursor?: number,
     options?: JobFollowOptions<E>,
   ): AsyncIterableIterator<JobRead<E>, undefined>
-  /** Waits until the job has ended. Rejects with an {@link AbortError} when the signal is aborted. */
+  /** Waits until the job ends. Rejects with an {@link AbortError} if the signal is aborted. */
   wait(job: JobHandle | string, options?: JobWaitOptions): Promise<JobStatus>
   /**
-   * Kills everything of a job, including processes that have left its session or group: SIGTERM, then SIGKILL after
-   * `forceKillAfterDelay` (default: the sandbox's at the start of the job). Resolves when nothing is left, or was.
+   * Kills all processes of a job, including those that left its session or group: SIGTERM, then SIGKILL after
+   * `forceKillAfterDelay` (default: the sandbox's at the start of the job). Resolves when all have ended, or
+   * immediately if the job has already ended.
    */
   cancel(job: JobHandle | string, options?: JobCancelOptions): Promise<void>
-  /** The handle of a job, or null when there is none, or its meta.json is damaged. */
+  /** Returns the handle of a job, or null if the job does not exist or its meta.json is damaged. */
   attach(id: string): Promise<JobHandle | null>
-  /** The jobs, or those that all of the filter is true of, in the order of their starts. */
+  /** Lists the jobs that match the filter, in start order. */
   list(filter?: JobFilter): Promise<JobInfo[]>
-  /** Removes the directory of a job that has ended. Rejects with JOB_RUNNING while processes of it run. */
+  /** Removes the directory of an ended job. Rejects with JOB_RUNNING while any process of the job runs. */
   remove(job: JobHandle | string): Promise<void>
-  /** Removes the jobs that are over, and gives their ids. A job of which something still runs stays. */
+  /** Removes ended jobs and resolves with their ids. A job stays while any of its processes runs. */
   prune(options?: JobPruneOptions): Promise<string[]>
 }
 
-/** What a remote sandbox must offer for jobs: the shape of the Daytona SDK's `sandbox.process`. */
+/** The interface that a remote sandbox must offer for jobs. It matches `sandbox.process` of the Daytona SDK. */
 export interface JobsBackend {
   readonly process: {
     /**
-     * Runs a command line to its end, on Linux, and resolves with its output. Any shell may run it, or a program that splits
-     * words as a shell does. nacre passes neither `cwd` nor `env`.
+     * Runs a command line on Linux and resolves with its output when it has ended. Any shell can run it, or a program
+     * that splits words like a shell. nacre passes neither `cwd` nor `env`.
      */
     executeCommand(
       command: string,
@@ -202,33 +211,36 @@ export interface JobsBackend {
   }
 }
 
-/** Options of {@link createSandboxJobs}. Paths are absolute, and those of the remote machine. */
+/** Options of {@link createSandboxJobs}. Paths are absolute paths on the remote machine. */
 export interface SandboxJobsOptions {
-  /** Directory of the jobs; it is made, with mode 0700, by the first call. Default: '/tmp/sandbox-jobs'. */
+  /** Directory of the jobs. The first call creates it with mode 0700. Default: '/tmp/sandbox-jobs'. */
   jobsRoot?: string
-  /** Where jobs run, and what a relative `cwd` of a job is resolved against. Default: where the backend runs commands. */
+  /**
+   * Directory in which jobs run; a relative `cwd` of a job starts here. Default: the directory in which the backend
+   * runs commands.
+   */
   cwd?: string
-  /** Changes to the environment in which the backend runs commands. */
+  /** Changes to the environment of the backend's commands. */
   env?: EnvChanges
-  /** Milliseconds between SIGTERM and SIGKILL of a cancel or a timeout, 0 to 2147483647. Default: 5000. */
+  /** Milliseconds between SIGTERM and SIGKILL on a cancel or a timeout, 0 to 2147483647. Default: 5000. */
   forceKillAfterDelay?: number
-  /** Milliseconds that one call of the backend may take; 1 to 2147483647, in whole seconds, rounded up. Default: 60000. */
+  /** Time limit of one backend call in milliseconds, 1 to 2147483647, rounded up to whole seconds. Default: 60000. */
   callTimeout?: number
   /**
-   * The longest time in ms between two polls of `wait` and `follow`, which start at 50 ms and slow down while a job prints
-   * nothing. 1 to 2147483647. Default: 2000.
+   * Maximum milliseconds between two polls of `wait` and `follow`, 1 to 2147483647. Polls start at 50 ms and slow down
+   * while a job prints nothing. Default: 2000.
    */
   maxPollInterval?: number
 }
 
 /**
- * Durable jobs in a remote sandbox that can only run a command and return its output.
+ * Creates durable jobs in a remote sandbox that can only run a command and return its output.
  *
- * The methods and the directories are those of {@link Sandbox.jobs}, and each side can read the jobs of the other. No
- * connection is held and no state is kept. Differences from local jobs, which docs/jobs.md explains: the command
- * runs in `bash` if there is one and otherwise in `sh`; of the limits only `openFiles` is possible, others reject with
- * LIMIT_UNSUPPORTED; `read` gives at most 4 MiB at a time; a process that leaves its session and empties its environment
- * escapes a cancel. An exception of the backend, or a malformed reply, is an ENGINE_ERROR.
+ * The methods and the job format are those of {@link Sandbox.jobs}, and each can read the jobs of the other. The object
+ * holds no connection and no state. docs/jobs.md explains the differences from local jobs: the command runs in `bash`,
+ * or in `sh` if bash is missing; limits other than `openFiles` reject with LIMIT_UNSUPPORTED; `read` returns at most 4
+ * MiB; a process that leaves its session and empties its environment escapes a cancel. An exception of the backend or a
+ * malformed reply rejects with ENGINE_ERROR.
  *
  * ```js
  * const jobs = createSandboxJobs(await daytona.create())

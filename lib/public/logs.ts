@@ -5,16 +5,18 @@ import type { AbortError } from './errors.js'
 import type { Process, ProcessExit } from './process.js'
 import type { Sandbox } from './sandbox.js'
 
-/** A piece of a process's output. */
+/** A chunk of a process's output. */
 export interface LogOutput<E extends Encoding = 'utf8'> {
   type: 'stdout' | 'stderr'
-  /** Never empty. In text, characters are never split; a character that arrives in two pieces comes with the second. */
+  /**
+   * Output, never empty. Characters of text are never split: a character that arrives in two chunks is in the second.
+   */
   data: Output<E>
-  /** The `since` to continue from. Counts bytes of the whole log, both streams together. */
+  /** The `since` from which to continue. Counts the bytes of the whole log, both streams together. */
   cursor: number
-  /** When it arrived, as ISO 8601, to 10 ms. */
+  /** When it arrived, as ISO 8601, accurate to 10 ms. */
   timestamp: string
-  /** Bytes missing just before this event, because of `logLimit` or a full disk. */
+  /** Number of bytes missing just before this event, because of `logLimit` or a full disk. */
   missing?: number
 }
 
@@ -28,11 +30,11 @@ export interface LogExit extends ProcessExit {
 /** The events of {@link Process.output} and {@link Sandbox.streamProcessLogs}. */
 export type LogEvent<E extends Encoding = 'utf8'> = LogOutput<E> | LogExit
 
-/** A log as a whole. */
+/** A whole log. */
 export interface ProcessLogs<E extends Encoding = 'utf8'> {
   stdout: Output<E>
   stderr: Output<E>
-  /** Missing bytes of both streams, because of `logLimit` or a full disk. Absent when the log is complete. */
+  /** Number of bytes missing from both streams, because of `logLimit` or a full disk. Absent if the log is complete. */
   truncated?: number
 }
 
@@ -44,9 +46,14 @@ export interface LogOptions<E extends Encoding = 'utf8'> {
 
 /** Options of {@link Process.output}. */
 export interface LogStreamOptions<E extends Encoding = 'utf8'> extends LogOptions<E> {
-  /** Where to start: the `cursor` of an event, or any number of bytes. Beyond the end, starts at the end. Default: 0. */
+  /**
+   * Byte offset at which to start: the `cursor` of an event, or any number. An offset beyond the end starts at the end.
+   * Default: 0.
+   */
   since?: number
-  /** Whether to continue until the process has ended. With false, ends with the output so far. Default: true. */
+  /**
+   * Whether to continue until the process ends. With false, the iteration ends with the output so far. Default: true.
+   */
   follow?: boolean
   /** Aborting makes the iteration throw an {@link AbortError}. The process is unaffected. */
   signal?: AbortSignal

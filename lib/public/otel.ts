@@ -1,6 +1,6 @@
 /**
- * `nacre/otel`: OpenTelemetry spans of commands, processes and jobs. Their environment has the trace context. Needs
- * `@opentelemetry/api`. docs/tracing.md describes the spans.
+ * `nacre/otel`: OpenTelemetry spans for commands, processes and jobs, which receive the trace context in their
+ * environment. Needs `@opentelemetry/api`. docs/tracing.md describes the spans.
  *
  * @packageDocumentation
  */
@@ -9,10 +9,10 @@ import type { TracerProvider } from '@opentelemetry/api'
 
 /** Options of {@link instrument}. */
 export interface InstrumentOptions {
-  /** The provider of the tracer. Default: the global provider, at each call. */
+  /** The provider of the tracer. Default: the global provider at the time of each call. */
   tracerProvider?: TracerProvider
   /**
-   * Whether spans have `process.command_args`: the arguments, or `bash -c` and the text. They may hold secrets.
+   * Whether spans have `process.command_args`: the arguments, or `bash -c` and the text. Arguments may contain secrets.
    * Default: false.
    */
   commandArgs?: boolean
@@ -20,14 +20,14 @@ export interface InstrumentOptions {
 
 /** Active instrumentation. */
 export interface Instrumentation {
-  /** Starts no more spans. Open spans still end. Idempotent. */
+  /** Stops starting spans. Open spans still end. Idempotent. */
   disable(): void
 }
 
 /**
- * Starts a span for each later command, process and job of every sandbox in this program. The span that is active at the
- * call is its parent. Commands get TRACEPARENT, and TRACESTATE where there is one, in their environment,
- * unless the call's own `env` has TRACEPARENT.
+ * Starts a span for each later command, process and job of every sandbox in this program. Its parent is the active span
+ * at the call. Unless the call's own `env` has TRACEPARENT, commands receive TRACEPARENT, and TRACESTATE if the trace
+ * has one.
  *
  * Throws {@link OptionError}.
  */

@@ -10,61 +10,61 @@ import type { LogMatch, WaitForLogOptions, WaitForPortOptions, WaitOptions } fro
 /** Options of {@link Session.startProcess}. */
 export interface SessionProcessOptions {
   /**
-   * 1 to 128 characters of `A-Z a-z 0-9 . _ -`, not '.' or '..'. Default: `proc-` and ten random characters. In use, even
-   * by an ended process that is still listed: PROCESS_ALREADY_EXISTS.
+   * The id: 1 to 128 characters of `A-Z a-z 0-9 . _ -`, not '.' or '..'. Default: `proc-` and ten random characters. An
+   * id in use, even by an ended process that is still listed, rejects with PROCESS_ALREADY_EXISTS.
    */
   processId?: string
-  /** Directory of the process; a relative path is resolved against the session's. Default: the session's. */
+  /** Directory of the process. A relative path starts at the session's directory. Default: the session's. */
   cwd?: string | URL
-  /** Environment changes over the session's. */
+  /** Changes to the environment of the session, for this process. */
   env?: EnvChanges
-  /** Milliseconds until the process is killed, with the reason 'timeout'; 0 to 2147483647, 0 = none. Default: 0. */
+  /** Milliseconds until the process is killed with the reason 'timeout'; 0 to 2147483647, 0 = never. Default: 0. */
   timeout?: number
   /**
-   * Aborting kills the process, with the reason 'killed'. Before startProcess resolves, an abort also rejects it
-   * with an {@link AbortError}. With an aborted signal nothing runs.
+   * Aborting kills the process with the reason 'killed'. Before startProcess resolves, an abort also makes it reject
+   * with an {@link AbortError}. If the signal is already aborted, nothing runs.
    */
   signal?: AbortSignal
-  /** The first signal of a kill, a timeout or an abort. Default: the sandbox's. */
+  /** The first signal sent on a kill, a timeout or an abort. Default: the sandbox's. */
   killSignal?: Signal
-  /** Milliseconds between that signal and SIGKILL, 0 to 2147483647. Default: the sandbox's. */
+  /** Milliseconds between `killSignal` and SIGKILL, 0 to 2147483647. Default: the sandbox's. */
   forceKillAfterDelay?: number
   /**
-   * Standard input. Default: none, the process reads end of file. With 'pipe' it stays open, for {@link Process.write}; for
-   * the text "pipe" itself, pass bytes. When an iterable throws, the process is killed and onError is called.
+   * Standard input. Default: end of file. 'pipe' keeps it open for {@link Process.write}; to send the text "pipe", pass
+   * bytes. If an iterable throws, the process is killed and onError is called.
    */
   input?: Input | 'pipe'
   /**
-   * Bytes of log kept, 0 to Number.MAX_SAFE_INTEGER; beyond that, the oldest are dropped. More than 768 KiB are kept on disk, in
-   * an unnamed file below `stateDir`. Default: 67108864 (64 MiB).
+   * Maximum size of the log in bytes, 0 to Number.MAX_SAFE_INTEGER. Beyond it, the oldest output is dropped. Output
+   * beyond the newest 768 KiB is on disk, in an unnamed file below `stateDir`. Default: 67108864 (64 MiB).
    */
   logLimit?: number
   /**
-   * Whether the process is forgotten, with its log, 60 s after its end, or earlier when 1000 such processes have ended
-   * since, or 100 with more than 64 MiB of logs. With false it stays until {@link Sandbox.cleanupCompletedProcesses}.
-   * Default: true.
+   * Whether nacre forgets the process and its log 60 s after the process ends. It forgets them earlier if 1000 such
+   * processes have ended since, or 100 with more than 64 MiB of logs. With false, they stay until
+   * {@link Sandbox.cleanupCompletedProcesses}. Default: true.
    */
   autoCleanup?: boolean
   /** Limits of the process and its descendants. Default: only the sandbox's. */
   limits?: Limits
   /**
-   * A terminal as standard input, output and error, of this size (1 to 65535 each), or of 80 x 24 with true. All output is
-   * 'stdout'. The process has job control and owns the terminal; TERM is 'xterm-256color' where the session has none.
-   * `input` is typed into the terminal, by default 'pipe', and its end is a Ctrl-D. See {@link Process.resize}. Default: no
-   * terminal.
+   * Gives the process a terminal of this size (1 to 65535 each; 80 x 24 with true) as standard input, output and error.
+   * All output is 'stdout'. The process has job control. If the session has no TERM, it becomes 'xterm-256color'.
+   * `input` is typed into the terminal and defaults to 'pipe'; its end is sent as Ctrl-D. See {@link Process.resize}.
+   * Default: no terminal.
    */
   pty?: boolean | { cols: number; rows: number }
   /**
-   * Gives the process one pipe for both streams. All output is then 'stdout', in the exact order. A terminal does the
-   * same by itself. Default: false.
+   * Gives the process one pipe for both streams. All output is then 'stdout', in the exact order. A terminal always
+   * does this. Default: false.
    */
   mergeOutput?: boolean
   /**
-   * Prints the command, its end and its duration on standard error of this program. Default: whether `NACRE_DEBUG` is
-   * `1` in its environment.
+   * Prints the command, how it ended and its duration to standard error of this program. Default: true if `NACRE_DEBUG`
+   * is `1` in the environment of this program.
    */
   verbose?: boolean
-  /** Called before startProcess resolves. When it throws, the process is killed and startProcess rejects. */
+  /** Called before startProcess resolves. If it throws, the process is killed and startProcess rejects. */
   onStart?: (process: Process) => void
   /**
    * Called with each piece of output as text, in order of arrival; characters are never split. Output that
@@ -77,50 +77,55 @@ export interface SessionProcessOptions {
   /** The same for standard error alone. */
   onStderr?: (data: string) => void
   /**
-   * The same line by line, without `\n` or `\r\n`. An incomplete line at the end counts, and one before output that
-   * `logLimit` has dropped.
+   * The same, line by line, without `\n` or `\r\n`. An unterminated line counts at the end, and before output that was
+   * dropped because of `logLimit`.
    */
   onLine?: (line: string, stream: 'stdout' | 'stderr') => void
   /** Called when the process has ended, after the last output. */
   onExit?: (exitCode: number | null, signal: SignalName | null) => void
   /**
-   * Called with the error just before startProcess rejects, except for an {@link OptionError}; later with what another
-   * callback or the input throws, and when the process is lost. Default: the error is logged.
+   * Called with the error just before startProcess rejects, except for an {@link OptionError}. Later called with
+   * exceptions from other callbacks and the input, and when the process is lost. Default: the error is logged.
    */
   onError?: (error: unknown) => void
 }
 
 /** Options of {@link Sandbox.startProcess}. */
 export interface ProcessOptions extends SessionProcessOptions {
-  /** The session whose state the process starts from. Default: 'default'. Unknown: SESSION_NOT_FOUND. */
+  /**
+   * The session whose state the process starts from. Default: 'default'. An unknown id rejects with SESSION_NOT_FOUND.
+   */
   sessionId?: string
 }
 
 /**
- * `starting` is reported only for services. `completed` is exit code 0, `killed` a requested end, `failed` any other end.
- * `error`: the process was lost, because its supervisor died.
+ * The status of a process. `starting` occurs only for services. `completed` means exit code 0, `killed` a requested
+ * end, and `failed` any other end. `error` means that the process was lost because its supervisor died.
  */
 export type ProcessStatus = 'starting' | 'running' | 'completed' | 'failed' | 'killed' | 'error'
 
-/** Why a process ended: by itself ('exit'), by a signal from outside, or by a timeout, its memory limit or a kill. */
+/**
+ * Why a process ended: by itself ('exit'), by a signal from outside ('signal'), or by a timeout, its memory limit
+ * ('oom') or a kill.
+ */
 export type ExitReason = 'exit' | 'signal' | 'timeout' | 'oom' | 'killed'
 
 /** The end of a process. */
 export interface ProcessExit {
-  /** null when a signal ended it. */
+  /** null if a signal ended the process. */
   exitCode: number | null
   signal: SignalName | null
-  /** null when it was lost: its status is 'error'. */
+  /** null if the process was lost and its status is 'error'. */
   reason: ExitReason | null
 }
 
 /** Options of {@link Process.kill}. */
 export interface KillOptions {
-  /** Milliseconds until SIGKILL, 0 to 2147483647. Default: the option of the process. */
+  /** Milliseconds between the first signal and SIGKILL, 0 to 2147483647. Default: the option of the process. */
   forceKillAfterDelay?: number
 }
 
-/** The resources that a process and its descendants use now. */
+/** The resources that a process and its descendants use. */
 export interface ProcessStats {
   /** Processor time so far, in ms. */
   cpuTime: number
@@ -140,7 +145,7 @@ export interface ProcessInfo {
   readonly id: string
   /** The pid of the process that runs the command. */
   readonly pid: number
-  /** The command; an argument list is shown quoted for a shell. */
+  /** The command. An argument list is quoted as for a shell. */
   readonly command: string
   readonly sessionId: string
   /** The current status. */
@@ -148,78 +153,82 @@ export interface ProcessInfo {
   readonly startTime: Date
   /** null while it runs. */
   readonly endTime: Date | null
-  /** null while it runs, and when a signal ended it. */
+  /** null while the process runs, and if a signal ended it. */
   readonly exitCode: number | null
   readonly signal: SignalName | null
-  /** null while it runs, and when it was lost: its status is 'error'. */
+  /** null while the process runs, and if it was lost and its status is 'error'. */
   readonly reason: ExitReason | null
 }
 
 /**
- * A background process. It lives until it ends, is killed, or its session or sandbox ends.
+ * A background process. It runs until it ends or is killed, or until its session or sandbox ends.
  *
- * A pending wait keeps the event loop alive; a process without one, and its callbacks, do not. When the process has been
- * forgotten, this object still has its end. Its log is dropped, and methods that need it reject with PROCESS_NOT_FOUND.
+ * A pending wait keeps the event loop alive; the process itself and its callbacks do not. After nacre has forgotten the
+ * process, this object still has its end, but methods that need the log reject with PROCESS_NOT_FOUND.
  */
 export interface Process extends ProcessInfo {
   /**
-   * Kills the process and its descendants: `signal` (default: its `killSignal`), then SIGKILL. Resolves when nothing is
-   * left: true, or false when the process had ended before.
+   * Kills the process and its descendants: sends `signal` (default: its `killSignal`), then SIGKILL. Resolves when all
+   * have ended: with true, or with false if the process had already ended.
    */
   kill(signal?: Signal, options?: KillOptions): Promise<boolean>
-  /** Waits for its end. Rejects with PROCESS_READY_TIMEOUT, AbortError. */
+  /** Waits until the process ends. Rejects with PROCESS_READY_TIMEOUT or AbortError. */
   wait(options?: WaitOptions): Promise<ProcessExit>
-  /** The same with only a `timeout`, in ms. */
+  /** The same as `wait`, with only a timeout in milliseconds. */
   waitForExit(timeout?: number): Promise<ProcessExit>
   getStatus(): Promise<ProcessStatus>
   /** The output so far. */
   getLogs<E extends Encoding = 'utf8'>(options?: LogOptions<E>): Promise<ProcessLogs<E>>
   /**
-   * The output so far, then new output, then the end of the process. Leaving the loop does not affect the process. Any
-   * number of readers can read at their own pace. Throws {@link OptionError}.
+   * Iterates over the output so far, new output, and finally the end of the process. Leaving the loop does not affect
+   * the process. Any number of readers can read, each at its own pace. Throws {@link OptionError}.
    */
   output<E extends Encoding = 'utf8'>(
     options?: LogStreamOptions<E>,
   ): AsyncIterableIterator<LogEvent<E>, undefined>
   /**
-   * Waits until a line of the log contains the text or matches the expression, including the lines so far. A line
-   * without an end, like a prompt, counts when it has been quiet for 50 ms. The text must not be empty or have a newline.
+   * Waits until a line of the log, past or new, contains the text or matches the expression. An unterminated line, like
+   * a prompt, counts after 50 ms without output. The text must not be empty or contain a newline.
    *
-   * Rejects with PROCESS_READY_TIMEOUT, PROCESS_EXITED_BEFORE_READY, both with `logTail`; AbortError.
+   * Rejects with PROCESS_READY_TIMEOUT or PROCESS_EXITED_BEFORE_READY, both with `logTail`, or with AbortError.
    */
   waitForLog(pattern: string | RegExp, options?: WaitForLogOptions): Promise<LogMatch>
   /**
-   * Waits until the process, or one that it started, listens on the port, and answers if `mode` is 'http'. A port on
-   * which another process listens does not count.
+   * Waits until the process or a descendant listens on the port, and with `mode: 'http'` also responds. It ignores
+   * other processes that listen on the port.
    *
    * Rejects as waitForLog does.
    */
   waitForPort(port: number, options?: WaitForPortOptions): Promise<void>
   /**
-   * Writes to standard input, and resolves when the pipe took it, or the process ended meanwhile. Needs `input: 'pipe'`.
+   * Writes to standard input. Resolves when the pipe has accepted the data, or the process has ended. Needs
+   * `input: 'pipe'`.
    *
-   * Rejects with INPUT_CLOSED when the process has ended, or the input has been closed by either side.
+   * Rejects with INPUT_CLOSED if the process has ended or the input is closed.
    */
   write(data: string | Uint8Array): Promise<void>
-  /** Closes standard input. No effect when it is closed already. */
+  /** Closes standard input. Has no effect if it is already closed. */
   closeStdin(): Promise<void>
   /**
-   * Sets the size of the terminal, 1 to 65535 each, and notifies the process (SIGWINCH). Needs `pty`. Resolves with false
-   * when the process has ended.
+   * Sets the size of the terminal (1 to 65535 each) and notifies the process with SIGWINCH. Needs `pty`. Resolves with
+   * false if the process has ended.
    *
-   * A shell with line editing reads the size before each prompt and sets it again. A resize within these microseconds is
+   * A shell with line editing reads and rewrites the size before each prompt. A resize within these microseconds is
    * lost, as in every terminal.
    */
   resize(cols: number, rows: number): Promise<boolean>
-  /** Rejects with PROCESS_NOT_FOUND when the process has ended. */
+  /**
+   * Returns the resource use of the process and its descendants. Rejects with PROCESS_NOT_FOUND if the process has
+   * ended.
+   */
   stats(): Promise<ProcessStats>
   /** The process as plain data. */
   toJSON(): ProcessInfo
-  /** Kills the process, if it runs. */
+  /** Kills the process if it is running. */
   [Symbol.asyncDispose](): Promise<void>
 }
 
-/** Which processes to list: those that match all members. */
+/** Selects processes that match all members. */
 export interface ProcessFilter {
   status?: ProcessStatus | readonly ProcessStatus[]
   sessionId?: string

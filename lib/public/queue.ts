@@ -1,6 +1,6 @@
 /**
- * `nacre/queue`: durable jobs over many hosts. BullMQ distributes them, and each runs as a durable job of one host. Needs
- * `bullmq`, `ioredis` and Redis 7.0 or newer. docs/queue.md describes the guarantees and their limits.
+ * `nacre/queue`: durable jobs over many hosts. BullMQ distributes the jobs, and each runs as a durable job of one host.
+ * Needs `bullmq`, `ioredis` and Redis 7.0 or newer. docs/queue.md describes the guarantees and their limits.
  *
  * @packageDocumentation
  */
@@ -21,18 +21,18 @@ import type {
 } from './index.js'
 
 /**
- * How to reach Redis: a URL like 'redis://127.0.0.1:6379', or options of ioredis. A client of ioredis is accepted as well:
- * its settings are used, and the client itself is not.
+ * How to connect to Redis: a URL like 'redis://127.0.0.1:6379', options of ioredis, or a client of ioredis. nacre uses
+ * only the settings of a client, not the client itself.
  */
 export type RedisConnection = string | URL | object
 
-/** A pause before a retry, as in BullMQ: milliseconds, or how they grow. */
+/** The pause before a retry, as in BullMQ: a fixed number of milliseconds, or a strategy. */
 export type QueueBackoff = number | { type: 'fixed' | 'exponential'; delay: number; jitter?: number }
 
-/** Which finished jobs BullMQ keeps: true removes all, a number is how many stay. `age` is in seconds. */
+/** Which finished jobs BullMQ removes: true removes all, a number is how many stay. `age` is in seconds. */
 export type QueueKeep = boolean | number | { age?: number; count?: number }
 
-/** What becomes of an attempt whose host was lost. */
+/** What to do with a job whose host is lost. */
 export type OnHostLost = 'fail' | 'retry'
 
 /** Options of {@link JobQueue}. */
@@ -45,7 +45,7 @@ export interface JobQueueOptions {
   prefix?: string
   /** The token of the servers that workers announce with `url`. Default: none. */
   token?: string
-  /** Receives errors of connections, which are repeated until they succeed. Default: none. */
+  /** Receives connection errors. Connections are retried until they succeed. Default: none. */
   logger?: Logger
 }
 
@@ -53,60 +53,61 @@ export interface JobQueueOptions {
 export interface QueueAddOptions {
   command: Command
   /**
-   * The id of the job: 1 to 100 characters of `A-Z a-z 0-9 . _ -`, not a whole number. An id that is in the queue already is
-   * not added again. Default: an id that cannot be guessed and sorts by time.
+   * The id of the job: 1 to 100 characters of `A-Z a-z 0-9 . _ -`, not a whole number. If the queue already has the id,
+   * nothing is added. Default: an unguessable id that sorts by time.
    */
   id?: string
-  /** A relative path is resolved against the sandbox of the worker. Default: that sandbox's directory. */
+  /** Directory of the job. A relative path starts at the directory of the worker's sandbox, which is the default. */
   cwd?: string | URL
-  /** Environment changes over those of the worker's sandbox. */
+  /** Changes to the environment of the worker's sandbox, for this job. */
   env?: EnvChanges
-  /** Milliseconds until everything of an attempt is killed, 0 to 2147483647; 0 = none. Default: 0. */
+  /** Milliseconds until all processes of an attempt are killed, 0 to 2147483647; 0 = never. Default: 0. */
   timeout?: number
   /** Limits of the job. Default: those of the worker's sandbox. */
   limits?: Limits
-  /** Standard input; it is stored in Redis. Default: none, the command reads end of file. */
+  /** Standard input, which is stored in Redis. Default: end of file. */
   input?: string | Uint8Array
-  /** How often the job may run until it completes, 1 to 1000000. Default: 1. */
+  /** Maximum number of attempts, 1 to 1000000. Default: 1. */
   attempts?: number
   /** The pause before a retry. Default: none. */
   backoff?: QueueBackoff
-  /** 0 to 2097151. Jobs with 0 run first, then those with lower numbers. Default: 0. */
+  /** Priority, 0 to 2097151. Jobs with lower numbers run first; 0 comes before all others. Default: 0. */
   priority?: number
   /** Milliseconds before the job may run, 0 to 2147483647. Default: 0. */
   delay?: number
-  /** Whether it runs before the jobs that wait already. Default: false. */
+  /** Whether to put the job in front of the jobs that are already waiting. Default: false. */
   lifo?: boolean
-  /** Which completed jobs stay in the queue. Default: false, all stay. */
+  /** Which completed jobs to remove. Default: false, none. */
   removeOnComplete?: QueueKeep
-  /** Which failed jobs stay in the queue. Default: false, all stay. */
+  /** Which failed jobs to remove. Default: false, none. */
   removeOnFail?: QueueKeep
-  /** Whether the job fails when its command ends in another way than with exit code 0. Default: true. */
+  /** Whether the job fails unless its command exits with code 0. Default: true. */
   check?: boolean
   /**
-   * After the host of an attempt was lost: 'fail' fails the job, because its process may still run on a host that is only
-   * cut off. 'retry' makes the next attempt on another host, and needs `attempts` of at least 2. Default: 'fail'.
+   * What to do if the host of an attempt is lost. 'fail' fails the job, because its process may still run on a host
+   * that is only disconnected. 'retry' makes the next attempt on another host, and needs `attempts` of at least 2.
+   * Default: 'fail'.
    */
   onHostLost?: OnHostLost
 }
 
-/** How an attempt has ended. The result of a BullMQ job (`returnvalue`) is the same, with dates as ISO strings. */
+/** The result of an attempt. The `returnvalue` of a BullMQ job is the same, with dates as ISO strings. */
 export interface QueueResult {
-  /** null when a signal ended the command, when it did not start, and when its host was lost. */
+  /** null if a signal ended the command, if it did not start, and if its host was lost. */
   exitCode: number | null
   signal: SignalName | null
   /**
-   * As in {@link JobStatus}. Also 'start-failed': nothing has run; 'host-lost': its end is not known; 'cancelled' also for a
-   * job that was cancelled before it started.
+   * The reason, as in {@link JobStatus}. 'start-failed' means that nothing ran, and 'host-lost' that the end is
+   * unknown. 'cancelled' can also mean that the job was cancelled before it started.
    */
   reason: JobStatus['reason'] | 'start-failed' | 'host-lost'
-  /** Why it did not complete; null when it did. */
+  /** Why the attempt did not complete; null if it did. */
   error: string | null
-  /** The code of the error of the start, or HOST_LOST. */
+  /** The error code of a failed start, or HOST_LOST. */
   code: string | null
-  /** The host that ran it; null when none did. */
+  /** The host that ran the attempt; null if none did. */
   host: string | null
-  /** The first attempt is 1. */
+  /** The number of the attempt; the first is 1. */
   attempt: number
   /** The id of the durable job on that host. */
   jobId: string
@@ -114,30 +115,30 @@ export interface QueueResult {
   endedAt: Date | null
   /** Milliseconds that the command ran. */
   duration: number | null
-  /** Length of the output. */
+  /** Length of the output in bytes. */
   bytes: number
-  /** The disk of the host was full, and some output is lost. */
+  /** True if the disk of the host was full and some output is lost. */
   outputLost?: true
 }
 
-/** A job of the queue, as it was when it was read. */
+/** A job of the queue, at the time it was read. */
 export interface QueueJob {
   id: string
-  /** As in BullMQ. 'unknown': its state changed while it was read. */
+  /** The state, as in BullMQ. 'unknown' means that it changed during the read. */
   state: 'waiting' | 'prioritized' | 'delayed' | 'active' | 'completed' | 'failed' | 'unknown'
   command: Command
-  /** The attempt that runs, or comes next, or was the last. The first is 1. */
+  /** The number of the running, next or last attempt; the first is 1. */
   attempt: number
-  /** The host of that attempt; null before it has one. */
+  /** The host of that attempt; null until it has one. */
   host: string | null
-  /** Length of the output, as last reported. */
+  /** Last reported length of the output in bytes. */
   progress: number
-  /** How the last attempt ended; null while the job has not finished. */
+  /** The result of the last attempt; null until the job has finished. */
   result: QueueResult | null
-  /** Why it failed; null otherwise. */
+  /** Why the job failed; null if it did not fail. */
   failedReason: string | null
   createdAt: Date
-  /** When an attempt was last begun. */
+  /** When the last attempt began. */
   processedAt: Date | null
   finishedAt: Date | null
 }
@@ -158,13 +159,13 @@ export interface QueueCancelOptions {
 
 /** Options of {@link JobQueue.logs}. */
 export interface QueueLogsOptions<E extends Encoding = 'utf8'> {
-  /** Where to begin: an offset in bytes, 0 to Number.MAX_SAFE_INTEGER. Default: 0. */
+  /** Byte offset at which to begin, 0 to Number.MAX_SAFE_INTEGER. Default: 0. */
   cursor?: number
-  /** Whether to continue until the attempt has ended. Default: false. */
+  /** Whether to continue until the attempt ends. Default: false. */
   follow?: boolean
-  /** Which attempt, 1 to 1000000. Default: the latest. */
+  /** The number of the attempt, 1 to 1000000. Default: the latest attempt. */
   attempt?: number
-  /** Whether to cut after the last newline, as in {@link Jobs.read}. Default: false. */
+  /** Whether to end the output at its last newline, as in {@link Jobs.read}. Default: false. */
   lines?: boolean
   /** Default: 'utf8'. */
   encoding?: E
@@ -174,45 +175,45 @@ export interface QueueLogsOptions<E extends Encoding = 'utf8'> {
 
 /** Argument of {@link JobQueue.list}. */
 export interface QueueListOptions {
-  /** Only jobs in this state. Default: jobs in every state. */
+  /** Only jobs in this state. Default: jobs in any state. */
   state?: Exclude<QueueJob['state'], 'unknown'>
-  /** How many, 1 to 100000. Default: 100. */
+  /** Maximum number of jobs, 1 to 100000. Default: 100. */
   limit?: number
-  /** How many to skip, 0 to Number.MAX_SAFE_INTEGER. Default: 0. */
+  /** Number of jobs to skip, 0 to Number.MAX_SAFE_INTEGER. Default: 0. */
   offset?: number
 }
 
 /**
- * A queue of durable jobs, from the side of those that add them. It needs no engine, and runs wherever Redis is reachable.
+ * A client of a queue of durable jobs: adds, reads and cancels jobs. It needs no engine, only access to Redis.
  *
- * Methods wait for Redis when it is away. Unknown ids are JOB_NOT_FOUND.
+ * While Redis is unreachable, methods wait. Unknown ids reject with JOB_NOT_FOUND.
  */
 export declare class JobQueue implements AsyncDisposable {
   /** Connects in the background. Throws {@link OptionError}. */
   constructor(options: JobQueueOptions)
-  /** Adds a job, and resolves when it is in the queue. Rejects with {@link OptionError}. */
+  /** Adds a job. Resolves when it is in the queue. Rejects with {@link OptionError}. */
   add(options: QueueAddOptions): Promise<QueueJob>
-  /** A job, or null when it is not in the queue. */
+  /** Returns a job, or null if it is not in the queue. */
   get(id: string): Promise<QueueJob | null>
-  /** Waits until a job has completed, or failed after its last attempt, or was removed. Both ends resolve. */
+  /** Waits until a job has completed, failed its last attempt, or was removed. Resolves for a failed job too. */
   wait(id: string, options?: QueueWaitOptions): Promise<QueueJob>
   /**
-   * Removes a job that waits, and kills everything of a job that runs, on whichever host. It is not tried again. Idempotent.
+   * Removes a waiting job, or kills all processes of a running job, on any host. The job is not retried. Idempotent.
    *
-   * 'removed': it had not started. 'ended': it has finished. 'requested': it has not ended within `timeout`; the request
-   * stays, and takes effect as soon as the job's host can be reached.
+   * 'removed' means that the job had not started, and 'ended' that it has finished. 'requested' means that it did not
+   * end within `timeout`; the request remains, and takes effect when the job's host can be reached.
    */
   cancel(id: string, options?: QueueCancelOptions): Promise<'removed' | 'ended' | 'requested'>
   /**
-   * The output of an attempt, byte for byte, from whichever host has it. Each piece has the cursor to continue from. With
-   * `follow`, also the output of a job that has not started yet. Rejects with HOST_LOST when the host is gone.
+   * Iterates over the exact output of an attempt, from any host. Each chunk has the cursor from which to continue. With
+   * `follow`, the job need not have started yet. Rejects with HOST_LOST if the host is lost.
    */
   logs<E extends Encoding = 'utf8'>(
     id: string,
     options?: QueueLogsOptions<E>,
   ): AsyncIterableIterator<JobRead<E>, undefined>
   list(options?: QueueListOptions): Promise<QueueJob[]>
-  /** How many jobs are in each state. */
+  /** Returns the number of jobs in each state. */
   counts(): Promise<Record<Exclude<QueueJob['state'], 'unknown'>, number>>
   /** Closes the connections. Jobs are unaffected. Waits reject with an {@link AbortError}. Idempotent. */
   close(): Promise<void>
@@ -227,41 +228,49 @@ export interface JobWorkerOptions {
   redis: RedisConnection
   /** The prefix of all keys in Redis. Default: 'bull'. */
   prefix?: string
-  /** The durable jobs of a `Sandbox` or a `SandboxClient`, where the commands run. Required. */
+  /** The `jobs` of a `Sandbox` or a `SandboxClient`, which run the commands. Required. */
   jobs: Pick<Jobs, 'start' | 'status' | 'read' | 'follow' | 'wait' | 'cancel' | 'attach' | 'list' | 'remove'>
   /**
-   * The id of the host whose jobs these are: 1 to 64 characters of `A-Z a-z 0-9 . _ -`. It must stay the same after a restart
-   * of the worker, and belong to no other directory of jobs. Required.
+   * The id of the host that runs the jobs: 1 to 64 characters of `A-Z a-z 0-9 . _ -`. It must stay the same after a
+   * restart of the worker, and belong to no other directory of jobs. Required.
    */
   host: string
-  /** The URL of a `nacre serve` with the same jobs, from which queues read logs directly. Default: none, logs go through Redis. */
+  /**
+   * The URL of a `nacre serve` with the same jobs. Queues read logs directly from it. Default: none, logs go through
+   * Redis.
+   */
   url?: string
-  /** How many jobs run at a time, 1 to 100000. Default: 1. */
+  /** Maximum number of jobs that run at the same time, 1 to 100000. Default: 1. */
   concurrency?: number
-  /** At most `max` jobs in each `duration` of milliseconds, over all workers, as in BullMQ. Default: no limit. */
+  /** Starts at most `max` jobs per `duration` in milliseconds, over all workers, as in BullMQ. Default: no limit. */
   limiter?: { max: number; duration: number }
-  /** Milliseconds after which a silent host counts as lost, 1000 to 2147483647. Default: 60000. */
+  /** Milliseconds for which a host may be silent before it counts as lost, 1000 to 2147483647. Default: 60000. */
   lease?: number
   /**
-   * The same after `close`, when jobs are still running: at least `lease`, 1000 to 2147483647. Default: 600000, or `lease` if
-   * that is longer.
+   * The lease after `close` while jobs are still running: at least `lease`, 1000 to 2147483647. Default: 600000, or
+   * `lease` if that is longer.
    */
   absence?: number
-  /** Milliseconds after which BullMQ offers the job of a silent worker to another, 1000 to 2147483647. Default: 30000. */
+  /**
+   * Milliseconds for which a worker may be silent before BullMQ offers its job to another worker, 1000 to 2147483647.
+   * Default: 30000.
+   */
   lockDuration?: number
-  /** Milliseconds between two searches for such jobs, 100 to 2147483647. Default: 30000. */
+  /** Milliseconds between two checks for jobs of silent workers, 100 to 2147483647. Default: 30000. */
   stalledInterval?: number
-  /** Milliseconds between two reports of progress, 1 to 2147483647. Default: 1000. */
+  /** Milliseconds between two progress reports, 1 to 2147483647. Default: 1000. */
   progressInterval?: number
-  /** Milliseconds that ended jobs and their logs stay on this host, 1000 to 2147483647. Default: 86400000 (a day). */
+  /**
+   * Milliseconds for which this host keeps ended jobs and their logs, 1000 to 2147483647. Default: 86400000 (a day).
+   */
   retention?: number
-  /** Receives what the worker does, and its errors. Default: none. */
+  /** Receives the activity of the worker and its errors. Default: none. */
   logger?: Logger
 }
 
-/** Numbers of a worker since it started; `running` is the current one. */
+/** Counters of a worker since it started; `running` is the current number. */
 export interface JobWorkerMetrics {
-  /** Jobs of this host that run. */
+  /** Running jobs of this host. */
   running: number
   started: number
   /** Running jobs that the worker found when it started. */
@@ -269,29 +278,37 @@ export interface JobWorkerMetrics {
   completed: number
   /** Attempts that failed. */
   failed: number
-  /** Jobs that BullMQ took for stalled. They continue. */
+  /** Jobs that BullMQ considered stalled. They continue. */
   stalled: number
-  /** Jobs that were passed to the host on which they run. */
+  /** Jobs passed on to the host on which they run. */
   handedOver: number
   /** Attempts that this worker reported as HOST_LOST. */
   lost: number
 }
 
 /**
- * A worker of a queue: it runs jobs as durable jobs of one host. They outlive it, and its next start attaches to them.
+ * A worker of a queue, which runs jobs as durable jobs of one host. The jobs outlive the worker, and the next worker
+ * attaches to them.
  */
 export declare class JobWorker implements AsyncDisposable {
   /** Does no I/O. Throws {@link OptionError}. */
   constructor(options: JobWorkerOptions)
   /**
-   * Registers the host, attaches to its running jobs and begins to take new ones. Rejects with {@link SandboxError}
-   * HOST_ID_IN_USE when another worker has the same `host`, and with an {@link AbortError} when it is closed meanwhile.
+   * Registers the host, attaches to its running jobs and starts to take new jobs. Rejects with HOST_ID_IN_USE
+   * ({@link SandboxError}) if another worker has the same `host`, and with an {@link AbortError} if the worker is
+   * closed meanwhile.
    */
   start(): Promise<void>
-  /** Resolves when the worker has stopped: after `close`; or with an error, as when another worker has taken over its host. */
+  /**
+   * Resolves when the worker has stopped after `close`. Rejects if the worker stops with an error, as when another
+   * worker takes over its host.
+   */
   readonly stopped: Promise<void>
   metrics(): JobWorkerMetrics
-  /** Takes no more jobs and closes the connections. Running jobs continue, until the next worker of this host attaches. Idempotent. */
+  /**
+   * Stops taking jobs and closes the connections. Running jobs continue, and the next worker of this host attaches to
+   * them. Idempotent.
+   */
   close(): Promise<void>
   [Symbol.asyncDispose](): Promise<void>
 }

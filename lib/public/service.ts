@@ -5,18 +5,21 @@ import type { Process, ProcessExit, ProcessOptions, ProcessStatus } from './proc
 import type { Sandbox } from './sandbox.js'
 import type { PortOptions } from './waits.js'
 
-/** When a service counts as ready. `timeout` in ms is for all attempts together, 0 = none. Default: 30000. */
+/**
+ * The condition for a service to be ready. `timeout` limits all attempts together, in milliseconds; 0 = none.
+ * Default: 30000.
+ */
 export type HealthCheck =
   | (PortOptions & { port: number; timeout?: number })
   | {
-      /** A line of the log, as for {@link Process.waitForLog}. */
+      /** A log line to wait for, as in {@link Process.waitForLog}. */
       log: string | RegExp
       timeout?: number
     }
   | {
-      /** A command that must succeed. It runs with the session, directory and environment of the service. */
+      /** A command that must succeed. It runs in the session, directory and environment of the service. */
       command: Command
-      /** Milliseconds between two attempts, each of which has 10 s. Default: 500. */
+      /** Milliseconds between two attempts. Each attempt may take 10 s. Default: 500. */
       interval?: number
       timeout?: number
     }
@@ -25,13 +28,13 @@ export type HealthCheck =
 export interface ServiceOptions extends ProcessOptions {
   healthCheck: HealthCheck
   /**
-   * Whether to start the process again, with the same id, after a failure: an exit code other than 0, a signal from outside
+   * Whether to restart the process with the same id after a failure: an exit code other than 0, a signal from outside,
    * or its memory limit. Default: 'never'.
    */
   restart?: 'never' | 'on-failure'
   /**
-   * Milliseconds before the first restart, 1 to 2147483647. Each failure in a row doubles the delay, up to 30 s;
-   * after a minute without a failure it starts again. Default: 500.
+   * Milliseconds before the first restart, 1 to 2147483647. Each consecutive failure doubles the delay, up to 30 s. A
+   * minute without a failure resets it. Default: 500.
    */
   restartDelay?: number
   input?: string | Uint8Array | 'pipe'
@@ -40,13 +43,13 @@ export interface ServiceOptions extends ProcessOptions {
 /** A failure of a service's process. */
 export interface ServiceFailure extends ProcessExit {
   endTime: Date
-  /** The last lines of its log. The log itself is dropped when the next process starts. */
+  /** The last lines of the log. The log itself is dropped when the next process starts. */
   logTail: string
 }
 
 /** The health of a service. */
 export interface ServiceHealth {
-  /** Whether its health check passes. With a check of the log: whether the process runs. */
+  /** Whether the health check passes. With a log check, whether the process is running. */
   healthy: boolean
   status: ProcessStatus
   /** Number of restarts. */
@@ -56,8 +59,8 @@ export interface ServiceHealth {
 }
 
 /**
- * A process with a health check. The members of {@link Process} are those of the current process. `kill` ends the service
- * for good. `status` is 'starting' until the process is ready, and before a restart.
+ * A process with a health check. The members of {@link Process} describe the current process. `kill` ends the service
+ * permanently. `status` is 'starting' until the process is ready, and before a restart.
  */
 export interface Service extends Process {
   readonly restarts: number
@@ -66,7 +69,7 @@ export interface Service extends Process {
   /** Runs the health check. */
   getHealth(): Promise<ServiceHealth>
   /**
-   * Kills the process and starts it again, even after its end or a kill; resolves when it is ready.
+   * Kills the process and starts it again, even if it has ended or was killed. Resolves when it is ready.
    *
    * Rejects as {@link Sandbox.startService} does.
    */

@@ -9,17 +9,19 @@ import type { Sandbox } from './sandbox.js'
 
 /** Options of {@link Sandbox.createSession}. */
 export interface SessionOptions {
-  /** 1 to 128 characters of `A-Z a-z 0-9 . _ -`, not '.' or '..'. Default: a random UUID. */
+  /** The id: 1 to 128 characters of `A-Z a-z 0-9 . _ -`, not '.' or '..'. Default: a random UUID. */
   id?: string
-  /** Directory in which the session starts; a relative path is resolved against the sandbox's. Default: the sandbox's. */
+  /**
+   * Directory in which the session starts. A relative path starts at the sandbox's directory. Default: the sandbox's.
+   */
   cwd?: string | URL
-  /** Environment changes over the sandbox's. */
+  /** Changes to the environment of the sandbox, for this session. */
   env?: EnvChanges
-  /** Whether `exit 3` ends the command and not the session. Default: the sandbox's. */
+  /** Whether the session continues after `exit` in a command. Default: the sandbox's. */
   surviveExit?: boolean
   /**
-   * Rules of this session, which must be as strict as the sandbox's or stricter; otherwise OptionError. Default: the
-   * sandbox's.
+   * Isolation rules of this session. They must be at least as strict as the sandbox's; otherwise createSession rejects
+   * with OptionError. Default: the sandbox's.
    */
   isolation?: Isolation
 }
@@ -32,12 +34,12 @@ export interface HistoryOptions {
 
 /** A command that a session has run. */
 export interface HistoryEntry {
-  /** Its first 1000 characters. An argument list is shown quoted for a shell. */
+  /** The first 1000 characters of the command. An argument list is quoted as for a shell. */
   command: string
   startedAt: Date
   /** Milliseconds, by a monotonic clock. */
   duration: number
-  /** null when the command has no exit code, because a signal ended it. */
+  /** null if a signal ended the command. */
   exitCode: number | null
   signal: SignalName | null
   /** Bytes of output, including those beyond `maxBuffer`. */
@@ -48,7 +50,7 @@ export interface HistoryEntry {
 /** A persistent bash session. Its directory, variables, functions, options and traps persist between commands. */
 export interface Session {
   readonly id: string
-  /** The files that this session's commands see. Relative paths start at its directory. */
+  /** File access as this session's commands have it. Relative paths start at the session's directory. */
   readonly files: Files
   /** Runs a command in this session. See {@link Sandbox.exec}. */
   exec<E extends Encoding = 'utf8', L extends boolean = false>(
@@ -64,14 +66,15 @@ export interface Session {
   ): ExecStream<E, L>
   /** Starts a background process from this session. See {@link Sandbox.startProcess}. */
   startProcess(command: Command, options?: SessionProcessOptions): Promise<Process>
-  /** Sets and unsets exported variables of this session. See {@link Sandbox.setEnvVars}. */
+  /** Sets or unsets exported variables of this session. See {@link Sandbox.setEnvVars}. */
   setEnvVars(vars: EnvChanges): Promise<void>
   /**
-   * The last commands of this session, the oldest first. Kept in memory: 100 for each of the 1000 sessions used last.
+   * Returns the last commands of this session, oldest first. nacre keeps 100 for each of the 1000 most recently used
+   * sessions, in memory.
    *
-   * Rejects with OptionError, or SESSION_NOT_FOUND.
+   * Rejects with OptionError or SESSION_NOT_FOUND.
    */
   history(options?: HistoryOptions): Promise<HistoryEntry[]>
-  /** Deletes this session. No effect when it was deleted before. */
+  /** Deletes this session. Has no effect if it is already deleted. */
   [Symbol.asyncDispose](): Promise<void>
 }

@@ -1,4 +1,4 @@
-/** Waits for a background process: for its end, a line of its log, a port. */
+/** Options of waits for a background process: for its end, a log line, or a port. */
 
 import type { AbortError } from './errors.js'
 import type { LogStreamOptions } from './logs.js'
@@ -14,28 +14,31 @@ export interface WaitOptions {
 
 /** Options of {@link Process.waitForLog}. */
 export interface WaitForLogOptions extends WaitOptions {
-  /** Where in the log to start, as in {@link LogStreamOptions}. Default: 0. */
+  /** Byte offset in the log at which to start, as in {@link LogStreamOptions}. Default: 0. */
   since?: number
 }
 
 /** The line that ended a wait. */
 export interface LogMatch {
-  /** The line without its end; a part of a line above 1 MiB. */
+  /** The line, without its line ending. Of a line above 1 MiB, a part. */
   line: string
   /** The match of a regular expression. */
   match?: RegExpExecArray
 }
 
-/** How to check a port. */
+/** Options of a port check. */
 export interface PortOptions {
-  /** 'tcp': the process listens. 'http': it answers as well. Default: 'http' when `path` or `status` is given. */
+  /**
+   * 'tcp' waits until the process listens; 'http' also waits for a response. Default: 'http' if `path` or `status` is
+   * given, otherwise 'tcp'.
+   */
   mode?: 'http' | 'tcp'
   /**
-   * The path to request with GET, from 127.0.0.1 or else ::1: printable ASCII without blanks that begins with `/`. Neither
-   * `path` nor `status` is allowed with `mode: 'tcp'`. Default: '/'.
+   * The path to request with GET, from 127.0.0.1 or else ::1. It is printable ASCII without blanks and begins with `/`.
+   * `mode: 'tcp'` excludes `path` and `status`. Default: '/'.
    */
   path?: string
-  /** The status of the answer, 100 to 599, or a range. Redirections are not followed. Default: 200 to 399. */
+  /** The status codes that count as ready: 100 to 599, or a range. Redirects are not followed. Default: 200 to 399. */
   status?: number | { min?: number; max?: number }
   /** Milliseconds between two checks, 1 to 2147483647. Default: 100. */
   interval?: number

@@ -141,6 +141,8 @@ export interface FileSource {
   readonly size: number | undefined
   /** Changes when the path names another file, or the file's content changes; undefined if unknown. */
   readonly version: string | undefined
+  /** Nothing follows what was read; undefined where that is not known. */
+  readonly isOver: boolean | undefined
   /** The next piece; undefined at the end. Not called again before it has settled. */
   read(): Promise<Uint8Array | undefined>
   close(): void

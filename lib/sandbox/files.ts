@@ -94,10 +94,8 @@ export class Files implements PublicFiles {
 /** The source of each stream. */
 const sources = new WeakMap<ReadableStream<Uint8Array>, () => FileSource | undefined>()
 
-/** The state of a stream's file when it was opened, which its first read does. */
-export function openedFile(
-  stream: ReadableStream<Uint8Array>,
-): Partial<Pick<FileSource, 'size' | 'version'>> {
+/** The source of a stream, which the first read opens. */
+export function sourceOf(stream: ReadableStream<Uint8Array>): Partial<FileSource> {
   return sources.get(stream)?.() ?? {}
 }
 

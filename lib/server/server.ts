@@ -45,7 +45,8 @@ const INFO = {
   info: {
     title: 'nacre',
     version: '1',
-    description: 'Shell sessions, processes and durable jobs over HTTP. See docs/http.md of nacre.',
+    description:
+      'Shell sessions, processes and durable jobs over HTTP. docs/http.md of nacre describes this API.',
   },
   security: [{ bearer: [] }, { header: [] }] as Array<Record<string, string[]>>,
 }

@@ -32,7 +32,7 @@ export function addSystem(
     method: 'get',
     path: '/healthz',
     tag: 'server',
-    summary: 'Health check. Needs no token.',
+    summary: 'Checks that the server is alive. Needs no token.',
     reply: z.object({ status: z.literal('ok') }),
     async handle() {
       return { status: 'ok' }
@@ -42,7 +42,7 @@ export function addSystem(
     method: 'get',
     path: '/metrics',
     tag: 'server',
-    summary: 'Metrics in the Prometheus format.',
+    summary: 'Returns metrics in the Prometheus format.',
     reply: 'text',
     async handle() {
       const text = await metrics.render(sandbox, {
@@ -57,7 +57,7 @@ export function addSystem(
     method: 'get',
     path: '/v1/capabilities',
     tag: 'server',
-    summary: 'The capabilities of the machine.',
+    summary: 'Returns the capabilities of the machine.',
     reply: capabilitiesSchema,
     async handle() {
       return sandbox.capabilities()

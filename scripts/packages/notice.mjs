@@ -12,7 +12,7 @@ const LICENCE_FILE = /^(licen[cs]e|copying|notice|unlicense)([-.].*)?$/i
 export function npmNotices(packages) {
   return Array.from(packages, ([name, directory]) => {
     const { version, license } = JSON.parse(readFileSync(path.join(directory, 'package.json'), 'utf8'))
-    return { name, version, license, texts: licenceTexts(directory) }
+    return { name, version, license, texts: licenceTexts(directory, license) }
   })
 }
 
@@ -31,7 +31,7 @@ export function crateNotices(root, triple) {
       name,
       version,
       license,
-      texts: licenceTexts(path.dirname(manifest_path)),
+      texts: licenceTexts(path.dirname(manifest_path), license),
     }),
   )
 }
@@ -53,9 +53,13 @@ export function linkedCrates({ packages, resolve, workspace_members }, roots) {
   return pending.filter(({ id }) => !workspace_members.includes(id))
 }
 
-function licenceTexts(directory) {
+/** Where a component may be used under the MIT licence or another one, nacre uses it under the MIT licence. */
+function licenceTexts(directory, license = '') {
   const names = readdirSync(directory).filter((name) => LICENCE_FILE.test(name))
-  return names.sort().map((name) => readFileSync(path.join(directory, name), 'utf8').trim())
+  const mit = names.filter((name) => /mit/i.test(name))
+  const isChoice = / OR /.test(license) && !/ AND /.test(license)
+  const chosen = isChoice && mit.length > 0 ? mit : names
+  return chosen.sort().map((name) => readFileSync(path.join(directory, name), 'utf8').trim())
 }
 
 /** Linked components other than crates. */
@@ -92,5 +96,6 @@ export function noticeText(title, components) {
     for (const text of texts) byText.set(text, [...(byText.get(text) ?? []), name])
   }
   const texts = Array.from(byText, ([text, names]) => `${'='.repeat(80)}\n${names.join(', ')}\n\n${text}\n`)
-  return `${title} contains software of others:\n\n${list.join('\n')}\n\n${texts.join('\n')}`
+  const choice = 'Where MIT is one of several licences, nacre uses the component under MIT.'
+  return `${title} contains software of others. ${choice}\n\n${list.join('\n')}\n\n${texts.join('\n')}`
 }

@@ -6,7 +6,7 @@ export function cliPage() {
   const program = createProgram(() => {})
   const verbs = everyVerb(shapeOf(program)).filter(({ name }) => name !== 'help')
   const head =
-    '# Command line\n\nEvery command of `nacre` with its options, from the definitions that the program itself uses.\n'
+    '# Command line\n\nLook up a command of `nacre`, its options and examples. `nacre <command> --help` prints the same text.\n'
   return [head, ...verbs.map((verb) => section(verb, commandAt(program, verb.path)))].join('\n')
 }
 

@@ -4,8 +4,8 @@ import { createServer } from '../../dist/server/index.js'
 
 const HEAD = `# HTTP schemas
 
-Every route with the fields of its request and its reply, from the OpenAPI document that the server has at \`/openapi.json\`.
-[The HTTP API](../http.md) explains events, errors and tokens, with examples.
+Look up the fields of a request or a reply. The same information is in the OpenAPI document, which a running server
+returns at \`/openapi.json\`. [The HTTP API](../http.md) explains events, errors and tokens, with examples.
 `
 
 export function httpPage() {

@@ -19,7 +19,7 @@ pub struct Capabilities {
     pub controllers: Vec<String>,
     /// pidfd_open works.
     pub pidfd: bool,
-    /// `/proc/self/fd` can be opened, as loading the builtin needs.
+    /// `/proc/self/fd` can be opened. Loading the builtin needs it.
     pub proc_fd: bool,
     /// One sentence for each missing feature and its replacement.
     pub notes: Vec<String>,
@@ -69,7 +69,7 @@ const CONTROLLERS: [&str; 3] = ["memory", "pids", "cpu"];
 pub enum Engine {
     /// A builtin drives one persistent bash.
     Builtin,
-    /// Each command runs in its own bash, which restores the state that the previous command left.
+    /// Each command runs in a new bash, which restores the state of the previous one.
     Plain,
 }
 
@@ -82,7 +82,7 @@ impl Engine {
         }
     }
 
-    /// The parts of a session's state that one command leaves to the next.
+    /// The state that passes from one command to the next.
     pub fn restored(self) -> Vec<String> {
         let kept: &[&str] = match self {
             Self::Builtin => &["jobs", "descriptors"],
@@ -92,7 +92,7 @@ impl Engine {
     }
 }
 
-/// The parts that both engines keep.
+/// The state that both engines keep.
 const RESTORED: [&str; 16] = [
     "variables",
     "arrays",
@@ -143,7 +143,7 @@ impl From<ShellError> for Error {
     }
 }
 
-/// The search path for bash without PATH, the same as bash's own default.
+/// The search path for bash without PATH: the default that bash itself uses for commands.
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// Finds the bash to use: `shell`, or the first `bash` on `path`.

@@ -39,19 +39,19 @@ pub enum Code {
     JobRunning,
     /// There is no such file.
     FileNotFound,
-    /// A file is in the way.
+    /// The target path already exists.
     FileExists,
-    /// A part of a path is not a directory.
+    /// A part of a path that must be a directory is not one.
     NotADirectory,
-    /// The path is a directory, but a file or the option `recursive` is required.
+    /// The path names a directory, and the call needs a file or `recursive`.
     IsADirectory,
-    /// The system denied access.
+    /// The system denies the access.
     PermissionDenied,
     /// The file or the list is longer than the limit.
     FileTooLarge,
     /// The file system or the quota is full.
     NoSpace,
-    /// No file, or no file of the required kind, can have this path.
+    /// The path is invalid, or leads to a file of the wrong kind.
     InvalidPath,
     /// The sandbox has been destroyed.
     SandboxDestroyed,
@@ -101,9 +101,9 @@ pub struct Error {
     pub code: Code,
     /// One sentence.
     pub message: String,
-    /// The partial result, if a command ran.
+    /// The result so far, if a command ran.
     pub outcome: Option<Box<Outcome>>,
-    /// The file concerned.
+    /// The file that the error concerns.
     pub path: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Isolation: a sandbox's configuration, and the means of this machine.
+//! The isolation settings of a sandbox, and the mechanisms that this machine offers.
 
 use crate::error::{Code, Error};
 use crate::proxy::Denials;
@@ -17,7 +17,7 @@ use std::sync::{Arc, OnceLock};
 pub struct Isolation {
     /// The rules. Paths are absolute, without links.
     pub rules: Rules,
-    /// Hosts and ports that the proxy allows, if the rules close the network otherwise.
+    /// Hosts and ports that the proxy lets through, if the rules allow no other connections.
     pub allow: Vec<String>,
 }
 
@@ -34,8 +34,8 @@ pub struct Tiers {
     pub notes: Vec<String>,
 }
 
-/// The isolation that this machine offers. Determined once, by the supervisor's program: probing needs forks, and
-/// this process may be large.
+/// The mechanisms that this machine offers. The supervisor's program determines them once, because probing needs forks
+/// and this process may be large.
 ///
 /// # Errors
 /// `SPAWN_FAILED` if the supervisor cannot run.
@@ -55,8 +55,7 @@ pub fn offer(supervisor: &Path) -> Result<Offer, Error> {
 
 /// The proxy of a confinement that needs one, and its port.
 ///
-/// # Errors
-/// `SPAWN_FAILED` if no port can be opened.
+/// # Errors `SPAWN_FAILED` if no port is available.
 pub fn proxied(confinement: &mut Confinement, allow: &[String]) -> Result<Option<Proxied>, Error> {
     if confinement.network != Network::Proxy {
         return Ok(None);
@@ -75,8 +74,8 @@ pub fn proxied(confinement: &mut Confinement, allow: &[String]) -> Result<Option
     Ok(Some(Proxied { allow: allow.into(), listener, denials: Denials::default() }))
 }
 
-/// The variables that name the proxy, in both spellings. Programs reach servers of the session itself directly if the
-/// session has its own loopback interface, unless the list means the machine's.
+/// The variables by which programs find the proxy, in upper and lower case. If the session has its own loopback
+/// interface, programs reach its servers directly, unless the list refers to the machine's loopback.
 pub fn proxy_variables(port: u16, confinement: &Confinement, allow: &[String]) -> Vec<(String, OsString)> {
     let http = format!("http://127.0.0.1:{port}");
     let socks = format!("socks5h://127.0.0.1:{port}");
@@ -87,12 +86,12 @@ pub fn proxy_variables(port: u16, confinement: &Confinement, allow: &[String]) -
     let both = named.into_iter().flat_map(|(name, value)| {
         [(name.to_string(), OsString::from(value)), (name.to_lowercase(), OsString::from(value))]
     });
-    // Node.js 24 and newer reads the other variables only with this one.
+    // Node.js 24 and newer ignores the other variables without this one.
     both.chain([("NODE_USE_ENV_PROXY".to_string(), OsString::from("1"))]).collect()
 }
 
-/// Limits the offer for tests: `NACRE_ISOLATION=landlock` behaves as in a container without namespaces, `none` as on
-/// an old kernel.
+/// Reduces an offer for tests: `NACRE_ISOLATION=landlock` behaves as in a container without namespaces, `none` as on an
+/// old kernel.
 fn limit(offer: &mut Offer, switch: Option<&str>) {
     if matches!(switch, Some("landlock" | "none")) {
         let off = || Err("namespaces are switched off by NACRE_ISOLATION".to_string());
@@ -149,7 +148,7 @@ pub fn tiers(offer: &Offer) -> Tiers {
     }
 }
 
-/// The gaps of Landlock without a mount namespace.
+/// The features that Landlock lacks without a mount namespace.
 const LANDLOCK_ALONE: [&str; 5] = [
     "isolation.filesystem.protect and .hide work outside writable directories only",
     "isolation.filesystem: programs see names, sizes and times of files that they may not read, and the owner of a file may change its mode and times",

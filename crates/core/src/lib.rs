@@ -1,4 +1,4 @@
-//! Sessions, commands and their output: everything in nacre that is independent of JavaScript.
+//! Sessions, commands and their output: the part of nacre that is independent of JavaScript.
 
 pub mod blocking;
 pub mod capabilities;

@@ -1,8 +1,8 @@
 //! The limits of a sandbox and its processes, and how this system enforces them.
 //!
 //! Control groups limit memory, processors and the number of processes. A resource limit, which children inherit
-//! (setrlimit(2)), limits descriptors. Without a pids controller, a resource limit replaces it; that counts all
-//! processes of the user and does not apply to root.
+//! (setrlimit(2)), limits descriptors. If there is no controller for the number of processes, a resource limit replaces
+//! it; that limit counts all processes of the user and does not apply to root.
 
 use crate::capabilities::Capabilities;
 use crate::error::{Code, Error};
@@ -42,7 +42,7 @@ pub struct Inherited {
 }
 
 impl Limits {
-    /// Determines how the limits can be enforced below `parent`, and enables the controllers there.
+    /// Determines how to enforce the limits below `parent`, and enables the controllers there.
     ///
     /// # Errors
     /// `LIMIT_UNSUPPORTED`, naming the limits and the reason.

@@ -1,12 +1,12 @@
 //! Diagnostics: events and durations of sessions, commands, processes, supervisors and state transitions.
 //!
-//! They are `tracing` events. Without a subscriber, an event costs one comparison. The first sandbox installs a
-//! subscriber if `NACRE_LOG` is set, or if a sandbox has a logger. `NACRE_LOG` selects what is printed to standard
-//! error and passed to loggers; without it, loggers receive warnings and errors.
+//! They are `tracing` events, which cost one comparison without a subscriber. The first sandbox installs a subscriber
+//! if `NACRE_LOG` is set, and the first sandbox with a logger does so otherwise. `NACRE_LOG` selects the events that
+//! are printed to standard error and sent to loggers. Without it, loggers receive warnings and errors.
 //!
-//! `NACRE_LOG` takes env-filter's levels and targets: `debug`, `nacre_core::session=trace,warn`, `off`. Directives
-//! for spans and fields are refused: the engine has no spans, and the library for them would enlarge the addon by a
-//! quarter.
+//! `NACRE_LOG` uses the levels and targets of env-filter: `debug`, `nacre_core::session=trace,warn`, `off`. Directives
+//! for spans and fields are rejected: the engine has no spans, and the library for them would make the addon a quarter
+//! larger.
 
 use std::collections::HashMap;
 use std::fmt::{self, Write as _};
@@ -17,7 +17,7 @@ use tracing::{Event, Subscriber};
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 
-/// The severity of an event.
+/// The level of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
     /// Diagnostics.
@@ -79,7 +79,7 @@ impl Log {
         self.0.as_ref().map_or(0, |registration| registration.0)
     }
 
-    /// Installs the subscriber if anything would receive its events. Called for each sandbox.
+    /// Installs the subscriber if anything receives its events. Called for each sandbox.
     pub fn install(&self) {
         static INSTALLED: Once = Once::new();
         let wanted = std::env::var("NACRE_LOG").ok().filter(|filter| !filter.is_empty());
@@ -99,7 +99,7 @@ impl Log {
     }
 }
 
-/// Parses comma-separated levels and targets. Blanks around them and empty items are skipped.
+/// Parses a comma-separated list of levels and targets. Skips blanks and empty items.
 fn parse_filter(text: &str) -> Result<Targets, String> {
     let directives: Vec<&str> = text.split(',').map(str::trim).filter(|directive| !directive.is_empty()).collect();
     if directives.is_empty() {
@@ -116,7 +116,7 @@ fn parse_filter(text: &str) -> Result<Targets, String> {
     directives.join(",").parse::<Targets>().map_err(|error| error.to_string())
 }
 
-/// Passes events to the logger that their field `log` names.
+/// Forwards events to the logger that their field `log` names.
 struct Forward;
 
 impl<S: Subscriber> Layer<S> for Forward {

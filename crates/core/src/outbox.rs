@@ -1,4 +1,4 @@
-//! Messages queued for a non-blocking socket: none is lost when the socket is full.
+//! A queue of messages for a non-blocking socket: none is lost when the socket is full.
 
 use nacre_protocol::socket;
 use std::collections::VecDeque;
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::io::unix::AsyncFd;
 
-/// Bytes and the descriptors that travel with them.
+/// Bytes and the descriptors that are sent with them.
 pub struct Message {
     /// The message itself.
     pub bytes: Vec<u8>,
@@ -16,7 +16,7 @@ pub struct Message {
     pub descriptors: Vec<Descriptor>,
 }
 
-/// A descriptor that travels with a message.
+/// A descriptor that is sent with a message.
 #[derive(Debug)]
 pub enum Descriptor {
     /// Closed here once it has been sent.
@@ -46,7 +46,7 @@ impl From<Arc<OwnedFd>> for Descriptor {
     }
 }
 
-/// A socket and the messages that it has not taken yet.
+/// A socket and the messages that wait for it.
 pub struct Outbox {
     socket: AsyncFd<OwnedFd>,
     /// A message was lost because the peer had exited.
@@ -80,12 +80,12 @@ impl Outbox {
         self.has_lost.load(Ordering::Relaxed)
     }
 
-    /// True if messages are waiting for room.
+    /// Whether a message waits for room.
     pub fn is_blocked(&self) -> bool {
         !self.waiting().is_empty()
     }
 
-    /// Waits for room and sends queued messages. Cancel-safe.
+    /// Waits for room and sends the waiting messages. Cancel-safe.
     pub async fn flush(&self) {
         let Ok(mut guard) = self.socket.writable().await else { return std::future::pending().await };
         let mut waiting = self.waiting();
@@ -107,7 +107,7 @@ impl Outbox {
         loop {
             match socket::send(self.socket.get_ref().as_fd(), &message.bytes, &descriptors) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // ETOOMANYREFS: too many descriptors are in flight; the peer takes them soon.
+                // ETOOMANYREFS: too many descriptors are in flight; the peer receives them soon.
                 Err(error)
                     if error.kind() == io::ErrorKind::WouldBlock
                         || error.raw_os_error() == Some(libc::ETOOMANYREFS) =>

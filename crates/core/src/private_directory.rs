@@ -1,8 +1,8 @@
-//! Checks directories of the engine at paths that the caller chooses: `stateDir` and `jobsRoot`.
+//! Checks of the directories whose path the caller chooses: `stateDir` and `jobsRoot`.
 //!
-//! The owner of a directory, and every user who can write to it, can put anything into it. So such a directory must
-//! belong to this user or to root and be writable only for its owner. It must not be a symlink, whose owner can
-//! redirect it at any time. The check changes nothing; in particular, it never changes a mode.
+//! The owner of a directory and every user with write access can put anything into it. The directory must therefore
+//! belong to this user or to root and be writable only by its owner. It must not be a symlink, because the owner of the
+//! link can redirect it at any time. The check changes nothing, and never a mode.
 
 use std::fs::{self, DirBuilder, Metadata};
 use std::io;
@@ -38,7 +38,7 @@ impl From<Refused> for io::Error {
     }
 }
 
-/// True if the directory exists and can be used, false if nothing exists there.
+/// Returns true if the directory exists and can be used, false if it does not exist.
 ///
 /// # Errors
 /// See [`Refused`].
@@ -50,7 +50,7 @@ pub fn check(path: &Path) -> Result<bool, Refused> {
     }
 }
 
-/// Creates the directory with mode 0700, and its parents, if missing; then checks it.
+/// Creates the directory with mode 0700, and its parents, unless it exists. Then checks it.
 ///
 /// # Errors
 /// See [`Refused`].
@@ -79,7 +79,7 @@ fn judge(info: &Metadata) -> Result<(), Refused> {
     Ok(())
 }
 
-/// Strips trailing slashes, which would make the system follow a symlink.
+/// The path without a final slash, with which a symlink would be followed.
 fn without_slash(path: &Path) -> PathBuf {
     path.components().collect()
 }

@@ -1,4 +1,4 @@
-//! The engine's thread: one per process, whatever the number of sandboxes, sessions and worker threads.
+//! The engine's thread: one per process, for all sandboxes, sessions and worker threads.
 //!
 //! Its work is short or asynchronous, so one thread is enough, and session state needs no locks. The first sandbox
 //! starts it, and it never ends. It does not keep the host alive.
@@ -20,7 +20,7 @@ pub fn handle() -> io::Result<Handle> {
         return Ok(handle.clone());
     }
     let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
-    // Before any work is accepted: otherwise the first job, which another thread reads, could end before these are
+    // Before any work is accepted. Otherwise the first job, which another thread reads, could end before these are
     // open.
     runtime.block_on(async { crate::shell::open_shared() });
     let handle = runtime.handle().clone();

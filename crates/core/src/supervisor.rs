@@ -13,22 +13,22 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
-/// Maximum bytes of a complaint that an error repeats.
+/// Maximum bytes of a complaint in an error message.
 const MAX_COMPLAINT_BYTES: usize = 1024;
 
-/// A running supervisor. Dropping it closes the socket, which makes the supervisor end everything it guards. A
-/// separate task reaps it once each [`PidHold`] is dropped too.
+/// A running supervisor. Dropping it closes the socket, so the supervisor ends everything below it. A separate task
+/// reaps it once every [`PidHold`] is dropped too.
 pub struct Supervisor {
     outbox: Outbox,
     hold: PidHold,
-    /// A memory file: its standard error until it is set up.
+    /// A memory file: the supervisor's standard error until it is set up.
     stderr: OwnedFd,
 }
 
 /// Keeps a supervisor's pid from being reused: the supervisor is reaped when the last clone is dropped.
 ///
-/// The pid is the session number of everything below the supervisor. Only while it is held does a process with that
-/// session number certainly belong to the session.
+/// The pid is the session number of everything below the supervisor. While it is held, every process with that session
+/// number belongs to the session.
 #[derive(Clone)]
 pub struct PidHold {
     pid: Pid,
@@ -46,8 +46,8 @@ impl Supervisor {
     /// Starts a supervisor. `group` is the name of the session's control group.
     ///
     /// The standard library spawns with `posix_spawn` unless an option needs a fork (`pre_exec`, `uid`, a relative
-    /// program with another PATH). A fork would copy the page tables of a host with gigabytes of memory. So the
-    /// supervisor itself sets its working directory, session, signals and groups.
+    /// program with another PATH). A fork would copy the page tables of a large host, so the supervisor itself sets the
+    /// working directory, the session, signals and groups.
     pub fn start(config: &Config, group: Option<&str>) -> io::Result<Self> {
         let (ours, theirs) = socket::pair()?;
         let mut command = Command::new(&config.supervisor);
@@ -95,7 +95,7 @@ impl Supervisor {
         self.hold.clone()
     }
 
-    /// Its standard error from before it was set up, which has the reason for its end; `None` if empty.
+    /// The supervisor's standard error before its setup, which explains its end. `None` if it is empty.
     pub fn complaint(&self) -> Option<String> {
         let bytes = crate::sys::beginning(&self.stderr, MAX_COMPLAINT_BYTES).ok()?;
         let text = String::from_utf8_lossy(&bytes);
@@ -114,7 +114,7 @@ impl Supervisor {
         self.outbox.send(Message { bytes: serde_json::to_vec(order).unwrap_or_default(), descriptors });
     }
 
-    /// The next report, with its descriptor; `None` once the supervisor has exited.
+    /// Receives the next report with its descriptor; `None` if the supervisor has exited.
     ///
     /// Meanwhile, sends queued orders when the socket has room. Cancel-safe.
     pub async fn report(&self) -> Option<(Report, Option<OwnedFd>)> {
@@ -136,12 +136,12 @@ impl Supervisor {
     }
 }
 
-/// A non-interactive bash would read the file that this variable names before it becomes the session's shell. The
-/// variable is set once the shell is ready.
+/// A variable that is withheld from the shell's start and set when the shell is ready. A non-interactive bash reads the
+/// file that it names.
 pub const WITHHELD: &str = "BASH_ENV";
 
-/// Reaps the child once it has ended and its pid is released. Waits with its own pidfd, since a SIGCHLD handler
-/// belongs to the host's runtime; without pidfds, in a thread.
+/// Reaps the child once it has ended and its pid is released. Waits with a pidfd, because the SIGCHLD handler belongs
+/// to the host's runtime; without pidfds, in a thread.
 fn reap(mut child: Child, pid: Pid, released: oneshot::Receiver<()>) {
     let watched = pidfd::open(pid).and_then(crate::sys::watch);
     match watched {

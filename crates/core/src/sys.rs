@@ -83,9 +83,25 @@ pub fn length(fd: &OwnedFd) -> io::Result<u64> {
     Ok(borrowed(fd).metadata()?.len())
 }
 
-/// The position in an open file, which all copies of its descriptor share.
+/// The position in an open file. All copies of its descriptor share it.
 pub fn position(fd: &OwnedFd) -> io::Result<u64> {
     io::Seek::stream_position(&mut &*borrowed(fd))
+}
+
+/// Reads from a position until `most` bytes are there, or the end of the file.
+pub fn read_at(file: &File, position: u64, most: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; most];
+    let mut length = 0;
+    while length < most {
+        match file.read_at(&mut bytes[length..], position + length as u64) {
+            Ok(0) => break,
+            Ok(count) => length += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    bytes.truncate(length);
+    Ok(bytes)
 }
 
 /// Reads at most `most` bytes from the start of a file. Opens no descriptor.
@@ -150,7 +166,7 @@ pub fn bytes_in_pipe(fd: &impl AsRawFd) -> io::Result<usize> {
     Ok(count.max(0) as usize)
 }
 
-/// Enlarges a pipe. The kernel may refuse, since each user's budget is limited (pipe(7)); then nothing changes.
+/// Enlarges a pipe. Each user has a limited budget (pipe(7)); if it is exhausted, nothing changes.
 pub fn grow_pipe(fd: &impl AsRawFd, bytes: i32) -> bool {
     // SAFETY: a plain fcntl call on an open descriptor.
     unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETPIPE_SZ, bytes) >= bytes }
@@ -180,18 +196,18 @@ pub fn watch<T: AsRawFd + OwnsDescriptor>(fd: T) -> io::Result<AsyncFd<T>> {
     unsafe { AsyncFd::register(fd) }.map_err(|error| error.into_parts().1)
 }
 
-/// Values that keep their descriptor open and unchanged for as long as they live.
+/// Values that keep their descriptor open and unchanged until dropped.
 pub trait OwnsDescriptor {}
 impl OwnsDescriptor for OwnedFd {}
 impl OwnsDescriptor for std::sync::Arc<OwnedFd> {}
 
-/// Reaps one ended child. The other children belong to the runtime.
+/// Reaps an ended child. All other children belong to the runtime.
 pub fn reap(child: Pid) {
     // SAFETY: no status is requested, so no memory is involved.
     unsafe { libc::waitpid(child.raw(), std::ptr::null_mut(), libc::WNOHANG) };
 }
 
-/// Opens a directory to be passed to another process.
+/// Opens a directory, to pass it to another process.
 pub fn open_directory(path: &Path) -> io::Result<OwnedFd> {
     use std::os::unix::fs::OpenOptionsExt;
     let flags = libc::O_PATH | libc::O_DIRECTORY;

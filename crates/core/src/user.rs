@@ -61,8 +61,7 @@ impl From<UserError> for Error {
 impl User {
     /// Looks the user up.
     ///
-    /// # Errors
-    /// There is no such user, or this process may not change its user.
+    /// # Errors The user does not exist, or this process may not change its user.
     pub fn resolve(spec: &UserSpec) -> Result<Self, UserError> {
         if !nix::unistd::geteuid().is_root() {
             return Err(UserError::NotRoot);
@@ -88,7 +87,7 @@ impl User {
         Ok(Self { uid: ids.0, gid: ids.1, groups, entry })
     }
 
-    /// The home directory of a user, as a login would set HOME. `None` if the user cannot be resolved.
+    /// The home directory that a login as the user would set as HOME. `None` if the user cannot be found.
     pub fn home(spec: &UserSpec) -> Option<OsString> {
         let variables = Self::resolve(spec).ok()?.variables();
         variables.into_iter().find(|(name, _)| *name == "HOME").map(|(_, home)| home)

@@ -1,4 +1,4 @@
-//! Environment variables and changes of them.
+//! Environment variables and their changes.
 
 use std::ffi::OsString;
 

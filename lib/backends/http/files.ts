@@ -125,6 +125,7 @@ export class HttpFiles implements FilesBackend {
 class Source implements FileSource {
   readonly size = undefined
   readonly version = undefined
+  readonly isOver = undefined
   readonly #request: () => Promise<Download>
   #body: Promise<Download> | undefined
 

@@ -12,7 +12,7 @@ interface Options extends RootOptions {
 
 export function addCancel(job: Command): void {
   withRoot(job.command('cancel'))
-    .description('end jobs')
+    .description('cancel jobs: kill all their processes')
     .argument('<id...>')
     .option('--grace <time>', 'time between SIGTERM and SIGKILL', duration)
     .action(async (ids: string[], options: Options) => {

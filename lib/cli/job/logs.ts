@@ -20,7 +20,7 @@ export function addLogs(job: Command, finish: Finish): void {
   withRoot(job.command('logs'))
     .description('print the output of a job')
     .argument('<id>')
-    .option('-f, --follow', 'continue until the job has ended, and exit with its code')
+    .option('-f, --follow', 'continue until the job ends, and exit with its code')
     .option('--since <bytes>', 'skip this many bytes', byteOffset)
     .action(async (id: string, options: Options) => {
       finish(await useJobs(options, (jobs) => (options.follow ? follow : readAll)(jobs, id, options)))

@@ -21,7 +21,7 @@ export function addList(job: Command): void {
     .alias('list')
     .description('list jobs')
     .option('--state <state>', 'only jobs in this state: running, exited or crashed')
-    .option('--name <name>', 'only jobs of this name')
+    .option('--name <name>', 'only jobs with this name')
     .action(async (options: Options) => {
       const { state, name } = options
       const list = await useJobs(options, async (jobs) => {

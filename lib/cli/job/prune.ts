@@ -14,7 +14,7 @@ interface Options extends RootOptions {
 export function addPrune(job: Command): void {
   const prune = withRoot(job.command('prune'))
     .description('remove all jobs that have ended')
-    .option('--older-than <time>', 'only jobs that ended at least this long ago: 2h, 7d', duration)
+    .option('--older-than <time>', 'only jobs that ended at least this long ago, like 2h or 7d', duration)
     .action(async (options: Options) => {
       const pruned = await useJobs(options, (jobs) => jobs.prune({ olderThan: options.olderThan }))
       if (options.json) return printJson({ removed: pruned })

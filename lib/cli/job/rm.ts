@@ -13,7 +13,7 @@ export function addRemove(job: Command): void {
   withRoot(job.command('rm'))
     .description('remove jobs that have ended')
     .argument('<id...>')
-    .option('-f, --force', 'cancel them first')
+    .option('-f, --force', 'cancel running jobs first')
     .action(async (ids: string[], options: Options) => {
       await useJobs(options, async (jobs) => {
         for (const id of ids) {

@@ -23,14 +23,14 @@ const STDIN = 0
 
 export function addStart(job: Command): void {
   const start = withRoot(job.command('start'))
-    .description('start a job: one word is shell text, several are a program and its arguments')
+    .description('start a job: one word is shell text, several words are a program and its arguments')
     .argument('<command...>')
-    .option('--id <id>', 'its id (default: an id that sorts by time)')
-    .option('--name <text>', 'a label for display')
-    .option('--cwd <directory>', 'where to run it')
+    .option('--id <id>', 'the id of the job (default: an id that sorts by time)')
+    .option('--name <text>', 'a name for people to read')
+    .option('--cwd <directory>', 'run in this directory')
     .option('--env <name=value>', 'set a variable; can be repeated', variable)
-    .option('--timeout <time>', 'end it after 10s, 2m, 1h', duration)
-    .option('--input <file>', 'a file for its standard input; - is that of this program')
+    .option('--timeout <time>', 'kill the job after this time, like 10s, 2m or 1h', duration)
+    .option('--input <file>', 'a file for standard input; - is the standard input of this program')
     .passThroughOptions()
     .action(async (words: string[], options: Options) => {
       const { id: jobId, name: processName, cwd, env, timeout, input, json } = options
@@ -48,9 +48,9 @@ export function addStart(job: Command): void {
       await (json ? printJson(handle) : printLine(handle.jobId))
     })
   withExamples(start, [
-    ["nacre job start --name build 'make all'", 'prints the id'],
-    ['nacre job start --timeout 1h -- ./train.sh --epochs 10', 'a program and its arguments'],
-    ["gzip -dc data.gz | nacre job start --input - 'sort -u'", 'with the output of another program as input'],
-    ['nacre job logs -f "$(nacre job start \'make all\')"', 'follows it; Ctrl-C leaves the job running'],
+    ["nacre job start --name build 'make all'", 'prints the id of the job'],
+    ['nacre job start --timeout 1h -- ./train.sh --epochs 10', 'runs a program with arguments'],
+    ["gzip -dc data.gz | nacre job start --input - 'sort -u'", 'uses the output of another program as input'],
+    ['nacre job logs -f "$(nacre job start \'make all\')"', 'follows the job; Ctrl-C does not end it'],
   ])
 }

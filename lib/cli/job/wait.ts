@@ -18,9 +18,13 @@ interface Options extends RootOptions {
 
 export function addWait(job: Command, finish: Finish): void {
   withRoot(job.command('wait'))
-    .description('wait for the end of a job, and exit with its code')
+    .description('wait until a job ends, and exit with its code')
     .argument('<id>')
-    .option('--timeout <time>', 'stop waiting after 10s, 2m, 1h, with the exit code 124', duration)
+    .option(
+      '--timeout <time>',
+      'stop waiting after this time, like 10s, 2m or 1h, and exit with 124',
+      duration,
+    )
     .action(async (id: string, options: Options) => {
       finish(await useJobs(options, (jobs) => wait(jobs, id, options)))
     })

@@ -25,17 +25,17 @@ const STDIN = 0
 
 export function addQueueAdd(group: Command): void {
   const add = withQueue(group.command('add'))
-    .description('add a job: one word is shell text, several are a program and its arguments')
+    .description('add a job: one word is shell text, several words are a program and its arguments')
     .argument('<command...>')
-    .option('--id <id>', 'its id; an id that is in the queue is not added again')
-    .option('--cwd <directory>', 'where to run it, on the host')
+    .option('--id <id>', 'the id of the job; if the queue has it already, nothing is added')
+    .option('--cwd <directory>', 'run in this directory of the host')
     .option('--env <name=value>', 'set a variable; can be repeated', variable)
-    .option('--timeout <time>', 'end an attempt after 10s, 2m, 1h', duration)
-    .option('--input <file>', 'a file for its standard input; - is that of this program')
-    .option('--attempts <number>', 'how often it may run until it completes (default: 1)', whole)
+    .option('--timeout <time>', 'kill an attempt after this time, like 10s, 2m or 1h', duration)
+    .option('--input <file>', 'a file for standard input; - is the standard input of this program')
+    .option('--attempts <number>', 'the maximum number of attempts (default: 1)', whole)
     .option('--backoff <time>', 'the pause before a retry', duration)
-    .option('--priority <number>', '0 runs first, then lower numbers (default: 0)', whole)
-    .option('--delay <time>', 'the time before it may run', duration)
+    .option('--priority <number>', 'jobs with lower numbers run first (default: 0)', whole)
+    .option('--delay <time>', 'the time before the job may run', duration)
     .passThroughOptions()
     .action(async (words: string[], options: Options) => {
       const { id, cwd, env, timeout, input, attempts, backoff, priority, delay, json } = options
@@ -50,9 +50,9 @@ export function addQueueAdd(group: Command): void {
       await (json ? printJson(job) : printLine(job.id))
     })
   withExamples(add, [
-    ["nacre queue add 'make all'", 'prints the id'],
-    ['nacre queue add --attempts 3 --backoff 10s -- ./crawl.sh', 'up to three times'],
-    ['nacre queue logs -f "$(nacre queue add \'make all\')"', 'follows it, wherever it runs'],
+    ["nacre queue add 'make all'", 'prints the id of the job'],
+    ['nacre queue add --attempts 3 --backoff 10s -- ./crawl.sh', 'makes up to three attempts'],
+    ['nacre queue logs -f "$(nacre queue add \'make all\')"', 'follows the job on any host'],
   ])
 }
 

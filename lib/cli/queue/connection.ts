@@ -18,9 +18,9 @@ const DEFAULT_NAME = 'nacre'
 /** Adds the options that workers have, too. */
 export function withConnection(command: Command): Command {
   return command
-    .option('--redis <url>', `where Redis is (default: $NACRE_REDIS_URL, or ${DEFAULT_URL})`)
-    .option('--queue <name>', `the queue (default: ${DEFAULT_NAME})`)
-    .option('--prefix <text>', 'prefix of all keys in Redis (default: bull)')
+    .option('--redis <url>', `the URL of Redis (default: $NACRE_REDIS_URL, or ${DEFAULT_URL})`)
+    .option('--queue <name>', `the name of the queue (default: ${DEFAULT_NAME})`)
+    .option('--prefix <text>', 'the prefix of all keys in Redis (default: bull)')
 }
 
 /** Adds the options of a verb. */

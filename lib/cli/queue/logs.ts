@@ -22,10 +22,13 @@ export function addQueueLogs(group: Command, finish: Finish): void {
   withQueue(group.command('logs'))
     .description('print the output of a job')
     .argument('<id>')
-    .option('-f, --follow', 'continue until the job has finished, and exit with its code')
+    .option('-f, --follow', 'continue until the job finishes, and exit with its code')
     .option('--since <bytes>', 'skip this many bytes', byteOffset)
-    .option('--attempt <number>', 'of this attempt (default: the latest)', whole)
-    .option('--token-file <file>', "a file with the token of the hosts' servers (default: $NACRE_TOKEN)")
+    .option('--attempt <number>', 'the number of the attempt (default: the latest)', whole)
+    .option(
+      '--token-file <file>',
+      "a file with the token of the hosts' servers (default: the token in $NACRE_TOKEN)",
+    )
     .action(async (id: string, options: Options) => {
       finish(await useQueue(options, (queue) => show(queue, id, options)))
     })

@@ -28,10 +28,10 @@ interface CancelOptions extends QueueOptions {
 
 export function addQueueCancel(group: Command): void {
   withQueue(group.command('cancel'))
-    .description('remove a job that waits, or kill everything of one that runs, on whichever host')
+    .description('remove a waiting job, or kill all processes of a running job, on any host')
     .argument('<id>')
     .option('--grace <time>', 'time between SIGTERM and SIGKILL', duration)
-    .option('--timeout <time>', 'time to wait for its end (default: 30s)', duration)
+    .option('--timeout <time>', 'how long to wait for the job to end (default: 30s)', duration)
     .action(async (id: string, options: CancelOptions) => {
       const { grace: forceKillAfterDelay, timeout, json } = options
       const outcome = await useQueue(options, (queue) => queue.cancel(id, { forceKillAfterDelay, timeout }))
@@ -47,8 +47,11 @@ interface ListOptions extends QueueOptions {
 export function addQueueList(group: Command): void {
   withQueue(group.command('ls'))
     .description('list jobs: id, state and command')
-    .option('--state <state>', 'only waiting, prioritized, delayed, active, completed or failed ones')
-    .option('--limit <number>', 'how many (default: 100)', whole)
+    .option(
+      '--state <state>',
+      'only jobs in this state: waiting, prioritized, delayed, active, completed or failed',
+    )
+    .option('--limit <number>', 'the maximum number of jobs (default: 100)', whole)
     .action(async (options: ListOptions) => {
       const { state, limit, json } = options
       const jobs = await useQueue(options, (queue) => queue.list({ state, limit }))

@@ -19,15 +19,18 @@ const REMOTE = 'remote:'
 
 export function addCp(program: Command): void {
   const cp = withServer(program.command('cp'))
-    .description(`copy files to or from a sandbox on a server; paths there begin with ${REMOTE}`)
+    .description(`copy files to or from a sandbox on a server; remote paths begin with ${REMOTE}`)
     .argument('<from>')
     .argument('<to>')
-    .option('-r, --recursive', 'copy directories with their content')
+    .option('-r, --recursive', 'copy directories and their content')
     .action(copy)
   withExamples(cp, [
-    [`nacre cp data.csv ${REMOTE}input/data.csv`, "to the session's directory; parents are made"],
-    [`nacre cp ${REMOTE}report.pdf .`, 'from there to here'],
-    [`nacre cp -r src ${REMOTE}/workspace/src`, 'a directory with its content'],
+    [
+      `nacre cp data.csv ${REMOTE}input/data.csv`,
+      "copies to the session's directory, and creates missing parents",
+    ],
+    [`nacre cp ${REMOTE}report.pdf .`, 'copies to the current directory'],
+    [`nacre cp -r src ${REMOTE}/workspace/src`, 'copies a directory and its content'],
   ])
 }
 

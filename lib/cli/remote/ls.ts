@@ -16,9 +16,9 @@ interface Options extends ServerOptions {
 export function addLs(program: Command): void {
   const ls = withServer(program.command('ls'))
     .description('list files of a sandbox on a server')
-    .argument('[path]', "a directory, from the session's", '.')
-    .option('-r, --recursive', 'also the content of subdirectories')
-    .option('-l, --long', 'permissions, size and time before each path')
+    .argument('[path]', "a path relative to the session's directory", '.')
+    .option('-r, --recursive', 'list subdirectories too')
+    .option('-l, --long', 'print permissions, size and time before each path')
     .option('--json', 'print JSON')
     .action(async (path: string, options: Options) => {
       const { recursive, long, json } = options
@@ -27,9 +27,9 @@ export function addLs(program: Command): void {
       for (const file of list) await printLine(long ? longLine(file) : shown(file))
     })
   withExamples(ls, [
-    ['nacre ls', 'in the directory of the default session'],
-    ['nacre ls -l --session tests src', 'with permissions, sizes and times'],
-    ['nacre ls -r --json --url https://example.com', 'everything below, as JSON'],
+    ['nacre ls', 'lists the directory of the default session'],
+    ['nacre ls -l --session tests src', 'prints permissions, sizes and times'],
+    ['nacre ls -r --json --url https://example.com', 'prints all files below as JSON'],
   ])
 }
 

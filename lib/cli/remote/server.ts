@@ -17,8 +17,8 @@ const DEFAULT_URL = 'http://127.0.0.1:4747'
 /** Adds the options. */
 export function withServer(command: Command): Command {
   return command
-    .option('--url <url>', `the server (default: $NACRE_URL, or ${DEFAULT_URL})`)
-    .option('--token-file <file>', 'a file with its token (default: the token in $NACRE_TOKEN)')
+    .option('--url <url>', `the URL of the server (default: $NACRE_URL, or ${DEFAULT_URL})`)
+    .option('--token-file <file>', 'a file with the token of the server (default: the token in $NACRE_TOKEN)')
     .option('--session <id>', 'the session whose files to use (default: default)')
 }
 

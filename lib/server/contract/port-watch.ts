@@ -45,7 +45,7 @@ export function addPortWatch(define: Define, server: ServerContext): void {
     method: 'post',
     path: '/api/port-watch',
     tag: 'container',
-    summary: 'Waits for a port, as events: watching, and then ready, process_exited or error.',
+    summary: 'Waits for a port, and streams events: watching, then ready, process_exited or error.',
     body: watchBody,
     reply: 'events',
     errors: ['PROCESS_NOT_FOUND'],

@@ -66,7 +66,7 @@ export function addSessions(define: Define, { sandbox, sessionTimeouts }: Server
     method: 'post',
     path: '/api/env/set',
     tag: 'container',
-    summary: 'Sets variables of a session, or unsets those that are null.',
+    summary: 'Sets variables of a session. A null value unsets the variable.',
     body: envBody,
     reply: doneSchema,
     errors: ['SESSION_NOT_FOUND'],

@@ -19,7 +19,7 @@ export function addCallers(define: Define, { callers }: ServerContext): void {
   define({
     method: 'post',
     path: '/v1/callers',
-    summary: 'Registers a caller, whose calls survive their connections for `keep` milliseconds.',
+    summary: 'Registers a caller. Its calls survive broken connections for `keep` milliseconds.',
     ...{ tag },
     body: z.strictObject({
       keep: z.number().int().min(1).max(MOST_KEEP_MS),
@@ -33,7 +33,7 @@ export function addCallers(define: Define, { callers }: ServerContext): void {
   define({
     method: 'delete',
     path: '/v1/callers/{callerId}',
-    summary: 'Ends all calls of a caller.',
+    summary: 'Cancels all calls of a caller.',
     ...{ tag, errors },
     params: z.object({ callerId }),
     reply: z.object({}),
@@ -45,7 +45,7 @@ export function addCallers(define: Define, { callers }: ServerContext): void {
   define({
     method: 'delete',
     path: '/v1/callers/{callerId}/calls/{number}',
-    summary: 'Ends a call. It is never begun when its request arrives later.',
+    summary: 'Cancels a call. If its request arrives later, nothing runs.',
     ...{ tag, errors },
     params: z.object({ callerId, number: queryNumber }),
     reply: z.object({}),

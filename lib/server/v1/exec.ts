@@ -15,14 +15,16 @@ import { decodeData, encodeData, encodeResult, optionsOf } from '../wire.js'
 const execBody = z.strictObject({ command: commandSchema, ...shapeOf(execOptions) })
 
 const streamBody = execBody.extend({
-  openInput: z.boolean().optional().openapi({ description: 'Input is sent to the run while it goes on.' }),
+  openInput: z
+    .boolean()
+    .optional()
+    .openapi({ description: 'Keeps standard input open for later requests to /input.' }),
   byteEvents: z
     .boolean()
     .optional()
-    .openapi({ description: 'The output events have bytes, whatever the encoding of the result.' }),
+    .openapi({ description: 'Sends output events as bytes, for any encoding of the result.' }),
   wholeResult: z.boolean().optional().openapi({
-    description:
-      'The result keeps as much output as that of /v1/exec. Default: 1 MiB of each stream, or less.',
+    description: 'Keeps as much output in the result as /v1/exec. Default: at most 1 MiB of each stream.',
   }),
 })
 
@@ -35,7 +37,7 @@ const resultSchema = z
     signal: z.string().nullable(),
     stdout: dataSchema,
     stderr: dataSchema,
-    all: dataSchema.optional().openapi({ description: 'left out when one of the two streams is empty' }),
+    all: dataSchema.optional().openapi({ description: 'Omitted if one of the two streams is empty.' }),
     command: z.string(),
     sessionId: z.string(),
     cwd: z.string(),
@@ -43,8 +45,10 @@ const resultSchema = z
     timestamp: z.string(),
     timedOut: z.boolean(),
     isCanceled: z.boolean(),
-    truncated: perStream.nullable().openapi({ description: 'bytes missing in each stream' }),
-    truncatedAt: perStream.nullable().openapi({ description: 'bytes in front of what is missing' }),
+    truncated: perStream.nullable().openapi({ description: 'Number of bytes missing in each stream.' }),
+    truncatedAt: perStream
+      .nullable()
+      .openapi({ description: 'Number of bytes before the gap in each stream.' }),
     sessionRestarted: z.boolean(),
     denials: z.array(z.object({ target: z.string(), rule: z.literal('network') })),
   })
@@ -145,7 +149,7 @@ export function addExec(define: Define, server: ServerContext): void {
     method: 'post',
     path: '/v1/runs/{runId}/abort',
     tag: 'commands',
-    summary: 'Kills a run, which then ends with `error`, ABORT_ERR.',
+    summary: 'Kills a run, which then ends with `error` and the code ABORT_ERR.',
     params: runParams,
     reply: z.object({}),
     errors: ['RUN_NOT_FOUND'],

@@ -4,7 +4,7 @@
 import { z } from '@hono/zod-openapi'
 import { SandboxError } from '../../base/errors.js'
 import type { FilePath, Files } from '../../public/index.js'
-import { openedFile } from '../../sandbox/files.js'
+import { sourceOf } from '../../sandbox/files.js'
 import type { ByteReply } from '../byte-response.js'
 import type { ServerContext } from '../context.js'
 import type { Define } from '../route.js'
@@ -28,7 +28,7 @@ export function addFileContent(define: Define, { sandbox }: ServerContext): void
     path: '/v1/sessions/{sessionId}/files/content',
     tag: 'files',
     summary:
-      'The content of a file. `Range` selects one range of bytes, `If-Range` unless the file has changed since its `ETag`; HEAD returns the length.',
+      'Returns the content of a file. `Range` selects one range of bytes. With `If-Range`, the range applies only if the file still has that `ETag`. HEAD returns the length.',
     params: sessionParams,
     query: z.strictObject({ ...pathQuery, maxBytes: queryNumber.optional() }),
     reply: 'bytes',
@@ -48,7 +48,7 @@ export function addFileContent(define: Define, { sandbox }: ServerContext): void
     path: '/v1/sessions/{sessionId}/files/content',
     tag: 'files',
     summary:
-      'Writes a file. The body is its content, of any length, and replaces the old file when all of it has arrived.',
+      'Writes a file. The body is the content, of any length. Once complete, it replaces the old file.',
     params: sessionParams,
     query: z.strictObject({ ...pathQuery, mode: queryNumber.optional(), append: queryFlag.optional() }),
     upload: true,
@@ -102,7 +102,8 @@ async function content(
   const rest = stream.getReader()
   // The first piece shows whether there is a file; its errors have a status.
   const { value: first } = await rest.read()
-  const { size, version } = openedFile(stream)
+  const { size: opened, version, isOver = false } = sourceOf(stream)
+  const size = opened && isOver ? sizeRead(opened, range, first) : opened
   if (maxBytes !== undefined && size !== undefined && size > maxBytes) {
     await rest.cancel()
     const shown = typeof path === 'string' ? path : new TextDecoder().decode(path)
@@ -126,6 +127,18 @@ async function content(
     'content-range': `bytes ${range.start}-${end}/${size}`,
   }
   return { status: 206, headers, first, rest, length }
+}
+
+/** The size of a file all of which has been read: it may have become shorter since it was opened. */
+function sizeRead(
+  opened: number,
+  range: { start: number; end: number | undefined } | undefined,
+  read: Uint8Array | undefined,
+): number {
+  const { start = 0, end = opened - 1 } = range ?? {}
+  const expected = Math.min(end + 1, opened) - start
+  const length = read?.length ?? 0
+  return expected > 0 && length < expected ? start + length : opened
 }
 
 async function unsatisfiable(

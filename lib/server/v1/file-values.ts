@@ -20,11 +20,13 @@ export const fileSchema = z
 
 /** The query parameters that name a file. */
 export const pathQuery = {
-  path: z.string().optional().openapi({ description: 'The file, from the directory of the session.' }),
-  pathBase64: z
-    .base64()
+  path: z
+    .string()
     .optional()
-    .openapi({ description: 'Instead of `path`: its bytes, for names that are not UTF-8.' }),
+    .openapi({ description: 'The path of the file, relative to the directory of the session.' }),
+  pathBase64: z.base64().optional().openapi({
+    description: 'The bytes of the path in base64, instead of `path`, for names that are not UTF-8.',
+  }),
 }
 
 interface PathQuery {

@@ -21,7 +21,7 @@ export function addFiles(define: Define, { sandbox }: ServerContext): void {
   define({
     method: 'get',
     path: `${base}/stat`,
-    summary: 'The metadata of a file, symlinks followed; null if it does not exist.',
+    summary: 'Returns the metadata of a file, or null if it does not exist. Follows symlinks.',
     ...{ tag, params, errors },
     query: z.strictObject(pathQuery),
     reply: z.object({ file: fileSchema.nullable() }),
@@ -33,7 +33,7 @@ export function addFiles(define: Define, { sandbox }: ServerContext): void {
   define({
     method: 'get',
     path: `${base}/list`,
-    summary: 'Lists a directory, sorted by path. Default: the directory of the session.',
+    summary: 'Lists a directory, sorted by path. Without a path, lists the directory of the session.',
     ...{ tag, params, errors },
     query: z.strictObject({
       ...pathQuery,
@@ -51,7 +51,7 @@ export function addFiles(define: Define, { sandbox }: ServerContext): void {
   define({
     method: 'post',
     path: `${base}/mkdir`,
-    summary: 'Makes a directory and its missing parents.',
+    summary: 'Creates a directory and its missing parents.',
     ...{ tag, params, reply },
     errors: [...errors, 'FILE_EXISTS'],
     body: z.strictObject({ path: dataSchema }),
@@ -89,7 +89,7 @@ export function addFiles(define: Define, { sandbox }: ServerContext): void {
   define({
     method: 'post',
     path: `${base}/remove`,
-    summary: 'Removes a file, or a directory.',
+    summary: 'Removes a file or a directory.',
     ...{ tag, params, reply },
     errors: [...errors, 'IS_A_DIRECTORY'],
     body: z.strictObject({ path: dataSchema, ...shapeOf(fileRemoveOptions) }),
@@ -103,7 +103,7 @@ export function addFiles(define: Define, { sandbox }: ServerContext): void {
     method: 'get',
     path: `${base}/watch`,
     summary:
-      'Changes of a file or below a directory, as events: created, modified, deleted, renamed, overflow, and finally end.',
+      'Streams changes of a file or a directory, as events: created, modified, deleted, renamed, overflow, and finally end.',
     ...{ tag, params, errors },
     query: z.strictObject({ ...pathQuery, recursive: queryFlag.optional() }),
     reply: 'events',

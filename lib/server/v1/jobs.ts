@@ -89,7 +89,7 @@ export function addJobs(define: Define, { sandbox: { jobs } }: ServerContext): v
     method: 'get',
     path: '/v1/jobs',
     tag,
-    summary: 'Lists the jobs in the order of their starts.',
+    summary: 'Lists the jobs in start order.',
     reply: z.object({ jobs: z.array(infoSchema) }),
     async handle() {
       return { jobs: (await jobs.list()).map(encodeJobInfo) }
@@ -98,7 +98,7 @@ export function addJobs(define: Define, { sandbox: { jobs } }: ServerContext): v
   define({
     method: 'get',
     path: '/v1/jobs/{jobId}',
-    summary: 'The handle of a job.',
+    summary: 'Returns the handle of a job.',
     ...{ tag, params, errors },
     reply: handleSchema,
     async handle({ params: { jobId } }) {
@@ -110,7 +110,7 @@ export function addJobs(define: Define, { sandbox: { jobs } }: ServerContext): v
   define({
     method: 'get',
     path: '/v1/jobs/{jobId}/status',
-    summary: 'The status of a job.',
+    summary: 'Returns the status of a job.',
     ...{ tag, params, errors },
     reply: statusSchema,
     async handle({ params: { jobId } }) {
@@ -120,7 +120,7 @@ export function addJobs(define: Define, { sandbox: { jobs } }: ServerContext): v
   define({
     method: 'get',
     path: '/v1/jobs/{jobId}/output',
-    summary: 'Reads the output of a job from a cursor on.',
+    summary: 'Reads the output of a job, starting at a cursor.',
     ...{ tag, params, errors },
     query: readQuery,
     reply: readSchema,
@@ -132,7 +132,7 @@ export function addJobs(define: Define, { sandbox: { jobs } }: ServerContext): v
     method: 'get',
     path: '/v1/jobs/{jobId}/follow',
     summary:
-      'Follows the output of a job from a cursor on, as events: output, and finally end. Their ids are cursors.',
+      'Streams the output of a job, starting at a cursor, as events: output, and finally end. Event ids are cursors.',
     ...{ tag, params, errors },
     query: readQuery,
     reply: 'events',
@@ -152,7 +152,7 @@ export function addJobs(define: Define, { sandbox: { jobs } }: ServerContext): v
   define({
     method: 'post',
     path: '/v1/jobs/{jobId}/wait',
-    summary: 'Waits until a job has ended.',
+    summary: 'Waits until a job ends.',
     ...{ tag, params, errors },
     reply: statusSchema,
     patient: true,
@@ -163,7 +163,7 @@ export function addJobs(define: Define, { sandbox: { jobs } }: ServerContext): v
   define({
     method: 'post',
     path: '/v1/jobs/{jobId}/cancel',
-    summary: 'Cancels a job: kills everything that it started.',
+    summary: 'Cancels a job and kills everything that it started.',
     ...{ tag, params, errors },
     body: z.strictObject(shapeOf(jobCancelOptions)),
     reply: z.object({}),

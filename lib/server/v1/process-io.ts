@@ -17,7 +17,7 @@ const outputQuery = z.strictObject({
   follow: queryFlag.optional(),
   pid: queryNumber
     .optional()
-    .openapi({ description: 'Nothing is sent when a service has another process by now.' }),
+    .openapi({ description: 'Sends nothing if the service is now another process.' }),
   encoding: encodingSchema.optional(),
 })
 
@@ -37,7 +37,7 @@ export function addProcessIo(define: Define, { sandbox }: ServerContext): void {
   define({
     method: 'get',
     path: '/v1/processes/{processId}/logs',
-    summary: 'The output of a process so far.',
+    summary: 'Returns the output of a process so far.',
     ...{ tag, params },
     query: z.strictObject({ encoding: encodingSchema.optional() }),
     reply: z.object({ stdout: dataSchema, stderr: dataSchema, truncated: z.number().optional() }),
@@ -50,7 +50,7 @@ export function addProcessIo(define: Define, { sandbox }: ServerContext): void {
     method: 'get',
     path: '/v1/processes/{processId}/output',
     summary:
-      'The output of a process, past and live, as events: stdout, stderr, exit, and finally end. Their ids are cursors.',
+      'Streams the past and live output of a process, as events: stdout, stderr, exit, and finally end. Event ids are cursors.',
     ...{ tag, params },
     query: outputQuery,
     reply: 'events',
@@ -71,7 +71,7 @@ export function addProcessIo(define: Define, { sandbox }: ServerContext): void {
   define({
     method: 'get',
     path: '/v1/processes/{processId}/starts',
-    summary: 'The processes of a service after the one of `pid`, as events: start, and finally end.',
+    summary: 'Streams the restarts of a service after the process `pid`, as events: start, and finally end.',
     ...{ tag, params },
     query: z.strictObject({ pid: queryNumber }),
     reply: 'events',
@@ -118,7 +118,7 @@ export function addProcessIo(define: Define, { sandbox }: ServerContext): void {
   define({
     method: 'get',
     path: '/v1/processes/{processId}/stats',
-    summary: 'The processor time and memory of a process and its descendants.',
+    summary: 'Returns the processor time and memory of a process and its descendants.',
     ...{ tag, params },
     reply: statsSchema,
     errors: ['PROCESS_NOT_FOUND'],
@@ -129,7 +129,7 @@ export function addProcessIo(define: Define, { sandbox }: ServerContext): void {
   define({
     method: 'get',
     path: '/v1/processes/{processId}/health',
-    summary: 'The health of a service.',
+    summary: 'Returns the health of a service.',
     ...{ tag, params },
     reply: z.object({
       healthy: z.boolean(),

@@ -21,7 +21,7 @@ export function addProcessWaits(define: Define, { sandbox }: ServerContext): voi
   define({
     method: 'post',
     path: '/v1/processes/{processId}/wait',
-    summary: 'Waits for the end of a process.',
+    summary: 'Waits until a process ends.',
     ...{ tag, params, patient, errors },
     body: z.strictObject(shapeOf(waitOptions)),
     reply: z.object({
@@ -41,7 +41,7 @@ export function addProcessWaits(define: Define, { sandbox }: ServerContext): voi
   define({
     method: 'post',
     path: '/v1/processes/{processId}/wait-for-log',
-    summary: 'Waits for a line of the log that contains text, or matches a regular expression.',
+    summary: 'Waits for a log line that contains a text or matches a regular expression.',
     ...{ tag, params, patient, errors },
     body: z.strictObject({ pattern: patternSchema, ...shapeOf(waitForLogOptions) }),
     reply: z.object({ line: z.string() }),
@@ -57,7 +57,7 @@ export function addProcessWaits(define: Define, { sandbox }: ServerContext): voi
   define({
     method: 'post',
     path: '/v1/processes/{processId}/wait-for-port',
-    summary: 'Waits until the process serves a port.',
+    summary: 'Waits until a process serves a port.',
     ...{ tag, params, patient, errors },
     body: z.strictObject({ port: z.number(), ...shapeOf(waitForPortOptions) }),
     reply: z.object({}),

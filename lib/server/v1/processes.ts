@@ -36,7 +36,10 @@ export const processSchema = z
   })
   .openapi('Process')
 
-const openInput = z.boolean().optional().openapi({ description: 'Input stays open, for /input.' })
+const openInput = z
+  .boolean()
+  .optional()
+  .openapi({ description: 'Keeps standard input open for later requests to /input.' })
 
 const startBody = z.strictObject({ command: commandSchema, ...shapeOf(processOptions), openInput })
 
@@ -112,7 +115,7 @@ export function addV1Processes(define: Define, { sandbox, metrics }: ServerConte
     tag: 'processes',
     summary: 'Lists the processes.',
     query: z.strictObject({
-      status: z.string().optional().openapi({ description: 'one or several, with commas' }),
+      status: z.string().optional().openapi({ description: 'One status, or several separated by commas.' }),
       sessionId: z.string().optional(),
     }),
     reply: z.object({ processes: z.array(processSchema) }),
@@ -126,7 +129,7 @@ export function addV1Processes(define: Define, { sandbox, metrics }: ServerConte
     method: 'get',
     path: '/v1/processes/{processId}',
     tag: 'processes',
-    summary: 'The state of a process.',
+    summary: 'Returns the state of a process.',
     params: processParams,
     reply: processSchema,
     errors: ['PROCESS_NOT_FOUND', 'INVALID_ID'],

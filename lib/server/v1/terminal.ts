@@ -35,7 +35,7 @@ const messageSchema = z.strictObject({ resize: z.strictObject({ cols: z.number()
 const terminalQuery = z.strictObject({
   since: queryNumber.optional(),
   output: queryFlag.optional().openapi({ description: 'Whether to send output. Default: true.' }),
-  acknowledge: queryFlag.optional().openapi({ description: 'Whether to answer each message of input.' }),
+  acknowledge: queryFlag.optional().openapi({ description: 'Whether to answer each input message.' }),
 })
 type TerminalQuery = z.output<typeof terminalQuery>
 
@@ -44,7 +44,7 @@ export function addTerminal(define: Define, server: ServerContext): void {
     method: 'get',
     path: '/v1/processes/{processId}/terminal',
     tag: 'processes',
-    summary: 'A WebSocket to the terminal of a process.',
+    summary: 'Opens a WebSocket to the terminal of a process.',
     params: processParams,
     query: terminalQuery,
     reply: 'socket',

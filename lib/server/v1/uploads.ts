@@ -22,7 +22,7 @@ export function addUploads(define: Define, { sandbox, uploads }: ServerContext):
   define({
     method: 'post',
     path: '/v1/sessions/{sessionId}/files/uploads',
-    summary: 'Begins an upload in parts, which ends after `keep` milliseconds without a request.',
+    summary: 'Begins an upload in parts. It ends after `keep` milliseconds without a request.',
     ...{ tag, errors: ['SESSION_NOT_FOUND', 'INVALID_PATH'] },
     params: sessionParams,
     body: z.strictObject({
@@ -44,7 +44,7 @@ export function addUploads(define: Define, { sandbox, uploads }: ServerContext):
   define({
     method: 'put',
     path: '/v1/uploads/{uploadId}',
-    summary: 'Sends a part, of at most 8 MiB. One that has arrived already is not written again.',
+    summary: 'Sends a part of at most 8 MiB. A part that has already arrived is not written again.',
     ...{ tag, params, errors: [...errors, 'PAYLOAD_TOO_LARGE'] },
     query: z.strictObject({ offset: queryNumber }),
     upload: true,
@@ -58,7 +58,7 @@ export function addUploads(define: Define, { sandbox, uploads }: ServerContext):
   define({
     method: 'post',
     path: '/v1/uploads/{uploadId}/end',
-    summary: 'Ends an upload: its file replaces the old one.',
+    summary: 'Completes an upload. Its file replaces the old file.',
     ...{ tag, params, errors },
     patient: true,
     reply: fileSchema,
@@ -69,7 +69,7 @@ export function addUploads(define: Define, { sandbox, uploads }: ServerContext):
   define({
     method: 'delete',
     path: '/v1/uploads/{uploadId}',
-    summary: 'Ends an upload without its file.',
+    summary: 'Cancels an upload and discards its file.',
     ...{ tag, params, errors: ['UPLOAD_NOT_FOUND'] },
     reply: z.object({}),
     async handle({ params: { uploadId } }) {

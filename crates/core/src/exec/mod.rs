@@ -19,11 +19,11 @@ pub enum Command {
     Argv(Vec<Vec<u8>>),
 }
 
-/// A piece of streamed standard input.
+/// A chunk of streamed standard input.
 pub struct Chunk {
     /// The bytes.
     pub bytes: Vec<u8>,
-    /// Called once, when the pipe took the bytes or can no longer take them.
+    /// Called once, when the pipe has accepted the bytes or can no longer accept them.
     pub taken: Box<dyn FnOnce() + Send>,
 }
 
@@ -33,7 +33,7 @@ pub enum Input {
     None,
     /// These bytes, then end of file.
     Bytes(Arc<Vec<u8>>),
-    /// Pieces as they arrive; end of file when the sender is dropped.
+    /// Chunks as they arrive, then end of file when the sender is dropped.
     Stream(mpsc::UnboundedReceiver<Chunk>),
 }
 
@@ -57,7 +57,7 @@ pub enum OutputStream {
 
 /// Receives the events of a command. All calls come from the engine's thread and must not block.
 pub trait Sink: Send + Sync {
-    /// The command has started, in the shell with this pid.
+    /// The command has started in the shell with this pid.
     fn started(&mut self, pid: i32);
 
     /// Output as it arrives; only for live requests.
@@ -77,19 +77,19 @@ pub struct ExecRequest {
     pub cwd: Option<PathBuf>,
     /// Variables for this command only; `None` unsets.
     pub env: Vec<(String, Option<String>)>,
-    /// Time limit, counted from the start of the run, not from queuing.
+    /// Time limit of the run, without the wait in the queue.
     pub timeout: Option<Duration>,
-    /// Applies to timeouts, cancels and the end of the session.
+    /// The signals for timeouts, cancels and the end of the session.
     pub kill: KillPolicy,
-    /// Bytes kept of each stream.
+    /// Maximum bytes kept of each stream.
     pub max_buffer: usize,
     /// Standard input.
     pub input: Input,
-    /// Standard output and standard error share one pipe, the first.
+    /// Uses the pipe of standard output for standard error too.
     pub merge_output: bool,
-    /// Permits for live output, which is sent as it arrives. Each piece takes a permit, which the consumer returns.
-    /// Without permits the pipe is not read, and finally the command blocks. A command that is being killed does not
-    /// wait for long.
+    /// Permits for live output, which is also sent as it arrives. Each chunk takes a permit, and the consumer returns
+    /// it. Without permits, the pipe is not read, and finally the command blocks. A command that is being killed blocks
+    /// only briefly.
     pub live: Option<Arc<Semaphore>>,
     /// Receives the result.
     pub sink: Box<dyn Sink>,

@@ -8,13 +8,13 @@ use std::time::{Duration, SystemTime};
 pub struct Outcome {
     /// `$?`; `None` if the command was killed or its status was lost.
     pub exit_code: Option<i32>,
-    /// The signal that ended it, if the engine sent it or it killed the shell.
+    /// The signal that ended the command, if the engine sent it or the shell died of it.
     pub signal: Option<i32>,
     /// Kept bytes of standard output.
     pub stdout: Vec<u8>,
     /// Kept bytes of standard error.
     pub stderr: Vec<u8>,
-    /// Lengths of the alternating runs of kept bytes (stdout first) in order of arrival, if both streams have any.
+    /// Lengths of the alternating runs of kept bytes (stdout first) in order of arrival, if both streams have output.
     pub order: Option<Vec<u32>>,
     /// Bytes not kept of each stream.
     pub dropped: (u64, u64),
@@ -30,6 +30,6 @@ pub struct Outcome {
     pub canceled: bool,
     /// The shell died and was replaced.
     pub restarted: bool,
-    /// Hosts and ports that the session's proxy refused during the command.
+    /// Hosts and ports that the session's proxy refused while the command ran.
     pub denials: Vec<String>,
 }

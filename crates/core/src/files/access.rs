@@ -1,4 +1,4 @@
-//! Access to a session's files: its helper, and where relative paths start.
+//! Access to the files of a session: the helper, and the directory at which relative paths start.
 
 use super::connection::Connection;
 use super::helper::Helper;
@@ -22,13 +22,13 @@ pub struct Access {
 }
 
 impl Access {
-    /// The same helper, with paths that start at a root and cannot leave it.
+    /// The same access, with paths that start at a root and cannot leave it.
     #[must_use]
     pub fn below(self, root: PathBuf) -> Self {
         Self { cwd: root, is_rooted: true, ..self }
     }
 
-    /// Sends a call. Returns `None` if the helper had already exited.
+    /// Sends a call. Returns `None` if the helper had already ended.
     pub(super) async fn send(&self, call: Call) -> Result<Option<Connection>, Error> {
         let failed =
             |error: io::Error| Error::new(Code::EngineError, format!("cannot reach the files helper: {error}"));

@@ -1,4 +1,4 @@
-//! Calls that consist of one request and its reply.
+//! File calls that consist of one request and its reply.
 
 use super::access::Access;
 use super::connection::Connection;
@@ -10,7 +10,7 @@ use super::writer::Writer;
 use crate::error::{Code, Error};
 use nacre_protocol::files::{Call, Entry, MAX_ENTRIES, MAX_PATH_BYTES, Reply};
 
-/// `None` means that the helper exited before the call, which can be repeated with another helper.
+/// The result of a call. `None`: the helper had exited before, and the call can be repeated with another helper.
 pub(super) type Sent<T> = Result<Option<T>, Error>;
 
 impl Access {
@@ -82,7 +82,7 @@ impl Access {
         }
     }
 
-    /// Starts watching.
+    /// Starts a watch.
     pub async fn watch(&self, path: Vec<u8>, recursive: bool) -> Sent<Watcher> {
         let Some(connection) = self.call(Call::Watch { path: path.clone(), recursive }).await? else {
             return Ok(None);

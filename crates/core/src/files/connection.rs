@@ -21,7 +21,7 @@ impl Connection {
         Ok(Self { socket: crate::sys::watch(socket)?, helper })
     }
 
-    /// Receives the next message and the descriptor sent with it. A failure is returned as an error. Cancel-safe.
+    /// Receives the next message and its descriptor; a failure is an error. Cancel-safe.
     pub(super) async fn reply(&self) -> Result<(Reply, Option<OwnedFd>), Error> {
         loop {
             let mut guard = self.socket.readable().await.map_err(|_| self.helper.lost())?;

@@ -1,10 +1,10 @@
-//! Translates failures that the helper reports to errors.
+//! Converts failures of the files helper to errors.
 
 use crate::error::{Code, Error};
 use nacre_protocol::files::{Failure, Kind, MAX_ENTRIES, Reason};
 use std::io;
 
-/// An error about a file.
+/// Creates an error about a file.
 pub fn error(code: Code, path: &[u8], what: impl std::fmt::Display) -> Error {
     let path = shown(path);
     Error { path: Some(path.clone()), ..Error::new(code, format!("'{path}' {what}")) }

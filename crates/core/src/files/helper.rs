@@ -16,7 +16,7 @@ pub struct Helper {
 }
 
 impl Helper {
-    /// Creates a socket for a helper, and returns the helper's end of it.
+    /// Creates the socket for a new helper. Returns the helper's end as well.
     pub fn open(session: &str) -> io::Result<(Self, OwnedFd)> {
         let (ours, theirs) = socket::pair()?;
         let outbox = Outbox::new(ours)?;
@@ -24,17 +24,17 @@ impl Helper {
         Ok((Self { session: session.into(), outbox, is_closing, is_gone }, theirs))
     }
 
-    /// Marks the session as ending: calls that this cuts off fail with `SESSION_DESTROYED`.
+    /// Records that the session ends: calls that this interrupts fail with `SESSION_DESTROYED`.
     pub fn close(&self) {
         self.is_closing.store(true, Ordering::Relaxed);
     }
 
-    /// True once the helper is known to have exited.
+    /// Whether the helper is known to have ended.
     pub fn is_gone(&self) -> bool {
         self.is_gone.load(Ordering::Relaxed) || self.outbox.has_lost()
     }
 
-    /// The error of a call whose connection was closed.
+    /// The error for a call whose connection was closed.
     pub(super) fn lost(&self) -> Error {
         self.is_gone.store(true, Ordering::Relaxed);
         if self.is_closing.load(Ordering::Relaxed) {

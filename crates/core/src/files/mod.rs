@@ -1,12 +1,12 @@
 //! Files of a session, as its commands see them.
 //!
-//! A helper process of the session opens, lists, changes and watches files (crates/supervisor/src/files). This
-//! process reads and writes their content, through descriptors that the helper passes.
+//! A helper process of the session opens, lists, changes and watches files (crates/supervisor/src/files). The host
+//! reads and writes their content through descriptors that the helper passes.
 //!
-//! A relative path starts at the session's directory after its last completed command, where the next command starts.
-//! A running command may be in a different directory, which changes at any time. The path is the shell's own report,
-//! and the helper resolves it under the session's rules. Reading the shell's directory from /proc would need rights
-//! that a confined helper does not have.
+//! A relative path starts at the session's directory after its last completed command, which is where the next command
+//! starts. A running command may be in another directory, which can change at any time. The shell reports the
+//! directory, and the helper resolves it under the rules of the session. To read it from /proc, a confined helper would
+//! need rights that it does not have.
 
 mod access;
 mod calls;

@@ -6,7 +6,7 @@ use nacre_protocol::files::Info;
 /// A file with its path.
 #[derive(Clone, Debug)]
 pub struct Placed {
-    /// The path as given, or joined to the given path.
+    /// The given path, or a path below it.
     pub path: Vec<u8>,
     /// The file.
     pub info: Info,
@@ -22,7 +22,7 @@ impl Placed {
     }
 }
 
-/// Joins a path to a given path; entries of `.` keep their own names.
+/// Joins a name to the given path. A file in `.` keeps its name alone.
 pub(super) fn joined(given: &[u8], own: &[u8]) -> Vec<u8> {
     if own.is_empty() {
         return given.to_vec();

@@ -4,16 +4,17 @@ use super::failure::{error, system_error};
 use super::placed::Placed;
 use crate::blocking::blocking;
 use crate::error::{Code, Error};
+use crate::sys;
 use std::fs::{File, Metadata};
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
 /// See the module.
 pub struct Reader {
     file: Arc<File>,
-    /// The file's state when it was opened.
+    /// The file at the time it was opened.
     pub opened: Placed,
 }
 
@@ -22,7 +23,7 @@ impl Reader {
         Self { file: Arc::new(file.into()), opened }
     }
 
-    /// Fails if the file has more than `most` bytes.
+    /// Returns an error if the file has more bytes.
     pub fn check_size(&self, most: u64) -> Result<(), Error> {
         if self.opened.info.size <= most {
             return Ok(());
@@ -31,10 +32,10 @@ impl Reader {
         Err(error(Code::FileTooLarge, &self.opened.path, what))
     }
 
-    /// Reads until `most` bytes or the end of the file.
+    /// Reads `most` bytes, or up to the end of the file.
     pub fn read(&self, position: u64, most: usize) -> impl Future<Output = Result<Vec<u8>, Error>> + Send + use<> {
         let (file, path) = (Arc::clone(&self.file), self.opened.path.clone());
-        blocking(move || read_at(&file, position, most).map_err(|failed| failure(&path, &failed)))
+        blocking(move || sys::read_at(&file, position, most).map_err(|failed| failure(&path, &failed)))
     }
 
     /// The first read, with the file's version from before it.
@@ -47,25 +48,10 @@ impl Reader {
         blocking(move || {
             let version = file.metadata().map(|metadata| version(&metadata));
             version
-                .and_then(|version| Ok((version, read_at(&file, position, most)?)))
+                .and_then(|version| Ok((version, sys::read_at(&file, position, most)?)))
                 .map_err(|failed| failure(&path, &failed))
         })
     }
-}
-
-fn read_at(file: &File, position: u64, most: usize) -> io::Result<Vec<u8>> {
-    let mut bytes = vec![0; most];
-    let mut length = 0;
-    while length < most {
-        match file.read_at(&mut bytes[length..], position + length as u64) {
-            Ok(0) => break,
-            Ok(count) => length += count,
-            Err(failed) if failed.kind() == io::ErrorKind::Interrupted => {}
-            Err(failed) => return Err(failed),
-        }
-    }
-    bytes.truncate(length);
-    Ok(bytes)
 }
 
 fn failure(path: &[u8], failed: &io::Error) -> Error {
@@ -74,12 +60,5 @@ fn failure(path: &[u8], failed: &io::Error) -> Error {
 
 /// A text that changes when the path names another file, or the content changes. Programs cannot set the change time.
 fn version(metadata: &Metadata) -> String {
-    format!(
-        "{:x}-{:x}-{:x}-{:x}.{:x}",
-        metadata.dev(),
-        metadata.ino(),
-        metadata.size(),
-        metadata.ctime(),
-        metadata.ctime_nsec(),
-    )
+    format!("{}-{}-{}-{}.{}", metadata.dev(), metadata.ino(), metadata.size(), metadata.ctime(), metadata.ctime_nsec(),)
 }

@@ -1,4 +1,4 @@
-//! A running watch. Dropping it ends it.
+//! A running watch. Dropping it ends the watch.
 
 use super::connection::Connection;
 use super::placed::joined;
@@ -26,7 +26,7 @@ impl Watcher {
         Self { connection, path }
     }
 
-    /// The next changes; none once the watched file no longer exists. Cancel-safe.
+    /// Waits for the next changes. Empty when the watched file no longer exists. Cancel-safe.
     pub async fn next(&self) -> Result<Vec<Seen>, Error> {
         match self.connection.reply().await? {
             (Reply::Events(events), _) => Ok(events.into_iter().map(|event| self.seen(event)).collect()),

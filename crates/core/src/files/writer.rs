@@ -1,4 +1,4 @@
-//! A file being written. Dropping it before the commit reverts everything.
+//! A file that is being written. Dropping it before the commit reverts the write.
 
 use super::connection::Connection;
 use super::failure::system_error;
@@ -15,11 +15,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub struct Writer(Arc<Open>);
 
 struct Open {
-    // Dropped first, so that no write is in progress when the helper reverts everything.
+    // Dropped first, so that no write is in progress when the helper reverts.
     file: File,
     connection: Connection,
     path: Vec<u8>,
-    /// Memory of written pieces, reused for the next ones: allocating costs more than the copy into it.
+    /// Buffers of written chunks, for reuse: new memory costs more than the copy into it.
     spare: Mutex<Vec<Vec<u8>>>,
 }
 
@@ -28,7 +28,7 @@ impl Writer {
         Self(Arc::new(Open { file: file.into(), connection, path, spare: Mutex::default() }))
     }
 
-    /// Copies a piece, to be written.
+    /// Copies a chunk into a buffer to write.
     pub fn piece(&self, bytes: &[u8]) -> Vec<u8> {
         let mut piece = self.0.spare.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
         piece.clear();
@@ -36,8 +36,8 @@ impl Writer {
         piece
     }
 
-    /// Appends all of the bytes. The writing thread holds the connection: a call that is given up meanwhile is
-    /// reverted when the write has ended.
+    /// Appends the bytes to those written so far. The writing thread holds the connection, so a call that is abandoned
+    /// meanwhile is reverted when the write has ended.
     pub fn write(&self, bytes: Vec<u8>) -> impl Future<Output = Result<(), Error>> + Send + use<> {
         let open = Arc::clone(&self.0);
         blocking(move || {
@@ -57,7 +57,7 @@ impl Writer {
         }
     }
 
-    /// Reverts everything. Resolves once the file is in its old state and nothing else is left.
+    /// Reverts the write. Resolves when the file is as before and no temporary file is left.
     pub async fn revert(&self) {
         let connection = &self.0.connection;
         if connection.finish(Finish::Revert).is_ok() {
@@ -65,7 +65,7 @@ impl Writer {
         }
     }
 
-    /// Writes all of the bytes and commits them.
+    /// Writes all bytes and commits.
     pub async fn write_all(&self, bytes: Vec<u8>) -> Result<Placed, Error> {
         match self.write(bytes).await {
             Ok(()) => self.commit().await,

@@ -1,7 +1,7 @@
 //! Ends a job from any process: signals its supervisor and waits until it has exited.
 //!
-//! The signal carries the grace time (sigqueue(3)), so nothing is written: a full disk or a read-only directory
-//! cannot keep a job alive. The supervisor exits once all processes have exited and the control group is removed.
+//! The signal carries the grace time (sigqueue(3)). No file is written, so a full disk or a read-only directory cannot
+//! keep a job alive. The supervisor exits when no process is left and the control group is removed.
 
 use super::foreign;
 use super::status::status;
@@ -25,9 +25,8 @@ const UNKILLABLE: Duration = Duration::from_secs(10);
 
 /// Ends all processes of a job. Resolves once all have exited, immediately if none runs.
 ///
-/// # Errors
-/// `JOB_NOT_FOUND` if its files do not identify a process to signal, `ENGINE_ERROR` if it must not be signalled or
-/// does not exit.
+/// # Errors `JOB_NOT_FOUND` if its files do not name a process to signal, `ENGINE_ERROR` if the job cannot be signalled
+/// or does not die.
 pub async fn cancel(job: &Job, grace: Option<Duration>) -> Result<(), Error> {
     let looked = job.clone();
     let (before, meta) = blocking(move || Ok((status(&looked)?, looked.meta()?))).await?;

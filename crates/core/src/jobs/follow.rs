@@ -18,10 +18,10 @@ use tokio::io::unix::AsyncFd;
 
 /// The longest wait between two polls.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
-/// The wait between two polls without notifications (inotify(7), max_user_instances).
+/// The longest wait without notifications, beyond max_user_instances of inotify(7).
 const BLIND_WAIT: Duration = Duration::from_millis(100);
 
-/// Resolves when the job has ended, or its output is longer than `cursor`. Without a cursor, only the end counts.
+/// Resolves when the job has ended or its output is longer than `cursor`. Without a cursor, only the end counts.
 ///
 /// # Errors
 /// `JOB_NOT_FOUND`, also if the job is removed meanwhile.
@@ -59,8 +59,8 @@ impl AsRawFd for Watched {
 
 impl OwnsDescriptor for Watched {}
 
-/// Watches the directory. Writes are watched only for readers of the output, since watching slows down a job with
-/// much output. The end shows as a file that is renamed or closed.
+/// Watches the directory. Watches writes only for readers of the output, because that slows down a job with much
+/// output. The end is a file that is renamed into place, or closed.
 fn watch(job: &Job, output: bool) -> Option<Inotify> {
     let inotify = Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK).ok()?;
     let kinds = AddWatchFlags::IN_MOVED_TO | AddWatchFlags::IN_CREATE | AddWatchFlags::IN_CLOSE_WRITE;
@@ -71,7 +71,7 @@ fn watch(job: &Job, output: bool) -> Option<Inotify> {
     Some(inotify)
 }
 
-/// Waits until something in the directory has changed since the last call.
+/// Waits until the directory has changed since the last call.
 async fn changed(changes: Option<&Changes>) {
     let Some(Changes(inotify)) = changes else { return std::future::pending().await };
     let Ok(mut guard) = inotify.readable().await else { return std::future::pending().await };
@@ -79,12 +79,12 @@ async fn changed(changes: Option<&Changes>) {
     guard.clear_ready();
 }
 
-/// Waits until the supervisor has exited. Its last record appears a moment earlier, as a change.
+/// Waits until the supervisor has exited. Its last record appears shortly before, as a change.
 async fn ended(supervisor: Option<&AsyncFd<OwnedFd>>) {
     match supervisor {
         Some(fd) => {
             let _ = fd.readable().await;
-            // The pidfd stays readable: without a pause, the caller would loop.
+            // The pidfd stays readable, so the caller would loop here without a pause.
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         None => std::future::pending().await,

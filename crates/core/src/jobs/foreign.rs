@@ -1,8 +1,8 @@
-//! Jobs that an existing package started: their `meta.json` only names a process group.
+//! Jobs that an existing package started. Their `meta.json` identifies processes only by a process group.
 //!
-//! The group's number may have been reused. So a process counts as the job's only with evidence: it has the job's
-//! output open, or it leads the group and is older than the directory's date requires. In doubt it is not the job's.
-//! A job may then be reported as crashed, but no foreign process is ever signalled.
+//! The number of the group may have been reused. A process therefore counts as the job's only with evidence: it has the
+//! job's output open, or it is the group's leader and started no later than the directory's date allows. Without
+//! evidence, the job may be reported as crashed, but no other process is ever signalled.
 
 use super::store::Job;
 use crate::blocking::blocking;

@@ -7,8 +7,8 @@ use nacre_containment::job::meta::Meta;
 use nacre_containment::job::{layout, leftover};
 use std::fs;
 
-/// All jobs that can be attached to, in the order of their starts. Also removes leftovers of interrupted starts and
-/// removals; only a directory that is provably a leftover is removed ([`leftover`]).
+/// Lists all jobs that can be attached to, in start order. Also removes leftovers of interrupted starts and removals; a
+/// directory that is not provably a leftover stays ([`leftover`]).
 ///
 /// # Errors
 /// `STATE_DIR_UNAVAILABLE`.
@@ -20,7 +20,7 @@ pub fn list(store: &Store) -> Result<Vec<(Meta, Status)>, Error> {
     for entry in fs::read_dir(store.root()).into_iter().flatten().flatten() {
         let Ok(name) = entry.file_name().into_string() else { continue };
         if layout::is_unfinished(&name) {
-            // Another process may be removing it too, or a disk may fail: the next listing tries again.
+            // Another process may be removing it too, or the disk may fail. The next listing tries again.
             let _ = leftover::sweep(&entry.path());
         } else if let Ok(job) = store.find(&name) {
             found.extend(attach(&job));

@@ -1,10 +1,10 @@
 //! Durable jobs: commands that outlive the program that started them.
 //!
-//! This process keeps no state. A job is a directory, which the job's own supervisor writes, and everything here
-//! reads it anew, so any later process can do the same. `docs/jobs.md` describes the format and its guarantees.
+//! This process keeps no state of a job. The job's own supervisor writes its directory, and each call reads it again,
+//! as any later process can. `docs/jobs.md` describes the format and its guarantees.
 //!
-//! Functions that are not `async` do file I/O directly, so they belong on a thread that may block: see [`blocking`].
-//! `async` functions move that part of their work there themselves.
+//! Functions that are not `async` do file I/O directly, so call them on a thread that may block ([`blocking`]). `async`
+//! functions move such work there themselves.
 
 pub mod cancel;
 pub mod follow;

@@ -1,7 +1,7 @@
-//! Reaps a job's guard if this process must: as init of a container, or as a subreaper.
+//! Reaps a job's guard if this process is its parent: as init of a container, or as a subreaper.
 //!
 //! The guard is an orphan as soon as it runs. Elsewhere, init reaps it. The pid cannot refer to another process: it
-//! belongs to the guard until its parent has waited for it, and only the parent can do that.
+//! belongs to the guard until its parent waits for it, and no other process can.
 
 use nacre_containment::pid::Pid;
 use nacre_containment::pidfd;
@@ -9,7 +9,7 @@ use std::os::fd::OwnedFd;
 use tokio::io::unix::AsyncFd;
 use tokio::runtime::Handle;
 
-/// Reaps the guard in the background, if this process is now its parent.
+/// Reaps the guard in the background if this process is now its parent.
 pub fn adopt(guard: i32, engine: &Handle) {
     let Some(guard) = Pid::new(guard).filter(|_| adopts_orphans()) else { return };
     engine.spawn(async move {

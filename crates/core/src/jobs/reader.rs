@@ -1,16 +1,16 @@
-//! Reads a job's output from a cursor on.
+//! Reads a job's output, starting at a cursor.
 //!
-//! The status is read before the file. So if the job has ended and a slice reaches the end of the file, no more
-//! output follows. In the opposite order, output printed in between could be missed.
+//! The status is read before the file. If the job has ended and a slice reaches the end of the file, no more output
+//! follows. In the other order, output printed in between could be missed.
 
 use super::status::{Status, status};
 use super::store::Job;
 use crate::error::Error;
+use crate::sys;
 use nacre_containment::job::file::{self, Unreadable};
 use nacre_containment::job::layout::OUTPUT;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 
 /// A part of the output.
 pub struct Slice {
@@ -42,18 +42,9 @@ fn slice(job: &Job, cursor: u64, most: usize) -> Result<(Vec<u8>, bool), Unreada
 fn part(file: &File, cursor: u64, most: usize) -> io::Result<(Vec<u8>, bool)> {
     let left = file.metadata()?.len().saturating_sub(cursor);
     let wanted = usize::try_from(left).unwrap_or(usize::MAX).min(most);
-    let mut bytes = vec![0; wanted];
-    let mut filled = 0;
-    while filled < wanted {
-        match file.read_at(&mut bytes[filled..], cursor + filled as u64) {
-            Ok(0) => break,
-            Ok(count) => filled += count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    bytes.truncate(filled);
-    Ok((bytes, filled as u64 >= left))
+    let bytes = sys::read_at(file, cursor, wanted)?;
+    let at_end = bytes.len() as u64 >= left;
+    Ok((bytes, at_end))
 }
 
 /// The length of the output in bytes.

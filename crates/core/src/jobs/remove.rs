@@ -12,7 +12,7 @@ use std::io;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// Time for processes to exit that a timeout or a cancel killed together with the command.
+/// How long to wait for processes that a timeout or a cancel has killed, which may exit later than the command.
 const LEAVING: Duration = Duration::from_secs(1);
 
 /// Removes a job that has ended. Renames it first: a visible job is always complete.
@@ -46,8 +46,8 @@ pub async fn remove(store: &Store, job: &Job) -> Result<(), Error> {
 
 fn delete(store: &Store, job: &Job) -> Result<(), Error> {
     let aside = layout::unfinished(store.root(), &job.id);
-    // Without the mark (full disk), an interrupted removal leaves the rest permanently. That is no reason to refuse
-    // the removal.
+    // Without the mark (full disk), an interrupted removal leaves files behind. That is no reason to reject the
+    // removal.
     let _ = leftover::mark(&job.directory);
     let gone = match fs::rename(&job.directory, &aside) {
         Ok(()) => leftover::remove(&aside),
@@ -70,7 +70,7 @@ enum Life {
     Over,
 }
 
-/// Whether the job can be removed. A directory without a job is removed too, unless a supervisor holds its lock.
+/// The state of a job. A directory without a job can be removed too, unless a supervisor holds its lock.
 fn life(job: &Job) -> Life {
     match status(job) {
         Ok(status) if !status.alive => Life::Over,
@@ -81,7 +81,7 @@ fn life(job: &Job) -> Life {
     }
 }
 
-/// True while the remaining processes are being killed; background processes of a command that exited are not.
+/// Whether the remaining processes are being killed. Background processes of an exited command are not.
 fn is_being_ended(status: &Status) -> bool {
     let State::Exited(Record { end: Some(end), .. }) = &status.state else { return false };
     !matches!(end.reason, Reason::Exit | Reason::Signal)

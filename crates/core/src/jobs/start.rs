@@ -1,6 +1,6 @@
-//! Starts a job: one request in memory, one small program, one reply.
+//! Starts a job: passes a request in memory to a small program and reads its reply.
 //!
-//! Once the program has started, nothing depends on this process: the request is complete, and only the supervisor
+//! After the program has started, the job does not depend on this process: the request is complete, and the supervisor
 //! creates the job.
 
 use super::orphan;
@@ -50,7 +50,7 @@ pub struct NewJob {
     pub program: Program,
     /// The command as displayed.
     pub command: String,
-    /// Absolute; replaces the sandbox's directory.
+    /// Replaces the sandbox's directory; absolute.
     pub cwd: Option<PathBuf>,
     /// Changes to the sandbox's environment.
     pub env: EnvChange,
@@ -67,11 +67,10 @@ pub struct NewJob {
 }
 
 impl Store {
-    /// Starts a job; returns it once its command can begin to execute.
+    /// Starts a job. Returns when its command may execute.
     ///
-    /// # Errors
-    /// `JOB_ALREADY_EXISTS`, `CWD_NOT_FOUND`, `LIMIT_UNSUPPORTED`, `STATE_DIR_UNAVAILABLE`, `SPAWN_FAILED`. After an
-    /// error nothing runs, and no directory remains.
+    /// # Errors `JOB_ALREADY_EXISTS`, `CWD_NOT_FOUND`, `LIMIT_UNSUPPORTED`, `STATE_DIR_UNAVAILABLE`, `SPAWN_FAILED`.
+    /// After an error, nothing runs and no directory remains.
     pub fn start(&self, new: NewJob, launch: Launch, engine: &Handle) -> Result<Meta, Error> {
         self.create_root()?;
         let spawn_failed = |error: io::Error| {
@@ -94,7 +93,7 @@ impl Store {
                 })
             }
             Some(Answer::Refused { kind, message }) => Err(Error::new(code_of(kind), message)),
-            // Killed after the job became visible: the job exists, and has crashed.
+            // The supervisor was killed after the job had become visible, so the job exists and has crashed.
             None => job
                 .meta()?
                 .filter(|_| !existed)
@@ -114,7 +113,7 @@ fn code_of(kind: Refusal) -> Code {
     }
 }
 
-/// Runs the supervisor until it has forked into the background and replied. No reply means that it was killed.
+/// Runs the supervisor until it has replied and forked into the background. Without a reply, it was killed.
 ///
 /// The standard library spawns with `posix_spawn` here: no option needs a fork of this process, which may hold
 /// gigabytes.

@@ -1,8 +1,8 @@
-//! The state of a job, from its record and whether its supervisor is alive.
+//! The state of a job, determined from its record and its supervisor.
 //!
-//! The record is read, then the identity is looked up, then the record is read again. A job that ends between the
-//! first two steps has its record in the third. So `crashed` is reported only if the supervisor was dead while no
-//! record existed, and never for a supervisor that ended in order.
+//! The record is read, the supervisor is looked up, and the record is read again. If a job ends between the first two
+//! steps, the third finds its record. `crashed` is therefore reported only if the supervisor died without a record,
+//! never if it ended normally.
 
 use super::foreign;
 use super::store::{Job, not_found};
@@ -34,12 +34,12 @@ pub enum Life {
     Rebooted,
 }
 
-/// The state of a job as its directory and /proc show it.
+/// The state of a job according to its directory and /proc.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
-    /// The stage that it has reached.
+    /// The current stage.
     pub state: State,
-    /// True while processes of the job run; after its end, background processes that the command left.
+    /// True while any process of the job runs, including background processes that the command left behind.
     pub alive: bool,
 }
 
@@ -55,7 +55,7 @@ pub enum State {
 }
 
 impl Status {
-    /// True once the command itself cannot print any more.
+    /// True when the command itself has ended.
     pub fn is_over(&self) -> bool {
         self.state != State::Running
     }
@@ -63,8 +63,8 @@ impl Status {
 
 /// Reads the current status.
 ///
-/// # Errors
-/// `JOB_NOT_FOUND` for a directory without a finished start, or with something else in place of a file.
+/// # Errors `JOB_NOT_FOUND` for a directory whose start did not finish, and if another kind of file is in place of a
+/// job file.
 pub fn status(job: &Job) -> Result<Status, Error> {
     let first = read_record(job)?;
     if let Some(record) = first.as_ref().filter(|record| record.end.as_ref().is_some_and(|end| !end.left_behind)) {
@@ -92,7 +92,7 @@ fn decide(
     Ok(Status { state, alive })
 }
 
-/// Reads `exit` and `end.json`. An `exit` without a number is still being written by a program that does not rename.
+/// Reads `exit` and `end.json`. An `exit` without a number is still being written, by a program that does not rename.
 fn read_record(job: &Job) -> Result<Option<Record>, Error> {
     let read = |name| {
         file::read(&job.directory, name, file::MOST_RECORD_BYTES).map_err(|reason| job.unreadable(name, &reason))
@@ -102,9 +102,8 @@ fn read_record(job: &Job) -> Result<Option<Record>, Error> {
     Ok(Some(Record { exit, end }))
 }
 
-/// Whether the supervisor is alive. Its identity decides if it is known and can be looked up; otherwise its lock
-/// does. That is the case if `meta.json` is damaged or comes from another pid namespace, or if `/proc` hides
-/// processes of other users.
+/// Whether the supervisor is alive: by its identity if that can be looked up, otherwise by the lock. It cannot be
+/// looked up if `meta.json` is damaged or from another pid namespace, or if `/proc` hides processes of other users.
 fn life(job: &Job, meta: Option<&Meta>) -> Life {
     let by_lock = || if lock::is_held(&job.directory) { Life::Alive } else { Life::Died };
     match meta.map(|meta| (meta, meta.own.as_ref())) {

@@ -33,15 +33,14 @@ impl Store {
         &self.root
     }
 
-    /// False if the root does not exist yet, so there are no jobs.
+    /// Whether the root exists. Without a root, there are no jobs.
     ///
-    /// # Errors
-    /// `STATE_DIR_UNAVAILABLE` for a root that other users can change, which is never read.
+    /// # Errors `STATE_DIR_UNAVAILABLE` for a root that other users can change, which is not read.
     pub fn exists(&self) -> Result<bool, Error> {
         private_directory::check(&self.root).map_err(|reason| self.refused(&reason))
     }
 
-    /// Finds a job, or the remains of one.
+    /// Finds a job, or the remains of a job.
     ///
     /// # Errors
     /// `JOB_NOT_FOUND`, also for an invalid id; `STATE_DIR_UNAVAILABLE` if other users can change the root or the
@@ -83,8 +82,8 @@ impl Job {
         Meta::read(&self.directory).map_err(|reason| self.unreadable(layout::META, &reason))
     }
 
-    /// The error for a file that cannot be read: `JOB_NOT_FOUND` if something else is in its place, since nacre never
-    /// creates such a job, and `ENGINE_ERROR` if the disk fails.
+    /// The error for an unreadable file: `JOB_NOT_FOUND` if it is of another kind, which nacre never writes, and
+    /// `ENGINE_ERROR` if the disk fails.
     pub fn unreadable(&self, name: &str, reason: &Unreadable) -> Error {
         let code = if matches!(reason, Unreadable::Io(_)) { Code::EngineError } else { Code::JobNotFound };
         Error::new(code, format!("job '{}' is damaged: its file '{name}' cannot be read: {reason}", self.id))

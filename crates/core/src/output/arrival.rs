@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// Alternating runs, stdout first. Bounded: after 2^18 changes the rest is one run per stream.
+/// Alternating runs, stdout first. Bounded: after 250,000 changes, the rest is one run per stream.
 #[derive(Debug, Default)]
 pub struct Arrival {
     runs: Vec<u64>,

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-/// Reads both pipes into bounded buffers, and passes pieces on at the consumer's pace.
+/// Reads both pipes into bounded buffers, and sends chunks at the consumer's pace.
 pub struct Capture {
     pipes: [Pipe; 2],
     buffers: [HeadTail; 2],
@@ -63,7 +63,7 @@ impl Capture {
         }
     }
 
-    /// Reads only what the pipes hold now, so that a background process that keeps printing cannot delay the result.
+    /// Reads only what the pipes contain now, so that a background process that keeps printing cannot delay the result.
     pub fn drain(&mut self, sink: &mut dyn Sink) {
         if let Some(live) = &mut self.live {
             live.end();
@@ -137,8 +137,8 @@ async fn due(live: Option<&Live>) {
 pub struct Leftover([Pipe; 2]);
 
 impl Leftover {
-    /// The read ends, if they were never watched and can serve the next command. Only for a command that left no
-    /// process: nothing else may write to them.
+    /// Returns the read ends for the next command if they were never watched. Call it only if the command left no
+    /// process, because nothing else may write to the pipes.
     pub fn reclaim(self) -> Result<[OwnedFd; 2], Box<Self>> {
         let [stdout, stderr] = self.0;
         match (stdout.into_unwatched(), stderr.into_unwatched()) {
@@ -149,9 +149,9 @@ impl Leftover {
         }
     }
 
-    /// Reads and drops what background processes still print. Call it once this process has closed its copies of the
-    /// write ends. Closing the pipe instead would kill the writers (SIGPIPE); not reading it would block them once it
-    /// is full. Dropping the set closes the pipes.
+    /// Reads and drops later output of background processes. Call it after closing the write ends in this process. If
+    /// the pipe were closed instead, SIGPIPE would kill the writers; if it were not read, a full pipe would block them.
+    /// Dropping the set closes the pipes.
     pub fn let_go(self, drains: &mut JoinSet<()>) {
         for pipe in self.0.into_iter().filter_map(Pipe::into_open) {
             drains.spawn(drain_late(pipe));

@@ -1,4 +1,4 @@
-//! A bounded byte buffer: beyond the limit it keeps the first and the last bytes, and counts the dropped ones exactly.
+//! A bounded byte buffer: beyond the limit, it keeps the first and the last bytes and counts the dropped bytes.
 
 use crate::sys;
 use std::io;
@@ -55,8 +55,8 @@ impl HeadTail {
         Ok(count)
     }
 
-    /// Reserves room for one read. The capacity starts small, since most commands print little, and doubles up to the
-    /// limit. Growing large blocks moves pages instead of bytes (mremap).
+    /// Reserves room for one read. The capacity starts small, because most commands print little, and doubles up to the
+    /// limit. For large blocks, this moves pages and not bytes (mremap).
     fn reserve(&mut self, most: usize) {
         let spare = self.head.capacity() - self.head.len();
         let wanted = self.head.len().clamp(SMALLEST_READ, LARGEST_READ).min(most);
@@ -85,7 +85,7 @@ impl HeadTail {
         (self.head, dropped)
     }
 
-    /// The ring, created from the second half of the kept bytes when first needed.
+    /// The ring. On first use, it takes the second half of the kept bytes.
     fn ring(&mut self) -> &mut Ring {
         let half = self.limit / 2;
         let head = &mut self.head;

@@ -1,11 +1,11 @@
-//! Live output: pieces sent to a consumer while the command runs, at the consumer's pace.
+//! Live output: sends chunks to a consumer while the command runs, at the consumer's pace.
 //!
-//! Permits provide backpressure. Each piece takes a permit, and the consumer returns it after taking the piece.
-//! Without permits nothing is sent, then nothing is read, and finally the command blocks on its pipe.
+//! Permits provide backpressure. Each piece takes a permit, and the consumer returns the permit when it has taken the
+//! piece. Without permits, nothing is sent, then nothing is read, and finally the command blocks on its full pipe.
 //!
-//! A piece costs the consumer far more than its bytes do, so small output is collected: a partial piece waits until
-//! the consumer is idle, and is sent at most once per millisecond. The first piece is sent immediately, so a command
-//! that prints now and then is not delayed.
+//! A piece costs the consumer far more than its bytes, so small output is collected: a piece that is not full waits
+//! until the consumer is idle, and is sent at most once per millisecond. The first piece is sent immediately, so
+//! occasional output is not delayed.
 
 use crate::exec::{OutputStream, Sink};
 use std::future::pending;
@@ -38,8 +38,8 @@ pub struct Live {
 enum Pace {
     /// Each piece takes a permit.
     Consumer,
-    /// The command is being killed. A consumer that does not read must not block it: with a full pipe, its signal
-    /// handlers could not run. If no permit is returned by the deadline, nothing more is sent.
+    /// The command is being killed. A consumer that does not read must not block it, because its handlers could not run
+    /// with a full pipe. If no permit is returned by `until`, nothing more is sent.
     Hurried { until: Instant },
     /// The command has ended. The rest in its pipes is bounded, and is sent without permits.
     Ended,

@@ -1,4 +1,4 @@
-//! From a command's pipes to its result: bounded, byte-exact, in order of arrival.
+//! Converts a command's pipes to its result: bounded, byte-exact, in order of arrival.
 
 pub mod arrival;
 pub mod capture;

@@ -19,14 +19,13 @@ pub struct Pipe {
 }
 
 enum State {
-    /// Not watched, as in the first moment of a command: most commands end within it, and their output waits in the
-    /// pipe.
+    /// Not watched, as at the start of a command: most commands end soon, and their output waits in the pipe.
     Unwatched(OwnedFd),
     /// Watched by the reactor.
     Watched(AsyncFd<OwnedFd>),
     /// High throughput, read by a timer. A watched pipe wakes this thread at each write of the command, and programs
-    /// write a few KiB at a time. Waking up then costs more, on both sides, than processing the bytes. Between reads
-    /// the bytes wait in the pipe, which must be large.
+    /// write a few KiB at a time. Waking then costs both sides more than processing the bytes. The bytes wait in the
+    /// pipe, which must be large.
     Timed { fd: OwnedFd, timer: AsyncFd<OwnedFd>, resting: bool, found: usize },
     /// Read to its end, or broken.
     Ended,
@@ -40,7 +39,7 @@ const LARGE_PIPE: i32 = 1 << 20;
 const TORRENT: Duration = Duration::from_millis(10);
 /// Interval between timed reads. At 3 GB/s the pipe would be full by then.
 const REST: Duration = Duration::from_micros(250);
-/// If a timed read finds less than this, the pipe is watched again.
+/// If an interval brings fewer bytes than this, the pipe is watched again.
 const TRICKLE: usize = 16 * 1024;
 
 impl Pipe {
@@ -50,7 +49,7 @@ impl Pipe {
         Self { state: State::Unwatched(fd), grown: false, is_large: false, total: 0, recent }
     }
 
-    /// Starts watching: from now on [`Pipe::ready`] completes.
+    /// Starts watching. From now on, [`Pipe::ready`] completes.
     pub fn watch(&mut self) -> io::Result<()> {
         match std::mem::replace(&mut self.state, State::Ended) {
             State::Unwatched(fd) | State::Timed { fd, .. } => self.state = State::Watched(sys::watch(fd)?),
@@ -83,8 +82,8 @@ impl Pipe {
         .unwrap_or(0)
     }
 
-    /// Reads once. Returns 0 if the pipe was empty or has ended. Never waits for readiness: it must also find bytes
-    /// that the reactor has not noticed yet.
+    /// Reads once. Returns 0 if the pipe was empty or has ended. Never waits for readiness, because it must also find
+    /// bytes that the reactor has not noticed yet.
     pub fn read(&mut self, read: impl FnOnce(&OwnedFd) -> io::Result<usize>) -> usize {
         let result = match &mut self.state {
             State::Unwatched(fd) => read(fd),
@@ -125,7 +124,7 @@ impl Pipe {
             State::Watched(fd) => fd.into_inner(),
             State::Ended => return None,
         };
-        // Without writers, a read returns end of file, and nothing is left to drain.
+        // Without writers, a read returns end of file, and there is nothing to drain.
         let mut nothing = Vec::with_capacity(1);
         match sys::read_spare(&fd, &mut nothing, 1) {
             Ok(0) => None,
@@ -162,7 +161,7 @@ impl Pipe {
                 if std::mem::take(found) >= TRICKLE && sys::set_timer(timer, REST).is_ok() {
                     *resting = true;
                 } else {
-                    // Without a watch nothing more can be read; the result has the output so far.
+                    // Without a watch, nothing more can be read. The result has the output so far.
                     let _ = self.watch();
                 }
             }

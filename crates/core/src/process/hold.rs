@@ -1,7 +1,7 @@
-//! Holds a process back while its reader lags behind.
+//! Backpressure on a process whose reader lags.
 //!
-//! The reader reports what it has taken. While more than a window of output is waiting, the process's pipes are not
-//! read; once they are full, the process blocks. So nothing is dropped and memory stays bounded.
+//! The reader reports what it has taken. While more than a window of output waits, the pipes of the process are not
+//! read, and the process blocks when they are full. Nothing is dropped, and memory stays bounded.
 
 use tokio::sync::watch;
 
@@ -24,7 +24,7 @@ impl Hold {
         self.taken.send_modify(|taken| *taken = cursor.max(*taken));
     }
 
-    /// True if nothing may be read beyond `end`, the length of the log.
+    /// True if nothing more may be read beyond `end`, the length of the log.
     pub fn is_full(&self, end: u64) -> bool {
         end.saturating_sub(*self.taken.borrow()) >= self.window
     }

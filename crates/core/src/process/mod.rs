@@ -1,4 +1,4 @@
-//! A background process as the host sees it: from the request to its end, and until it is forgotten.
+//! The host's view of a background process, from the request until the process is forgotten.
 
 mod hold;
 pub mod ports;
@@ -77,7 +77,7 @@ pub trait Owner: Send + Sync {
     /// The session's id.
     fn id(&self) -> &str;
 
-    /// Kills a process with its whole tree; false if it had already ended.
+    /// Ends a process with its whole tree. False if it had already ended.
     fn kill_process(&self, key: u64, policy: KillPolicy) -> Pin<Box<dyn Future<Output = bool> + Send>>;
 
     /// Sends a signal to the process group of a process.
@@ -86,7 +86,7 @@ pub trait Owner: Send + Sync {
 
 /// See the module.
 pub struct Process {
-    /// Unique in the sandbox.
+    /// The id, unique in the sandbox.
     pub id: String,
     /// The session that started it.
     pub session: Box<dyn Owner>,
@@ -94,9 +94,9 @@ pub struct Process {
     pub command: String,
     /// Its output.
     pub log: ProcessLog,
-    /// Holds it back while its reader lags behind, if it has a window.
+    /// Backpressure for a lagging reader, if requested.
     pub hold: Option<Hold>,
-    /// Forgotten some time after its end.
+    /// Whether the process is forgotten some time after its end.
     pub auto_cleanup: bool,
     life: watch::Sender<Life>,
     /// Its key in the session, once it has one, and the pending termination request.
@@ -128,7 +128,7 @@ impl Process {
         }
     }
 
-    /// A snapshot of its progress.
+    /// Returns the current progress.
     pub fn life(&self) -> Life {
         self.life.borrow().clone()
     }
@@ -139,11 +139,11 @@ impl Process {
         self.life.send_modify(|life| life.birth = Some(birth));
     }
 
-    /// Records its end as the kernel reports it; `None` if the end could not be observed.
+    /// Records the end that the kernel reports; `None` if the end could not be observed.
     ///
-    /// A shell reports 128+n for a child that signal n ended. If nacre sent that signal, it is reported as a signal.
-    /// A shell that was signalled while it ran no foreground program only has the exit code of the previous command:
-    /// a 0 is then reported as the signal.
+    /// A shell exits with 128+n if signal n ended its child. If nacre sent that signal, the end is reported as a
+    /// signal. If a shell is signalled while it runs no foreground program, its exit code is that of the previous
+    /// command; a 0 is then reported as the signal.
     pub fn ended(&self, status: Option<pump::Status>) {
         if status.is_some_and(|status| status.out_of_memory) {
             self.doom(Reason::OutOfMemory, libc::SIGKILL);
@@ -175,19 +175,19 @@ impl Process {
         let _ = life.wait_for(|life| life.end.is_some()).await;
     }
 
-    /// Records why it is being ended. The first reason stays.
+    /// Records why the process is being ended. The first reason counts.
     pub fn doom(&self, reason: Reason, signal: i32) {
         if self.life.borrow().end.is_none() {
             self.fate().doom.get_or_insert((reason, signal));
         }
     }
 
-    /// True if it is being ended, whether or not it has started.
+    /// True if the process is being ended, whether or not it has begun.
     pub fn is_doomed(&self) -> bool {
         self.fate().doom.is_some()
     }
 
-    /// Kills it with its whole tree; resolves once all have exited. False if it had already ended.
+    /// Ends the process with its whole tree. Resolves when nothing is left: false if it had already ended.
     pub async fn kill(&self, reason: Reason, policy: KillPolicy) -> bool {
         self.doom(reason, policy.signal);
         let key = self.fate().key;
@@ -197,7 +197,7 @@ impl Process {
         }
     }
 
-    /// Sends a signal to its process group, without the escalation of a kill. False if it has ended.
+    /// Sends a signal to the process group, without a later SIGKILL. False if the process has ended.
     pub fn signal(&self, signal: i32) -> bool {
         let key = self.fate().key.filter(|_| self.life.borrow().end.is_none());
         key.inspect(|&key| self.session.signal_process(key, signal)).is_some()
@@ -220,7 +220,7 @@ impl Process {
         *self.terminal.lock().unwrap_or_else(PoisonError::into_inner) = Some(terminal);
     }
 
-    /// Sets the size of its terminal. False if it has no terminal, or has ended.
+    /// Sets the size of the terminal. False if there is no terminal, or the process has ended.
     pub fn resize(&self, size: terminal::Size) -> bool {
         let terminal = self.terminal.lock().unwrap_or_else(PoisonError::into_inner);
         self.life.borrow().end.is_none() && terminal.as_ref().is_some_and(|terminal| terminal.resize(size).is_ok())

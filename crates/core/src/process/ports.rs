@@ -25,7 +25,7 @@ pub enum Listening {
     No,
     /// In the network namespace of this process.
     Here,
-    /// In its own network namespace, where this process cannot connect.
+    /// In another network namespace, to which this process cannot connect.
     Inside,
 }
 
@@ -60,8 +60,8 @@ fn listening_sockets(pid: Pid, port: u16) -> HashSet<u64> {
     tables.iter().flat_map(|table| table.lines()).filter_map(|line| inode_of(line, port)).collect()
 }
 
-/// The inode of one line: `sl local_address rem_address st tx:rx tr:when retrnsmt uid timeout inode ...`. The port is
-/// hexadecimal, after the last colon of the address.
+/// The inode of one line: `sl local_address rem_address st tx:rx tr:when retrnsmt uid timeout inode ...`. The port
+/// follows the last colon of the address, in hexadecimal.
 fn inode_of(line: &str, port: u16) -> Option<u64> {
     let fields: Vec<&str> = line.split_ascii_whitespace().collect();
     let (_, local) = fields.get(1)?.rsplit_once(':')?;

@@ -18,7 +18,7 @@ pub struct Status {
     pub signal: Option<i32>,
     /// Whether it reached its memory limit.
     pub out_of_memory: bool,
-    /// Whether it was signalled while it ran no foreground program.
+    /// The shell was signalled while it ran no foreground program.
     pub alone: bool,
 }
 
@@ -28,7 +28,7 @@ const READ_BYTES: usize = 64 * 1024;
 const LARGE_OUTPUT_BYTES: u64 = 256 * 1024;
 const LARGE_PIPE_BYTES: i32 = 1 << 20;
 
-/// After this many reads of standard output in a row, standard error has its turn.
+/// After this many consecutive reads of standard output, standard error is read.
 const MOST_IN_A_ROW: u32 = 16;
 
 const STREAMS: [OutputStream; 2] = [OutputStream::Stdout, OutputStream::Stderr];
@@ -43,11 +43,11 @@ struct Pump {
 
 /// Copies output until no process can write to the pipes.
 ///
-/// When the process itself has ended, the current content of the pipes is read before the end is published, so that
-/// the log is complete. Later output of its descendants is logged too.
+/// When the process itself ends, the current content of the pipes is read before the end is published, so the log is
+/// complete. Later output of its descendants is logged too.
 ///
-/// The order of writes to two pipes is unknown. When both have data, standard output is read first, since most programs
-/// print their result before the message that follows it.
+/// The order of writes to two pipes is unknown. If both have data, standard output is read first, because most programs
+/// print their result before messages about it.
 pub fn pump(process: Arc<Process>, output: [Option<OwnedFd>; 2], mut ended: oneshot::Receiver<Status>) {
     tokio::spawn(async move {
         let pipes = output.map(|fd| sys::watch(fd?).ok());
@@ -59,7 +59,7 @@ pub fn pump(process: Arc<Process>, output: [Option<OwnedFd>; 2], mut ended: ones
             let first = usize::from(in_a_row >= MOST_IN_A_ROW);
             let [one, other] = [first, 1 - first].map(|stream| pump.pipes[stream].as_ref());
             let end: u64 = pump.total.iter().sum();
-            // A process that has ended is not held back: a reader that waits for the end receives all of its output.
+            // After the end, no backpressure applies: a reader that waits for the end receives all output.
             let full = pump.process.hold.as_ref().filter(|hold| lives && hold.is_full(end));
             let read = tokio::select! {
                 biased;
@@ -81,10 +81,10 @@ pub fn pump(process: Arc<Process>, output: [Option<OwnedFd>; 2], mut ended: ones
 }
 
 impl Pump {
-    /// Reads only what the pipes hold now: a child that keeps printing cannot delay the end.
+    /// Reads only what the pipes contain now, so that a child that keeps printing cannot delay the end.
     fn drain(&mut self) {
         for stream in 0..2 {
-            // A terminal does not always report how much it holds.
+            // A terminal does not always report how many bytes are waiting.
             let waiting = self.pipes[stream].as_ref().and_then(|fd| sys::bytes_in_pipe(fd).ok());
             let mut left = waiting.unwrap_or(0).max(if self.is_terminal { READ_BYTES } else { 0 });
             while left > 0 {

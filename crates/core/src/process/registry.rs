@@ -1,4 +1,4 @@
-//! The processes of a sandbox, by id and in the order of their starts.
+//! The processes of a sandbox, by id and in start order.
 
 use super::{Process, Reason};
 use crate::error::{Code, Error};
@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 const KEPT: Duration = Duration::from_secs(60);
 /// Maximum number of such processes.
 const MOST_KEPT: usize = 1000;
-/// Maximum bytes of their logs. The logs of the newest few are kept in any case.
+/// Maximum bytes of their logs. The logs of the newest few are always kept.
 const MOST_KEPT_BYTES: u64 = 64 * 1024 * 1024;
 const ALWAYS_KEPT: usize = 100;
 
@@ -50,7 +50,7 @@ impl Registry {
         found.ok_or_else(|| Error::new(Code::ProcessNotFound, format!("there is no process '{id}'")))
     }
 
-    /// Records that one session, or every session, is ending. That becomes the reason for the end of its processes.
+    /// Records that one session, or every session, is being ended, as the reason for the end of its processes.
     pub fn end_with(&self, session: Option<&str>) {
         let all = self.lock();
         let with_it = |process: &&Arc<Process>| session.is_none_or(|id| process.session.id() == id);
@@ -80,10 +80,10 @@ impl Registry {
     }
 }
 
-/// Forgets ended processes with `auto_cleanup`: old ones, and all beyond the newest.
+/// Forgets ended processes with `auto_cleanup`: those that are too old, and those beyond the newest.
 fn tidy(all: &mut VecDeque<Arc<Process>>, now: SystemTime) {
     let (mut count, mut bytes) = (0, 0);
-    // From the newest to the oldest. `retain` goes the other way, so it takes the flags from the end.
+    // From the newest to the oldest. `retain` iterates the other way, and takes the decisions from the end.
     let mut kept: Vec<bool> = all
         .iter()
         .rev()

@@ -1,4 +1,4 @@
-//! The request for a process.
+//! The request to start a process.
 
 use super::{Process, terminal};
 use crate::error::Error;
@@ -34,7 +34,7 @@ pub struct NewProcess {
     pub terminal: Option<terminal::Size>,
     /// Bytes of log kept.
     pub log_limit: u64,
-    /// Bytes of output that may wait for the reader; beyond that, the process blocks. `None`: no limit.
+    /// Bytes of output that may wait for the reader before the process blocks. `None`: no limit.
     pub window: Option<u64>,
     /// The requested limits.
     pub wanted_limits: Limits,
@@ -44,7 +44,7 @@ pub struct NewProcess {
     pub auto_cleanup: bool,
 }
 
-/// A request and everything that it carries through the session.
+/// A start request within the session.
 pub struct StartRequest {
     /// The process to start.
     pub new: NewProcess,
@@ -61,7 +61,7 @@ impl StartRequest {
     }
 }
 
-/// Receives the outcome of a start exactly once, on the thread that determines it.
+/// Receives the outcome of a start exactly once, on the thread that determines the outcome.
 ///
 /// Dropping it reports that the session has ended.
 pub struct Starter {

@@ -1,4 +1,4 @@
-//! Resource usage of a process and its tree: from its control group if controllers exist, else from `/proc`.
+//! Resource usage of a process and its tree: from its control group if controllers exist, otherwise from `/proc`.
 
 use crate::blocking::blocking;
 use crate::error::Error;
@@ -11,8 +11,7 @@ use std::time::Duration;
 /// See the module.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Processor time, user and system. Without a control group, it includes ended processes that were waited for,
-    /// but not ended orphans.
+    /// Processor time, user and system. Without a control group, it includes reaped descendants, but not ended orphans.
     pub cpu_time: Duration,
     /// Bytes now: the group's `memory.current` (page cache included), or the sum of the resident sets.
     pub memory: u64,
@@ -70,8 +69,8 @@ impl Stats {
         }
     }
 
-    /// Replaces values by those of the group, which also count ended processes. Each file exists only with its
-    /// controller, except `cpu.stat`, which always exists.
+    /// Replaces values by those of the group, which includes ended processes. `cpu.stat` always exists; the other files
+    /// need their controllers.
     fn prefer_group(&mut self, group: &Group) {
         let read = |name: &str| fs::read_to_string(group.path().join(name)).ok();
         let number = |name: &str| read(name)?.trim().parse::<u64>().ok();

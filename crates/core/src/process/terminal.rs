@@ -1,4 +1,4 @@
-//! A pseudoterminal: the host holds the master, the process gets the other side.
+//! A pseudoterminal: the host holds the master, and a process gets the other side.
 
 use crate::sys;
 use std::ffi::CStr;
@@ -27,7 +27,7 @@ pub struct Terminal {
 
 impl Terminal {
     /// Opens a new terminal. `owner` is its user, if not this process's. `root` is the root directory of the process
-    /// that receives it, which may have its own terminals.
+    /// that gets the terminal, which may have its own terminals.
     pub fn open(size: Size, owner: Option<(u32, u32)>, root: &Path) -> io::Result<Self> {
         let mut name = [0; 64];
         // SAFETY: the first call returns a new descriptor or -1; the others use it, and the name is written within
@@ -64,12 +64,12 @@ impl Terminal {
         Ok(())
     }
 
-    /// The process's side, which closes on exec and does not become this process's controlling terminal.
+    /// Opens the process's side. It closes on exec and does not become this process's controlling terminal.
     pub fn open_other_side(&self) -> io::Result<OwnedFd> {
         Ok(File::options().read(true).write(true).custom_flags(libc::O_NOCTTY).open(&self.path)?.into())
     }
 
-    /// Another non-blocking descriptor of the master, for reading or writing.
+    /// Opens another non-blocking descriptor of the master, for reading or writing.
     pub fn side(&self) -> io::Result<OwnedFd> {
         let side = self.master.try_clone()?;
         sys::set_nonblocking(&side)?;

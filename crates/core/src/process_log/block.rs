@@ -1,7 +1,7 @@
-//! A block: a run of log bytes with the marks of its pieces. The unit in memory and in the file.
+//! A block: a run of log bytes with the marks of its pieces. It is the unit of memory and of the file.
 //!
-//! A mark takes 8 bytes, so output is joined to what just arrived on the same stream. Everything is bounded by the
-//! size of the block, including marks.
+//! A mark costs 8 bytes, so output is joined to the previous output of the same stream if that is recent. The size of
+//! the block limits bytes and marks together.
 
 use super::Piece;
 use crate::exec::OutputStream;
@@ -10,7 +10,7 @@ use crate::exec::OutputStream;
 pub const HEADER_BYTES: usize = 16;
 const MARK_BYTES: usize = 8;
 
-/// Output of one stream within this time is one piece, with the time of its first byte.
+/// Output of one stream within this time is one piece. Its time is that of its first byte.
 const JOINED_MS: u64 = 10;
 
 /// Capacity for the first bytes of a block.
@@ -62,7 +62,7 @@ impl Block {
         self.start + self.bytes.len() as u64
     }
 
-    /// Appends what fits into a block of `size` bytes, including header and marks. Returns how many bytes that was.
+    /// Appends as many bytes as fit into a block of `size` bytes, including header and marks. Returns their number.
     pub fn push(&mut self, size: usize, stream: OutputStream, bytes: &[u8], time_ms: u64) -> usize {
         let joins = self
             .marks

@@ -1,8 +1,8 @@
 //! The log of a background process: its output on both streams, for any number of readers.
 //!
-//! A reader only holds a cursor, an offset in the whole log. So a slow reader costs and blocks nothing, and reads
-//! past and live output in the same way, without gaps or duplicates. Memory is bounded by 1 MiB, the file by 1.25
-//! times the log's limit. A slice reports how much is no longer kept.
+//! A reader holds only a cursor, an offset in the whole log. A slow reader therefore costs nothing and blocks nothing,
+//! and reads past and live output in the same way, without gaps or duplicates. Memory is limited to 1 MiB, and the file
+//! to 1.25 times the log's limit. A slice reports how many bytes are missing.
 
 mod block;
 #[cfg(test)]
@@ -38,7 +38,7 @@ pub struct LogSlice {
     pub pieces: Vec<Piece>,
     /// The cursor for the next read. A cursor beyond the end is set to the end.
     pub next: u64,
-    /// Bytes before the first piece that the limit has dropped.
+    /// Bytes before the first piece that were dropped because of the limit.
     pub dropped: u64,
     /// Bytes between the cursor and `next` that were lost because the disk was full.
     pub lost: u64,
@@ -46,7 +46,7 @@ pub struct LogSlice {
     pub ended: bool,
 }
 
-/// A handle; its clones share one log. Dropping the last closes the file.
+/// A handle to a log. Its clones share the log, and the last clone closes the file.
 #[derive(Clone, Debug)]
 pub struct ProcessLog {
     shared: Arc<Shared>,
@@ -55,7 +55,7 @@ pub struct ProcessLog {
 #[derive(Debug)]
 struct Shared {
     store: Mutex<Store>,
-    /// Updated after the store: a reader that sees a change finds it in the store.
+    /// Updated after the store, so a reader that is notified finds the change in the store.
     progress: watch::Sender<Progress>,
 }
 
@@ -100,9 +100,9 @@ impl ProcessLog {
         self.store().kept()
     }
 
-    /// Reads at most `most` bytes (but at least one, if there is one) from `cursor` on, without waiting.
+    /// Reads at most `most` bytes (but at least one, if available) starting at `cursor`, without waiting.
     pub fn read(&self, cursor: u64, most: usize) -> LogSlice {
-        // Read before the store: if the log has ended by now, the store is complete.
+        // Read before the store: if the log has already ended, the store is complete.
         let ended = self.shared.progress.borrow().ended;
         let store = self.store();
         let mut slice = store.read(cursor, most);
@@ -134,7 +134,7 @@ impl ProcessLog {
     }
 }
 
-/// A log with small blocks that is only kept in memory, since its directory cannot be created.
+/// A log with small blocks, only in memory: its directory cannot be created.
 #[cfg(feature = "fuzzing")]
 pub fn bounded_log(limit: u64, block_size: usize, memory_blocks: usize) -> ProcessLog {
     ProcessLog::with_shape(Path::new("/dev/null/none"), limit, Shape { block_size, memory_blocks })

@@ -1,8 +1,8 @@
 //! The blocks of a log that do not fit into memory: a ring of slots in one unnamed file.
 //!
-//! Memory holds no index. Blocks are in the order of the log, and every slot starts with the offset of its block, so
-//! a binary search in the file finds an offset. The file never has a name that outlives the call that opens it, so
-//! nothing is left behind however this process ends.
+//! Memory holds no index. Blocks are in log order, and every slot starts with the offset of its block, so a binary
+//! search in the file finds an offset. The file never has a name that outlives the call that opens it, so nothing
+//! remains however this process ends.
 //!
 //! A failed write (usually a full disk) leaves the ring unchanged, and the next write tries again.
 
@@ -25,7 +25,7 @@ pub struct Spill {
 }
 
 impl Spill {
-    /// Creates room for `slots` blocks of `block_size` bytes. The file is created when first needed.
+    /// Creates room for `slots` blocks of `block_size` bytes. The file is created on first use.
     pub fn new(directory: &Path, block_size: usize, slots: u64) -> Self {
         Self { directory: directory.to_owned(), file: None, block_size, slots, oldest: 0, next: 0 }
     }
@@ -38,7 +38,7 @@ impl Spill {
             None
         });
         if self.oldest == self.next {
-            // Restarts at the beginning of the file: on a full disk, its slots are the only space available.
+            // Starts again at the beginning of the file: on a full disk, its slots are the only available space.
             (self.oldest, self.next) = (0, 0);
         }
         forgotten
@@ -73,7 +73,7 @@ impl Spill {
         Ok(())
     }
 
-    /// The blocks from the first that ends after `from`, oldest first. The iteration ends early if the file cannot be
+    /// Iterates over the blocks that end after `from`, oldest first. The iteration ends early if the file cannot be
     /// read.
     pub fn blocks(&self, from: u64) -> impl Iterator<Item = Block> {
         let first = self.find(from).unwrap_or(self.next);

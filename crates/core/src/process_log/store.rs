@@ -1,4 +1,4 @@
-//! The kept part of a log: the newest blocks in memory, older blocks in a file. The oldest are dropped.
+//! The kept part of a log: the newest blocks in memory, older blocks in a file. The oldest blocks are dropped.
 //!
 //! Offsets count from the start of the whole log. Bytes below `first` were dropped because of the limit. A gap
 //! between two blocks is a block that could not be written when it had to leave memory. Readers detect gaps; no list
@@ -20,8 +20,8 @@ pub struct Shape {
     pub memory_blocks: usize,
 }
 
-/// The block being filled takes 64 KiB, at worst as much again for marks, and so does a block being written: with 12
-/// full blocks, that is less than 1 MiB.
+/// The block being filled takes 64 KiB and at worst as much again for marks, and so does a block that is being written.
+/// With 12 full blocks, that is less than 1 MiB.
 pub const SHAPE: Shape = Shape { block_size: 64 * 1024, memory_blocks: 12 };
 
 /// Maximum pieces of one slice: each is an object for its reader.
@@ -95,7 +95,7 @@ impl Store {
         }
     }
 
-    /// Reads at most `most` bytes, but at least one if there is one, from `cursor` on.
+    /// Reads at most `most` bytes, but at least one if available, starting at `cursor`.
     pub fn read(&self, cursor: u64, most: usize) -> LogSlice {
         if cursor >= self.end {
             return LogSlice { next: self.end, ..LogSlice::default() };
@@ -139,7 +139,7 @@ impl Store {
 
 /// The number of blocks that hold `limit` bytes, plus a quarter for marks.
 ///
-/// That is enough unless pieces have fewer than 32 bytes each. In that case less than the limit is kept, so that disk
+/// That is enough unless pieces have less than 32 bytes each. In that case, less than the limit is kept, so that disk
 /// usage stays bounded.
 fn slots(limit: u64, block_size: usize) -> u64 {
     let bytes = limit.saturating_add(limit / 4);
@@ -153,7 +153,7 @@ struct Reading {
 }
 
 impl Reading {
-    /// Takes the bytes of this block from `next` on. Missing bytes before it were lost.
+    /// Adds the bytes of this block starting at `next`. Missing bytes before the block were lost.
     fn take(&mut self, block: &Block) {
         let slice = &mut self.slice;
         if block.start() > slice.next {

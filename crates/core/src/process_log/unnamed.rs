@@ -1,8 +1,8 @@
 //! Unnamed files in the state directory.
 //!
-//! Such a file never has a name that outlives the call that opens it, so nothing is left of it however this process
-//! ends. On file systems without O_TMPFILE, the file has a name for a moment. The next call removes files of
-//! processes that were killed in that moment.
+//! Such a file never has a name that outlives the call that opens it, so it disappears however this process ends. If
+//! the file system does not support O_TMPFILE, the file has a name briefly. The next call removes files of processes
+//! that were killed at that point.
 
 use crate::private_directory;
 use std::fs::{File, OpenOptions};
@@ -44,8 +44,8 @@ fn open_unlinked(directory: &Path) -> io::Result<File> {
 
 /// Removes files of processes that died between creating a file and removing its name.
 ///
-/// Nothing is written before the name is removed, so a live process loses nothing either: it keeps its descriptor and
-/// does not need the name. So no pid has to be checked for liveness.
+/// Nothing is written before the name is removed, and a live process keeps its descriptor, so it loses nothing either.
+/// There is no need to guess from a pid whether the process is alive.
 fn sweep(directory: &Path) {
     for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
         let is_ours = entry.file_name().to_str().is_some_and(is_name);

@@ -23,8 +23,8 @@ impl fmt::Display for Target {
 }
 
 impl Target {
-    /// Creates a target with a plausible host. Names may only contain letters, digits, `.`, `-` and `_`: other
-    /// characters could have one meaning here and another for a resolver.
+    /// Creates a target if the host is plausible. Names contain only letters, digits, `.`, `-` and `_`, because a
+    /// resolver could interpret other characters differently.
     pub fn new(host: &str, port: u16) -> Option<Self> {
         let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
         if let Ok(address) = host.parse::<IpAddr>() {
@@ -51,7 +51,8 @@ impl Target {
     }
 }
 
-/// True for names like `0x7f.1` and `2130706433`, which resolvers treat as addresses.
+/// Whether a name looks like a number. Resolvers interpret `0x7f.1` and `2130706433` as addresses, so they are not
+/// names.
 fn is_number(host: &str) -> bool {
     let last = host.rsplit('.').next().unwrap_or_default();
     last.bytes().all(|byte| byte.is_ascii_digit()) || last.starts_with("0x")
@@ -71,7 +72,7 @@ struct Entry {
 pub struct AllowList(Vec<Entry>);
 
 impl AllowList {
-    /// Reads entries like `example.com:443`, `*.example.com:*` and `[::1]:80`. Others are ignored: they allow
+    /// Parses entries like `example.com:443`, `*.example.com:*` and `[::1]:80`. Ignores other entries, which admit
     /// nothing.
     pub fn new(entries: &[String]) -> Self {
         Self(entries.iter().filter_map(|entry| Entry::parse(entry)).collect())
@@ -82,9 +83,9 @@ impl AllowList {
         self.matching(target).next().is_some()
     }
 
-    /// True if a name may lead to this address. A program's author may control the addresses of a name. So a name
-    /// other than `localhost` never leads to this machine or its link, and a name under a wildcard never leads to a
-    /// private network.
+    /// True if the name may resolve to this address. A program's author may control the addresses of a name. A name
+    /// other than `localhost` therefore never resolves to this machine or its link, and a name under a wildcard never
+    /// to a private network.
     pub fn admits_address(&self, target: &Target, address: IpAddr) -> bool {
         if target.address().is_some() || target.host == "localhost" {
             return true;

@@ -7,13 +7,12 @@ use std::time::Duration;
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
 
-/// Maximum wait for name resolution and connection together.
+/// Time limit for resolving the name and connecting.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Connects to an admitted target.
 ///
-/// # Errors
-/// `PermissionDenied` if its name leads to an address that no name may lead to.
+/// # Errors `PermissionDenied` if the name resolves to an address that is not allowed for names.
 pub async fn dial(target: &Target, policy: &Policy) -> io::Result<TcpStream> {
     timeout(PATIENCE, connect(target, policy)).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }

@@ -1,4 +1,4 @@
-//! Reads the head of an HTTP request to its last byte and no further: what follows belongs to the server.
+//! Reads the head of an HTTP request, and not a byte more: the rest belongs to the server.
 
 use std::io;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -11,8 +11,7 @@ pub const MAX_HEADERS: usize = 100;
 
 /// Reads up to and including the empty line.
 ///
-/// # Errors
-/// `InvalidData` for a head that is too long, `UnexpectedEof` if the client disconnects before its end.
+/// # Errors `InvalidData` for a head that is too long, `UnexpectedEof` if the client disconnects before its end.
 pub async fn read(client: &mut TcpStream) -> io::Result<Vec<u8>> {
     let mut head = Vec::new();
     let mut seen = vec![0; MAX_BYTES];

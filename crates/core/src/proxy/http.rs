@@ -13,7 +13,7 @@ use tokio::time::timeout;
 enum Wish {
     /// A tunnel.
     Tunnel(Target),
-    /// One request, rewritten for the server.
+    /// A plain request, rewritten for the server.
     Forward(Target, Vec<u8>),
 }
 
@@ -61,7 +61,7 @@ fn parse(head: &[u8]) -> Option<Wish> {
     let (authority, path) = rest.split_at(end);
     let target = Target::parse(authority, Some(80))?;
     let slash = if path.starts_with('/') { "" } else { "/" };
-    // One request per connection: the next could be for another host. The server receives the host that was checked.
+    // One request per connection, because the next could be for another host. The server receives the checked host.
     let mut forward =
         format!("{method} {slash}{path} HTTP/1.1\r\nHost: {authority}\r\nConnection: close\r\n").into_bytes();
     let dropped = ["host", "connection", "proxy-connection", "proxy-authorization", "keep-alive"];

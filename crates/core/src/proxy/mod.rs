@@ -1,8 +1,8 @@
-//! The proxy of a session: the only way to the network for programs with an allow-list.
+//! The proxy of a session: the only network access for programs with an allow-list.
 //!
-//! It speaks HTTP (CONNECT, and plain requests with an absolute URL) and SOCKS5 on one port, and distinguishes them
-//! by the first byte. It resolves names itself, so an entry of the list is a name, not an earlier resolver's answer.
-//! It runs on its own thread: bytes that pass through must not hold up the engine.
+//! It speaks HTTP (CONNECT, and plain requests with an absolute URL) and SOCKS5 on one port, and distinguishes them by
+//! the first byte. It resolves names itself, so an entry of the list applies to the name and not to an earlier answer
+//! of a resolver. It runs on a separate thread, so that traffic does not delay the engine.
 
 mod allow;
 mod dial;
@@ -24,9 +24,9 @@ use tokio::sync::Semaphore;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
-/// Maximum concurrent connections of one session. Further connections wait to be accepted.
+/// Maximum concurrent connections of a session. Further connections wait to be accepted.
 const MAX_CONNECTIONS: usize = 256;
-/// Time limit for a client to send its request.
+/// Time limit for a client's request.
 const HEAD_TIME: Duration = Duration::from_secs(10);
 /// Maximum denials kept for one command.
 const MAX_DENIALS: usize = 100;
@@ -81,8 +81,7 @@ impl Drop for Proxy {
 impl Proxy {
     /// Serves a listener.
     ///
-    /// # Errors
-    /// The thread or its epoll descriptor cannot be created.
+    /// # Errors The thread or its epoll descriptor cannot be created.
     pub fn start(listener: OwnedFd, allow: &[String], denials: Denials) -> io::Result<Self> {
         let listener = StdListener::from(listener);
         listener.set_nonblocking(true)?;
@@ -120,7 +119,7 @@ async fn accept(listener: TcpListener, policy: Policy) {
     loop {
         let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
         let Ok((client, _)) = listener.accept().await else {
-            // The process has run out of descriptors, which become available again.
+            // The process has no free descriptor; others will be closed.
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         };

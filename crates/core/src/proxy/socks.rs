@@ -83,7 +83,7 @@ async fn take<const N: usize>(client: &mut TcpStream) -> io::Result<[u8; N]> {
     Ok(bytes)
 }
 
-/// Sends a reply. Its address would be that of the proxy's own socket, which no client needs: zeroes.
+/// Sends a reply. Its address would be that of the proxy's socket, which no client needs, so it is zero.
 async fn answer(client: &mut TcpStream, answer: Answer) -> io::Result<()> {
     client.write_all(&[VERSION, answer as u8, 0, 1, 0, 0, 0, 0, 0, 0]).await
 }

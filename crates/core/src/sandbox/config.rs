@@ -23,15 +23,15 @@ pub struct Config {
     pub survive_exit: bool,
     /// The directory for everything that the sandbox stores on disk.
     pub state_dir: PathBuf,
-    /// Run each command in its own bash even if the shell can load the builtin.
+    /// Runs each command in a new bash, although the shell could load the builtin.
     pub force_plain: bool,
-    /// Use no control groups even if they work.
+    /// Uses no control groups, although they are available.
     pub force_subreaper: bool,
     /// Limits for the whole sandbox; `open_files` applies to each process.
     pub limits: Limits,
     /// The user to run as, if not this process's.
     pub user: Option<UserSpec>,
-    /// What its sessions may read, write, reach and see; `None` restricts nothing.
+    /// What its sessions may read, write, reach and see. `None`: no restrictions.
     pub isolation: Option<Isolation>,
     /// Variables that the user's (`HOME`, `USER` ...) must not replace.
     pub own_variables: Vec<String>,
@@ -50,6 +50,6 @@ pub struct NewSession {
     pub env: EnvChange,
     /// Replaces the sandbox's setting.
     pub survive_exit: Option<bool>,
-    /// Replaces the sandbox's rules. The caller has checked that the rules are no looser.
+    /// Replaces the sandbox's rules. The caller has checked that it is at least as strict.
     pub isolation: Option<Isolation>,
 }

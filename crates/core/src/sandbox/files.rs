@@ -4,11 +4,11 @@ use super::Sandbox;
 use crate::error::{Code, Error};
 use crate::files::Access;
 
-/// Maximum attempts of a file call. The first helper may have been killed since it was last used.
+/// Maximum number of helpers that a file call tries. The first may have been killed since its last use.
 const FILES_ATTEMPTS: u32 = 3;
 
 impl Sandbox {
-    /// Makes a call on the files of a session. If the helper had ended, `call` is repeated with another helper.
+    /// Makes a call on the files of a session. Repeats `call` with a new helper if the helper had ended.
     pub fn files<T, F, R>(&self, session: &str, call: F) -> impl Future<Output = Result<T, Error>> + Send + use<T, F, R>
     where
         F: Fn(Access) -> R + Send,

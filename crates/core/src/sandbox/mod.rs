@@ -56,8 +56,8 @@ struct Inner {
 #[derive(Default)]
 struct Sessions {
     open: HashMap<String, Handle>,
-    /// Sessions that are closing, by number. Their ids cannot be reused until then, except for the default session's,
-    /// which always exists.
+    /// Sessions that are closing, by number. Their ids cannot be reused until they have closed, except 'default', which
+    /// always exists.
     closing: HashMap<u64, (String, Handle)>,
     closings: u64,
     destroyed: bool,
@@ -91,8 +91,8 @@ impl Sandbox {
         WeakSandbox(Arc::downgrade(&self.inner))
     }
 
-    /// Creates a session and starts its shell. Like the following calls, it takes effect immediately, not when its
-    /// future is first polled. So calls keep their order with [`Sandbox::exec`].
+    /// Creates a session and starts its shell. This and the following calls take effect immediately, not when their
+    /// future is first polled, so they keep their order with [`Sandbox::exec`].
     pub fn create_session(&self, new: NewSession) -> impl Future<Output = Result<(), Error>> + Send + use<> {
         let id = new.id.clone();
         let added = self.add(new).map(|handle| (handle.open(), handle));
@@ -201,7 +201,7 @@ impl Sandbox {
             let open: Vec<Handle> = sessions.open.drain().map(|(_, handle)| handle).collect();
             open.into_iter().chain(sessions.closing.drain().map(|(_, (_, handle))| handle)).collect()
         };
-        // Closes all sessions concurrently, then awaits each.
+        // Closes all sessions at the same time, then awaits each.
         let closing: Vec<_> = handles.into_iter().map(|handle| handle.close(grace)).collect();
         let sandbox = self.clone();
         async move {
@@ -286,10 +286,10 @@ impl Sessions {
     }
 }
 
-/// The pid of this process and a random number: a name that no other process has used, even with this pid.
+/// A unique name: the pid of this process and a random number, because pids are reused.
 ///
-/// Pids are reused, above all the pid of a host that is init of a container. When such a host dies, its supervisors
-/// die with the pid namespace. The groups that they would have removed remain where the next host starts.
+/// A host that is init of a container always has the same pid. When it dies, its supervisors die with the pid
+/// namespace, and the groups that they would have removed remain for the next host.
 fn self_name() -> &'static str {
     static NAME: OnceLock<String> = OnceLock::new();
     NAME.get_or_init(|| {

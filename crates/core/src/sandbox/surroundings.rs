@@ -1,4 +1,4 @@
-//! The limits, user and environment that everything in a sandbox runs under.
+//! The limits, user and environment of everything in a sandbox.
 
 use super::Sandbox;
 use crate::capabilities::{self, Capabilities, Engine, ShellError};
@@ -60,8 +60,8 @@ impl Sandbox {
         })
     }
 
-    /// The settings of a durable job of this sandbox. The sandbox's limits apply to each job separately, since jobs
-    /// outlive the sandbox and the group that its sessions share.
+    /// The surroundings of a durable job of this sandbox. The sandbox's limits apply to each job separately, because
+    /// jobs outlive the sandbox and the group that its sessions share.
     ///
     /// # Errors
     /// `SPAWN_FAILED` if the shell or the user is missing; `LIMIT_UNSUPPORTED`.
@@ -117,13 +117,13 @@ impl Sandbox {
         wanted.enforcement(parent.as_ref(), self.binds_user()?)
     }
 
-    /// True if limits that are counted per user apply to the processes of this sandbox.
+    /// True if limits that count per user apply to the processes of this sandbox.
     pub(super) fn binds_user(&self) -> Result<bool, Error> {
         let user = self.user()?;
         Ok(user.map_or_else(|| !nix::unistd::geteuid().is_root(), |user| user.uid != 0))
     }
 
-    /// The mechanisms that enforce isolation rules on this machine.
+    /// The mechanisms that enforce isolation on this machine.
     ///
     /// # Errors
     /// `SPAWN_FAILED` if the supervisor cannot run.
@@ -131,8 +131,8 @@ impl Sandbox {
         isolation::offer(&self.inner.config.supervisor).map(|offer| isolation::tiers(&offer))
     }
 
-    /// The confinement of a durable job. The job outlives this process and its proxy. A pid namespace would
-    /// need an init that outlives the command, so only Landlock limits its signals.
+    /// The confinement of a durable job. A job outlives this process and its proxy, so it has no proxy. It has no pid
+    /// namespace, whose init would outlive the command, so only Landlock limits its signals.
     fn confine_job(
         &self,
         isolation: &Isolation,
@@ -162,7 +162,7 @@ impl Sandbox {
         }
     }
 
-    /// The confinement of a session and its proxy. Adds the variables that programs need for both to the environment.
+    /// The confinement of a session and its proxy. Adds the variables that programs need for both.
     pub(super) fn confine(
         &self,
         isolation: Option<&Isolation>,

@@ -49,7 +49,7 @@ pub(super) async fn run(config: Config, mut mailbox: mpsc::UnboundedReceiver<Mes
         }
         session.happened(happened);
     }
-    // Calls that were sent while the session was closing.
+    // Answers calls that arrived while the session was closing.
     mailbox.close();
     while let Ok(message) = mailbox.try_recv() {
         session.take(message);
@@ -128,7 +128,7 @@ impl Session {
         self.tickets
     }
 
-    /// Drops the ticket of a request that was cancelled, answered or never made.
+    /// Drops the data of a request. A request that was cancelled, answered or never made has no ticket.
     pub(super) fn forget_request(&mut self, id: u64) {
         self.requests.remove(&id);
     }
@@ -176,7 +176,7 @@ impl Session {
     pub(super) fn reported(&mut self, message: Internal) {
         match message {
             Internal::Process(key, received) => self.handle_process_report(key, received),
-            // From a supervisor other than the last: the session was restarted, or was swept twice.
+            // Refers to an earlier supervisor: the session has started again, or was swept twice.
             Internal::Salvaged { of, .. } if of != self.last_supervisor.as_ref().map(PidHold::pid) => {}
             Internal::Salvaged { checkpoint, .. } => {
                 self.last_supervisor = None;

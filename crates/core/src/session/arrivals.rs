@@ -17,8 +17,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long to wait for the supervisor's report of a shell's death. It comes immediately, unless the supervisor was
-/// stopped.
+/// How soon the supervisor reports the death of a shell. A later report means that the supervisor was stopped.
 const SHELL_DEATH: Duration = Duration::from_millis(100);
 
 impl Session {
@@ -38,7 +37,7 @@ impl Session {
         }
     }
 
-    /// Handles the shell's pending reports. Called before its death is handled, since its last reports come first.
+    /// Handles the shell's reports so far. Called before its death is handled, because its last reports precede it.
     pub(super) fn drain_shell(&mut self) {
         while let Some(received) = self.link.shell.as_deref().and_then(Channel::poll) {
             self.handle_shell_report(received);
@@ -48,13 +47,13 @@ impl Session {
     pub(super) fn handle_shell_report(&mut self, received: Received) {
         match received {
             Received::Closed { unread } => {
-                // The shell is dead, or a command closed its end of the channel: a report of the supervisor or a new
-                // connection will show which. A request that a caller sent after the end of file was read is lost.
+                // Either the shell is dead, or a command closed its end. A report of the supervisor or a new connection
+                // will show which. A command that a caller sent after this end of file was lost.
                 let has_lost = self.link.shell.take().is_some_and(|shell| shell.has_lost());
                 self.link.unread = unread || has_lost;
                 self.await_report(SHELL_DEATH);
             }
-            // The supervisor's report, with the pid and the group, may arrive later: both are required.
+            // The supervisor's report with the pid and the group may arrive later. Both are needed.
             Received::Reply(Reply::Hello { .. }) if self.link.shell_pid.is_none() => self.link.said_hello = true,
             Received::Reply(Reply::Hello { .. }) => self.events.push_back(Event::Hello),
             Received::Reply(
@@ -209,10 +208,10 @@ impl Session {
         }
     }
 
-    /// True if the dead shell had not taken its command, so the next shell can run it.
+    /// True if the dead shell had not read its command, so that the next shell can run it.
     ///
-    /// The race: a child that the shell forked just before keeps the channel open until it is first scheduled. Until
-    /// then there is no end of file, so the kernel reports which bytes were not read.
+    /// The race: a fork that the shell has just made holds the channel open until it first runs. There is no end of
+    /// file yet, so the kernel is asked how many bytes are unread.
     pub(super) fn takes_unread(&mut self) -> bool {
         let unread = self.link.shell.take().is_some_and(|shell| shell.unread_bytes() > 0);
         let unread = std::mem::take(&mut self.link.unread) || unread;
@@ -225,13 +224,12 @@ impl Session {
             return;
         }
         self.drain_shell();
-        // A child of the shell that has not been scheduled yet may keep the former channel open, so there is no end
-        // of file.
+        // A fork of the shell that has not run yet may still hold the old channel open, which then has no end of file.
         self.link.unread |= self.link.shell.take().is_some_and(|shell| shell.unread_bytes() > 0 || shell.has_lost());
         if self.link.unread {
-            // A trap closed the channel between commands, and with it a request that the shell had not read. The
-            // standby has the state, and receives the request.
-            tracing::warn!(log = self.config.log.id(), session = %self.config.id, %pid, "the shell lost a request and is being replaced");
+            // A trap closed the channel between commands, with a request that the shell had not read. The standby has
+            // the state and gets the request.
+            tracing::warn!(log = self.config.log.id(), session = %self.config.id, %pid, "the shell lost a request and is replaced");
             return self.order(&Order::KillShell);
         }
         tracing::debug!(log = self.config.log.id(), session = %self.config.id, %pid, "reconnected");
@@ -241,7 +239,7 @@ impl Session {
         }
     }
 
-    /// After a quick command: busy-polls for the next command's reply.
+    /// After a quick command, busy-polls for the reply to the next one.
     pub(super) fn look_for_answer(&mut self) -> bool {
         let is_near = std::mem::take(&mut self.answer_is_near) && self.quick;
         let Some(shell) = self.link.shell.as_ref().filter(|_| is_near) else { return false };

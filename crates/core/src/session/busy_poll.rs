@@ -1,10 +1,10 @@
-//! Busy polling for messages that should arrive in a moment.
+//! Busy polling for messages that arrive soon.
 //!
-//! A builtin such as `true` or `cd` takes some 0.1 ms, half of which is spent on waking threads up, above all in
-//! virtual machines. So for a short while the engine's thread polls instead of sleeping. While a command runs it
-//! polls the channel ([`look`]), if the previous command was quick. After a result it polls the mailbox ([`Pace`]),
-//! if the previous command came promptly. It polls only while nothing else runs in this process (which needs the
-//! thread), and only if another processor is available for the awaited process.
+//! A builtin such as `true` or `cd` takes about 0.1 ms, and half of that is spent on waking threads, especially in
+//! virtual machines. The engine's thread therefore polls briefly instead of sleeping: the channel while a command runs,
+//! if the previous command was quick ([`look`]), and the mailbox after a result, if the previous command arrived
+//! promptly ([`Pace`]). It polls only while nothing else in this process needs the thread, and only if another
+//! processor is available for the awaited process.
 
 use crate::shell::channel::{Channel, Received};
 use std::sync::OnceLock;
@@ -16,7 +16,7 @@ const LONGEST: Duration = Duration::from_micros(250);
 
 static RUNNING: AtomicUsize = AtomicUsize::new(0);
 
-/// Counts a command as running while it exists.
+/// Counts a command as running until dropped.
 pub(super) struct Running(());
 
 impl Running {
@@ -51,7 +51,7 @@ impl Pace {
         self.answered_at = Some(Instant::now());
     }
 
-    /// Records that the next command arrived.
+    /// Records that the next command has arrived.
     pub(super) fn command_arrived(&mut self) {
         self.is_brisk = self.answered_at.take().is_some_and(|at| at.elapsed() < LONGEST);
     }
@@ -71,7 +71,7 @@ impl Pace {
     }
 }
 
-/// Polls for the shell's reply until the time is up.
+/// Polls for the shell's reply until the time is over.
 pub(super) fn look(shell: &Channel) -> Option<Received> {
     if !is_alone(1) {
         return None;

@@ -22,7 +22,7 @@ pub(super) struct Running {
     pub(super) capture: Capture,
     /// This process's copies of the write ends.
     pub(super) writers: [Arc<OwnedFd>; 2],
-    /// Whether processes of the command may hold the pipes. Known once it has ended.
+    /// Whether processes of the command may hold the pipes. Known at its end.
     pub(super) forked: bool,
     pub(super) begun: Instant,
     pub(super) started_at: SystemTime,
@@ -34,7 +34,7 @@ pub(super) struct Running {
     _counted: busy_poll::Running,
 }
 
-/// Pipes for output and error. Consecutive commands reuse them as long as no command leaves a process behind.
+/// Pipes for output and error, reused as long as no command leaves a process behind.
 pub(super) struct OutputPipes {
     readers: [OwnedFd; 2],
     writers: [Arc<OwnedFd>; 2],
@@ -46,7 +46,7 @@ impl OutputPipes {
         Ok(Self { readers: [stdout, stderr], writers: [Arc::new(to_stdout), Arc::new(to_stderr)] })
     }
 
-    /// The read ends, if this process does not keep the write ends.
+    /// Returns the read ends and closes the write ends.
     pub(super) fn into_readers(self) -> [OwnedFd; 2] {
         self.readers
     }
@@ -66,7 +66,7 @@ pub(super) struct Streams {
 const PIPE_BYTES: usize = 64 * 1024;
 
 impl Streams {
-    /// Pipes for output and error, from `spare` if it has any, and the descriptors for `input`.
+    /// Opens the descriptors for `input`, and pipes for output and error, which come from `spare` if possible.
     pub(super) fn open(input: &Input, spare: Option<OutputPipes>, merge_output: bool) -> io::Result<Self> {
         let output = spare.map_or_else(OutputPipes::open, Ok)?;
         let [their_stdout, mut their_stderr] = output.writers.clone();
@@ -95,7 +95,7 @@ impl Streams {
 }
 
 impl Running {
-    /// Creates a command whose streams are open, before it is sent.
+    /// Creates a command whose streams are open, ready to be sent.
     pub(super) fn new(
         ticket: Ticket,
         mut request: Box<ExecRequest>,
@@ -105,7 +105,7 @@ impl Running {
     ) -> Self {
         let streams_input = matches!(request.input, Input::Stream(_));
         let input = match &request.input {
-            // Kept, since the command may have to be sent again.
+            // Kept, because the command may have to be sent again.
             Input::Bytes(bytes) => Input::Bytes(Arc::clone(bytes)),
             _ => std::mem::replace(&mut request.input, Input::None),
         };
@@ -143,7 +143,7 @@ impl Running {
         self.capture.register()
     }
 
-    /// True if the command can be sent again when the shell has not taken it. Input streamed into a pipe is lost.
+    /// Whether the command can be sent again if the shell did not read it. Input already streamed into a pipe is lost.
     pub(super) fn is_repeatable(&self) -> bool {
         !self.streams_input
     }
@@ -155,7 +155,7 @@ impl Running {
         }
     }
 
-    /// Returns the request, to be sent again.
+    /// Returns the request, to send it again.
     pub(super) fn into_request(mut self) -> Box<ExecRequest> {
         self.stop_input();
         self.request
@@ -184,7 +184,7 @@ pub(super) fn text_of(command: &Command) -> (Vec<u8>, RequestFlags) {
     }
 }
 
-/// Variables in the encoding of a request.
+/// Variables in the form of a request.
 pub(super) fn env_of(vars: &[(String, Option<String>)]) -> Vec<u8> {
     let mut env = Vec::new();
     for (name, value) in vars {

@@ -28,7 +28,7 @@ impl Session {
         Ok(())
     }
 
-    /// Records that the session is now confined.
+    /// Records that the session is confined.
     pub(super) fn confined(&mut self, init: Option<Pid>, listener: Option<OwnedFd>) {
         tracing::debug!(log = self.config.log.id(), session = %self.config.id, ?init, "the session is confined");
         self.link.inside = init.map(Inside::new);
@@ -42,7 +42,7 @@ impl Session {
         });
     }
 
-    /// The host's pid for a child of the supervisor with this pid inside the namespace. `None` if it has ended.
+    /// Translates a pid inside the session's namespace to a pid of this process's. `None` if the process has ended.
     pub(super) fn outside(&self, pid: i32) -> Option<Pid> {
         let Some(inside) = &self.link.inside else { return Pid::new(pid) };
         inside.outside(pid, self.link.supervisor.as_ref().map(Supervisor::pid))

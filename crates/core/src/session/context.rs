@@ -1,4 +1,4 @@
-//! The data of a session. The sibling modules implement its behaviour, each as a part of `impl Session`.
+//! The data of a session. The neighbouring modules have its behaviour, each as a part of `impl Session`.
 
 use super::busy_poll::Pace;
 use super::command::{OutputPipes, Running};
@@ -41,38 +41,38 @@ pub(super) enum Call {
     Files(oneshot::Sender<Result<Access, Error>>),
 }
 
-/// Reports from the session's own tasks.
+/// Reports of the session's own tasks.
 pub(super) enum Internal {
     /// From the channel of a background process that is starting.
     Process(u64, Received),
-    /// The remaining processes of a dead supervisor have been killed.
+    /// The processes of a dead supervisor have been killed.
     Salvaged {
         /// The supervisor.
         of: Option<Pid>,
-        /// The state, if it could be saved.
+        /// The saved state, if it could be saved.
         checkpoint: Option<Vec<u8>>,
     },
-    /// The version of a shell that did not complete its handshake; `None` if it is not bash.
+    /// The version of a shell that made no handshake; `None` if it is not bash.
     Version(Option<String>),
 }
 
-/// Channels to the session's processes, and what is known about them.
+/// The connections to the session's processes.
 #[derive(Default)]
 pub(super) struct Link {
     pub(super) supervisor: Option<Supervisor>,
     pub(super) shell: Option<Arc<Channel>>,
     pub(super) shell_pid: Option<Pid>,
-    /// Whether the shell's handshake arrived before the supervisor reported its start.
+    /// The shell's handshake arrived before the supervisor reported the start.
     pub(super) said_hello: bool,
     /// The pid namespace of the session.
     pub(super) inside: Option<Inside>,
-    /// The proxy; dropped together with the link.
+    /// The proxy, which ends with the link.
     pub(super) proxy: Option<Proxy>,
     /// Why the session cannot be confined.
     pub(super) not_confined: Option<String>,
-    /// Whether the supervisor exited by request and left nothing behind.
+    /// The supervisor has ended, with everything below it.
     pub(super) ended: bool,
-    /// Whether the shell's channel was closed with an unread request.
+    /// The shell's channel closed before the shell read the last request.
     pub(super) unread: bool,
     pub(super) standby: Option<(Channel, Pid)>,
     /// The standby that is being forked, and its group.
@@ -81,13 +81,13 @@ pub(super) struct Link {
     pub(super) foreground: Option<PathBuf>,
     /// An empty group for the next process.
     pub(super) spare_group: Option<PathBuf>,
-    /// The files helper, once it has been needed.
+    /// The files helper, after its first use.
     pub(super) files: Option<Arc<Helper>>,
     /// Replaced standbys that live in the foreground group.
     pub(super) retired: Vec<Pid>,
 }
 
-/// A message that arrived.
+/// A received message.
 pub(super) enum Arrival {
     Shell(Received),
     Standby(Received),
@@ -95,7 +95,7 @@ pub(super) enum Arrival {
 }
 
 impl Link {
-    /// The next message. Cancel-safe.
+    /// Waits for the next message. Cancel-safe.
     pub(super) async fn next(&self) -> Arrival {
         let channel = async |channel: Option<&Channel>| match channel {
             Some(channel) => channel.receive().await,
@@ -117,11 +117,11 @@ impl Link {
 /// Replies that other processes still owe.
 #[derive(Default)]
 pub(super) struct Wait {
-    /// Replies to setup requests that are still pending.
+    /// Number of setup requests whose end is pending.
     pub(super) setting_up: usize,
-    /// The number of the command that was sent last.
+    /// The number of the last command sent.
     pub(super) command: u64,
-    /// The number of the running kill ladder.
+    /// The running kill ladder.
     pub(super) ladder: u64,
     /// Its first signal.
     pub(super) kill_signal: i32,
@@ -129,11 +129,11 @@ pub(super) struct Wait {
     pub(super) spare: Vec<Pid>,
     /// Why the shell refused the last request.
     pub(super) refused: Option<(ShellRefusal, String)>,
-    /// `$?` of the command that the shell died in, for the standby that takes over.
+    /// `$?` of the command during which the shell died, for the standby that takes over.
     pub(super) status: u64,
-    /// The command whose start was announced last.
+    /// The last command whose start was announced.
     pub(super) announced: Ticket,
-    /// Whether a report of the supervisor is awaited.
+    /// Whether a report of the supervisor is due.
     pub(super) report: bool,
     pub(super) sessions: u64,
     pub(super) ids: u64,
@@ -142,7 +142,7 @@ pub(super) struct Wait {
 }
 
 impl Wait {
-    /// Records that the supervisor has reported something: it is alive and running.
+    /// Records that the supervisor has reported, so it is alive and not stopped.
     pub(super) fn answered(&mut self) {
         self.report = false;
     }
@@ -158,7 +158,7 @@ impl Wait {
         self.secret.hash_one("fork")
     }
 
-    /// The number of the next command. It cannot be guessed: a command that finds the shell's socket could otherwise
+    /// An unguessable number for a command. With a guessable number, a command that finds the shell's socket could
     /// report its own end, or that of the next command.
     pub(super) fn next_command(&mut self) -> u64 {
         self.ids += 1;
@@ -189,7 +189,7 @@ pub(super) struct Session {
     pub(super) failure: Option<Error>,
     /// The pipes of the command that was answered last.
     pub(super) leftover: Option<Leftover>,
-    /// Tasks that read what processes of earlier commands still print.
+    /// Tasks that read later output of processes of earlier commands.
     pub(super) drains: JoinSet<()>,
     /// Pipes for the next command.
     pub(super) spare_pipes: Option<OutputPipes>,
@@ -199,11 +199,11 @@ pub(super) struct Session {
     pub(super) lane: Lane,
     /// The next command, if its caller has already sent it.
     pub(super) sent: Option<Sent>,
-    /// Whether the reply of the command just sent may arrive in a moment.
+    /// Whether the reply to the last command may arrive soon.
     pub(super) answer_is_near: bool,
     /// Whether the last command took a fraction of a millisecond.
     pub(super) quick: bool,
-    /// The pid of the last supervisor, until its remaining processes are killed.
+    /// The pid of the last supervisor, until the processes that it left behind have ended.
     pub(super) last_supervisor: Option<PidHold>,
     pub(super) tickets: Ticket,
     pub(super) requests: HashMap<u64, Ticket>,

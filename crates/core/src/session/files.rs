@@ -12,13 +12,13 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-/// A helper that serves no call for this long is ended: it uses half a MiB.
+/// A helper that has been idle for this long is ended, because it takes half a MiB.
 const IDLE: Duration = Duration::from_secs(10);
 
 pub(super) type Reply = oneshot::Sender<Result<Access, Error>>;
 
 impl Session {
-    /// Grants access immediately, even while a command runs. Starts the session first if it has no processes.
+    /// Gives access immediately, even while a command runs. Starts the session first if it has no processes.
     pub(super) fn access_files(&mut self, reply: Reply) {
         if self.link.supervisor.is_none() || self.closing.is_some() {
             self.submit(Call::Files(reply), Work::Open);
@@ -27,7 +27,7 @@ impl Session {
         let _ = reply.send(self.files_access());
     }
 
-    /// Replies once the session has started, or failed to start.
+    /// Handles the start of the session, or its failure.
     pub(super) fn answer_files(&mut self, reply: Reply, error: Option<Error>) {
         let _ = reply.send(error.map_or_else(|| self.files_access(), Err));
     }
@@ -42,7 +42,7 @@ impl Session {
         Ok(Access { helper, cwd: self.cwd.clone(), is_rooted: false })
     }
 
-    /// Starts the helper. The call need not wait: its request waits in the helper's socket.
+    /// Starts the helper. The call need not wait for it, because its request waits in the helper's socket.
     fn start_files_helper(&mut self) -> Result<Arc<Helper>, Error> {
         let opened = Helper::open(&self.config.id);
         let (helper, theirs) = opened.map_err(|error| spawn_failed("start the files helper", &error))?;

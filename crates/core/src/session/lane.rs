@@ -1,13 +1,12 @@
 //! The fast lane: the calling thread sends a command to the idle shell itself.
 //!
-//! After a pause, each hand-over between threads costs a wake-up, which takes longer than `true` does. So while the
-//! shell is idle and a command could run immediately, the actor lends out everything needed to send it. A caller that
-//! finds the loan sends the command and then posts it to the actor, which wakes up concurrently with the shell
-//! instead of before it.
+//! Waking an idle thread takes longer than `true`. While the shell is idle and a command could run immediately, the
+//! actor therefore lends everything needed to send it. A caller that finds the loan sends the command and then posts it
+//! to the actor, which wakes up in parallel with the shell instead of before it.
 //!
-//! The order of calls is preserved. Every message is posted under the lane's lock, and the loan ends with the first
-//! message. The actor lends under the same lock, and only while its mailbox is empty. So a sent command is the first
-//! message in the mailbox, and the actor takes it before it handles anything that has happened since.
+//! This does not change the order of calls. Every message is posted under the lane's lock, and the first message ends
+//! the loan. The actor lends under the same lock, and only while its mailbox is empty. A command sent in this way is
+//! therefore the first message in the mailbox, and the actor handles it before any later event.
 
 use super::Message;
 use super::command::{OutputPipes, Streams, env_of, text_of};
@@ -39,7 +38,7 @@ pub(super) struct Sent {
 }
 
 impl Sent {
-    /// Creates the streams of a command that must wait for the next shell.
+    /// Creates the record of a command that must wait for the next shell.
     pub(super) fn to_a_dead_shell(input: &Input) -> io::Result<Self> {
         let begun = Instant::now();
         Streams::open(input, None, false).map(|Streams { output, stdin, .. }| Self { begun, output, stdin })
@@ -49,7 +48,7 @@ impl Sent {
 /// See the module.
 #[derive(Default)]
 pub(super) enum State {
-    /// Only the actor uses the shell.
+    /// Only the actor may use the shell.
     #[default]
     Closed,
     /// A caller may send one command.
@@ -69,7 +68,7 @@ impl Lane {
         let loan = std::mem::take(&mut *state);
         match (&mut message, loan) {
             (Message::Exec { request, sent }, State::Open(loan)) => {
-                // If sending fails, the actor tries again and reports the failure.
+                // If the command cannot be sent, the actor tries again and then refuses it.
                 *sent = send(loan, request).ok();
                 if sent.is_some() {
                     *state = State::Used;
@@ -95,8 +94,8 @@ pub(super) fn send(loan: Loan, request: &ExecRequest) -> io::Result<Sent> {
     let begun = Instant::now();
     let Streams { theirs, output, stdin } = Streams::open(&request.input, loan.pipes, request.merge_output)?;
     let wire = Request { text: &text, cwd, env: &env, flags, ..Request::new(RequestKind::Run, loan.id) };
-    // Earlier denials belong to older processes, not to this command. They are cleared first, since the command may
-    // be denied immediately.
+    // Earlier denials belong to older processes, not to this command. They are dropped before the command is sent,
+    // because its own could follow immediately.
     loan.denials.iter().for_each(|denials| drop(denials.take()));
     loan.shell.send(&wire, theirs)?;
     Ok(Sent { begun, output, stdin })

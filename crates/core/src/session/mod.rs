@@ -1,6 +1,6 @@
 //! One session: a persistent shell, a queue of foreground commands, background processes, and the actor that owns them.
 //!
-//! A session shares no data. Its actor owns everything and receives messages, which a [`Handle`] sends.
+//! A session shares nothing. Its actor owns everything and receives messages from [`Handle`]s.
 
 mod actor;
 mod arrivals;
@@ -64,7 +64,7 @@ pub struct Config {
     pub supervisor: PathBuf,
     /// `exit` ends only the command, not the session.
     pub survive_exit: bool,
-    /// The builtin drives the shell; otherwise each command runs in its own bash.
+    /// Whether the builtin drives the shell. Otherwise each command runs in a new bash.
     pub uses_builtin: bool,
     /// Parent and name of the session's control group, if groups are used.
     pub group: Option<(PathBuf, String)>,
@@ -85,7 +85,7 @@ pub struct Config {
 pub struct Proxied {
     /// Hosts with ports.
     pub allow: Arc<[String]>,
-    /// Its listener, unless the supervisor listens inside a network namespace.
+    /// The listener, unless the supervisor listens inside a network namespace.
     pub listener: Option<Arc<OwnedFd>>,
     /// Receives refused destinations.
     pub denials: Denials,
@@ -148,7 +148,7 @@ impl Handle {
         Ok(Self { id, mailbox, lane })
     }
 
-    /// Starts the shell now. Like all calls here, it is queued immediately, not when the future is first polled, so
+    /// Starts the shell now. Like all calls here, it is queued immediately and not when the future is first polled, so
     /// calls keep their order.
     pub fn open(&self) -> impl Future<Output = Result<(), Error>> + Send + use<> {
         self.ask(Message::Open)
@@ -179,12 +179,12 @@ impl Handle {
         }
     }
 
-    /// Returns access to the session's files, starting at its current directory.
+    /// Returns access to the session's files, relative to its current directory.
     pub fn files(&self) -> impl Future<Output = Result<Access, Error>> + Send + use<> {
         self.ask(Message::Files)
     }
 
-    /// Kills a background process with its whole tree; false if it had already ended.
+    /// Ends a background process with its whole tree. False if it had already ended.
     pub fn kill_process(&self, key: u64, policy: KillPolicy) -> impl Future<Output = bool> + Send + use<> {
         let (reply, answer) = oneshot::channel();
         let sent = self.send(Message::KillProcess { key, policy, reply });
@@ -196,8 +196,8 @@ impl Handle {
         WeakHandle { id: self.id.clone(), mailbox: self.mailbox.downgrade(), lane: self.lane.clone() }
     }
 
-    /// Ends the session and everything it started; resolves once all processes have exited. Waiting and running
-    /// commands fail with `SESSION_DESTROYED`.
+    /// Ends the session and everything that it started. Resolves when nothing is left. Waiting and running commands
+    /// fail with `SESSION_DESTROYED`.
     pub fn close(&self, grace: Duration) -> impl Future<Output = ()> + Send + use<> {
         let (reply, answer) = oneshot::channel();
         let sent = self.send(Message::Close { grace, reply });

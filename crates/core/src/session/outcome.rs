@@ -1,4 +1,4 @@
-//! Turns the end of a call into its result or error.
+//! Converts the end of a call to its result or error.
 
 use super::busy_poll;
 use super::command::{Running, keep_pipes};

@@ -1,4 +1,4 @@
-//! Carries out the actions of the shell's state machine. Nothing here blocks.
+//! Performs the actions of the shell's state machine, without waiting.
 
 use super::context::{Call, Link, Session};
 use super::salvage;
@@ -14,7 +14,7 @@ use nacre_protocol::supervisor::Order;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// A supervisor that has not replied after this long may have been stopped.
+/// A supervisor that has not replied after this time may have been stopped.
 pub(super) const SUPERVISOR_ANSWER: Duration = Duration::from_millis(500);
 
 impl Session {
@@ -68,19 +68,19 @@ impl Session {
         }
     }
 
-    /// Sends an order that requires a reply, and checks on a supervisor that does not reply.
+    /// Sends an order that needs a reply, and checks the supervisor if no reply arrives.
     pub(super) fn ask(&mut self, order: &Order) {
         self.order(order);
         self.await_report(SUPERVISOR_ANSWER);
     }
 
-    /// Checks on the supervisor after this time, since it owes a report.
+    /// Expects a report of the supervisor within this time, and checks the supervisor if none arrives.
     pub(super) fn await_report(&mut self, limit: Duration) {
         self.wait.report = true;
         self.timers.set(Timer::Supervisor, Instant::now() + limit);
     }
 
-    /// Resumes a supervisor that owes a report, if it was stopped.
+    /// Checks a supervisor whose report is overdue, and continues it if it was stopped.
     pub(super) fn check_supervisor(&mut self) {
         let Some(supervisor) = self.link.supervisor.as_ref().filter(|_| self.wait.report) else { return };
         let stat = Stat::read(supervisor.pid());

@@ -22,10 +22,10 @@ impl Inside {
         self.init
     }
 
-    /// The host's pid for a child of the supervisor with this pid inside the namespace. `None` if it has ended.
+    /// Translates a pid inside the namespace to a pid of this process's. `None` if the process has ended.
     ///
-    /// The kernel translates it since Linux 6.11. On older kernels, the supervisor's children are searched by the
-    /// pids that `/proc` lists for each namespace.
+    /// From Linux 6.11 on, the kernel translates it. On older kernels, the supervisor's children are searched by the
+    /// numbers that `/proc` lists for each namespace.
     pub(super) fn outside(&self, pid: i32, supervisor: Option<Pid>) -> Option<Pid> {
         if let Some(outside) = self.namespace.as_ref().and_then(|file| namespaces::pid_from(file, pid)) {
             return Pid::new(outside);

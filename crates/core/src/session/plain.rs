@@ -1,9 +1,9 @@
-//! The plain engine, for a bash that cannot load the builtin: each command runs in its own bash, which first restores
-//! the session's state and dumps it at its end ([`plain_script`]). Jobs and open descriptors are not part of that
-//! state, and a killed command leaves the state unchanged.
+//! The plain engine, for a bash that cannot load the builtin. Each command runs in a new bash, which restores the
+//! session's state first and dumps it at the end ([`plain_script`]). That state does not include jobs and open
+//! descriptors. A killed command does not change it.
 //!
-//! The shell's state machine is the same. Starting a shell succeeds immediately. A command's bash is the shell as
-//! long as the command runs. There is no standby.
+//! The shell's state machine is the same. Starting a shell succeeds immediately, a command's bash is the shell while
+//! that command runs, and there is no standby.
 
 use super::command::{Running, Streams, null_streams};
 use super::context::{Call, Session};
@@ -31,11 +31,11 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use tokio::time::Instant;
 
-/// A larger dump is not read, so the changes of its command are lost.
+/// Maximum size of a dump. A larger dump is not read, and the command's changes are lost.
 pub(super) const LONGEST_DUMP: u64 = 64 << 20;
 
 impl Session {
-    /// Gets the first state from a bash that runs nothing, which also proves that bash works.
+    /// Gets the first state from a bash that runs nothing, which also checks that bash exists.
     pub(super) fn plain_set_up(&mut self) {
         self.timers.clear(Timer::Hello);
         if self.plain.state.is_some() {
@@ -76,7 +76,7 @@ impl Session {
         Ok(())
     }
 
-    /// Runs a command in its own bash.
+    /// Runs a command in a new bash.
     pub(super) fn plain_run(&mut self, ticket: Ticket) {
         let Some(Call::Exec(request)) = self.calls.remove(&ticket) else { return };
         self.timers.clear(Timer::Idle);
@@ -86,7 +86,7 @@ impl Session {
         let script = self.plain_script(&request.env, request.cwd.as_deref(), [None, None], |plan| {
             plain_script::command(plan, &request.command)
         });
-        // Jobs of earlier commands stay behind in their group.
+        // Jobs of earlier commands stay in their group.
         self.isolate_plain();
         let opened = script.and_then(|script| {
             let Streams { theirs, output, stdin } =
@@ -189,7 +189,7 @@ impl Session {
             self.cwd = PathBuf::from(OsString::from_vec(state.cwd().to_vec()));
             self.plain.state = Some(state);
         }
-        // Empty, since `plain.state` has the state: a new shell does not start in the session's first directory.
+        // The state has the current directory, which may differ from the session's first directory.
         self.checkpoint = Some(Vec::new());
         if is_first {
             self.timers.clear(Timer::Hello);
@@ -199,15 +199,15 @@ impl Session {
         self.events.push_back(Event::Done { status, exited, state_kept: false, forked: true });
     }
 
-    /// Called when the supervisor is dead. True if the shell has read nothing of its script, and the rest has been
-    /// discarded: the command has not run and never will.
+    /// Called when the supervisor is dead. True if the shell had read nothing of its script, so that the command has
+    /// not run. Leaves nothing to read, so the command never will.
     pub(super) fn plain_unread(&mut self) -> bool {
         self.plain.shell.take().is_some_and(|shell| {
             sys::replace_contents(&shell.script, b"").is_ok() && sys::position(&shell.script).is_ok_and(|at| at == 0)
         })
     }
 
-    /// Handles a command's bash that could not be started. The session remains.
+    /// Handles a failed start of a command's bash. The session continues.
     pub(super) fn plain_not_started(&mut self, step: StartStep, errno: i32, detail: &str) {
         self.plain.shell = None;
         let Some(command) = self.command.take_if(|_| !self.config.uses_builtin) else {
@@ -228,7 +228,7 @@ pub(super) fn not_started(error: io::Error) -> Error {
     Error::new(Code::EngineError, format!("the command cannot be started: {error}"))
 }
 
-/// Reads a dump; empty if it is too long or cannot be read.
+/// Reads a dump. Empty if it is too long or unreadable.
 pub(super) fn read_dump(dump: &OwnedFd) -> Vec<u8> {
     let length = sys::length(dump).unwrap_or(u64::MAX);
     if length > LONGEST_DUMP { Vec::new() } else { sys::contents(dump).unwrap_or_default() }

@@ -1,4 +1,4 @@
-//! Background processes of the plain engine: each is its own bash.
+//! Background processes of the plain engine: each runs in a new bash.
 
 use super::context::{Internal, Session};
 use super::plain::first_letter;

@@ -1,4 +1,4 @@
-//! Reports about a background process, from the process and from the supervisor.
+//! Handles reports about a background process, from the process and from the supervisor.
 
 use super::context::Session;
 use super::processes::{Outlets, Stage, Starting, refuse_killed};
@@ -24,7 +24,7 @@ impl Session {
                 if let Some(Starting { stage: Stage::SettingUp { ended, .. }, .. }) =
                     self.processes.starting.get_mut(&key)
                 {
-                    // The process may have reported its start before: its channel decides.
+                    // The process may already have reported its beginning, so its channel decides.
                     *ended = Some(status);
                 } else if let Some(ended) = self.processes.living.remove(&key) {
                     let _ = ended.send(status);
@@ -54,12 +54,12 @@ impl Session {
         }
     }
 
-    /// Handles a process that was not awaited, and has been adopted or was already killed.
+    /// Handles the late adoption of a process that has already been sent its command, or its earlier end.
     fn adopted_late(&mut self, key: u64, lives: bool) {
         match (self.processes.is_known(key), lives) {
             (true, true) => {}
             (false, true) => self.drop_process(key),
-            // Its end was reaped unnoticed.
+            // Its end was reaped before the adoption.
             (_, false) => drop(self.processes.living.remove(&key)),
         }
     }
@@ -87,7 +87,7 @@ impl Session {
         }
     }
 
-    /// Turns a started request into a process.
+    /// Completes the start of a process.
     pub(super) fn settle(&mut self, key: u64, request: StartRequest, outlets: Outlets, tree: Tree) {
         let (ended, end) = oneshot::channel();
         self.processes.living.insert(key, ended);
@@ -100,7 +100,7 @@ impl Session {
         request.starter.answer(Ok(()));
     }
 
-    /// Kills a process that was to be killed before it started, now that the supervisor tracks it.
+    /// Kills a process whose kill was requested before it began, now that the supervisor has adopted it.
     pub(super) fn drop_if_doomed(&self, key: u64, process: &process::Process) {
         if process.is_doomed() {
             self.drop_process(key);

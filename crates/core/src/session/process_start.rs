@@ -1,9 +1,9 @@
 //! Starting a background process.
 //!
-//! A process is a fork of the standby or of the idle shell. The supervisor adopts it, and then its command is sent
-//! over its own channel, which closes when the command begins. The adoption is awaited only if the process is not
-//! contained yet: without a group from birth, or with limits to be set. Otherwise the adoption order is sent without
-//! waiting; the supervisor reads the order before it reaps the process.
+//! A process is a fork of the standby or of the idle shell. The supervisor adopts the process, and the host then sends
+//! the command over the process's own channel, which closes when the command begins. The host waits for the adoption
+//! only if the process is not yet contained: if it has no group from its start, or needs limits. Otherwise the
+//! supervisor reads the order to adopt before it reaps the process, so the host need not wait.
 
 use super::command::{Streams, env_of, text_of};
 use super::context::{Internal, Session};
@@ -29,7 +29,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// A group for the next process is created this long after a start. That takes the kernel a tenth of a millisecond.
+/// Time after a start at which the group for the next process is created. That takes the kernel 0.1 ms.
 const SPARE_GROUP: Duration = Duration::from_millis(2);
 
 impl Session {
@@ -43,7 +43,7 @@ impl Session {
             return self.plain_process(request);
         }
         let key = self.next_key();
-        // Commands can remove an empty group.
+        // Another program may have removed the empty group.
         let spare = self.link.spare_group.take().filter(|group| group.is_dir());
         let group = spare.or_else(|| self.make_group(&format!("b-{key}")));
         let mut flags = RequestFlags::BACKGROUND;
@@ -77,7 +77,7 @@ impl Session {
         }
     }
 
-    /// Creates the group for the next process ahead of time.
+    /// Creates the group for the next process in advance.
     pub(super) fn make_spare_group(&mut self) {
         if self.link.spare_group.is_none() && self.link.shell.is_some() {
             let number = self.wait.next_id();
@@ -85,13 +85,13 @@ impl Session {
         }
     }
 
-    /// Keys of processes and numbers of requests share one sequence: a fork is identified by its number.
+    /// The next key. Keys of processes and numbers of requests form one sequence, so a number identifies a fork.
     pub(super) fn next_key(&mut self) -> u64 {
         self.processes.keys = self.wait.next_id();
         self.processes.keys
     }
 
-    /// Handles a fork by the shell or standby, or its failure.
+    /// Handles the report that the shell or standby has forked the process, or failed to.
     pub(super) fn process_forked(&mut self, key: u64, child: Result<Option<Pid>, i32>, placed: bool) {
         let Some(starting) = self.processes.starting.remove(&key) else { return };
         let Starting { request, stage: Stage::Forking { channel, group, .. } } = starting else { return };
@@ -122,13 +122,13 @@ impl Session {
         Tree { root, group: group.map(Group::at), mark: self.mark(key), guardian }
     }
 
-    /// A mark that distinguishes the process from all others below any supervisor.
+    /// The mark that distinguishes the process from all others below any supervisor.
     pub(super) fn mark(&self, key: u64) -> String {
         format!("{}-{key}", self.last_supervisor.as_ref().map_or(0, |supervisor| supervisor.pid().raw()))
     }
 
-    /// Sends the process its command. If nothing can fail any more, the caller is answered first: on a busy machine,
-    /// it would otherwise also wait until the supervisor and the process are first scheduled.
+    /// Sends the process its command. If nothing can fail any more, answers the caller first. On a busy machine, the
+    /// caller would otherwise wait until the supervisor and the process have been scheduled.
     pub(super) fn begin(
         &mut self,
         key: u64,
@@ -213,7 +213,7 @@ impl Session {
     }
 }
 
-/// Writes standard input until the process ends: nothing else closes a terminal's side when the process is killed.
+/// Writes standard input until the process ends. Nothing else closes a terminal's side when the process is killed.
 pub(super) fn feed_until_end(end: StdinEnd, input: Input, process: &Arc<process::Process>) {
     let feeder = stdin::feed(end, input);
     let process = Arc::clone(process);

@@ -16,10 +16,10 @@ use tokio::sync::oneshot;
 /// The source of a process's output: two pipes, or only the terminal's master.
 pub(super) type Outlets = [Option<OwnedFd>; 2];
 
-/// The parts of a plain engine process that is starting.
+/// The parts of a starting process of the plain engine.
 pub(super) type Pending = (StartRequest, OwnedFd, Outlets);
 
-/// The stage that a starting process has reached.
+/// The stage of a process.
 pub(super) enum Stage {
     /// It is being forked.
     Forking { channel: Channel, group: Option<PathBuf>, from_shell: bool },
@@ -27,7 +27,7 @@ pub(super) enum Stage {
     Adopting { channel: Channel },
     /// Plain engine: its bash is being started.
     Plain { ready: OwnedFd, outlets: Outlets },
-    /// It sets up its directory, variables and limits, which may fail.
+    /// It is setting up its directory, variables and limits, which can fail.
     SettingUp { tree: Tree, outlets: Outlets, ended: Option<Status> },
 }
 
@@ -53,7 +53,7 @@ pub(super) struct Processes {
 }
 
 impl Processes {
-    /// Kills a process with its tree. Replies once all have exited; false if it had already ended.
+    /// Ends a process with its tree. Replies when nothing is left: false if it had already ended.
     pub(super) fn kill(&mut self, key: u64, policy: KillPolicy, reply: oneshot::Sender<bool>, supervisor: &Supervisor) {
         self.orders += 1;
         self.kills.insert(self.orders, reply);
@@ -89,12 +89,12 @@ impl Processes {
         self.starting.extract_if(|other, starting| *other == key && starting.is_adopting()).map(|(_, it)| it).next()
     }
 
-    /// True if it is starting or running.
+    /// True if the process is starting or running.
     pub(super) fn is_known(&self, key: u64) -> bool {
         self.starting.contains_key(&key) || self.living.contains_key(&key)
     }
 
-    /// Refuses everything that is not running yet.
+    /// Refuses all processes that are not running yet.
     pub(super) fn refuse_starting(&mut self, error: impl Fn() -> Error) {
         self.starting.drain().for_each(|(_, starting)| starting.request.refuse(error()));
     }
@@ -111,7 +111,7 @@ impl Processes {
         self.kills.clear();
     }
 
-    /// Moves pending forks from the standby to the shell, which it has become.
+    /// Moves pending forks from the standby to the shell, after its promotion.
     pub(super) fn standby_promoted(&mut self) {
         for starting in self.starting.values_mut() {
             if let Stage::Forking { from_shell, .. } = &mut starting.stage {
@@ -120,7 +120,7 @@ impl Processes {
         }
     }
 
-    /// Handles the death of the shell or the standby: returns the requests that it has not forked.
+    /// Handles the death of the shell or the standby. Returns the requests that it had not forked.
     pub(super) fn source_died(&mut self, was_shell: bool) -> Vec<StartRequest> {
         let unborn = |starting: &Starting| matches!(starting.stage, Stage::Forking { from_shell, .. } if from_shell == was_shell);
         let mut requests = Vec::new();

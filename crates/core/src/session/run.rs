@@ -16,18 +16,18 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long a command's pipes are not watched: most commands end by then, and their output waits in the pipe.
+/// Time before a command's pipes are watched. Most commands end within it, and their output waits in the pipe.
 pub(super) const QUICK: Duration = Duration::from_millis(1);
 
-/// The time that the shell gets beyond the grace time. Its children are killed only when the grace time ends, and on
-/// a busy machine the shell must wait to be scheduled.
+/// Extra time for the shell after the grace time. Its children are killed only at the end of the grace time, and on a
+/// busy machine the shell must wait for a processor.
 pub(super) const SHELL_EXTRA: Duration = Duration::from_millis(200);
 
 /// A shell that has not read its request after this time may have been stopped (SIGSTOP).
 pub(super) const UNREAD: Duration = Duration::from_millis(100);
 
 impl Session {
-    /// The denials of this session's proxy.
+    /// The connections that the session's proxy refused.
     pub(super) fn denials(&self) -> Option<Denials> {
         self.config.proxied.as_ref().map(|proxied| proxied.denials.clone())
     }
@@ -45,7 +45,7 @@ impl Session {
                 lane::send(Loan { shell, id, pipes: self.spare_pipes.take(), denials: self.denials() }, &request)
             }
             (None, None) => {
-                // The shell is dead, but the supervisor has not reported it yet.
+                // The shell is dead, and the supervisor has not reported it yet.
                 self.link.unread = true;
                 Sent::to_a_dead_shell(&request.input)
             }
@@ -79,7 +79,7 @@ impl Session {
         }
     }
 
-    /// Announces that the command has started, or is certain to.
+    /// Announces that the command has begun, or certainly will.
     pub(super) fn announce(&mut self) {
         let Some(command) = &mut self.command else { return };
         if std::mem::replace(&mut self.wait.announced, command.ticket) != command.ticket {
@@ -90,7 +90,7 @@ impl Session {
     pub(super) fn register_pipes(&mut self) {
         let Some(command) = &mut self.command else { return };
         if let Err(error) = command.register() {
-            // No epoll watch can be created. The command's output cannot be read, so it cannot continue.
+            // No epoll watch is available. The command's output cannot be read, so the command cannot continue.
             let text = format!("nacre: the output cannot be read: {error}\n");
             command.capture.push(1, text.as_bytes(), command.request.sink.as_mut());
             self.events.push_back(Event::Cancel(command.ticket, None));
@@ -120,7 +120,7 @@ impl Session {
     /// Checks whether the shell has read its request. A stopped shell is resumed.
     pub(super) fn check_unread(&mut self) {
         let has_unread = self.link.shell.as_ref().is_some_and(|shell| shell.unread_bytes() > 0);
-        // It may have been stopped while reading the request; no command calls recvmsg.
+        // The shell may have been stopped while it received the request; no command calls recvmsg.
         let is_stopped = || {
             let pid = self.link.shell_pid.filter(|pid| Stat::read(*pid).is_some_and(|stat| stat.state == b'T'));
             pid.is_some_and(|pid| proc_table::system_call(pid) == Some(libc::SYS_recvmsg))

@@ -1,8 +1,8 @@
-//! After the supervisor's death: saves the last state and kills the remaining processes of the session.
+//! Recovery after the supervisor's death: saves the last state and kills the remaining processes of the session.
 //!
-//! The shell dies with the supervisor (parent-death signal). The standby survives and has the state: a fork of it
-//! writes the state down. Then everything that belongs to the session is killed, awaited and, if no other process
-//! reaps it, reaped.
+//! The shell dies with the supervisor (parent-death signal). The standby does not, and has the state: a fork of it
+//! writes the state as text. Then everything that belongs to the session is killed, awaited and, if no other process
+//! does it, reaped.
 
 use super::context::Internal;
 use crate::shell::channel::{Channel, Received};
@@ -20,17 +20,17 @@ use std::time::Duration;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::{Instant, sleep, timeout};
 
-/// Time limit for the standby to write the state. A large state takes a tenth of a second.
+/// Time limit for the standby to write the state. A large state takes 0.1 s.
 const SAVING: Duration = Duration::from_secs(2);
 /// Maximum time for SIGKILL to take effect, including writeback and unmapping.
 const DYING: Duration = Duration::from_secs(2);
-/// Time until a group can be removed after its last member has ended.
+/// How long to wait until a group whose last member has ended can be removed.
 const EMPTYING: Duration = Duration::from_millis(100);
 /// Time limit for a files helper to remove its temporary files.
 const HELPER_ENDING: Duration = Duration::from_millis(500);
-/// Consecutive looks that must show nothing; see [`sweep`].
+/// Number of consecutive checks that must find nothing; see [`sweep`].
 const EMPTY_LOOKS: u32 = 2;
-/// The processes are not children of this one, so they can only be polled.
+/// Time between two checks. The processes are not children of this process, so they can only be polled.
 const LOOK: Duration = Duration::from_micros(200);
 
 /// Starts the task; it reports [`Internal::Salvaged`].
@@ -77,18 +77,18 @@ pub(super) async fn save(channel: &Channel) -> Option<Vec<u8>> {
 /// Kills the members of the session's control group, and whatever still belongs to the session that the supervisor
 /// led. The latter misses processes that created their own session; only a control group contains those.
 ///
-/// The race: a process forks after a look at the process table and before its SIGKILL. The kernel closes the
-/// supervisor's socket before it kills the shell, so the shell may be starting a command just then. The look does not
-/// show that child. But a process that was sent SIGKILL cannot fork any more: a pending fork either fails or is in
-/// the process table once the signal has been sent. So the next look shows the child, and looks are repeated until
-/// they show nothing. What they show belongs to this session, since the supervisor's pid is held.
+/// The race: a process forks after a check of the process table and before its SIGKILL. The kernel closes the
+/// supervisor's socket before it kills the shell, so the shell may be starting a command at that moment. The check does
+/// not show that child. But a process with a pending SIGKILL cannot fork: a fork in progress either fails or is in the
+/// process table once the signal has been sent. The next check therefore shows the child, and checks are repeated until
+/// they find nothing. Everything that they find belongs to this session, because the supervisor's pid is held.
 ///
-/// One empty look is not enough. It lists the processes first and reads them afterwards. A shell that was listed,
-/// forked and died before it was read is not shown, and neither is its child, which was not listed. The next look
-/// lists the child. Only a process that forks and exits by itself within each look could still be missed, and only
+/// One empty check is not enough. A check lists the processes first and reads them afterwards. If a listed shell forks
+/// and dies before it is read, the check shows neither the shell nor its child, which was not listed. The next check
+/// lists the child. Only a process that forks and ends by itself within each check could still be missed, and only
 /// without a control group, whose kill is atomic against forks.
 async fn sweep(supervisor: PidHold, group: Option<Group>) {
-    // Usually it is already dead, unless something else ended the connection.
+    // Usually the supervisor is dead, unless something else ended the connection.
     let _ = signal::send_to_child(supervisor.pid(), libc::SIGKILL);
     if let Some(group) = &group {
         let _ = group.kill();
@@ -118,8 +118,8 @@ async fn sweep(supervisor: PidHold, group: Option<Group>) {
     }
 }
 
-/// Waits until the files helper has removed its temporary files, which it does by itself when the supervisor dies. A
-/// program with the same name can only delay the end of the session by this time.
+/// Waits until the files helper has removed its temporary files, which it does when the supervisor dies. A program with
+/// the same name can only delay the end of the session by this time.
 async fn await_helper(supervisor: &PidHold) {
     let give_up = Instant::now() + HELPER_ENDING;
     while Instant::now() < give_up {
@@ -163,9 +163,9 @@ fn remove_ended(dying: &mut Vec<Identity>) {
     dying.retain(|identity| !is_gone(*identity, &pids));
 }
 
-/// Whether a killed process has been reaped. If this process is init in its pid namespace or a subreaper, it may have
-/// become the parent. It then reaps the process here, since the runtime does not track it. A process whose parent is
-/// also dying may still become such a child.
+/// Whether a killed process has been reaped. If this process is init of its pid namespace or a subreaper, a killed
+/// process may become its child. It is then reaped here, because the runtime does not track it. A process whose parent
+/// is also dying may still become such a child.
 fn is_gone(identity: Identity, dying: &[i32]) -> bool {
     match Stat::read(identity.pid).filter(|stat| stat.identity == identity) {
         None => true,

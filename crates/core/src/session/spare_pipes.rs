@@ -1,16 +1,16 @@
 //! Pipes of an ended command that wait for the next command.
 //!
-//! They use four descriptors, so an idle session has none. A few sessions of the process keep theirs for longer,
-//! which saves them the time to open new pipes after each pause.
+//! They take four descriptors, so an idle session keeps none. A few sessions of the process keep theirs for longer,
+//! which saves opening new pipes after each pause.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// How long most sessions keep their pipes.
 const SHORT: Duration = Duration::from_millis(20);
-/// How long the few sessions keep their pipes.
+/// How long a few sessions keep their pipes.
 const LONG: Duration = Duration::from_secs(1);
-/// How many sessions of the process may keep theirs for longer.
+/// How many sessions of the process keep their pipes for longer.
 const FEW: usize = 16;
 
 static KEEPING: AtomicUsize = AtomicUsize::new(0);
@@ -19,7 +19,7 @@ static KEEPING: AtomicUsize = AtomicUsize::new(0);
 pub(super) struct Keeper(());
 
 impl Keeper {
-    /// Takes a right, if one is left.
+    /// Counts one more session, if there is room.
     pub(super) fn new() -> Option<Self> {
         let one_more = |count| (count < FEW).then_some(count + 1);
         KEEPING.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).ok().map(|_| Self(()))

@@ -16,10 +16,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// A standby is forked after this much idle time, so that a burst of commands never pays for warming it.
+/// Idle time after which a standby is forked, so that a burst of commands does not pay for warming it.
 pub(super) const IDLE_BEFORE_STANDBY: Duration = Duration::from_millis(8);
 
-/// After a failed fork, no standby is forked for this long.
+/// Time after a failed fork during which no standby is forked.
 pub(super) const FORK_PAUSE: Duration = Duration::from_secs(1);
 
 impl Session {
@@ -28,7 +28,7 @@ impl Session {
         if !self.config.uses_builtin {
             return self.events.push_back(Event::StandbyForked);
         }
-        // The shell is dead, but the supervisor has not reported it yet: the next shell receives the request.
+        // The shell is dead, and the supervisor has not reported it yet. The request goes to the next shell.
         if self.link.shell.is_none() {
             return;
         }
@@ -56,14 +56,14 @@ impl Session {
         }
     }
 
-    /// Creates a group inside the session's, for a fork to be born in.
+    /// Creates a group inside the session's group, in which a fork starts.
     pub(super) fn make_group(&self, name: &str) -> Option<PathBuf> {
         // A shell of another user must not choose its children's groups: the supervisor moves them.
         let session = self.link.foreground.as_ref().filter(|_| self.config.user.is_none())?.parent()?;
         Group::create(session, name).ok().map(|group| group.path().to_path_buf())
     }
 
-    /// Handles a fork of a standby or process, or its failure.
+    /// Handles the report of a fork or its failure, for the standby or a process.
     pub(super) fn forked(&mut self, id: u64, result: Result<u32, i32>, flags: ForkedFlags) {
         let placed = flags.contains(ForkedFlags::PLACED);
         let child = result.map(|pid| self.outside(pid.cast_signed()));
@@ -84,7 +84,7 @@ impl Session {
         self.events.push_back(Event::StandbyForked);
     }
 
-    /// Releases the standby that is being replaced: its finished forks are kept, pending forks move to the next
+    /// Releases the standby that is being replaced. Its finished forks are kept, and pending forks move to the next
     /// standby.
     fn retire_standby(&mut self) {
         while let Some(Received::Reply(Reply::Forked { id, result, flags })) =
@@ -115,7 +115,7 @@ impl Session {
         }
     }
 
-    /// Schedules a standby for when the session stays idle.
+    /// Called after an event: schedules a standby for when the session stays idle.
     pub(super) fn schedule_standby(&mut self) {
         let due = self.state.shell == Shell::Idle && !self.state.standby.fresh && !self.state.standby.paused;
         if !due {

@@ -91,8 +91,7 @@ impl Session {
         }
     }
 
-    /// Handles a supervisor that ended during its setup. The reason becomes the call's error if no later attempt
-    /// succeeds.
+    /// Handles the end of a supervisor before its setup. If no later attempt succeeds, the call fails with this reason.
     pub(super) fn supervisor_complained(&mut self, complaint: &str) {
         let supervisor = self.config.supervisor.display();
         let message = format!("the supervisor {supervisor} ended before it could start the shell: {complaint}");
@@ -113,8 +112,7 @@ impl Session {
         }
     }
 
-    /// Asks for the version of a shell that ended before its handshake: it is not bash, is too old, or cannot load
-    /// builtins.
+    /// Handles the end of a shell before its handshake: it is not bash, is too old, or cannot load builtins.
     pub(super) fn ask_version(&mut self) {
         let (shell, internal) = (self.config.shell.clone(), self.internal.clone());
         tokio::task::spawn_blocking(move || {

@@ -1,4 +1,4 @@
-//! Writes a command's standard input while it runs.
+//! Writes a command's standard input while the command runs.
 
 use crate::exec::{Chunk, Input};
 use crate::sys;
@@ -18,7 +18,7 @@ pub(super) enum StdinEnd {
     Terminal(OwnedFd),
 }
 
-/// Writes until everything is written or there is no reader. Aborting the task closes the pipe.
+/// Writes until all input is written or no reader is left. Aborting the task closes the pipe.
 pub(super) fn feed(end: StdinEnd, input: Input) -> JoinHandle<()> {
     tokio::spawn(async move {
         let (fd, is_terminal) = match end {
@@ -53,7 +53,7 @@ async fn write_all(pipe: &mut Option<AsyncFd<OwnedFd>>, mut bytes: &[u8]) -> io:
             Ok(Ok(count)) => bytes = &bytes[count..],
             Ok(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
             Ok(Err(error)) => return Err(error),
-            // No process has the terminal open. It then always counts as writable, even if it takes nothing.
+            // No process has the terminal open. It then always counts as writable, although it accepts nothing.
             Err(_would_block) if is_closed => return Err(io::ErrorKind::BrokenPipe.into()),
             Err(_would_block) => {}
         }

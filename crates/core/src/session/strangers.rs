@@ -1,4 +1,4 @@
-//! Distinguishes a command's processes from those that earlier commands left running.
+//! Separates a command's processes from those that earlier commands have left running.
 
 use super::context::Session;
 use super::pid_namespace::Inside;
@@ -12,7 +12,7 @@ use nacre_protocol::supervisor::Order;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Time for a command's last processes to exit before the shell is moved away from them.
+/// How long to wait for a command's last processes to end, before the shell is moved to another group.
 pub(super) const LEAVING: Duration = Duration::from_millis(1);
 
 impl Session {
@@ -47,7 +47,7 @@ impl Session {
             .any(|pid| Some(*pid) != self.link.shell_pid && Some(*pid) != standby && !self.link.retired.contains(pid))
     }
 
-    /// Children of the shell and orphans that earlier commands left.
+    /// The roots of processes that earlier commands left behind: children of the shell, and orphans.
     pub(super) fn older_roots(&self) -> Vec<Pid> {
         let standby = self.link.standby.as_ref().map(|(_, pid)| *pid);
         let init = self.link.inside.as_ref().map(Inside::init);

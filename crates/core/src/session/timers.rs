@@ -7,13 +7,13 @@ use tokio::time::Instant;
 /// A timer that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Timer {
-    /// The running command's time is up.
+    /// The timeout of the running command.
     Timeout(Ticket),
-    /// The running command should have returned the shell.
+    /// The deadline for the shell to report the end of the running command.
     Overdue(Ticket),
-    /// The running command is not a quick one: its pipes are watched from now on.
+    /// The time from which the pipes of the running command are watched, because it is not quick.
     Register,
-    /// No command has used the spare pipes for a while.
+    /// The time to close unused spare pipes.
     SparePipes,
     /// The group for the next process is due.
     SpareGroup,
@@ -21,15 +21,15 @@ pub(super) enum Timer {
     Idle,
     /// Forking may be retried.
     ForkPauseOver,
-    /// Processes of the last command have had their time to exit.
+    /// The deadline for processes of the last command to end by themselves.
     Leaving,
-    /// The shell should have taken its request.
+    /// The deadline for the shell to read its request.
     Unread,
-    /// The supervisor should have replied.
+    /// The deadline for the supervisor's report.
     Supervisor,
     /// The deadline for the shell's handshake.
     Hello,
-    /// The files helper may be idle.
+    /// The time to check whether the files helper is idle.
     Files,
 }
 
@@ -37,11 +37,11 @@ pub(super) enum Timer {
 #[derive(Debug, Default)]
 pub(super) struct Timers(Vec<(Instant, Timer)>);
 
-/// Wake-up interval of an actor with no timer.
+/// How often the actor wakes up if no timer is set.
 const NEVER: Duration = Duration::from_secs(24 * 3600);
 
 impl Timers {
-    /// Sets a timer, replacing any timer of the same kind.
+    /// Sets a timer, and replaces a timer of the same kind.
     pub(super) fn set(&mut self, timer: Timer, at: Instant) {
         self.clear(timer);
         self.0.push((at, timer));
@@ -52,7 +52,7 @@ impl Timers {
         self.0.iter().any(|(_, set)| is_same_kind(*set, timer))
     }
 
-    /// Removes the timer of this kind.
+    /// Clears the timer of this kind.
     pub(super) fn clear(&mut self, timer: Timer) {
         self.0.retain(|(_, set)| !is_same_kind(*set, timer));
     }

@@ -14,8 +14,8 @@ pub enum Received {
     Reply(Reply),
     /// End of file: the process is dead, or a command closed the shell's end.
     Closed {
-        /// Whether the process had not taken the last request. The kernel reports that: closing a socket with unread
-        /// data resets the peer.
+        /// The process had not read the last request. The kernel reports that as a reset: a socket was closed with
+        /// unread data.
         unread: bool,
     },
 }
@@ -26,27 +26,26 @@ pub struct Channel {
 }
 
 impl Channel {
-    /// Creates a channel and the process's end of it.
+    /// Creates a channel. Returns the process's end as well.
     pub fn pair() -> io::Result<(Self, OwnedFd)> {
         let (ours, theirs) = socket::pair()?;
         Ok((Self { outbox: Outbox::new(ours)? }, theirs))
     }
 
-    /// The channel of a process that has reconnected.
+    /// Creates the channel of a process that has reconnected.
     pub fn reconnected(socket: OwnedFd) -> io::Result<Self> {
         Ok(Self { outbox: Outbox::new(socket)? })
     }
 
     /// Sends a request with its descriptors.
     ///
-    /// # Errors
-    /// No memory file can be created for a long payload, or the payload is longer than 4 GiB.
+    /// # Errors No memory file is available for a long payload, or the payload exceeds 4 GiB.
     pub fn send(&self, request: &Request<'_>, descriptors: Vec<Descriptor>) -> io::Result<()> {
         self.post(Self::prepare(request, descriptors)?);
         Ok(())
     }
 
-    /// The part of [`Channel::send`] that can fail.
+    /// Prepares a request: the part of [`Channel::send`] that can fail.
     pub fn prepare(request: &Request<'_>, mut descriptors: Vec<Descriptor>) -> io::Result<Message> {
         let Encoded { message, file } = request.encode().ok_or(io::ErrorKind::FileTooLarge)?;
         if let Some(payload) = file {
@@ -71,7 +70,7 @@ impl Channel {
             loop {
                 return match socket::receive(self.outbox.socket().get_ref().as_fd(), buffer) {
                     Ok(0) => Some(Received::Closed { unread: self.outbox.has_lost() || self.is_reset() }),
-                    // Not a message of the builtin: the process has been taken over by something else.
+                    // Not a valid message: another program controls the process.
                     Ok(length) => match Reply::decode(&buffer[..length]) {
                         Some(reply) => Some(Received::Reply(reply)),
                         None => continue,
@@ -105,7 +104,7 @@ impl Channel {
         }
     }
 
-    /// After an end of file: whether it came with a reset.
+    /// After an end of file: whether a reset came with it.
     ///
     /// The race: the kernel sets the end and the reset together, but a read checks for the reset first. If the peer
     /// closes its end between the two checks, that read returns end of file, and the next read the reset.

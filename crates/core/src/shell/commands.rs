@@ -1,4 +1,4 @@
-//! Transitions of the running command: its end, its kill ladder, its answer.
+//! Transitions of the running command: its end, its kill ladder, its result.
 
 use super::event::{Action, Answer, Refusal};
 use super::state::{Cause, End, Kill, Run, Shell, Ticket, Work};
@@ -59,7 +59,7 @@ impl Step {
         self.conclude();
     }
 
-    /// Answers the command once nothing more is awaited, and continues with the current shell.
+    /// Answers the command when nothing else is pending, and continues with the current shell.
     pub(super) fn conclude(&mut self) {
         let Shell::Running(run) = self.state.shell else { return };
         let Some(end) = run.end.filter(|_| run.kill.is_none_or(|kill| kill.tree_gone)) else { return };

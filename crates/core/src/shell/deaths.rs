@@ -1,4 +1,4 @@
-//! Transitions when the shell, standby or supervisor dies, and when the session is closed.
+//! Transitions when the shell, the standby or the supervisor dies, and when the session is closed.
 
 use super::event::{Action, Answer};
 use super::state::{End, Shell};
@@ -9,7 +9,7 @@ impl Step {
         let survives = self.state.survives_exit;
         match &mut self.state.shell {
             Shell::Running(run) if survives && run.can_repeat(unread) => {
-                // Nothing of it has run, or running it twice is harmless: the next shell gets it.
+                // Nothing of it has run, or it is safe to repeat, so the next shell runs it.
                 let (ticket, work) = (run.ticket, run.work);
                 self.state.queue.push_front((ticket, work));
                 self.state.restarted = true;
@@ -32,7 +32,7 @@ impl Step {
         }
     }
 
-    /// Replaces a dead shell: by the standby, which keeps more, or by a new shell with the last checkpoint.
+    /// Replaces a dead shell: by the standby, or otherwise by a new shell with the last checkpoint.
     pub(super) fn bring_back(&mut self) {
         self.state.standby.forking = false;
         self.state.standby.fresh = false;
@@ -77,7 +77,7 @@ impl Step {
         match self.state.shell {
             Shell::Closing | Shell::Closed => return,
             Shell::Absent => return self.closed(),
-            // The rest is already being removed.
+            // The remaining processes are already being killed.
             Shell::Salvaging => {
                 self.state.shell = Shell::Closing;
                 return;

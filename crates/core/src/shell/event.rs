@@ -7,11 +7,11 @@ use super::state::{Cause, End, Kill, Ticket, Work};
 pub enum Event {
     /// A call was submitted.
     Submit(Ticket, Work),
-    /// The caller cancelled a call; a running command may be cancelled with a specific signal.
+    /// The caller cancelled a command. A running command may be cancelled with a specific signal.
     Cancel(Ticket, Option<i32>),
     /// The running command reached its timeout.
     TimeUp(Ticket),
-    /// The running command did not return the shell in time.
+    /// The shell did not report the end of the running command in time.
     ShellOverdue(Ticket),
     /// The shell completed its handshake.
     Hello,
@@ -19,7 +19,7 @@ pub enum Event {
     SetUp,
     /// The shell could not be started.
     StartFailed,
-    /// The foreground group contains no processes of earlier commands.
+    /// The foreground group holds no processes of earlier commands.
     Isolated,
     /// A command has ended.
     Done {
@@ -27,7 +27,7 @@ pub enum Event {
         status: i32,
         /// Whether it would have ended an ordinary shell.
         exited: bool,
-        /// Whether the state is proven to be unchanged.
+        /// The state is proven to be unchanged.
         state_kept: bool,
         /// Whether it created processes.
         forked: bool,
@@ -44,7 +44,7 @@ pub enum Event {
     ForkPauseOver,
     /// The session has been idle for a while.
     IdleForAWhile,
-    /// The shell's process has ended. `unread`: it had not taken the last request.
+    /// The shell's process has ended. `unread`: it had not read the last request.
     ShellDied {
         /// See above.
         unread: bool,
@@ -60,12 +60,12 @@ pub enum Event {
     },
     /// The supervisor has ended.
     SupervisorGone {
-        /// Whether the shell had not taken the last request.
+        /// The shell had not read the last request.
         unread: bool,
-        /// Whether it ended by request and left nothing behind.
+        /// It ended on request and left no process.
         orderly: bool,
     },
-    /// The state of a dead supervisor's session was saved, and its processes were killed.
+    /// The state was saved, and the processes of a dead supervisor were killed.
     Salvaged,
     /// The session is to be closed.
     Close,
@@ -108,7 +108,7 @@ pub enum Answer {
         end: End,
         /// The kill ladder, if there was one.
         kill: Option<Kill>,
-        /// Whether the shell was replaced before the command, or is replaced after it.
+        /// Whether the shell was replaced before or during the command.
         restarted: bool,
     },
     /// Nothing ran.
@@ -146,9 +146,9 @@ pub enum Action {
         /// Overrides the command's own signal.
         signal: Option<i32>,
     },
-    /// End the ladder's grace time now.
+    /// End the grace time of the ladder.
     Insist,
-    /// Notify the ladder that the shell starts nothing more.
+    /// Notify the ladder that the shell starts no more processes.
     Settled,
     /// Notify the ladder that the user's EXIT trap runs.
     TrapRuns,

@@ -1,4 +1,4 @@
-//! The start of a shell: its arguments, and the builtin as a memory file.
+//! The arguments of a new shell, and the builtin as a memory file.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -12,8 +12,7 @@ pub fn arguments() -> Vec<String> {
     nacre_shell_builtin::ARGUMENTS[1..].iter().map(ToString::to_string).collect()
 }
 
-/// The builtin's object. One sealed file serves all shells of the process: they share its pages, and none can change
-/// it.
+/// The builtin's object. All shells of the process share one sealed file, which none can change.
 pub fn object() -> io::Result<Arc<OwnedFd>> {
     static OBJECT: Mutex<Option<Arc<OwnedFd>>> = Mutex::new(None);
     let mut object = OBJECT.lock().unwrap_or_else(std::sync::PoisonError::into_inner);

@@ -1,7 +1,7 @@
 //! The socket at which a shell reconnects after a command has closed its channel.
 //!
-//! One socket serves the process. Its name is random and reaches the shells only over their channels, never through
-//! the environment or command line. A connection counts only if the kernel reports an expected process as its peer
+//! One socket serves the whole process. The host sends its random name to the shells over their channels, never by
+//! environment or command line. A connection is accepted only if the kernel identifies its peer as an expected process
 //! (`SO_PEERCRED`).
 
 use nacre_containment::pid::Pid;
@@ -63,7 +63,7 @@ async fn accept(listener: tokio::io::unix::AsyncFd<OwnedFd>) {
     }
 }
 
-/// Accepts a connection of this process from now on, and passes it on.
+/// Accepts connections of this process from now on.
 pub fn expect(pid: Pid, receiver: UnboundedSender<Reconnected>) {
     expected().get_or_insert_default().insert(pid.raw(), receiver);
 }

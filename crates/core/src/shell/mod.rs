@@ -1,4 +1,4 @@
-//! The session's shell: its state machine, and the communication with its processes.
+//! The session's shell: its state machine, and the messages to its processes.
 
 pub mod channel;
 pub mod checkpoint;
@@ -16,7 +16,7 @@ pub mod transition;
 #[cfg(test)]
 mod transition_tests;
 
-/// Opens the resources that all shells of the process share. After a failure, the first shell that needs them tries
+/// Opens the resources that all shells of the process share. If that fails, the first shell that needs them tries
 /// again.
 pub fn open_shared() {
     let _ = listener::name();

@@ -1,15 +1,15 @@
-//! The scripts of the plain engine: a bash restores the previous state, runs one command, and dumps the state.
+//! The scripts of the plain engine. A script restores the state, runs one command and dumps the new state.
 //!
-//! A script is a file of four parts, each ended by NUL: the session's directory, the rest of its state, the setup of
-//! the command, and the command itself. A short prefix precedes the command on its first line, so line numbers are
-//! the command's own. [`arguments`] make bash read and evaluate the parts. Settings that would affect the engine's
-//! own code (tracing, the DEBUG trap) are made by the prefix, after all of it.
+//! A script is a file of four parts, each terminated by NUL: the session's directory, the rest of its state, the setup
+//! of the command, and the command itself. A short prefix is on the first line of the command, so line numbers are the
+//! command's own. [`arguments`] make bash read and evaluate the parts. The prefix sets everything that would act on the
+//! engine's own words, such as tracing and the DEBUG trap.
 
 use super::checkpoint::{Snapshot, quote};
 use crate::exec::Command;
 use std::path::Path;
 
-/// The descriptor to which the dump is written. Commands inherit it.
+/// The descriptor for the dump. Commands inherit it.
 const REPORT: i32 = 62;
 
 /// Written instead of a dump if the shell cannot enter the command's directory.
@@ -62,15 +62,16 @@ fn load() -> String {
 }
 
 const OWN_STATUS: &str = "__nacre_status=$?";
-/// Expands to `unparsed` if the first line has not run, which unsets the text: it could not be parsed.
+/// Expands to `unparsed` if the command's first line, which removes the variable, has not run: the text could not be
+/// parsed.
 const NORMAL_END: &str = "${__nacre_text+unparsed}";
 const EXIT: &str = "exit${FUNCNAME+ function}";
 
-/// Text that dumps the state. `flags` is the last section.
+/// The text that dumps the state. `flags` is the last section.
 ///
-/// The user's DEBUG trap still fires for the first commands, whose output is that of the surrounding group. In a
-/// function, not all visible variables are global: giving the global variable an attribute shows which are. That
-/// happens in a fork, since touching PATH empties the hash table.
+/// The user's DEBUG trap still fires for the first commands, whose output is that of the group around them. In a
+/// function, not all visible variables are global; setting an attribute on the global variable shows which are. The
+/// dump runs in a fork, because touching PATH empties the hash table.
 fn dump(flags: &str) -> String {
     let end = "\\builtin printf '\\0'";
     let sections = [
@@ -109,7 +110,7 @@ pub fn command(plan: &Plan<'_>, command: &Command) -> Vec<u8> {
     plan.script(setup, command)
 }
 
-/// The script of a background process. The user's EXIT trap belongs to the session and does not run here.
+/// The script of a background process. The user's EXIT trap belongs to the session and does not run in it.
 pub fn process(plan: &Plan<'_>, command: &Command, has_terminal: bool) -> Vec<u8> {
     let mut setup = plan.setup();
     if has_terminal {
@@ -121,8 +122,8 @@ pub fn process(plan: &Plan<'_>, command: &Command, has_terminal: bool) -> Vec<u8
     plan.script(setup, command)
 }
 
-/// The engine's EXIT trap: dumps the state, in a fork if the user's trap runs afterwards. A subshell that inherits
-/// the trap does neither. Aliases may have the name of any word in it, so they are off while it is parsed.
+/// The engine's EXIT trap: dumps the state, in a fork if the user's trap runs afterwards. A subshell that inherits it
+/// does neither. Aliases could replace any of its words, so they are off while bash reads it.
 fn exit_trap(user: Option<&[u8]>) -> Vec<u8> {
     let dump = dump(EXIT);
     let mut text = format!(
@@ -155,7 +156,7 @@ fn inherited_names<'a>(names: &[&'a str]) -> (Vec<&'a str>, Vec<&'a str>) {
 }
 
 impl Plan<'_> {
-    /// The first three parts, up to the options that affect the rest. The only visible message is that the session's
+    /// The first three parts, up to the options that act on the rest. They print only the message that the session's
     /// directory cannot be entered.
     fn setup(&self) -> Vec<u8> {
         let mut text = Vec::new();

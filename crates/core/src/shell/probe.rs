@@ -1,4 +1,4 @@
-//! Determines whether a bash can load the builtin, by loading it.
+//! Checks whether a bash can load the builtin, by loading it.
 
 use super::launch;
 use nacre_protocol::shell::{REPLY_BUFFER, Reply};
@@ -17,8 +17,7 @@ pub fn loads_builtin(shell: &Path) -> bool {
     try_to_load(shell).unwrap_or(false)
 }
 
-/// The channel and the object are passed as standard streams: passing other descriptors would need a fork of the
-/// host.
+/// Passes the channel and the object as standard streams, because other descriptors would need a fork of the host.
 fn try_to_load(shell: &Path) -> io::Result<bool> {
     let (ours, theirs) = socket::pair()?;
     let (channel, object) = (nacre_shell_builtin::CHANNEL_FD, nacre_shell_builtin::OBJECT_FD);
@@ -27,7 +26,7 @@ fn try_to_load(shell: &Path) -> io::Result<bool> {
     command.args(["--norc", "--noprofile", "-c", &text, "bash"]).env_clear();
     command.stdin(theirs).stdout(launch::object()?.try_clone()?).stderr(Stdio::null());
     let mut child = command.spawn()?;
-    // Closes this process's copy of the other end.
+    // Closes this process's copy of the other end, which the command holds.
     drop(command);
     let mut waiting = [PollFd::new(ours.as_fd(), PollFlags::POLLIN)];
     let is_ready = poll(&mut waiting, PollTimeout::from(HELLO_MS)).is_ok_and(|count| count > 0);

@@ -1,12 +1,11 @@
 //! The states of a session's shell.
 //!
-//! [`super::transition`] maps a state and an event to the next state and a list of actions. It does no I/O and reads
-//! no clock. The session's actor turns messages, end of file and timers into events, and carries out the actions in
-//! order.
+//! [`super::transition`] maps a state and an event to the next state and a list of actions, without I/O or a clock. The
+//! session's actor turns messages, ends of file and timers into events, and performs the actions in order.
 
 use std::collections::VecDeque;
 
-/// Identifies a call from its submission to its answer. Unique in a session.
+/// Identifies a call from its submission to its result. Unique in a session.
 pub type Ticket = u64;
 
 /// A queued request to the shell.
@@ -29,7 +28,7 @@ pub enum Shell {
     Absent,
     /// The supervisor is starting it; its handshake is pending.
     Starting,
-    /// It is being set up: variables withheld at its start, the state of a checkpoint.
+    /// It is being set up: with variables withheld from its start, and the state of a checkpoint.
     SettingUp,
     /// It is waiting for work.
     Idle,
@@ -37,7 +36,8 @@ pub enum Shell {
     Running(Run),
     /// It is dead; the standby is becoming the shell.
     Promoting,
-    /// The supervisor is dead: the last state is being saved, and the session's remaining processes killed.
+    /// The supervisor is dead. The last state is being saved, and the remaining processes of the session are being
+    /// killed.
     Salvaging,
     /// It has ended permanently (`surviveExit` off), with this code.
     Terminated(Option<i32>),
@@ -54,22 +54,22 @@ pub struct Run {
     pub ticket: Ticket,
     /// A command, or a change of variables.
     pub work: Work,
-    /// Its end, if it has ended while something else is still awaited.
+    /// Its end, if it has ended while something else is still pending.
     pub end: Option<End>,
     /// The kill ladder, if the command is being killed.
     pub kill: Option<Kill>,
-    /// Whether the shell died during the command; the standby takes over once the command is answered.
+    /// The shell died during the command. The standby takes over when the command has been answered.
     pub shell_died: bool,
 }
 
 impl Run {
-    /// True if nothing of it has run, or running it twice is harmless: the next shell may get it.
+    /// True if nothing of it has run, or it is safe to repeat, so that the next shell may run it.
     pub fn can_repeat(&self, unread: bool) -> bool {
         self.end.is_none() && self.kill.is_none() && (unread || self.work == Work::SetEnv)
     }
 }
 
-/// The state of a kill ladder as the session sees it. The supervisor runs its steps.
+/// The session's view of a kill ladder. The supervisor performs the steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kill {
     /// The cause.
@@ -82,7 +82,7 @@ pub struct Kill {
     pub shell_killed: bool,
 }
 
-/// Why a command is being killed. The first cause stays.
+/// Why a command is killed. The first cause counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// It reached its timeout.
@@ -98,7 +98,7 @@ pub enum End {
     Done {
         /// `$?`.
         status: i32,
-        /// Whether it would have ended an ordinary shell.
+        /// The command would have ended an ordinary shell.
         exited: bool,
     },
     /// The shell refused it; nothing ran.
@@ -111,28 +111,28 @@ pub enum End {
     Closed,
 }
 
-/// The standby: a fork of the shell that waits to replace it. While a command runs, background processes are forked
-/// from it.
+/// The standby: an idle fork of the shell, which can replace it. While a command runs, background processes are forked
+/// from the standby.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Standby {
     /// Whether it is ready.
     pub ready: bool,
     /// Whether a new standby is being forked.
     pub forking: bool,
-    /// Whether the newest standby, ready or being forked, has the state after the last finished command.
+    /// The newest standby, ready or being forked, has the state after the last finished command.
     pub fresh: bool,
-    /// Whether forking is paused after a failure.
+    /// Forking failed recently and is not tried.
     pub paused: bool,
 }
 
 /// Whether the next command's processes can be distinguished from those of earlier commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Isolation {
-    /// The foreground group contains nothing of an earlier command.
+    /// The foreground group has no processes of earlier commands.
     Isolated,
     /// The last command forked, so that is unknown.
     Unknown,
-    /// The group is being checked and isolated.
+    /// It is being checked, and isolated if necessary.
     Isolating,
 }
 
@@ -151,7 +151,7 @@ pub struct State {
     pub starts: VecDeque<Ticket>,
     /// Attempts to start a shell since the last working shell.
     pub attempts: u32,
-    /// Whether the shell was replaced, and no result has reported that yet.
+    /// The shell was replaced, and no result has reported that yet.
     pub restarted: bool,
     /// `exit` ends only the command.
     pub survives_exit: bool,

@@ -21,7 +21,7 @@ impl Step {
         self.act(Action::Answer(ticket, Answer::Refused(why)));
     }
 
-    /// Forks a standby, unless one has the current state or forking has just failed.
+    /// Forks a standby, unless a standby has the current state or forking has just failed.
     pub(super) fn fork_standby(&mut self, command_follows: bool) {
         let standby = &mut self.state.standby;
         if standby.fresh || standby.paused {

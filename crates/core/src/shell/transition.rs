@@ -1,7 +1,7 @@
 //! The shell's state machine: a pure function `(State, Event) -> (State, Vec<Action>)`.
 //!
 //! Two rules determine the rest. First, a command runs only if the standby has the state after the last finished
-//! command, or forking has failed. So a shell that dies loses only the command it was running, and a background
+//! command, or forking has failed. A shell that dies then loses only the changes of its last command, and a background
 //! process can start from the right state while a command runs. Second, every call is answered exactly once, whatever
 //! dies in between.
 
@@ -75,7 +75,7 @@ impl Step {
         }
     }
 
-    /// Does everything that can be done now.
+    /// Performs every step that is possible now.
     pub(super) fn advance(&mut self) {
         match self.state.shell {
             Shell::Absent if !self.state.queue.is_empty() || !self.state.starts.is_empty() => {
@@ -119,7 +119,7 @@ impl Step {
 
     pub(super) fn start_processes_beside_a_command(&mut self) {
         let standby = self.state.standby;
-        // This standby was forked before the command, so it has the right state once it is ready.
+        // Forked before the command, so it has the right state from its start and while the command runs.
         if standby.forking {
             return;
         }

@@ -35,9 +35,9 @@ impl<'a> Declaration<'a> {
 
     /// Text that declares the variable in a shell without it.
     ///
-    /// Bash parses `name=(...)` only as a separate assignment or after a literal `declare`, not after `builtin
-    /// declare`; and a literal `declare` may be a user's function. So an array is restored in three steps: it is
-    /// declared, assigned, and given its attributes, including `readonly`.
+    /// Bash parses `name=(...)` only as a separate assignment or after a literal `declare`, not after
+    /// `builtin declare`. A literal `declare` may be a function of the user. An array is therefore restored in three
+    /// steps: declare, assign, set the attributes such as `readonly`.
     pub fn restore(&self) -> Vec<u8> {
         let mut text = Vec::new();
         let mut line = |parts: &[&[u8]]| {

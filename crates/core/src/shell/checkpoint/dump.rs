@@ -1,16 +1,16 @@
-//! Turns the state that a shell has written into the script that restores it in a new shell.
+//! Converts the dump of a shell's state to the script that restores it in a new shell.
 //!
-//! Pure: bytes in, bytes out. The order follows dependencies. A function called `builtin` would make every `declare`
-//! and `set --` of this text local to itself, so variables and arguments come before functions. `extglob` changes how
-//! functions are parsed, so it precedes them. Aliases would change that too, so `expand_aliases` follows them.
-//! Options such as `errexit`, `nounset`, `noglob` and `posix` change how this text runs, and traps would fire for it,
-//! so they come last.
+//! Pure: bytes in, bytes out. The script is ordered by dependency. Variables and arguments precede functions, because a
+//! function called `builtin` would make every `declare` and `set --` local to itself. `extglob` precedes functions,
+//! because it changes how they are parsed; `expand_aliases` follows them for the same reason. Options such as
+//! `errexit`, `nounset`, `noglob` and `posix` would change how the script runs, and traps would fire for it, so they
+//! come last.
 
 use super::declaration::Declaration;
 use super::quote::quote;
 use super::statements::{parse_traps, split_word, statements};
 
-/// The number of sections, each ended by NUL, before `END` and NUL.
+/// Number of sections, each terminated by NUL, before `END` and NUL.
 pub(super) const SECTIONS: usize = 16;
 
 /// The sections of a dump, in the order in which the C code writes them.
@@ -97,7 +97,7 @@ const SPECIAL: [&str; 37] = [
     "_",
 ];
 
-/// Variables that a bash without environment sets by itself: those missing from the dump had been unset.
+/// Variables that bash sets by itself. If one is not in the dump, the user had unset it.
 const DEFAULTS: [&str; 13] = [
     "HOSTNAME", "HOSTTYPE", "IFS", "MACHTYPE", "OLDPWD", "OPTERR", "OSTYPE", "PATH", "PS4", "PWD", "SHELL", "SHLVL",
     "TERM",
@@ -128,7 +128,7 @@ impl<'a> Dump<'a> {
         out.line(b"\\builtin unset -v OLDPWD");
         let missing = DEFAULTS.iter().filter(|name| !variables.iter().any(|variable| variable.name == name.as_bytes()));
         out.words(["\\builtin", "unset", "-v", "BASH_EXECUTION_STRING"].into_iter().chain(missing.copied()));
-        // A nameref follows its target, since declaring the nameref would otherwise declare the target.
+        // A nameref follows its target, because declaring the nameref would otherwise declare the target.
         let (references, plain): (Vec<Declaration>, Vec<Declaration>) =
             variables.iter().partition(|variable| variable.has(b'n'));
         plain.into_iter().chain(references).for_each(|variable| out.0.extend_from_slice(&variable.restore()));
@@ -147,7 +147,7 @@ impl<'a> Dump<'a> {
                 out.builtin(line);
             }
         }
-        // `shopt -s compat42` would overwrite a value that has already been restored.
+        // `shopt -s compat42` would overwrite a restored value with its own form.
         let compat = |line: &&[u8]| !line.windows(7).any(|part| part == b" compat");
         statements(shopt).into_iter().filter(compat).for_each(|line| out.builtin(line));
         out.0
@@ -190,7 +190,7 @@ impl<'a> Dump<'a> {
         let (zero, rest) = split_word(self.section(Section::Arguments));
         let (count, own) = split_word(rest);
         if zero != b"bash" {
-            // The shell's own name (bash 5.0): assigned with `BASH_ARGV0`, which must then not be kept as a variable.
+            // A custom name of the shell (bash 5.0), which `BASH_ARGV0` assigns. `BASH_ARGV0` itself is not kept.
             out.line(&[b"BASH_ARGV0=", zero].concat());
         }
         let arguments = if count == b"0" { b"".as_slice() } else { own };

@@ -1,6 +1,6 @@
-//! A shell's state as text, for when neither the shell nor its standby has survived.
+//! A shell's state as text, for when both the shell and its standby are dead.
 //!
-//! The C code writes the state ([`dump`] has its sections), and this module turns it into a script that a new shell
+//! The C side writes the state ([`dump`] has its sections), and this module converts it to a script that a new shell
 //! runs.
 
 mod declaration;

@@ -1,5 +1,5 @@
-//! A session's state between two commands, while no shell holds it: the state that the last command's shell wrote,
-//! without what applied only to that command.
+//! A session's state between two commands of plain mode: the dump of the last command's shell, without the settings of
+//! that command only.
 
 use super::declaration::Declaration;
 use super::dump::{Dump, SECTIONS, Section};
@@ -9,10 +9,10 @@ use super::statements::{parse_traps, statements};
 /// Changes of variables; `None` unsets.
 pub type EnvChanges = [(String, Option<String>)];
 
-/// The prefix of all variables of the engine, and of its EXIT trap.
+/// The prefix of the engine's own variables, and of its EXIT trap.
 pub const OWN: &str = "__nacre_";
 
-/// The error for a variable that is read-only in the session, with its name.
+/// The name of a variable that is read-only in the session.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the variable {0} is read-only in the session and cannot be changed")]
 pub struct ReadOnly(pub String);
@@ -20,9 +20,9 @@ pub struct ReadOnly(pub String);
 /// Settings that applied to one command only.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scope {
-    /// Variables that had their own values for the command.
+    /// Variables that had separate values for the command.
     pub names: Vec<String>,
-    /// Whether the command had its own directory.
+    /// Whether the command had a separate directory.
     pub cwd: bool,
 }
 
@@ -34,7 +34,7 @@ pub struct Report {
     /// Whether the command ended the shell.
     pub exited: bool,
     in_function: bool,
-    /// Whether the text could not be parsed, so that nothing ran.
+    /// The text could not be parsed, so nothing ran.
     pub unparsed: bool,
 }
 
@@ -76,7 +76,7 @@ impl Snapshot {
         if scope.cwd {
             kept.extend(["PWD", "OLDPWD"]);
         }
-        // A nameref cannot be tested for being local, so it counts as global.
+        // Bash cannot report whether a nameref is local, so it counts as global.
         let testable = |name: &str| report.find(name).is_some_and(|one| !one.has(b'n'));
         kept.extend(report.locals().filter(|name| testable(name)));
         let mut sections = report.sections.clone();

@@ -1,6 +1,6 @@
-//! Splits what bash prints about itself (`declare -p`, `trap -p`) into statements and words.
+//! Splits the output of `declare -p` and `trap -p` into statements and words.
 
-/// The statements of a text: bash prints one per line, but a quoted value may contain line ends.
+/// Splits a text into statements. Bash prints one per line, but a quoted value may contain newlines.
 pub fn statements(text: &[u8]) -> Vec<&[u8]> {
     let mut found = Vec::new();
     let mut rest = text;
@@ -14,7 +14,7 @@ pub fn statements(text: &[u8]) -> Vec<&[u8]> {
     found
 }
 
-/// The first word of a text, and the text after the following blank.
+/// Splits a text into its first word and the rest after the blank.
 pub fn split_word(text: &[u8]) -> (&[u8], &[u8]) {
     let end = end_of(text, |byte| byte == b' ');
     (&text[..end], text.get(end + 1..).unwrap_or(&[]))
@@ -36,7 +36,7 @@ fn end_of(text: &[u8], stop: impl Fn(u8) -> bool) -> usize {
     text.len()
 }
 
-/// The offset after the closing quote.
+/// The position after the closing quote.
 fn closing(text: &[u8], mut at: usize, quote: u8, escapes: bool) -> usize {
     while at < text.len() {
         match text[at] {
@@ -48,7 +48,7 @@ fn closing(text: &[u8], mut at: usize, quote: u8, escapes: bool) -> usize {
     text.len()
 }
 
-/// The literal value of a word that bash printed in single quotes (`'it'\''s'`), or without quotes.
+/// The literal value of a bare word, or of a word in single quotes as bash prints it (`'it'\''s'`).
 pub fn unquote(word: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(word.len());
     let mut quoted = false;
@@ -74,7 +74,7 @@ pub fn parse_trap(statement: &[u8]) -> Option<(Vec<u8>, String)> {
     Some((unquote(text), String::from_utf8(signal.to_vec()).ok()?))
 }
 
-/// All traps in a text; other text (noise that a DEBUG trap printed in between) is skipped.
+/// Parses all traps in a text, and skips other output, such as that of a DEBUG trap.
 pub fn parse_traps(text: &[u8]) -> Vec<(Vec<u8>, String)> {
     let start = if text.starts_with(b"trap -- ") { 0 } else { find_line(text) };
     statements(&text[start..]).into_iter().filter_map(parse_trap).collect()

@@ -1,5 +1,5 @@
 /** Uploads in parts over HTTP: each part is written once, and an upload that is given up leaves nothing. */
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { type HttpPlace, withServer } from '../helpers/http.js'
 import { until } from '../helpers/until.js'
@@ -122,5 +122,19 @@ describe('a download', () => {
       const changed = await get({ ...range, 'if-range': etag })
       expect([changed.status, await changed.text()]).toEqual([200, '9876543210'])
       expect(changed.headers.get('etag')).not.toBe(etag)
+    }))
+
+  it('announces what there is when a file is shorter than the system says', () =>
+    withServer(async ({ url }) => {
+      const file = '/sys/kernel/uevent_seqnum'
+      expect(statSync(file).size).toBe(4096)
+      const get = (headers: Record<string, string>) =>
+        fetch(`${url}/v1/sessions/default/files/content?path=${file}`, { headers })
+      const whole = await get({})
+      expect(await whole.text()).toMatch(/^\d+\n$/)
+      const range = await get({ range: 'bytes=1-5000' })
+      const length = Number(whole.headers.get('content-length'))
+      expect(range.headers.get('content-range')).toBe(`bytes 1-${length - 1}/${length}`)
+      expect(await range.text()).toMatch(/^\d+\n$/)
     }))
 })
