@@ -55,7 +55,8 @@ pub fn offer(supervisor: &Path) -> Result<Offer, Error> {
 
 /// The proxy of a confinement that needs one, and its port.
 ///
-/// # Errors `SPAWN_FAILED` if no port is available.
+/// # Errors
+/// `SPAWN_FAILED` if no port is available.
 pub fn proxied(confinement: &mut Confinement, allow: &[String]) -> Result<Option<Proxied>, Error> {
     if confinement.network != Network::Proxy {
         return Ok(None);

@@ -61,7 +61,8 @@ impl From<UserError> for Error {
 impl User {
     /// Looks the user up.
     ///
-    /// # Errors The user does not exist, or this process may not change its user.
+    /// # Errors
+    /// The user does not exist, or this process may not change its user.
     pub fn resolve(spec: &UserSpec) -> Result<Self, UserError> {
         if !nix::unistd::geteuid().is_root() {
             return Err(UserError::NotRoot);

@@ -25,7 +25,8 @@ const UNKILLABLE: Duration = Duration::from_secs(10);
 
 /// Ends all processes of a job. Resolves once all have exited, immediately if none runs.
 ///
-/// # Errors `JOB_NOT_FOUND` if its files do not name a process to signal, `ENGINE_ERROR` if the job cannot be signalled
+/// # Errors
+/// `JOB_NOT_FOUND` if its files do not name a process to signal, `ENGINE_ERROR` if the job cannot be signalled
 /// or does not die.
 pub async fn cancel(job: &Job, grace: Option<Duration>) -> Result<(), Error> {
     let looked = job.clone();

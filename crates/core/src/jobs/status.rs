@@ -63,7 +63,8 @@ impl Status {
 
 /// Reads the current status.
 ///
-/// # Errors `JOB_NOT_FOUND` for a directory whose start did not finish, and if another kind of file is in place of a
+/// # Errors
+/// `JOB_NOT_FOUND` for a directory whose start did not finish, and if another kind of file is in place of a
 /// job file.
 pub fn status(job: &Job) -> Result<Status, Error> {
     let first = read_record(job)?;

@@ -35,7 +35,8 @@ impl Store {
 
     /// Whether the root exists. Without a root, there are no jobs.
     ///
-    /// # Errors `STATE_DIR_UNAVAILABLE` for a root that other users can change, which is not read.
+    /// # Errors
+    /// `STATE_DIR_UNAVAILABLE` for a root that other users can change, which is not read.
     pub fn exists(&self) -> Result<bool, Error> {
         private_directory::check(&self.root).map_err(|reason| self.refused(&reason))
     }

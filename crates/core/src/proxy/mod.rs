@@ -81,7 +81,8 @@ impl Drop for Proxy {
 impl Proxy {
     /// Serves a listener.
     ///
-    /// # Errors The thread or its epoll descriptor cannot be created.
+    /// # Errors
+    /// The thread or its epoll descriptor cannot be created.
     pub fn start(listener: OwnedFd, allow: &[String], denials: Denials) -> io::Result<Self> {
         let listener = StdListener::from(listener);
         listener.set_nonblocking(true)?;

@@ -39,7 +39,8 @@ impl Channel {
 
     /// Sends a request with its descriptors.
     ///
-    /// # Errors No memory file is available for a long payload, or the payload exceeds 4 GiB.
+    /// # Errors
+    /// No memory file is available for a long payload, or the payload exceeds 4 GiB.
     pub fn send(&self, request: &Request<'_>, descriptors: Vec<Descriptor>) -> io::Result<()> {
         self.post(Self::prepare(request, descriptors)?);
         Ok(())
