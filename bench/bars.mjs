@@ -1,8 +1,8 @@
-/** What nacre is meant to reach. Each bar is measured in one run, against what is measured beside it. */
+/** The performance targets. Each is measured in one run, against the peers measured in the same run. */
 
 const peer = 'child_process.exec'
 
-/** `value` takes the results of one runtime to the number that a bar is about; `holds` says whether that is enough there. */
+/** `value` computes a target's number from the results of one runtime; `holds` checks whether it is reached there. */
 const bars = [
   {
     text: "`exec('true')`, many in a row, at least 30 times as fast as child_process.exec on Node, 15 on Bun",
@@ -258,7 +258,7 @@ function ratio({ inARow }) {
   return inARow[peer].median / inARow.nacre.median
 }
 
-/** Every bar against the results of one runtime; `value` is undefined when the row was not run. */
+/** Checks every target against the results of one runtime; `value` is undefined if the row was not run. */
 export function judge([runtime, results]) {
   return bars.map(({ text, value, holds, unit }) => {
     try {

@@ -1,10 +1,10 @@
 /**
- * The benchmark: every row on Node and then on Bun, one table on standard output, the whole in `bench/RESULTS.md`.
+ * The benchmark: runs every row on Node, then on Bun. Prints one table, and writes everything to `bench/RESULTS.md`.
  *
  *   node bench/bench.mjs [--quick] [--only=ROW,ROW] [--runtime=node|bun] [--out=FILE]
  *
- * Every sample runs in a process of its own (`sample.mjs`); rows whose peers share a process take them in turn. A full
- * run takes six minutes.
+ * Every sample runs in its own process (`sample.mjs`); rows whose peers share a process alternate between them. A full run
+ * takes six minutes.
  */
 import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -18,7 +18,7 @@ import { MACHINES, section } from './section.mjs'
 
 const here = path.dirname(fileURLToPath(import.meta.url))
 const root = path.dirname(here)
-/** No sample takes a quarter of this. */
+/** No sample takes even a quarter of this. */
 const LONGEST_SAMPLE = 240_000
 
 const { values } = parseArgs({
@@ -45,7 +45,7 @@ function sample(runtime, row, variant, settings) {
   return JSON.parse(output)
 }
 
-/** All variants of a row, in turn where it has several rounds. */
+/** Runs all variants of a row, alternating if it has several rounds. */
 function measure(runtime, id, settings) {
   const row = rows[id]
   const samples = Object.fromEntries(row.variants.map((variant) => [variant, []]))

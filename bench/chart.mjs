@@ -1,6 +1,6 @@
 /**
  * Draws docs/public/bench.svg from the short table of `bench/RESULTS.md`: one command on Node, in small and large hosts.
- * The colours follow the light or dark scheme of the reader.
+ * The colours follow the reader's light or dark scheme.
  *
  *   node bench/chart.mjs [--check]     --check changes nothing and fails when the chart is out of date
  */
@@ -12,7 +12,7 @@ const WIDTH = 760
 const LABEL = 150
 const BAR = 20
 const STEP = 28
-/** Room to the right of a full bar, for its number. */
+/** Space to the right of a full bar, for its number. */
 const NUMBER = 90
 const NAMES = ['nacre', 'child_process.exec', 'execa', 'bash over FIFOs']
 
@@ -22,7 +22,7 @@ const PANELS = [
   { row: 'Node holding 1 GB, `true`', title: 'The builtin true, in a host that holds 1 GB of memory' },
 ]
 
-/** The bars of one panel, each as long as its time. All panels share one scale. */
+/** Draws the bars of one panel, with lengths proportional to their times. All panels share one scale. */
 function panel({ row, title }, top, longest) {
   const bars = NAMES.map((name, index) => {
     const ms = cell('In short', [row], name)

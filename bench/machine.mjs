@@ -1,4 +1,4 @@
-/** What the numbers were measured on. */
+/** The machine that the numbers were measured on. */
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import os from 'node:os'
@@ -12,7 +12,7 @@ function ask(program, args, cwd) {
   }
 }
 
-/** Name and value of each fact. `root` is the repository, `runtimes` the programs by name. */
+/** Name and value of each fact. `root` is the repository, `runtimes` are the programs by name. */
 export function describeMachine(root, runtimes) {
   const version = (file) => JSON.parse(readFileSync(path.join(root, file), 'utf8')).version
   const gib = (os.totalmem() / 1024 ** 3).toFixed(0)

@@ -1,11 +1,11 @@
 /**
- * Many machines on one: what a fleet costs, a fleet under load and faults, and a queue. Writes the section "Many machines" of
- * `bench/RESULTS.md`.
+ * Many machines on one: the cost of a fleet, a fleet under load and faults, and a queue. Writes the section "Many machines"
+ * of `bench/RESULTS.md`.
  *
  *   node --expose-gc bench/machines.mjs [--quick] [--only=fleet,load,queue]
  *
  * Needs the build, Debian's redis-server, root for the network namespaces, and no other load. Takes five minutes. A quick
- * run, or one of some parts, prints its tables and writes nothing.
+ * or partial run prints its tables and writes nothing.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'

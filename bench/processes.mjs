@@ -1,8 +1,8 @@
-/** What the kernel says about processes, ours and others. */
+/** Kernel statistics about processes, both this benchmark's and others. */
 import { readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 
-/** A file of /proc, or '' when its process has ended. */
+/** The text of a file in /proc, or '' if its process has ended. */
 function read(file) {
   try {
     return readFileSync(file, 'utf8')
@@ -11,13 +11,13 @@ function read(file) {
   }
 }
 
-/** A line like `VmRSS:  123 kB`, in bytes. */
+/** The value of a line like `VmRSS:  123 kB`, in bytes. */
 function amount(text, name) {
   const found = new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(text)
   return found === null ? 0 : Number(found[1]) * 1024
 }
 
-/** All processes below one, that one not included. */
+/** All processes below a process, excluding it. */
 export function descendants(pid) {
   const found = []
   const open = [pid]
@@ -38,19 +38,19 @@ export function descendants(pid) {
   return found
 }
 
-/** Whether there is a process with this number, zombies included. */
+/** Whether a process with this pid exists, including zombies. */
 export function isThere(pid) {
   return read(`/proc/${pid}/stat`) !== ''
 }
 
-/** The processes with this text in their arguments, which stand apart by NUL. Zombies have no arguments. */
+/** The processes with this text in their NUL-separated arguments. Zombies have no arguments. */
 export function carrying(text) {
   return readdirSync('/proc')
     .filter((name) => /^[0-9]+$/.test(name) && read(`/proc/${name}/cmdline`).includes(text))
     .map(Number)
 }
 
-/** Bytes of memory that belong to one process alone. */
+/** Bytes of memory that only this process uses. */
 export function privateMemory(pid) {
   const text = read(`/proc/${pid}/smaps_rollup`)
   return amount(text, 'Private_Clean') + amount(text, 'Private_Dirty')
@@ -65,7 +65,7 @@ export function programOf(pid) {
   }
 }
 
-/** What this process uses; memory in bytes. */
+/** The resource usage of this process; memory in bytes. */
 export function ownUse() {
   const status = read('/proc/self/status')
   return {
@@ -78,12 +78,12 @@ export function ownUse() {
   }
 }
 
-/** Makes `peak` start again from what is used now (proc(5)). */
+/** Resets `peak` to the current usage (proc(5)). */
 export function resetPeak() {
   writeFileSync('/proc/self/clear_refs', '5')
 }
 
-/** Control groups that this process has made, in its own group of the version 2 hierarchy. */
+/** Control groups that this process has created, below its own group in the version 2 hierarchy. */
 function countGroups() {
   const mounts = read('/proc/self/mountinfo')
   const own = /^0::(.*)$/m.exec(read('/proc/self/cgroup'))?.[1]
@@ -104,7 +104,7 @@ function countBelow(directory, wanted) {
     .reduce((count, entry) => count + 1 + countBelow(`${directory}/${entry.name}`, () => true), 0)
 }
 
-/** Collects garbage, where the runtime lets us, so that memory is what is really held. */
+/** Collects garbage, if the runtime allows it, so that only memory in use is measured. */
 export function collectGarbage() {
   globalThis.gc?.()
   globalThis.Bun?.gc(true)

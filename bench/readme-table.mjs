@@ -1,5 +1,5 @@
 /**
- * Writes the table "What makes it different" of README.md, between its two markers, with figures from `bench/RESULTS.md`.
+ * Writes the table "What makes it different" of README.md, between its two markers, with numbers from `bench/RESULTS.md`.
  *
  *   node bench/readme-table.mjs [--check]     --check changes nothing and fails when the README is out of date
  */
@@ -43,7 +43,7 @@ const ROWS = [
   ],
 ]
 
-/** The table, with a line below it that names its source. */
+/** The table, followed by a line that names its source. */
 function section() {
   const rows = ROWS.map(([what, figure]) => `| ${what} | ${figure} |`)
   return [

@@ -1,11 +1,11 @@
-/** Results to Markdown: one table for a reader in a hurry, one for the bars, then one for each row and runtime. */
+/** Turns results into Markdown: a summary table, a table of the targets, then one table per row and runtime. */
 import { judge } from './bars.mjs'
 import { rows } from './rows/all.mjs'
 import { MACHINES, marked } from './section.mjs'
 import { tables } from './tables.mjs'
 import { digits, table } from './text.mjs'
 
-/** The bars of all runtimes in one table. */
+/** The targets of all runtimes in one table. */
 export function barTable(byRuntime) {
   const judged = Object.entries(byRuntime).map(judge)
   const cell = ({ value, unit, holds }) =>
@@ -16,7 +16,7 @@ export function barTable(byRuntime) {
   )
 }
 
-/** Medians in ms of all peers: many commands in a row, and single ones after a rest. */
+/** Medians in ms of all peers: many commands in a row, and single commands after a rest. */
 function shortTable(byRuntime) {
   const measured = Object.entries(byRuntime).filter(([, results]) => results.latency !== undefined)
   const peers = [...new Set(measured.flatMap(([, { latency }]) => Object.keys(latency.small.true.inARow)))]
@@ -38,7 +38,7 @@ function shortTable(byRuntime) {
   return table(['median in ms', ...peers], [...lines, ...rested])
 }
 
-/** The whole page. `quick` says so in it. `machines` is the section of another benchmark. */
+/** The whole page. `quick` adds a warning. `machines` is the section of another benchmark. */
 export function page(facts, byRuntime, quick, machines) {
   const sections = Object.entries(byRuntime).flatMap(([runtime, results]) =>
     Object.entries(results).map(

@@ -1,11 +1,11 @@
 /**
- * `bench/RESULTS.md` as data: the facts at its top, and the rows of its tables by title.
+ * Reads `bench/RESULTS.md`: the facts at its top, and the rows of its tables by title.
  */
 import { readFileSync } from 'node:fs'
 
 const text = readFileSync(new URL('RESULTS.md', import.meta.url), 'utf8')
 
-/** A fact of the list at the top, such as `Machine` or `Date`. */
+/** A fact from the list at the top, such as `Machine` or `Date`. */
 export function fact(name) {
   const value = new RegExp(`^- ${name}: (.*)$`, 'm').exec(text)?.[1]
   if (value === undefined) throw new Error(`bench/RESULTS.md has no fact called ${name}`)
@@ -32,7 +32,7 @@ function cellsOf(table) {
     )
 }
 
-/** One cell of a table, by the table's title, the first cells of the row, and the name of the column. */
+/** One cell of a table, by the table's title, the first cells of the row, and the column's name. */
 export function cell(title, row, column) {
   const [header, ...rows] =
     title === 'In short'

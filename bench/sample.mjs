@@ -1,5 +1,5 @@
 /**
- * One sample of one row, in a process of its own: prints it as JSON.
+ * Runs one sample of one row, in its own process, and prints it as JSON.
  *
  *   node bench/sample.mjs ROW VARIANT SETTINGS
  */

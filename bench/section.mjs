@@ -1,11 +1,11 @@
-/** A part of `bench/RESULTS.md` that has a benchmark of its own. The others keep it. */
+/** Sections of `bench/RESULTS.md` that other benchmarks write, and which each run preserves. */
 
 /** The results of `bench/machines.mjs`. */
 export const MACHINES = 'machines'
 
 const parts = (name) => new RegExp(`(<!-- ${name}:begin -->\n)(.*?)(\n<!-- ${name}:end -->)`, 's')
 
-/** What is between the marks of a section. */
+/** The text between the marks of a section. */
 export function section(text, name) {
   return parts(name).exec(text)?.[2] ?? 'Not measured yet.'
 }

@@ -3,9 +3,9 @@
  *
  *   node bench/server-load.mjs [--clients=200] [--seconds=60]
  *
- * A third of what they do is exec, a third streams, a third processes with their logs. In the end nothing may be lost or
- * mixed up, no process left, and memory flat. Afterwards one client measures what HTTP on loopback adds to an exec.
- * Exits with 1 when something does not hold. The server is a process of its own, so that the clients' work is not its own.
+ * A third of the work is exec, a third streams, a third processes with their logs. At the end nothing may be lost or mixed
+ * up, no process left, and memory flat. Afterwards one client measures what HTTP on loopback adds to an exec. Exits with 1
+ * if any check fails. The server is a separate process, so that the clients' work does not count as its own.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -19,9 +19,9 @@ import { SandboxClient } from 'nacre/client'
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 const tag = `nacre-load-${process.pid}`
 
-/** How much the server's memory may grow between the middle and the end, in MiB. */
+/** Maximum growth of the server's memory between the middle and the end, in MiB. */
 const MOST_GROWTH_MIB = 64
-/** What HTTP may add to the p50 of an exec, in ms. */
+/** Maximum time that HTTP may add to the p50 of an exec, in ms. */
 const MOST_ADDED_MS = 1
 
 const given = Object.fromEntries(
@@ -36,7 +36,7 @@ const program = `
   serve(new Sandbox({ cwd: '/tmp', env: { NACRE_LOAD_TAG: '${tag}' } }), { port: 0 }).then(({ url }) => console.log(url))
 `
 
-/** What a client does; a string is what was wrong with what came back. */
+/** The kinds of client work; each returns a string if the reply was wrong. */
 const work = {
   async exec(session, mark) {
     const { stdout, exitCode } = await session.exec(`echo ${mark}; exit 3`)
@@ -88,7 +88,7 @@ for (const fault of faults.slice(0, 20)) console.log(`NOT AS IT SHOULD BE: ${fau
 console.log(faults.length === 0 ? 'nothing lost, nothing mixed up, nothing left' : `${faults.length} faults`)
 process.exitCode = faults.length === 0 ? 0 : 1
 
-/** One client in a session of its own, until the time is over. */
+/** Runs one client in its own session, until the time is over. */
 async function client(index, end) {
   const sandbox = new SandboxClient({ url })
   try {
@@ -147,7 +147,7 @@ function memoryOf(pid) {
   return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))[1]) / 1024
 }
 
-/** The command lines of what the sandbox has started and is still there. */
+/** The command lines of processes that the sandbox started and that still exist. */
 function tagged() {
   return readdirSync('/proc').flatMap((name) => {
     try {

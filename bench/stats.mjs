@@ -1,6 +1,6 @@
-/** Numbers out of samples. */
+/** Statistics of samples. */
 
-/** The sample below which the given part of all samples lies, 0 to 1. */
+/** The sample below which the given fraction (0 to 1) of all samples lies. */
 export function quantile(samples, part) {
   const sorted = Float64Array.from(samples).sort()
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))]
@@ -10,7 +10,7 @@ export function median(samples) {
   return quantile(samples, 0.5)
 }
 
-/** What is reported of a list of times. */
+/** The reported statistics of a list of times. */
 export function summarize(samples) {
   return { median: median(samples), p99: quantile(samples, 0.99), min: quantile(samples, 0) }
 }
@@ -28,9 +28,9 @@ export async function time(action) {
 }
 
 /**
- * Times several actions in turn, so that whatever else the machine does hits all of them alike. In each round everybody
- * has `burst` runs in a row; who goes first changes. The first `warmups` rounds do not count. Gives the samples by name,
- * in ms.
+ * Times several actions, alternating, so that other load on the machine affects all of them alike. In each round every
+ * action has `burst` consecutive runs, and the order changes. The first `warmups` rounds do not count. Returns the samples
+ * by name, in ms.
  */
 export async function roundRobin(actions, { rounds, burst = 1, warmups = 0 }) {
   const names = Object.keys(actions)

@@ -1,4 +1,4 @@
-/** The table of each row, by its id. */
+/** The table of each row, by the row's id. */
 import { digits, megabytes, table } from './text.mjs'
 
 export const tables = {

@@ -1,6 +1,6 @@
-/** Numbers and tables as Markdown. */
+/** Formats numbers and tables as Markdown. */
 
-/** A number with about three digits; whole numbers as they are. */
+/** A number with about three digits; whole numbers stay unchanged. */
 export function digits(value) {
   if (value === undefined || Number.isNaN(value)) return '-'
   if (Number.isInteger(value) || value >= 100) return value.toFixed(0)

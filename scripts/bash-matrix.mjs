@@ -1,11 +1,10 @@
 /**
- * Tests the builtin and the conformance tables with the bash versions of Debian's suites.
+ * Tests the builtin and the conformance tables with the bash versions of Debian's releases.
  *
  *   node scripts/bash-matrix.mjs [--only SUITE]... [--shell PATH]...      after a debug build
  *
- * A bash that needs a newer C library gets that of its suite. A version that cannot be fetched is skipped with one
- * sentence.
- * `--shell` tests other executables instead.
+ * A bash that needs a newer C library gets its release's own. A version that cannot be fetched is skipped with one
+ * sentence. `--shell` tests other executables instead.
  */
 import { spawnSync } from 'node:child_process'
 import path from 'node:path'
@@ -32,7 +31,7 @@ console.log('')
 for (const row of rows) console.log(row.map((cell, at) => cell.padEnd([10, 20][at] ?? 0)).join(' '))
 process.exit(rows.some(([, , result]) => result.includes('FAILED')) ? 1 : 0)
 
-/** Runs both kinds of tests with a bash. */
+/** Runs both kinds of tests with one bash. */
 function test(name, shell) {
   const version = ask(shell)
   if (version === undefined) {

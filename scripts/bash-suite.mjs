@@ -1,10 +1,10 @@
 /**
- * Runs the files of bash's own test suite in a session and compares each with `bash -c`.
+ * Runs the files of bash's own test suite in a session and compares the results with `bash -c`.
  *
  *   node scripts/bash-suite.mjs [--suite bookworm] [--lines N] [FILE]...      after a debug build
  *
- * A file's whole text is one command, in a fresh session and a fresh copy of the directory. Printed are the files whose
- * output or exit code differs, with the first differing lines. docs/bash-suite.md explains the differences that stay.
+ * A file's whole text is one command, in a fresh session and a fresh copy of the directory. Prints the files whose output
+ * or exit code differs, with the first differing lines. docs/bash-suite.md explains the remaining differences.
  */
 import { execFileSync, spawnSync } from 'node:child_process'
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -91,7 +91,7 @@ async function compare(name) {
   const text = readFileSync(path.join(original, `${name}.tests`))
   if (text.includes(0)) return { kind: 'not compared', about: 'its text has a NUL' }
   refresh()
-  // As latin1, so that every byte survives; argv of a process is bytes.
+  // As latin1, so that every byte survives; a process's argv is bytes.
   const script = text.toString('utf8')
   if (!Buffer.from(script).equals(text)) return { kind: 'not compared', about: 'its text is not UTF-8' }
   const plain = spawnSync(shell, ['--norc', '--noprofile', '-c', script, 'bash'], {
@@ -159,7 +159,7 @@ async function runInSession(script) {
   }
 }
 
-/** Without numbers of processes and times of the day. */
+/** The text without pids and times of day. */
 function clean(bytes) {
   return Buffer.from(bytes)
     .toString('latin1')
@@ -168,7 +168,7 @@ function clean(bytes) {
     .split('\n')
 }
 
-/** Lines of one and not of the other, by a longest common subsequence of a few thousand lines. */
+/** Lines of one text that the other lacks, by a longest common subsequence of a few thousand lines. */
 function differences(wanted, found) {
   const directory = (lines, name) => {
     const file = path.join(base, name)

@@ -1,5 +1,5 @@
 /**
- * Builds the packages that are published, as tarballs in `target/packages`.
+ * Builds the published packages as tarballs in `target/packages`.
  *
  *   node scripts/build-packages.mjs [TARGET... | all | main]
  *
@@ -18,7 +18,7 @@ const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 const output = path.join(root, 'target', 'packages')
 
 await main(async () => {
-  // All toolchains first: a missing one is reported before anything is compiled.
+  // Checks all toolchains first: a missing one is reported before anything is compiled.
   const toolchains = targets(process.argv.slice(2)).map(findToolchain)
   const directory = path.join(output, 'staged', 'nacre')
   await stageMain(root, directory)

@@ -1,11 +1,11 @@
 /**
- * Builds everything that a run needs: `dist/` from TypeScript, and the addon with its supervisor into `native/<build>/`.
- * The command line is bundled, since Node takes about half a millisecond to find and load each module.
+ * Builds everything that nacre needs to run: `dist/` from TypeScript, and the addon with its supervisor into
+ * `native/<build>/`. The command line is bundled, since Node takes about half a millisecond to find and load each module.
  *
  *   node scripts/build.mjs [--debug]      default: release
  *
- * The supervisor is linked statically, so that it starts fast and runs in any root directory. Files are put in place
- * by rename: a program that has the old addon loaded keeps it.
+ * The supervisor is linked statically, so that it starts fast and runs in any root directory. Files are renamed into place,
+ * so a program that has loaded the old addon keeps it.
  */
 import { execFileSync } from 'node:child_process'
 import { chmodSync, copyFileSync, mkdirSync, renameSync, rmSync } from 'node:fs'
@@ -14,7 +14,7 @@ import { fileURLToPath } from 'node:url'
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 
-/** Runs a program in the repository with its output shown; throws when it fails. */
+/** Runs a program in the repository and shows its output; throws if it fails. */
 function run(program, args, env = {}) {
   execFileSync(program, args, {
     cwd: root,
@@ -31,18 +31,18 @@ function hostTriple() {
   return triple
 }
 
-/** Compiles `lib/` to `dist/`, which holds nothing else afterwards. */
+/** Compiles `lib/` to `dist/`, which is emptied first. */
 export function buildTypeScript() {
   rmSync(path.join(root, 'dist'), { recursive: true, force: true })
   run(process.execPath, [path.join(root, 'node_modules/typescript/bin/tsc'), '-p', '.'])
-  // Interfaces only: what users see of them are the files that `npm run types` writes.
+  // These are only interfaces: users see them in the files that `npm run types` writes.
   rmSync(path.join(root, 'dist', 'public'), { recursive: true })
   bundleCommandLine()
   // npm does this for packages that it installs, but not for a clone.
   chmodSync(path.join(root, 'dist', 'cli', 'main.js'), 0o755)
 }
 
-/** Puts Bun's executable in place. Its package does so in a postinstall script, which npm may not have run. */
+/** Installs Bun's executable. Its package does so in a postinstall script, which npm may not have run. */
 function completeBun() {
   try {
     execFileSync(path.join(root, 'node_modules/.bin/bun'), ['--version'], { stdio: 'ignore' })
@@ -55,8 +55,8 @@ function completeBun() {
 /**
  * Replaces `dist/cli/` with a bundle: `main.js`, and one chunk for each `import()` of a verb.
  *
- * It behaves as the modules do, so `tsc` alone is enough while working: it restores `main.js`. The dependencies of the
- * server and of queues stay outside, since their updates must reach an installed nacre.
+ * It behaves like the modules, so `tsc` alone is enough during development: it restores `main.js`. The dependencies of the
+ * server and of queues are not bundled, since their updates must reach an installed nacre.
  */
 function bundleCommandLine() {
   completeBun()

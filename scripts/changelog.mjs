@@ -1,5 +1,5 @@
 /**
- * Prints the notes of a release: the subjects of the commits since the tag before.
+ * Prints the notes of a release: the subjects of the commits since the previous tag.
  *
  *   node scripts/changelog.mjs v1.2.3
  */

@@ -1,10 +1,10 @@
 /**
- * Checks the shape of the Rust code: no file above 300 lines, no cycle between modules.
+ * Checks the structure of the Rust code: no file above 300 lines, no cycle between modules.
  *
  *   node scripts/check-structure.mjs
  *
- * A module is a file. It depends on the files that its `use` declarations and its paths beginning with `crate::` or
- * `super::` name. A `mod.rs` that only declares and re-exports is looked through. Unit tests do not count.
+ * A module is a file. It depends on the files named by its `use` declarations and by its paths beginning with `crate::` or
+ * `super::`. A `mod.rs` that only declares and re-exports is resolved to its modules. Unit tests do not count.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
@@ -47,7 +47,7 @@ function dependencies(source, name) {
   const own = modulePath(name)
   const found = new Set()
   for (const [, tree] of code.matchAll(/^\s*(?:pub(?:\([^)]*\))? )?use ([^;]+);/gm)) {
-    // A re-export of a child is the child's.
+    // A re-export of a child belongs to the child.
     for (const used of expand(tree.replace(/\s+/g, ''))) add(used)
   }
   for (const [used] of code.matchAll(/\b(?:crate|super)(?:::\w+)+/g)) add(used)
@@ -67,12 +67,12 @@ function dependencies(source, name) {
       rest = rest.slice(1)
     }
     const target = resolve(source, [...base, ...rest], base.length)
-    // Children of a module may use what it declares, and it may re-export theirs.
+    // Children of a module may use its declarations, and it may re-export theirs.
     if (target && !isParent(target, name) && !isParent(name, target)) found.add(target)
   }
 }
 
-/** The file of the longest prefix that is a module; what a `mod.rs` re-exports is looked up there. */
+/** The file of the longest prefix that is a module; re-exports of a `mod.rs` are looked up there. */
 function resolve(source, parts, least) {
   for (let length = parts.length; length >= Math.max(1, least); length--) {
     const file = moduleFile(source, parts.slice(0, length))
@@ -111,7 +111,7 @@ function isParent(parent, child) {
   return above.length < below.length && above.every((part, index) => part === below[index])
 }
 
-/** `a::{b, c::d}` as `a::b` and `a::c::d`; a renamed item by its first name. */
+/** Expands `a::{b, c::d}` to `a::b` and `a::c::d`; a renamed item keeps its first name. */
 function expand(tree) {
   const open = tree.indexOf('{')
   if (open < 0) return [tree.replace(/as\w+$/, '')]

@@ -1,5 +1,5 @@
 /**
- * Checks that a tag belongs to the version of package.json.
+ * Checks that a tag matches the version in package.json.
  *
  *   node scripts/check-tag.mjs v1.2.3
  */

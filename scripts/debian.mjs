@@ -1,5 +1,5 @@
 /**
- * Bash from Debian's suites, for tests: packages are downloaded with lists of their own and unpacked into a cache, and
+ * Bash from Debian's releases, for tests. Packages are downloaded with separate package lists and unpacked into a cache;
  * nothing is installed.
  */
 import { execFileSync, spawnSync } from 'node:child_process'
@@ -12,7 +12,7 @@ const keys = ['debian-archive-keyring.gpg', 'debian-archive-removed-keys.gpg']
   .map((name) => `/usr/share/keyrings/${name}`)
   .filter((file) => existsSync(file))
 
-/** Suites with their archive, oldest bash first. */
+/** Releases with their archive, oldest bash first. */
 export const SUITES = {
   buster: 'http://archive.debian.org/debian',
   bullseye: 'http://deb.debian.org/debian',
@@ -21,7 +21,7 @@ export const SUITES = {
   sid: 'http://deb.debian.org/debian',
 }
 
-/** The path of a suite's bash, which is downloaded when it is not in the cache. */
+/** The path of a release's bash, which is downloaded if it is not in the cache. */
 export function fetchBash(suite) {
   const directory = path.join(cache, suite)
   const shell = ['usr/bin/bash', 'bin/bash'].map((name) => path.join(directory, 'root', name))
@@ -33,7 +33,7 @@ export function fetchBash(suite) {
   return file
 }
 
-/** Makes a bash use the C library of its own suite. */
+/** Makes a bash use the C library of its own release. */
 function giveLibraries(suite, directory, file) {
   download(suite, directory, ['libc6', 'libtinfo6'])
   const tools = path.join(cache, 'tools')
@@ -46,7 +46,7 @@ function giveLibraries(suite, directory, file) {
   run(patchelf, ['--set-interpreter', absolute, '--set-rpath', path.dirname(absolute), file], directory)
 }
 
-/** Fetches the lists of a suite and returns the options that make apt-get use them. */
+/** Fetches the package lists of a release and returns the options that make apt-get use them. */
 function prepare(kind, suite, directory) {
   const archive = SUITES[suite]
   if (archive === undefined) throw new Error(`unknown suite, known: ${Object.keys(SUITES).join(', ')}`)
@@ -71,7 +71,7 @@ function prepare(kind, suite, directory) {
   return options
 }
 
-/** Downloads packages of a suite and unpacks them into `root`. */
+/** Downloads packages of a release and unpacks them into `root`. */
 function download(suite, directory, packages) {
   const options = prepare('deb', suite, directory)
   run('apt-get', ['-qq', ...options, 'download', ...packages], directory)
@@ -92,7 +92,7 @@ function run(program, args, cwd) {
   }
 }
 
-/** The directory of bash's unpacked source, without Debian's patches applied when they cannot be. */
+/** The directory of bash's unpacked source. Debian's patches are left out if they do not apply. */
 export function fetchSource(suite) {
   const directory = path.join(cache, `${suite}-source`)
   const found = () =>
@@ -103,7 +103,7 @@ export function fetchSource(suite) {
     const archive = readdirSync(directory).find((name) => name.includes('.orig.tar.'))
     run('tar', ['-xf', archive], directory)
   }
-  // Debian's archive holds the upstream archive.
+  // Debian's source archive contains the upstream archive.
   const source = path.join(directory, found() ?? '')
   const inner = readdirSync(source).find((name) => /^bash-.*\.tar/.test(name))
   if (inner === undefined || existsSync(path.join(source, 'tests'))) return source
@@ -111,7 +111,7 @@ export function fetchSource(suite) {
   return source
 }
 
-/** The version of a bash, or undefined when it does not run. */
+/** The version of a bash, or undefined if it does not run. */
 export function ask(shell) {
   const { status, stdout } = spawnSync(shell, ['-c', 'echo "$BASH_VERSION"'], { encoding: 'utf8' })
   return status === 0 ? stdout.trim() : undefined

@@ -1,6 +1,6 @@
 /**
  * Builds the documentation site from docs/ into docs/.vitepress/dist, for any static host. Installs its tools into
- * docs/node_modules when they are missing or out of date. A warning or a dead link fails the build.
+ * docs/node_modules if they are missing or outdated. A warning or a dead link fails the build.
  *
  *   node scripts/docs-site.mjs            DOCS_BASE=/nacre/ for a site below a path
  */
@@ -32,7 +32,7 @@ function runTool(name, ...args) {
   if (/\bwarn(ing)?\b/i.test(output)) throw new Problem(`${name} printed a warning:\n${output}`)
 }
 
-/** Installs the tools, unless those of the lock file are there. */
+/** Installs the tools, unless they match the lock file. */
 function installTools() {
   const lock = readFileSync(path.join(docs, 'package-lock.json'), 'utf8')
   const stamp = path.join(docs, 'node_modules/.nacre-lock')
@@ -45,7 +45,7 @@ function installTools() {
   writeFileSync(stamp, lock)
 }
 
-/** Writes the pages that follow from code and from files outside of docs/. */
+/** Writes the pages that are generated from code and from files outside docs/. */
 function writeReference() {
   rmSync(reference, { recursive: true, force: true })
   mkdirSync(reference)
@@ -60,7 +60,7 @@ function writeReference() {
   for (const [name, page] of Object.entries(pages)) writeFileSync(path.join(reference, name), page)
 }
 
-/** typedoc calls a module by its file; readers know the entry points of the package. */
+/** typedoc names a module by its file; readers know the entry points of the package. */
 function nameModules() {
   const names = {
     index: 'nacre',

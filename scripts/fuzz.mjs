@@ -1,12 +1,12 @@
 /**
- * Tests random operations on several sessions at once against a model of the state that must hold.
+ * Tests random operations on several concurrent sessions against a model of the expected state.
  *
  *   node scripts/fuzz.mjs [--seed N] [--seconds N] [--operations N] [--mode default|subreaper] [--keep-going]
  *
  * Needs a debug build (`node scripts/setup.mjs --debug`). A round is a sandbox with three sessions and some dozens of
- * operations. The seed is that of --seed or of NACRE_SEED, and fresh without either. Round N of seed S is the same in
- * every run, but for the timing of the machine. On a deviation the seed and the shortest list of operations that still
- * shows it are printed, and the exit code is 1.
+ * operations. The seed comes from --seed or NACRE_SEED; without either it is fresh. Round N of seed S is the same in every
+ * run, except for the machine's timing. On a deviation, prints the seed and the shortest list of operations that still
+ * shows it, and exits with 1.
  */
 import { parseArgs } from 'node:util'
 

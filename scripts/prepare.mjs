@@ -1,6 +1,6 @@
 /**
- * npm runs this when it takes nacre from a clone instead of the registry. A clone has to be built before: that needs Rust
- * and takes minutes, so it is a step of its own.
+ * npm runs this when it installs nacre from a clone instead of the registry. The clone must be built first. That needs Rust
+ * and takes minutes, so it is a separate step.
  *
  *   npm run setup
  */
@@ -9,7 +9,7 @@ import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
-// In the clone itself npm installs the tools that build it.
+// In the clone itself, npm installs the tools that build it.
 const isOwn = process.env.INIT_CWD === undefined || path.resolve(process.env.INIT_CWD) === root
 const isBuilt = ['dist/index.js', 'native/release/nacre.node'].every((name) =>
   existsSync(path.join(root, name)),

@@ -3,7 +3,7 @@
  *
  *   node scripts/publish.mjs [--dry-run]
  *
- * A version that the registry has already is passed over, so that a publication that broke off can be repeated.
+ * Skips versions that are already in the registry, so that an interrupted publication can be repeated.
  */
 import { execFileSync, spawnSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'

@@ -1,10 +1,10 @@
 /**
- * Makes a fresh clone ready to run: checks the tools, installs the dependencies, builds. Uses Node's own modules only,
- * since there is nothing else yet.
+ * Makes a fresh clone ready to run: checks the tools, installs the dependencies, builds. Uses only Node's own modules,
+ * since nothing else is installed yet.
  *
  *   node scripts/setup.mjs [--debug]      default: release
  *
- * A missing tool is one sentence that says what to do, and exit code 1.
+ * If a tool is missing, prints one sentence that explains what to do, and exits with 1.
  */
 import { execFileSync } from 'node:child_process'
 import { statSync } from 'node:fs'
@@ -17,7 +17,7 @@ const MIN_BASH = [4, 4]
 const MIN_RUST = [1, 88]
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 
-/** What a program says about its version, or undefined when it cannot be run. */
+/** A program's version output, or undefined if it cannot be run. */
 function ask(program, args) {
   try {
     return execFileSync(program, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] })
@@ -30,7 +30,7 @@ function isOlder([major, minor], [leastMajor, leastMinor]) {
   return major < leastMajor || (major === leastMajor && minor < leastMinor)
 }
 
-/** The sentence about the first thing that is missing. */
+/** A sentence about the first missing tool. */
 function findProblem() {
   if (process.platform !== 'linux') return `nacre runs on Linux only, and this is ${process.platform}.`
   if (isOlder(process.versions.node.split('.').map(Number), MIN_NODE)) {
@@ -56,7 +56,7 @@ function findProblem() {
   return undefined
 }
 
-/** Modification time in ms, or 0 for what is not there. */
+/** Modification time in ms, or 0 if the file does not exist. */
 function modified(file) {
   return statSync(path.join(root, file), { throwIfNoEntry: false })?.mtimeMs ?? 0
 }

@@ -1,8 +1,8 @@
 import { stripVTControlCharacters } from 'node:util'
 
 /**
- * The lines about failures: after ` FAIL ` in what vitest prints, before `(fail)` in what Bun prints. Not all of them, a
- * failure that happens to each test would fill the log twice.
+ * The lines about failures: after ` FAIL ` in vitest's output, before `(fail)` in Bun's. Limited in number: a failure in
+ * every test would fill the log twice.
  */
 export class Failures {
   static #MOST = 200

@@ -3,10 +3,10 @@
  *
  *   node scripts/test-image.mjs [--built]
  *
- * --built: the packages are in `target/packages` already.
+ * --built: the packages are already in `target/packages`.
  *
- * buildah and podman come from Debian, and so does the image that the Dockerfile begins with: no registry of images is
- * needed. The containers get a network of their own, in which nothing else uses a port.
+ * buildah and podman come from Debian, and so does the Dockerfile's base image: no image registry is needed. The containers
+ * get their own network, where nothing else uses a port.
  */
 import { execFileSync } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
@@ -59,8 +59,8 @@ function certificates() {
 }
 
 /**
- * Runs the tests in namespaces of their own: for mounts, since podman needs the second version of control groups at the
- * usual place, and for the network.
+ * Runs the tests in separate namespaces: for mounts, since podman needs control groups of version 2 at the usual place, and
+ * for the network.
  */
 function test({ env }, image) {
   const unified = '/sys/fs/cgroup/unified'

@@ -3,7 +3,7 @@
  *
  *   node scripts/test-install.mjs
  *
- * Tools that are missing are fetched into a cache: zig, and Rust's sources for musl where rustup has no target.
+ * Missing tools are fetched into a cache: zig, and Rust's sources for musl if rustup has no target.
  */
 import { execFileSync } from 'node:child_process'
 import path from 'node:path'

@@ -1,12 +1,12 @@
 /**
- * Tests of limits where they are real: in a User Mode Linux guest, whose only control groups are of version 2.
+ * Tests limits with real controllers, in a User Mode Linux guest that only has control groups of version 2.
  *
  *   node scripts/test-limits.mjs [--debug]      after a build of the same kind
  *
- * On many machines the controllers for memory and processes belong to version 1, and none can be had without being
- * root of the machine. The guest shares this machine's files read-only and runs `guest/limits.mjs` as root. Its kernel is
- * a Debian package that is fetched and unpacked into a cache, not installed. Where it cannot be fetched this says so
- * and succeeds: nothing about nacre is wrong then.
+ * On many machines the controllers for memory and processes belong to version 1, and only the machine's root can change
+ * that. The guest shares this machine's files read-only and runs `guest/limits.mjs` as root. Its kernel is a Debian package
+ * that is fetched and unpacked into a cache, not installed. If it cannot be fetched, prints that and succeeds, since
+ * nothing is wrong with nacre then.
  */
 import { execFileSync, spawn } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
@@ -24,7 +24,7 @@ function skip(reason) {
   process.exit(0)
 }
 
-/** Downloads with lists of packages of its own, so that the system's are left alone. */
+/** Downloads with separate package lists, so that the system's stay unchanged. */
 function fetchKernel() {
   for (const directory of ['lists/partial', 'archives/partial'])
     mkdirSync(path.join(cache, directory), { recursive: true })
@@ -48,7 +48,7 @@ function fetchKernel() {
   }
 }
 
-/** What the guest runs as its first process: file systems, control groups with all controllers, then the tests. */
+/** The guest's first process: mounts file systems and control groups with all controllers, then runs the tests. */
 function init(build) {
   return `#!/bin/bash
 export PATH='${process.env.PATH}' HOME=/tmp NACRE_NATIVE='${build}'

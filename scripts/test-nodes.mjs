@@ -4,7 +4,7 @@
  *   node scripts/test-nodes.mjs             all versions
  *   node scripts/test-nodes.mjs 24 [FILE]   one of them, and only these files
  *
- * The versions are npm packages, installed below target/nodes.
+ * The versions are npm packages, installed in target/nodes.
  */
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
@@ -27,14 +27,14 @@ process.exit(failed.length === 0 ? 0 : 1)
 function passes(version) {
   const directory = path.join(install(version), 'node_modules/node/bin')
   console.log(`== Node.js ${version}`)
-  // The tests start programs by the name `node` too.
+  // The tests also start programs by the name `node`.
   const env = { ...process.env, NACRE_NATIVE: 'debug', PATH: `${directory}:${process.env.PATH}` }
   const vitest = path.join(root, 'node_modules/vitest/vitest.mjs')
   const args = [vitest, 'run', '--project', 'behaviour', ...files]
   return spawnSync(path.join(directory, 'node'), args, { cwd: root, env, stdio: 'inherit' }).status === 0
 }
 
-/** The directory in which npm has installed this version. */
+/** The directory where npm has installed this version. */
 function install(version) {
   const directory = path.join(root, 'target/nodes', version)
   if (existsSync(path.join(directory, 'node_modules/node/bin/node'))) return directory

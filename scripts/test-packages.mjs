@@ -1,10 +1,10 @@
 /**
- * Tests the packages as they are published: their installation, and the contract suite with the native part of the
- * tarball instead of the debug build. Run before a release, and on each kind of machine.
+ * Tests the packages as they are published: their installation, and the contract suite with the tarball's native part
+ * instead of the debug build. Run before a release, on each kind of machine.
  *
  *   node scripts/test-packages.mjs [--built]
  *
- * --built: the tarballs are in `target/packages` already. Otherwise all four targets are built first.
+ * --built: the tarballs are already in `target/packages`. Otherwise, all four targets are built first.
  */
 import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'

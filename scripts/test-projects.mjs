@@ -1,22 +1,23 @@
 /**
- * The projects of the test suite, for vitest.config.mjs and for scripts/test.mjs. They run one after the other, in this
- * order. Each file belongs to one of them. Some belong to a further one, in which NACRE_TEST_REST makes them run what they
- * leave out otherwise: the engine's other modes, or more rounds.
+ * The projects of the test suite, for vitest.config.mjs and scripts/test.mjs. They run one after another, in this order.
+ * Each file belongs to one project. Some also belong to another one, where NACRE_TEST_REST makes them run what they
+ * otherwise leave out: the engine's other modes, or more rounds.
  *
  * @typedef {object} Project
  * @property {string} name
- * @property {string} checks one line about it
- * @property {'test' | 'rest' | 'install' | 'browser' | 'image'} run what runs it: `npm test`, or `npm run test:rest`, and so on
+ * @property {string} checks a one-line description
+ * @property {'test' | 'rest' | 'install' | 'browser' | 'image'} run the command that runs it: `npm test`, `npm run
+ * test:rest`, and so on
  * @property {boolean} bun whether it runs on Bun too
  * @property {string[]} include globs
  * @property {string[]} exclude globs
- * @property {number} workers files that Node runs at once. Bun runs one at a time.
+ * @property {number} workers the number of files that Node runs at once. Bun runs one at a time.
  * @property {Record<string, string>} env
  */
 
 const slow = ['__test__/**/*.slow.test.ts']
 
-/** Runs Node.js whatever runs the test, and takes minutes. */
+/** They run Node.js whatever runs the test, and take minutes. */
 const next = ['__test__/consumers/next.slow.test.ts']
 
 /** They need the packages of a release build. */
@@ -25,16 +26,16 @@ const packages = ['__test__/packages/**/*.test.ts']
 /** It drives a browser. */
 const browser = ['__test__/examples/web-terminal.test.ts']
 
-/** Fleets, queues and sandboxd: servers, pods and workers in processes of their own. Queues need Redis. */
+/** Fleets, queues and sandboxd: servers, pods and workers in separate processes. Queues need Redis. */
 const machines = ['__test__/{fleet,queue,sandboxd}/!(*.slow).test.ts']
 
 /** They run the projects of examples/. */
 const examples = ['__test__/examples/*.test.ts']
 
-/** They need the container image, built of the packages. */
+/** They need the container image, built from the packages. */
 const image = ['__test__/image/**/*.test.ts']
 
-/** After each of their tests the event loop must not have stalled, or they measure times and memory. */
+/** After each of these tests the event loop must not have stalled, or they measure times and memory. */
 const measured = [
   '__test__/!(addon|readme).test.ts',
   '__test__/{exec,faults,processes,stream}/**/*.test.ts',
@@ -111,10 +112,10 @@ export const projects = [
     name: 'modes',
     checks: 'the conformance tables without control groups',
     run: 'rest',
-    // The modes differ in native code alone, which Node and Bun share.
+    // The modes only differ in native code, which Node and Bun share.
     bun: false,
     include: ['__test__/conformance/**/*.test.ts'],
-    // Its mode is its own.
+    // It sets its mode itself.
     exclude: ['__test__/conformance/plain.test.ts'],
     workers: 2,
     env: { NACRE_TEST_BUSY: 'yes', NACRE_TEST_REST: 'yes' },

@@ -4,10 +4,10 @@
  *   node scripts/test.mjs           the projects of `npm test`
  *   node scripts/test.mjs --rest    the others, `npm run test:rest`
  *
- * scripts/test-projects.mjs says what the projects are. Node and Bun run a project side by side, since much of a test is
- * waiting. Nothing runs a failed test again. A measurement that the machine has disturbed may be repeated
- * (`__test__/helpers/remeasure.ts`): each one is printed, and their number is in the last line of each runtime. The
- * failures are printed again at the end, where a shortened log still has them.
+ * scripts/test-projects.mjs describes the projects. Node and Bun run a project concurrently, since tests mostly wait. A
+ * failed test is never run again. A measurement that the machine has disturbed may be repeated
+ * (`__test__/helpers/remeasure.ts`): each repetition is printed, and the last line of each runtime has their number.
+ * Failures are printed again at the end, so that a truncated log still has them.
  */
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -48,7 +48,7 @@ function filesOf(name) {
 }
 
 /**
- * Runs a program to its end, with a name before each line that it prints. Resolves to its exit code and the lines about
+ * Runs a program to its end, prefixing each line that it prints with a name. Resolves to its exit code and the lines about
  * failures.
  */
 async function run(name, program, args, env) {

@@ -5,7 +5,7 @@ use crate::types::NativeCapabilities;
 use nacre_core::capabilities::{Engine, version_of};
 use nacre_core::sandbox::Sandbox;
 
-/// What the engine uses on this system for a sandbox.
+/// The mechanisms that the engine uses on this system for a sandbox.
 pub fn describe(sandbox: &Sandbox) -> NativeCapabilities {
     let found = sandbox.capabilities();
     let shell = sandbox.shell();
@@ -17,7 +17,7 @@ pub fn describe(sandbox: &Sandbox) -> NativeCapabilities {
     let is_forced = notes.iter().any(|note| note.starts_with("the builtin is switched off"));
     if engine == Engine::Plain && !is_forced {
         let version = shell_version.as_deref().unwrap_or_default();
-        notes.push(format!("bash {version} cannot load the builtin; each command runs in a bash of its own"));
+        notes.push(format!("bash {version} cannot load the builtin; each command runs in its own bash"));
     }
     NativeCapabilities {
         cgroup: if found.group_parent.is_some() { "v2" } else { "none" }.into(),

@@ -10,16 +10,17 @@ use std::time::UNIX_EPOCH;
 
 type Callback = ThreadsafeFunction<NativeEvent, (), NativeEvent, Status, false, true>;
 
-/// Longer text is sent as bytes and decoded in slices: one large string would stall the event loop.
+/// Maximum bytes of a string. Longer text is sent as bytes and decoded in slices: one large string would stall the
+/// event loop.
 const LONGEST_STRING: usize = 1 << 20;
 
-/// See the module. Can be called from any thread. Does nothing after the end of the environment.
+/// Sends events from any thread. Does nothing after the end of the environment.
 pub struct Emitter {
     callback: Callback,
 }
 
 impl Emitter {
-    /// The queue is unbounded, but the window of each command bounds its content.
+    /// Creates an emitter. The queue is unbounded, but the window of each command bounds its content.
     pub fn new(callback: Function<'_, NativeEvent, ()>) -> Result<Self> {
         let callback =
             callback.build_threadsafe_function::<NativeEvent>().callee_handled::<false>().weak::<true>().build()?;
@@ -44,10 +45,10 @@ impl Emitter {
         });
     }
 
-    /// Makes pending events keep the event loop alive, or not. On the JavaScript thread only.
+    /// Sets whether pending events keep the event loop alive. Only on the JavaScript thread.
     pub fn keep_alive(&self, env: &Env, on: bool) {
         // SAFETY: both calls require the environment's thread, on which this is called, and a function that has not
-        // been released, which holds as long as `self` lives.
+        // been released, which `self` guarantees.
         unsafe {
             if on {
                 sys::napi_ref_threadsafe_function(env.raw(), self.callback.raw());
@@ -71,13 +72,13 @@ pub fn failed(id: u32, error: Error, as_text: bool) -> NativeEvent {
     }
 }
 
-/// Converts the result to JavaScript's types.
+/// Converts the result to JavaScript types.
 pub fn result(outcome: Outcome, as_text: bool) -> NativeResult {
     let since_epoch = outcome.started_at.and_then(|at| at.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
     NativeResult {
         exit_code: outcome.exit_code,
         signal: outcome.signal,
-        // Of what is missing in the middle, JavaScript has to see the bytes on both sides.
+        // If the middle is missing, JavaScript needs the bytes on both sides of the gap.
         stdout: output(outcome.stdout, as_text && outcome.dropped.0 == 0),
         stderr: output(outcome.stderr, as_text && outcome.dropped.1 == 0),
         order: outcome.order.map(Uint32Array::from),
@@ -97,6 +98,6 @@ fn output(bytes: Vec<u8>, as_text: bool) -> Either<String, Buffer> {
     if !as_text || bytes.len() > LONGEST_STRING {
         return Either::B(Buffer::from(bytes));
     }
-    // Invalid UTF-8 is decoded in JavaScript too: only there the borders between the streams are known.
+    // Invalid UTF-8 is also decoded in JavaScript: only there the boundaries between the streams are known.
     String::from_utf8(bytes).map_or_else(|error| Either::B(Buffer::from(error.into_bytes())), Either::A)
 }

@@ -1,19 +1,19 @@
-//! Files and changes as JavaScript gets them.
+//! Conversions of files and changes to JavaScript.
 
 use crate::types::{NativeFile, NativeFileChange};
 use nacre_core::files::{Change, Kind, Placed, Seen};
 use napi::bindgen_prelude::Buffer;
 use std::sync::{Mutex, PoisonError};
 
-/// Files of a list in one event: a longer list would stall the event loop.
+/// Maximum files of a list in one event: a longer list would stall the event loop.
 pub const LIST_BATCH: usize = 500;
 
-/// The next files of a list, a part that does not stall the event loop.
+/// The next files of a list, few enough not to stall the event loop.
 pub fn batch(rest: &Mutex<std::vec::IntoIter<Placed>>) -> Vec<NativeFile> {
     rest.lock().unwrap_or_else(PoisonError::into_inner).by_ref().take(LIST_BATCH).map(file).collect()
 }
 
-/// A file for JavaScript.
+/// Converts a file.
 pub fn file(placed: Placed) -> NativeFile {
     let (seconds, nanoseconds) = placed.info.modified;
     let is_text = std::str::from_utf8(&placed.path).is_ok();
@@ -35,7 +35,7 @@ pub fn file(placed: Placed) -> NativeFile {
     }
 }
 
-/// A change for JavaScript.
+/// Converts a change.
 pub fn change(seen: Seen) -> NativeFileChange {
     let text = |path: Vec<u8>| String::from_utf8_lossy(&path).into_owned();
     NativeFileChange {

@@ -27,7 +27,7 @@ impl NativeSandbox {
         )
     }
 
-    /// Makes, renames, copies or removes a file.
+    /// Creates a directory, or renames, copies or removes a file.
     #[napi(catch_unwind)]
     pub fn file_change(&self, id: u32, session_id: String, action: NativeFileAction) -> Result<()> {
         let root = action.root;
@@ -50,7 +50,7 @@ impl NativeSandbox {
         )
     }
 
-    /// Lists a directory. The rest of a long list is read by `file_next`.
+    /// Lists a directory. `file_next` reads the rest of a long list.
     #[napi(catch_unwind)]
     pub fn file_list(
         &self,
@@ -73,7 +73,8 @@ impl NativeSandbox {
         )
     }
 
-    /// Opens a file and reads its beginning. Without a handle, that was all of it. More than `max_size` bytes are refused.
+    /// Opens a file and reads its beginning; without a handle, that was the whole file. Refuses more than `max_size`
+    /// bytes.
     #[napi(catch_unwind)]
     pub fn file_read(&self, id: u32, session_id: String, request: NativeFileRead) -> Result<()> {
         let NativeFileRead { path, position, length, max_size, root } = request;
@@ -96,7 +97,7 @@ impl NativeSandbox {
         )
     }
 
-    /// Reads a part of an open file; less than `length` at its end.
+    /// Reads a part of an open file; less than `length` at end of file.
     #[napi(catch_unwind)]
     pub fn file_read_at(&self, id: u32, handle: u32, position: f64, length: u32) -> Result<()> {
         self.on_open(id, handle, move |open| async move {
@@ -124,7 +125,7 @@ impl NativeSandbox {
         )
     }
 
-    /// Opens a file to be written in pieces.
+    /// Opens a file for writing in pieces.
     #[napi(catch_unwind)]
     pub fn file_write_open(&self, id: u32, session_id: String, request: NativeFileWrite) -> Result<()> {
         let (path, root) = (request.path, request.root);
@@ -154,7 +155,7 @@ impl NativeSandbox {
         })
     }
 
-    /// Ends a write: the file has its content now.
+    /// Commits a write: the file now has its content.
     #[napi(catch_unwind)]
     pub fn file_commit(&self, id: u32, handle: u32) -> Result<()> {
         self.on_open(id, handle, move |open| async move {
@@ -164,7 +165,7 @@ impl NativeSandbox {
         })
     }
 
-    /// Takes a write back. Ends when nothing of it is left.
+    /// Reverts a write. Ends once nothing of it is left.
     #[napi(catch_unwind)]
     pub fn file_revert(&self, id: u32, handle: u32) -> Result<()> {
         self.on_open(id, handle, move |open| async move {
@@ -174,7 +175,7 @@ impl NativeSandbox {
         })
     }
 
-    /// Begins to watch.
+    /// Starts watching.
     #[napi(catch_unwind)]
     pub fn file_watch(&self, id: u32, session_id: String, path: Uint8Array, recursive: bool) -> Result<()> {
         self.on_path(
@@ -203,7 +204,7 @@ impl NativeSandbox {
         })
     }
 
-    /// Closes what a call has opened. A write that was not committed is taken back.
+    /// Closes something that a call has opened. A write that was not committed is reverted.
     #[napi(catch_unwind)]
     pub fn file_close(&self, handle: u32) {
         self.open_files.close(handle);
@@ -211,7 +212,7 @@ impl NativeSandbox {
 }
 
 impl NativeSandbox {
-    /// Makes a call on one path, as `on_files` does.
+    /// Makes a call on one path, like `on_files`.
     fn on_path<T: Send + 'static, F, R>(
         &self,
         id: u32,
@@ -227,7 +228,7 @@ impl NativeSandbox {
         self.on_files(id, (session_id, root), move |access| call(access, path.clone()), show)
     }
 
-    /// Makes a call on the files of a session, which can be abandoned. With a root, no path leaves it.
+    /// Makes an abandonable call on the files of a session. With a root, no path leaves it.
     fn on_files<T: Send + 'static, F, R>(
         &self,
         id: u32,
@@ -255,7 +256,7 @@ impl NativeSandbox {
         })?)
     }
 
-    /// Works with what a call has opened.
+    /// Uses something that a call has opened.
     fn on_open<R>(&self, id: u32, handle: u32, act: impl FnOnce(Open) -> R) -> Result<()>
     where
         R: Future<Output = Answer> + Send + 'static,
@@ -278,5 +279,5 @@ impl NativeSandbox {
 }
 
 fn misused() -> Error {
-    Error::new(Code::EngineError, "what is open has another kind")
+    Error::new(Code::EngineError, "the handle is of another kind")
 }

@@ -6,7 +6,7 @@ use nacre_core::sandbox::Sandbox;
 use nacre_isolation::rules::{Filesystem, Network, Rules};
 use std::path::PathBuf;
 
-/// Rules of JavaScript.
+/// Converts rules from JavaScript.
 pub fn rules(given: NativeIsolation) -> Isolation {
     let paths = |list: Vec<String>| list.into_iter().map(PathBuf::from).collect::<Vec<_>>();
     let rules = Rules {
@@ -27,7 +27,7 @@ pub fn rules(given: NativeIsolation) -> Isolation {
     Isolation { rules, allow: given.allow }
 }
 
-/// What enforces rules here; nothing when that cannot be found out.
+/// The mechanisms that enforce rules here; none if they cannot be determined.
 pub fn tiers(sandbox: &Sandbox) -> NativeTiers {
     let none = |reason: String| Tiers { filesystem: "none", network: "none", processes: "none", notes: vec![reason] };
     let found = sandbox.tiers().unwrap_or_else(|error| none(error.message));

@@ -111,7 +111,7 @@ impl NativeSandbox {
 }
 
 impl NativeSandbox {
-    /// Works with files, on a thread that may block.
+    /// Runs work on files, on a thread that may block.
     fn on_disk(&self, id: u32, act: impl FnOnce(Store) -> Answer + Send + 'static) -> Result<()> {
         let (store, settle) = (self.jobs.clone(), Settle::new(id, &self.emitter));
         runtime::handle()?.spawn_blocking(move || settle.answer(act(store)));
@@ -135,7 +135,7 @@ impl NativeSandbox {
     }
 }
 
-/// A call that is answered in any case, also when its work panics.
+/// Ensures that a call is answered, even if its work panics.
 struct Settle {
     id: u32,
     emitter: Arc<Emitter>,

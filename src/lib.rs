@@ -1,7 +1,7 @@
 //! The Node.js addon: carries calls and events across the boundary between JavaScript and `nacre-core`.
 //!
-//! There is no policy here. Options arrive checked by the TypeScript layer, which also turns error events into thrown
-//! errors; decisions about sessions and commands are made in the core.
+//! It contains no policy. The TypeScript layer checks options, and turns error events into thrown errors. The core
+//! makes the decisions about sessions and commands.
 
 #![allow(clippy::needless_pass_by_value)] // napi hands over owned values
 

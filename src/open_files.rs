@@ -1,16 +1,16 @@
-//! What calls on files have opened for JavaScript, by number, until JavaScript closes it.
+//! Objects that file calls have opened for JavaScript, by number, until JavaScript closes them.
 
 use nacre_core::error::{Code, Error};
 use nacre_core::files::{Placed, Reader, Watcher, Writer};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Something open.
+/// An open object.
 #[derive(Clone)]
 pub enum Open {
-    /// A file that is read.
+    /// A file open for reading.
     Reader(Arc<Reader>),
-    /// A file that is written.
+    /// A file open for writing.
     Writer(Arc<Writer>),
     /// The rest of a list.
     List(Arc<Mutex<std::vec::IntoIter<Placed>>>),
@@ -23,7 +23,7 @@ pub enum Open {
 pub struct OpenFiles(Mutex<(u32, HashMap<u32, Open>)>);
 
 impl OpenFiles {
-    /// Adds something and numbers it.
+    /// Adds an object and returns its number.
     pub fn add(&self, open: Open) -> u32 {
         let mut all = self.lock();
         loop {
@@ -36,22 +36,22 @@ impl OpenFiles {
         }
     }
 
-    /// Something open.
+    /// Finds an open object.
     ///
     /// # Errors
-    /// It was closed.
+    /// It has been closed.
     pub fn get(&self, number: u32) -> Result<Open, Error> {
         let found = self.lock().1.get(&number).cloned();
         found.ok_or_else(|| Error::new(Code::EngineError, "the file was closed"))
     }
 
-    /// Closes something. A write that was not committed is taken back, when calls that use it have ended.
+    /// Closes an object. A write that was not committed is reverted once the calls that use it have ended.
     pub fn close(&self, number: u32) {
         let closed = self.lock().1.remove(&number);
         drop(closed);
     }
 
-    /// Closes everything. A caller whose own source never gives another piece would keep its file open otherwise.
+    /// Closes everything. Otherwise, a caller whose source stalls would keep its file open.
     pub fn close_all(&self) {
         let closed = std::mem::take(&mut self.lock().1);
         drop(closed);

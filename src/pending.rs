@@ -1,4 +1,4 @@
-//! Pending commands and what JavaScript can still do to them.
+//! Pending commands, and the calls that JavaScript can still make on them.
 
 use crate::emitter::{self, Emitter};
 use crate::piece::Piece;
@@ -17,7 +17,7 @@ pub const WINDOW: usize = 16;
 
 /// The controls of a pending command.
 pub struct Call {
-    /// Its session.
+    /// The id of its session.
     pub session: String,
     /// Permits for output events.
     pub credit: Option<Arc<Semaphore>>,
@@ -30,7 +30,7 @@ pub struct Call {
 pub struct Calls(Mutex<HashMap<u32, Call>>);
 
 impl Calls {
-    /// The table.
+    /// Locks the table.
     pub fn lock(&self) -> MutexGuard<'_, HashMap<u32, Call>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -41,7 +41,7 @@ impl Calls {
 pub struct Waits(Mutex<HashMap<u32, oneshot::Sender<()>>>);
 
 impl Waits {
-    /// Registers a call, before the call returns: it can be abandoned from then on.
+    /// Registers a call before it returns: from then on it can be abandoned.
     pub fn open(self: &Arc<Self>, id: u32) -> Wait {
         let (give_up, given_up) = oneshot::channel();
         self.lock().insert(id, give_up);
@@ -66,7 +66,7 @@ pub struct Wait {
 }
 
 impl Wait {
-    /// Waits for a future, unless the call is abandoned first.
+    /// Awaits a future, unless the call is abandoned first.
     pub async fn run<T>(self, future: impl Future<Output = T>) -> Option<T> {
         let result = tokio::select! {
             biased;
@@ -84,11 +84,11 @@ pub struct CallSink {
     pub id: u32,
     /// Sends the events.
     pub emitter: Arc<Emitter>,
-    /// The table that the command is removed from at its end.
+    /// The table that the command leaves when it ends.
     pub calls: Arc<Calls>,
-    /// Deliver the result as text.
+    /// Whether to deliver the result as text.
     pub as_text: bool,
-    /// Send `start`.
+    /// Whether to send `start`.
     pub announces: bool,
 }
 

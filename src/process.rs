@@ -11,7 +11,7 @@ use napi::bindgen_prelude::Buffer;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::mpsc;
 
-/// The core's request for a process.
+/// Converts the request for a process.
 pub fn new_process(request: NativeProcessStart) -> NewProcess {
     let (sender, receiver) = mpsc::unbounded_channel::<Chunk>();
     let (input, writer) = match request.input.as_str() {
@@ -43,7 +43,7 @@ pub fn new_process(request: NativeProcessStart) -> NewProcess {
     }
 }
 
-/// The core's limits.
+/// Converts limits.
 pub fn limits(limits: NativeLimits) -> Limits {
     Limits {
         memory: limits.memory.map(|bytes| bytes as u64),
@@ -53,17 +53,17 @@ pub fn limits(limits: NativeLimits) -> Limits {
     }
 }
 
-/// The size of a terminal. The TypeScript layer has checked the numbers.
+/// Converts the size of a terminal. The TypeScript layer has checked the numbers.
 pub fn size(cols: u32, rows: u32) -> Size {
     Size { cols: cols as u16, rows: rows as u16 }
 }
 
-/// How to kill a process.
+/// The kill policy of a process.
 pub fn policy(signal: i32, force_kill_after_delay: u32) -> KillPolicy {
     KillPolicy { signal, grace: Duration::from_millis(u64::from(force_kill_after_delay)) }
 }
 
-/// A process that has started; `None` while it is being started.
+/// Converts a started process; `None` while it is starting.
 pub fn shown(process: &Process) -> Option<NativeProcess> {
     let life = process.life();
     let birth = life.birth?;
@@ -97,7 +97,7 @@ pub fn shown(process: &Process) -> Option<NativeProcess> {
     })
 }
 
-/// A part of a log.
+/// Converts a part of a log.
 pub fn log(slice: LogSlice) -> NativeLog {
     let piece = |piece: nacre_core::process_log::Piece| NativeLogPiece {
         stream: if piece.stream == OutputStream::Stdout { 1 } else { 2 },
@@ -114,7 +114,7 @@ pub fn log(slice: LogSlice) -> NativeLog {
     }
 }
 
-/// Resource usage of a process.
+/// Converts resource usage.
 pub fn stats(stats: Stats) -> NativeStats {
     NativeStats {
         cpu_time: stats.cpu_time.as_secs_f64() * 1000.0,

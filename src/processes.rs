@@ -86,7 +86,7 @@ impl NativeSandbox {
         self.waits.abandon(id);
     }
 
-    /// The reader of a process that is held back has taken everything before `cursor`.
+    /// Reports that the reader of a process with a window has taken everything before `cursor`.
     #[napi(catch_unwind)]
     pub fn take_log(&self, process_id: String, cursor: f64) {
         if let Ok(found) = self.sandbox.processes().find(&process_id)
@@ -96,7 +96,7 @@ impl NativeSandbox {
         }
     }
 
-    /// Sends a signal to the process group of a process. False when it has ended.
+    /// Sends a signal to the process group of a process. False if it has ended.
     #[napi(catch_unwind)]
     pub fn signal_process(&self, process_id: String, signal: i32) -> bool {
         self.sandbox.processes().find(&process_id).is_ok_and(|found| found.signal(signal))
@@ -137,7 +137,7 @@ impl NativeSandbox {
         found.is_ok_and(|found| found.resize(process::size(cols, rows)))
     }
 
-    /// Measures a process and its tree.
+    /// Reads the resource usage of a process and its tree.
     #[napi(catch_unwind)]
     pub fn process_stats(&self, id: u32, process_id: String) -> Result<()> {
         self.with(id, &process_id, |found| async move {
@@ -165,7 +165,7 @@ impl NativeSandbox {
         })
     }
 
-    /// Forgets processes that have ended.
+    /// Forgets ended processes.
     #[napi(catch_unwind)]
     pub fn clean_up_processes(&self, process_id: Option<String>) -> u32 {
         self.sandbox.processes().clean_up(process_id.as_deref()) as u32
@@ -173,7 +173,7 @@ impl NativeSandbox {
 }
 
 impl NativeSandbox {
-    /// Works with a process on the engine's thread and sends the result.
+    /// Runs work for a process on the engine's thread and sends the result.
     fn with<F, R>(&self, id: u32, process_id: &str, act: F) -> Result<()>
     where
         F: FnOnce(Arc<Process>) -> R,

@@ -23,7 +23,7 @@ use tokio::sync::{Semaphore, mpsc};
 /// Time between SIGTERM and SIGKILL when a session or sandbox ends.
 const FAREWELL: Duration = Duration::from_millis(500);
 
-/// A sandbox. Ends everything it started when it is garbage-collected or its thread ends.
+/// A sandbox. Ends everything it started when it is garbage-collected or its thread exits.
 #[napi]
 pub struct NativeSandbox {
     pub(crate) sandbox: Sandbox,
@@ -69,9 +69,9 @@ impl NativeSandbox {
         Ok(Self { sandbox, emitter, jobs, open_files: Arc::default(), waits: Arc::default(), calls: Arc::default() })
     }
 
-    /// Queues a command. Times are in milliseconds; a timeout of 0 is none.
+    /// Queues a command. Times are in milliseconds; a timeout of 0 means none.
     #[napi(catch_unwind)]
-    #[allow(clippy::too_many_arguments, reason = "as an object they take longer to read than `true` takes to run")]
+    #[allow(clippy::too_many_arguments, reason = "reading an object would take longer than `true` takes to run")]
     pub fn exec(
         &self,
         id: u32,
@@ -157,7 +157,7 @@ impl NativeSandbox {
         let taken = Taken(Some(Box::new(move || emitter.settle(write_id, Ok(())))));
         let chunk = Chunk { bytes: data.to_vec(), taken: Box::new(move || drop(taken)) };
         let input = self.calls.lock().get(&id).and_then(|call| call.input.clone());
-        // If nothing takes the chunk, dropping it settles the write.
+        // If nothing receives the chunk, dropping it settles the write.
         let _ = input.map(|input| input.send(chunk));
     }
 
@@ -251,7 +251,8 @@ impl Drop for NativeSandbox {
     }
 }
 
-/// Calls its function exactly once, at the latest when it is dropped: a chunk that was never written is settled too.
+/// Calls its function exactly once, at the latest when it is dropped, so a chunk that was never written is settled
+/// too.
 pub(crate) struct Taken(pub(crate) Option<Box<dyn FnOnce() + Send>>);
 
 impl Drop for Taken {
@@ -273,7 +274,7 @@ fn log_to(emitter: Arc<Emitter>) -> Log {
     })
 }
 
-/// Ends the sandbox's processes without waiting: no call can reach the sandbox any more.
+/// Ends the sandbox's processes without waiting, since no call can reach the sandbox any more.
 fn abandon(sandbox: Sandbox) {
     let _ = runtime::spawn(sandbox.destroy(Duration::ZERO));
 }

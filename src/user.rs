@@ -1,10 +1,10 @@
-//! Users as they cross the boundary.
+//! Users at the boundary.
 
 use crate::types::NativeUser;
 use nacre_core::user::{User, UserSpec};
 use napi_derive::napi;
 
-/// A user of JavaScript.
+/// Converts a user.
 pub fn spec(user: NativeUser) -> UserSpec {
     match user.name {
         Some(name) => UserSpec::Name(name),
@@ -12,7 +12,7 @@ pub fn spec(user: NativeUser) -> UserSpec {
     }
 }
 
-/// The home directory of a user; nothing where this process cannot run programs as that user.
+/// The home directory of a user; `None` if this process cannot run programs as that user.
 #[napi]
 pub fn home_of(user: NativeUser) -> Option<String> {
     User::home(&spec(user)).map(|home| home.to_string_lossy().into_owned())

@@ -53,7 +53,7 @@ describe('a new session', () => {
       await session.initialize()
       expect(session.isReady()).toBe(true)
       expect((await session.exec('pwd')).stdout).toBe(home)
-      expect(warnings.join()).toContain('its directory is not there')
+      expect(warnings.join()).toContain('its directory does not exist')
       await session.destroy()
     }))
 
@@ -239,8 +239,8 @@ describe('the classes', () => {
 
 describe('bad options', () => {
   const bad: Array<[string, unknown, RegExp]> = [
-    ['no options', undefined, /it needs an id/],
-    ['no id', {}, /id must be a text that is not empty/],
+    ['no options', undefined, /an id is required/],
+    ['no id', {}, /id must be a non-empty string/],
     ['an empty id', { id: '' }, /id must be/],
     [
       'a timeout of text',
@@ -270,7 +270,7 @@ describe('bad options', () => {
       expect(await refused({ env: { A: 5 } })).toMatch(/env\.A must be a string/)
       expect((await rejectionOf(session.exec(' '))).message).toMatch(/must not be blank/)
       const stream = session.execStream('true', { commandId: '' })
-      expect((await rejectionOf(stream.next())).message).toMatch(/commandId must be a text/)
+      expect((await rejectionOf(stream.next())).message).toMatch(/commandId must be a non-empty string/)
       expect((await session.exec('ls')).stdout).toBe('')
     }))
 })

@@ -40,7 +40,7 @@ describe('the agent-tools example', () => {
     const result = resultOf('run {"command":"for i in')
     expect(result).toMatch(/^\[exit code 3\]\nrequest 1 ok\n/)
     expect(result).toMatch(/\n\[327,\d{3} bytes omitted\]\n/)
-    expect(result).toContain('request 20001 FAILED\nThe whole output is in ')
+    expect(result).toContain('request 20001 FAILED\nThe full output is in ')
     expect(result.length).toBeLessThan(1200)
     const log = readFileSync(path.join(workspace, '.logs/3.log'), 'utf8').trimEnd().split('\n')
     expect(log.length).toBe(20_001)

@@ -45,7 +45,7 @@ export const sandboxClaim = z.strictObject({
     warmPoolRef: z.strictObject({ name }),
     lifecycle: z
       .strictObject({
-        // Kubernetes keeps whole seconds.
+        // Kubernetes stores whole seconds.
         shutdownTime: z
           .string()
           .regex(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/)

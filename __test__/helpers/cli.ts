@@ -1,4 +1,4 @@
-/** The executable `nacre` as a child, on the runtime of this process, with a root of jobs of its own. */
+/** Runs the `nacre` executable as a child, on the runtime of this process, with a separate jobs root. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import os from 'node:os'
@@ -20,26 +20,26 @@ export interface Ended {
 export interface Running {
   child: ChildProcess
   ended: Promise<Ended>
-  /** Resolves when its standard output has this text. */
+  /** Resolves once its standard output contains this text. */
   printed(text: string): Promise<void>
-  /** What it has printed so far on its standard output. */
+  /** Its standard output so far. */
   soFar(): string
 }
 
 export interface Cli {
   root: string
   tag: string
-  /** Runs it to its end. */
+  /** Runs the executable to its end. */
   nacre(...words: string[]): Promise<Ended>
-  /** The same with this input; undefined leaves the pipe open. */
+  /** Does the same with this input; undefined leaves the pipe open. */
   start(words: string[], input?: string | undefined): Running
-  /** `nacre job <verb> --root <root> ...`. */
+  /** Runs `nacre job <verb> --root <root> ...`. */
   job(verb: string, ...words: string[]): Promise<Ended>
 }
 
 let places = 0
 
-/** Runs a test; afterwards its jobs are ended and nothing may be left. */
+/** Runs a test. Afterwards its jobs are cancelled, and nothing may be left. */
 export async function withCli(test: (cli: Cli) => Promise<void>): Promise<void> {
   const tag = `nacre-cli-${process.pid}-${++places}`
   const base = mkdtempSync(path.join(os.tmpdir(), `${tag}-`))
@@ -70,7 +70,7 @@ function run(words: string[], tag: string, cwd: string, input: string | undefine
       texts[name] += data
     })
   }
-  // It may end without having read it.
+  // It may end without having read its input.
   child.stdin.on('error', () => {})
   if (input !== undefined) child.stdin.end(input)
   const ended = new Promise<Ended>((resolve, reject) => {

@@ -1,4 +1,4 @@
-/** Executables of `bun build --compile` that have nacre in them. */
+/** Executables of `bun build --compile` that contain nacre. */
 import { execFile } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import os from 'node:os'
@@ -12,16 +12,16 @@ const run = promisify(execFile)
 const root = path.dirname(path.dirname(__dirname))
 
 export interface Executable {
-  /** Where it was built. The directory no longer exists. */
+  /** The directory where it was built, which no longer exists. */
   builtIn: string
   /** Its temporary directory. */
   temporary: string
-  /** Runs it as in a bare image: in /, without a variable of the test's. `wrapper` is put in front of it. */
+  /** Runs it as in a bare image: in /, without variables of the test. Its command line is appended to `wrapper`. */
   run(wrapper?: string[]): Promise<{ stdout: string; stderr: string }>
   remove(): void
 }
 
-/** Builds a program in a directory where nacre is installed as a package is, and removes that directory. */
+/** Builds a program in a directory where nacre is installed as a package, and removes that directory. */
 export async function buildExecutable(program: string): Promise<Executable> {
   const base = mkdtempSync(path.join(os.tmpdir(), 'nacre-compiled-'))
   const app = path.join(base, 'app')

@@ -1,8 +1,8 @@
 /**
- * Tables of commands and what one ordinary bash gives for them.
+ * Tables of commands, with the results of an ordinary bash.
  *
- * The commands of a case run one after the other in one fresh session, in a fresh directory. What is not said about a
- * command is its plainest end: no output, code 0.
+ * The commands of a case run one after another in a fresh session and directory. Unspecified results of a command are the
+ * simplest: no output, code 0.
  */
 import { mkdirSync } from 'node:fs'
 import path from 'node:path'
@@ -14,16 +14,16 @@ import { chosenModes, enter, type Mode } from './modes.js'
 export interface Step {
   run: Command
   options?: SessionExecOptions<'utf8' | 'buffer'>
-  /** Standard output; the directory of the case is written `<dir>` in it, as in the next two. */
+  /** Standard output. Here and in the next two, `<dir>` stands for the directory of the case. */
   out?: string | RegExp | Uint8Array
   err?: string | RegExp | Uint8Array
   /** The session's directory afterwards. */
   cwd?: string
-  /** null when bash itself would not go on, and the engine has to bring the shell back. */
+  /** null if bash itself would not continue, and the engine must replace the shell. */
   code?: number | null
-  /** The shell had to be brought back. */
+  /** Whether the shell had to be replaced. */
   restarted?: boolean
-  /** The code of the rejection, when there is to be one. */
+  /** The code of the expected rejection. */
   rejects?: string
 }
 
@@ -33,23 +33,23 @@ export interface Case {
   session?: SessionOptions
 }
 
-/** A directory of the case's own and a session that starts in it. */
+/** A separate directory for the case, and a session that starts in it. */
 interface Stage {
   session: Session
   directory: string
 }
 
-/** The whole environment of the sessions. */
+/** The complete environment of the sessions. */
 export const environment = {
   PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
   HOME: '/',
   LANG: 'C.UTF-8',
 }
 
-/** Another bash than the one on PATH: scripts/bash-matrix.mjs sets it. */
+/** A bash other than the one on PATH, set by scripts/bash-matrix.mjs. */
 const shell = process.env.NACRE_TEST_BASH === undefined ? {} : { shell: process.env.NACRE_TEST_BASH }
 
-/** Declares the tests of a table, in the chosen modes of the engine or in those given. */
+/** Declares the tests of a table, in the selected engine modes or in the given ones. */
 export function conforms(subject: string, cases: Case[], among?: Mode[]): void {
   inChosenModes(
     subject,
@@ -62,12 +62,12 @@ export function conforms(subject: string, cases: Case[], among?: Mode[]): void {
   )
 }
 
-/** A case that is known to differ from bash, and why nothing can be done about it. */
+/** A case with a known difference from bash, and why it cannot be fixed. */
 export interface Infidelity extends Case {
   reason: string
 }
 
-/** Declares tests that fail when a known difference from bash has gone, or has come where it is not known. */
+/** Declares tests that fail if a known difference from bash has disappeared, or appears elsewhere. */
 export function differs(cases: Infidelity[]): void {
   inChosenModes('known infidelities', (stage) => {
     for (const one of cases) {
@@ -80,7 +80,7 @@ export function differs(cases: Infidelity[]): void {
   })
 }
 
-/** Declares tests that get a fresh session and directory each from one sandbox, in the chosen modes of the engine. */
+/** Declares tests that each get a fresh session and directory in one sandbox, in the selected engine modes. */
 export function inChosenModes(
   subject: string,
   declare: (stage: ReturnType<typeof theatre>, mode: Mode) => void,
@@ -91,7 +91,7 @@ export function inChosenModes(
   }
 }
 
-/** One sandbox for all tests of a block; the invariants are checked when the block has ended. */
+/** One sandbox for all tests of a block. The invariants are checked when the block ends. */
 function theatre(mode: Mode) {
   let close = () => {}
   let ended: Promise<void> | undefined
@@ -137,7 +137,7 @@ function theatre(mode: Mode) {
   }
 }
 
-/** Runs the steps and compares each with what it should give. */
+/** Runs the steps and compares each result with the expected one. */
 async function check({ session, directory }: Stage, steps: Step[]): Promise<void> {
   for (const [index, step] of steps.entries()) {
     const found = await outcome(session, step).then((one) => differences(one, step, directory))
@@ -146,7 +146,7 @@ async function check({ session, directory }: Stage, steps: Step[]): Promise<void
   }
 }
 
-/** A command that hangs is to be a failure with a name. */
+/** Turns a hanging command into a failure with a name. */
 const limits = { timeout: 10_000, forceKillAfterDelay: 100 }
 
 type Outcome = Record<'out' | 'err' | 'code' | 'restarted' | 'cwd' | 'rejects', unknown>
@@ -162,7 +162,7 @@ async function outcome(session: Session, { run, options }: Step): Promise<Outcom
   }
 }
 
-/** What is not as the step says, one line each. */
+/** The differences from the expected result, one line each. */
 function differences(found: Outcome, step: Step, directory: string): string[] {
   const { out = '', err = '', code = 0, restarted = false, cwd, rejects } = step
   const expected: Outcome = { out, err, code, restarted, cwd, rejects }
@@ -177,7 +177,7 @@ function differences(found: Outcome, step: Step, directory: string): string[] {
   })
 }
 
-/** Bytes and text as strings, with the directory's name taken out. */
+/** Bytes and text as strings, with the directory's name replaced. */
 function comparable(value: unknown, directory: string): unknown {
   if (value instanceof Uint8Array) return Buffer.from(value).toString('latin1')
   if (typeof value !== 'string') return value

@@ -1,4 +1,4 @@
-/** A project that has nacre installed, as a user's: what `npm run build:packages` makes, unpacked into node_modules. */
+/** A project with nacre installed, like a user's: the packages of `npm run build:packages`, unpacked into node_modules. */
 import { execFile } from 'node:child_process'
 import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import os from 'node:os'
@@ -16,14 +16,14 @@ export const bun = path.join(root, 'node_modules/.bin/bun')
 export interface Consumer {
   directory: string
   write(name: string, text: string): void
-  /** Runs a program in the project; gives its standard output. */
+  /** Runs a program in the project; returns its standard output. */
   run(program: string, ...args: string[]): Promise<string>
-  /** The same for an executable of a package of this repository. */
+  /** Does the same for an executable of a package in this repository. */
   runTool(tool: string, ...args: string[]): Promise<string>
   remove(): void
 }
 
-/** `packages` are further ones from this repository's node_modules, as links. */
+/** `packages` are additional packages from this repository's node_modules, as links. */
 export async function createConsumer(packages: string[] = []): Promise<Consumer> {
   const directory = mkdtempSync(path.join(os.tmpdir(), 'nacre-consumer-'))
   const modules = path.join(directory, 'node_modules')
@@ -58,7 +58,7 @@ export async function createConsumer(packages: string[] = []): Promise<Consumer>
   }
 }
 
-/** Tests run after a debug build; the published package has the release build. */
+/** Tests run after a debug build; the published package contains the release build. */
 export function putPlatformPackage(directory: string): void {
   cpSync(path.join(root, 'native/debug'), directory, { recursive: true })
   const manifest = { name: packageName(hostTarget()), version: VERSION }

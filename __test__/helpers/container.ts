@@ -1,6 +1,6 @@
 /**
- * A container's session manager in small, as those do it that nacre/container is for: a lock for each session, errors
- * of its own that it checks by instanceof, a new session when the shell has ended, and streams that are read in the
+ * A minimal container session manager, modelled on those that nacre/container is for. It has a lock per session, its own
+ * error classes that it checks with instanceof, a new session when the shell has ended, and streams that are read in the
  * background.
  */
 import { createSessionClass, type ExecEvent, type ExecOptions, type SessionOptions } from 'nacre/container'
@@ -20,7 +20,7 @@ export class SessionGone extends Error {
   }
 }
 
-/** The drop-in with the errors of this container. */
+/** The drop-in session with this container's errors. */
 export const Session = createSessionClass({
   ShellTerminatedError: ShellEnded,
   SessionDestroyedError: SessionGone,
@@ -33,7 +33,7 @@ export type Reply =
   | { success: false; code: 'SESSION_DESTROYED'; sessionId: string }
   | { success: false; code: 'COMMAND_ERROR'; message: string }
 
-/** A stream that the container reads on its own. */
+/** A stream that the container reads in the background. */
 export interface BackgroundStream {
   events: ExecEvent[]
   ended: Promise<void>
@@ -59,7 +59,7 @@ export class SessionManager {
     })
   }
 
-  /** Holds the lock until the command has started, and no longer. */
+  /** Holds the lock only until the command has started. */
   stream(id: string, command: string, commandId: string): Promise<BackgroundStream> {
     return this.#inTurn(id, async () => {
       const generator = (await this.session(id)).execStream(command, { commandId })
@@ -73,12 +73,12 @@ export class SessionManager {
     })
   }
 
-  /** Not in turn: a command is killed while others run. */
+  /** Not queued: a command is killed while others run. */
   async kill(id: string, commandId: string): Promise<boolean> {
     return (await this.#sessions.get(id)?.killCommand(commandId)) ?? false
   }
 
-  /** The session, a new one when its shell has ended. */
+  /** The session, or a new session if its shell has ended. */
   async session(id: string): Promise<Session> {
     const known = this.#sessions.get(id)
     if (known?.isReady()) return known
@@ -115,7 +115,7 @@ export class SessionManager {
   }
 }
 
-/** The text of one stream in events. */
+/** The text of one stream from the events. */
 export function textIn(events: ExecEvent[], type: 'stdout' | 'stderr' = 'stdout'): string {
   return events.map((event) => (event.type === type ? event.data : '')).join('')
 }

@@ -8,7 +8,7 @@ export interface CuttingProxy {
   close(): Promise<void>
 }
 
-/** Cuts each connection when so many bytes have come from the server, as long as `most` allows it. */
+/** Cuts each connection after this many bytes from the server, at most `most` times. */
 export function cuttingProxy(port: number, bytes: number, most: number): Promise<CuttingProxy> {
   let cut = 0
   const sockets = new Set<Socket>()
@@ -34,7 +34,7 @@ export function cuttingProxy(port: number, bytes: number, most: number): Promise
         return
       }
       cut++
-      // In the middle of an event, mostly.
+      // Usually in the middle of an event.
       client.end(data.subarray(0, Math.max(1, data.length - 7)), end)
     })
   })

@@ -1,4 +1,4 @@
-/** A drop-in session for a test: made, destroyed, and checked to have left nothing behind. */
+/** A drop-in session for a test: created, destroyed, and checked to have left nothing behind. */
 import type { SessionOptions } from 'nacre/container'
 import { Session } from './container.js'
 import { type Expectations, type Workplace, withSandbox } from './invariants.js'
@@ -7,7 +7,7 @@ export interface DropIn extends Workplace {
   session: Session
 }
 
-/** Runs a test with a session that is ready, and checks the invariants after it. */
+/** Runs a test with a session that is ready, and checks the invariants afterwards. */
 export function withSession(
   test: (place: DropIn) => Promise<void>,
   options: Partial<SessionOptions> = {},

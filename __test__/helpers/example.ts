@@ -1,11 +1,11 @@
-/** A project of `examples/`, copied and with nacre installed, as a reader of the examples has it. */
+/** A project of `examples/`, copied and with nacre installed, as a reader would have it. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { cpSync } from 'node:fs'
 import path from 'node:path'
 import { createConsumer } from './consumer.js'
 
 export const EXAMPLES = path.join(path.dirname(path.dirname(__dirname)), 'examples')
-/** Milliseconds that an example may run. */
+/** Time limit for an example, in milliseconds. */
 const LIMIT = 15_000
 
 export interface Run {

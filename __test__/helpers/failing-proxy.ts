@@ -3,14 +3,14 @@ import { createServer, type IncomingHttpHeaders, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
 /**
- * What becomes of a request: a status without the server being asked; `cut` closes the connection before it is asked, and
- * `lose` afterwards, so that the reply is lost; `hang` never answers; `pass` forwards it.
+ * The treatment of a request. A status is returned without asking the server. `cut` closes the connection before the
+ * request reaches the server, and `lose` afterwards, so that the reply is lost. `hang` never replies; `pass` forwards it.
  */
 export type Fate = number | 'cut' | 'lose' | 'hang' | 'pass'
 
 export interface FailingProxy {
   url: string
-  /** Fates of the next requests; those after them pass. */
+  /** The treatment of the next requests; later ones pass. */
   next: Fate[]
   /** The requests so far, like 'GET /v1/sessions', with their headers. */
   requests: Array<{ line: string; headers: IncomingHttpHeaders }>
@@ -21,8 +21,8 @@ export interface FailingProxy {
 export const linesOf = (proxy: FailingProxy) => proxy.requests.splice(0).map(({ line }) => line)
 
 /**
- * Closes each connection after its response unless `keepAlive`: Bun's fetch repeats GET and DELETE by itself when a
- * connection breaks that was used before.
+ * Closes each connection after its response unless `keepAlive`: Bun's fetch repeats GET and DELETE by itself if a reused
+ * connection breaks.
  */
 export async function failingProxy(port: number, keepAlive = false): Promise<FailingProxy> {
   const next: Fate[] = []

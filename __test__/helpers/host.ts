@@ -1,4 +1,4 @@
-/** Programs that use nacre in a process of their own, to be killed, limited and put into namespaces. */
+/** Programs that use nacre in a separate process, so that tests can kill, limit and isolate them. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import path from 'node:path'
 import { expect } from 'vitest'
@@ -10,21 +10,21 @@ const root = path.dirname(path.dirname(__dirname))
 export interface Host {
   child: ChildProcess
   pid: number
-  /** In the environment of the host and of everything it starts. */
+  /** Set in the environment of the host and of everything it starts. */
   tag: string
-  /** What it has printed so far. */
+  /** Its output so far. */
   output(): string
-  /** Waits until it has printed this. */
+  /** Waits until it has printed this text. */
   printed(text: string): Promise<void>
-  /** Waits for its end and gives its code, or the name of its signal. */
+  /** Waits for its end and returns its code, or the name of its signal. */
   ended(limit?: number): Promise<number | string>
 }
 
 let hosts = 0
 
 /**
- * Starts a program on the runtime of this process. It has `Sandbox` and `print`. `wrapper` is a command that the
- * runtime's command line is appended to.
+ * Starts a program on the runtime of this process, with `Sandbox` and `print` defined. The runtime's command line is
+ * appended to the command `wrapper`.
  */
 export function startHost(program: string, wrapper: string[] = [], env: Record<string, string> = {}): Host {
   hosts++
@@ -68,7 +68,7 @@ export function startHost(program: string, wrapper: string[] = [], env: Record<s
   }
 }
 
-/** I1 for a host that is dead: nothing of it is left after 1 s. */
+/** Checks I1 for a dead host: nothing of it is left after 1 s. */
 export async function expectGone(tag: string, limit = 1000): Promise<void> {
   await until(
     () => proc.tagged(tag).length === 0 || undefined,

@@ -1,4 +1,4 @@
-/** A sandbox behind a real server on loopback, and the plain requests that its clients make. */
+/** A sandbox behind a real server on loopback, and the raw requests of its clients. */
 import { type ServeOptions, type Serving, serve } from 'nacre/server'
 import { type Expectations, type Workplace, withSandbox } from './invariants.js'
 import { until } from './until.js'
@@ -6,11 +6,11 @@ import { until } from './until.js'
 export interface HttpPlace extends Workplace {
   serving: Serving
   url: string
-  /** Sends JSON, and gives the status and the body of the reply. */
+  /** Sends JSON, and returns the status and the body of the reply. */
   call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Reply>
   post(path: string, body?: unknown): Promise<Reply>
   get(path: string): Promise<Reply>
-  /** Sends JSON and gives the events of the reply. */
+  /** Sends JSON and returns the events of the reply. */
   stream(method: string, path: string, body?: unknown, headers?: Record<string, string>): EventReply
 }
 
@@ -28,13 +28,13 @@ export interface ReceivedEvent {
 }
 
 export interface EventReply extends AsyncIterable<ReceivedEvent> {
-  /** Disconnects without a close handshake, as a killed client does. */
+  /** Disconnects without a close handshake, like a killed client. */
   vanish(): void
 }
 
 /**
- * Runs a test with a server, and checks the invariants when the server has been closed, but for stalls: the clients, with
- * the fetch and the JSON of the runtime, are in this process too.
+ * Runs a test with a server, and checks the invariants after the server has closed, except for stalls: the clients, with
+ * the runtime's fetch and JSON, are in this process too.
  */
 export function withServer(
   test: (place: HttpPlace) => Promise<void>,
@@ -122,7 +122,7 @@ export function textOf(events: Body[], type = 'stdout'): string {
   return events.map((event) => (event.type === type ? event.data : '')).join('')
 }
 
-/** Waits until what `sample` gives stays the same while the server answers fifty requests. */
+/** Waits until the value of `sample` stays the same while the server answers fifty requests. */
 export async function unchanged(url: string, sample: () => string): Promise<void> {
   await until(
     async () => {

@@ -1,12 +1,12 @@
-/** Commands that a time limit ends, and that must have got somewhere by then. */
+/** Commands that a time limit ends, and that must have started by then. */
 import { measure } from './remeasure.js'
 
-/** A limit by which every command has begun, in ms. */
+/** A limit within which every command has started, in ms. */
 const LONGEST_MS = 2000
 
 /**
- * Runs something with a time limit. When the limit came before the command had begun, nothing was tested: it runs again
- * with twice the time, and says so.
+ * Runs something with a time limit. If the limit came before the command had started, nothing was tested: it runs again
+ * with twice the time, and reports that.
  */
 export function inTime<T>(
   limit: number,

@@ -1,8 +1,8 @@
 /**
- * A sandbox for a test, and the five things that must hold after every test:
+ * A sandbox for a test, and the five invariants that are checked after every test:
  *
- * I1 no process of the sandbox is left, I2 no zombie of this process, I3 file descriptors, threads, control groups
- * and files are back where they were, I4 the event loop never stood still, I5 the sandbox still ran `echo ok`.
+ * I1: no process of the sandbox is left. I2: this process has no zombies. I3: file descriptors, threads, control groups and
+ * files are as before. I4: the event loop never stalled. I5: the sandbox still ran `echo ok`.
  */
 import { spawnSync } from 'node:child_process'
 import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
@@ -16,23 +16,23 @@ import { until } from './until.js'
 
 export interface Workplace {
   sandbox: Sandbox
-  /** In the environment of everything the sandbox starts. */
+  /** Set in the environment of everything the sandbox starts. */
   tag: string
-  /** The sandbox's directory, empty at first, removed afterwards. */
+  /** The sandbox's directory, initially empty, removed afterwards. */
   directory: string
-  /** Where the sandbox keeps its own files. */
+  /** The directory for the sandbox's own files. */
   stateDir: string
 }
 
 export interface Expectations {
   options?: SandboxOptions
-  /** Leaves I4 out, for tests that block the event loop themselves. */
+  /** Skips I4, for tests that block the event loop themselves. */
   mayStall?: boolean
-  /** Leaves I5 out, for tests that destroy the sandbox themselves. */
+  /** Skips I5, for tests that destroy the sandbox themselves. */
   destroys?: boolean
 }
 
-/** Set while many tests run on the same cores (scripts/test.mjs), and the event loop waits for them: no I4 then. */
+/** Set while many tests run on the same cores (scripts/test.mjs), so that the event loop is delayed: I4 is skipped then. */
 const busy = process.env.NACRE_TEST_BUSY !== undefined
 
 const NO_STALL: Stall = { longest: 0, cause: undefined }
@@ -40,8 +40,8 @@ const NO_STALL: Stall = { longest: 0, cause: undefined }
 let sandboxes = 0
 
 /**
- * Runs a test with a sandbox of its own and checks the invariants after it. A failure of the test or of another invariant
- * than I4 is final. A stall is measured again, with the test in it, when the machine could have caused it (remeasure.ts).
+ * Runs a test with its own sandbox and checks the invariants afterwards. A failure of the test or of an invariant other
+ * than I4 is final. A stall is measured again, by repeating the test, if the machine could have caused it (remeasure.ts).
  */
 export async function withSandbox(
   test: (workplace: Workplace) => Promise<void>,
@@ -51,7 +51,7 @@ export async function withSandbox(
   expect(await measureStall(() => runOnce(test, expectations))).toBeLessThan(MAX_STALL_MS)
 }
 
-/** Runs the test once and gives the longest stall. */
+/** Runs the test once and returns the longest stall. */
 async function runOnce(
   test: (workplace: Workplace) => Promise<void>,
   expectations: Expectations,
@@ -74,7 +74,7 @@ async function check(
 ): Promise<Stall> {
   const directory = path.join(base, 'work')
   const stateDir = path.join(base, 'state')
-  // Another user may have to go through it.
+  // Other users may have to traverse it.
   chmodSync(base, 0o711)
   mkdirSync(directory)
   const before = takeInventory()
@@ -109,8 +109,8 @@ async function echo(sandbox: Sandbox): Promise<string> {
 let warm: Promise<void> | undefined
 
 /**
- * Loads the addon and starts the engine's thread, which then belong to the inventory; so does the event loop that Bun
- * makes for `spawnSync` when it is first used.
+ * Loads the addon and starts the engine's thread, which then belong to the inventory. So does the event loop that Bun
+ * creates when `spawnSync` is first used.
  */
 function warmUp(): Promise<void> {
   warm ??= (async () => {
@@ -140,7 +140,7 @@ function takeInventory(): Inventory {
   }
 }
 
-/** Everything below this process that was not there before, and everything with the tag: also what lost its tag. */
+/** New processes below this process, and all processes with the tag, even if they are not below it. */
 function findBelongings(tag: string, before: Inventory): Set<string> {
   const tagged = proc.listProcesses().filter(({ pid }) => pid !== process.pid && proc.carries(tag, pid))
   const below = proc.descendants(process.pid).filter((entry) => !before.processes.has(proc.identity(entry)))
@@ -165,14 +165,14 @@ async function expectNothingLeft(tag: string, belongings: Set<string>, before: I
   )
 }
 
-/** A process of the sandbox, or a zombie that this process should have waited for. */
+/** A process of the sandbox, or a zombie that this process should have reaped. */
 function isLeft(entry: proc.ProcessEntry, tag: string, belongings: Set<string>): boolean {
   if (entry.pid === process.pid) return false
   if (entry.parent === process.pid && entry.state === 'Z') return true
   return belongings.has(proc.identity(entry)) || proc.carries(tag, entry.pid)
 }
 
-/** What there is now, when it is more than before; which ones are new is a guess by name. */
+/** The current items, if there are more than before; names only suggest which are new. */
 function surplus(kind: string, now: string[], before: string[]): string[] {
   if (now.length <= before.length) return []
   const fresh = now.filter((name) => !before.includes(name))

@@ -1,4 +1,4 @@
-/** A sandbox with a root of jobs of its own, and what must hold after a test of jobs: nothing is left of any. */
+/** A sandbox with its own jobs root, and the checks after a test of jobs: nothing of any job may be left. */
 import { spawnSync } from 'node:child_process'
 import { accessSync, constants, mkdtempSync, readFileSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
 import os from 'node:os'
@@ -9,7 +9,7 @@ import { enter, type Mode, modes } from './modes.js'
 import * as proc from './proc.js'
 import { until } from './until.js'
 
-/** What the status of a job says as long as nothing of its end is known. */
+/** The part of a job's status that is fixed until its end is known. */
 export const UNKNOWN = { exitCode: null, signal: null, reason: null, endedAt: null, duration: null }
 
 export interface JobPlace {
@@ -17,18 +17,18 @@ export interface JobPlace {
   jobs: Sandbox['jobs']
   /** The directory of all jobs. */
   root: string
-  /** A directory for what else a test needs. */
+  /** A directory for other files of the test. */
   base: string
-  /** In the environment of every job. */
+  /** Set in the environment of every job. */
   tag: string
 }
 
 /**
- * Where the directories of jobs are: in memory, where there is some. Each start and end of a job waits for the journal of
- * the disk, which other programs may keep busy for seconds.
+ * The location of job directories: in memory, if possible. Each start and end of a job waits for the disk's journal, which
+ * other programs may keep busy for seconds.
  */
 export const QUICK = inMemory('/dev/shm') ?? os.tmpdir()
-/** For what takes more room than that may have, or is about the disk. */
+/** The location for tests that need more space, or that are about the disk. */
 export const ON_DISK = os.tmpdir()
 
 function inMemory(directory: string): string | undefined {
@@ -43,7 +43,7 @@ function inMemory(directory: string): string | undefined {
 
 let places = 0
 
-/** Runs a test; afterwards every job is cancelled and removed, and no process, group or descriptor may be left. */
+/** Runs a test. Afterwards every job is cancelled and removed, and no process, group or descriptor may be left. */
 export async function withJobs(
   test: (place: JobPlace) => Promise<void>,
   options: SandboxOptions = {},
@@ -62,7 +62,7 @@ export async function withJobs(
   })
   try {
     await sandbox.jobs.list()
-    // Bun keeps an event loop of its own for this from the first use on.
+    // From the first use on, Bun keeps a separate event loop for this.
     spawnSync('true')
     const files = proc.openFiles().length
     await test({ sandbox, jobs: sandbox.jobs, root, base, tag })
@@ -85,7 +85,7 @@ export async function withJobs(
   }
 }
 
-/** Declares a test that gets a place, once for each mode that makes a difference to jobs. */
+/** Declares a test that gets a place, once for each mode that matters for jobs. */
 export function itWithJobs(
   name: string,
   test: (place: JobPlace, mode: Mode) => Promise<void>,
@@ -119,12 +119,12 @@ export async function expectNoProcess(tag: string, limit = 10_000): Promise<void
   )
 }
 
-/** Control groups that jobs in a root have. */
+/** Control groups of jobs in a root. */
 function groupsOfJobs(root: string): string[] {
   return groupsOf(new Set(proc.entries(root)))
 }
 
-/** Control groups beside this process that belong to jobs of these ids: other programs have jobs too. */
+/** Control groups next to this process's that belong to jobs with these ids: other programs have jobs too. */
 export function groupsOf(ids: Set<string>): string[] {
   const own = /^0::(.*)$/m.exec(readFileSync('/proc/self/cgroup', 'latin1'))?.[1] ?? ''
   const mounts = readFileSync('/proc/self/mountinfo', 'latin1').split('\n')
@@ -135,7 +135,7 @@ export function groupsOf(ids: Set<string>): string[] {
     .filter((name) => ids.has(/^nacre-job-\d+-(.*)$/.exec(name)?.[1] ?? ''))
 }
 
-/** Waits until a job is over and nothing of it runs. */
+/** Waits until a job is over and all its processes have exited. */
 export async function untilGone({ jobs }: JobPlace, job: string | { jobId: string }): Promise<JobStatus> {
   const id = typeof job === 'string' ? job : job.jobId
   return until(
@@ -148,7 +148,7 @@ export async function untilGone({ jobs }: JobPlace, job: string | { jobId: strin
   )
 }
 
-/** Waits until a job has printed this, and gives all its output. */
+/** Waits until a job has printed this text, and returns all its output. */
 export async function untilPrinted(
   { jobs }: JobPlace,
   job: string | { jobId: string },
@@ -165,7 +165,7 @@ export async function untilPrinted(
   )
 }
 
-/** Something that a command waits for: as words of any shell, and what ends the waiting. */
+/** Something that a command waits for: words for any shell, and a function that ends the wait. */
 export interface Gate {
   passed: string
   open(): void
@@ -173,15 +173,15 @@ export interface Gate {
 
 let gates = 0
 
-/** A gate that is closed. A command that waits there is in no hurry, however busy the machine is. */
+/** Creates a closed gate. A command waits there as long as needed, however busy the machine is. */
 export function closedGate({ base }: { base: string }): Gate {
   const file = path.join(base, `gate-${++gates}`)
   return { passed: `until [ -e '${file}' ]; do sleep 0.01; done`, open: () => writeFileSync(file, '') }
 }
 
 /**
- * The end of a job whose timeout came after it had printed `up`. The beginning counts against the timeout, and takes long
- * on a busy machine: a job that had not come so far is started again with more time.
+ * The end of a job whose timeout came after it had printed `up`. The startup counts against the timeout, and takes long on
+ * a busy machine: a job that did not get that far is started again with more time.
  */
 export async function timedOut(jobs: Jobs, options: JobStartOptions, seconds: number) {
   for (let timeoutSeconds = seconds; ; timeoutSeconds *= 2) {

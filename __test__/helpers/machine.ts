@@ -12,13 +12,13 @@ export interface Span {
 }
 
 /**
- * Milliseconds that the main thread was ready to run and had no processor, since it started (proc(5), schedstat).
+ * Milliseconds that the main thread was runnable without a processor, since its start (proc(5), schedstat).
  */
 export function waitedForCpu(): number {
   return Number(readFileSync('/proc/self/schedstat', 'latin1').split(' ')[1]) / 1e6
 }
 
-/** Begins to watch. The function it returns gives what could have held the thread up meanwhile. */
+/** Starts observing. Returns a function that reports what could have delayed the thread meanwhile. */
 export function watchMachine(): () => string {
   const before = { faults: majorFaults(), stolen: stolenTicks() }
   return () => {
@@ -36,7 +36,7 @@ function majorFaults(): number {
   return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[9])
 }
 
-/** Time that other guests had the processors of this one, in hundredths of a second (proc(5), stat). */
+/** Time that other guests had this guest's processors, in hundredths of a second (proc(5), stat). */
 function stolenTicks(): number {
   return Number(/^cpu +(?:\d+ ){7}(\d+)/.exec(readFileSync('/proc/stat', 'latin1'))?.[1])
 }
@@ -50,9 +50,9 @@ function note({ startTime, duration }: PerformanceEntry): void {
 
 if (!isBun) new PerformanceObserver((list) => list.getEntries().forEach(note)).observe({ entryTypes: ['gc'] })
 
-/** Milliseconds of a span in which Node collected garbage. Bun does not report that: 0. */
+/** Milliseconds of a span in which Node collected garbage. 0 on Bun, which does not report that. */
 export async function collecting({ start, end }: Span): Promise<number> {
-  // The entries come in a turn of the event loop of their own.
+  // The entries arrive in a separate turn of the event loop.
   await setImmediate()
   await setImmediate()
   return pauses.reduce(

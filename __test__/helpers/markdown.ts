@@ -1,5 +1,5 @@
 /**
- * Code blocks of Markdown pages, and what they promise to print. A block marked `run` runs as it stands; any other block of
+ * Code blocks of Markdown pages, and the output that they promise. A block marked `run` runs unchanged; any other block of
  * a language that could run has `not-run="the reason"`.
  */
 import { execFile } from 'node:child_process'
@@ -9,25 +9,25 @@ import { promisify } from 'node:util'
 
 export const root = path.dirname(path.dirname(__dirname))
 
-/** The arguments with which the runtime of this process runs a text. The suite runs on Node and on Bun. */
+/** The arguments that make this process's runtime run a text. The suite runs on Node and on Bun. */
 const args = process.versions.bun === undefined ? ['--input-type=module', '-e'] : ['-e']
 
 export interface Block {
-  /** The line at which its code starts. */
+  /** The line where its code starts. */
   line: number
   language: string
-  /** What follows the language, like `run`. */
+  /** The words after the language, like `run`. */
   info: string
   code: string
 }
 
-/** Commands, and what they print. */
+/** Commands with their output. */
 export interface Step {
   code: string
   prints: string
 }
 
-/** The pages of `docs` that are written by hand or committed, as paths from the root. */
+/** The pages of `docs` that are handwritten or committed, as paths from the root. */
 export function pages(): string[] {
   return readdirSync(path.join(root, 'docs'), { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.md') && !/^(node_modules|\.vitepress|reference)\//.test(name))
@@ -64,12 +64,12 @@ export function promises(code: string): string[] {
   })
 }
 
-/** Runs JavaScript as a program of its own in the root of the repository. */
+/** Runs JavaScript as a separate program in the root of the repository. */
 export function runCode(code: string): Promise<{ stdout: string; stderr: string }> {
   return promisify(execFile)(process.execPath, [...args, code], { cwd: root })
 }
 
-/** The shell commands of a page that run, in order. The comments below a command are its output. */
+/** The shell commands of a page that run, in order. The comments after a command are its output. */
 export function findSteps(markdown: string): Step[] {
   const blocks = findBlocks(markdown).filter(({ language, info }) => language === 'sh' && info === 'run')
   return blocks.flatMap(({ code: block }) =>
@@ -80,10 +80,10 @@ export function findSteps(markdown: string): Step[] {
   )
 }
 
-/** Between the outputs of two steps. */
+/** Separates the outputs of two steps. */
 const SEPARATOR = '\x1e'
 
-/** One script of all steps. */
+/** One script for all steps. */
 export function scriptOf(steps: Step[]): string {
   return steps.map(({ code }) => `${code}printf '${SEPARATOR}'\n`).join('')
 }
@@ -93,7 +93,7 @@ export function outputsOf(stdout: string): string[] {
   return stdout.split(SEPARATOR).map((output) => output.trim())
 }
 
-/** Matches an output with a promise, in which `...` stands for anything on its line. */
+/** Matches an output against a promise, where `...` stands for anything on its line. */
 export function pattern(prints: string): RegExp {
   const escaped = prints.trim().replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&')
   return new RegExp(`^${escaped.replaceAll('\\.\\.\\.', '.*')}$`)

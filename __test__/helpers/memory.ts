@@ -1,4 +1,4 @@
-/** How much memory is in use, without garbage. */
+/** Memory in use, without garbage. */
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 

@@ -1,4 +1,4 @@
-/** The ways in which the engine can work on one machine. Each must give the same results. */
+/** The engine modes that are possible on one machine. Each must give the same results. */
 import { it } from 'vitest'
 import { type Expectations, type Workplace, withSandbox } from './invariants.js'
 
@@ -13,18 +13,18 @@ const all: Mode[] = [
   { name: 'without control groups', env: { NACRE_CONTAINMENT: 'subreaper' } },
 ]
 
-/** Each command in a bash of its own, as where bash cannot load the builtin. */
+/** Each command runs in its own bash, as if bash could not load the builtin. */
 export const plain: Mode[] = [
   { name: 'plain', env: { NACRE_ENGINE: 'plain' } },
   { name: 'plain without control groups', env: { NACRE_ENGINE: 'plain', NACRE_CONTAINMENT: 'subreaper' } },
 ]
 
-/** The switch for pidfds is read once per process: tests without them run in a process of their own. */
+/** The switch for pidfds is read once per process, so tests without pidfds run in separate processes. */
 export const withoutPidfds = process.env.NACRE_PIDFD === 'off'
 
 export const modes: Mode[] = withoutPidfds ? [{ name: 'without pidfds', env: {} }] : all
 
-/** Whether this is `npm run test:rest`, and not `npm test`. */
+/** Whether this is `npm run test:rest` instead of `npm test`. */
 export const isRest = process.env.NACRE_TEST_REST !== undefined
 
 /**
@@ -33,7 +33,7 @@ export const isRest = process.env.NACRE_TEST_REST !== undefined
  */
 export const chosenModes: Mode[] = isRest && modes.length > 1 ? modes.slice(1) : modes.slice(0, 1)
 
-/** Sets the variables of a mode; the function it gives sets them back. */
+/** Sets the variables of a mode; returns a function that restores them. */
 export function enter({ env }: Mode): () => void {
   const before = Object.keys(env).map((name) => [name, process.env[name]] as const)
   Object.assign(process.env, env)

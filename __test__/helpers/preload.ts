@@ -1,6 +1,6 @@
 /**
- * A library that is loaded into a host in front of the C library (LD_PRELOAD, ld.so(8)), to change what it sees of the
- * system. Compiled by the `cc` that Rust links with.
+ * A library that a host loads before the C library (LD_PRELOAD, ld.so(8)), to change what it sees of the system. Compiled
+ * by the `cc` that Rust links with.
  */
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -8,7 +8,7 @@ import os from 'node:os'
 import path from 'node:path'
 
 export interface Library {
-  /** For LD_PRELOAD. */
+  /** The value of LD_PRELOAD. */
   file: string
   remove(): void
 }
@@ -19,7 +19,7 @@ const notInherited = `
 __attribute__((constructor)) static void keep_to_this_process(void) { unsetenv("LD_PRELOAD"); }
 `
 
-/** Compiles C. Throws what the compiler says. */
+/** Compiles C. Throws the compiler's message. */
 export function compile(source: string): Library {
   const directory = mkdtempSync(path.join(os.tmpdir(), 'nacre-preload-'))
   const [text, file] = [path.join(directory, 'library.c'), path.join(directory, 'library.so')]

@@ -1,4 +1,4 @@
-/** What the kernel says about processes, threads, file descriptors and control groups: /proc and nothing else. */
+/** The kernel's view of processes, threads, file descriptors and control groups, read only from /proc. */
 import { readdirSync, readFileSync, readlinkSync, rmdirSync } from 'node:fs'
 import path from 'node:path'
 import { notAStall } from './stall.js'
@@ -7,15 +7,15 @@ import { until } from './until.js'
 export interface ProcessEntry {
   pid: number
   parent: number
-  /** One letter: R, S, Z, T, ... */
+  /** One letter: R, S, Z, T or another. */
   state: string
-  /** Start time in clock ticks; with the pid it names a process even when the number is used again. */
+  /** Start time in clock ticks; with the pid, it identifies a process even after the pid is reused. */
   started: string
-  /** The number of its session: the pid of the process that called setsid. */
+  /** Its session number: the pid of the process that called setsid. */
   session: number
 }
 
-/** Every process that is there now. */
+/** Every existing process. */
 export function listProcesses(): ProcessEntry[] {
   return notAStall(() =>
     numericEntries('/proc').flatMap((pid) => {
@@ -27,23 +27,23 @@ export function listProcesses(): ProcessEntry[] {
   )
 }
 
-/** All processes below `root`, children of children included. */
+/** All descendants of `root`. */
 export function descendants(root: number, processes = listProcesses()): ProcessEntry[] {
   const children = processes.filter(({ parent }) => parent === root)
   return children.flatMap((child) => [child, ...descendants(child.pid, processes)])
 }
 
-/** The children of a process with one thread. */
+/** The children of a single-threaded process. */
 export function children(parent: number): number[] {
   return read(`/proc/${parent}/task/${parent}/children`).split(' ').filter(Boolean).map(Number)
 }
 
-/** Names a process for ever. */
+/** Identifies a process uniquely. */
 export function identity({ pid, started }: ProcessEntry): string {
   return `${pid}@${started}`
 }
 
-/** Whether the tag is in a process's environment or command line. */
+/** Whether a process has the tag in its environment or command line. */
 export function carries(tag: string, pid: number): boolean {
   return read(`/proc/${pid}/environ`).includes(tag) || read(`/proc/${pid}/cmdline`).includes(tag)
 }
@@ -54,8 +54,8 @@ export function show({ pid, state }: ProcessEntry): string {
 }
 
 /**
- * What each open file descriptor of a process leads to, as `number -> target`. A program that has just begun still opens
- * and closes files (its loader does): one that is closed between the listing and the reading is not there.
+ * The targets of a process's open file descriptors, as `number -> target`. A program that has just started still opens and
+ * closes files (its loader does): a descriptor that is closed between the listing and the reading is left out.
  */
 export function openFiles(pid: number | 'self' = 'self'): string[] {
   return numericEntries(`/proc/${pid}/fd`).flatMap((fd) => {
@@ -67,13 +67,13 @@ export function openFiles(pid: number | 'self' = 'self'): string[] {
   })
 }
 
-/** The engine's threads in this process. Those of the runtime come and go as it compiles and collects. */
+/** The engine's threads in this process. The runtime's threads come and go as it compiles and collects garbage. */
 export function engineThreads(): string[] {
   const names = numericEntries('/proc/self/task').map((task) => read(`/proc/self/task/${task}/comm`).trim())
   return names.filter((name) => name.startsWith('nacre'))
 }
 
-/** Control groups beside this process that were made for sandboxes of a host, by default this process; as paths. */
+/** Paths of control groups next to this process's that were created for sandboxes of a host, by default this process. */
 export function ownGroups(host: number | string = process.pid): string[] {
   const own = /^0::(.*)$/m.exec(read('/proc/self/cgroup'))?.[1]
   const mounts = read('/proc/self/mountinfo').split('\n')
@@ -86,14 +86,14 @@ export function ownGroups(host: number | string = process.pid): string[] {
     .map((entry) => path.join(directory, entry))
 }
 
-/** Removes an empty control group and those below it. */
+/** Removes an empty control group and the groups below it. */
 export function removeGroup(directory: string): void {
   const below = readdirSync(directory, { withFileTypes: true }).filter((entry) => entry.isDirectory())
   for (const { name } of below) removeGroup(path.join(directory, name))
   rmdirSync(directory)
 }
 
-/** Names in a directory, or none when it is not there. */
+/** The names in a directory; none if it does not exist. */
 export function entries(directory: string): string[] {
   try {
     return readdirSync(directory)
@@ -108,7 +108,7 @@ function numericEntries(directory: string): number[] {
     .map(Number)
 }
 
-/** A file's text, or nothing when the process has ended or is not ours to look at. */
+/** A file's text; undefined if the process has ended or may not be inspected. */
 function read(file: string): string {
   try {
     return readFileSync(file, 'latin1')
@@ -117,12 +117,12 @@ function read(file: string): string {
   }
 }
 
-/** The processes with the tag that are neither zombies nor this one. */
+/** Processes with the tag, except zombies and this process. */
 export function tagged(tag: string): ProcessEntry[] {
   return listProcesses().filter(({ pid, state }) => pid !== process.pid && state !== 'Z' && carries(tag, pid))
 }
 
-/** Whether a process with these words in its command line runs. */
+/** Whether a process with these words in its command line is running. */
 export function runs(words: string): boolean {
   const processes = listProcesses()
   return notAStall(() =>
@@ -130,29 +130,29 @@ export function runs(words: string): boolean {
   )
 }
 
-/** The words of a process's command, with blanks between. */
+/** The words of a process's command, separated by blanks. */
 export function commandLine(pid: number): string {
   return read(`/proc/${pid}/cmdline`).replaceAll('\0', ' ').trim()
 }
 
-/** Whether a process is there and not a zombie. */
+/** Whether a process exists and is not a zombie. */
 export function isAlive(pid: number): boolean {
   const stat = read(`/proc/${pid}/stat`)
   return stat !== '' && !stat.slice(stat.lastIndexOf(')') + 2).startsWith('Z')
 }
 
-/** The number of the system call that a process sleeps in; undefined while it runs. */
+/** The number of the system call that a process sleeps in; undefined while it is running. */
 export function systemCall(pid: number): number | undefined {
   const number = Number.parseInt(read(`/proc/${pid}/syscall`), 10)
   return Number.isNaN(number) ? undefined : number
 }
 
-/** A field of /proc/<pid>/status as a number; sizes are in kB there. */
+/** A field of /proc/<pid>/status as a number; sizes there are in kB. */
 export function statusNumber(field: string, pid: number | 'self' = 'self'): number {
   return Number(new RegExp(`^${field}:\\s*(\\d+)`, 'm').exec(read(`/proc/${pid}/status`))?.[1])
 }
 
-/** The command of a sleep that no other test has: its arguments alone identify it. */
+/** A sleep command that no other test has: its arguments alone identify it. */
 export function uniqueSleep(): string {
   naps++
   return `sleep ${process.pid}${String(naps).padStart(4, '0')}`
@@ -160,7 +160,7 @@ export function uniqueSleep(): string {
 
 let naps = 0
 
-/** Sends a signal to a process, or to a group when negative; false when it has ended: between a look and this it may. */
+/** Sends a signal to a process, or to a group if negative; false if it has ended, even just before the call. */
 export function signal(pid: number, name: NodeJS.Signals): boolean {
   try {
     return process.kill(pid, name)
@@ -170,15 +170,15 @@ export function signal(pid: number, name: NodeJS.Signals): boolean {
   }
 }
 
-/** Kills a process with SIGKILL, if it has not ended. 0, which would be this process's whole group, and 1 are refused. */
+/** Kills a process with SIGKILL, if it has not ended. Refuses 0, which would be this process's whole group, and 1. */
 export function kill(pid: number): void {
   if (!Number.isInteger(pid) || pid <= 1) throw new Error(`not a process to kill: ${pid}`)
   signal(pid, 'SIGKILL')
 }
 
 /**
- * Waits until so many programs run with exactly these words: a shell that was given them, or a program that is to begin
- * the program, has more.
+ * Waits until this many programs run with exactly these words. A shell that was given the words, or a program that will
+ * start the program, has more.
  */
 export async function untilRuns(words: string, times = 1): Promise<void> {
   const count = () =>

@@ -1,4 +1,4 @@
-/** A queue with a Redis of its own, and workers in processes of their own that can be killed and stopped. */
+/** A queue with its own Redis, and workers in separate processes that can be killed and stopped. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
@@ -13,7 +13,7 @@ import { until } from './until.js'
 const PROGRAM = path.join(path.dirname(__dirname), 'queue', 'worker-program.mjs')
 const root = path.dirname(path.dirname(__dirname))
 
-/** Short enough that a test can wait until they are over. */
+/** Short enough for tests to wait until they are over. */
 export const TIMES = { lease: 3000, lockDuration: 1000, stalledInterval: 500, progressInterval: 50 }
 
 export interface WorkerProcess {
@@ -29,18 +29,18 @@ export interface WorkerProcess {
 export interface QueuePlace {
   redis: RedisServer
   queue: JobQueue
-  /** A further queue object on the same Redis. */
+  /** Another queue object on the same Redis. */
   open(options?: Partial<JobQueueOptions>): JobQueue
   /** Starts a worker and waits until it is ready. Its jobs are in a directory of its host. */
   worker(host: string, options?: Partial<JobWorkerOptions>): Promise<WorkerProcess>
-  /** Starts one without waiting. */
+  /** Starts a worker without waiting. */
   launch(host: string, options?: Partial<JobWorkerOptions>): WorkerProcess
   rootOf(host: string): string
-  /** A command that first notes its start in a file, by one line. */
+  /** A command that first records its start as a line in a file. */
   counted(id: string, command: string): string
-  /** How many processes of a job have started. */
+  /** The number of a job's processes that have started. */
   starts(id: string): number
-  /** Waits until so many have. */
+  /** Waits until that many have started. */
   untilStarted(id: string, times?: number): Promise<void>
   base: string
   tag: string
@@ -134,12 +134,12 @@ export async function withQueue(
   }
 }
 
-/** The end of a job, with a limit. */
+/** The end of a job, with a time limit. */
 export async function ended(queue: JobQueue, id: string, limit = 15_000): Promise<QueueJob> {
   return queue.wait(id, { signal: AbortSignal.timeout(limit) })
 }
 
-/** The whole output of an attempt. */
+/** The complete output of an attempt. */
 export async function outputOf(
   queue: JobQueue,
   id: string,

@@ -1,15 +1,15 @@
-/** Random inputs of tests. NACRE_SEED sets the seed; without it each test takes a fresh one. A failure names it. */
+/** Random inputs of tests. NACRE_SEED sets the seed; without it, each test uses a fresh seed. A failure names the seed. */
 
 export interface Random {
   /** A number from 0 up to, but not including, 1. */
   next(): number
   /** An integer from 0 up to, but not including, `bound`. */
   below(bound: number): number
-  /** Bytes that are hard to decode: ASCII, continuations and starts of characters, in any order. */
+  /** Bytes that are hard to decode: ASCII, continuation bytes and first bytes of characters, in any order. */
   bytes(length: number): Buffer
 }
 
-/** Runs a test with random inputs. The error of a failure ends in the seed that repeats them. */
+/** Runs a test with random inputs. A failure's message ends with the seed that repeats them. */
 export async function withRandom(test: (random: Random) => void | Promise<void>): Promise<void> {
   const seed = readSeed() ?? Math.floor(Math.random() * 2 ** 32)
   try {

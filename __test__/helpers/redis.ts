@@ -1,4 +1,4 @@
-/** A real Redis of a test, on a free port of loopback. */
+/** A real Redis for a test, on a free port of loopback. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { connect } from 'node:net'
@@ -10,14 +10,14 @@ const PROGRAM = '/usr/bin/redis-server'
 export interface RedisServer {
   port: number
   url: string
-  /** SIGTERM, or SIGKILL, and the end of the process. */
+  /** Sends SIGTERM or SIGKILL, and waits for the end of the process. */
   stop(signal?: NodeJS.Signals): Promise<void>
-  /** On the same port and directory as before. */
+  /** Starts it again on the same port and directory. */
   start(): Promise<void>
   signal(signal: NodeJS.Signals): void
 }
 
-/** `append`: what it has survives a restart; `everysec` may lose what it was told in the last second. */
+/** `append`: its data survives a restart; `everysec` may lose the writes of the last second. */
 export async function startRedis(
   directory: string,
   append: 'no' | 'everysec' | 'always' = 'no',

@@ -1,6 +1,6 @@
 /**
- * A stand-in for a remote sandbox: it runs each command by itself, with `sh -c` in a process of its own, gives back what
- * was printed as trimmed text, a little later, and remembers nothing.
+ * A stand-in for a remote sandbox. It runs each command separately, with `sh -c` in a new process, returns the output as
+ * trimmed text, a little later, and keeps no state.
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync } from 'node:fs'
@@ -13,7 +13,7 @@ import { expectNoProcess } from './jobs.js'
 import * as proc from './proc.js'
 import { until } from './until.js'
 
-/** A shell that is called `sh` in a sandbox, and where its programs are. */
+/** A shell that is called `sh` in a sandbox, and the directory of its programs. */
 export interface RemoteShell {
   name: 'dash' | 'bash' | 'BusyBox'
   path: string
@@ -24,17 +24,17 @@ export interface RemotePlace {
   backend: JobsBackend
   root: string
   tag: string
-  /** Other jobs on the same directory. */
+  /** Other jobs in the same directory. */
   again(options?: SandboxJobsOptions): Jobs
-  /** The calls that run now. */
+  /** The running calls. */
   calls: Set<ChildProcess>
 }
 
 const LATENCY_MS = 2
-/** Where the links called `sh` are: beside what is built, as they are the same for every run. */
+/** The location of links called `sh`: in the build directory, since they are the same for every run. */
 const links = path.join(path.dirname(path.dirname(__dirname)), 'target', 'test-shells')
 
-/** Those of the three that this machine has. */
+/** The shells among the three that this machine has. */
 export const shells: RemoteShell[] = [linked('dash'), linked('bash'), busybox()].filter(
   (shell) => shell !== undefined,
 )
@@ -46,7 +46,7 @@ function linked(name: 'dash' | 'bash'): RemoteShell | undefined {
   return { name, path: `${directory}:${process.env.PATH}` }
 }
 
-/** With nothing but its own programs, as in a small image: there is no bash. */
+/** With only its own programs, as in a small image: there is no bash. */
 function busybox(): RemoteShell | undefined {
   const program = which('busybox')
   if (program === undefined) return undefined
@@ -56,7 +56,7 @@ function busybox(): RemoteShell | undefined {
   }
 }
 
-/** A directory of links. It appears whole or not at all, since tests in several processes use it concurrently. */
+/** A directory of links. It appears as a whole, since tests in several processes use it concurrently. */
 function inPlace(name: string, fill: (directory: string) => void): string {
   const directory = path.join(links, name)
   if (existsSync(directory)) return directory
@@ -66,7 +66,7 @@ function inPlace(name: string, fill: (directory: string) => void): string {
   try {
     renameSync(unfinished, directory)
   } catch (error) {
-    // Another process was quicker.
+    // Another process was faster.
     rmSync(unfinished, { recursive: true })
     if (!existsSync(directory)) throw error
   }
@@ -79,8 +79,8 @@ function which(name: string): string | undefined {
 }
 
 /**
- * Declares tests once for each shell that is there; the names of the blocks say which. bash, which is seldom called `sh`
- * and is slow, is left to the tests that say so.
+ * Declares tests once for each available shell; the names of the blocks say which. bash, which is seldom called `sh` and is
+ * slow, is only used by tests that request it.
  */
 export function inEveryShell(
   subject: string,
@@ -92,7 +92,7 @@ export function inEveryShell(
   for (const shell of chosen) describe(`${subject}, in ${shell.name}`, () => declare(shell))
 }
 
-/** For what is slow and does not depend on the shell: true for one of them. */
+/** For slow tests that do not depend on the shell: true for one shell. */
 export function isMain(shell: RemoteShell): boolean {
   return shell === shells[0]
 }
@@ -102,7 +102,7 @@ export const everyShell: Array<RemoteShell['name']> = ['dash', 'BusyBox', 'bash'
 
 let places = 0
 
-/** Runs a test; afterwards every job is cancelled and removed, and no process and no file may be left. */
+/** Runs a test. Afterwards every job is cancelled and removed, and no process or file may be left. */
 export async function withRemoteJobs(
   shell: RemoteShell,
   test: (place: RemotePlace) => Promise<void>,
@@ -173,7 +173,7 @@ export function standIn(shell: RemoteShell, tag: string, calls = new Set<ChildPr
   }
 }
 
-/** Waits until a job has printed this. */
+/** Waits until a job has printed this text. */
 export async function untilPrintedBy(jobs: Jobs, job: { jobId: string }, text: string): Promise<void> {
   await until(
     async () => ((await jobs.read(job.jobId)).raw.includes(text) ? true : undefined),

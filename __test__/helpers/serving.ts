@@ -1,14 +1,14 @@
-/** Little servers for tests: commands that listen, and free ports. */
+/** Small servers for tests: commands that listen, and free ports. */
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 
-/** The first port that the kernel gives by itself, to a socket that asks for any or connects. */
+/** The first port that the kernel assigns automatically, to a socket that requests any port or connects. */
 const firstGiven = Number.parseInt(readFileSync('/proc/sys/net/ipv4/ip_local_port_range', 'latin1'), 10)
 const FIRST = 10_000
 
 /**
- * A free port of 127.0.0.1. It is below those that the kernel gives, one of which a connection of
- * anybody would take before the test can. NACRE_SEED does not apply: two runs at once must not get the same port.
+ * A free port of 127.0.0.1. It is below the automatically assigned ports, which a connection of another program could take
+ * before the test. NACRE_SEED does not apply: two concurrent runs must not get the same port.
  */
 export async function freePort(): Promise<number> {
   for (;;) {
@@ -30,13 +30,13 @@ function isFree(port: number): Promise<boolean> {
 export interface ServerTraits {
   port: number
   host?: string
-  /** A file that must be there before it listens. */
+  /** A file that must exist before it listens. */
   after?: string
-  /** The status of its answers, as an expression of the request `q`. */
+  /** The status of its responses, as an expression of the request `q`. */
   status?: string
 }
 
-/** The words of a command that serves HTTP, on the runtime of this process, and says so. */
+/** The words of a command that serves HTTP on the runtime of this process, and prints a line when it does. */
 export function serverCommand({ port, host = '127.0.0.1', after, status = '200' }: ServerTraits): string[] {
   const wait = after === undefined ? 'go()' : `wait()`
   const program = `

@@ -1,23 +1,23 @@
-/** How long the event loop stood still while something ran. */
+/** How long the event loop stalled during an action. */
 import { setImmediate } from 'node:timers/promises'
 import { collecting, waitedForCpu, watchMachine } from './machine.js'
 import { measure } from './remeasure.js'
 
-/** The longest stall that a test may see, in ms. */
+/** The longest permitted stall of a test, in ms. */
 export const MAX_STALL_MS = 20
 
-/** The longest stall in ms, and what else than nacre could have caused it. */
+/** The longest stall in ms, and what other than nacre could have caused it. */
 export interface Stall {
   longest: number
   cause: string | undefined
 }
 
-/** How often to look: a stall is what takes longer. */
+/** Check interval: a stall is anything longer. */
 const INTERVAL_MS = 1
 
 let ownWork = 0
 
-/** Runs long work of the test itself, such as a look at every process. It does not count as a stall. */
+/** Runs long work of the test itself, such as an inspection of every process, which does not count as a stall. */
 export function notAStall<T>(work: () => T): T {
   const begun = performance.now()
   try {
@@ -28,8 +28,8 @@ export function notAStall<T>(work: () => T): T {
 }
 
 /**
- * Begins to watch; the function it returns ends that. Time in which other programs had the processor, in which the test
- * itself worked, and in which Node collected garbage is no stall.
+ * Starts observing; the returned function stops. Time in which other programs had the processor, the test itself worked, or
+ * Node collected garbage does not count as a stall.
  */
 export function watchStalls(): () => Promise<Stall> {
   const causeOf = watchMachine()
@@ -63,7 +63,7 @@ function look(): { time: number; waited: number; worked: number } {
   return { time: performance.now(), waited: waitedForCpu(), worked: ownWork }
 }
 
-/** Runs `action` and gives its value and the longest stall meanwhile. */
+/** Runs `action` and returns its value and the longest stall meanwhile. */
 export async function longestStall<T>(action: () => Promise<T>): Promise<{ value: T; stall: Stall }> {
   const stop = watchStalls()
   await setImmediate()
@@ -76,7 +76,7 @@ export async function longestStall<T>(action: () => Promise<T>): Promise<{ value
   }
 }
 
-/** Measures a stall, again when something else than nacre could have caused it. Resolves to its length in ms. */
+/** Measures a stall, again if something other than nacre could have caused it. Resolves to its length in ms. */
 export async function measureStall(take: () => Promise<Stall>): Promise<number> {
   const { longest } = await measure(take, ({ longest, cause }) =>
     cause === undefined ? undefined : `the event loop stalled for ${longest.toFixed(0)} ms, and ${cause}`,

@@ -1,11 +1,11 @@
-/** A proxy on loopback that can stop passing anything on, as a network that drops every packet. */
+/** A proxy on loopback that can stop forwarding, like a network that drops every packet. */
 import { connect, createServer, type Socket } from 'node:net'
 
 export interface StoppingProxy {
   port: number
-  /** From now on nothing passes, in either direction, and no connection is closed. */
+  /** Stops forwarding in both directions, without closing any connection. */
   cut(): void
-  /** Passes on what was held back, and everything from then on. */
+  /** Forwards what was held back, and everything from then on. */
   heal(): void
   close(): Promise<void>
 }

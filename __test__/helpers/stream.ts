@@ -1,10 +1,10 @@
-/** Reading streams to their end, and waiting for what a command does on disk. */
+/** Reads streams to their end, and waits for files that a command creates. */
 import { existsSync } from 'node:fs'
 import path from 'node:path'
 import type { Encoding, ExecEvent } from 'nacre'
 import { until } from './until.js'
 
-/** Everything that an iterable gives. */
+/** All values of an iterable. */
 export async function all<T>(values: AsyncIterable<T>): Promise<T[]> {
   const found: T[] = []
   for await (const value of values) found.push(value)
@@ -16,7 +16,7 @@ export function textOf(events: ExecEvent<Encoding>[], type: 'stdout' | 'stderr' 
   return events.map((event) => (event.type === type ? event.data : '')).join('')
 }
 
-/** The types of events, output that follows upon output of the same stream counted once. */
+/** The types of events, counting consecutive output of the same stream once. */
 export function shapeOf(events: ExecEvent<Encoding>[]): string {
   return events
     .map(({ type }) => type)
@@ -24,7 +24,7 @@ export function shapeOf(events: ExecEvent<Encoding>[]): string {
     .join(' ')
 }
 
-/** Waits until a command has made a file. */
+/** Waits until a command has created a file. */
 export async function made(directory: string, name: string, limit = 5000): Promise<void> {
   await until(
     () => existsSync(path.join(directory, name)) || undefined,

@@ -1,4 +1,4 @@
-/** Clients of a terminal: those of a WebSocket, and those that speak HTTP and WebSocket frames by themselves. */
+/** Clients of a terminal: through a WebSocket, and through raw HTTP and WebSocket frames. */
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { Sandbox } from 'nacre'
@@ -16,7 +16,7 @@ const HANDSHAKE = {
   'Sec-WebSocket-Key': 'dGhlIHNhbXBsZSBub25jZQ==',
 }
 
-/** A client of bytes: it sends what a test wants, and reads when the test does. */
+/** A raw client: it sends whatever a test specifies, and reads when the test does. */
 export async function rawClient(
   port: number,
   path: string,
@@ -32,7 +32,7 @@ export async function rawClient(
   return socket
 }
 
-/** How many requests the server answers now, terminals and this one included. */
+/** The number of requests that the server is answering, including terminals and this request. */
 export async function active(url: string): Promise<number> {
   const text = await (await fetch(`${url}/metrics`)).text()
   return Number(/^nacre_http_requests_active (\d+)$/m.exec(text)?.[1])
@@ -45,15 +45,15 @@ interface Ended {
 
 export interface Attached {
   socket: WebSocket
-  /** What the terminal has printed, with plain line ends. */
+  /** The terminal's output, with plain line ends. */
   text(): string
-  /** Text messages of the server. */
+  /** Text messages from the server. */
   notes: Body[]
   printed(text: string): Promise<void>
   closed: Promise<Ended>
 }
 
-/** Opens a terminal. Rejects when the server refuses. */
+/** Opens a terminal. Rejects if the server refuses. */
 export async function attach(
   url: string,
   id: string,
@@ -84,7 +84,7 @@ export async function attach(
   }
 }
 
-/** The status and the body of a request for a WebSocket that is refused. */
+/** The status and body of the refusal of a WebSocket. */
 export async function refusal(port: number, path: string, headers: Record<string, string> = {}) {
   const socket = await rawClient(port, path, headers)
   let text = ''
@@ -108,8 +108,8 @@ export function frame(payload: Uint8Array): Buffer {
 }
 
 /**
- * Makes a server refuse a WebSocket, before the tests. Bun opens a pipe when a response is first written to a connection
- * as it is. The pipe then belongs to what there is before a test.
+ * Makes a server refuse a WebSocket before the tests. Bun opens a pipe when a response is first written to a raw
+ * connection. That pipe then exists before any test.
  */
 export async function refuseOnce(): Promise<void> {
   await using sandbox = new Sandbox()

@@ -1,4 +1,4 @@
-/** What a function throws, or a promise rejects with; fails the test when nothing comes. */
+/** The error that a function throws, or a promise rejects with; fails the test if there is none. */
 import { OptionError } from '../../lib/base/errors.js'
 
 export function thrownBy(action: () => unknown): unknown {

@@ -1,7 +1,7 @@
-/** Waiting for a condition: the only way in which tests wait. */
+/** Waits for a condition: the only way in which tests wait. */
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** Asks again every 5 ms until the answer is not undefined; fails after `limit` ms with what `complain` says. */
+/** Checks every 5 ms until the result is not undefined; fails after `limit` ms with the message of `complain`. */
 export async function until<T>(
   ask: () => T | undefined | Promise<T | undefined>,
   complain: () => string,

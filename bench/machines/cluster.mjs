@@ -1,4 +1,4 @@
-/** The cluster of the tests, compiled: an API server, a controller and a router in this process, and pods that are real. */
+/** The cluster of the tests, compiled: an API server, a controller and a router in this process, and real pods. */
 import { mkdirSync, rmSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'

@@ -1,8 +1,8 @@
 /**
- * What a fleet costs: calls through the router, claims, writes to the API server, watches, and the memory of the router.
+ * The cost of a fleet: calls through the router, claims, writes to the API server, watches, and the router's memory.
  *
- * The API server, the controller and the router are in this process. So the counts are those of any cluster, and the times
- * are upper bounds.
+ * The API server, the controller and the router run in this process. So the counts apply to any cluster, and the times are
+ * upper bounds.
  */
 import { SandboxClient } from 'nacre/client'
 import { KubernetesApi } from '../../dist/fleet/kubernetes/api.js'
@@ -11,7 +11,7 @@ import { ClaimWatch } from '../../dist/fleet/kubernetes/claim-watch.js'
 import { median } from '../stats.mjs'
 import { ApiServer, Cluster, ProcessPods } from './cluster.mjs'
 
-/** Rows of a table: what was measured, and its value. */
+/** Rows of a table: the quantity, and its value. */
 export async function measure({ quick }) {
   const cluster = await new Cluster({ pods: new ProcessPods(), pool: 3, limit: 180_000 }).start()
   try {
@@ -26,7 +26,7 @@ export async function measure({ quick }) {
   }
 }
 
-/** `exec` by a client of the pod, and by the fleet through the router, in turns. */
+/** Measures `exec` by a client of the pod and by the fleet through the router, alternating. */
 async function calls(cluster, most) {
   const fleet = cluster.fleet()
   const unrouted = cluster.fleet({ direct: true })
@@ -55,7 +55,7 @@ async function calls(cluster, most) {
   ]
 }
 
-/** From `create` to the first answer, with a warm pod; and requests to the API server for each sandbox. */
+/** Measures the time from `create` to the first answer with a warm pod, and the API requests per sandbox. */
 async function claims(cluster, most) {
   const fleet = cluster.fleet()
   const before = { ...cluster.api.counts }
@@ -78,7 +78,7 @@ async function claims(cluster, most) {
   ]
 }
 
-/** Watches of several programs, while claims are created and become ready. There are no pods. */
+/** Measures the watches of several programs while claims are created and become ready. There are no pods. */
 async function watches(simulated) {
   const rows = []
   for (const programs of [1, 10]) {
@@ -114,7 +114,7 @@ async function watches(simulated) {
   return rows
 }
 
-/** Memory of this process, which has the router and the clients, with pending requests. */
+/** Measures the memory of this process, which contains the router and the clients, with pending requests. */
 async function pending(cluster, most) {
   const fleet = cluster.fleet()
   const sandbox = await fleet.create()

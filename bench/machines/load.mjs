@@ -1,7 +1,7 @@
 /**
- * A fleet under load and faults: 200 clients of 10 pods, each pod in a network namespace. At first nothing fails. Then links
- * are cut, connections broken, watches ended and expired, the API server restarted, and pods killed while their clients
- * read streams. Every answer is checked: the pod's secret, and a counter in the shell.
+ * A fleet under load and faults: 200 clients of 10 pods, each pod in a network namespace. At first nothing fails. Then
+ * links are cut, connections broken, watches ended and expired, the API server restarted, and pods killed while their
+ * clients read streams. Every answer is checked: the pod's secret, and a counter in the shell.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { quantile } from '../stats.mjs'
@@ -9,11 +9,11 @@ import { Cluster, ProcessPods } from './cluster.mjs'
 
 const PODS = 10
 const PROGRAMS = 20
-/** Milliseconds between two calls of a client: up to twice this. */
+/** Milliseconds between two calls of a client, up to twice this. */
 const PAUSE = 1000
 const STREAM_LINES = 500
 
-/** Rows of a table: what was measured, and its value. */
+/** Rows of a table: the quantity, and its value. */
 export async function measure({ quick }) {
   const pods = new ProcessPods()
   const cluster = await new Cluster({ pods, pool: PODS, limit: 5000, dialTimeout: 1000 }).start()
@@ -64,7 +64,7 @@ class Load {
     return this
   }
 
-  /** What the calls of the next milliseconds took. */
+  /** Collects the times of calls in the next milliseconds. */
   async phase(duration) {
     this.#times = []
     await sleep(duration)
@@ -72,7 +72,7 @@ class Load {
     return { times: this.#times, seconds: duration / 1000 }
   }
 
-  /** Kills the pod of one sandbox, and creates another one for its clients. */
+  /** Kills the pod of one sandbox, and creates another for its clients. */
   async kill(index) {
     const slot = this.#slots[index % PODS]
     const { id } = await slot.current
@@ -102,7 +102,7 @@ class Load {
     return { id, secret: this.#cluster.controller.podOf(id).secret }
   }
 
-  /** One client: takes a sandbox and uses it, until the sandbox is lost or the load ends. */
+  /** Runs one client: takes a sandbox and uses it until it is lost or the load ends. */
   async #client(fleet, slot) {
     while (!this.#isOver) {
       const { id, secret } = await slot.current
@@ -140,7 +140,7 @@ class Load {
 
 class NotThere extends Error {}
 
-/** Breaks something twice a second, until its end. */
+/** Injects a fault twice per second, until the end. */
 function startFaults(cluster, load) {
   const counts = {}
   const counted = (name) => {

@@ -1,6 +1,6 @@
 /**
- * Jobs per second through a queue: short jobs over workers in processes of their own, with a Redis of this run, which is
- * killed and restarted during half of them. Needs Debian's redis-server.
+ * Jobs per second through a queue: short jobs on workers in separate processes, with a Redis for this run, which is killed
+ * and restarted during half of them. Needs Debian's redis-server.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -17,12 +17,12 @@ import { median, time } from '../stats.mjs'
 const root = path.dirname(path.dirname(path.dirname(fileURLToPath(import.meta.url))))
 const HOSTS = ['host-0', 'host-1', 'host-2', 'host-3']
 const CONCURRENCY = 4
-/** Jobs that run one after the other. */
+/** Jobs that run one after another. */
 const SINGLE = 50
-/** Milliseconds for which Redis is down. */
+/** Milliseconds while Redis is down. */
 const OUTAGE = 1000
 
-/** Rows of a table: what was measured, and its value. */
+/** Rows of a table: the quantity, and its value. */
 export async function measure({ quick }) {
   const jobs = quick ? 200 : 2000
   const base = mkdtempSync(path.join(os.tmpdir(), 'nacre-bench-queue-'))
@@ -70,7 +70,7 @@ export async function measure({ quick }) {
   }
 }
 
-/** Adds jobs one after the other, and waits for all of them. `additions` receives the times. */
+/** Adds jobs one after another, and waits for all of them. `additions` receives the times. */
 async function run(queue, count, additions = []) {
   const ids = []
   for (let n = 0; n < count; n++)

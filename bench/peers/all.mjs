@@ -1,4 +1,4 @@
-/** The peers that run in this runtime, nacre first. */
+/** The peers that support this runtime, nacre first. */
 import * as bunShell from './bun-shell.mjs'
 import * as bunSpawn from './bun-spawn.mjs'
 import * as childProcess from './child-process.mjs'

@@ -1,4 +1,4 @@
-/** The least that a persistent shell can cost: one bash that reads a line from a pipe, evaluates it, and prints a mark. */
+/** The minimum cost of a persistent shell: one bash that reads a line from a pipe, evaluates it, and prints a mark. */
 import { spawn } from 'node:child_process'
 
 export const name = 'bare bash behind a pipe'

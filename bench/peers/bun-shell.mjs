@@ -1,4 +1,4 @@
-/** Bun's own shell language, with `true` and `echo` built in. On Bun only. */
+/** Bun's own shell language, with `true` and `echo` built in. Only on Bun. */
 
 export const name = 'Bun.$'
 

@@ -1,4 +1,4 @@
-/** `Bun.spawn` of a /bin/sh for each command, with both outputs collected as text. On Bun only. */
+/** `Bun.spawn` of a /bin/sh per command, with both outputs collected as text. Only on Bun. */
 
 export const name = 'Bun.spawn'
 

@@ -1,4 +1,4 @@
-/** `exec` of node:child_process: a /bin/sh for each command. */
+/** `exec` of node:child_process: a /bin/sh per command. */
 import { exec } from 'node:child_process'
 import { promisify } from 'node:util'
 

@@ -1,4 +1,4 @@
-/** execa with `shell: true`: a /bin/sh for each command. */
+/** execa with `shell: true`: a /bin/sh per command. */
 import { execa } from 'execa'
 
 export const name = 'execa'

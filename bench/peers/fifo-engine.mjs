@@ -1,11 +1,11 @@
 /**
- * A persistent bash driven through FIFOs and files: a usual way to build a session without native code, written here as
- * small as it can be.
+ * A persistent bash driven through FIFOs and files: a common way to build a session without native code, as small as
+ * possible.
  *
- * One bash reads commands from its standard input. For each command it makes two FIFOs; two background loops read them
- * line by line and append each line, labelled with its stream, to a log file; the exit code goes to a file of its own,
- * put in place by rename. The host watches the directory for that file and then takes the log apart. Like most of its
- * kind it knows nothing of timeouts, `exit` or unclosed quotes.
+ * One bash reads commands from its standard input. For each command it creates two FIFOs. Two background loops read them
+ * line by line and append each line, labelled with its stream, to a log file. The exit code goes to a separate file, which
+ * is renamed into place. The host watches the directory for that file and then parses the log. Like most such engines, it
+ * does not handle timeouts, `exit` or unclosed quotes.
  */
 import { spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, watch } from 'node:fs'
@@ -16,7 +16,7 @@ export const name = 'bash over FIFOs'
 
 const STDOUT = '\x01\x01\x01'
 const STDERR = '\x02\x02\x02'
-/** How often to look for the file although no event has come, in ms: events of watched directories can be lost. */
+/** How often to check for the file without an event, in ms: events of watched directories can be lost. */
 const POLL = 100
 
 export async function open() {

@@ -1,8 +1,8 @@
 /**
- * 200 background processes that write a line a second: what they cost the host, by its own processor time, all threads
- * together; then how long it takes to kill them all, and whether one is left.
+ * 200 background processes that write a line per second: their cost in the host's processor time, over all threads; then
+ * the time to kill them all, and whether any is left.
  *
- * They start no programs themselves: the seconds are timeouts of a read from a pipe into which nobody writes.
+ * They start no programs themselves: the seconds are timeouts of a read from a pipe without writers.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Sandbox } from 'nacre'
@@ -19,7 +19,7 @@ export async function measure(_variant, { quick }) {
   const start = () => sandbox.startProcess(SCRIPT)
   await (await sandbox.startProcess('true')).wait()
   await sleep(100)
-  // The supervisor, the shell, its standby, and the fork that waits for the next start.
+  // The supervisor, the shell, its standby, and the fork that is prepared for the next start.
   const others = descendants(process.pid).length
   const begun = performance.now()
   const processes = await Promise.all(Array.from({ length: COUNT }, start))
@@ -40,7 +40,7 @@ export async function measure(_variant, { quick }) {
   return { started, lines, ...use, kill, left: left + more }
 }
 
-/** Processor time of this process over so many ms, and its share of one core. */
+/** Processor time of this process over a number of ms, and its share of one core. */
 async function hostUse(ms) {
   const begun = performance.now()
   const before = process.cpuUsage()

@@ -1,8 +1,8 @@
 /**
- * From the call of startProcess to the pid, and to the first output: of a function of the session that uses a variable
- * which is not exported. In a session that does nothing, and in one that waits for a command.
+ * From the call of startProcess to the pid, and to the first output. The process runs a session function that uses a
+ * variable which is not exported. In an idle session, and in one that is running a command.
  *
- * Each process ends by itself, and the next one is started so much later that the session has come to rest.
+ * Each process ends by itself, and the next starts so much later that the session is idle again.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Sandbox } from 'nacre'
@@ -47,7 +47,7 @@ async function start(sandbox) {
   return { pid, output }
 }
 
-/** Gives what ends the command. */
+/** Starts the command, and returns a function that ends it. */
 async function runForeground(sandbox) {
   const stream = sandbox.execStream('sleep 600')
   const events = stream[Symbol.asyncIterator]()

@@ -1,8 +1,8 @@
 /**
- * 200 MB of output, kept whole: the time, and how much memory the host needs above what it keeps.
+ * 200 MB of output, kept completely: the time, and the host's memory in addition to the output.
  *
- * Each sample is taken in a process of its own, so that none finds memory that an earlier one has left behind. The
- * bytes are zeros, which `head` gives as fast as a pipe takes them and which are text as well.
+ * Each sample runs in its own process, so that none finds memory that an earlier sample has left behind. The bytes are
+ * zeros, which `head` produces as fast as a pipe takes them, and which are also valid text.
  */
 import { spawn } from 'node:child_process'
 import { Sandbox } from 'nacre'

@@ -1,4 +1,4 @@
-/** Many commands in one session: what the host holds before and after. */
+/** Many commands in one session: the host's resources before and after. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Sandbox } from 'nacre'
 import { collectGarbage, ownUse } from '../processes.mjs'
@@ -9,7 +9,7 @@ export const variants = ['']
 export async function measure(_variant, { quick }) {
   const commands = quick ? 2000 : 10_000
   const sandbox = new Sandbox()
-  // V8's young generation grows to its size under the first ten thousand short-lived objects of any kind, and stays so.
+  // V8's young generation grows to its final size under the first ten thousand short-lived objects of any kind.
   await repeat(sandbox, commands)
   const before = await use()
   await repeat(sandbox, commands)
@@ -25,7 +25,7 @@ async function repeat(sandbox, times) {
   }
 }
 
-/** Long enough after the last command that the standby has been made. */
+/** Long enough after the last command for the standby to be forked. */
 async function use() {
   await sleep(300)
   collectGarbage()

@@ -1,4 +1,4 @@
-/** `exit 3` and the command after it, beside two commands that end nothing; with a small state and with a large one. */
+/** `exit 3` and the following command, compared with two ordinary commands; with a small and a large state. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Sandbox } from 'nacre'
 import { summarize } from '../stats.mjs'

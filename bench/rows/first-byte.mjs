@@ -1,4 +1,4 @@
-/** From the call to the first piece of output, read as a stream: many in a row, the peers in turn. */
+/** From the call to the first piece of output, read as a stream: many in a row, alternating between peers. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { Sandbox } from 'nacre'
@@ -24,7 +24,7 @@ export async function measure(_variant, { quick }) {
   return summarizeEach(samples)
 }
 
-/** Both wait for the end of the command after the byte, so that the next one begins in peace. */
+/** Both wait for the end of the command after the first byte, so that the next measurement starts undisturbed. */
 async function byNacre(sandbox) {
   const begun = performance.now()
   let first = 0

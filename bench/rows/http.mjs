@@ -1,7 +1,7 @@
 /**
- * What HTTP on loopback adds to a command: the same in this process and over a server in a process of its own, in turn.
+ * The cost of HTTP on loopback: a command in this process and over a server in its own process, alternating.
  *
- * Many in a row, after thousands of others: fetch and JSON take three times as long before the runtime has compiled them.
+ * Many in a row, after thousands of others: until the runtime has compiled them, fetch and JSON take three times as long.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'

@@ -1,4 +1,4 @@
-/** Memory and descriptors that an idle session has for itself: supervisor, shell, and the standby that is forked in idle time. */
+/** Private memory and descriptors of an idle session: supervisor, shell, and the standby that is forked in idle time. */
 
 import { readdirSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'

@@ -1,8 +1,8 @@
 /**
- * What isolation costs: a new session, builtins, programs and a load of opened files, without it and with each tier, and
- * against bubblewrap and sandbox-runtime, which start a new sandbox for every command.
+ * The cost of isolation: a new session, builtins, programs and a load of opened files, without it and with each tier.
+ * Compared with bubblewrap and sandbox-runtime, which start a new sandbox for every command.
  *
- * The engine looks once per process at what the machine offers, so each tier is a variant with a process of its own.
+ * The engine determines the machine's offer once per process, so each tier is a variant with its own process.
  */
 import { execFile, execFileSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -59,7 +59,7 @@ export async function measure(variant, { quick }) {
   return results
 }
 
-/** True when the programs are there; `option` makes them print their version. */
+/** True if the programs are installed; `option` makes them print their version. */
 function hasPrograms(option, ...programs) {
   try {
     for (const program of programs) execFileSync(program, [option], { stdio: 'ignore' })
@@ -69,7 +69,7 @@ function hasPrograms(option, ...programs) {
   }
 }
 
-/** Its manager, with the same rules; undefined where the programs that it needs are missing. */
+/** Its manager, with the same rules; undefined if programs that it needs are missing. */
 async function openSandboxRuntime() {
   if (!hasPrograms('--version', 'bwrap', 'rg') || !hasPrograms('-V', 'socat')) return undefined
   const { SandboxManager } = await import('@anthropic-ai/sandbox-runtime')
@@ -84,7 +84,7 @@ async function sandboxRuntime(manager, command) {
   await run('bash', ['-c', await manager.wrapWithSandbox(command)])
 }
 
-/** The same rules, as far as bubblewrap has them. */
+/** The same rules, as far as bubblewrap supports them. */
 function bubblewrap(command) {
   const view = ['--ro-bind', '/', '/', '--tmpfs', '/tmp', '--dev', '/dev', '--proc', '/proc']
   const cwd = process.cwd()

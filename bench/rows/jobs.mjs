@@ -1,6 +1,6 @@
 /**
- * Durable jobs: from the call of start to its answer, and a status and a read of a job that runs and prints nothing more.
- * Beside them `output.log` of 256 MB against a plain `cat > file` of the same.
+ * Durable jobs: the time of a start, and of a status query and a read for a running job that prints nothing more. Also 256
+ * MB to `output.log`, compared with a plain `cat > file`.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -47,7 +47,7 @@ async function starts(jobs, count) {
     )
     await jobs.wait(job)
     await jobs.remove(job)
-    // Until the machine has come to rest.
+    // Waits until the machine is idle.
     await sleep(10)
   }
   return samples

@@ -1,8 +1,8 @@
 /**
- * Kill of a background process with 19 descendants, by the default signal: some are children, some have a session of
- * their own, some have left the tree by a double fork. With control groups, and without.
+ * The kill of a background process with 19 descendants by the default signal. Some are children, some have their own
+ * session, some have left the tree by a double fork. With control groups, and without.
  *
- * Every tree is complete before its kill, and looked for behind it: the sleeps can be told from their arguments.
+ * Every tree is complete before its kill, and is checked afterwards: the arguments of the sleeps identify them.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Sandbox } from 'nacre'
@@ -23,7 +23,7 @@ export async function measure(variant, { quick }) {
   const samples = []
   let survivors = 0
   for (let run = 0; run < WARMUPS + (quick ? 20 : 100); run++) {
-    // Words that no other process has: a number of seconds that is about a year.
+    // Arguments that no other process has: about a year in seconds.
     const words = `sleep\0${31_000_000 + run}.${process.pid}`
     const root = await sandbox.startProcess(tree(words.replace('\0', ' ')))
     await untilComplete(words)
@@ -36,7 +36,7 @@ export async function measure(variant, { quick }) {
   return { ...summarizeTimes(samples), runs: samples.length, survivors }
 }
 
-/** The shell itself waits; seven of its descendants are nobody's children by then. */
+/** The shell itself waits; seven of its descendants are orphans by then. */
 function tree(nap) {
   return `
     for i in 1 2 3 4 5 6; do ${nap} & done

@@ -1,10 +1,10 @@
 /**
- * The time of one small command, all peers in turn, in a small host and in one that holds 1 GB.
+ * The time of one small command, alternating between all peers, in a small host and in a host that holds 1 GB.
  *
- * The size of the host matters because a fork copies its page tables. `true` and `echo hi` are done by the shell itself,
- * `/bin/true` is the smallest command that needs a process. Each is measured twice: many in a row (50 to 150), and single ones, with
- * a run of every other peer between two of the same. A session does its own work in idle time, which a single command
- * can meet; and what has not run for some milliseconds starts with cold caches, whoever it is.
+ * The size of the host matters because a fork copies its page tables. The shell itself runs `true` and `echo hi`;
+ * `/bin/true` is the smallest command that needs a process. Each is measured twice: many in a row (50 to 150), and single
+ * commands, with a run of every other peer between two of the same. A session does its own work in idle time, which can
+ * delay a single command. And any peer that has not run for some milliseconds starts with cold caches.
  */
 import { peers } from '../peers/all.mjs'
 import { roundRobin, summarizeEach } from '../stats.mjs'

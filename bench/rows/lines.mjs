@@ -1,4 +1,4 @@
-/** A million short lines, one by one with `for await`, from the call to the end. Each sample in a process of its own. */
+/** A million short lines, one by one with `for await`, from the call to the end. Each sample runs in its own process. */
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { Sandbox } from 'nacre'

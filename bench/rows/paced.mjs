@@ -1,6 +1,6 @@
 /**
- * `true` after a rest, as agents use a shell: they run a command, think, and run the next. Beside it the least that any
- * persistent shell can cost, measured in turn.
+ * `true` after a rest, as agents use a shell: they run a command, think, and run the next. Compared with the minimum cost
+ * of any persistent shell, alternating.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import * as bareBash from '../peers/bare-bash.mjs'

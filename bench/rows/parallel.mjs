@@ -1,4 +1,4 @@
-/** 50 commands at once: in 50 sessions that are there, in 50 that are made for it, and by child_process. */
+/** 50 concurrent commands: in 50 existing sessions, in 50 new sessions, and with child_process. */
 
 import { Sandbox } from 'nacre'
 import * as childProcess from '../peers/child-process.mjs'

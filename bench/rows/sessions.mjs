@@ -1,4 +1,4 @@
-/** 64 commands at once, each a program: over 16 sessions, where they queue four deep, and by child_process. */
+/** 64 concurrent commands, each a program: in 16 sessions, where they queue four deep, and with child_process. */
 import { Sandbox } from 'nacre'
 import * as childProcess from '../peers/child-process.mjs'
 import { roundRobin, summarizeEach } from '../stats.mjs'

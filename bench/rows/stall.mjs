@@ -1,8 +1,9 @@
 /**
- * How long the event loop stands still: bursts of commands, and 200 MB of output. By a timer of 1 ms, which is part of
- * each number. Each case in a process of its own; the longest stall of a few repetitions, median over the rounds.
+ * The longest stall of the event loop: bursts of commands, and 200 MB of output. Measured by a timer of 1 ms, which each
+ * number includes. Each case runs in its own process; the result is the longest stall of a few repetitions, median over the
+ * rounds.
  *
- * The last case is what the machine does to a program that does nothing while two others use both its processors.
+ * The last case shows what the machine does to an idle program while two others use both its processors.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'

@@ -1,7 +1,6 @@
 /**
- * 500 MB of output read as a stream with `for await`, with nothing kept by the reader: the time, and how much more memory
- * the host needs meanwhile. Each sample is taken in a process of its own. The bytes are zeros, which `head` gives as fast
- * as a pipe takes them.
+ * 500 MB of output read as a stream with `for await`; the reader keeps nothing. The time, and the host's additional memory.
+ * Each sample runs in its own process. The bytes are zeros, which `head` produces as fast as a pipe takes them.
  */
 import { spawn } from 'node:child_process'
 import { Sandbox } from 'nacre'

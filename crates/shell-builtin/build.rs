@@ -1,8 +1,8 @@
 //! Compiles `builtin/` into one shared object, which `src/lib.rs` embeds.
 //!
-//! Its undefined symbols are those of the bash that loads it. `-z now` resolves all of them when it is loaded, so a bash
-//! that lacks one refuses it immediately instead of failing in the middle of a command. Code and data share pages
-//! (`-z noseparate-code`): each new shell maps the object, and has fewer mappings to make.
+//! Its undefined symbols are those of the bash that loads it. `-z now` resolves all of them at load time, so a bash
+//! without one of them fails immediately instead of in the middle of a command. Code and data share pages (`-z
+//! noseparate-code`): each new shell maps the object, and needs fewer mappings.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,6 +1,6 @@
 /**
- * The documentation site. `npm run docs:site` writes the pages below reference/, then builds this.
- * DOCS_BASE is the path of the site on its host, `/` by default.
+ * The documentation site. `npm run docs:site` writes the pages in reference/, then builds the site. DOCS_BASE is the path
+ * of the site on its host, `/` by default.
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { defineConfig } from 'vitepress'
@@ -54,7 +54,7 @@ export default defineConfig({
     footer: { message: 'MIT licence' },
   },
   vite: {
-    // mermaid and the search index are loaded when a page needs them.
+    // mermaid and the search index are loaded only when a page needs them.
     build: { chunkSizeWarningLimit: 4000 },
   },
 })

@@ -1,7 +1,7 @@
-/** The sidebar of the site. A page without an entry here cannot be found except by search. */
+/** The sidebar of the site. A page without an entry here can only be found by search. */
 import { existsSync } from 'node:fs'
 
-/** An entry, or nothing while its page does not exist. */
+/** A sidebar entry, or none while its page does not exist. */
 function page(text, name) {
   const exists = existsSync(new URL(`../${name}.md`, import.meta.url))
   return exists ? [{ text, link: `/${name}` }] : []

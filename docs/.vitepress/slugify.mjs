@@ -1,4 +1,4 @@
-/** The anchor of a heading as GitHub makes it, so that links work on both. */
+/** The anchor of a heading as GitHub generates it, so that links work on both. */
 export function slugify(heading) {
   return heading
     .trim()

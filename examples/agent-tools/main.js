@@ -1,4 +1,4 @@
-/** The loop: ask the model, run the tool that it calls, give the result back, until it answers in words. */
+/** The loop: asks the model, runs the tool that it calls and returns the result to it, until the model answers in text. */
 import { mkdtemp, rm } from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
@@ -6,7 +6,7 @@ import { Sandbox } from 'nacre'
 import { askModel } from './model.js'
 import { createTools } from './tools.js'
 
-/** A model that loops must not run up a bill. */
+/** Keeps a looping model from running up a bill. */
 const MAX_TURNS = 20
 
 const workspace = process.argv[2] ?? (await mkdtemp(path.join(os.tmpdir(), 'agent-')))
@@ -28,11 +28,11 @@ try {
     messages.push({ role: 'tool', content })
   }
 } finally {
-  await sandbox.destroy() // ends the servers that the model has left running
+  await sandbox.destroy() // kills the servers that the model left running
   if (process.argv[2] === undefined) await rm(workspace, { recursive: true })
 }
 
-/** Runs a tool. A failure is a result as well: the model reads it and tries something else. */
+/** Runs a tool. A failure is also a result: the model reads it and tries something else. */
 async function callTool(tools, name, input) {
   const tool = tools[name]
   if (tool === undefined) return `error: no tool '${name}'; the tools are ${Object.keys(tools).join(', ')}`

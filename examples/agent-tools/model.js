@@ -1,6 +1,6 @@
 /**
- * A stand-in for the model, so that the example runs offline: a script of calls. Replace the body of `askModel` by a
- * request to a model, with `messages` and the descriptions of `tools`; the rest of the example stays as it is.
+ * A stand-in for the model, so that the example runs offline: a script of calls. Replace the body of `askModel` with a
+ * request to a model that sends `messages` and the descriptions of `tools`. The rest of the example stays the same.
  */
 const SERVER = `const http = require('node:http')
 http.createServer((request, response) => {
@@ -18,12 +18,12 @@ const SCRIPT = [
     command: `node -e 'fetch("http://127.0.0.1:" + process.env.PORT + "/health")' && pwd -P | sed 's:.*/::'`,
   }),
   call('server_log', { name: 'web' }),
-  // Much more than fits into the budget. The log has all of it.
+  // Much more output than the budget allows. The log has all of it.
   call('run', {
     command: 'for i in {1..20000}; do echo "request $i ok"; done; echo "request 20001 FAILED"; exit 3',
   }),
   (result) => call('run', { command: `grep -c ok ${/output is in (.*)$/.exec(result)[1]}` }),
-  // Mistakes are results as well, and the session survives them.
+  // Mistakes are results too, and the session survives them.
   call('run', { command: 'echo "never closed' }),
   call('run', { command: 'echo waiting; sleep 60', timeout: 300 }),
   call('run', { command: 'touch /usr/local/owned; echo "PORT is still $PORT"' }),

@@ -2,12 +2,12 @@
 import path from 'node:path'
 import { SandboxError } from 'nacre'
 
-/** Bytes of output that the model gets to see of one command: the first and the last half of them. */
+/** Bytes of a command's output that the model sees: half from the start, half from the end. */
 const BUDGET = 1000
-/** Milliseconds that a command may run, unless the model asks for less. */
+/** Maximum run time of a command in milliseconds. The model can ask for less. */
 const MAX_TIMEOUT = 60_000
 
-/** `logs` is the directory for the whole output of commands, inside the workspace. */
+/** Creates the tools. `logs` is a directory inside the workspace for the full output of commands. */
 export function createTools(sandbox, logs) {
   let count = 0
   return {
@@ -15,7 +15,7 @@ export function createTools(sandbox, logs) {
       description: 'Runs a bash command. Directory, variables and functions persist between calls.',
       async run({ command, timeout = MAX_TIMEOUT }) {
         const log = path.join(logs, `${++count}.log`)
-        // One pipe for both streams: the model sees errors where they happened.
+        // One pipe for both streams, so that errors appear where they happened.
         const run = sandbox.execStream(command, {
           maxBuffer: BUDGET,
           mergeOutput: true,
@@ -62,8 +62,8 @@ export function createTools(sandbox, logs) {
 }
 
 /**
- * Writes all output of a run to a file while it runs, and resolves to its result. The file is written under the rules
- * of the sandbox, so a link that a command has put in its place leads nowhere else.
+ * Writes a run's full output to a file while it runs, and resolves to its result. The write obeys the sandbox's rules, so a
+ * link that a command put in the file's place leads nowhere else.
  */
 async function logged(sandbox, run, log) {
   try {
@@ -80,11 +80,11 @@ async function* output(run) {
   for await (const event of run) if (event.type === 'stdout') yield event.data
 }
 
-/** What the model reads: the end first, then the output within the budget, then where the rest is. */
+/** The text that the model reads: how the command ended, then output within the budget, then where the rest is. */
 function describe(result, log) {
   const end = result.timedOut
     ? `timed out after ${Math.round(result.duration)} ms`
     : (result.signal ?? `exit code ${result.exitCode}`)
-  const rest = result.truncated === null ? '' : `\nThe whole output is in ${log}`
+  const rest = result.truncated === null ? '' : `\nThe full output is in ${log}`
   return `[${end}]\n${result.stdout.trimEnd()}${rest}`
 }

@@ -1,4 +1,4 @@
-/** A pipeline that fails: a step that hangs is killed, later ones are skipped, and clean-up runs in any case. */
+/** A failing pipeline: a hanging step is killed, later steps are skipped, and clean-up always runs. */
 export default {
   steps: [
     { name: 'hang', run: 'echo started; sleep 600 & wait', timeout: 500 },

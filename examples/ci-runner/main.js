@@ -1,4 +1,4 @@
-/** Runs a pipeline and exits with 0 when it passed, 1 when a step failed, and 2 for a usage error. */
+/** Runs a pipeline. Exits with 0 if it passed, 1 if a step failed, and 2 for a usage error. */
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { runPipeline } from './runner.js'

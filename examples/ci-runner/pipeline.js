@@ -1,4 +1,4 @@
-/** A pipeline that passes: an ignored failure, a service, state that steps share. */
+/** A passing pipeline: an ignored failure, a service, and state that steps share. */
 export default {
   services: {
     api: {

@@ -1,7 +1,7 @@
 /** Runs the services and the steps of a pipeline in one session. */
 import { Sandbox, SandboxError } from 'nacre'
 
-/** A step may print `::error file=app.js,line=3::message`, as tools for CI do. */
+/** The format of an annotation: a step may print `::error file=app.js,line=3::message`, as CI tools do. */
 const ANNOTATION = /^::(error|warning) file=([^,:]+),line=(\d+)::(.*)$/
 const DEFAULT_TIMEOUT = 10 * 60_000
 
@@ -10,7 +10,7 @@ export async function runPipeline({ cwd, env, services = {}, steps }) {
   const report = { steps: [], annotations: [] }
   try {
     for (const [name, service] of Object.entries(services)) await startService(sandbox, name, service)
-    // A step ends at its first failing command. The session survives that, with what was exported until then.
+    // A step stops at its first failing command. The session survives, with everything exported so far.
     await sandbox.exec('set -eo pipefail')
     let failed = false
     for (const step of steps) {
@@ -23,7 +23,7 @@ export async function runPipeline({ cwd, env, services = {}, steps }) {
       failed ||= result.failed
     }
   } finally {
-    await sandbox.destroy() // ends the services and what the steps have left in the background
+    await sandbox.destroy() // kills the services, and what the steps left running in the background
   }
   return report
 }
@@ -36,7 +36,7 @@ async function startService(sandbox, name, { run, ready }) {
   console.log(`service ${name} is ready on port ${match[1]}`)
 }
 
-/** Runs a step in the session of all steps: directory and variables of earlier steps are there. */
+/** Runs a step in the shared session, where the directory and variables of earlier steps persist. */
 async function runStep(sandbox, step, annotations) {
   console.log(`::group::${step.name}`)
   const begun = performance.now()
@@ -52,7 +52,7 @@ async function runStep(sandbox, step, annotations) {
   return { name: step.name, outcome, seconds: ((performance.now() - begun) / 1000).toFixed(1), failed }
 }
 
-/** 'passed', or why the step failed. Lines are shown while the step runs. */
+/** Resolves to 'passed', or to why the step failed. Prints lines while the step runs. */
 async function execute(sandbox, { run, env, timeout = DEFAULT_TIMEOUT }, onLine) {
   try {
     const { exitCode, signal } = await sandbox.exec(run, { env, timeout, mergeOutput: true, onLine })

@@ -1,4 +1,4 @@
-/** The errors of the container, which its server checks by instanceof. They do not change. */
+/** The container's errors, which its server checks with instanceof. They do not change. */
 export class ShellTerminatedError extends Error {
   constructor(sessionId, exitCode) {
     super(`session ${sessionId}: the shell exited with code ${exitCode}`)

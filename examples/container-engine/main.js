@@ -1,9 +1,9 @@
-/** Sends the same requests to the container with either engine, and shows the answers side by side. */
+/** Sends the same requests to the container with each engine, and prints the answers side by side. */
 import { createContainer } from './server.js'
 import { Session as FifoSession } from './session-fifo.js'
 import { Session as NacreSession } from './session-nacre.js'
 
-/** Each list runs in a session of its own. The answer to its last command is shown. */
+/** Each list runs in its own session. The answer to its last command is shown. */
 const CASES = {
   'state stays': ['cd /usr && export NAME=you', 'echo "$NAME in $PWD"'],
   'a failed command': ['ls /nowhere 2>/dev/null'],

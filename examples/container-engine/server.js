@@ -1,6 +1,6 @@
 /**
- * The container: sessions behind an HTTP route, `POST /api/execute` with `{ sessionId, command }`. It is written against the
- * shape of the session class, so the swap of the engine does not change a line of it.
+ * The container: sessions behind an HTTP route, `POST /api/execute` with `{ sessionId, command }`. It uses only the
+ * interface of the session class, so swapping the engine does not change a line here.
  */
 import http from 'node:http'
 import { ShellTerminatedError } from './errors.js'
@@ -11,7 +11,7 @@ const COMMAND_TIMEOUT_MS = 1000
 export function createContainer(Session) {
   const sessions = new Map()
 
-  /** The session of an id. One whose shell has ended is replaced. */
+  /** Returns the session of an id. A session whose shell has ended is replaced. */
   async function sessionOf(id) {
     const known = sessions.get(id)
     if (known?.isReady()) return known

@@ -1,4 +1,4 @@
-/** After the swap: the engine is nacre. This is all of it. */
+/** After the swap: nacre is the engine. This is the complete code. */
 import { createSessionClass } from 'nacre/container'
 import { SessionDestroyedError, ShellTerminatedError } from './errors.js'
 

@@ -1,12 +1,12 @@
 /**
- * A queue in a directory. `waiting/` has a file for each job that was not started; nacre has a durable job of the same id
- * for each one that was. All that the queue knows is in these two places, so the worker can be killed at any moment.
+ * A queue in a directory. `waiting/` has a file for each job that has not started. nacre has a durable job with the same id
+ * for each job that has. The queue keeps no other state, so the worker can be killed at any moment.
  */
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import { Sandbox } from 'nacre'
 
-/** Letters that are safe in the name of a file and in the id of a job. */
+/** Characters that are safe in a file name and in a job id. */
 const NAME = /^[A-Za-z0-9_-]{1,64}$/
 
 export class Queue {
@@ -17,12 +17,12 @@ export class Queue {
     const queue = new Queue()
     queue.#waiting = path.resolve(directory, 'waiting')
     await mkdir(queue.#waiting, { recursive: true })
-    // `jobs` needs no session: nothing is started until a job is.
+    // `jobs` needs no session: nothing starts before a job does.
     queue.#jobs = new Sandbox({ jobsRoot: path.resolve(directory, 'jobs') }).jobs
     return queue
   }
 
-  /** Puts a job at the end. The file is complete as soon as its name is there. */
+  /** Adds a job at the end. Renaming makes the file visible only once it is complete. */
   async add(name, command) {
     if (!NAME.test(name)) throw new Error(`'${name}' is not a name: use 1 to 64 of A-Z a-z 0-9 _ -`)
     const file = path.join(this.#waiting, `${Date.now()}.${name}`)
@@ -30,7 +30,7 @@ export class Queue {
     await rename(`${file}.tmp`, file)
   }
 
-  /** Runs jobs, at most `concurrency` at a time, until none waits or runs. */
+  /** Runs jobs, at most `concurrency` at a time, until none is waiting or running. */
   async work(concurrency, report) {
     const running = new Map()
     const watch = (name) => {
@@ -40,9 +40,9 @@ export class Queue {
       })
       running.set(name, ended)
     }
-    // Jobs that an earlier worker has started and that still run.
+    // Jobs that an earlier worker started and that are still running.
     for (const { jobId } of await this.#jobs.list({ state: 'running' })) {
-      report(`${jobId} is running already`)
+      report(`${jobId} is already running`)
       watch(jobId)
     }
     for (;;) {
@@ -60,7 +60,7 @@ export class Queue {
     }
   }
 
-  /** Starts a waiting job. False when it was started before, by a worker that was killed before it removed the file. */
+  /** Starts a waiting job. False if a worker started it earlier, and was killed before it removed the file. */
   async #start({ file, name }) {
     const { command } = JSON.parse(await readFile(file, 'utf8'))
     const started = await this.#jobs.start({ jobId: name, command }).then(
@@ -74,7 +74,7 @@ export class Queue {
     return started
   }
 
-  /** All jobs: those that were started, in order, and then those that wait. */
+  /** Lists all jobs: started jobs in order, then waiting jobs. */
   async list() {
     const started = (await this.#jobs.list()).map(({ jobId, status }) => ({
       name: jobId,
@@ -88,7 +88,7 @@ export class Queue {
     for await (const { raw } of this.#jobs.follow(name)) output.write(raw)
   }
 
-  /** The waiting jobs, the oldest first. */
+  /** The files of waiting jobs, oldest first. */
   async #files() {
     const names = (await readdir(this.#waiting)).filter((file) => !file.endsWith('.tmp')).sort()
     return names.map((file) => ({

@@ -1,4 +1,4 @@
-/** A kernel of a notebook: cells run one after the other in a bash session and share its state. */
+/** A notebook kernel: cells run one after another in a bash session and share its state. */
 export class Kernel {
   #sandbox
   #session
@@ -13,8 +13,8 @@ export class Kernel {
   }
 
   /**
-   * Runs a cell. Yields `{ type: 'stream', name, text }` while it runs, and at last `{ type: 'result', ... }`. Breaking out
-   * of the loop ends the cell.
+   * Runs a cell. Yields `{ type: 'stream', name, text }` while it runs, then `{ type: 'result', ... }`. Breaking out of the
+   * loop kills the cell.
    */
   async *execute(code) {
     const number = ++this.#count
@@ -35,12 +35,12 @@ export class Kernel {
     }
   }
 
-  /** Interrupts the running cell, as Ctrl-C does. Variables stay. Resolves when nothing of the cell runs any more. */
+  /** Interrupts the running cell, like Ctrl-C. Variables persist. Resolves when all of the cell's processes have exited. */
   async interrupt() {
     await this.#running?.kill('SIGINT')
   }
 
-  /** Ends the session with everything in it, and starts a fresh one. */
+  /** Destroys the session and everything in it, and starts a fresh session. */
   async restart() {
     await this.#sandbox.deleteSession(this.#session.id)
     this.#session = await this.#sandbox.createSession()

@@ -1,11 +1,11 @@
-/** A notebook of a few cells, run from the command line. */
+/** A notebook with a few cells, run from the command line. */
 import { Sandbox } from 'nacre'
 import { Kernel } from './kernel.js'
 
 const sandbox = new Sandbox()
 const kernel = await Kernel.start(sandbox)
 
-/** Runs a cell and prints it as a notebook shows it. `onText` is called with each piece of output. */
+/** Runs a cell and prints it as a notebook does. `onText` is called with each piece of output. */
 async function cell(code, onText = () => {}) {
   console.log(code.replace(/^/gm, '> '))
   for await (const event of kernel.execute(code)) {
@@ -26,7 +26,7 @@ let pieces = 0
 await cell('for i in 1 2 3; do echo "epoch $i"; sleep 0.2; done', () => pieces++)
 console.log(pieces >= 3 ? 'the output came in pieces' : 'the output came as a whole')
 
-// A cell that would never end, interrupted after its first output. What it started is ended with it.
+// A cell that would never end is interrupted after its first output, and everything that it started is killed.
 await cell('add 100; echo training; sleep 1000 | cat', () => void kernel.interrupt())
 await cell('echo "total is $total"')
 

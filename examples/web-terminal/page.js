@@ -1,4 +1,4 @@
-/** A server of the five files that the page needs, and of nothing else. */
+/** Serves the five files that the page needs, and nothing else. */
 import { readFileSync } from 'node:fs'
 import http from 'node:http'
 import { fileURLToPath } from 'node:url'
@@ -11,7 +11,7 @@ const FILES = {
   '/addon-fit.js': ['text/javascript', import.meta.resolve('@xterm/addon-fit/lib/addon-fit.mjs')],
 }
 
-/** Resolves to the origin of the page, like 'http://127.0.0.1:8000'. */
+/** Starts the server. Resolves to the origin of the page, like 'http://127.0.0.1:8000'. */
 export function servePage(port) {
   const server = http.createServer((request, response) => {
     const [type, url] = FILES[request.url] ?? []

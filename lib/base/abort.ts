@@ -1,17 +1,17 @@
 /**
- * AbortSignal for calls: checked before anything runs, listened to while it runs, always released.
+ * AbortSignal for calls: checked before anything runs, watched while it runs, always released.
  */
 import { AbortError } from './errors.js'
 
-/** Throws an AbortError when the signal is aborted already. `subject` is what it was for, for the message. */
+/** Throws an AbortError if the signal is already aborted. `subject` names the call in the message. */
 export function refuseAborted(signal: AbortSignal | undefined, subject?: string): void {
   if (signal?.aborted) throw new AbortError(signal.reason, undefined, subject)
 }
 
-/** What each signal stops. */
+/** The listener of each signal. */
 const shared = new WeakMap<AbortSignal, SharedListener>()
 
-/** Calls `stop`, which must not throw, when the signal is aborted. Returns the function that takes that back. */
+/** Calls `stop`, which must not throw, when the signal is aborted. Returns the function that removes it. */
 export function onAbort(signal: AbortSignal | undefined, stop: () => void): () => void {
   if (signal === undefined) return () => {}
   const listener = shared.get(signal) ?? new SharedListener(signal)
@@ -24,7 +24,10 @@ export async function orAborted(promise: Promise<void>, signal: AbortSignal | un
   await unlessAborted(promise, signal)
 }
 
-/** Settles like the promise, or rejects with an AbortError when the signal is aborted first. `subject` is for the message. */
+/**
+ * Settles like the promise, or rejects with an AbortError if the signal is aborted first. `subject` names the call in the
+ * message.
+ */
 export async function abortable<T>(
   promise: Promise<T>,
   signal: AbortSignal | undefined,
@@ -35,7 +38,7 @@ export async function abortable<T>(
   return settled.value
 }
 
-/** Undefined: the signal was aborted first. A later rejection of the promise counts as handled. */
+/** Resolves to undefined if the signal is aborted first. A later rejection of the promise counts as handled. */
 async function unlessAborted<T>(
   promise: Promise<T>,
   signal: AbortSignal | undefined,
@@ -52,7 +55,7 @@ async function unlessAborted<T>(
   }
 }
 
-/** One listener for all calls with the same signal: at the eleventh of its own, Node warns of a leak. */
+/** One listener for all calls with the same signal: Node warns of a leak at the eleventh listener. */
 class SharedListener {
   readonly #signal: AbortSignal
   readonly #stops = new Set<() => void>()
@@ -65,7 +68,7 @@ class SharedListener {
   }
 
   add(given: () => void): () => void {
-    // Its own function, as the same one may be given twice.
+    // A new function each time, since the same `stop` may be registered twice.
     const stop = () => given()
     if (this.#stops.size === 0) this.#signal.addEventListener('abort', this.#stopAll, { once: true })
     this.#stops.add(stop)

@@ -1,4 +1,4 @@
-/** Pauses between attempts: each twice as long as the one before it, and random, so that many clients do not return at once. */
+/** Pauses between attempts: doubled each time, and randomized so that many clients do not return at once. */
 import { pause } from './waiting.js'
 
 export class Backoff {
@@ -16,7 +16,7 @@ export class Backoff {
     this.#failures = 0
   }
 
-  /** Waits at least `least` milliseconds; ends early when `stop` is aborted. */
+  /** Waits for at least `least` milliseconds; ends early when `stop` is aborted. */
   async wait(stop: AbortSignal, least = 0): Promise<void> {
     const limit = Math.min(this.#first * 2 ** this.#failures, this.#longest)
     this.#failures++

@@ -1,14 +1,14 @@
 /**
  * The errors that callers see, and the one table of their codes.
  *
- * SandboxError is for what goes wrong at run time. A bad argument is an OptionError, which is a TypeError, so that
- * a mistake in the calling program differs from the failure of a command. Both carry `code`.
+ * A SandboxError reports what goes wrong at run time. A bad argument is an OptionError, which is a TypeError, so a mistake
+ * in the calling program differs from a failed command. Both have a `code`.
  */
 
 import type { Encoding, ExecResult, LostSandbox, OptionErrorCode, SandboxErrorCode } from '../public/index.js'
 import type { FailureText } from './failure-text.js'
 
-/** Every code of SandboxError, with the sentence for when the engine gives none. */
+/** Every code of SandboxError, with its default message. */
 const MEANINGS: Record<SandboxErrorCode, string> = {
   COMMAND_FAILED: 'the command failed',
   COMMAND_TIMEOUT: 'the command ran longer than its timeout',
@@ -96,7 +96,7 @@ export class OptionError extends TypeError {
   }
 }
 
-/** The rejection after an abort: `cause` is the signal's reason, `result` is there when the command had started. */
+/** The rejection after an abort: `cause` is the signal's reason, `result` is set if the command had started. */
 export class AbortError extends Error {
   static {
     Object.defineProperty(AbortError.prototype, 'name', { value: 'AbortError' })
@@ -106,7 +106,7 @@ export class AbortError extends Error {
   declare readonly result?: ExecResult<Encoding>
   readonly shortMessage: string
 
-  /** `text` is the whole message, or what was aborted. */
+  /** `text` is the whole message, or the name of the aborted call. */
   constructor(reason: unknown, result?: ExecResult<Encoding>, text: FailureText | string = 'the command') {
     const { message, shortMessage } =
       typeof text === 'string'
@@ -119,7 +119,7 @@ export class AbortError extends Error {
   }
 }
 
-/** The SandboxError for an error event of the engine. A code that is not in the table is an ENGINE_ERROR. */
+/** The SandboxError for an error event of the engine. An unknown code becomes ENGINE_ERROR. */
 export function engineError(
   code: string | undefined,
   message: string | undefined,
@@ -129,7 +129,7 @@ export function engineError(
   return new SandboxError(known, message || MEANINGS[known], options)
 }
 
-/** The sentence for a code. */
+/** The default message of a code. */
 export function meaningOf(code: SandboxErrorCode): string {
   return MEANINGS[code]
 }
@@ -138,17 +138,17 @@ function isKnown(code: string | undefined): code is SandboxErrorCode {
   return code !== undefined && Object.hasOwn(MEANINGS, code)
 }
 
-/** Keeps what the message says already out of what `console.log(error)` prints. */
+/** Hides a property from `console.log(error)` when the message already has its content. */
 function hide(error: Error, name: string): void {
   Object.defineProperty(error, name, { enumerable: false })
 }
 
-/** Only a failed run has the property, and it stays out of what `console.log(error)` prints: it can be megabytes. */
+/** Sets a property that only failed runs have, hidden from `console.log(error)`: it can be megabytes. */
 function attach(error: Error, name: string, value: unknown): void {
   if (value !== undefined) Object.defineProperty(error, name, { value, enumerable: false })
 }
 
-/** Whether an error is a SandboxError with one of these codes. */
+/** Whether an error is a SandboxError with any of these codes. */
 export function isCode(error: unknown, ...codes: SandboxErrorCode[]): error is SandboxError {
   return error instanceof SandboxError && codes.includes(error.code)
 }

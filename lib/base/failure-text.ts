@@ -1,4 +1,4 @@
-/** What the error of a command says: the command, how it ended, how long it ran, and the last lines of stderr. */
+/** The message of a failed command: the command, how it ended, how long it ran, and the last lines of stderr. */
 import type { Encoding, ExecResult } from '../public/index.js'
 
 const LONGEST_COMMAND = 200
@@ -7,7 +7,7 @@ const MOST_CHARACTERS = 2000
 
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
 
-/** One sentence, and the same with the end of stderr below it. */
+/** One sentence, and the same with the end of stderr appended. */
 export interface FailureText {
   shortMessage: string
   message: string

@@ -1,4 +1,4 @@
-/** Makes a property one that is computed at its first read and is a plain one from then on. */
+/** Defines a property that is computed at its first read and is a plain value from then on. */
 export function defineLazily<T extends object, K extends keyof T>(
   target: T,
   name: K,

@@ -1,13 +1,13 @@
 /**
  * Marks the place in text where output beyond `maxBuffer` is missing.
  *
- * The engine keeps the first and the last half of what fits. Glued together they would show a line that was never
- * printed. So both halves are cut at a line end, and a line of its own says how many bytes are missing between them.
+ * The engine keeps the first and the last half of what fits. Joined directly, they would show a line that was never
+ * printed. So both halves are cut at a line end, and a separate line says how many bytes are missing between them.
  */
 import { characterBoundary } from './utf8.js'
 
 const NEWLINE = 0x0a
-/** How far from the cut a line end is looked for. Longer lines are cut at a character. */
+/** Maximum distance between the cut and a line end. Longer lines are cut at a character. */
 const LONGEST_PART = 64 * 1024
 
 /** Where the engine cuts output that is longer than `maxBuffer`. */
@@ -15,17 +15,20 @@ export function cutOf(maxBuffer: number): number {
   return Math.floor(maxBuffer / 2)
 }
 
-/** A part of the kept bytes that is left out, and the text that stands for it. */
+/** A part of the kept bytes that is left out, and the text that replaces it. */
 export interface Omission {
   /** Offsets in the kept bytes. */
   start: number
   end: number
-  /** Bytes of the stream that are missing, with those left out here. */
+  /** Missing bytes of the stream, including those left out here. */
   missing: number
   marker: string
 }
 
-/** The omission in the kept bytes of a stream, of which bytes are missing at `cut`. Nothing kept: nothing to mark, since no text could mislead. */
+/**
+ * The omission in the kept bytes of a stream that lacks `dropped` bytes at `cut`. None if nothing was kept: there is no
+ * text to mislead.
+ */
 export function omissionIn(kept: Uint8Array, cut: number, dropped: number): Omission | undefined {
   if (dropped === 0 || kept.length === 0) return undefined
   const start = lineEndBefore(kept, cut)
@@ -35,14 +38,14 @@ export function omissionIn(kept: Uint8Array, cut: number, dropped: number): Omis
   return { start, end, missing, marker: `${before}[${missing.toLocaleString('en-US')} bytes omitted]\n` }
 }
 
-/** Where the last whole line of the head ends, or its last character. */
+/** Where the last whole line of the head ends, or else its last whole character. */
 function lineEndBefore(kept: Uint8Array, cut: number): number {
   const from = Math.max(0, cut - LONGEST_PART)
   const at = kept.subarray(from, cut).lastIndexOf(NEWLINE)
   return at === -1 ? characterBoundary(kept.subarray(0, cut + 1), cut) : from + at + 1
 }
 
-/** Where the first whole line of the tail begins, or its first character. */
+/** Where the first whole line of the tail begins, or else its first whole character. */
 function lineEndBehind(kept: Uint8Array, cut: number): number {
   const at = kept.subarray(cut, cut + LONGEST_PART).indexOf(NEWLINE)
   if (at !== -1) return cut + at + 1

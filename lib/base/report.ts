@@ -1,6 +1,6 @@
 /**
- * Calls the caller's logger. An exception of the logger is dropped: it must neither fail a command nor reach the callback of
- * the engine's events.
+ * Calls the caller's logger. An exception of the logger is dropped: it must neither fail a command nor reach the callback
+ * that receives the engine's events.
  */
 import type { Logger } from '../public/index.js'
 

@@ -1,8 +1,8 @@
 /**
  * Signal names and numbers of Linux, in both directions.
  *
- * They are written down here, since clients check them where there is no operating system to ask, and may run on another
- * one than the command. Real-time signals are called as bash calls them, counted from SIGRTMIN = 34.
+ * The table is fixed, since clients check signals where there is no operating system to ask, and may run on a different
+ * system than the command. Real-time signals have the names that bash gives them, counted from SIGRTMIN = 34.
  */
 
 /** The largest signal number of Linux (SIGRTMAX). */
@@ -10,7 +10,7 @@ export const MAX_SIGNAL = 64
 
 const FIRST_REALTIME = 34
 
-/** signal(7), for all machines but Alpha, SPARC, MIPS and PA-RISC. Of two names for one number the first is shown. */
+/** signal(7), for all architectures but Alpha, SPARC, MIPS and PA-RISC. If two names share a number, the first is shown. */
 const NUMBERS = {
   SIGHUP: 1,
   SIGINT: 2,
@@ -53,7 +53,7 @@ for (const [name, number] of numbers) {
   if (!names.has(number)) names.set(number, name)
 }
 
-/** The number of 'SIGTERM' and the like; undefined when there is no such signal. */
+/** The number of a name like 'SIGTERM'; undefined if there is no such signal. */
 export function signalNumber(name: string): number | undefined {
   return numbers.get(name)
 }

@@ -1,15 +1,15 @@
 /**
- * The outside of an iteration whose values arrive over time.
+ * The public side of an iteration whose values arrive over time.
  *
- * A class and not a generator, whose `return()` would wait behind a `next()` that waits for a value.
+ * A class, because a generator's `return()` would wait behind a `next()` that waits for a value.
  */
 export abstract class Steps<T> implements AsyncIterableIterator<T, undefined> {
   #turn: Promise<unknown> = Promise.resolve()
 
-  /** The next value. Runs once at a time. */
+  /** Produces the next value. Never runs concurrently with itself. */
   protected abstract step(): Promise<IteratorResult<T, undefined>>
 
-  /** Ends the iteration, also while a step runs. */
+  /** Ends the iteration, even while a step runs. */
   protected abstract end(): void
 
   [Symbol.asyncIterator](): this {

@@ -1,5 +1,5 @@
 /**
- * Bytes to text, in slices for large results.
+ * Decodes bytes to text, in slices for large results.
  *
  * Invalid bytes become U+FFFD, and a byte order mark stays: the output of a command is not a document.
  */

@@ -1,8 +1,8 @@
 /**
  * Times as ISO 8601, as `Date.toISOString` gives them: milliseconds, UTC.
  *
- * A result has one, and formatting the date again for each command of the same second costs more than all else that is
- * done to build the result.
+ * Every result has a time. Formatting the date anew for each command of the same second would cost more than building the
+ * rest of the result.
  */
 
 let lastSecond = Number.NaN

@@ -1,5 +1,5 @@
 /**
- * Where characters begin and end, and text that arrives in pieces. Runs wherever JavaScript does.
+ * Character boundaries in UTF-8, and text that arrives in pieces. Runs wherever JavaScript does.
  *
  * Invalid bytes become U+FFFD, and a byte order mark stays: the output of a command is not a document.
  */
@@ -7,14 +7,13 @@
 const NONE = new Uint8Array(0)
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
 
-/** 64 KiB: longer strings are collected late, with the old objects, and a stream of them would fill the memory. */
+/** 64 KiB: engines collect longer strings late, with the old objects, so a stream of them would fill the memory. */
 export const MOST_TEXT_BYTES = 64 * 1024
 
 /**
  * The last place at or before `at` where cutting does not split a character.
  *
- * A character has at most three continuation bytes. If four bytes in a row are such, they are invalid anyway and any
- * place will do.
+ * A character has at most three continuation bytes. Four in a row are invalid anyway, so any place will do.
  */
 export function characterBoundary(bytes: Uint8Array, at: number): number {
   for (let place = at; place >= 0 && place > at - 4; place--) {
@@ -23,13 +22,13 @@ export function characterBoundary(bytes: Uint8Array, at: number): number {
   return at
 }
 
-/** Decodes a stream piece by piece, however it was cut: what is not a whole character yet waits for the next piece. */
+/** Decodes a stream piece by piece, however it was cut: an incomplete character waits for the next piece. */
 export class PieceDecoder {
-  /** The bytes that wait: a copy, so that they do not keep a whole piece in memory. */
+  /** The waiting bytes: a copy, so that they do not keep a whole piece in memory. */
   #waiting = NONE
   #written = 0
 
-  /** How many bytes the text so far stands for. */
+  /** How many bytes the text so far represents. */
   get position(): number {
     return this.#written - this.#waiting.length
   }
@@ -42,7 +41,7 @@ export class PieceDecoder {
     return decoder.decode(bytes.subarray(0, end))
   }
 
-  /** What is left of a character that was never completed, as U+FFFD. */
+  /** The remains of a character that was never completed, as U+FFFD. */
   end(): string {
     const bytes = this.#waiting
     this.#waiting = NONE
@@ -51,8 +50,8 @@ export class PieceDecoder {
 }
 
 /**
- * Length of a character at the end that lacks bytes. Cutting in front of the first byte of a character never changes
- * how the two sides decode, valid or not.
+ * The length of an incomplete character at the end. Cutting before the first byte of a character never changes how the two
+ * sides decode, valid or not.
  */
 export function incompleteLength(bytes: Uint8Array): number {
   for (let length = 1; length < 4 && length <= bytes.length; length++) {

@@ -1,5 +1,5 @@
 /**
- * The limits of every wait, in one place: the timeout and the AbortSignal.
+ * The limits of every wait: the timeout and the AbortSignal.
  */
 
 import { onAbort, refuseAborted } from './abort.js'
@@ -13,8 +13,8 @@ export interface WaitLimits {
 }
 
 /**
- * Runs `work` until it settles, the time is up or the signal is aborted. Then aborts `stop` in any case, so that nothing of
- * it continues. After a timeout, `late` gives the outcome.
+ * Runs `work` until it settles, the time is up or the signal is aborted. Always aborts `stop` afterwards, so that no part
+ * of it continues. After a timeout, `late` provides the outcome.
  */
 export async function within<T>(
   { timeout, signal }: WaitLimits,

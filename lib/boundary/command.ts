@@ -1,10 +1,10 @@
-/** What runs, and in what surroundings: the same for commands, processes and jobs. */
+/** What runs, and in which environment: the same for commands, processes and jobs. */
 export interface NativeCommand {
-  /** Shell text. */
+  /** Shell text; or else `argv`. */
   text?: string
-  /** Or words. */
+  /** Arguments, without a shell. */
   argv?: string[]
-  /** Absolute, or, but for jobs, relative to the session's directory. Default: that, or the sandbox's. */
+  /** Absolute; except for jobs, also relative to the session's directory. Default: that directory, or the sandbox's. */
   cwd?: string
   envNames?: string[]
   /** Null unsets. */

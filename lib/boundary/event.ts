@@ -1,4 +1,4 @@
-/** What the engine tells. */
+/** What the engine reports. */
 import type { NativeResult } from './exec.js'
 import type { NativeFile, NativeFileChange } from './file.js'
 import type { NativeJob, NativeJobStatus } from './job.js'
@@ -7,23 +7,23 @@ import type { NativeLog, NativeProcess, NativeStats } from './process.js'
 export interface NativeEvent {
   id: number
   kind: 'start' | 'output' | 'result' | 'done' | 'error' | 'log'
-  /** Of `start`. */
+  /** In `start`. */
   pid?: number
-  /** Of `output`: 1 is stdout, 2 is stderr. */
+  /** In `output`: 1 is stdout, 2 is stderr. */
   stream?: number
-  /** At most 256 KiB; of `done`: a part of a job's output. */
+  /** At most 256 KiB. In `done`: a part of a job's output. */
   data?: Buffer
-  /** Of `result`; of `error` when there is a result so far. */
+  /** In `result`; also in `error` if there is a partial result. */
   result?: NativeResult
-  /** Of `error`: a code of SandboxError. Of `log`: the level. */
+  /** In `error`, a code of SandboxError; in `log`, the level. */
   code?: string
   message?: string
-  /** Of `done`, by call. */
+  /** In `done`; which of the following are set depends on the call. */
   process?: NativeProcess
   killed?: boolean
   log?: NativeLog
   stats?: NativeStats
-  /** Where the tree listens: here, or inside a network namespace of its own. */
+  /** Where a process of the tree listens: here, or inside its own network namespace. */
   listens?: 'no' | 'here' | 'inside'
   job?: NativeJob
   jobs?: NativeJob[]
@@ -31,10 +31,10 @@ export interface NativeEvent {
   file?: NativeFile
   files?: NativeFile[]
   changes?: NativeFileChange[]
-  /** What is open now. */
+  /** The handle of what was opened. */
   handle?: number
-  /** Of `error`: the file that it is about. */
+  /** In `error`: the file concerned. */
   path?: string
-  /** There was nothing after `data`. */
+  /** Nothing follows `data`. */
   atEnd?: boolean
 }

@@ -14,7 +14,7 @@ export interface NativeExec extends NativeExecExtras {
   encoding: 'utf8' | 'buffer'
 }
 
-/** What few commands have. */
+/** Options that few commands have. */
 export interface NativeExecExtras extends Omit<NativeCommand, 'text'> {
   input: 'none' | 'bytes' | 'stream'
   inputBytes?: Uint8Array
@@ -24,17 +24,17 @@ export interface NativeExecExtras extends Omit<NativeCommand, 'text'> {
   start?: boolean
   /** Also send `start` and `output` events. */
   events: boolean
-  /** Output events that may be under way; WINDOW of `src/pending.rs` by default. */
+  /** Maximum output events in flight; default: WINDOW in `src/pending.rs`. */
   window?: number | undefined
 }
 
 export interface NativeResult {
   exitCode?: number
   signal?: number
-  /** A string only for encoding utf8 and up to 1 MiB. */
+  /** A string only with encoding utf8 and up to 1 MiB. */
   stdout: string | Buffer
   stderr: string | Buffer
-  /** Lengths in bytes of the alternating runs stdout, stderr, stdout, ... of what was kept; absent for one stream. */
+  /** Lengths in bytes of the kept runs, alternating stdout, stderr, stdout, ...; absent if there is only one stream. */
   order?: Uint32Array
   cwd: string
   duration: number

@@ -2,7 +2,7 @@
 
 export interface NativeFile {
   path: string
-  /** When the path is not UTF-8. */
+  /** Set if the path is not UTF-8. */
   pathBytes?: Buffer
   kind: 'file' | 'directory' | 'symlink' | 'other'
   size: number
@@ -10,7 +10,7 @@ export interface NativeFile {
   /** Milliseconds since the epoch. */
   modified: number
   target?: string
-  /** Of a file that is read: what differs when the path has another file, or the file another content. */
+  /** For an opened file: changes when the path names another file, or the file's content changes. */
   version?: string
 }
 
@@ -20,13 +20,13 @@ export interface NativeFileChange {
   oldPath?: string
 }
 
-/** A call that changes files and gives nothing. */
+/** A call that changes files and returns nothing. */
 export interface NativeFileAction {
   kind: 'mkdir' | 'rename' | 'copy' | 'remove'
   path: Uint8Array
   to?: Uint8Array
   recursive: boolean
-  /** A root that the path does not leave; not of `rename` and `copy`. */
+  /** A root that the path cannot leave; not for `rename` and `copy`. */
   root?: string | undefined
 }
 
@@ -34,17 +34,17 @@ export interface NativeFileWrite {
   path: Uint8Array
   mode?: number | undefined
   append: boolean
-  /** A root that the path does not leave. */
+  /** A root that the path cannot leave. */
   root?: string | undefined
 }
 
-/** What is read of a file when it is opened. */
+/** What to read when a file is opened. */
 export interface NativeFileRead {
   path: Uint8Array
   position: number
   length: number
   /** A larger file is refused. */
   maxSize?: number | undefined
-  /** A root that the path does not leave. */
+  /** A root that the path cannot leave. */
   root?: string | undefined
 }

@@ -2,10 +2,10 @@
 import type { NativeCommand } from './command.js'
 import type { NativeLimits } from './process.js'
 
-/** A durable job to be started. */
+/** A durable job to start. */
 export interface NativeJobStart extends NativeCommand {
   jobId: string
-  /** As shown. */
+  /** As displayed. */
   command: string
   processName?: string
   /** 0 = none. */

@@ -1,24 +1,24 @@
-/** A background process: its start, its state, its log, its use of the system. */
+/** A background process: its start, state, log and statistics. */
 import type { NativeCommand } from './command.js'
 
-/** A background process to be started. */
+/** A background process to start. */
 export interface NativeProcessStart extends NativeCommand {
   processId: string
   sessionId: string
-  /** As shown. */
+  /** As displayed. */
   command: string
   /** 0 = none. */
   timeout: number
   killSignal: number
   forceKillAfterDelay: number
-  /** `open` stays open for writeProcess. */
+  /** `open` keeps the input open for writeProcess. */
   input: 'none' | 'bytes' | 'open'
   inputBytes?: Uint8Array
   /** One pipe for both streams. */
   mergeOutput: boolean
   /** Bytes of log kept. */
   logLimit: number
-  /** Bytes of output that may wait for takeLog; beyond, the process is held back. Absent: it never is. */
+  /** Bytes of output that may wait for takeLog; beyond that, the process blocks. Absent: no limit. */
   window?: number | undefined
   pty?: { cols: number; rows: number }
   limits?: NativeLimits
@@ -29,7 +29,7 @@ export interface NativeProcessStart extends NativeCommand {
 export interface NativeLimits {
   /** Bytes. */
   memory?: number
-  /** Processors, a fraction allowed. */
+  /** Processors; may be a fraction. */
   cpus?: number
   pids?: number
   openFiles?: number
@@ -51,20 +51,20 @@ export interface NativeProcess {
 
 export interface NativeLog {
   pieces: NativeLogPiece[]
-  /** Where to go on reading. */
+  /** The cursor to continue reading at. */
   next: number
-  /** Bytes from `cursor` on that are not there any more: the oldest are dropped beyond `logLimit`. */
+  /** Bytes from `cursor` on that no longer exist: beyond `logLimit`, the oldest are dropped. */
   dropped: number
   /** Bytes that could not be kept because the disk was full. */
   lost: number
-  /** The process has ended and there is nothing after `next`. */
+  /** The process has ended and nothing follows `next`. */
   ended: boolean
 }
 
 export interface NativeLogPiece {
   /** 1 is stdout, 2 is stderr. */
   stream: number
-  /** Absolute offset in bytes of `data` in the whole log, both streams together. */
+  /** Absolute offset in bytes of `data` in the whole log, counting both streams. */
   cursor: number
   data: Buffer
   /** Milliseconds since the epoch. */

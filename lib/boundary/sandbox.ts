@@ -1,4 +1,4 @@
-/** The handle of a sandbox, what it is made of, and its sessions. */
+/** The handle of a sandbox, its configuration, and its sessions. */
 import type { IsolationCapabilities } from '../public/index.js'
 import type { NativeExecExtras } from './exec.js'
 import type { NativeFileAction, NativeFileRead, NativeFileWrite } from './file.js'
@@ -7,7 +7,7 @@ import type { NativeLimits, NativeProcess, NativeProcessStart } from './process.
 
 /** The handle of one sandbox. It is created unreferenced: it does not keep the event loop alive. */
 export interface NativeSandbox {
-  /** Positional, and `extras` only where there are any: as an object, all of it takes longer to read than `true` to run. */
+  /** Positional, with `extras` only where needed: reading an object would take longer than running `true`. */
   exec(
     id: number,
     sessionId: string,
@@ -20,87 +20,90 @@ export interface NativeSandbox {
     extras: NativeExecExtras | undefined,
   ): void
   /**
-   * Ends a pending exec: a queued one never runs, a running one is killed. It still ends by its one event. A second call
-   * has an effect only with SIGKILL, which ends the grace time.
+   * Ends a pending exec: a queued command never runs, a running one is killed. The exec still ends with its one event. A
+   * second call only has an effect with SIGKILL, which cuts the grace time short.
    */
   interrupt(id: number, signal: number | null): void
-  /** Gives back permits, one per consumed `output` event; the engine sends at most 16 without one. */
+  /** Returns permits, one per consumed `output` event; the engine sends at most 16 events without. */
   credit(id: number, count: number): void
-  /** For `input: 'stream'`: `done` of `writeId` comes when the pipe took the bytes, or the command has ended. */
+  /** For `input: 'stream'`: `done` for `writeId` follows once the pipe took the bytes, or the command has ended. */
   write(id: number, writeId: number, data: Uint8Array): void
   closeInput(id: number): void
   setEnv(id: number, sessionId: string, names: string[], values: Array<string | null>): void
   createSession(id: number, session: NativeSession): void
   deleteSession(id: number, sessionId: string): void
   sessions(): string[]
-  /** Ends by `done` with `process`, once the process has a pid. */
+  /** Ends with `done` and `process`, once the process has a pid. */
   startProcess(id: number, process: NativeProcessStart): void
-  /** Everything known, in the order of the starts. A process is known until it is cleaned up. */
+  /** All known processes, in the order of their starts. A process is known until it is cleaned up. */
   processes(): NativeProcess[]
-  /** One of them; null when it is not known. */
+  /** One process; null if it is not known. */
   process(processId: string): NativeProcess | null
-  /** Ends by `done` with `killed`, when nothing of the process's tree is left; false when it had ended before. */
+  /** Ends with `done` and `killed` once the process's whole tree has exited; false if it had ended before. */
   killProcess(id: number, processId: string, signal: number, forceKillAfterDelay: number): void
-  /** Ends by `done` with `process` when it has ended. */
+  /** Ends with `done` and `process` once it has ended. */
   waitProcess(id: number, processId: string): void
   /**
-   * Ends by `done` with `log`: at most `maxBytes` from `cursor` on. With `follow` it waits until there is something or
-   * the process has ended; without, the answer may be empty.
+   * Ends with `done` and `log`: at most `maxBytes` from `cursor` on. With `follow` it waits for output or the end of the
+   * process; without, the log may be empty.
    */
-  /** The reader of a process with a `window` has taken everything before the cursor. */
+  /** Reports that the reader of a process with a `window` has taken everything before the cursor. */
   takeLog(processId: string, cursor: number): void
-  /** Sends a signal to the process group, and nothing after it. False when the process has ended. */
+  /** Sends a signal to the process group, with no further escalation. False if the process has ended. */
   signalProcess(processId: string, signal: number): boolean
   readLog(id: number, processId: string, cursor: number, maxBytes: number, follow: boolean): void
-  /** `done` when the pipe took it; an error when the input is closed or was never a pipe. */
+  /** Ends with `done` once the pipe took the data, with an error if the input is closed or was never a pipe. */
   writeProcess(id: number, processId: string, data: Uint8Array): void
   closeProcessInput(processId: string): void
-  /** For a process with a terminal. False when it has ended. */
+  /** For a process with a terminal. False if it has ended. */
   resizeProcess(processId: string, cols: number, rows: number): boolean
-  /** Ends by `done` with `stats`; an error when the process has ended. */
+  /** Ends with `done` and `stats`, or with an error if the process has ended. */
   processStats(id: number, processId: string): void
-  /** Ends by `done` with `listens`: whether and where a process of the tree listens on the TCP port. */
+  /** Ends with `done` and `listens`: whether and where a process of the tree listens on the TCP port. */
   processListens(id: number, processId: string, port: number): void
-  /** Forgets ended processes and their logs; all of them or one. How many. */
+  /** Forgets ended processes and their logs: one, or all for null. Returns how many. */
   cleanUpProcesses(processId: string | null): number
-  /** Durable jobs. Ends by `done` with `job`, once the command has been let go. */
+  /** Starts a durable job. Ends with `done` and `job`, once the command has been released. */
   startJob(id: number, job: NativeJobStart): void
-  /** Ends by `done` with `jobStatus`. */
+  /** Ends with `done` and `jobStatus`. */
   jobStatus(id: number, jobId: string): void
-  /** Ends by `done` with `jobStatus`, taken first, `data`, at most `maxBytes` from `cursor` on, and `atEnd`. */
+  /** Ends with `done` and `jobStatus`, taken first, `data`, at most `maxBytes` from `cursor` on, and `atEnd`. */
   readJob(id: number, jobId: string, cursor: number, maxBytes: number): void
-  /** Ends by `done` when there are more than `cursor` bytes of output, or the job is over; null: only then. */
+  /** Ends with `done` when there are more than `cursor` bytes of output, or the job is over; for null, only then. */
   awaitJob(id: number, jobId: string, cursor: number | null): void
-  /** Ends by `done` when nothing of the job is left. Null: the grace time that it was started with. */
+  /** Ends with `done` once all processes of the job have exited. Null: the grace time from its start. */
   cancelJob(id: number, jobId: string, graceMs: number | null): void
-  /** Ends by `done` with `job`, or without when there is none. */
+  /** Ends with `done`, and `job` if there is such a job. */
   attachJob(id: number, jobId: string): void
-  /** Ends by `done` with `jobs`. */
+  /** Ends with `done` and `jobs`. */
   listJobs(id: number): void
   removeJob(id: number, jobId: string): void
-  /** Ends by `done` with `file`, when there is one. `root`, here and below: what the path does not leave. */
+  /** Ends with `done`, and `file` if it exists. Here and below, the path cannot leave `root`. */
   fileStat(id: number, sessionId: string, path: Uint8Array, root: string | null): void
   fileChange(id: number, sessionId: string, action: NativeFileAction): void
-  /** Ends by `done` with `files`, and a handle for fileNext when there may be more. */
+  /** Ends with `done` and `files`, and a handle for fileNext if there may be more. */
   fileList(id: number, sessionId: string, path: Uint8Array, depth: number, root: string | null): void
-  /** Ends by `done` with `file` and its first `data`, and a handle for fileReadAt when there may be more. */
+  /** Ends with `done`, `file` and its first `data`, and a handle for fileReadAt if there may be more. */
   fileRead(id: number, sessionId: string, request: NativeFileRead): void
-  /** Ends by `done` with `data`, shorter than `length` at the end of the file. */
+  /** Ends with `done` and `data`, shorter than `length` at the end of the file. */
   fileReadAt(id: number, handle: number, position: number, length: number): void
-  /** Ends by `done` with `file`; an error when nothing has changed. */
+  /** Ends with `done` and `file`; with an error if nothing was changed. */
   fileWrite(id: number, sessionId: string, request: NativeFileWrite, data: Uint8Array): void
-  /** Ends by `done` with a handle for fileWritePiece, fileCommit and fileRevert. */
+  /** Ends with `done` and a handle for fileWritePiece, fileCommit and fileRevert. */
   fileWriteOpen(id: number, sessionId: string, request: NativeFileWrite): void
   fileWritePiece(id: number, handle: number, data: Uint8Array): void
-  /** Ends by `done` with `file`. */
+  /** Ends with `done` and `file`. */
   fileCommit(id: number, handle: number): void
   fileRevert(id: number, handle: number): void
-  /** Ends by `done` with a handle for fileNext. */
+  /** Ends with `done` and a handle for fileNext. */
   fileWatch(id: number, sessionId: string, path: Uint8Array, recursive: boolean): void
-  /** Ends by `done` with `files` or `changes`: none at the end. */
+  /** Ends with `done` and `files` or `changes`: none at the end. */
   fileNext(id: number, handle: number): void
   fileClose(handle: number): void
-  /** Gives up a pending fileRead, fileReadAt, fileNext, awaitJob, waitProcess or readLog, which then ends by `done` without anything. */
+  /**
+   * Gives up a pending fileRead, fileReadAt, fileNext, awaitJob, waitProcess or readLog, which then ends with an empty
+   * `done`.
+   */
   abandon(id: number): void
   destroy(id: number): void
   ref(): void
@@ -121,9 +124,9 @@ export interface NativeConfig {
   surviveExit: boolean
   stateDir: string
   jobsRoot: string
-  /** What all of the sandbox together may use; `openFiles`: each process. */
+  /** Limits of the whole sandbox; `openFiles`: of each process. */
   limits?: NativeLimits
-  /** A name, or both numbers. */
+  /** A name, or both numeric ids. */
   user?: NativeUser
   /** Variables that HOME, USER, LOGNAME and SHELL of `user` do not replace. */
   ownVariables?: string[]
@@ -136,11 +139,11 @@ export interface NativeConfig {
 export interface NativeSession {
   sessionId: string
   cwd?: string
-  /** Changes over the sandbox's environment; null unsets. */
+  /** Changes to the sandbox's environment; null unsets. */
   envNames?: string[]
   envValues?: Array<string | null>
   surviveExit?: boolean
-  /** Replaces the sandbox's. */
+  /** Replaces the sandbox's rules. */
   isolation?: NativeIsolation
 }
 
@@ -152,7 +155,7 @@ export interface NativeIsolation {
   hide: string[]
   protect: string[]
   network: 'open' | 'closed' | 'proxy'
-  /** Hosts with ports, for `proxy`. */
+  /** Hosts with ports, for the `proxy` network mode. */
   allow: string[]
   ownProcesses: boolean
   bestEffort: boolean

@@ -1,9 +1,8 @@
 /**
- * The commands of a session that run in the background, by the ids that the container gives them.
+ * The background commands of a session, by the ids that the container gives them.
  *
- * An id is known from the moment it is asked for until the process has ended, whether its output has been read or not.
- * It is a key of a map and nothing else: the engine has ids of its own, so no id can lead to a file, or to another
- * session's process.
+ * An id is known from the request until the process has ended, whether or not its output has been read. It is only the key
+ * of a map. The engine has its own ids, so no id can lead to a file or to another session's process.
  */
 import type { LocalProcess } from '../backends/native/processes/process.js'
 import { AS_STARTED } from '../run/start-process.js'
@@ -13,9 +12,9 @@ export class Commands {
   readonly #running = new Map<string, Promise<LocalProcess>>()
 
   /**
-   * Starts a process under an id. Throws when the id is taken.
+   * Starts a process under an id. Throws if the id is taken.
    *
-   * The id is taken in the same turn in which it is looked up, so two concurrent starts cannot both have it.
+   * The id is reserved in the same turn as the lookup, so two concurrent starts cannot both take it.
    */
   start(commandId: string, start: () => Promise<LocalProcess>): Promise<LocalProcess> {
     if (this.#running.has(commandId)) throw duplicateCommand(commandId)
@@ -31,8 +30,8 @@ export class Commands {
   }
 
   /**
-   * Ends the whole tree: SIGTERM, after 5 s SIGKILL. False for an id that is unknown, or whose command has ended. With
-   * `wait` it resolves when nothing of it is left, otherwise as soon as it is under way.
+   * Kills the whole tree: SIGTERM, after 5 s SIGKILL. False if the id is unknown or its command has ended. With `wait`,
+   * resolves once all of the tree has exited; otherwise, once the kill has started.
    */
   async kill(commandId: string, wait: boolean): Promise<boolean> {
     const starting = this.#running.get(commandId)

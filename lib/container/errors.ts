@@ -1,5 +1,5 @@
 /**
- * The errors of the drop-in session: two classes that a container brings itself, since it checks them by instanceof, and
+ * The errors of the drop-in session: two classes that a container can replace, since it checks them with instanceof, and
  * the translation of nacre's errors.
  */
 
@@ -38,26 +38,26 @@ export class SessionDestroyedError extends Error {
   }
 }
 
-/** The classes to use: the given ones, and nacre's own for the others. Throws OptionError. */
+/** The error classes to use: the given ones, and nacre's own for the rest. Throws OptionError. */
 export function chooseErrors(errors: Partial<SessionErrors> | undefined): SessionErrors {
   const table = { ShellTerminatedError: callback, SessionDestroyedError: callback }
   const given = readOptions(table, errors, 'createSessionClass') as Partial<SessionErrors>
   return { ShellTerminatedError, SessionDestroyedError, ...given }
 }
 
-/** The words that containers look for in a call that comes too early or too late. */
+/** The message that containers expect from a call that comes too early or too late. */
 export function notReady(sessionId: string, destroyed: boolean): Error {
   const code = destroyed ? 'SESSION_DESTROYED' : 'SESSION_TERMINATED'
   return new SandboxError(code, `Session '${sessionId}' is not ready or shell has died`)
 }
 
-/** The words that containers look for after a timeout. */
+/** The message that containers expect after a timeout. */
 export function timedOut(timeoutMs: number, cause?: SandboxError): Error {
   const { result } = cause ?? {}
   return new SandboxError('COMMAND_TIMEOUT', `Command timeout after ${timeoutMs}ms`, { cause, result })
 }
 
-/** A second command with the id of a running command: it would replace the first in killCommand. */
+/** The error for a command with the id of a running command, which it would replace in killCommand. */
 export function duplicateCommand(commandId: string): Error {
   return new OptionError('INVALID_ID', `commandId '${commandId}' belongs to a command that still runs`)
 }

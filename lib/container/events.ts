@@ -1,5 +1,5 @@
 /**
- * From a background process's log to the events that containers pass on. Pure: what an event is depends on nothing else.
+ * Translates a background process's log to the events that containers pass on. Pure functions.
  */
 
 import type { NativeProcess } from '../boundary/index.js'
@@ -13,7 +13,7 @@ export interface Subject {
   command: string
   /** ISO 8601. */
   timestamp: string
-  /** For the message of a timeout: ms, 0 = none. */
+  /** For the message of a timeout, in milliseconds; 0 = none. */
   timeoutMs: number
 }
 
@@ -25,14 +25,14 @@ export function outputEvent({ type, timestamp, data }: LogOutput<Encoding>): Exe
   return { type, timestamp, data: String(data) }
 }
 
-/** 128 and the number of SIGTERM. */
+/** 128 plus the number of SIGTERM. */
 const TERMINATED = 143
 
 /**
- * The last event of a command that has ended. As in shells, a signal is 128 and its number.
+ * The last event of a command that has ended. As in shells, the code of a signal is 128 plus its number.
  *
- * A killed command is not a success, even if it ended with 0: it may have handled the signal, or its shell was just
- * between two programs. Containers recognize a killed command by its code alone.
+ * A killed command is not a success, even if it ended with 0: it may have handled the signal, or its shell was between two
+ * programs. Containers recognize a killed command only by its code.
  */
 export function endEvent(
   subject: Subject,
@@ -43,11 +43,11 @@ export function endEvent(
   if (reason === 'timeout') return errorEvent(timedOut(subject.timeoutMs), timestamp)
   const own = exitCode ?? (signal === undefined ? undefined : 128 + signal)
   const code = reason === 'killed' && own === 0 ? TERMINATED : own
-  if (code === undefined) return errorEvent('the command was lost, and how it ended is unknown', timestamp)
+  if (code === undefined) return errorEvent('the command was lost, so its exit code is unknown', timestamp)
   return completeEvent(subject, code, durationMs, timestamp)
 }
 
-/** A missing directory is a failed command, not an exception. */
+/** The events for a missing directory, which is a failed command and not an exception. */
 export function refusedDirectoryEvents(subject: Subject, cwd: string): ExecEvent[] {
   const { timestamp } = subject
   return [

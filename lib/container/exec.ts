@@ -8,10 +8,13 @@ import { timedOut } from './errors.js'
 import type { CommandPlan } from './options.js'
 import type { Shell } from './shell.js'
 
-/** Milliseconds: no duration is 0, however quick the command was. */
+/** Minimum duration in milliseconds: no duration is 0, however quick the command was. */
 const SHORTEST_MS = 0.001
 
-/** Runs it. Rejects with nacre's errors, except for timeouts and missing directories, which containers expect otherwise. */
+/**
+ * Runs the command. Rejects with nacre's errors, except for timeouts and missing directories, where containers expect
+ * something else.
+ */
 export async function execIn(
   shell: Shell,
   command: string,
@@ -33,7 +36,7 @@ function rawResult(command: string, result: ExecResult): RawExecResult {
   return {
     stdout: withoutNewline(result.stdout),
     stderr: withoutNewline(result.stderr),
-    // A command has no code only if it never finished and its session was brought back, as after SIGKILL.
+    // A command lacks an exit code only if it never finished and its session was restored, as after SIGKILL.
     exitCode: result.exitCode ?? 137,
     command,
     duration: Math.max(result.duration, SHORTEST_MS),
@@ -52,7 +55,7 @@ function refusedDirectory(command: string, cwd: string, begun: number): RawExecR
   }
 }
 
-/** The text of stderr in place of an exception. */
+/** The text for stderr that replaces an exception. */
 export function directoryMessage(cwd: string): string {
   return `Failed to change directory to '${cwd}'`
 }

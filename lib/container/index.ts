@@ -5,5 +5,5 @@ export { OptionError, SandboxError } from '../base/errors.js'
 export { SessionDestroyedError, ShellTerminatedError } from './errors.js'
 export { createSessionClass }
 
-/** The class with nacre's own errors. */
+/** The session class with nacre's own errors. */
 export const Session = createSessionClass()

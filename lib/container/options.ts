@@ -1,5 +1,5 @@
 /**
- * The options of the drop-in session, and their translation to options of a sandbox and its commands.
+ * The options of the drop-in session, and their translation to the options of a sandbox and its commands.
  */
 
 import { OptionError } from '../base/errors.js'
@@ -23,7 +23,7 @@ export interface SessionPlan {
   logger: Logger | undefined
 }
 
-/** The options of one command, checked. `timeoutMs` is set only when it was given. */
+/** The options of one command, checked. `timeoutMs` is set only if it was given. */
 export type CommandPlan = OptionValues<typeof containerExecOptions>
 
 /** Checks the options of `new Session`. Throws OptionError. */
@@ -55,5 +55,5 @@ export function planStream(options: unknown): OptionValues<typeof containerStrea
 
 function given(value: unknown, name: string): unknown {
   if (value !== undefined) return value
-  throw new OptionError('INVALID_OPTION', `${name} are missing; it needs an id`)
+  throw new OptionError('INVALID_OPTION', `${name} are missing; an id is required`)
 }

@@ -1,10 +1,10 @@
 /**
- * The drop-in session: its states, and the behaviour of each call in them.
+ * The drop-in session: its states, and how each call behaves in them.
  *
  *   new -> ready -> terminated (the shell has ended) -> destroyed
  *
- * from any of which it can be destroyed. Background processes continue after the end of the shell, until the
- * session is destroyed.
+ * From any of these it can be destroyed. Background processes continue after the shell has ended, until the session is
+ * destroyed.
  */
 import { randomUUID } from 'node:crypto'
 import { inspect } from 'node:util'
@@ -27,7 +27,7 @@ import { type CommandPlan, planExec, planSession, planStream, type SessionPlan }
 import { type Shell, startShell } from './shell.js'
 import { BACKLOG_BYTES, type Background, CommandStream } from './stream.js'
 
-/** Creates the class, with the errors of a container that checks them by instanceof. Throws OptionError. */
+/** Creates the class, with the error classes of a container that checks them with instanceof. Throws OptionError. */
 export function createSessionClass(errors?: Partial<SessionErrors>): SessionConstructor {
   const classes = chooseErrors(errors)
   return class Session extends ContainerSession {
@@ -92,7 +92,7 @@ class ContainerSession implements PublicSession {
     try {
       return await this.#commands.kill(commandId, waitForExit)
     } catch (error) {
-      // The command has ended in another way.
+      // The command has ended for another reason.
       if (isCode(error, 'SANDBOX_DESTROYED', 'SESSION_DESTROYED', 'PROCESS_NOT_FOUND')) return false
       throw error
     }
@@ -107,7 +107,7 @@ class ContainerSession implements PublicSession {
     return this.#destroying
   }
 
-  /** The id and nothing else: the environment can hold secrets. */
+  /** Only the id: the environment can contain secrets. */
   toJSON(): { id: string } {
     return { id: this.#plan.id }
   }
@@ -119,7 +119,7 @@ class ContainerSession implements PublicSession {
   async #initialize(): Promise<void> {
     try {
       await startShell(this.#plan, (shell) => {
-        // Between two directories: after `destroy`, nothing would end the shell.
+        // `destroy` may have run between two directories; nothing would end the shell afterwards.
         if (this.wasDestroyed()) throw new this.#errors.SessionDestroyedError(this.#plan.id)
         this.#shell = shell
       })
@@ -134,7 +134,7 @@ class ContainerSession implements PublicSession {
     throw notReady(this.#plan.id, this.wasDestroyed())
   }
 
-  /** Throws for bad options, a session that is not ready and an id that is taken; all else is events. */
+  /** Throws for bad options, a session that is not ready and an id that is taken; all else is reported by events. */
   #begin(command: string, options: StreamOptions | undefined): Background {
     const { cwd, env, timeoutMs = 0, commandId = randomUUID(), ...plan } = planStream(options)
     const shell = this.#ready()
@@ -155,18 +155,18 @@ class ContainerSession implements PublicSession {
     }
   }
 
-  /** The container's error for one of nacre's. Records the end of the shell. */
+  /** The container's error for an error of nacre. Records the end of the shell. */
   #explain(error: unknown): unknown {
     if (isCode(error, 'SANDBOX_DESTROYED', 'SESSION_DESTROYED'))
       return new this.#errors.SessionDestroyedError(this.#plan.id)
     if (!isCode(error, 'SESSION_TERMINATED')) return error
     this.#state = 'terminated'
-    // Only the command that ended the shell has a result; those queued behind it get the same code.
+    // Only the command that ended the shell has a result; commands queued behind it get the same code.
     this.#exitCode = error.result?.exitCode ?? this.#exitCode
     return new this.#errors.ShellTerminatedError(this.#plan.id, this.#exitCode)
   }
 
-  /** Never logs the text of a command: it can hold secrets. */
+  /** Never logs the text of a command: it can contain secrets. */
   #log({ origin = 'user' }: CommandPlan, message: string): void {
     const { logger, id } = this.#plan
     report(logger, origin === 'internal' ? 'debug' : 'info', `session '${id}': ${message}`)

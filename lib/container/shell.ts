@@ -1,5 +1,5 @@
 /**
- * The one shell of a drop-in session: an engine with only its default session, and the directory in which that starts.
+ * The shell of a drop-in session: an engine with only its default session, and the directory where it starts.
  */
 import { NativeBackend } from '../backends/native/backend.js'
 import { planSandbox } from '../backends/native/plan/sandbox.js'
@@ -26,17 +26,17 @@ export class Shell {
     return this.#runner.exec(command, options)
   }
 
-  /** Throws OptionError immediately; any other failure is a rejection. */
+  /** Throws OptionError immediately; rejects for any other failure. */
   start(command: string, options: ProcessOptions): Promise<LocalProcess> {
     return this.backend.startProcess(readProcess(command, options), () => undefined)
   }
 }
 
 /**
- * Starts a shell in the first existing directory: the session's, its home, /root. `introduce` receives each shell before
- * its start, and may throw to prevent it.
+ * Starts a shell in the first existing directory of: the session's directory, its home, /root. `introduce` receives each
+ * shell before its start, and may throw to prevent it.
  *
- * The existence of a directory is not checked beforehand: it could be deleted before the shell starts in it.
+ * Directories are not checked beforehand: one could be deleted before the shell starts in it.
  */
 export async function startShell(plan: SessionPlan, introduce: (shell: Shell) => void): Promise<void> {
   const home = 'HOME' in plan.env ? plan.env.HOME : process.env.HOME
@@ -50,7 +50,7 @@ export async function startShell(plan: SessionPlan, introduce: (shell: Shell) =>
         report(
           plan.logger,
           'warn',
-          `session '${plan.id}': its directory is not there, it starts in ${directory}`,
+          `session '${plan.id}': its directory does not exist; starting in ${directory}`,
         )
       }
       return
@@ -61,7 +61,7 @@ export async function startShell(plan: SessionPlan, introduce: (shell: Shell) =>
   }
 }
 
-/** A UTF-8 locale, unless the environment sets another one. */
+/** A UTF-8 locale, unless the environment sets a locale. */
 function localeDefaults(env: SessionPlan['env']): Record<string, string> {
   const missing = ['LANG', 'LC_ALL'].filter((name) => (env[name] ?? process.env[name] ?? '') === '')
   return Object.fromEntries(missing.map((name) => [name, 'C.UTF-8']))

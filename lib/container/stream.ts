@@ -1,8 +1,8 @@
 /**
- * A command in the background of a session, as a generator of events.
+ * A background command of a session, as a generator of events.
  *
- * It is a process with a log: its pipes are emptied even without a reader, and a reader follows the log at its own pace. The
- * last megabyte is in memory and the rest, up to BACKLOG_BYTES, on disk. A gap is always reported.
+ * It is a process with a log: its pipes are emptied even without a reader, and a reader follows the log at its own pace.
+ * The last megabyte is in memory and the rest, up to BACKLOG_BYTES, on disk. Gaps are always reported.
  */
 
 import type { NativeBackend } from '../backends/native/backend.js'
@@ -20,32 +20,32 @@ import {
   startEvent,
 } from './events.js'
 
-/** The lag that a reader may have: 1 GiB. */
+/** How far a reader may lag behind: 1 GiB. */
 export const BACKLOG_BYTES = 1024 ** 3
 
 /** A command that is being started. */
 export interface Background {
   subject: Subject
-  /** By the clock of `performance.now()`. */
+  /** The start time by `performance.now()`. */
   begun: number
   cwd: string | undefined
   backend: NativeBackend
   starting: Promise<LocalProcess>
   /** The container's error for an error of nacre. */
   explain(error: unknown): unknown
-  /** Throws when the session was destroyed, which is then the reason why the command ended. */
+  /** Throws if the session was destroyed, which is then why the command ended. */
   check(): void
 }
 
 /**
- * A class around the generator, as the `return()` of a plain one would wait behind a `next()` that waits for output, of
- * `tail -f` forever. This one ends the command first, and with it the wait.
+ * A class around the generator: the `return()` of a plain generator would wait behind a `next()` that waits for output,
+ * with `tail -f` forever. This class kills the command first, which ends the wait.
  */
 export class CommandStream implements AsyncGenerator<ExecEvent, void, undefined> {
   readonly #events: AsyncGenerator<ExecEvent, void, undefined>
   #background: Background | undefined
 
-  /** Nothing is checked or started before the first `next`, as with any generator. */
+  /** Checks and starts nothing before the first `next`, like any generator. */
   constructor(begin: () => Background) {
     this.#events = this.#run(begin)
   }
@@ -89,21 +89,21 @@ async function* events(background: Background): AsyncGenerator<ExecEvent, void, 
     else yield errorEvent(explain(error))
     return
   }
-  // From now on: it may have ended long before its output has been read.
+  // Measured from here: the command may end long before its output has been read.
   const duration = process.handle.ended.then(() => performance.now() - background.begun)
   let last: ExecEvent
   try {
     yield startEvent(subject, process.info.pid)
     last = yield* output(background, process, duration)
   } finally {
-    // Before the last event is yielded: many readers do not read beyond it.
+    // Before the last event is yielded: many readers stop after it.
     await end(process)
     forget(backend, process)
   }
   yield last
 }
 
-/** The output, and then the last event as the value of the generator. */
+/** Yields the output, then returns the last event. */
 async function* output(
   { subject, explain, check }: Background,
   process: LocalProcess,
@@ -112,7 +112,7 @@ async function* output(
   try {
     for await (const event of process.output(planLogStream({}, 'execStream'))) {
       if (event.missing !== undefined) {
-        // Output after the gap would only look complete.
+        // Output after a gap would only appear complete.
         return errorEvent(`${event.missing} bytes of output were lost before they were read`)
       }
       if (event.type === 'exit') break
@@ -125,7 +125,7 @@ async function* output(
   }
 }
 
-/** Kills the command if it still runs. When the session is being destroyed, that kills it. */
+/** Kills the command if it is still running. If the session is being destroyed, that kills the command. */
 async function end(process: LocalProcess): Promise<void> {
   try {
     await process.kill(AS_STARTED)

@@ -1,38 +1,38 @@
 /**
- * How much of what was read can be handed out: the one place that knows about lines and characters.
+ * Decides how many of the bytes read can be returned. Only this module deals with lines and characters.
  *
- * What is kept back is read again with the next call, so a cursor is always a number of bytes in the file, and nothing
- * has to be remembered from call to call: invalid bytes cannot make it drift.
+ * Bytes held back are read again by the next call, so a cursor is always an offset in the file. No state is kept between
+ * calls, so invalid bytes cannot make the cursor drift.
  */
 import { incompleteLength } from '../base/utf8.js'
 
-/** A part of the output, as it lies in the file. */
+/** A part of the output, as stored in the file. */
 export interface Window {
   bytes: Uint8Array
-  /** There was nothing after it. */
+  /** Nothing follows it. */
   atEnd: boolean
-  /** The job was over before it was read. */
+  /** The job was over before the read. */
   ended: boolean
-  /** It is as long as it may be. */
+  /** It has the maximum length. */
   full: boolean
 }
 
 export interface Cut {
-  /** Only whole lines. */
+  /** Return only whole lines. */
   lines: boolean
-  /** Only whole characters. */
+  /** Return only whole characters. */
   text: boolean
 }
 
 const NEWLINE = 0x0a
 
-/** The longest character, in bytes. */
+/** Maximum bytes of a character. */
 export const LONGEST_CHARACTER = 4
 
 /**
- * How many bytes can be handed out. A line that fills the whole window is cut after all: it could be without end.
+ * How many bytes can be returned. A line that fills the whole window is cut after all: it may have no end.
  *
- * 0 for a full window means that it is too small for the character it begins with.
+ * 0 for a full window means that the window is too small for its first character.
  */
 export function deliverable({ bytes, atEnd, ended, full }: Window, { lines, text }: Cut): number {
   if (atEnd && ended) return bytes.length

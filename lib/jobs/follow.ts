@@ -1,21 +1,21 @@
 /**
- * A job's output from a cursor on, and what follows, to its end.
+ * A job's output from a cursor on, and new output until the job's end.
  */
 
 import { onAbort, refuseAborted } from '../base/abort.js'
 import type { Encoding, JobRead } from '../public/index.js'
 import type { Reading } from './read.js'
 
-/** What a backend offers for it. */
+/** What a backend provides for that. */
 export interface Source {
   read: (cursor: number) => Promise<Reading>
-  /** Resolves when there may be something behind `seen`, when the job is over, or when `stop` is aborted. */
+  /** Resolves when there may be output beyond `seen`, when the job is over, or when `stop` is aborted. */
   news: (seen: number, stop: AbortSignal) => Promise<void>
 }
 
 /**
- * The pieces. Leaving the loop lets go of the job and nothing else, also while a piece is being waited for; an abort is
- * the rejection of the next `next`.
+ * Yields the pieces. Leaving the loop ends any pending wait and leaves the job unaffected. An abort rejects the next call
+ * of `next`.
  */
 export function follow(
   source: Source,
@@ -23,7 +23,7 @@ export function follow(
   signal: AbortSignal | undefined,
 ): AsyncIterableIterator<JobRead<Encoding>, undefined> {
   const stop = new AbortController()
-  /** Set by the first `next`: a stream that is never read must leave no listener. */
+  /** Set by the first `next`: a stream that is never read must not leave a listener. */
   let ignore: (() => void) | undefined
   const pieces = read(source, cursor, signal, stop.signal)
   const leave = () => {

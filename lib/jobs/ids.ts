@@ -1,8 +1,8 @@
 /**
- * Ids of jobs: they cannot be guessed, and their order is that of the starts.
+ * Ids of jobs: unguessable, and sorted in the order of the starts.
  *
- * The time in ms, a count for those of one ms, and 80 random bits, in the letters of Crockford's base 32, whose order is
- * that of their values. A clock that is set back does not take the order along, within one process.
+ * The time in ms, a counter within that ms, and 80 random bits, in Crockford's base 32, whose letters sort by value. If the
+ * clock is set back, ids of the same process still sort in order.
  */
 import { randomBytes } from 'node:crypto'
 

@@ -1,5 +1,5 @@
 /**
- * A job's output, read and followed, for any backend that can fetch a part of it.
+ * Reads and follows a job's output, for any backend that can fetch a part of it.
  */
 
 import type { Encoding, JobRead } from '../public/index.js'
@@ -7,12 +7,12 @@ import type { JobReadPlan } from '../requests/jobs.js'
 import { follow, type Source } from './follow.js'
 import { type Fetched, readJob } from './read.js'
 
-/** What a backend does for it. */
+/** What a backend provides for that. */
 export interface OutputBackend {
   fetch: (jobId: string, cursor: number, maxBytes: number) => Promise<Fetched>
-  /** Reports to a follower that there is more. */
+  /** Notifies a follower of more output. */
   watch: (jobId: string) => Source['news']
-  /** The most that one fetch can bring. */
+  /** Maximum bytes that one fetch returns. */
   mostBytes: number
 }
 

@@ -7,17 +7,17 @@ import type { Encoding, JobRead, JobStatus } from '../public/index.js'
 import type { JobReadPlan } from '../requests/jobs.js'
 import { deliverable, LONGEST_CHARACTER } from './cut.js'
 
-/** What a backend fetches: the status first, and then bytes from a place on. */
+/** What a backend fetches: the status first, then bytes from an offset on. */
 export interface Fetched {
   status: JobStatus
   bytes: Buffer
-  /** There was nothing after them. */
+  /** Nothing follows them. */
   atEnd: boolean
 }
 
 export type Fetch = (cursor: number, maxBytes: number) => Promise<Fetched>
 
-/** What was read, and how far the backend has looked: behind `seen` there is news. */
+/** The bytes read, and how far the backend has looked: output beyond `seen` is new. */
 export interface Reading {
   read: JobRead<Encoding>
   seen: number
@@ -30,7 +30,7 @@ export async function readJob(fetch: Fetch, cursor: number, plan: JobReadPlan): 
   let fetched = await fetch(cursor, maxBytes)
   let length = cut()
   if (length === 0 && text && fetched.bytes.length === maxBytes && maxBytes < LONGEST_CHARACTER) {
-    // Not even one character fits: it is handed out whole, or no reader would ever get past it.
+    // Not even one character fits. It is returned whole; otherwise no reader would ever get past it.
     maxBytes = LONGEST_CHARACTER
     fetched = await fetch(cursor, maxBytes)
     length = Math.min(cut(), firstCharacterLength(fetched.bytes))

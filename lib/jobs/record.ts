@@ -1,4 +1,4 @@
-/** A durable job and its state, as its directory has them. */
+/** A durable job and its state, as stored in its directory. */
 
 export interface JobRecord {
   jobId: string
@@ -9,9 +9,9 @@ export interface JobRecord {
   cgroup?: string
   processName?: string
   createdAt: string
-  /** Only of jobs of nacre's. */
+  /** Only set for jobs that nacre started. */
   command?: string
-  /** In a list. */
+  /** Only set in a list. */
   status?: JobState
 }
 

@@ -1,5 +1,5 @@
 /**
- * Jobs and their states as callers see them.
+ * Jobs and their states in public form.
  */
 
 import { signalName } from '../base/signals.js'
@@ -28,7 +28,7 @@ export function publicHandle(native: JobRecord): JobHandle {
 
 export function publicInfo(native: JobRecord): JobInfo {
   const { createdAt, command, status } = native
-  if (status === undefined) throw new Error('the engine lists a job without its status')
+  if (status === undefined) throw new Error('the engine listed a job without its status')
   return {
     ...publicHandle(native),
     createdAt: dateOf(createdAt),
@@ -37,7 +37,7 @@ export function publicInfo(native: JobRecord): JobInfo {
   }
 }
 
-/** A time of a record, which another program may have written. */
+/** The time of a record, which another program may have written. */
 function dateOf(text: string | undefined): Date | null {
   const date = new Date(text ?? '')
   return Number.isNaN(date.getTime()) ? null : date

@@ -1,6 +1,4 @@
-/**
- * Readers for the options of SandboxClient. Their messages never show a value that can be a secret.
- */
+/** Readers for the options of SandboxClient. Their messages never show a value that may be a secret. */
 import { OptionError } from '../base/errors.js'
 import { describe, quote, readEntries } from './read.js'
 
@@ -17,13 +15,13 @@ export function serverUrl(value: unknown, name: string): string {
   )
 }
 
-/** What can stand in a header. */
+/** A token that is valid in a header. */
 export function clientToken(value: unknown, name: string): string {
   if (typeof value === 'string' && /^[\x21-\x7e]+$/.test(value)) return value
   throw new OptionError('INVALID_OPTION', `${name} must be printable ASCII without blanks`)
 }
 
-/** Headers by their names in lower case. */
+/** Headers by lower-case name. */
 export function requestHeaders(value: unknown, name: string): Record<string, string> {
   const headers: Record<string, string> = {}
   for (const [given, text] of readEntries(value, name)) {
@@ -31,7 +29,7 @@ export function requestHeaders(value: unknown, name: string): Record<string, str
     if (!/^[!#$%&'*+.^_`|~0-9a-z-]+$/.test(header) || Object.hasOwn(headers, header))
       throw new OptionError(
         'INVALID_OPTION',
-        `${name} must have names of headers, each once, not ${quote(given)}`,
+        `${name} must have valid header names, each once, not ${quote(given)}`,
       )
     if (typeof text !== 'string' || !/^[\t\x20-\x7e\x80-\xff]*$/.test(text))
       throw new OptionError('INVALID_OPTION', `${name}.${given} must be text of one line in Latin-1`)

@@ -7,10 +7,10 @@ import { describe } from './read.js'
 /** A checked command: shell text, or arguments that no shell parses. */
 export type CheckedCommand = { text: string; argv?: never } | { argv: string[]; text?: never }
 
-/** Arguments made of these characters mean the same to bash with and without quotes. */
+/** Arguments made of these characters mean the same in bash with and without quotes. */
 const PLAIN = /^[A-Za-z0-9_@%+=:,./-]+$/
 
-/** Text that is not blank, or a list whose program is not empty; no NUL in either. */
+/** Reads text that is not blank, or a list whose program is not empty. Neither may contain NUL. */
 export function readCommand(value: unknown): CheckedCommand {
   if (typeof value === 'string') return { text: shellText(value) }
   if (Array.isArray(value)) return { argv: argumentList(Array.from<unknown>(value)) }
@@ -34,7 +34,7 @@ function argumentList(argv: unknown[]): string[] {
   return argv as string[]
 }
 
-/** The command as one line of text; an argument list is quoted so that bash would read the same arguments. */
+/** The command as one line of text. An argument list is quoted so that bash would read the same arguments. */
 export function showCommand(command: CheckedCommand): string {
   if (command.text !== undefined) return command.text
   return command.argv

@@ -5,15 +5,15 @@ import { describe, readEntries } from './read.js'
 
 export type Variables = Record<string, string | undefined>
 
-/** What a container passes on from its own callers: it is accepted whatever it is, and ignored. */
+/** An option that containers pass on from their own callers: accepted with any value, and ignored. */
 export function ignored(): undefined {
   return undefined
 }
 
-/** A name that is only ever compared and shown, so any text will do: it is never used as a path. */
+/** A name that is only compared and displayed, never used as a path, so any text will do. */
 export function label(value: unknown, name: string): string {
   if (typeof value === 'string' && value !== '') return value
-  throw new OptionError('INVALID_ID', `${name} must be a text that is not empty, not ${describe(value)}`)
+  throw new OptionError('INVALID_ID', `${name} must be a non-empty string, not ${describe(value)}`)
 }
 
 export function origin(value: unknown, name: string): 'user' | 'internal' {
@@ -21,7 +21,7 @@ export function origin(value: unknown, name: string): 'user' | 'internal' {
   throw new OptionError('INVALID_OPTION', `${name} must be 'user' or 'internal', not ${describe(value)}`)
 }
 
-/** Over the environment of this process, so that `undefined` and null take a variable away. */
+/** Variables on top of this process's environment; `undefined` and null unset a variable. */
 export function sessionVariables(value: unknown, name: string): Variables {
   const found = readEntries(value, name).map(([key, item]): [string, unknown] => {
     if (!isVariableName(key))
@@ -33,7 +33,7 @@ export function sessionVariables(value: unknown, name: string): Variables {
   return checked as Variables
 }
 
-/** `undefined` and null are skipped: the command sees what the session has. */
+/** Variables of a command; `undefined` and null are skipped, so the command sees the session's value. */
 export function commandVariables(value: unknown, name: string): Variables {
   return Object.fromEntries(
     Object.entries(sessionVariables(value, name)).filter(([, variable]) => variable !== undefined),

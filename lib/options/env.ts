@@ -1,7 +1,7 @@
 /**
  * Reader for environment changes.
  *
- * Environments cross the boundary as two lists of one length, names and values, where null unsets.
+ * At the boundary, an environment is two lists of equal length, names and values, where null unsets.
  */
 import { OptionError } from '../base/errors.js'
 import { describe, quote, readEntries } from './read.js'
@@ -13,7 +13,7 @@ export interface EnvLists {
 
 const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/
 
-/** An object of variables. Names are what bash can assign; a value is a string without NUL, or undefined to unset. */
+/** Reads an object of variables. Names must be assignable in bash; a value is a string without NUL, or undefined to unset. */
 export function envChanges(value: unknown, name: string): EnvLists {
   const lists: EnvLists = { names: [], values: [] }
   for (const [key, item] of readEntries(value, name)) {

@@ -2,7 +2,7 @@
 import { OptionError, SandboxError } from '../base/errors.js'
 import { describe } from './read.js'
 
-/** A path as bytes, and as messages show it. */
+/** A path as bytes, and as text for messages. */
 export interface CheckedPath {
   bytes: Uint8Array
   shown: string
@@ -11,7 +11,7 @@ export interface CheckedPath {
 const encoder = new TextEncoder()
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
 
-/** Throws OptionError for a value of another type, and INVALID_PATH for a path that no file can have. */
+/** Reads a path. Throws OptionError for a value of another type, and INVALID_PATH for an impossible path. */
 export function checkPath(value: unknown, name: string): CheckedPath {
   if (value instanceof Uint8Array) return checked(Uint8Array.from(value), decoder.decode(value))
   if (typeof value !== 'string')
@@ -20,7 +20,7 @@ export function checkPath(value: unknown, name: string): CheckedPath {
       `${name} must be a string or a Uint8Array, not ${describe(value)}`,
     )
   const bytes = encoder.encode(value)
-  // Half a surrogate pair has no UTF-8: the name would be another one.
+  // Half a surrogate pair has no UTF-8 form: the encoded name would be a different one.
   if (decoder.decode(bytes) !== value)
     throw invalid(value, 'has half a surrogate pair; give bytes for names that are not Unicode')
   return checked(bytes, value)

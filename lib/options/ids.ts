@@ -1,5 +1,5 @@
 /**
- * Reader for ids of sessions. An id can become a file name, so it must not lead anywhere.
+ * Reader for session ids. An id can become a file name, so it must not be able to name a path.
  */
 import { OptionError } from '../base/errors.js'
 import { describe } from './read.js'

@@ -1,15 +1,15 @@
 /**
- * Reader for the input of a command: text, bytes, or something that gives them one after the other.
+ * Reader for a command's input: text, bytes, or a source that produces them one after another.
  */
 import { OptionError } from '../base/errors.js'
 import { describe } from './read.js'
 
-/** Bytes at hand, or a source of chunks, which are checked one by one as they come. */
+/** Bytes, or a source of chunks, each of which is checked as it arrives. */
 export type CheckedInput = Uint8Array | AsyncIterable<unknown>
 
 const encoder = new TextEncoder()
 
-/** Text becomes UTF-8. Streams of Node and of the web are async iterables on every supported platform. */
+/** Reads an input; text becomes UTF-8. Streams of Node and the web are async iterables on every supported platform. */
 export function commandInput(value: unknown, name: string): CheckedInput {
   if (typeof value === 'string' || value instanceof Uint8Array) return inputBytes(value, name)
   if (isAsyncIterable(value)) return value

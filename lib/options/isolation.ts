@@ -1,4 +1,4 @@
-/** Readers for `isolation`. Paths stay as they are: the machine that runs the commands resolves them. */
+/** Readers for `isolation`. Paths stay unresolved: the machine that runs the commands resolves them. */
 
 import { OptionError } from '../base/errors.js'
 import { describe } from './read.js'
@@ -20,12 +20,12 @@ export interface CheckedIsolation {
   bestEffort: boolean
 }
 
-/** Rules as they are given: those that are missing have defaults. */
+/** Rules as given: missing ones have defaults. */
 export type GivenRules = { filesystem?: Partial<CheckedFilesystem> } & Partial<
   Omit<CheckedIsolation, 'filesystem'>
 >
 
-/** Together, and with links and homes resolved, they stay below what the supervisor reads: 16 MiB. */
+/** Keeps all paths, with links and homes resolved, below the supervisor's limit of 16 MiB. */
 const MAX_PATHS = 200
 /** PATH_MAX of Linux. */
 const MAX_PATH_LENGTH = 4095
@@ -58,7 +58,7 @@ export function readable(value: unknown, name: string): 'all' | string[] {
   return value === 'all' ? 'all' : paths(value, name)
 }
 
-/** A host name, `*.` and a domain, an IPv4 address or an IPv6 address in brackets; a colon; a port or `*`. */
+/** A host name, `*.` and a domain, an IPv4 address or a bracketed IPv6 address; a colon; a port or `*`. */
 const TARGET = /^(?:(?:\*\.)?[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?|\[[0-9a-f:.]+\]):(?:\d{1,5}|\*)$/i
 
 function target(value: unknown, name: string): string {
@@ -97,7 +97,7 @@ export function preset(value: unknown, name: string): Preset {
   throw new OptionError('INVALID_OPTION', `${name} must be rules or one of ${names}, not ${describe(value)}`)
 }
 
-/** Rules with their defaults. */
+/** Rules completed with their defaults. */
 export function completeRules(given: GivenRules): CheckedIsolation {
   return {
     filesystem: { read: 'all', write: ['.'], hide: [], protect: [], ...given.filesystem },
@@ -117,7 +117,7 @@ export function presetRules(preset: Preset): CheckedIsolation {
   }
 }
 
-/** Well-known places of secrets, which the presets hide. docs/security.md lists them. */
+/** Well-known locations of secrets, which the presets hide. docs/security.md lists them. */
 export const SECRETS: readonly string[] = [
   '~/.ssh',
   '~/.gnupg',

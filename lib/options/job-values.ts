@@ -1,8 +1,8 @@
-/** Readers for values that only jobs have. */
+/** Readers for values that only jobs use. */
 import { OptionError } from '../base/errors.js'
 import { describe } from './read.js'
 
-/** The longest time that timers can hold. */
+/** The longest time that timers support, in seconds. */
 export const MOST_SECONDS = 2_147_483
 const MOST_NAME_CHARACTERS = 256
 
@@ -25,7 +25,7 @@ export function jobState(value: unknown, name: string): (typeof STATES)[number] 
   )
 }
 
-/** For people: one line. */
+/** A one-line name for people. */
 export function processName(value: unknown, name: string): string {
   const fits =
     typeof value === 'string' &&

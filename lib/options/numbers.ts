@@ -4,10 +4,10 @@
 import { OptionError } from '../base/errors.js'
 import { describe } from './read.js'
 
-/** The longest time that timers can hold: 2^31-1 ms, about 24.8 days. */
+/** The longest time that timers support: 2^31-1 ms, about 24.8 days. */
 export const MAX_MILLISECONDS = 2_147_483_647
 
-/** Milliseconds from 0 to MAX_MILLISECONDS. A fraction is rounded up, so that 0.5 does not become 0, which means none. */
+/** Milliseconds from 0 to MAX_MILLISECONDS. Fractions are rounded up, so that 0.5 does not become 0, which means none. */
 export function milliseconds(value: unknown, name: string): number {
   if (typeof value === 'number' && value >= 0 && value <= MAX_MILLISECONDS) return Math.ceil(value)
   throw new OptionError(

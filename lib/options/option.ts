@@ -1,20 +1,20 @@
 /**
- * One option of a call: how its value is checked, how it crosses HTTP as JSON, and what the docs say about it.
+ * One option of a call: how its value is checked, how it crosses HTTP as JSON, and its documentation.
  *
- * A call has one table of options. From it come the reader of `options/read.ts` and its messages, both ends of the JSON
- * codec (`protocol/codec.ts`), the schema of the OpenAPI document (`server/table-schema.ts`) and docs/options.md
+ * Each call has one table of options. The following use it: the reader in `options/read.ts` and its messages, both ends of
+ * the JSON codec (`protocol/codec.ts`), the schema of the OpenAPI document (`server/table-schema.ts`) and docs/options.md
  * (`protocol/option-docs.ts`).
  */
 
-/** Checks one value and returns it in the form used inside; throws OptionError naming `name` and its bounds. */
+/** Checks one value and returns it in internal form. Throws OptionError naming `name` and its bounds. */
 export type Reader<T> = (value: unknown, name: string) => T
 
-/** What a value looks like in JSON. */
+/** The JSON type of a value. */
 export type JsonSchema =
   | { type: 'number' | 'integer'; minimum?: number; maximum?: number; exclusiveMinimum?: number }
   | { type: 'string' | 'boolean' }
   | { type: 'enum'; values: readonly string[] }
-  /** A schema with a name of its own in the OpenAPI document. */
+  /** A schema with its own name in the OpenAPI document. */
   | { type: 'named'; name: 'Command' | 'Data' | 'Env' | 'Pattern' }
   | { type: 'object'; table: OptionTable }
   | { type: 'list'; of: JsonSchema }
@@ -25,42 +25,42 @@ export type FromBase64 = (text: string) => Uint8Array
 /** How a value crosses HTTP. */
 export interface JsonForm<T> {
   schema: JsonSchema
-  /** The checked value as JSON; undefined when this value cannot be sent in one piece. Default: as it is. */
+  /** The checked value as JSON; undefined if this value cannot be sent in one piece. Default: unchanged. */
   encode?(value: T): unknown
-  /** JSON as what a caller would give. Default: as it is. Bytes are read by the runtime's own base64. */
+  /** The value as a caller would give it, from JSON. Default: unchanged. The runtime's own base64 decodes bytes. */
   decode?(json: never, fromBase64: FromBase64): unknown
 }
 
-/** A kind of value, shared by options of many calls. */
+/** A kind of value that options of many calls share. */
 export interface Kind<T> {
   read: Reader<T>
-  /** Absent for values that exist in one process only, like functions. */
+  /** Absent for values that exist only in one process, like functions. */
   json?: JsonForm<T>
   /** Unit and bounds as the docs show them. */
   bounds: string
 }
 
-/** What is particular to one option. */
+/** The documentation of one option. */
 export interface About {
   /** One line of documentation. */
   doc: string
   /** The value that holds when the option is not given. */
   default?: string | number | boolean
-  /** The same in words, where it is not one value. */
+  /** The default in words, if it is not a single value. */
   otherwise?: string
 }
 
 export type Option<T> = Kind<T> & About
 
-/** The options of a call by name. A bare reader is an entry of a group that no document describes. */
+/** The options of a call by name. A bare reader is an entry of a group without documentation. */
 export type OptionTable = Record<string, Option<unknown> | Reader<unknown>>
 
-/** What a table reads: each option is there only when it was given. */
+/** The result of reading a table: each option is set only if it was given. */
 export type OptionValues<T extends OptionTable> = { [K in keyof T]?: ValueOf<T[K]> }
 
 type ValueOf<Entry> = Entry extends { read: Reader<infer T> } ? T : Entry extends Reader<infer T> ? T : never
 
-/** An option of this kind. */
+/** Creates an option of this kind. */
 export function option<T, const A extends About>(kind: Kind<T>, about: A): Kind<T> & A {
   return { ...kind, ...about }
 }

@@ -1,5 +1,5 @@
 /**
- * Readers for paths. Whether a path exists is for the engine to find out, when it uses it.
+ * Readers for paths. The engine finds out whether a path exists, when it uses it.
  */
 import { OptionError } from '../base/errors.js'
 import { describe } from './read.js'
@@ -22,13 +22,13 @@ function checkedPath(value: unknown, name: string, expected: string): string {
   )
 }
 
-/** An encoded slash is refused: it would come to be a separator. */
+/** An encoded slash is refused: it would become a separator. */
 function fromUrl(url: URL, name: string): string {
   const { protocol, hostname, pathname, href } = url
   try {
     if (protocol === 'file:' && hostname === '' && !/%2f/i.test(pathname)) return decodeURIComponent(pathname)
   } catch {
-    // It has a percent sign that begins no character: refused with the others.
+    // A percent sign in it encodes no character: refused like the rest.
   }
   throw new OptionError('INVALID_OPTION', `${name} must be a path or a file: URL, not ${href}`)
 }

@@ -1,4 +1,4 @@
-/** Readers for how a port is looked at. */
+/** Readers for the options of a port check. */
 
 import { OptionError } from '../base/errors.js'
 import { wholeNumber } from './numbers.js'
@@ -15,7 +15,7 @@ export function portMode(value: unknown, name: string): 'http' | 'tcp' {
   throw new OptionError('INVALID_OPTION', `${name} must be 'http' or 'tcp', not ${describe(value)}`)
 }
 
-/** What can stand in the first line of a request: it begins with a slash, and has no blanks or control characters. */
+/** A path that is valid in a request line: it begins with a slash, and has no blanks or control characters. */
 export function requestPath(value: unknown, name: string): string {
   if (typeof value === 'string' && /^\/[\x21-\x7e]*$/.test(value)) return value
   throw new OptionError(
@@ -30,7 +30,7 @@ export const statusCode: Kind<number> = {
   bounds: '100 to 599',
 }
 
-/** One status, or the first and the last of a range. */
+/** One status, or a range from the first to the last. */
 export function statusRange(value: unknown, name: string): StatusRange {
   if (typeof value === 'number') {
     const only = statusCode.read(value, name)

@@ -1,14 +1,14 @@
-/** Readers for values that only processes and services have. */
+/** Readers for values that only processes and services use. */
 import { OptionError } from '../base/errors.js'
 import { type CheckedInput, commandInput } from './input.js'
 import { describe } from './read.js'
 
-/** Input of a command, or 'pipe': it stays open, for `write`. */
+/** The input of a command, or 'pipe', which keeps the input open for `write`. */
 export function processInput(value: unknown, name: string): CheckedInput | 'pipe' {
   return value === 'pipe' ? value : commandInput(value, name)
 }
 
-/** A service may be started again, which must find its input where it was. */
+/** An input that each restart of a service can read again. */
 export function repeatableInput(value: unknown, name: string): Uint8Array | 'pipe' {
   const input = processInput(value, name)
   if (input === 'pipe' || input instanceof Uint8Array) return input

@@ -2,7 +2,7 @@
 import { OptionError } from '../base/errors.js'
 import { describe } from './read.js'
 
-/** A fraction of processors, more than 0. */
+/** A number of processors above 0; may be a fraction. */
 export function processors(value: unknown, name: string): number {
   if (typeof value === 'number' && value > 0 && Number.isFinite(value)) return value
   throw new OptionError(

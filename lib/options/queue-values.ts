@@ -1,15 +1,15 @@
-/** Readers for the options of queues and their workers. Their messages never show a connection, which may have a password. */
+/** Readers for the options of queues and workers. Their messages never show a connection, which may contain a password. */
 import { OptionError } from '../base/errors.js'
 import type { JobWorkerOptions, QueueBackoff, QueueJob, QueueKeep } from '../public/queue.js'
 import { MAX_MILLISECONDS, milliseconds, wholeNumber } from './numbers.js'
 import { describe, readEntries } from './read.js'
 
-/** Leaves room for the attempt and the queue in the id of the durable job. */
+/** Leaves room for the attempt and the queue in the durable job's id. */
 const QUEUE_ID = /^[A-Za-z0-9._-]{1,100}$/
 const HOST = /^[A-Za-z0-9._-]{1,64}$/
 const PREFIX = /^[A-Za-z0-9._{}:-]{1,100}$/
 
-/** Keys of BullMQ beside those of jobs: a job with such an id would destroy the queue. */
+/** Names that BullMQ uses for its own keys next to those of jobs: a job with such an id would destroy the queue. */
 const RESERVED = new Set(
   'active wait waiting-children paused id delayed prioritized stalled-check completed failed stalled repeat limiter meta events pc marker de metrics'.split(
     ' ',
@@ -25,14 +25,14 @@ export function queueName(value: unknown, name: string): string {
   )
 }
 
-/** The id of a job in a queue. BullMQ gives whole numbers itself. */
+/** The id of a job in a queue. Whole numbers are excluded: BullMQ assigns them itself. */
 export function queueJobId(value: unknown, name: string): string {
   if (typeof value === 'string' && RESERVED.has(value))
     throw new OptionError('INVALID_ID', `${name} must not be '${value}', which BullMQ uses itself`)
   if (typeof value === 'string' && QUEUE_ID.test(value) && !/^-?\d+$/.test(value)) return value
   throw new OptionError(
     'INVALID_ID',
-    `${name} must be 1 to 100 characters of A-Z a-z 0-9 . _ - and no whole number, not ${describe(value)}`,
+    `${name} must be 1 to 100 characters of A-Z a-z 0-9 . _ - but not a whole number, not ${describe(value)}`,
   )
 }
 
@@ -84,7 +84,7 @@ export function backoff(value: unknown, name: string): QueueBackoff {
   )
 }
 
-/** Which finished jobs stay. */
+/** Which finished jobs to keep. */
 export function keep(value: unknown, name: string): QueueKeep {
   const number = wholeNumber(0, Number.MAX_SAFE_INTEGER)
   if (typeof value === 'boolean') return value

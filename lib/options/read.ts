@@ -1,19 +1,19 @@
 /**
- * Reads an options object against a table of option names: the one way in which options are validated.
+ * Reads an options object against a table of options: the only way in which options are validated.
  *
- * Each own property is read once, so a getter or proxy cannot show one value to the check and another to the use.
- * Inherited properties are not options. `undefined` counts as not given.
+ * Each own property is read once, so a getter or proxy cannot show one value to the check and another to the use. Inherited
+ * properties are not options. `undefined` counts as not given.
  */
 import { OptionError } from '../base/errors.js'
 import type { OptionTable, OptionValues, Reader } from './option.js'
 
-/** The checked options. `owner` is what they are options of, for messages, like 'exec'. */
+/** The checked options. `owner` names the call for messages, like 'exec'. */
 export function readOptions<T extends OptionTable>(table: T, value: unknown, owner: string): OptionValues<T> {
   if (value === undefined) return {}
   return readTable(table, readArgument(readEntries, value, `the options of ${owner}`), owner, '')
 }
 
-/** An option that is an object with options of its own, which are called like 'limits.memory' in messages. */
+/** An option that is an object with its own options, which messages call 'limits.memory', for example. */
 export function readGroup<T extends OptionTable>(table: T, value: unknown, name: string): OptionValues<T> {
   return readTable(table, readEntries(value, name), name, `${name}.`)
 }
@@ -38,7 +38,7 @@ function readTable<T extends OptionTable>(
   return values
 }
 
-/** Checks one value. What a getter or a proxy throws meanwhile is the cause of an OptionError. */
+/** Checks one value. An exception of a getter or a proxy becomes the cause of an OptionError. */
 export function readArgument<T>(reader: Reader<T>, value: unknown, name: string): T {
   try {
     return reader(value, name)
@@ -54,7 +54,7 @@ export function readEntries(value: unknown, name: string): Array<[string, unknow
   throw new OptionError('INVALID_OPTION', `${name} must be an object, not ${describe(value)}`)
 }
 
-/** Names a bad value in a message: short, on one line, whatever it is. */
+/** Describes a bad value in a message: always short and on one line. */
 export function describe(value: unknown): string {
   if (typeof value === 'string') return quote(value)
   if (typeof value === 'function' || typeof value === 'symbol') return `a ${typeof value}`

@@ -1,4 +1,4 @@
-/** Reader for paths of another machine. */
+/** Reader for paths on another machine. */
 import { OptionError } from '../base/errors.js'
 import { describe } from './read.js'
 

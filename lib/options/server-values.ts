@@ -2,10 +2,10 @@
 import { OptionError } from '../base/errors.js'
 import { describe } from './read.js'
 
-/** A token that can be guessed is none. */
+/** A shorter token could be guessed. */
 const LEAST_TOKEN_CHARACTERS = 16
 
-/** What can stand in a header, and cannot be guessed. The message never has it. */
+/** A token that is valid in a header and long enough. The message never shows it. */
 export function serverToken(value: unknown, name: string): string {
   if (typeof value === 'string' && value.length >= LEAST_TOKEN_CHARACTERS && /^[\x21-\x7e]+$/.test(value))
     return value
@@ -15,7 +15,7 @@ export function serverToken(value: unknown, name: string): string {
   )
 }
 
-/** Names of origins as browsers send them. '*' is none: it would let every page on the web run commands. */
+/** Origins as browsers send them. '*' is refused: it would let every web page run commands. */
 export function origins(value: unknown, name: string): string[] {
   const list: unknown[] = Array.isArray(value) ? Array.from(value) : [value]
   return list.map((item) => {
@@ -27,12 +27,12 @@ export function origins(value: unknown, name: string): string[] {
   })
 }
 
-/** The beginning of names of variables. An empty one would show all of them. */
+/** The beginning of variable names. An empty prefix would show all variables. */
 export function variablePrefix(value: unknown, name: string): string {
   if (typeof value === 'string' && /^[A-Za-z_][A-Za-z0-9_]*$/.test(value)) return value
   throw new OptionError(
     'INVALID_OPTION',
-    `${name} must be the beginning of a name of a variable, not ${describe(value)}`,
+    `${name} must be a prefix of variable names, not ${describe(value)}`,
   )
 }
 

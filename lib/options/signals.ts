@@ -1,11 +1,11 @@
 /**
- * Readers for the two things called signal: one sent to processes, and the AbortSignal.
+ * Readers for both kinds of signal: those sent to processes, and the AbortSignal.
  */
 import { OptionError } from '../base/errors.js'
 import { MAX_SIGNAL, signalNumber } from '../base/signals.js'
 import { describe } from './read.js'
 
-/** A signal's name or number as its number, 1 to 64. Never 0: that only asks whether a process exists. */
+/** A signal's name or number as a number from 1 to 64. Never 0, which only checks whether a process exists. */
 export function processSignal(value: unknown, name: string): number {
   if (typeof value === 'number' && Number.isInteger(value) && value >= 1 && value <= MAX_SIGNAL) return value
   const number = typeof value === 'string' ? signalNumber(value) : undefined
@@ -16,7 +16,7 @@ export function processSignal(value: unknown, name: string): number {
   )
 }
 
-/** An AbortSignal, known by its shape: one of another realm or library is not an instance of the global class. */
+/** An AbortSignal, recognized by its shape: signals of other realms or libraries are not instances of the global class. */
 export function abortSignal(value: unknown, name: string): AbortSignal {
   if (isAbortSignal(value)) return value
   throw new OptionError('INVALID_OPTION', `${name} must be an AbortSignal, not ${describe(value)}`)

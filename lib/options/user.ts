@@ -1,5 +1,5 @@
 /**
- * Reader for the user that a sandbox runs as. Whether there is one of that name is for the engine to find out.
+ * Reader for the user that a sandbox runs as. The engine finds out whether the name exists.
  */
 import { OptionError } from '../base/errors.js'
 import { wholeNumber } from './numbers.js'
@@ -10,7 +10,7 @@ const id = wholeNumber(0, 0xffff_fffe)
 
 const idOptions = { uid: id, gid: id }
 
-/** A name, or both numbers. */
+/** A name, or both numeric ids. */
 export function user(value: unknown, name: string): { name: string } | { uid: number; gid: number } {
   if (typeof value === 'string') {
     if (value !== '' && !/[\0:\n]/.test(value)) return { name: value }

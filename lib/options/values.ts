@@ -1,5 +1,5 @@
 /**
- * Readers for the simple kinds of option: flags, callbacks, encodings, loggers.
+ * Readers for simple kinds of option: flags, callbacks, encodings, loggers.
  */
 
 import { OptionError } from '../base/errors.js'
@@ -11,7 +11,7 @@ export function flag(value: unknown, name: string): boolean {
   throw new OptionError('INVALID_OPTION', `${name} must be true or false, not ${describe(value)}`)
 }
 
-/** Any function; its parameters are those that the public types give the option. */
+/** Any function; the public types define its parameters. */
 export function callback(value: unknown, name: string): (...parameters: unknown[]) => unknown {
   if (typeof value === 'function') return value as (...parameters: unknown[]) => unknown
   throw new OptionError('INVALID_OPTION', `${name} must be a function, not ${describe(value)}`)
@@ -22,7 +22,7 @@ export function encoding(value: unknown, name: string): Encoding {
   throw new OptionError('INVALID_OPTION', `${name} must be 'utf8' or 'buffer', not ${describe(value)}`)
 }
 
-/** An object with the four methods of a logger; they may be inherited, as those of console and of classes are. */
+/** An object with the four methods of a logger, which may be inherited, as in console and classes. */
 export function logger(value: unknown, name: string): Logger {
   const candidate =
     typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : undefined

@@ -1,3 +1,3 @@
-/** What `nacre/otel` exports. The public types are in `lib/public`. */
+/** The exports of `nacre/otel`. The public types are in `lib/public`. */
 
 export { instrument } from './instrument.js'

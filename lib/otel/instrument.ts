@@ -1,6 +1,6 @@
 /**
- * Makes spans of what the tracing channels publish. Each span begins with the call's `start`, so that its trace context
- * is in the environment before the command runs.
+ * Creates spans from the tracing channels. Each span begins at the call's `start`, so that its trace context is in the
+ * environment before the command runs.
  */
 import { tracingChannel } from 'node:diagnostics_channel'
 import { context, type Span, type Tracer, type TracerProvider, trace } from '@opentelemetry/api'
@@ -46,7 +46,7 @@ function subscribe(kind: Kind, provider: TracerProvider | undefined, commandArgs
   return () => void channel.unsubscribe(subscribers)
 }
 
-/** The global provider may be set later than this module is used. */
+/** The tracer, looked up at each use: the global provider may be set later than this module is loaded. */
 function tracerOf(provider: TracerProvider | undefined): Tracer {
   return (provider ?? trace.getTracerProvider()).getTracer('nacre')
 }
@@ -57,7 +57,7 @@ function begin(tracer: Tracer, kind: Kind, call: TraceContext, commandArgs: bool
   return tracer.startSpan(nameOf(call), { kind: KINDS[kind], attributes }, parent)
 }
 
-/** A process that has started goes on, and so does its span. */
+/** Ends a span. The span of a started process continues until the process ends. */
 function settle(span: Span, call: TraceContext): void {
   if (call.pid !== undefined) span.setAttribute('process.pid', call.pid)
   if (call.ended === undefined) finish(span, endOfCall(call))

@@ -1,4 +1,4 @@
-/** Trace context in environment variables, by the names and the form of W3C Trace Context. */
+/** Trace context in environment variables, with the names and format of W3C Trace Context. */
 import {
   type Context,
   createTraceState,
@@ -10,7 +10,7 @@ import {
 const VERSION = '00'
 const TRACEPARENT = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/
 
-/** Adds the variables, unless the caller has given a parent. A span context that is invalid belongs to no trace. */
+/** Adds the variables, unless the caller has set a parent. An invalid span context is not propagated. */
 export function addTraceContext(env: Record<string, string | undefined>, span: SpanContext): void {
   if (Object.hasOwn(env, 'TRACEPARENT') || !isSpanContextValid(span)) return
   const flags = (span.traceFlags & 0xff).toString(16).padStart(2, '0')
@@ -19,7 +19,7 @@ export function addTraceContext(env: Record<string, string | undefined>, span: S
   if (state) env.TRACESTATE = state
 }
 
-/** The context of a call: the active one; without a span in it, that of another process, which the variables name. */
+/** The parent context of a call: the active context, or without a span in it, the context that the variables name. */
 export function parentOf(env: Record<string, string | undefined>, active: Context): Context {
   if (trace.getSpan(active) !== undefined) return active
   const [, traceId = '', spanId = '', flags = ''] = TRACEPARENT.exec(env.TRACEPARENT ?? '') ?? []

@@ -1,7 +1,7 @@
 /**
- * What spans say, by the semantic conventions for callers of command line programs.
+ * The content of spans, by the semantic conventions for callers of command line programs.
  *
- * A text is run by bash, so its program is bash, whatever the text calls. Names are of few kinds for the same reason.
+ * bash runs shell text, so its program is bash, whatever it calls. This also keeps the number of span names small.
  */
 import { constants } from 'node:os'
 import path from 'node:path'
@@ -9,7 +9,7 @@ import { type Attributes, type Span, SpanKind, SpanStatusCode } from '@opentelem
 import type { TraceContext } from '../backends/native/tracing.js'
 import type { ExecResult, ProcessExit } from '../public/index.js'
 
-/** A job outlives its caller, as a message does. */
+/** A job outlives its caller, like a message. */
 export const KINDS = {
   exec: SpanKind.CLIENT,
   process: SpanKind.CLIENT,
@@ -18,10 +18,10 @@ export const KINDS = {
   attempt: SpanKind.CONSUMER,
 } as const
 
-/** How what a span stands for has ended. */
+/** How the call or process of a span ended. */
 export interface SpanEnd {
   exitCode?: number | undefined
-  /** Of few kinds, for what was not successful. */
+  /** The error type of a failure; few different values. */
   errorType?: string | undefined
 }
 
@@ -30,7 +30,7 @@ export function nameOf({ argv }: TraceContext): string {
   return path.basename(argv?.[0] ?? 'bash') || 'bash'
 }
 
-/** What is known before the command runs. */
+/** The attributes that are known before the command runs. */
 export function firstAttributes(call: TraceContext, commandArgs: boolean): Attributes {
   const { command, argv, sandboxId, sessionId, processId, jobId, queue, queueJobId, attempt, host } = call
   return {
@@ -47,7 +47,7 @@ export function firstAttributes(call: TraceContext, commandArgs: boolean): Attri
   }
 }
 
-/** The end of a call: of a command its exit, of a job that it was started. */
+/** The outcome of a call: a command's exit, or that a job was started. */
 export function endOfCall({ error, result }: TraceContext): SpanEnd {
   if (error === undefined) return isExit(result) ? endOfProcess(result) : {}
   const { code, name = 'Error', result: soFar } = error as { code?: unknown; name?: string; result?: unknown }
@@ -56,7 +56,7 @@ export function endOfCall({ error, result }: TraceContext): SpanEnd {
   return { exitCode, errorType }
 }
 
-/** A signal counts as the exit code that shells give it. */
+/** A signal has the exit code that shells give it. */
 export function endOfProcess({ exitCode, signal }: Pick<ProcessExit, 'exitCode' | 'signal'>): SpanEnd {
   if (signal === null) return { exitCode: exitCode ?? undefined, errorType: errorTypeOf(exitCode) }
   const number = constants.signals[signal]
@@ -69,7 +69,7 @@ function errorTypeOf(exitCode: number | null): string | undefined {
   return exitCode === 0 ? undefined : String(exitCode)
 }
 
-/** Messages of errors stay out: they have the command and the end of its stderr. */
+/** Ends a span. Error messages are left out: they contain the command and the end of its stderr. */
 export function finish(span: Span, { exitCode, errorType }: SpanEnd): void {
   if (exitCode !== undefined) span.setAttribute('process.exit.code', exitCode)
   if (errorType !== undefined) {

@@ -1,5 +1,5 @@
 /**
- * The checked arguments of exec and execStream. Options that were left out stay undefined: the backend has the defaults.
+ * The checked arguments of exec and execStream. Options not given stay undefined: the backend has the defaults.
  */
 
 import { OptionError } from '../base/errors.js'
@@ -9,7 +9,7 @@ import { readArgument, readOptions } from '../options/read.js'
 import { execOptions, sessionExecOptions } from '../protocol/exec-options.js'
 import type { Encoding } from '../public/index.js'
 
-/** The session that exists by itself. */
+/** The session that always exists. */
 export const DEFAULT_SESSION = execOptions.sessionId.default
 
 type Values = OptionValues<typeof sessionExecOptions>
@@ -20,13 +20,13 @@ export type ExecCallbacks = Pick<
   'onStart' | 'onOutput' | 'onStdout' | 'onStderr' | 'onLine' | 'onComplete' | 'onError'
 >
 
-/** The callbacks among checked options. */
+/** Picks the callbacks from checked options. */
 function callbacksOf(values: Values): ExecCallbacks {
   const { onStart, onOutput, onStdout, onStderr, onLine, onComplete, onError } = values
   return { onStart, onOutput, onStdout, onStderr, onLine, onComplete, onError }
 }
 
-/** Whether one of them is called while the command runs. */
+/** Whether any of them is called while the command runs. */
 export function areLive({ onStart, onOutput, onStdout, onStderr, onLine }: ExecCallbacks): boolean {
   return (onStart ?? onOutput ?? onStdout ?? onStderr ?? onLine) !== undefined
 }
@@ -34,7 +34,7 @@ export function areLive({ onStart, onOutput, onStdout, onStderr, onLine }: ExecC
 /** `bare`: lines without their `\n` or `\r\n`. `whole`: with them. */
 export type LineForm = 'bare' | 'whole'
 
-/** The lines that the options ask for; undefined when output stays in one piece. Throws OptionError. */
+/** The form of lines that the options ask for; undefined for output as one text. Throws OptionError. */
 function lineForm({ lines = false, encoding, stripFinalNewline }: Values): LineForm | undefined {
   if (!lines) return undefined
   if (encoding === 'buffer')
@@ -48,22 +48,22 @@ function lineForm({ lines = false, encoding, stripFinalNewline }: Values): LineF
 /** A command in the foreground of a session. */
 export interface ExecRequest {
   command: CheckedCommand
-  /** The command as it is shown in the result. */
+  /** The command as the result shows it. */
   shown: string
   sessionId: string
   encoding: Encoding
   callbacks: ExecCallbacks
   verbose: boolean
-  /** Whether the result of a stream keeps as much output as that of exec. */
+  /** Whether a stream's result keeps as much output as a result of exec. */
   wholeResult: boolean
-  /** How the result shows lines; undefined: as text. */
+  /** How the result shows lines; undefined: as one text. */
   lines: LineForm | undefined
-  /** Receives the pid of the shell, with the end of the command. */
+  /** Receives the shell's pid when the command ends. */
   onPid?: (pid: number) => void
   values: Values
 }
 
-/** Checks the arguments of a call; in a session, the session is given. Throws OptionError. */
+/** Checks the arguments of a call; in a session, `session` is given. Throws OptionError. */
 export function readExec(
   command: unknown,
   options: unknown,
@@ -85,12 +85,12 @@ export function readExec(
     verbose: values.verbose ?? isVerboseByDefault(),
     wholeResult: owner !== 'execStream',
     lines,
-    // Lines are made of the whole text.
+    // Lines are split from the whole text.
     values: lines === undefined ? values : { ...values, stripFinalNewline: undefined },
   }
 }
 
-/** Whether what has no option `verbose` is verbose. Runs wherever JavaScript does. */
+/** Whether calls without the option `verbose` are verbose. Runs wherever JavaScript does. */
 export function isVerboseByDefault(): boolean {
   const { process } = globalThis as { process?: { env?: Record<string, string | undefined> } }
   return process?.env?.NACRE_DEBUG === '1'

@@ -1,4 +1,4 @@
-/** The arguments of calls on files, checked. A path that no file can have is a SandboxError, the rest an OptionError. */
+/** Checks the arguments of file calls. An impossible path is a SandboxError, everything else an OptionError. */
 import { OptionError } from '../base/errors.js'
 import { type CheckedPath, checkPath } from '../options/file-paths.js'
 import { type CheckedInput, commandInput } from '../options/input.js'
@@ -31,7 +31,7 @@ export function planFileRead(path: unknown, options: unknown): FileReadPlan {
   }
 }
 
-/** The bytes of a stream: those from `start` up to `end`, without it. */
+/** The range of a file stream: from `start` up to, but excluding, `end`. */
 export interface FileStreamPlan {
   start: number
   end: number
@@ -59,7 +59,7 @@ export function planFileWrite(path: unknown, data: unknown, options: unknown): F
   return { path: checkPath(path, 'path'), data: content, mode, append, signal }
 }
 
-/** Levels to list. */
+/** Checks the arguments of `list`, whose depth is in levels. */
 export function planFileList(path: unknown, options: unknown): { path: CheckedPath; depth: number } {
   const values = readOptions(fileListOptions, options, 'files.list')
   const { recursive = false, maxDepth = recursive ? 0xffff_ffff : 1 } = values
@@ -68,7 +68,7 @@ export function planFileList(path: unknown, options: unknown): { path: CheckedPa
   return { path: checkPath(path, 'path'), depth: maxDepth }
 }
 
-/** A call that changes files and gives nothing. */
+/** A call that changes files and returns nothing. */
 export type FileAction =
   | { kind: 'mkdir'; path: CheckedPath }
   | { kind: 'rename'; path: CheckedPath; to: CheckedPath }

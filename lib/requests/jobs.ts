@@ -1,5 +1,5 @@
 /**
- * The options of durable jobs. They are the same for every backend that runs jobs.
+ * Checks the options of durable jobs, which are the same for every backend.
  */
 
 import { OptionError } from '../base/errors.js'
@@ -19,19 +19,19 @@ import {
 } from '../protocol/job-options.js'
 import type { Encoding } from '../public/index.js'
 
-/** 1 MiB: few calls for much output, and little memory. */
+/** 1 MiB: much output takes few calls, and little memory. */
 const DEFAULT_READ_BYTES = jobReadOptions.maxBytes.default
 
-/** A job to start. The command is always there, and each option has its current name. */
+/** A job to start. The command is always set, and each option has its current name. */
 export type JobStartPlan = Omit<OptionValues<typeof jobStartOptions>, 'timeoutSeconds' | 'stdin'> & {
   command: CheckedCommand
   shown: string
 }
 
-/** How a part of the output is read. */
+/** How to read a part of the output. */
 export interface JobReadPlan {
   maxBytes: number
-  /** Cut after a newline. */
+  /** Whether to cut after a newline. */
   lines: boolean
   encoding: Encoding
 }
@@ -75,24 +75,24 @@ export function planJobList(filter: unknown): OptionValues<typeof jobListOptions
   return readOptions(jobListOptions, filter, 'jobs.list')
 }
 
-/** Checks the options of `jobs.prune`: milliseconds since the end of a job. Throws OptionError. */
+/** Checks the options of `jobs.prune`, and returns the milliseconds since a job's end. Throws OptionError. */
 export function planJobPrune(options: unknown): number {
   return readOptions(jobPruneOptions, options, 'jobs.prune').olderThan ?? jobPruneOptions.olderThan.default
 }
 
-/** Where to read from: an offset in bytes. */
+/** The offset in bytes to read from. */
 export function readCursor(cursor: unknown): number {
   return cursor === undefined ? 0 : readArgument(byteCount, cursor, 'cursor')
 }
 
-/** The id of a job, from an id or a handle. Nothing else of a handle is used. */
+/** The id of a job, from an id or a handle. No other property of a handle is read. */
 export function jobReference(job: unknown): string {
   if (typeof job !== 'object') return readArgument(identifier, job, 'jobId')
   const entries = readArgument(readEntries, job, 'job')
   return readArgument(identifier, new Map(entries).get('jobId'), 'job.jobId')
 }
 
-/** An option and its other name cannot both be given. */
+/** Refuses an option that is given under both of its names. */
 function refuseBoth<T extends object>(values: T, name: keyof T & string, other: keyof T & string): void {
   if (values[name] === undefined || values[other] === undefined) return
   throw new OptionError('INVALID_OPTION', `${name} and ${other} exclude each other`)

@@ -1,5 +1,5 @@
 /**
- * The options for reading logs, listing processes and killing them.
+ * Checks the options for reading logs, listing processes and killing them.
  */
 
 import { OptionError } from '../base/errors.js'
@@ -10,11 +10,11 @@ import { killOptions } from '../protocol/process-options.js'
 import { logOptions, logStreamOptions } from '../protocol/wait-options.js'
 import type { Encoding, ProcessStatus } from '../public/index.js'
 
-/** Which part of a log to read, and as what. */
+/** Which part of a log to read, and in which form. */
 export interface LogStreamPlan {
   /** Offset in bytes in the whole log. */
   since: number
-  /** Go on reading until the process has ended. */
+  /** Continue reading until the process has ended. */
   follow: boolean
   signal: AbortSignal | undefined
   encoding: Encoding
@@ -37,7 +37,7 @@ export function planLogs(options: unknown, owner: string): { encoding: Encoding 
   return { encoding: chosen }
 }
 
-/** How to kill a process. Undefined: as the options of the process say. */
+/** How to kill a process. Undefined: as in the process's options. */
 export interface KillRequest {
   signal: number | undefined
   /** Milliseconds until SIGKILL. */

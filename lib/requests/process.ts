@@ -1,5 +1,5 @@
 /**
- * The checked arguments of startProcess. Options that were left out stay undefined: the backend has the defaults.
+ * The checked arguments of startProcess. Options not given stay undefined: the backend has the defaults.
  */
 
 import { type CheckedCommand, readCommand, showCommand } from '../options/command.js'
@@ -13,17 +13,17 @@ type Values = OptionValues<typeof sessionProcessOptions>
 /** A background process. */
 export interface ProcessRequest {
   command: CheckedCommand
-  /** The command as it is shown. */
+  /** The command as displayed. */
   shown: string
   sessionId: string
   callbacks: Pick<Values, 'onStart' | 'onOutput' | 'onStdout' | 'onStderr' | 'onLine' | 'onExit' | 'onError'>
   verbose: boolean
   values: Values
-  /** Bytes of output that may wait for a reader that reports what it takes; beyond, the process is held back. */
+  /** Bytes of output that may wait for a reader that reports its progress; beyond that, the process blocks. */
   window?: number
 }
 
-/** Checks the arguments of a call; in a session, the session is given. Throws OptionError. */
+/** Checks the arguments of a call; in a session, `session` is given. Throws OptionError. */
 export function readProcess(command: unknown, options: unknown, session?: string): ProcessRequest {
   const checked = readArgument(readCommand, command, 'command')
   const values: OptionValues<typeof processOptions> =

@@ -1,5 +1,5 @@
 /**
- * The options of startService: those of a process, when it is ready, and what happens when it fails.
+ * Checks the options of startService: those of a process, plus its readiness and restarts.
  */
 import { OptionError } from '../base/errors.js'
 import { type CheckedCommand, readCommand, showCommand } from '../options/command.js'
@@ -10,7 +10,7 @@ import { portNumber, portOptions } from '../protocol/wait-options.js'
 import { type ProcessRequest, processRequest } from './process.js'
 import { type LinePattern, linePattern, type PortProbe, portProbe } from './waits.js'
 
-/** When a service counts as ready. `timeout` is for all attempts together, in milliseconds; 0 = none. */
+/** When a service counts as ready. `timeout` applies to all attempts together, in milliseconds; 0 = none. */
 export type HealthCheck = { timeout: number } & (
   | { kind: 'port'; probe: PortProbe }
   | { kind: 'log'; pattern: LinePattern }
@@ -22,7 +22,7 @@ export interface ServiceRequest {
   process: ProcessRequest
   healthCheck: HealthCheck
   restart: 'never' | 'on-failure'
-  /** Milliseconds before the first restart; each further one waits twice as long. */
+  /** Milliseconds before the first restart; each further restart doubles the delay. */
   restartDelay: number
 }
 
@@ -31,7 +31,7 @@ const DEFAULT_COMMAND_INTERVAL_MS = 500
 
 const allOptions = { ...serviceOptions, healthCheck }
 
-/** Checks the arguments of `startService`, of whose options `healthCheck` must be there. Throws OptionError. */
+/** Checks the arguments of `startService`, where `healthCheck` is required. Throws OptionError. */
 export function readService(command: unknown, options: unknown): ServiceRequest {
   const checked = readArgument(readCommand, command, 'command')
   const {
@@ -50,7 +50,7 @@ export function readService(command: unknown, options: unknown): ServiceRequest 
   }
 }
 
-/** Exactly one of port, log and command must be given; it decides which other options are valid. */
+/** Exactly one of port, log and command is required; it decides which other options are valid. */
 function healthCheck(value: unknown, name: string): HealthCheck {
   const given = Object.fromEntries(readEntries(value, name))
   const kinds = ['port', 'log', 'command'].filter((kind) => given[kind] !== undefined)

@@ -1,5 +1,5 @@
 /**
- * The options of a stream's `lines` and `toReadableStream`.
+ * Checks the options of a stream's `lines` and `toReadableStream`.
  */
 import { OptionError } from '../base/errors.js'
 import { describe, readOptions } from '../options/read.js'
@@ -8,14 +8,14 @@ import { describe, readOptions } from '../options/read.js'
 export const STDOUT = 1
 export const STDERR = 2
 
-/** What `from` can name. `all` is both in order of arrival. */
+/** The streams that `from` can name. `all` is both in order of arrival. */
 const SOURCES: Record<string, readonly number[]> = {
   stdout: [STDOUT],
   stderr: [STDERR],
   all: [STDOUT, STDERR],
 }
 
-/** Checks the options and gives the numbers of the streams to read. Throws OptionError. */
+/** Checks the options and returns the numbers of the streams to read. Throws OptionError. */
 export function planSource(options: unknown, owner: string): readonly number[] {
   return readOptions({ from: source }, options, owner).from ?? [STDOUT]
 }

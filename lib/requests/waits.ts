@@ -1,5 +1,5 @@
 /**
- * The options of every wait for a process: how long, for what, how often to check.
+ * Checks the options of every wait for a process: how long, for what, how often to check.
  */
 import { OptionError } from '../base/errors.js'
 import type { WaitLimits } from '../base/waiting.js'
@@ -30,18 +30,18 @@ export function planWaitForExit(timeout: unknown): WaitLimits {
 
 /** What a line of a log must contain. */
 export interface LinePattern {
-  /** The line, and where a regular expression matched; undefined when it does not. */
+  /** The line, and the match of a regular expression; undefined if the line does not match. */
   find(line: string): { line: string; match?: RegExpExecArray } | undefined
-  /** As it was given. */
+  /** The pattern as given. */
   source: string | RegExp
   /** For messages. */
   shown: string
 }
 
-/** What waitForLog waits for, and how long. */
+/** The line that waitForLog waits for, and its limits. */
 export interface LogPlan extends WaitLimits {
   pattern: LinePattern
-  /** Where in the log to begin, in bytes. */
+  /** The offset in the log to begin at, in bytes. */
   since: number
 }
 
@@ -52,13 +52,13 @@ export function planWaitForLog(pattern: unknown, options: unknown): LogPlan {
   return { pattern: checked, since, timeout, signal }
 }
 
-/** Text that a line contains, or a regular expression that matches it. It is tested line by line. */
+/** Reads text that a line must contain, or a regular expression. Each line is tested separately. */
 export function linePattern(value: unknown, name: string): LinePattern {
   if (value instanceof RegExp) return regularExpression(value)
   if (typeof value !== 'string' || value === '') {
     throw new OptionError(
       'INVALID_OPTION',
-      `${name} must be a RegExp or a string that is not empty, not ${describe(value)}`,
+      `${name} must be a RegExp or a non-empty string, not ${describe(value)}`,
     )
   }
   if (value.includes('\n'))
@@ -66,7 +66,7 @@ export function linePattern(value: unknown, name: string): LinePattern {
   return { find: (line) => (line.includes(value) ? { line } : undefined), source: value, shown: quote(value) }
 }
 
-/** A copy without the flags that make a match depend on the one before. */
+/** A copy without the flags that make a match depend on the previous match. */
 function regularExpression(given: RegExp): LinePattern {
   const pattern = new RegExp(given.source, given.flags.replace(/[gy]/g, ''))
   return {
@@ -79,18 +79,18 @@ function regularExpression(given: RegExp): LinePattern {
   }
 }
 
-/** How a port is checked. */
+/** How to check a port. */
 export interface PortProbe {
   port: number
-  /** Undefined: listening is enough. */
+  /** Undefined if listening is enough. */
   http: { path: string; status: StatusRange } | undefined
   interval: number
 }
 
-/** What waitForPort waits for, and how long. */
+/** The port that waitForPort waits for, and its limits. */
 export interface PortPlan extends PortProbe, WaitLimits {}
 
-/** A server that answers without an error. */
+/** A response without an error. */
 const DEFAULT_STATUS: StatusRange = { min: 200, max: 399 }
 
 /** Checks the arguments of `waitForPort`. Throws OptionError. */
@@ -100,7 +100,7 @@ export function planWaitForPort(port: unknown, options: unknown): PortPlan {
   return { ...portProbe(number, values), timeout: values.timeout ?? 0, signal: values.signal }
 }
 
-/** A path or a status asks for HTTP, even when no mode does. */
+/** Whether to check a port by HTTP: a path or a status implies it, even without a mode. */
 export function portProbe(
   port: number,
   values: { mode?: 'http' | 'tcp'; path?: string; status?: StatusRange; interval?: number },
@@ -108,7 +108,7 @@ export function portProbe(
   const { path, status, interval = portOptions.interval.default } = values
   const asked = path !== undefined || status !== undefined
   if (values.mode === 'tcp' && asked)
-    throw new OptionError('INVALID_OPTION', "path and status need mode 'http'; mode 'tcp' asks for no page")
+    throw new OptionError('INVALID_OPTION', "path and status need mode 'http'; mode 'tcp' requests no page")
   const { mode = asked ? 'http' : 'tcp' } = values
   const http =
     mode === 'http' ? { path: path ?? portOptions.path.default, status: status ?? DEFAULT_STATUS } : undefined

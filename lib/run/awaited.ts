@@ -1,16 +1,16 @@
 /**
- * A promise that reports the first time that something waits for it: `await`, `then`, `catch` or `finally`. To hold it or
- * to look at it reports nothing.
+ * A promise that reports the first time that something waits for it with `await`, `then`, `catch` or `finally`. Holding or
+ * inspecting it reports nothing.
  */
 export class AwaitedPromise<T> extends Promise<T> {
-  /** What `then` gives are promises as usual. */
+  /** `then` returns ordinary promises. */
   static override get [Symbol.species](): PromiseConstructor {
     return Promise
   }
 
   #report: (() => void) | undefined
 
-  /** Settles as `source` does. It is never an unhandled rejection by itself. */
+  /** Settles like `source`. Never causes an unhandled rejection itself. */
   static of<T>(source: Promise<T>, report: () => void): Promise<T> {
     const promise = new AwaitedPromise<T>((resolve, reject) => source.then(resolve, reject))
     promise.then(undefined, () => {})

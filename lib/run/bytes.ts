@@ -20,7 +20,7 @@ export class ByteTranslator implements Translator<Uint8Array> {
   }
 }
 
-/** Reads only on demand, so that unread output waits in the engine and not here. */
+/** Reads only on demand, so that unread output waits in the engine instead of here. */
 export function readableStream(reader: Reader<Uint8Array>): ReadableStream<Uint8Array> {
   return new ReadableStream<Uint8Array>(
     {

@@ -1,5 +1,5 @@
 /**
- * The callbacks of exec, as the observer of a run.
+ * The callbacks of exec, as an observer of the run.
  */
 
 import { PieceDecoder } from '../base/utf8.js'
@@ -8,15 +8,15 @@ import { STDERR } from '../requests/source.js'
 import { StreamCallbacks } from './output-callbacks.js'
 import type { RunObserver } from './run.js'
 
-/** The callbacks of a run, and what onStart reports. */
+/** The callbacks of a run, and what onStart receives. */
 export interface CallbackPlan {
   callbacks: ExecCallbacks
-  /** The command as it is shown. */
+  /** The command as displayed. */
   shown: string
   sessionId: string
 }
 
-/** Feeds the callbacks that are live; undefined when the plan has none. */
+/** Feeds the live callbacks; undefined if there are none. */
 export function callbackObserver({ callbacks, shown, sessionId }: CallbackPlan): RunObserver | undefined {
   if (!areLive(callbacks)) return undefined
   const stdout = new Decoded(new StreamCallbacks('stdout', callbacks))
@@ -37,7 +37,7 @@ export function callbackObserver({ callbacks, shown, sessionId }: CallbackPlan):
   }
 }
 
-/** The callbacks of one stream, which has a decoder of its own. */
+/** The callbacks of one stream, with its own decoder. */
 class Decoded {
   readonly #callbacks: StreamCallbacks
   readonly #decoder = new PieceDecoder()

@@ -12,18 +12,18 @@ type Event = ExecEvent<Encoding>
 
 /** What the events need to know about the command. */
 export interface StreamPlan {
-  /** The command as it is shown. */
+  /** The command as displayed. */
   shown: string
   sessionId: string
   encoding: Encoding
 }
 
 export class EventTranslator implements Translator<Event> {
-  /** An error is the last event. */
+  /** False: an error is the last event. */
   readonly throws = false
   readonly mostBytes: number
   readonly #plan: StreamPlan
-  /** For text only, by stream. */
+  /** Decoders by stream, for text only. */
   readonly #decoders: Map<number, PieceDecoder>
 
   constructor(plan: StreamPlan) {
@@ -51,7 +51,7 @@ export class EventTranslator implements Translator<Event> {
     return { type: 'start', timestamp, command: shown, pid, sessionId }
   }
 
-  /** The bytes of a character that is not complete yet wait for the rest, and so does the cursor. */
+  /** Returns the output event. Bytes of an incomplete character wait for the rest, and so does the cursor. */
   #output({ stream, data, end }: Piece, timestamp: string): Event[] {
     const decoder = this.#decoders.get(stream)
     if (decoder === undefined) return [output(stream, timestamp, data, end)]
@@ -59,7 +59,7 @@ export class EventTranslator implements Translator<Event> {
     return text === '' ? [] : [output(stream, timestamp, text, decoder.position)]
   }
 
-  /** What a stream that ended within a character has left. */
+  /** The remains of a stream that ended within a character. */
   #cutCharacters(timestamp: string): Event[] {
     return Array.from(this.#decoders).flatMap(([stream, decoder]) => {
       const text = decoder.end()

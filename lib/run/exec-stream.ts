@@ -1,5 +1,5 @@
 /**
- * execStream: a run that starts with its construction, and the one consumer of its output.
+ * execStream: a run that starts when it is constructed, and the only consumer of its output.
  */
 
 import { OptionError } from '../base/errors.js'
@@ -27,7 +27,7 @@ import type { Result, RunObserver, StreamRun } from './run.js'
 export interface StreamSource {
   /** Pieces of output that may wait for the reader. */
   window?: number | undefined
-  /** Whether output events have bytes, whatever the encoding of the result. */
+  /** Whether output events have bytes, whatever the result's encoding. */
   byteEvents?: boolean | undefined
   /** Starts the run immediately. */
   start(request: ExecRequest, observer: RunObserver): StreamRun
@@ -41,10 +41,12 @@ export class ExecStream implements PublicExecStream<Encoding> {
   readonly #feed: Feed
   readonly #outcome: Promise<Result>
   #run: StreamRun | undefined
-  /** How the output is being read. */
+  /** How the output is being read, for messages. */
   #consumer: string | undefined
 
-  /** Queues the command immediately, so that calls keep their order. An error that prevents the run is the last event. */
+  /**
+   * Queues the command immediately, so that calls keep their order. An error that prevents the run becomes the last event.
+   */
   constructor(request: ExecRequest, source: StreamSource) {
     this.#request = source.byteEvents ? { ...request, encoding: 'buffer' } : request
     this.#feed = new Feed((permits) => this.#run?.giveBack(permits), source.window)
@@ -52,7 +54,7 @@ export class ExecStream implements PublicExecStream<Encoding> {
       this.#run = source.start(settled, observe(request, this.#feed))
       return this.#run.outcome
     })
-    // These handlers also keep a rejection that the iteration reports from being an unhandled one.
+    // With these handlers, a rejection that the iteration reports is never an unhandled rejection.
     this.#outcome.then(
       (result) => this.#feed.finish({ result }),
       (error) => this.#feed.finish({ error }),
@@ -87,14 +89,14 @@ export class ExecStream implements PublicExecStream<Encoding> {
     if (this.#consumer !== undefined) {
       throw new OptionError(
         'STREAM_LOCKED',
-        `a stream can be read once, and this one is ${this.#consumer} already`,
+        `a stream can only be read once, and this one is already ${this.#consumer}`,
       )
     }
     this.#consumer = how
     return new Reader(this.#feed, translator, () => this.#stop())
   }
 
-  /** Kills the command, if it still runs. Resolves when nothing of it is left and the result is known. */
+  /** Kills the command if it is still running. Resolves once all its processes have exited and the result is known. */
   async #stop(): Promise<void> {
     this.#feed.close()
     this.#run?.kill(null).catch(() => {})
@@ -102,7 +104,7 @@ export class ExecStream implements PublicExecStream<Encoding> {
   }
 }
 
-/** Passes everything to the callbacks, then to the feed, which decides about permits. */
+/** Passes everything to the callbacks, then to the feed, which controls the permits. */
 function observe(plan: CallbackPlan, feed: Feed): RunObserver {
   const callbacks = callbackObserver(plan)
   if (callbacks === undefined) return feed

@@ -1,9 +1,9 @@
 /**
- * What a run has reported and its consumer has not taken yet: where backpressure begins.
+ * The reports of a run that its consumer has not taken yet. Backpressure begins here.
  *
- * The engine sends at most a window of pieces of output, plus one for each permit that it gets back: a permit a piece
- * taken. A consumer that takes nothing leaves the engine without permits. The engine then stops reading the pipe, and at
- * last the command blocks. So the feed is bounded, however much the command prints.
+ * The engine sends at most a window of output pieces, plus one piece for each permit that is returned: one permit per piece
+ * taken. A consumer that takes nothing leaves the engine without permits. The engine then stops reading the pipe, and
+ * finally the command blocks. So the feed is bounded, however much the command prints.
  */
 
 import { OptionError } from '../base/errors.js'
@@ -13,7 +13,7 @@ import type { RunObserver } from './run.js'
 /** The result of a run, or its error. */
 export type Outcome = { result: ExecResult<Encoding>; error?: never } | { error: unknown; result?: never }
 
-/** A piece of one stream: 1 is stdout, 2 is stderr. `end` is the offset in that stream, in bytes, of what follows. */
+/** A piece of one stream: 1 is stdout, 2 is stderr. `end` is the offset after the piece in that stream, in bytes. */
 export interface Piece {
   type: 'output'
   stream: number
@@ -21,12 +21,12 @@ export interface Piece {
   end: number
 }
 
-/** `time`: when it arrived, in milliseconds since the epoch. */
+/** An entry of the feed. `time` is its arrival, in milliseconds since the epoch. */
 export type Item = { time: number } & ({ type: 'start'; pid: number } | Piece | ({ type: 'end' } & Outcome))
 
-/** Pieces that may be under way: WINDOW of `src/pending.rs`. */
+/** Maximum pieces in flight: WINDOW in `src/pending.rs`. */
 const OUTPUT_WINDOW = 16
-/** Permits go back in this many parts of the window, since each call across the boundary wakes the engine. */
+/** Permits are returned in this many parts of the window, since each call across the boundary wakes the engine. */
 const PARTS = 4
 
 export class Feed implements RunObserver {
@@ -35,9 +35,9 @@ export class Feed implements RunObserver {
   readonly #permitsAtOnce: number
   readonly #ends = [0, 0, 0]
   #items: Item[] = []
-  /** Pieces among the items. */
+  /** Number of pieces among the items. */
   #held = 0
-  /** Permits of taken pieces that have not gone back yet. */
+  /** Permits of taken pieces that have not been returned yet. */
   #owed = 0
   /** `unread`: no item has been taken. `drained`, `closed`: new items are dropped. */
   #state: 'unread' | 'read' | 'drained' | 'closed' = 'unread'
@@ -45,7 +45,7 @@ export class Feed implements RunObserver {
   #resultAwaited = false
   #arrived = () => {}
 
-  /** `giveBack` gives permits for more pieces to the engine. `window`: the pieces that the engine sends without. */
+  /** `giveBack` returns permits to the engine. `window` is the number of pieces that the engine sends without permits. */
   constructor(giveBack: (permits: number) => void, window = OUTPUT_WINDOW) {
     this.#giveBack = giveBack
     this.#window = window
@@ -67,7 +67,7 @@ export class Feed implements RunObserver {
     return true
   }
 
-  /** The command has ended and needs no more permits. `finish` follows with its outcome. */
+  /** Marks the command as ended: it needs no more permits. `finish` follows with its outcome. */
   end(): void {
     this.#isRunning = false
   }
@@ -77,7 +77,7 @@ export class Feed implements RunObserver {
     this.#add({ type: 'end', ...outcome, time: Date.now() })
   }
 
-  /** `arrived` is called whenever there is something new to take. */
+  /** Calls `arrived` whenever there is something new to take. */
   listen(arrived: () => void): void {
     this.#arrived = arrived
   }
@@ -88,7 +88,7 @@ export class Feed implements RunObserver {
   }
 
   /**
-   * The next item, if there is one; a piece is cut after `mostBytes`. Throws STREAM_LOCKED after the output was dropped.
+   * Takes the next item, if there is one; a piece is cut after `mostBytes`. Throws STREAM_LOCKED if the output was dropped.
    */
   take(mostBytes: number): Item | undefined {
     if (this.#state === 'drained') {
@@ -109,13 +109,13 @@ export class Feed implements RunObserver {
     return item
   }
 
-  /** Marks the result as awaited. An unread stream then drops its output: held back, it would block the command. */
+  /** Marks the result as awaited. An unread stream then drops its output, which would otherwise block the command. */
   awaitResult(): void {
     this.#resultAwaited = true
     this.#drainUnlessRead()
   }
 
-  /** Drops what is held and what follows. */
+  /** Drops held and future items. */
   close(): void {
     this.#state = 'closed'
     this.#drop()
@@ -127,7 +127,7 @@ export class Feed implements RunObserver {
     this.#arrived()
   }
 
-  /** Drops only once the window is full: until then a reader may still start, and nothing is lost. */
+  /** Drops output only once the window is full: until then a reader may still start without losing anything. */
   #drainUnlessRead(): void {
     if (this.#state !== 'unread' || !this.#isRunning || !this.#resultAwaited) return
     if (this.#held < this.#window) return

@@ -1,6 +1,6 @@
 /**
- * Feeds the input of a command or process from an async iterable, one item at a time: it requests the next item when
- * the pipe took the one before.
+ * Feeds the input of a command or process from an async iterable, one item at a time: it requests the next item once the
+ * pipe took the previous one.
  */
 import { inputBytes } from '../options/input.js'
 import { readArgument } from '../options/read.js'
@@ -17,12 +17,12 @@ export class InputFeed {
   readonly #iterator: AsyncIterator<unknown>
   #finished = false
 
-  /** Opens the source before anything runs. Throws what the source throws, for instance a stream that is locked. */
+  /** Opens the source before anything runs. Rethrows its exceptions, such as for a locked stream. */
   constructor(source: AsyncIterable<unknown>) {
     this.#iterator = source[Symbol.asyncIterator]()
   }
 
-  /** Writes item by item, then closes the input. An exception of the source, or a bad item, fails the target. */
+  /** Writes all items, then closes the input. An exception of the source, or a bad item, fails the target. */
   async feed(target: InputTarget): Promise<void> {
     try {
       while (!this.#finished) {
@@ -41,8 +41,8 @@ export class InputFeed {
   }
 
   /**
-   * Releases the source when the command has ended. Nothing waits for that: an async generator may be stuck in its own
-   * await for ever.
+   * Releases the source after the command has ended. Callers do not wait for it: an async generator may be stuck in its own
+   * await forever.
    */
   async close(): Promise<void> {
     if (this.#finished) return
@@ -50,7 +50,7 @@ export class InputFeed {
     try {
       await this.#iterator.return?.()
     } catch {
-      // The run has its result; a source that fails to close cannot change it.
+      // The run already has its result; a source that fails to close cannot change it.
     }
   }
 }

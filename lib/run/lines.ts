@@ -1,7 +1,7 @@
 /**
- * The lines of a stream's output, as text without their ends.
+ * The lines of a stream's output, as text without line ends.
  *
- * A piece is decoded and split as a whole, then its lines are handed out one by one. Each line costs one promise, so a
+ * A piece is decoded and split as a whole, then its lines are returned one by one. Each line costs one promise, so a
  * million short lines take a fraction of a second.
  */
 import { engineError } from '../base/errors.js'
@@ -10,7 +10,7 @@ import type { Item } from './feed.js'
 import type { Translator } from './reader.js'
 
 const CARRIAGE_RETURN = 13
-/** The longest string of V8; other engines have longer ones. */
+/** The longest string in V8; other engines allow longer strings. */
 const MOST_CHARACTERS = 2 ** 29 - 24
 const NONE: readonly string[] = []
 
@@ -42,10 +42,10 @@ export class LineTranslator implements Translator<string> {
 export class LineSplitter {
   /** The beginning of an incomplete line. */
   #begun = ''
-  /** Searching the joined string itself would flatten it once a piece. */
+  /** Whether `#begun` contains a \r. Searching the joined string itself would flatten it for each piece. */
   #begunHasReturn = false
 
-  /** The last line, if it has no end. */
+  /** Returns the last line, if it has no line end. */
   end(): string[] {
     const line = this.#begun
     this.#begun = ''
@@ -63,12 +63,12 @@ export class LineSplitter {
   }
 }
 
-/** A line that may have ended in `\r\n`. */
+/** Strips the \r of a line that may have ended in `\r\n`. */
 export function withoutReturn(line: string): string {
   return line.charCodeAt(line.length - 1) === CARRIAGE_RETURN ? line.slice(0, -1) : line
 }
 
-/** The runtime joins by reference, so a line of many pieces costs no more than its length. */
+/** Joins two parts of a line. The runtime joins by reference, so a line of many pieces costs no more than its length. */
 function join(begun: string, more: string): string {
   if (begun.length + more.length <= MOST_CHARACTERS) return begun + more
   throw engineError(

@@ -1,14 +1,14 @@
 /**
  * Makes a reader yield to the event loop.
  *
- * A value that is there already costs a loop over a stream no more than a microtask. With megabytes of short lines
- * waiting, it would otherwise be the only thing that runs in this process for a tenth of a second.
+ * A loop over a stream spends only a microtask on a value that is already available. With megabytes of short lines waiting,
+ * nothing else in this process would run for a tenth of a second.
  */
 
-/** The longest time without a turn of the event loop, unless one item takes longer. */
+/** Maximum milliseconds without a turn of the event loop, unless one item takes longer. */
 const LONGEST_MS = 4
 
-/** Browsers have no setImmediate. */
+/** Runs a function after this turn. Browsers have no setImmediate. */
 const afterThisTurn: (resume: () => void) => void =
   globalThis.setImmediate ?? ((resume: () => void) => setTimeout(resume, 0))
 
@@ -22,7 +22,7 @@ export class LoopTurns {
     this.#resume = resume
   }
 
-  /** Whether another item can be taken in this turn. If not, `resume` is called later. */
+  /** Whether this turn has time for another item. If not, `resume` is called later. */
   hasTime(): boolean {
     if (this.#begun !== undefined) return performance.now() - this.#begun < LONGEST_MS
     this.#begun = performance.now()

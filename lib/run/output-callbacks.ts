@@ -6,7 +6,7 @@ import { LineSplitter } from './lines.js'
 
 export type OutputCallbacks = Pick<ExecCallbacks, 'onOutput' | 'onStdout' | 'onStderr' | 'onLine'>
 
-/** Whether there is one. */
+/** Whether any output callback is set. */
 export function readOutput({ onOutput, onStdout, onStderr, onLine }: OutputCallbacks): boolean {
   return (onOutput ?? onStdout ?? onStderr ?? onLine) !== undefined
 }
@@ -31,7 +31,7 @@ export class StreamCallbacks {
     if (onLine !== undefined) this.#emitLines(this.#splitter.write(text))
   }
 
-  /** Emits an incomplete last line: what follows, if anything, does not continue it. */
+  /** Emits an incomplete last line; later output does not continue it. */
   endLine(): void {
     this.#emitLines(this.#splitter.end())
   }

@@ -1,17 +1,17 @@
 /**
- * The asynchronous iterator over a feed, with items translated to what a consumer reads: events, lines or bytes.
+ * An async iterator over a feed, with items translated to what the consumer reads: events, lines or bytes.
  *
- * A class and not an `async function*`: a generator's `return()` waits behind a pending `next()`, for ever when a command
- * prints nothing. And it hands out many values of one item without waiting in between.
+ * A class, because a generator's `return()` waits behind a pending `next()`, forever if a command prints nothing. It also
+ * returns many values of one item without waiting in between.
  */
 import type { Feed, Item, Outcome } from './feed.js'
 import { LoopTurns } from './loop-turns.js'
 
 /** Turns items into values. */
 export interface Translator<T> {
-  /** The values that an item stands for, in order; often one, possibly none. */
+  /** The values of an item, in order; often one, possibly none. */
   translate(item: Item): readonly T[]
-  /** The most bytes of an item. */
+  /** Maximum bytes of an item. */
   readonly mostBytes: number
   /** Whether `next()` rejects with the error of a failed run, after the last value. */
   readonly throws: boolean
@@ -35,7 +35,7 @@ export class Reader<T> implements AsyncIterableIterator<T, undefined> {
   #ended = false
   #failure: Outcome | undefined
 
-  /** `stop` ends the run and resolves when nothing of it is left. */
+  /** `stop` ends the run and resolves once all its processes have exited. */
   constructor(feed: Feed, translator: Translator<T>, stop: () => Promise<void>) {
     this.#feed = feed
     this.#translator = translator
@@ -47,7 +47,7 @@ export class Reader<T> implements AsyncIterableIterator<T, undefined> {
     return this
   }
 
-  /** May be called again before the last promise has settled; they settle in order. */
+  /** May be called again before earlier promises have settled; they settle in order. */
   next(): Promise<Step<T>> {
     try {
       const step = this.#poll()
@@ -60,7 +60,7 @@ export class Reader<T> implements AsyncIterableIterator<T, undefined> {
     })
   }
 
-  /** Ends pending reads immediately, and resolves when the processes of the command have ended. */
+  /** Ends pending reads immediately, and resolves once the command's processes have ended. */
   async return(): Promise<Step<T>> {
     this.#ended = true
     this.#failure = undefined
@@ -71,7 +71,7 @@ export class Reader<T> implements AsyncIterableIterator<T, undefined> {
     return done()
   }
 
-  /** The next step, if there is one now. Throws the error that ends the iteration. */
+  /** The next step, if available. Throws the error that ends the iteration. */
   #poll(): Step<T> | undefined {
     while (this.#at === this.#values.length) {
       if (this.#ended) return this.#finish()

@@ -1,5 +1,5 @@
 /**
- * The end of every run: prints it with `verbose`, calls onComplete or onError, then settles the promise.
+ * Ends every run: prints it with `verbose`, calls onComplete or onError, then settles the promise.
  */
 import { AbortError, SandboxError } from '../base/errors.js'
 import { report } from '../base/report.js'
@@ -9,7 +9,7 @@ import { toLines } from './line-arrays.js'
 import type { Result } from './run.js'
 import { announce } from './verbose.js'
 
-/** Rejects with the first error. What onError itself throws goes to the logger. */
+/** Rejects with the first error. Exceptions of onError itself go to the logger. */
 export async function settle(
   { shown, verbose, lines, callbacks }: ExecRequest,
   logger: Logger | undefined,
@@ -28,7 +28,7 @@ export async function settle(
   }
 }
 
-/** The result of a run, or of its error, with arrays of lines where the options ask for them. */
+/** Converts the result of a run, or of its error, to arrays of lines if the options ask for them. */
 async function lined(perform: () => Promise<Result>, form: LineForm | undefined): Promise<Result> {
   if (form === undefined) return perform()
   try {
@@ -42,7 +42,7 @@ async function lined(perform: () => Promise<Result>, form: LineForm | undefined)
   }
 }
 
-/** Calls onError, whose own errors go to the logger. */
+/** Calls onError; its own exceptions go to the logger. */
 export function callError(
   { onError }: { onError?: ((error: unknown) => unknown) | undefined },
   logger: Logger | undefined,

@@ -1,5 +1,5 @@
 /**
- * The run of a template: a stream that can be awaited like the promise of `exec`.
+ * The run of a template: a stream that can also be awaited like the promise of `exec`.
  */
 import { ExecStream } from './exec-stream.js'
 import type { Result } from './run.js'

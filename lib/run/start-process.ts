@@ -23,10 +23,10 @@ export interface StartedProcess {
 
 export interface Start<T extends StartedProcess> {
   request: ProcessRequest
-  /** Its input, when that is read while it runs. */
+  /** Its input, if that is read while it runs. */
   source: AsyncIterable<unknown> | undefined
   logger: Logger | undefined
-  /** Resolves when it runs. */
+  /** Starts the process and resolves once it runs. */
   launch(): Promise<T>
   /** Returns the object that onStart receives. */
   introduce(process: T): unknown
@@ -35,11 +35,11 @@ export interface Start<T extends StartedProcess> {
 type Callbacks = ProcessRequest['callbacks']
 type Printed = ReturnType<typeof announceProcess> | undefined
 
-/** A kill with the signal and the delay of the process's own options. */
+/** A kill with the signal and delay from the process's own options. */
 export const AS_STARTED: KillRequest = { signal: undefined, forceKillAfterDelay: undefined }
 
 /**
- * Resolves when the process runs. An abort until then, or an exception of onStart, kills it and is the rejection.
+ * Resolves once the process runs. Until then, an abort or an exception of onStart kills it and rejects.
  */
 export async function startProcess<T extends StartedProcess>(start: Start<T>): Promise<T> {
   const { values, verbose, shown: command } = start.request
@@ -67,7 +67,7 @@ export async function startProcess<T extends StartedProcess>(start: Start<T>): P
   }
 }
 
-/** Connects a process that runs to its AbortSignal and its callbacks, and to its input where that has a feed. */
+/** Connects a running process to its AbortSignal and callbacks, and to its input if that has a feed. */
 export function attach(
   process: StartedProcess,
   start: Pick<Start<StartedProcess>, 'request' | 'logger'>,
@@ -82,7 +82,7 @@ export function attach(
     reportError(callbacks, logger, error)
     stop()
   }
-  // A process may stop reading its input. Any other failure kills it, since it would wait for the missing input.
+  // A process may stop reading its input. Any other failure kills it, since it would wait for input forever.
   const refuse = (error: unknown) => {
     if (!isCode(error, 'INPUT_CLOSED', 'PROCESS_NOT_FOUND', 'SANDBOX_DESTROYED')) throw error
     feed?.close()
@@ -101,7 +101,7 @@ export function attach(
   })
 }
 
-/** Calls the callbacks until the process has ended. After an exception of one, those for output are not called again. */
+/** Calls the callbacks until the process has ended. After one throws, the output callbacks are not called again. */
 async function observe(
   process: StartedProcess,
   callbacks: Callbacks,
@@ -121,7 +121,7 @@ async function observe(
     for await (const event of process.watch(reads)) {
       const isOutput = event.type !== 'exit'
       const passOn = () => {
-        // Lines are not joined over a gap in the log.
+        // Lines are not joined across a gap in the log.
         if (!isOutput || event.missing !== undefined) endLines()
         if (isOutput) streams[event.type].write(event.data)
       }
@@ -136,7 +136,7 @@ async function observe(
       }
     }
   } catch (error) {
-    // The caller has ended the sandbox, and with it everything that there was to report.
+    // The caller has destroyed the sandbox, so there is nothing left to report.
     if (!isCode(error, 'SANDBOX_DESTROYED')) reportError(callbacks, logger, error)
   }
 }
@@ -146,7 +146,7 @@ function withoutOutput({ onStart, onExit, onError }: Callbacks): Callbacks {
   return { onStart, onExit, onError, onOutput: none, onStdout: none, onStderr: none, onLine: none }
 }
 
-/** Whether the callback returned. What it throws goes to onError, or to the logger when there is none. */
+/** Runs a callback and returns whether it succeeded. Its exception goes to onError, or to the logger without onError. */
 function attempt(callbacks: Callbacks, logger: Logger | undefined, call: () => unknown): boolean {
   try {
     call()

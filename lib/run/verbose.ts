@@ -1,4 +1,4 @@
-/** `verbose: true`: commands and processes, their duration and their end on standard error. Runs wherever JavaScript does. */
+/** `verbose: true`: prints commands and processes, their duration and end to stderr. Runs wherever JavaScript does. */
 
 import { durationText } from '../base/failure-text.js'
 import type { Encoding, ExecResult, ProcessExit } from '../public/index.js'
@@ -21,7 +21,7 @@ export function announce(
   }
 }
 
-/** Prints the command of a process. Returns the functions that print why it could not start, or how it ended. */
+/** Prints the command of a process. Returns the functions that print why it could not start, and how it ended. */
 export function announceProcess(command: string): {
   failed(error: unknown): void
   ended(id: string, exit: ProcessExit): void

@@ -1,7 +1,7 @@
 /**
- * What a sandbox needs from the place where commands run: the engine of this process, or a server.
+ * The interface between a sandbox and the place where commands run: this process's engine, or a server.
  *
- * All arguments have been checked. An option that the caller left out is undefined; the backend applies its default.
+ * All arguments have been checked. An option that was not given is undefined; the backend applies its default.
  */
 
 import type { WaitLimits } from '../base/waiting.js'
@@ -46,13 +46,13 @@ import type { Result, RunObserver, StreamRun } from '../run/run.js'
 
 export interface Backend {
   readonly logger: Logger | undefined
-  /** Runs a command to its end. Commands of one session run in the order of the calls. */
+  /** Runs a command. Commands of one session run in the order of the calls. */
   exec(request: ExecRequest, observer: RunObserver | undefined): Promise<Result>
-  /** Runs a command and hands out its output meanwhile. A command that cannot start rejects the outcome. */
+  /** Runs a command and reports its output as it arrives. If the command cannot start, the outcome rejects. */
   stream(request: ExecRequest, observer: RunObserver, bounds?: StreamBounds): StreamRun
-  /** Publishes a run to the tracing subscribers, which may add variables to the request. */
+  /** Publishes a run to tracing subscribers, which may add variables to the request. */
   traced(request: ExecRequest, perform: (request: ExecRequest) => Promise<Result>): Promise<Result>
-  /** `introduce` returns the object that onStart receives. */
+  /** Starts a process. `introduce` returns the object that onStart receives. */
   startProcess(
     request: ProcessRequest,
     introduce: (process: ProcessBackend) => unknown,
@@ -63,12 +63,12 @@ export interface Backend {
   ): Promise<ServiceBackend>
   listProcesses(filter: ProcessFilter): Promise<ProcessBackend[]>
   findProcess(id: string): Promise<ProcessBackend | null>
-  /** The process of this id, without a look-up that could fail: an unknown id rejects its calls. Throws nothing. */
+  /** The process with this id, without a lookup that could fail: with an unknown id, its calls reject. Never throws. */
   process(id: string): ProcessBackend
   killAllProcesses(): Promise<number>
   cleanUpProcesses(): Promise<number>
   setEnv(sessionId: string, env: EnvLists): Promise<void>
-  /** Resolves with the id. */
+  /** Resolves with the id of the new session. */
   createSession(values: OptionValues<typeof sessionOptions>): Promise<string>
   hasSession(id: string): Promise<boolean>
   listSessions(): Promise<string[]>
@@ -82,7 +82,7 @@ export interface Backend {
 export interface StreamBounds {
   /** Pieces of output that may wait for the reader. */
   window: number
-  /** Bytes of each stream kept in the result, where the caller sets no maxBuffer; undefined: the limit of `exec`. */
+  /** Bytes kept of each stream in the result if the caller sets no maxBuffer; undefined: the limit of `exec`. */
   maxBuffer: number | undefined
   /** Whether output events have bytes, whatever the encoding. */
   byteEvents: boolean | undefined
@@ -92,7 +92,7 @@ export interface StreamBounds {
 export interface ProcessBackend {
   /** The last known state. */
   readonly info: ProcessInfo
-  /** Whether it takes input from `write`, and whether it has a terminal. True where only the server knows. */
+  /** Whether it takes input from `write`, and whether it has a terminal. True if only the server knows. */
   readonly hasPipe: boolean
   readonly hasTerminal: boolean
   /** Brings `info` up to date. */
@@ -111,12 +111,12 @@ export interface ProcessBackend {
   stats(): Promise<ProcessStats>
 }
 
-/** A process with a health check, restarted when it fails. */
+/** A process with a health check, restarted after a failure. */
 export interface ServiceBackend extends ProcessBackend {
   readonly restarts: number
   readonly lastFailure: ServiceFailure | null
   health(): Promise<ServiceHealth>
-  /** The process after the one with this pid; null when none will follow by itself, or `stop` is aborted. */
+  /** The process after the process with this pid; null if none will follow by itself, or `stop` is aborted. */
   successor(pid: number, stop: AbortSignal): Promise<ProcessInfo | null>
   restart(): Promise<void>
 }
@@ -124,22 +124,22 @@ export interface ServiceBackend extends ProcessBackend {
 /** The files of one session. */
 export interface FilesBackend {
   read(plan: FileReadPlan): Promise<Output<Encoding>>
-  /** The file is opened by the first read. */
+  /** Returns a source that opens the file at its first read. */
   open(path: CheckedPath, plan: FileStreamPlan): FileSource
   write(plan: FileWritePlan): Promise<FileInfo>
   /** Sorted by path. */
   list(path: CheckedPath, depth: number): Promise<FileInfo[]>
   stat(path: CheckedPath): Promise<FileInfo | null>
   act(action: FileAction): Promise<void>
-  /** Begins now; a failure rejects the first step. */
+  /** Starts watching immediately; a failure rejects the first step. */
   watch(path: CheckedPath, plan: FileWatchPlan): AsyncIterableIterator<FileEvent, undefined>
 }
 
 /** A file that is read in pieces. */
 export interface FileSource {
-  /** Bytes of the file when it was opened; undefined where that is not known. */
+  /** Bytes of the file when it was opened; undefined if unknown. */
   readonly size: number | undefined
-  /** What differs when the path has another file, or the file another content; undefined where that is not known. */
+  /** Changes when the path names another file, or the file's content changes; undefined if unknown. */
   readonly version: string | undefined
   /** Nothing follows what was read; undefined where that is not known. */
   readonly isOver: boolean | undefined

@@ -1,6 +1,6 @@
 /**
- * The methods of a sandbox, written once for every backend: they check arguments, then call the backend. Every failure
- * is a rejection, except that `execStream` and `streamProcessLogs` throw for bad arguments.
+ * The methods of a sandbox, written once for every backend: they check arguments, then call the backend. Every failure is a
+ * rejection, except that `execStream` and `streamProcessLogs` throw for bad arguments.
  */
 
 import { identifier } from '../options/ids.js'

@@ -1,4 +1,4 @@
-/** Files of a session as callers hold them: checks arguments and calls the backend. */
+/** The public object for a session's files: checks arguments and calls the backend. */
 import { onAbort, refuseAborted } from '../base/abort.js'
 import { AbortError } from '../base/errors.js'
 import { checkPath } from '../options/file-paths.js'
@@ -99,7 +99,7 @@ export function sourceOf(stream: ReadableStream<Uint8Array>): Partial<FileSource
   return sources.get(stream)?.() ?? {}
 }
 
-/** A source as a stream, which opens it with the first read. */
+/** A source as a stream, which opens the source at its first read. */
 function byteStream(open: () => FileSource, signal: AbortSignal | undefined): ReadableStream<Uint8Array> {
   let source: FileSource | undefined
   let ignore = () => {}

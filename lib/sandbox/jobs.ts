@@ -1,6 +1,6 @@
 /**
- * Durable jobs as callers hold them, on any backend. Every call looks at the job itself and keeps no state, so a job
- * may have been started by another program.
+ * The public object for durable jobs, on any backend. Every call reads the job itself and keeps no state, so another
+ * program may have started the job.
  */
 import { isCode } from '../base/errors.js'
 import { identifier } from '../options/ids.js'
@@ -93,7 +93,7 @@ export class Jobs implements Omit<PublicJobs, 'root'> {
     await this.#backend.remove(jobReference(job))
   }
 
-  /** One after the other: each is a few system calls, or a request. */
+  /** Sequential: each takes a few system calls, or one request. */
   async prune(options?: JobPruneOptions): Promise<string[]> {
     const before = Date.now() - planJobPrune(options)
     const pruned: string[] = []
@@ -104,7 +104,7 @@ export class Jobs implements Omit<PublicJobs, 'root'> {
         await this.#backend.remove(jobId)
         pruned.push(jobId)
       } catch (error) {
-        // Something of it was started again, or another call has removed it.
+        // Part of the job was started again, or another call has removed it.
         if (!isCode(error, 'JOB_RUNNING', 'JOB_NOT_FOUND')) throw error
       }
     }

@@ -1,5 +1,5 @@
 /**
- * A background process as callers hold it: checks arguments and calls the backend.
+ * The public object for a background process: checks arguments and calls the backend.
  */
 import { isCode, OptionError } from '../base/errors.js'
 import { inputBytes } from '../options/input.js'
@@ -28,7 +28,7 @@ import { planLogStream, planLogs, readKill } from '../requests/logs.js'
 import { planWait, planWaitForExit, planWaitForLog, planWaitForPort } from '../requests/waits.js'
 import type { ProcessBackend } from './backend.js'
 
-/** The public object of each backend process. While the backend keeps its object, callers get the same one. */
+/** The public object of each backend process. Callers get the same object as long as the backend keeps its own. */
 const shown = new WeakMap<ProcessBackend, Process>()
 
 export function processOf(backend: ProcessBackend): Process {

@@ -1,6 +1,6 @@
 /**
- * Commands and processes: what a sandbox and a session have in common. A session passes its id; a sandbox takes the id
- * from the options.
+ * Commands and processes, as sandboxes and sessions both run them. A session passes its id; a sandbox takes the id from the
+ * options.
  */
 import { OptionError } from '../base/errors.js'
 import { envChanges } from '../options/env.js'
@@ -93,7 +93,7 @@ function settled(
   return backend.traced(request, (traced) => settle(traced, backend.logger, () => perform(traced)))
 }
 
-/** Calls `start`, and onError when that fails, except for an OptionError. */
+/** Calls `start`, and onError if it fails, except for an OptionError. */
 export async function startWith<T>(
   { logger }: Backend,
   { callbacks }: { callbacks: { onError?: (error: unknown) => unknown } },
@@ -107,7 +107,7 @@ export async function startWith<T>(
   }
 }
 
-/** Checks the variables and sets them in a session, after the commands in front of them. */
+/** Checks the variables and sets them in a session, after the commands queued before. */
 export async function setEnv(backend: Backend, sessionId: string, vars: unknown): Promise<void> {
   await backend.setEnv(sessionId, readArgument(envChanges, vars, 'vars'))
 }

@@ -1,5 +1,5 @@
 /**
- * A service as callers hold it: its current process, its health and its restart.
+ * The public object for a service: its current process, health and restarts.
  */
 import type { ProcessInfo, Service as PublicService, ServiceFailure, ServiceHealth } from '../public/index.js'
 import type { ServiceBackend } from './backend.js'
@@ -13,13 +13,13 @@ export class Service extends Process implements PublicService {
     this.#backend = backend
   }
 
-  /** The processes of a service after the one with this pid, until none follows by itself or `stop` is aborted. */
+  /** The processes of a service after the process with this pid, until none follows by itself or `stop` is aborted. */
   static async *successors(
     service: PublicService,
     pid: number,
     stop: AbortSignal,
   ): AsyncGenerator<ProcessInfo, undefined> {
-    // An object of another class with the same methods does not say which process comes next.
+    // An instance of another class with the same methods does not report its next process.
     if (!(#backend in service)) return undefined
     for (let last = pid; ; ) {
       const next = await service.#backend.successor(last, stop)

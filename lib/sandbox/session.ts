@@ -1,5 +1,5 @@
 /**
- * A session as callers hold it: an id and the calls that run in it. The state itself lives in the session's shell.
+ * The public object for a session: an id and the calls that run in it. The session's shell has the state.
  */
 import { isCode } from '../base/errors.js'
 import { readOptions } from '../options/read.js'

@@ -1,5 +1,5 @@
 /**
- * The tagged template `$`: shell text in which every value is one word, or a list of words, and is never parsed.
+ * The tagged template `$`: shell text where every value is one word, or a list of words, and is never parsed.
  */
 
 import { OptionError } from '../base/errors.js'
@@ -12,7 +12,7 @@ type Options = ExecOptions<Encoding, boolean>
 
 type Run = (command: string, options: Options | undefined) => ShellRun<Encoding, boolean>
 
-/** A tag that starts its templates with `run` and these options. */
+/** Creates a tag that runs its templates with `run` and these options. */
 export function shellTag<Scope extends object = object>(run: Run, options?: Options): ShellTag<Scope> {
   const tag = (template: unknown, ...values: unknown[]) => {
     if (!isTemplate(template))
@@ -38,7 +38,7 @@ export function shellText(strings: readonly string[], values: readonly unknown[]
   return strings.map((text, at) => (at < values.length ? text + words(values[at], at) : text)).join('')
 }
 
-/** A value as shell words, quoted where needed. An empty list gives no word. */
+/** A value as shell words, quoted where needed. An empty list produces no word. */
 function words(value: unknown, at: number): string {
   if (Array.isArray(value)) return Array.from(value, (item: unknown) => word(item, at)).join(' ')
   return word(value, at)

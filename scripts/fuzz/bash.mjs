@@ -1,4 +1,4 @@
-/** What an ordinary bash does with a text: the reference for outputs and exit codes. */
+/** The results of an ordinary bash: the reference for outputs and exit codes. */
 import { spawnSync } from 'node:child_process'
 
 const known = new Map()
@@ -10,7 +10,7 @@ export const environment = {
   LANG: 'C.UTF-8',
 }
 
-/** Runs `bash OPTIONS -c TEXT` and returns its output and status. The result is remembered. */
+/** Runs `bash OPTIONS -c TEXT` and returns its output and status. Results are cached. */
 export function plainBash(text, options = []) {
   const key = JSON.stringify([options, text])
   if (!known.has(key)) known.set(key, run(text, options))

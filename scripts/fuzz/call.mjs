@@ -2,10 +2,10 @@
 import { Deviation } from './model.mjs'
 import { probeText } from './state.mjs'
 
-/** Longest time that any step may take. */
+/** Maximum time of any step. */
 const LIMIT_MS = 15_000
 
-/** The value of a promise, or a Deviation when it takes too long. */
+/** The value of a promise, or a Deviation if it takes too long. */
 export async function within(promise, what, limit = LIMIT_MS) {
   let timer
   const late = new Promise((_, reject) => {
@@ -49,7 +49,7 @@ export function describe({ result, error }) {
   })
 }
 
-/** Runs the probe and compares. */
+/** Runs the probe and compares its outcome. */
 export async function probe(subject) {
   observe(subject, await run(subject, probeText()))
 }

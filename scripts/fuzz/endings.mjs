@@ -1,6 +1,6 @@
-/** Last parts of commands: ways to end a shell, and to fail without ending it. `bash -c` decides which is which. */
+/** Last parts of commands: ways to end a shell, and to fail without ending it. `bash -c` decides which each is. */
 
-/** On a line of their own, after the fragments. None prints anything on standard output. */
+/** On a separate line, after the fragments. None prints to standard output. */
 export const ENDINGS = [
   'exit 3',
   'exit',
@@ -86,15 +86,15 @@ export const ENDINGS = [
   '\\',
 ]
 
-/** Endings that are not complete: the next line is a part of them. */
+/** Incomplete endings: the next line becomes a part of them. */
 export const OPEN = /unclosed|unterminated|then$|in$|^case$|^\( :$|^g\(\) \{$|^\\$/
 
-/** Endings with an effect on the state, as the fragment that does the same. */
+/** Endings that change the state, with the fragment that has the same effect. */
 export const EFFECTS = {
   'set -- 1; shift; (( 0 ))': { kind: 'words', words: [] },
 }
 
-/** Ends that the shell's process does not survive: the state is that before the command. */
+/** Endings that kill the shell's process: the state is that from before the command. */
 export const FATAL = [
   { text: '\\builtin kill -9 $$', code: 137 },
   { text: '( \\builtin kill -9 $$ )', code: 137 },
@@ -105,7 +105,7 @@ export const FATAL = [
   { text: '\\builtin kill -SEGV $$', code: 139 },
 ]
 
-/** Commands that run until they are killed. They change nothing of the state that is compared. */
+/** Commands that run until they are killed. They change nothing in the compared state. */
 export const ENDLESS = [
   'sleep 60',
   'sleep 60 | cat',
@@ -130,7 +130,7 @@ export const ENDLESS = [
   'kill -STOP $BASHPID',
 ]
 
-/** Scripts without effect on the state, whose output and code are compared with those of `bash -c`. */
+/** Scripts that do not change the state. Their output and code are compared with those of `bash -c`. */
 export const SCRIPTS = [
   'for i in {1..20}; do echo "$i"; done | sort -rn | head -3',
   'seq 1 20000',

@@ -1,4 +1,4 @@
-/** Pieces of commands that change the state, with what they change. They are plain data, so that a run can be repeated. */
+/** Pieces of commands that change the state, with their effects. They are plain data, so that a run can be repeated. */
 import { quote } from './bash.mjs'
 import { copy, FUNCTIONS, HIDDEN, KEYS, LETTERS, NAMES, SHOPTS, SIGNALS } from './state.mjs'
 

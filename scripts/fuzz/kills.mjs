@@ -11,16 +11,16 @@ function spin(microseconds) {
   while (performance.now() < end);
 }
 
-/** Waits this many microseconds: precisely when it is short, and with the event loop running when it is not. */
+/** Waits this many microseconds: precisely for short waits, with the event loop running for long ones. */
 async function delay(microseconds) {
   if (microseconds < 1500) spin(microseconds)
   else await sleep(microseconds / 1000)
 }
 
-/** Errors that a call may have when the supervisor is killed. */
+/** Errors that a call may return if the supervisor is killed. */
 const LOST = ['ENGINE_ERROR']
 
-/** Finds the state after a kill: at once, and again when the engine must have noticed. */
+/** Finds the state after a kill: immediately, and again once the engine must have noticed. */
 async function recover(subject, victim) {
   subject.disturbed = true
   await patientProbe(subject)
@@ -32,7 +32,7 @@ async function recover(subject, victim) {
   subject.disturbed = false
 }
 
-/** The first probe can be sent to a shell, or a supervisor, that is about to die. */
+/** The first probe may be sent to a shell or supervisor that is about to die. */
 async function patientProbe(subject) {
   for (let attempt = 1; ; attempt++) {
     const found = await run(subject, probeText())
@@ -42,12 +42,15 @@ async function patientProbe(subject) {
   }
 }
 
-/** What may be left when the shell is killed while idle: after a rest exactly the last state, before it the one before. */
+/**
+ * The possible states after the shell is killed while idle: after a rest exactly the last state, earlier also the previous
+ * one.
+ */
 function afterIdle(model, pause) {
   return pause >= 300 ? model.possible : unique([...model.possible, ...model.previous])
 }
 
-/** Kills something of the session, idle or while a command runs, and finds the state. */
+/** Kills a process of the session, idle or while a command runs, and finds the state. */
 async function killWhile(subject, { pause, during, after }, target, tolerated) {
   const { model, root } = subject
   await sleep(pause)
@@ -68,7 +71,7 @@ async function killWhile(subject, { pause, during, after }, target, tolerated) {
   must(code === undefined || tolerated.includes(code), describe(found))
   const outcomes = unique([...idle, ...model.possible]).map((state) => evaluate(state, during, root).state)
   model.everything = unique([...outcomes, ...model.everything])
-  // It ran to its end in this shell or the next, or died with the shell.
+  // It completed in this shell or the next, or died with the shell.
   model.lose([...idle, ...outcomes])
   return recover(subject, victim)
 }

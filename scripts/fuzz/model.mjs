@@ -1,11 +1,11 @@
-/** What may be true of a session: usually one state, several where a kill can have come before or after a change. */
+/** The possible states of a session: usually one, several if a kill may have come before or after a change. */
 
 import { ending as endingOf } from './bash.mjs'
 import { EFFECTS } from './endings.mjs'
 import { apply, text } from './fragments.mjs'
 import { copy, expected, initial, NAMES, normalize, strictness } from './state.mjs'
 
-/** Something that the engine did otherwise than the model. */
+/** A difference between the engine and the model. */
 export class Deviation extends Error {
   name = 'Deviation'
 }
@@ -21,15 +21,15 @@ export class Model {
   /** A new session. */
   reset() {
     this.possible = [initial(this.directory)]
-    /** What was possible before the last command. */
+    /** The possible states before the last command. */
     this.previous = this.possible
     /** Every state so far. */
     this.everything = this.possible
-    /** The standby has been killed since the last command: a shell that dies now may bring back any earlier state. */
+    /** Whether the standby has been killed since the last command: then a dying shell may restore any earlier state. */
     this.unguarded = false
   }
 
-  /** A command has ended, and these are the states that it can have left. */
+  /** Records that a command ended, with the states that it may have left. */
   become(states) {
     this.previous = this.possible
     this.possible = unique(states)
@@ -37,17 +37,17 @@ export class Model {
     this.unguarded = false
   }
 
-  /** The shell may have died: nothing of the last command may be left, or more when there was no standby. */
+  /** Records that the shell may have died: the last command may have left nothing; without a standby, more may be lost. */
   lose(states = this.possible) {
     this.possible = unique(this.unguarded ? [...states, ...this.everything] : states).map(forgetStatus)
   }
 
-  /** What a shell may come back with that was killed in a command: any earlier state, when it had no standby. */
+  /** The states that a shell killed in a command may restore: any earlier state, if it had no standby. */
   losable() {
     return this.unguarded ? this.everything : []
   }
 
-  /** `$?` is not known any more. */
+  /** Makes `$?` unknown. */
   forget() {
     this.possible = unique(this.possible.map(forgetStatus))
   }
@@ -66,7 +66,7 @@ export class Model {
     )
   }
 
-  /** The lines that are not as in the likeliest state. */
+  /** The lines that differ from the likeliest state. */
   compare(output, options) {
     const differences = this.possible.map((state) => {
       const wanted = expected(state, options).split('\n')
@@ -102,7 +102,7 @@ export function commandText({ before, join, after = [], ending, endless, fatal, 
   return all.join('\n')
 }
 
-/** The state and code of a command that runs to its end. */
+/** The state and code of a command that completes. */
 export function evaluate(state, { before, after, ending, scope }, root) {
   const outer = state
   let now = enter(copy(state), scope, root)
@@ -116,14 +116,14 @@ export function evaluate(state, { before, after, ending, scope }, root) {
   return { state: leave(now, outer, scope), code: now.status }
 }
 
-/** The states in which a command can leave its session when it is cut off anywhere. */
+/** The states in which a command may leave its session if it is interrupted anywhere. */
 export function prefixes(state, { before, scope }, root) {
   const states = [state]
   let now = enter(copy(state), scope, root)
   states.push(leave(now, state, scope))
   for (const one of before) {
     const next = apply(now, one, root)
-    // It is two steps, and the first has the directories of the second exchanged.
+    // It has two steps, and the first exchanges the directories of the second.
     if (one.kind === 'up') states.push(leave({ ...next, cwd: next.oldCwd, oldCwd: next.cwd }, state, scope))
     now = next
     states.push(leave(now, state, scope))
@@ -131,14 +131,14 @@ export function prefixes(state, { before, scope }, root) {
   return states.map(forgetStatus)
 }
 
-/** A command's own directory and variables. */
+/** Applies a command's own directory and variables. */
 function enter(state, scope, root) {
   if (scope?.cwd !== undefined) [state.oldCwd, state.cwd] = [state.cwd, root + scope.cwd]
   for (const [name, value] of Object.entries(scope?.env ?? {})) setExported(state, name, value)
   return state
 }
 
-/** Puts back what the scope had changed. */
+/** Restores what the scope had changed. */
 function leave(now, outer, scope) {
   if (scope === undefined) return now
   const state = copy(now)
@@ -161,7 +161,7 @@ export function setExported(state, name, value) {
   state.exported = [...state.exported, name]
 }
 
-/** The first line of a command's output when it shows its scope, and the text that prints it. */
+/** The first output line of a command that shows its scope, and the text that prints it. */
 export const SHOW = `\\builtin printf '%s|' "$PWD" ${NAMES.map((name) => `"\${${name}-unset}"`).join(' ')}; `
 
 export function shown(state, scope, root) {

@@ -1,4 +1,4 @@
-/** Random operations on sessions, as plain data: a list of them can be repeated and shortened. */
+/** Random operations on sessions, as plain data: a list can be repeated and shortened. */
 import { ENDINGS, ENDLESS, FATAL, OPEN, SCRIPTS } from './endings.mjs'
 import { fragment } from './fragments.mjs'
 import { NAMES } from './state.mjs'
@@ -32,8 +32,8 @@ const WEIGHTS = {
 }
 
 /**
- * Makes a list of operations for this many sessions. Without cgroups nothing can find a process with a session (setsid)
- * of its own once the supervisor has been killed, so there is no such process then.
+ * Creates a list of operations for this many sessions. Without cgroups, a process with its own session (setsid) cannot be
+ * found once the supervisor has been killed, so such processes are left out.
  */
 export function makeOperations(random, count, sessions, mode) {
   const operations = anyOperations(random, count, sessions)
@@ -57,7 +57,7 @@ const scope = (random) => {
   return { env, cwd: random.chance(0.5) ? random.pick(['', '/d1', '/d1/d 2']) : undefined }
 }
 
-/** Microseconds between two steps: most of them short. */
+/** Microseconds between two steps, mostly short. */
 const moment = (random, most = 4000) => Math.round(random.skewed(0, most))
 
 const command = (random, least = 1) => ({
@@ -66,7 +66,7 @@ const command = (random, least = 1) => ({
   scope: scope(random),
 })
 
-/** Waits before something is killed: at once, or long enough for the session to have come to rest. */
+/** Waits before a kill: none, or long enough for the session to become idle. */
 const pause = (random) => (random.chance(0.5) ? random.below(20) : 400)
 
 const generators = {
@@ -74,7 +74,7 @@ const generators = {
   command: (random) => command(random),
   end: (random) => {
     const ending = random.pick(ENDINGS)
-    // What follows an open quote would be a part of it.
+    // The text after an open quote would be a part of it.
     const after = OPEN.test(ending) ? [] : fragments(random, 0, 2)
     return { ...command(random), ending, after }
   },

@@ -1,4 +1,4 @@
-/** Carries operations out on a real session and compares the results with the model. */
+/** Carries out operations on a real session and compares the results with the model. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { plainBash } from './bash.mjs'
 import { describe, must, probe, run, scoped, within } from './call.mjs'
@@ -12,7 +12,7 @@ export async function perform(subject, operation) {
   await handler(subject, operation)
 }
 
-/** Runs a command that is not disturbed, and compares its code. */
+/** Runs a command without interference, and compares its code. */
 async function undisturbed(subject, operation) {
   const { model, root } = subject
   const show = operation.scope !== undefined
@@ -36,7 +36,7 @@ async function undisturbed(subject, operation) {
   model.become(fits.map(({ state }) => state))
 }
 
-/** Starts a process; undefined when the standby that it would be forked from has just been killed. */
+/** Starts a process; undefined if the standby that it would be forked from has just been killed. */
 async function startProcess({ session, model }, command, options) {
   try {
     return await within(session.startProcess(command, options), 'startProcess')
@@ -177,7 +177,7 @@ const performers = {
     subject.model.forget()
   },
 
-  /** In a session of its own, since the scripts need an ordinary state. */
+  /** In a separate session, since the scripts need an ordinary state. */
   async compare(subject, { script }) {
     const session = await within(subject.sandbox.createSession({ cwd: '/' }), 'createSession')
     try {

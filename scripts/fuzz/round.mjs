@@ -9,12 +9,15 @@ import { Deviation, Model } from './model.mjs'
 import { perform } from './perform.mjs'
 import { belongings, leftovers, takeInventory } from './world.mjs'
 
-/** The ways in which the engine holds processes together. */
+/** The ways in which the engine tracks processes. */
 export const MODES = { default: {}, subreaper: { NACRE_CONTAINMENT: 'subreaper' } }
 
 let rounds = 0
 
-/** Loads the addon and starts the engine's thread, which stay; so does the event loop that Bun makes for `spawnSync`. */
+/**
+ * Loads the addon and starts the engine's thread, which both remain; so does the event loop that Bun creates for
+ * `spawnSync`.
+ */
 export async function warmUp() {
   plainBash(':')
   const directory = mkdtempSync(path.join(os.tmpdir(), 'nacre-fuzz-warm-'))
@@ -69,7 +72,7 @@ function createSubject(sandbox, root, number) {
     session: undefined,
     /** The pid of the shell, once a command has run. */
     shell: undefined,
-    /** Something was killed, so the next command may say that the shell was restarted. */
+    /** Whether something was killed, so that the next command may report a restarted shell. */
     disturbed: false,
     async open() {
       this.shell = undefined
@@ -79,7 +82,7 @@ function createSubject(sandbox, root, number) {
   }
 }
 
-/** Carries out the operations of one session; the first deviation ends it. */
+/** Carries out the operations of one session, until the first deviation. */
 async function follow(subject, number, operations) {
   const plan = operations.filter(({ session }) => session === number)
   for (const operation of [...plan, { kind: 'probe', session: number }]) {
@@ -96,7 +99,7 @@ function toDeviation(error) {
   return { message: error instanceof Deviation ? error.message : `${error.stack}` }
 }
 
-/** The mode is read from the environment when a sandbox is made. */
+/** The mode is read from the environment when a sandbox is created. */
 function inMode(mode, action) {
   const names = Object.keys(MODES[mode])
   const before = names.map((name) => process.env[name])

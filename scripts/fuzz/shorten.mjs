@@ -1,11 +1,11 @@
-/** From a list of operations with a deviation to a short one with the same deviation. */
+/** Shortens a list of operations with a deviation to a shorter list with the same deviation. */
 import { commandText } from './model.mjs'
 import { runRound } from './round.mjs'
 
 const MOST_MS = 40_000
 const ATTEMPTS = 3
 
-/** Removes operations as long as the deviation stays. Timing can hide it, so each list is tried several times. */
+/** Removes operations as long as the deviation remains. Timing can hide it, so each list is tried several times. */
 export async function shorten(round, deviation) {
   const deadline = performance.now() + MOST_MS
   let best = { ...round, operations: relevant(round, deviation) }
@@ -39,7 +39,7 @@ export async function shorten(round, deviation) {
   return { round: best, deviation: found, reproduced }
 }
 
-/** Operations of the session that deviates, up to the deviation; all of them when it is not known which one it is. */
+/** The operations of the deviating session, up to the deviation; all operations if the session is unknown. */
 function relevant({ operations }, { at, operation }) {
   if (operation === undefined) return operations
   return operations
@@ -47,7 +47,7 @@ function relevant({ operations }, { at, operation }) {
     .filter(({ session }) => session === operation.session)
 }
 
-/** Deviations with the same first words are taken for the same. */
+/** Deviations with the same first words count as the same. */
 function kindOf({ message }) {
   return message.replace(/\d+/g, 'N').slice(0, 24)
 }

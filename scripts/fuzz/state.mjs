@@ -1,4 +1,4 @@
-/** The model of a session's state: what every later command must find. */
+/** The model of a session's state, which every later command must find. */
 import { plainBash, quote } from './bash.mjs'
 
 export const NAMES = ['x', 'y', 'z']
@@ -7,7 +7,7 @@ export const FUNCTIONS = ['f', 'h']
 export const LETTERS = ['a', 'e', 'f', 'u', 'C', 'x', 'E', 'T']
 export const SHOPTS = ['dotglob', 'extglob', 'globstar', 'nullglob']
 export const SIGNALS = ['EXIT', 'USR1', 'DEBUG', 'ERR', 'RETURN']
-/** Functions of the user's that hide builtins. The texts of the tester write `builtin` where it matters. */
+/** User functions that hide builtins. The tester's own texts use `builtin` where it matters. */
 export const HIDDEN = ['printf', 'read', 'eval', 'command', 'test', 'source', 'echo', 'declare']
 
 /** The state of a new session. */
@@ -28,23 +28,23 @@ export function initial(directory) {
     shopts: [],
     traps: {},
     words: [],
-    /** `$?`; undefined when it is not known. */
+    /** `$?`; undefined if unknown. */
     status: 0,
   }
 }
 
-/** A copy that can be changed. */
+/** A mutable copy. */
 export function copy(state) {
   return structuredClone(state)
 }
 
-/** The options of bash that decide what ends a command. */
+/** The bash options that decide what ends a command. */
 export function strictness({ letters, pipefail }) {
   const flags = ['e', 'u'].filter((letter) => letters.includes(letter)).map((letter) => `-${letter}`)
   return pipefail ? [...flags, '-o', 'pipefail'] : flags
 }
 
-/** The commands that print the state, in the order of `expected`. `$?` comes first, so nothing runs before. */
+/** The commands that print the state, in the order of `expected`. `$?` comes first, so that nothing runs before it. */
 export function probeText({ traps = true } = {}) {
   const lines = [
     '?=$probe_status',
@@ -72,7 +72,7 @@ export function probeText({ traps = true } = {}) {
   ].join('\n')
 }
 
-/** What the probe prints in this state. */
+/** The output of the probe in this state. */
 export function expected(state, { traps = true } = {}) {
   const { variables, exported, array, map, aliases, functions, letters } = state
   const value = (name) =>
@@ -106,12 +106,12 @@ function signalName(name) {
   return name === 'USR1' ? 'SIGUSR1' : name
 }
 
-/** A function as bash prints it. */
+/** A function in bash's output format. */
 function printed(name, body) {
   return plainBash(`${name}() { ${body}; }\ndeclare -f ${name}`).stdout.trimEnd()
 }
 
-/** Removes what differs without a meaning: the order of `$-`, and its letters that are always there. */
+/** Removes meaningless differences: the order of `$-`, and its letters that are always set. */
 export function normalize(output, known) {
   return output
     .replace(

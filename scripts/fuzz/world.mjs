@@ -1,4 +1,4 @@
-/** What the kernel says: the processes of a sandbox, and what must be gone after it. */
+/** The kernel's view: the processes of a sandbox, and what must not remain after it. */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -19,7 +19,7 @@ export function descendants(root, all = processes()) {
   return children.flatMap((child) => [child, ...descendants(child.pid, all)])
 }
 
-/** The supervisor and the standby of a shell. The standby is a copy of the shell below the same parent. */
+/** The supervisor and standby of a shell. The standby is a copy of the shell below the same parent. */
 export function family(shell) {
   const all = processes()
   const supervisor = all.find(({ pid }) => pid === shell)?.parent
@@ -44,13 +44,13 @@ export function signal(pid, name) {
   }
 }
 
-/** True for a process that is neither gone nor a zombie. */
+/** True for a process that exists and is not a zombie. */
 export function isAlive(pid) {
   const stat = read(`/proc/${pid}/stat`)
   return stat !== '' && stat.slice(stat.lastIndexOf(')') + 2)[0] !== 'Z'
 }
 
-/** What there is before a sandbox. */
+/** Records what exists before a sandbox. */
 export function takeInventory() {
   return {
     below: new Set(descendants(process.pid).map(({ identity }) => identity)),
@@ -60,14 +60,14 @@ export function takeInventory() {
   }
 }
 
-/** Processes that carry the tag of a sandbox, and those below this process that were not there before. */
+/** Processes that carry the tag of a sandbox, and new processes below this process. */
 export function belongings(tag, before) {
   const all = processes()
   const below = descendants(process.pid, all).filter(({ identity }) => !before.below.has(identity))
   return new Set([...all.filter(({ pid }) => carries(tag, pid)), ...below].map(({ identity }) => identity))
 }
 
-/** Waits until everything of a destroyed sandbox is gone, and returns what is left after `limit` ms. */
+/** Waits until nothing of a destroyed sandbox remains, and returns what is left after `limit` ms. */
 export async function leftovers(tag, owned, before, limit = 3000) {
   const deadline = performance.now() + limit
   for (;;) {
@@ -119,7 +119,7 @@ function engineThreads() {
   return names.filter((name) => name.startsWith('nacre'))
 }
 
-/** cgroups beside this process that were made for its sandboxes. */
+/** cgroups next to this process's that were created for its sandboxes. */
 function groups() {
   const own = /^0::(.*)$/m.exec(read('/proc/self/cgroup'))?.[1]
   const mount = read('/proc/self/mountinfo')

@@ -1,6 +1,6 @@
 /**
- * The image that the Dockerfile begins with, made of Debian's packages and Node.js' package on npm: for machines that
- * reach no registry of images. It has the name that the Dockerfile asks for.
+ * The Dockerfile's base image, built from Debian's packages and Node.js' npm package, for machines without access to an
+ * image registry. It has the name that the Dockerfile requests.
  */
 import { execFileSync } from 'node:child_process'
 import {
@@ -20,7 +20,7 @@ import { Problem } from '../packages/problem.mjs'
 const NODE = { version: '22.23.3', npm: '10.9.9' }
 const DIRECTORY = path.join(CACHE, 'image-base')
 
-/** Makes the image, and returns its name. */
+/** Builds the image, and returns its name. */
 export function makeBase(tools, dockerfile) {
   const name = nameIn(dockerfile)
   const image = `docker.io/library/${name}`
@@ -41,7 +41,7 @@ export function makeBase(tools, dockerfile) {
   return image
 }
 
-/** The image that every stage of the Dockerfile begins with. */
+/** The base image of every stage of the Dockerfile. */
 function nameIn(dockerfile) {
   const names = [...readFileSync(dockerfile, 'utf8').matchAll(/^FROM (\S+)/gm)].map(([, name]) => name)
   if (new Set(names).size !== 1)

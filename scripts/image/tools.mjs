@@ -1,6 +1,6 @@
 /**
- * What builds and runs an image: buildah and podman, from Debian's packages, unpacked into a cache. They keep images in
- * the same place, so one runs what the other has built.
+ * The tools that build and run an image: buildah and podman, from Debian's packages, unpacked into a cache. They share one
+ * image store, so each can use the other's images.
  */
 import { execFileSync } from 'node:child_process'
 import { existsSync, lstatSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
@@ -35,7 +35,7 @@ const PACKAGES = [
   ],
 ]
 
-/** Fetches the tools, and returns how to run them with images in `storage`. */
+/** Fetches the tools, and returns functions to run them with images in `storage`. */
 export function openTools(storage) {
   if (process.getuid() !== 0) throw new Problem('Building an image needs root.')
   const root = path.join(DIRECTORY, 'root')
@@ -70,7 +70,7 @@ export function openTools(storage) {
     policy,
     mmdebstrap: (...args) => run(env, 'mmdebstrap', args),
     buildah: (...args) => run(env, 'buildah', [...store, ...args]),
-    /** The words that begin a command of podman. The host has no systemd, and its control groups are left alone. */
+    /** The first words of a podman command. The host has no systemd, and its control groups are left alone. */
     podman: [
       path.join(root, 'usr/bin/podman'),
       ...store,
@@ -86,7 +86,7 @@ export function openTools(storage) {
   }
 }
 
-/** Makes the programs look for their libraries where they will be. buildah starts itself again with an empty environment. */
+/** Makes the programs find their libraries in the cache. buildah restarts itself with an empty environment. */
 function useOwnLibraries(unpacked, root) {
   const libraries = path.join(unpacked, LIBRARIES)
   const files = readdirSync(libraries).filter((name) => name.includes('.so.'))

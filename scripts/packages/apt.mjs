@@ -1,4 +1,4 @@
-/** Debian's packages without an installation: downloaded with lists of their own, unpacked into a directory. */
+/** Debian's packages without installation: downloaded with separate package lists, unpacked into a directory. */
 import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
@@ -15,7 +15,7 @@ export function sources(release) {
   ]
 }
 
-/** Prepares lists in a directory. `architectures`: the first is meant where a package's name has none. */
+/** Prepares package lists in a directory. The first of `architectures` applies to package names without one. */
 export function createApt(directory, release, architectures = ['amd64']) {
   if (!existsSync(KEYS)) throw new Problem('This needs Debian, with the package debian-archive-keyring.')
   const lists = path.join(directory, 'lists')
@@ -39,9 +39,9 @@ export function createApt(directory, release, architectures = ['amd64']) {
   const apt = (program, ...args) => run(archives, program, ['-qq', ...options, ...args])
   apt('apt-get', '--error-on=any', 'update')
   return {
-    /** What a package depends on, as text. */
+    /** The dependencies of a package, as text. */
     dependsOn: (name) => apt('apt-cache', 'depends', name),
-    /** Unpacks packages into a directory. Nothing of them is executed, and nothing that they depend on is added. */
+    /** Unpacks packages into a directory. Nothing in them is executed, and no dependencies are added. */
     unpack(packages, into) {
       apt('apt-get', 'download', ...packages)
       mkdirSync(into, { recursive: true })

@@ -1,10 +1,10 @@
 /**
- * Bundles `lib/` into the `dist/` of the published package: the entry points of package.json, what they share in chunks,
- * and the dependencies of the server and the command line inside, so that an installed nacre has none.
+ * Bundles `lib/` into the `dist/` of the published package: the entry points of package.json, chunks for shared code, and
+ * the dependencies of the server and the command line. So an installed nacre has no dependencies.
  *
- * `#embedded` stays outside: a runtime or a bundler chooses one of its two files, which are copied as they are compiled. So
- * do the optional peers: `@opentelemetry/api` must be the one that the program has set up, and the others are loaded by
- * sandboxd, fleets and queues alone.
+ * `#embedded` is not bundled: a runtime or a bundler chooses one of its two files, which are copied as compiled. Neither
+ * are the optional peers: `@opentelemetry/api` must be the program's own instance, and only sandboxd, fleets and queues
+ * load the others.
  */
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
@@ -14,7 +14,7 @@ import ts from 'typescript'
 
 const EMBEDDED = ['addon/embedded', 'addon/not-embedded']
 
-/** Writes the files and returns the npm packages inside: names with the directories they came from. */
+/** Writes the files and returns the bundled npm packages: names with their source directories. */
 export async function bundle(root, manifest, output) {
   const build = await rolldown({
     input: Object.fromEntries(entries(manifest).map((name) => [name, path.join(root, 'lib', `${name}.ts`)])),
@@ -35,7 +35,7 @@ export async function bundle(root, manifest, output) {
     chunkFileNames: 'chunks/[name]-[hash].js',
     keepNames: true,
     sourcemap: true,
-    // `@__PURE__` stays: without it, bundlers keep a `createRequire` that fails where a bundle has no URL.
+    // `@__PURE__` is kept: without it, bundlers keep a `createRequire` that fails where a bundle has no URL.
     comments: { annotation: true, jsdoc: false, legal: false },
     codeSplitting: { groups: groups(path.join(root, 'lib')) },
   })
@@ -47,9 +47,9 @@ export async function bundle(root, manifest, output) {
 }
 
 /**
- * Which chunk a module is in. Node takes about a millisecond for each file, so what `nacre` imports is two chunks: what the
- * client imports too, which runs in browsers, and the rest. Each npm package has a chunk of its own: no map is published
- * for those.
+ * Assigns a module to a chunk. Node takes about a millisecond per file, so the code that `nacre` imports is in two chunks:
+ * the part that the client, which runs in browsers, also imports, and the rest. Each npm package has its own chunk, since
+ * no source map is published for those.
  */
 function groups(lib) {
   const reached = new Map()
@@ -75,7 +75,7 @@ function groups(lib) {
   ]
 }
 
-/** The modules that an entry point imports, directly or not, before it runs. */
+/** The modules that an entry point imports, directly or indirectly, before it runs. */
 function reachable(entry, context) {
   const found = new Set([entry])
   for (const id of found)
@@ -83,7 +83,7 @@ function reachable(entry, context) {
   return found
 }
 
-/** zod's messages in fifty languages are half of its size, and the server answers in English. */
+/** zod's messages in fifty languages are half of its size, and the server responds in English. */
 const englishOnly = {
   name: 'english-only',
   load: {
@@ -92,15 +92,15 @@ const englishOnly = {
   },
 }
 
-/** `dist/server/index.js` of package.json is `lib/server/index.ts`. */
+/** Maps `dist/server/index.js` of package.json to `lib/server/index.ts`. */
 function entries({ exports, bin }) {
   const files = [...Object.values(exports).map((entry) => entry.default), bin.nacre]
   return files.flatMap((file) => /^(?:\.\/)?dist\/(.*)\.js$/.exec(file ?? '')?.[1] ?? [])
 }
 
 /**
- * Keeps the positions and names of a map, which stack traces need, and drops the text of the sources: it would be a third of
- * the package. Maps of other packages are dropped as a whole.
+ * Keeps the positions and names of a source map, which stack traces need, and drops the source text, which would be a third
+ * of the package. Maps of other packages are dropped completely.
  */
 function slimMap(output, name) {
   const file = path.join(output, name)
@@ -114,7 +114,7 @@ function slimMap(output, name) {
   writeFileSync(file, JSON.stringify(kept))
 }
 
-/** Of other packages, with the names that show in a stack trace. */
+/** Chunks of other packages, with the names that appear in a stack trace. */
 function compact(file) {
   const text = readFileSync(file, 'utf8').replace(/\n\/\/# sourceMappingURL=.*\n?$/, '\n')
   const { code, errors } = minifySync(file, text, {

@@ -1,5 +1,5 @@
 /**
- * Where the fetch scripts put tools. Nothing is installed in the system.
+ * The locations where the fetch scripts put tools. Nothing is installed in the system.
  */
 import { existsSync } from 'node:fs'
 import os from 'node:os'
@@ -10,22 +10,22 @@ export const CACHE = path.join(
   'nacre-packages',
 )
 
-/** The environment of a Python that has zig. */
+/** The Python environment with zig. */
 export const ZIG_ENVIRONMENT = path.join(CACHE, 'zig')
 
-/** The environment of a Python that has kubernetes-validate, with the schemas of the API. */
+/** The Python environment with kubernetes-validate, which includes the schemas of the API. */
 export const KUBERNETES_VALIDATE_ENVIRONMENT = path.join(CACHE, 'kubernetes-validate')
 
 /** Rust from Debian's packages, unpacked. */
 export const RUST_ROOT = path.join(CACHE, 'rust', 'root')
 
-/** The zig that fetch-zig.mjs has installed, if it has. */
+/** The zig that fetch-zig.mjs installed, if any. */
 export function fetchedZig() {
   const link = path.join(ZIG_ENVIRONMENT, 'bin', 'nacre-zig')
   return existsSync(link) ? link : undefined
 }
 
-/** Variables that make cargo use the Rust of fetch-rust.mjs, if there is one. */
+/** Variables that make cargo use the Rust of fetch-rust.mjs, if any. */
 export function fetchedRust() {
   const rustc = path.join(RUST_ROOT, 'usr/bin/rustc')
   if (!existsSync(rustc)) return undefined

@@ -1,8 +1,8 @@
 /**
  * Compiles the addon and the supervisor for one target, in release mode.
  *
- * The addon is linked by zig, against the oldest C library that is supported. The supervisor is static, with musl. Both
- * have a target directory of their own, since their flags differ.
+ * zig links the addon against the oldest supported C library. The supervisor is static, with musl. Each has its own target
+ * directory, since their flags differ.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -14,16 +14,16 @@ import { Problem } from './problem.mjs'
 const root = path.dirname(path.dirname(path.dirname(fileURLToPath(import.meta.url))))
 const wrapper = fileURLToPath(new URL('zig-cc.mjs', import.meta.url))
 
-/** Returns the paths of the addon, the supervisor and the builtin's object, which the addon contains. */
+/** Returns the paths of the addon, the supervisor and the builtin's object, which is embedded in the addon. */
 export async function compile({ name, addon, supervisor }) {
   const shared = addon.triple.endsWith('musl') ? ['-C', 'target-feature=-crt-static'] : []
   // A panic ends the supervisor in any case.
   const small = { CARGO_PROFILE_RELEASE_OPT_LEVEL: 'z', CARGO_PROFILE_RELEASE_PANIC: 'abort' }
   const statically = ['-C', 'target-feature=+crt-static']
-  // Side by side: the end of a build with link-time optimization uses one processor only.
+  // Concurrently: the final phase of a link-time optimized build uses only one processor.
   const [built, guard] = await Promise.all([
     cargo(`${name}-addon`, 'nacre', addon, shared),
-    // The packages of one processor share it.
+    // Packages for the same processor share it.
     cargo(supervisor.triple, 'nacre-supervisor', supervisor, statically, small),
   ])
   return {
@@ -33,7 +33,7 @@ export async function compile({ name, addon, supervisor }) {
   }
 }
 
-/** Runs cargo and returns the directory of what it has made. */
+/** Runs cargo and returns the directory of its output. */
 async function cargo(name, crate, part, flags, profile = {}) {
   const { triple, rust } = part
   const directory = path.join(root, 'target', 'packages', 'build', name)
@@ -83,7 +83,7 @@ function zigCompiler(directory, { zig, zigTarget }) {
   return file
 }
 
-/** The newest one: cargo keeps those of former builds. */
+/** The newest file: cargo keeps those of earlier builds. */
 function builtinObject(directory) {
   const files = readdirSync(directory)
     .filter((name) => name.startsWith('nacre-shell-builtin-'))

@@ -1,5 +1,5 @@
 /**
- * What an ELF file needs, read by readelf of GNU binutils or LLVM.
+ * The requirements of an ELF file, read by readelf of GNU binutils or LLVM.
  */
 import { execFileSync } from 'node:child_process'
 import { Problem } from './problem.mjs'
@@ -32,7 +32,7 @@ export function readElf(file) {
   }
 }
 
-/** Pure. The output of readelf as an object. */
+/** Parses the output of readelf. Pure. */
 export function parse(text) {
   return {
     machine: /Machine:\s+(.*)/.exec(text)?.[1] ?? '',
@@ -44,19 +44,19 @@ export function parse(text) {
   }
 }
 
-/** Pure. The newest of versions like `2.17`; undefined of none. */
+/** The newest of versions like `2.17`; undefined for an empty list. Pure. */
 export function highest(versions) {
   return versions.toSorted(compareVersions).at(-1)
 }
 
-/** Pure. Negative when `one` is older. */
+/** Compares versions: negative if `one` is older. Pure. */
 export function compareVersions(one, other) {
   const [left, right] = [one, other].map((version) => version.split('.').map(Number))
   const at = left.findIndex((part, index) => part !== (right[index] ?? 0))
   return at < 0 ? left.length - right.length : left[at] - (right[at] ?? 0)
 }
 
-/** Pure. Sentences about what is wrong with a target's file. `kind` is 'addon', 'builtin' or 'supervisor'. */
+/** Sentences about the faults of a target's file. `kind` is 'addon', 'builtin' or 'supervisor'. Pure. */
 export function findFaults(elf, kind, { cpu, libc }) {
   const faults = []
   if (!MACHINES[cpu].test(elf.machine)) faults.push(`is built for ${elf.machine}, not for ${cpu}`)

@@ -1,5 +1,5 @@
 /**
- * Installs kubernetes-validate, which has the schemas of the Kubernetes API, into a cache. Prints its path.
+ * Installs kubernetes-validate, which includes the schemas of the Kubernetes API, into a cache. Prints its path.
  *
  *   node scripts/packages/fetch-kubernetes-validate.mjs
  */

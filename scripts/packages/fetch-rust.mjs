@@ -1,6 +1,6 @@
 /**
- * Unpacks Rust from Debian's packages into a cache: a compiler, the standard library for glibc on both processors, and
- * its sources, of which the one for musl is compiled. For machines where rustup cannot add targets.
+ * Unpacks Rust from Debian's packages into a cache: a compiler, the standard library for glibc on both processors, and its
+ * sources, from which the library for musl is compiled. For machines where rustup cannot add targets.
  *
  *   node scripts/packages/fetch-rust.mjs
  */
@@ -10,14 +10,14 @@ import { createApt } from './apt.mjs'
 import { fetchedRust, RUST_ROOT } from './cache.mjs'
 import { main, Problem } from './problem.mjs'
 
-/** Debian keeps a current Rust beside the stable one, for browsers. */
+/** Debian has a current Rust in addition to the stable one, for browsers. */
 const PACKAGES = ['rustc-web', 'libstd-rust-web-dev', 'libstd-rust-web-dev:arm64', 'rust-web-src']
 
 await main(() => {
   if (fetchedRust() !== undefined) return console.log(fetchedRust().RUSTC)
   const directory = path.dirname(RUST_ROOT)
   const apt = createApt(directory, 'bookworm', ['amd64', 'arm64'])
-  // The libraries of the compiler have the version in their names.
+  // The names of the compiler's libraries contain the version.
   const runtime = dependency(apt.dependsOn('libstd-rust-web-dev'), /libstd-rust-web-[\d.]+/)
   const llvm = dependency(apt.dependsOn(runtime), /libllvm\d+/)
   const unpacked = path.join(directory, 'unpacked')

@@ -1,5 +1,5 @@
 /**
- * Installs zig from the Python package index, where it is a package, into a cache of its own.
+ * Installs zig from the Python package index into a separate cache.
  *
  *   node scripts/packages/fetch-zig.mjs
  */

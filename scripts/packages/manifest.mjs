@@ -1,15 +1,15 @@
 /**
  * The package.json of each published package. Pure.
  *
- * The repository's own package.json is that of a workspace: it has the tools, and the dependencies that are bundled. What
- * is published has neither. The names of the platform packages appear in the published one only, so that `npm ci` in a
- * clone asks the registry for none of them.
+ * The repository's own package.json describes the workspace: it lists the tools, and the dependencies that are bundled. The
+ * published one has neither. Only the published one names the platform packages, so `npm ci` in a clone does not request
+ * them from the registry.
  */
 import { packageName, TARGETS } from './targets.mjs'
 
 const SHARED = ['version', 'license', 'author', 'homepage', 'repository', 'bugs', 'funding', 'engines']
 
-/** Of `nacre`. */
+/** The manifest of `nacre`. */
 export function mainManifest(root) {
   const { private: _private, scripts, devDependencies, ...kept } = root
   return {
@@ -20,7 +20,7 @@ export function mainManifest(root) {
   }
 }
 
-/** Of a platform package. */
+/** The manifest of a platform package. */
 export function platformManifest(root, name) {
   const { cpu, libc } = TARGETS[name]
   const shared = Object.fromEntries(SHARED.filter((key) => key in root).map((key) => [key, root[key]]))
@@ -37,7 +37,7 @@ export function platformManifest(root, name) {
   }
 }
 
-/** Sentences about what must not be published. `versions` are those that other files claim, by the file's name. */
+/** Reasons against publishing, as sentences. `versions` are the versions that other files claim, by file name. */
 export function findFaults(manifest, versions) {
   const faults = []
   const { name, version } = manifest

@@ -1,6 +1,6 @@
 /**
- * A musl system in the place of this machine's, for one program: musl's loader, bash built for musl, and Bun for musl.
- * Everything else is the machine's own. Made of packages of Debian, npm and PyPI; nothing is installed.
+ * A musl system on this machine, for one program: musl's loader, bash built for musl, and Bun for musl. Everything else is
+ * the machine's own. Built from packages of Debian, npm and PyPI; nothing is installed.
  */
 import { execFileSync } from 'node:child_process'
 import {
@@ -18,16 +18,16 @@ import { createApt } from './apt.mjs'
 import { CACHE } from './cache.mjs'
 import { Problem } from './problem.mjs'
 
-/** Newer than that of bookworm, which Bun crashes in. */
+/** Newer than bookworm's, in which Bun crashes. */
 const RELEASE = 'trixie'
-/** Its wheel for musl carries the C++ library, which Bun needs. */
+/** Its wheel for musl includes the C++ library, which Bun needs. */
 const WHEEL = { name: 'greenlet==3.5.6', platform: 'musllinux_1_2_x86_64', python: '3.12' }
 const DIRECTORY = path.join(CACHE, 'musl')
 const LIBRARIES = path.join(DIRECTORY, 'libraries')
 const BASH = path.join(DIRECTORY, 'bash')
 const LOADER = 'ld-musl-x86_64.so.1'
 
-/** Makes what is missing. Returns the words that begin a command in that system, and its Bun. */
+/** Creates missing parts. Returns the first words of a command in that system, and its Bun. */
 export function openMusl(bunVersion) {
   if (process.arch !== 'x64') throw new Problem('The tests on musl need an x64 machine.')
   if (process.getuid() !== 0) throw new Problem('The tests on musl need root, for mounts of their own.')
@@ -37,7 +37,7 @@ export function openMusl(bunVersion) {
   return { enter, bun: makeBun(bunVersion) }
 }
 
-/** Mounts that only the command and its children see: the loader beside the libraries, and bash in bash's place. */
+/** Mounts visible only to the command and its children: the loader next to the libraries, and bash in bash's place. */
 const MOUNTS = [
   `mount -t overlay -o lowerdir=${LIBRARIES}:/usr/lib overlay /usr/lib`,
   `mount --bind ${BASH} "$(readlink -f /bin/bash)"`,
@@ -74,16 +74,16 @@ function makeLibraries(unpacked) {
   mkdirSync(LIBRARIES, { recursive: true })
   const carried = path.join(wheel, 'unpacked/greenlet.libs')
   for (const name of readdirSync(carried)) {
-    // The names in the wheel have a hash, and the libraries ask for each other by those.
+    // The file names in the wheel contain a hash, and the libraries load each other by those names.
     const plain = name.startsWith('libstdc++') ? 'libstdc++.so.6' : 'libgcc_s.so.1'
     for (const copy of [name, plain]) copyFileSync(path.join(carried, name), path.join(LIBRARIES, copy))
   }
-  // Complete only with it.
+  // Complete only with this file.
   copyFileSync(path.join(unpacked, 'usr/lib/x86_64-linux-musl/libc.so'), path.join(LIBRARIES, LOADER))
   run('chmod', ['755', path.join(LIBRARIES, LOADER)])
 }
 
-/** Compiled where programs for musl run: configure asks many of them. */
+/** Compiled where musl programs run, since configure executes many. */
 function makeBash(unpacked) {
   const specs = path.join(DIRECTORY, 'musl-gcc.specs')
   const given = readFileSync(path.join(unpacked, 'usr/lib/x86_64-linux-musl/musl-gcc.specs'), 'utf8')
@@ -93,7 +93,7 @@ function makeBash(unpacked) {
   mkdirSync(build)
   const configure = path.join(fetchSource(RELEASE), 'configure')
   const settings = ['--without-bash-malloc', '--disable-nls', '--prefix=/usr']
-  // musl has functions of its own that bash brings along.
+  // musl has its own versions of functions that bash includes.
   const flags = ['CFLAGS=-O1 -w', 'LDFLAGS=-Wl,-z,muldefs']
   const options = { cwd: build, env: { ...process.env, CC: `gcc -specs ${specs}` } }
   const [unshare, ...words] = enter(MOUNTS.slice(0, 1))

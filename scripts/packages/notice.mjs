@@ -1,5 +1,5 @@
 /**
- * NOTICE of a package: the licences of what is inside it and comes from others.
+ * NOTICE of a package: the licences of third-party components inside it.
  */
 import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
@@ -8,7 +8,7 @@ import { Problem } from './problem.mjs'
 
 const LICENCE_FILE = /^(licen[cs]e|copying|notice|unlicense)([-.].*)?$/i
 
-/** The npm packages in the bundle. `packages` maps names to directories. */
+/** The bundled npm packages. `packages` maps names to directories. */
 export function npmNotices(packages) {
   return Array.from(packages, ([name, directory]) => {
     const { version, license } = JSON.parse(readFileSync(path.join(directory, 'package.json'), 'utf8'))
@@ -16,12 +16,12 @@ export function npmNotices(packages) {
   })
 }
 
-/** What the bundler itself adds. */
+/** Code that the bundler itself adds. */
 export const BUNDLER_NOTICES = [
   { name: '@oxc-project/runtime', license: 'MIT', source: 'https://github.com/oxc-project/oxc' },
 ]
 
-/** The crates that are linked into the addon or the supervisor for a target; build tools are not. */
+/** The crates that are linked into the addon or the supervisor for a target, without build tools. */
 export function crateNotices(root, triple) {
   const args = ['metadata', '--format-version=1', '--locked', '--filter-platform', triple]
   const options = { cwd: root, encoding: 'utf8', maxBuffer: 1e9, stdio: ['ignore', 'pipe', 'ignore'] }
@@ -36,7 +36,7 @@ export function crateNotices(root, triple) {
   )
 }
 
-/** Pure. Crates of others that normal dependencies reach from `roots`. A macro is compiled in, not linked. */
+/** Third-party crates that normal dependencies reach from `roots`. A macro is compiled in, not linked. Pure. */
 export function linkedCrates({ packages, resolve, workspace_members }, roots) {
   const nodes = new Map(resolve.nodes.map((node) => [node.id, node]))
   const byId = new Map(packages.map((one) => [one.id, one]))
@@ -62,7 +62,7 @@ function licenceTexts(directory, license = '') {
   return chosen.sort().map((name) => readFileSync(path.join(directory, name), 'utf8').trim())
 }
 
-/** What is linked in besides crates. */
+/** Linked components other than crates. */
 const RUST = {
   name: "Rust's standard library",
   license: 'MIT OR Apache-2.0',
@@ -79,10 +79,10 @@ const UNWIND = {
   source: 'https://llvm.org',
 }
 
-/** The components of a platform package that are no crates. */
+/** The components of a platform package that are not crates. */
 export const SYSTEM_NOTICES = [RUST, MUSL, UNWIND]
 
-/** Pure. The text of NOTICE. A text that several components share is written once. Throws Problem without a licence. */
+/** The text of NOTICE. Each licence text appears once. Throws Problem for a component without a licence. Pure. */
 export function noticeText(title, components) {
   const unlicensed = components.filter(({ license }) => !license).map(({ name }) => name)
   if (unlicensed.length > 0) throw new Problem(`No licence is known for ${unlicensed.join(', ')}.`)

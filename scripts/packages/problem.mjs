@@ -1,7 +1,7 @@
-/** Something is missing or wrong that a sentence explains: no stack trace helps. */
+/** A missing or wrong condition that one sentence explains, without a stack trace. */
 export class Problem extends Error {}
 
-/** Runs a program's main function; a problem is one line on standard error and exit code 1. */
+/** Runs a program's main function; a problem becomes one line on standard error and exit code 1. */
 export async function main(run) {
   try {
     await run()

@@ -1,4 +1,4 @@
-/** Packages of the Python package index, each in an environment of its own below the cache. */
+/** Packages of the Python package index, each in its own environment in the cache. */
 import { execFileSync } from 'node:child_process'
 import { mkdirSync } from 'node:fs'
 import path from 'node:path'

@@ -1,5 +1,5 @@
 /**
- * Lays the packages out as they are published, checks them and packs them.
+ * Assembles the packages as they are published, checks them and packs them.
  */
 import { execFileSync } from 'node:child_process'
 import { chmodSync, copyFileSync, cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -11,7 +11,7 @@ import { BUNDLER_NOTICES, crateNotices, noticeText, npmNotices, SYSTEM_NOTICES }
 import { Problem } from './problem.mjs'
 import { packageName, TARGETS } from './targets.mjs'
 
-/** Lays `nacre` out in a directory. */
+/** Assembles `nacre` in a directory. */
 export async function stageMain(root, directory) {
   const source = readRoot(root)
   const manifest = mainManifest(source)
@@ -31,7 +31,7 @@ export async function stageMain(root, directory) {
   writeManifest(directory, manifest)
 }
 
-/** Lays a platform package out. `files` are those that compile() returns. */
+/** Assembles a platform package. `files` are the results of compile(). */
 export function stagePlatform(root, name, files, directory) {
   const target = TARGETS[name]
   const manifest = platformManifest(readRoot(root), name)
@@ -65,7 +65,7 @@ function readRoot(root) {
   return JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'))
 }
 
-/** The versions that have to be one. */
+/** The versions that must be equal. */
 function check(root, manifest) {
   const read = (name, pattern) => pattern.exec(readFileSync(path.join(root, name), 'utf8'))?.[1]
   const faults = findManifestFaults(manifest, {

@@ -1,8 +1,8 @@
 /**
  * The platforms that have a package.
  *
- * `zig` names the target of `zig cc`; for glibc with the oldest version that the addon may need. 2.17 is that of
- * CentOS 7; every distribution that Node.js 20 supports has a newer one.
+ * `zig` is the target for `zig cc`; for glibc, with the oldest version that the addon may need. CentOS 7 has 2.17; every
+ * distribution that Node.js 20 supports has a newer version.
  */
 export const GLIBC_FLOOR = '2.17'
 
@@ -20,7 +20,7 @@ function target(cpu, arch, abi) {
     libc: isGnu ? 'glibc' : 'musl',
     triple: `${arch}-unknown-linux-${abi}`,
     zig: `${arch}-linux-${abi}${isGnu ? `.${GLIBC_FLOOR}` : ''}`,
-    /** Of the supervisor, which is static: musl makes it a third of the size that glibc does. */
+    /** The target of the supervisor, which is static: with musl it is a third of its size with glibc. */
     supervisor: { triple: `${arch}-unknown-linux-musl`, zig: `${arch}-linux-musl` },
   }
 }
@@ -30,7 +30,7 @@ export function packageName(target) {
   return `@nacre/${target}`
 }
 
-/** The target of this machine. */
+/** This machine's target. */
 export function hostTarget() {
   const isGlibc = process.report.getReport().header.glibcVersionRuntime !== undefined
   return `linux-${process.arch}-${isGlibc ? 'gnu' : 'musl'}`

@@ -1,10 +1,10 @@
 /**
- * Runs test files on Bun with the package of another platform, in a system of that kind.
+ * Runs test files on Bun with the package of another platform, in such a system.
  *
  *   node scripts/packages/test-on.mjs --libc musl [FILE...]
  *
- * The package must be in `target/packages`: `npm run build:packages -- linux-x64-musl`. Without files: the contract suite,
- * and what is the same as in bash.
+ * The package must be in `target/packages`: `npm run build:packages -- linux-x64-musl`. Without files, runs the contract
+ * suite and the comparison with bash.
  */
 import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'

@@ -1,9 +1,9 @@
 /**
- * Finds what compiles for a target: cargo, Rust's standard library, and zig.
+ * Finds the tools that compile for a target: cargo, Rust's standard library, and zig.
  *
- * Rust is the one on PATH, or `RUSTC`, or the one that `node scripts/packages/fetch-rust.mjs` has made of Debian's
- * packages. Its standard library is the compiled one of the target (`rustup target add`). Where there is none it is
- * compiled from its sources (`rustup component add rust-src`).
+ * Rust is the one on PATH, or `RUSTC`, or the one that `node scripts/packages/fetch-rust.mjs` unpacked. Its standard
+ * library is the target's compiled one (`rustup target add`). If there is none, it is compiled from source (`rustup
+ * component add rust-src`).
  */
 import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync } from 'node:fs'
@@ -12,7 +12,7 @@ import { fetchedRust, fetchedZig } from './cache.mjs'
 import { Problem } from './problem.mjs'
 import { TARGETS } from './targets.mjs'
 
-/** The output of a program, or undefined when it does not run. */
+/** The output of a program, or undefined if it does not run. */
 function ask(program, args, env = {}) {
   try {
     const options = { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'], env: { ...process.env, ...env } }
@@ -22,7 +22,7 @@ function ask(program, args, env = {}) {
   }
 }
 
-/** Everything for one target. Throws Problem, which says what to install. */
+/** All tools for one target. Throws Problem, which explains what to install. */
 export function findToolchain(name) {
   const target = TARGETS[name]
   if (target === undefined) {
@@ -38,7 +38,7 @@ export function findToolchain(name) {
   return { name, addon: part(target), supervisor: part(target.supervisor) }
 }
 
-/** The compiler, as variables for cargo, and whether its standard library has to be compiled. */
+/** The compiler, as variables for cargo, and whether its standard library must be compiled. */
 function findRust(triple) {
   const own = { RUSTC: process.env.RUSTC ?? 'rustc' }
   const candidates = [own, fetchedRust()].filter((env) => env !== undefined)
@@ -61,7 +61,7 @@ function hasSources(env) {
   return root !== undefined && existsSync(path.join(root, 'lib/rustlib/src/rust/library/std/Cargo.toml'))
 }
 
-/** The executable: `ZIG`, the one on PATH, that of Python's package, or the one that fetch-zig.mjs has installed. */
+/** The executable: `ZIG`, the one on PATH, the one in Python's package, or the one that fetch-zig.mjs installed. */
 function findZig() {
   const inPython = 'import os, ziglang; print(os.path.join(os.path.dirname(ziglang.__file__), "zig"))'
   const candidates = [process.env.ZIG, 'zig', ask('python3', ['-c', inPython]), fetchedZig()]

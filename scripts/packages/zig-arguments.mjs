@@ -1,17 +1,17 @@
 /**
- * Arguments of a C compiler, as rustc and the crate `cc` give them, in the form that `zig cc` takes.
+ * Translates C compiler arguments from rustc and the crate `cc` to the form that `zig cc` takes.
  */
 
-/** Libraries of GCC's runtime, which zig has as LLVM's. */
+/** Libraries of GCC's runtime, which zig replaces by LLVM's. */
 const GCC_RUNTIME = new Set(['-lgcc', '-lgcc_eh', '-lgcc_s'])
 
-/** Pure. `target` is zig's name of it, with the oldest C library: `x86_64-linux-gnu.2.17`. */
+/** `target` is zig's name for it, with the oldest C library: `x86_64-linux-gnu.2.17`. Pure. */
 export function zigArguments(target, args) {
   const kept = args.filter((arg) => !isForeign(arg)).map((arg) => (GCC_RUNTIME.has(arg) ? '-lunwind' : arg))
   return ['cc', '-target', target, ...kept]
 }
 
-/** The target is given by zig's name, zig brings its own linker, and that one has no `noseparate-code`. */
+/** The target has zig's name, and zig has its own linker, which does not support `noseparate-code`. */
 function isForeign(arg) {
   return (
     arg.startsWith('--target=') ||

@@ -1,5 +1,5 @@
 /**
- * A C compiler and linker for one target, made of zig.
+ * A C compiler and linker for one target, based on zig.
  *
  *   node scripts/packages/zig-cc.mjs ZIG TARGET ARGUMENTS...
  */

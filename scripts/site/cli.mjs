@@ -10,7 +10,7 @@ export function cliPage() {
   return [head, ...verbs.map((verb) => section(verb, commandAt(program, verb.path)))].join('\n')
 }
 
-/** The command of a path like `nacre job logs`. */
+/** The command for a path like `nacre job logs`. */
 function commandAt(program, path) {
   const [, ...names] = path.split(' ')
   return names.reduce((command, name) => command.commands.find((each) => each.name() === name), program)
@@ -37,7 +37,7 @@ function section({ path, description, options }, command) {
   ].join('\n')
 }
 
-/** The examples that the help of a command ends with. */
+/** The examples at the end of a command's help. */
 function examples(command) {
   let text = ''
   command.configureOutput({ writeOut: (part) => (text += part) }).outputHelp()

@@ -1,10 +1,10 @@
-/** Pages of the site that are files outside of docs/. */
+/** Pages of the site that are files outside docs/. */
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 
 const BLOB = 'https://github.com/nacre-dev/nacre/blob/main'
 
-/** A file as a page: its links to other files of the repository lead there. */
+/** Turns a file into a page: its links to other files lead to the repository. */
 export function copiedPage(root, name) {
   const folder = path.dirname(name)
   return readFileSync(path.join(root, name), 'utf8').replaceAll(

@@ -32,7 +32,7 @@ function section(method, route, { summary, parameters = [], requestBody, respons
   ].join('\n')
 }
 
-/** The schema of a JSON body, or the type of another one. */
+/** The schema of a JSON body, or the type of any other body. */
 function contentOf(body) {
   const [[type, { schema }] = []] = [Object.entries(body?.content ?? {})[0] ?? [undefined, {}]]
   return type === undefined ? undefined : { type, schema }
@@ -86,7 +86,7 @@ function resolve(schema, schemas) {
   return name === undefined ? schema : schemas[name]
 }
 
-/** A short name of a type: `string`, `string[]`, `Process`, `a or b`. */
+/** A short name for a type: `string`, `string[]`, `Process`, `a or b`. */
 function typeOf(schema) {
   if (schema === undefined) return 'any'
   if (schema.$ref !== undefined) return schema.$ref.split('/').pop()

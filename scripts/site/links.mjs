@@ -1,8 +1,8 @@
-/** Checks the links of the built site: every internal link leads to a file, and to an anchor of it. */
+/** Checks the links of the built site: every internal link must lead to a file, and to an anchor in it. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 
-/** The pages and links that were checked, and a line for each dead link. */
+/** The checked pages and links, and a line for each dead link. */
 export function findDeadLinks(directory, base) {
   const files = readdirSync(directory, { recursive: true, encoding: 'utf8' }).filter((name) =>
     name.endsWith('.html'),

@@ -15,44 +15,44 @@ pub struct NativeEvent {
     pub id: u32,
     /// `start`, `output`, `result`, `done`, `error` or `log`.
     pub kind: String,
-    /// Of `start`: the pid of the shell.
+    /// In `start`: the pid of the shell.
     pub pid: Option<i32>,
-    /// Of `output`: the stream, 1 or 2.
+    /// In `output`: the stream, 1 or 2.
     pub stream: Option<u32>,
-    /// Of `output`: the bytes.
+    /// In `output`: the bytes.
     pub data: Option<Piece>,
-    /// Of `result`, and of `error` when there is one.
+    /// In `result`; also in `error` if there is a partial result.
     pub result: Option<NativeResult>,
-    /// Of `error`: its code. Of `log`: the level.
+    /// In `error`: its code. In `log`: the level.
     pub code: Option<String>,
-    /// Of `error` and `log`: the message.
+    /// In `error` and `log`: the message.
     pub message: Option<String>,
-    /// Of `done`: a process that was started or has ended.
+    /// In `done`: a process that was started or has ended.
     pub process: Option<NativeProcess>,
-    /// Of `done`: there was something to kill.
+    /// In `done`: whether there was a process to kill.
     pub killed: Option<bool>,
-    /// Of `done`: a part of a log.
+    /// In `done`: a part of a log.
     pub log: Option<NativeLog>,
-    /// Of `done`: the resource usage of a process.
+    /// In `done`: the resource usage of a process.
     pub stats: Option<NativeStats>,
-    /// Of `done`: where the tree listens on the port: `no`, `here` or `inside`.
+    /// In `done`: where the tree listens on the port: `no`, `here` or `inside`.
     pub listens: Option<String>,
-    /// Of `done`: a job that was started or found.
+    /// In `done`: a job that was started or found.
     pub job: Option<NativeJob>,
-    /// Of `done`: all jobs.
+    /// In `done`: all jobs.
     pub jobs: Option<Vec<NativeJob>>,
-    /// Of `done`: the state of a job.
+    /// In `done`: the state of a job.
     pub job_status: Option<NativeJobStatus>,
-    /// Of `done`: a file.
+    /// In `done`: a file.
     pub file: Option<NativeFile>,
-    /// Of `done`: a part of a list.
+    /// In `done`: a part of a list.
     pub files: Option<Vec<NativeFile>>,
-    /// Of `done`: what a watch has seen.
+    /// In `done`: the changes that a watch has seen.
     pub changes: Option<Vec<NativeFileChange>>,
-    /// Of `done`: what is open now.
+    /// In `done`: the handle of what was opened.
     pub handle: Option<u32>,
-    /// Of `error`: the file that it is about.
+    /// In `error`: the file concerned.
     pub path: Option<String>,
-    /// Of `done` with `data`: nothing followed it.
+    /// In `done` with `data`: whether nothing follows it.
     pub at_end: Option<bool>,
 }

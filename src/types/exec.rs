@@ -3,11 +3,11 @@
 use napi::bindgen_prelude::{Buffer, Either, Uint8Array, Uint32Array};
 use napi_derive::napi;
 
-/// What few commands have. All others pass none of it: reading a property costs more than passing a number.
+/// Options that few commands have. Other commands omit it: reading a property costs more than passing a number.
 #[napi(object)]
 #[derive(Default)]
 pub struct NativeExecExtras {
-    /// Words, instead of shell text.
+    /// Arguments, instead of shell text.
     pub argv: Option<Vec<String>>,
     /// For this command only.
     pub cwd: Option<String>,
@@ -29,7 +29,7 @@ pub struct NativeExecExtras {
     pub window: Option<u32>,
 }
 
-/// The result of a command. Rare properties are present only when they are set: each property costs time.
+/// The result of a command. Rare properties are only present if set: each property costs time.
 #[napi(object, object_from_js = false)]
 pub struct NativeResult {
     /// `$?`.
@@ -40,7 +40,7 @@ pub struct NativeResult {
     pub stdout: Either<String, Buffer>,
     /// Text up to 1 MiB, else bytes.
     pub stderr: Either<String, Buffer>,
-    /// Runs in order of arrival.
+    /// Runs of kept bytes in order of arrival.
     pub order: Option<Uint32Array>,
     /// The session's directory afterwards.
     pub cwd: String,
@@ -48,16 +48,16 @@ pub struct NativeResult {
     pub duration: f64,
     /// Milliseconds since the epoch.
     pub started_at: f64,
-    /// The timeout killed it.
+    /// Whether the timeout killed it.
     pub timed_out: Option<bool>,
-    /// The caller cancelled it.
+    /// Whether the caller cancelled it.
     pub is_canceled: Option<bool>,
     /// Bytes not kept.
     pub dropped_stdout: Option<f64>,
     /// Bytes not kept.
     pub dropped_stderr: Option<f64>,
-    /// The shell died and was replaced.
+    /// Whether the shell died and was replaced.
     pub session_restarted: Option<bool>,
-    /// What the session's proxy refused.
+    /// Destinations that the session's proxy refused.
     pub denials: Option<Vec<String>>,
 }

@@ -6,9 +6,9 @@ use napi_derive::napi;
 /// A file.
 #[napi(object, object_from_js = false)]
 pub struct NativeFile {
-    /// As given, or joined to what was given.
+    /// The path as given, or joined to the given path.
     pub path: String,
-    /// The same as bytes, when it is not UTF-8.
+    /// The path as bytes, if it is not UTF-8.
     pub path_bytes: Option<Buffer>,
     /// `file`, `directory`, `symlink` or `other`.
     pub kind: String,
@@ -18,9 +18,9 @@ pub struct NativeFile {
     pub mode: u32,
     /// Milliseconds since the epoch.
     pub modified: f64,
-    /// What a symlink points at.
+    /// The target of a symlink.
     pub target: Option<String>,
-    /// Of a file that is read: what differs when the path has another file, or the file another content.
+    /// For an opened file: changes when the path names another file, or the file's content changes.
     pub version: Option<String>,
 }
 
@@ -35,22 +35,22 @@ pub struct NativeFileChange {
     pub old_path: Option<String>,
 }
 
-/// A call that changes files and gives nothing.
+/// A call that changes files and returns nothing.
 #[napi(object)]
 pub struct NativeFileAction {
     /// `mkdir`, `rename`, `copy` or `remove`.
     pub kind: String,
     /// The file.
     pub path: Uint8Array,
-    /// Of `rename` and `copy`.
+    /// For `rename` and `copy`.
     pub to: Option<Uint8Array>,
-    /// Of `copy` and `remove`.
+    /// For `copy` and `remove`.
     pub recursive: bool,
-    /// A root that the path does not leave; not of `rename` and `copy`.
+    /// A root that the path cannot leave; not for `rename` and `copy`.
     pub root: Option<String>,
 }
 
-/// What is read of a file when it is opened.
+/// What to read when a file is opened.
 #[napi(object)]
 pub struct NativeFileRead {
     /// The file.
@@ -61,19 +61,19 @@ pub struct NativeFileRead {
     pub length: u32,
     /// A larger file is refused.
     pub max_size: Option<f64>,
-    /// A root that the path does not leave.
+    /// A root that the path cannot leave.
     pub root: Option<String>,
 }
 
-/// How a file is written.
+/// How to write a file.
 #[napi(object)]
 pub struct NativeFileWrite {
     /// The file.
     pub path: Uint8Array,
     /// Its permissions.
     pub mode: Option<u32>,
-    /// Adds to it.
+    /// Whether to append.
     pub append: bool,
-    /// A root that the path does not leave.
+    /// A root that the path cannot leave.
     pub root: Option<String>,
 }

@@ -4,14 +4,14 @@ use super::process::NativeLimits;
 use napi::bindgen_prelude::Uint8Array;
 use napi_derive::napi;
 
-/// A durable job to be started.
+/// A durable job to start.
 #[napi(object)]
 pub struct NativeJobStart {
-    /// Names it.
+    /// The job's id.
     pub job_id: String,
     /// Shell text.
     pub text: Option<String>,
-    /// Words, instead of shell text.
+    /// Arguments, instead of shell text.
     pub argv: Option<Vec<String>>,
     /// The command as displayed.
     pub command: String,
@@ -21,7 +21,7 @@ pub struct NativeJobStart {
     pub env_names: Option<Vec<String>>,
     /// Null unsets.
     pub env_values: Option<Vec<Option<String>>>,
-    /// For people.
+    /// A label for people.
     pub process_name: Option<String>,
     /// Milliseconds, 0 for none.
     pub timeout: f64,
@@ -36,7 +36,7 @@ pub struct NativeJobStart {
 /// A durable job.
 #[napi(object, object_from_js = false)]
 pub struct NativeJob {
-    /// Names it.
+    /// The job's id.
     pub job_id: String,
     /// Absolute.
     pub dir: String,
@@ -48,11 +48,11 @@ pub struct NativeJob {
     pub pgid: i32,
     /// Directory of its control group.
     pub cgroup: Option<String>,
-    /// For people.
+    /// A label for people.
     pub process_name: Option<String>,
     /// ISO 8601.
     pub created_at: String,
-    /// As displayed; only for jobs of nacre.
+    /// As displayed; only for jobs that nacre started.
     pub command: Option<String>,
     /// The state, in lists.
     pub status: Option<NativeJobStatus>,
@@ -64,18 +64,18 @@ pub struct NativeJob {
 pub struct NativeJobStatus {
     /// `running`, `exited` or `crashed`.
     pub state: String,
-    /// Exit code, when it exited.
+    /// Exit code, if it exited.
     pub exit_code: Option<i32>,
-    /// Signal, when a signal ended it.
+    /// Signal, if a signal ended it.
     pub signal: Option<i32>,
     /// `exit`, `signal`, `timeout`, `cancelled`, `oom`; for a crash `killed` or `reboot`.
     pub reason: Option<String>,
-    /// A process of the job is running.
+    /// Whether any process of the job is running.
     pub alive: bool,
     /// ISO 8601.
     pub ended_at: Option<String>,
     /// Milliseconds.
     pub duration: Option<f64>,
-    /// The disk was full while it ran.
+    /// Whether the disk was full while it ran.
     pub output_lost: bool,
 }

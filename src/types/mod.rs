@@ -1,4 +1,4 @@
-//! The types of the boundary to JavaScript. `lib/boundary` has the same shapes and documents them.
+//! The types of the boundary to JavaScript. `lib/boundary` has the same types, with documentation.
 
 mod event;
 mod exec;

@@ -3,7 +3,7 @@
 use napi::bindgen_prelude::{Buffer, Uint8Array};
 use napi_derive::napi;
 
-/// A background process to be started.
+/// A background process to start.
 #[napi(object)]
 pub struct NativeProcessStart {
     /// Unique in the sandbox.
@@ -12,7 +12,7 @@ pub struct NativeProcessStart {
     pub session_id: String,
     /// Shell text.
     pub text: Option<String>,
-    /// Words, instead of shell text.
+    /// Arguments, instead of shell text.
     pub argv: Option<Vec<String>>,
     /// The command as displayed.
     pub command: String,
@@ -36,13 +36,13 @@ pub struct NativeProcessStart {
     pub merge_output: bool,
     /// Bytes of log kept.
     pub log_limit: f64,
-    /// Bytes of output that may wait for the reader; beyond, the process is held back. Absent: it never is.
+    /// Bytes of output that may wait for the reader; beyond that, the process blocks. Absent: no limit.
     pub window: Option<f64>,
-    /// The size of its terminal, if it gets one.
+    /// The size of its terminal, if it has one.
     pub pty: Option<NativePty>,
     /// Its limits.
     pub limits: Option<NativeLimits>,
-    /// Forgotten some time after its end.
+    /// Whether to forget it some time after its end.
     pub auto_cleanup: bool,
 }
 
@@ -85,9 +85,9 @@ pub struct NativeProcess {
     pub started_at: f64,
     /// Milliseconds since the epoch.
     pub ended_at: Option<f64>,
-    /// Exit code, when it exited.
+    /// Exit code, if it exited.
     pub exit_code: Option<i32>,
-    /// Signal, when a signal ended it.
+    /// Signal, if a signal ended it.
     pub signal: Option<i32>,
     /// `exit`, `signal`, `timeout`, `oom` or `killed`.
     pub reason: Option<String>,
@@ -100,11 +100,11 @@ pub struct NativeLog {
     pub pieces: Vec<NativeLogPiece>,
     /// The cursor for the next read.
     pub next: f64,
-    /// Bytes that the limit has dropped.
+    /// Bytes dropped because of the limit.
     pub dropped: f64,
-    /// Bytes lost for lack of disk space.
+    /// Bytes lost because the disk was full.
     pub lost: f64,
-    /// Nothing will follow `next`.
+    /// Whether nothing follows `next`.
     pub ended: bool,
 }
 

@@ -16,9 +16,9 @@ pub struct NativeConfig {
     pub shell: Option<String>,
     /// Absolute path of the supervisor.
     pub supervisor: String,
-    /// `exit` ends the command only.
+    /// `exit` ends only the command.
     pub survive_exit: bool,
-    /// Directory for everything on disk.
+    /// The directory for everything that the sandbox stores on disk.
     pub state_dir: String,
     /// Directory of the durable jobs.
     pub jobs_root: String,
@@ -26,7 +26,7 @@ pub struct NativeConfig {
     pub limits: Option<NativeLimits>,
     /// The user to run as.
     pub user: Option<NativeUser>,
-    /// Variables that those of the user do not replace.
+    /// Variables that the user's must not replace.
     pub own_variables: Option<Vec<String>>,
     /// What programs may read, write, reach and see.
     pub isolation: Option<NativeIsolation>,
@@ -38,18 +38,18 @@ pub struct NativeConfig {
     pub log: Option<bool>,
 }
 
-/// A user: a name, or both numbers.
+/// A user: a name, or both numeric ids.
 #[napi(object)]
 pub struct NativeUser {
     /// A name in the user database.
     pub name: Option<String>,
-    /// User.
+    /// User id.
     pub uid: Option<u32>,
-    /// Primary group.
+    /// Primary group id.
     pub gid: Option<u32>,
 }
 
-/// A session to be created.
+/// A session to create.
 #[napi(object)]
 pub struct NativeSession {
     /// Its id.
@@ -69,11 +69,11 @@ pub struct NativeSession {
 /// Rules with absolute paths, without links.
 #[napi(object)]
 pub struct NativeIsolation {
-    /// Readable trees; everything without.
+    /// Readable trees; absent: everything.
     pub read: Option<Vec<String>>,
     /// Writable trees.
     pub write: Vec<String>,
-    /// Trees that look empty.
+    /// Trees that appear empty.
     pub hide: Vec<String>,
     /// Trees that are never writable.
     pub protect: Vec<String>,
@@ -83,11 +83,11 @@ pub struct NativeIsolation {
     pub allow: Vec<String>,
     /// Programs see and signal only their session's processes.
     pub own_processes: bool,
-    /// Drop what cannot be enforced.
+    /// Whether to drop rules that cannot be enforced.
     pub best_effort: bool,
 }
 
-/// What enforces each kind of rule.
+/// The mechanism that enforces each kind of rule.
 #[napi(object, object_from_js = false)]
 pub struct NativeTiers {
     /// `namespace`, `landlock` or `none`.
@@ -105,13 +105,13 @@ pub struct NativeTiers {
 pub struct NativeCapabilities {
     /// `v2` or `none`.
     pub cgroup: String,
-    /// The kernel can kill a whole group by one write.
+    /// Whether the kernel can kill a whole group with one write.
     pub cgroup_kill: bool,
     /// Enabled controllers.
     pub controllers: Vec<String>,
-    /// pidfd_open works.
+    /// Whether pidfd_open works.
     pub pidfd: bool,
-    /// `/proc/self/fd` can be opened.
+    /// Whether `/proc/self/fd` can be opened.
     pub proc_fd: bool,
     /// Path of bash.
     pub shell: Option<String>,
@@ -119,9 +119,9 @@ pub struct NativeCapabilities {
     pub shell_version: Option<String>,
     /// `builtin` or `plain`.
     pub engine: String,
-    /// What one command leaves to the next.
+    /// The parts of the state that one command leaves to the next.
     pub restored: Vec<String>,
-    /// What enforces the rules of `isolation`.
+    /// The mechanisms that enforce the rules of `isolation`.
     pub isolation: NativeTiers,
     /// Missing features and their replacements.
     pub notes: Vec<String>,

@@ -4,7 +4,7 @@ import type { AddressInfo, Socket } from 'node:net'
 import { KubeConfig } from '@kubernetes/client-node'
 import { type KubeObject, StatusError, Store, type StoreEvent } from './store.js'
 
-/** What happens to a request instead of its answer: a status, or a connection that breaks before or after the work. */
+/** A fault instead of the response: a status, or a connection that breaks before or after the work. */
 export type Fault = number | 'break' | 'lose-reply' | undefined
 
 interface Watcher {
@@ -15,11 +15,11 @@ interface Watcher {
 
 export class ApiServer {
   readonly store = new Store()
-  /** Decides about each request but those of watches. */
+  /** Decides the fault of each request, except watches. */
   fault: (method: string, path: string) => Fault = () => undefined
   /** Watches stay open and report nothing. */
   isSilent = false
-  /** Requests by kind, and events sent to watches. */
+  /** The number of requests by kind, and of events sent to watches. */
   readonly counts: Record<string, number> = {}
   readonly #watchers = new Set<Watcher>()
   readonly #sockets = new Set<Socket>()
@@ -46,7 +46,7 @@ export class ApiServer {
     this.#port = (server.address() as AddressInfo).port
   }
 
-  /** Breaks all connections and refuses new ones. The objects stay. */
+  /** Breaks all connections and refuses new ones. The objects remain. */
   async stop(): Promise<void> {
     const server = this.#server
     this.#server = undefined

@@ -1,9 +1,9 @@
-/** Commands that have begun: what a test breaks must be there. */
+/** Commands that have started, for tests that break something while they run. */
 import type { SandboxClient } from 'nacre/client'
 
 type Runner = Pick<SandboxClient, 'exec'>
 
-/** Runs a command that prints a line when it has begun. Resolves then, with that line and the result to come. */
+/** Runs a command that prints a line when it has started. Resolves then, with that line and the pending result. */
 export async function begun(
   client: Runner,
   command: string,

@@ -7,7 +7,7 @@ import { type Router, startRouter } from './router.js'
 
 export interface ClusterOptions {
   pods?: PodMaker
-  /** Warm pods. */
+  /** Number of warm pods. */
   pool?: number
   /** Milliseconds after which the router cuts a request. */
   limit?: number

@@ -1,4 +1,4 @@
-/** The controller of agent-sandbox, as far as a fleet sees it: warm pools, claims, Sandboxes, expiry, and pods that end. */
+/** The controller of agent-sandbox, as a fleet sees it: warm pools, claims, Sandboxes, expiry, and pods that end. */
 import type { ApiServer } from './api-server.js'
 import type { Pod, PodMaker } from './pods.js'
 import type { KubeObject, StoreEvent } from './store.js'
@@ -12,7 +12,7 @@ export class Controller {
   readonly #pods: PodMaker
   readonly #poolSize: number
   readonly #pool: Pod[] = []
-  /** By the names of Sandboxes. */
+  /** The pods by the names of Sandboxes. */
   readonly running = new Map<string, Pod>()
   readonly #timers = new Map<string, NodeJS.Timeout>()
   readonly #work = new Set<Promise<unknown>>()
@@ -20,7 +20,7 @@ export class Controller {
   #names = 0
   #starting = 0
   #isClosed = false
-  /** Claims stay as they are while this is set. */
+  /** While this is set, claims stay unchanged. */
   isPaused = false
 
   constructor(api: ApiServer, pods: PodMaker, poolSize: number) {
@@ -30,7 +30,7 @@ export class Controller {
     this.#ignore = api.store.listen((event) => this.#receive(event))
   }
 
-  /** Resolves when the warm pool is full. */
+  /** Resolves once the warm pool is full. */
   async fill(): Promise<void> {
     while (this.#pool.length + this.#starting < this.#poolSize) this.#replenish()
     while (this.#starting > 0) await Promise.all(this.#work)
@@ -44,12 +44,12 @@ export class Controller {
     return pod
   }
 
-  /** The pod of a Sandbox as the router finds it. */
+  /** The pod of a Sandbox, as the router finds it. */
   find(namespace: string, sandbox: string): Pod | undefined {
     return namespace === NAMESPACE ? this.running.get(sandbox) : undefined
   }
 
-  /** Kills the pod of a claim, and reports that. */
+  /** Kills the pod of a claim, and reports its end. */
   async killPod(claim: string): Promise<void> {
     const pod = this.podOf(claim)
     const { name } = this.#api.store.get(CLAIMS + claim).status.sandbox
@@ -58,7 +58,7 @@ export class Controller {
     this.#report(claim, undefined, 'PodFailed')
   }
 
-  /** Puts another pod at the address of the one of a claim, and reports nothing: it was quick. */
+  /** Replaces the pod of a claim by another at the same address, too quickly to be reported. */
   async replacePod(claim: string): Promise<Pod> {
     const pod = this.podOf(claim)
     const { name } = this.#api.store.get(CLAIMS + claim).status.sandbox
@@ -78,7 +78,7 @@ export class Controller {
     for (const pod of pods) pod.network.remove()
   }
 
-  /** Binds the claims that waited. */
+  /** Binds waiting claims. */
   resume(): void {
     this.isPaused = false
     for (const claim of this.#api.store.list(CLAIMS)) if (claim.status === undefined) this.#bind(claim)
@@ -97,14 +97,14 @@ export class Controller {
     if (type === 'ADDED' && !this.isPaused) this.#bind(object)
   }
 
-  /** Deletes the claim at its time. */
+  /** Deletes the claim when it expires. */
   #schedule({ metadata: { name, uid }, spec: { lifecycle } }: KubeObject): void {
     const time = Date.parse(lifecycle?.shutdownTime)
     if (Number.isNaN(time)) return
     const expire = () => {
       const claim = this.#api.store.find(CLAIMS + name)
       if (claim?.metadata.uid !== uid) return
-      // A timer may be early.
+      // A timer may fire early.
       if (Date.parse(claim.spec.lifecycle.shutdownTime) > Date.now()) this.#schedule(claim)
       else this.#api.store.delete(CLAIMS + name)
     }

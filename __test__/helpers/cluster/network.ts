@@ -1,5 +1,5 @@
 /**
- * Addresses for pods. As root, each is a network namespace with a link to a bridge, which can be cut. Elsewhere, each is an
+ * Addresses for pods. As root, each is a network namespace with a link to a bridge, which can be cut. Otherwise, each is an
  * address of the loopback interface.
  */
 import { spawnSync } from 'node:child_process'
@@ -8,9 +8,9 @@ let networks = 0
 
 export interface PodNetwork {
   ip: string
-  /** Words in front of the command of a pod. */
+  /** The first words of a pod's command. */
   enter: string[]
-  /** Cuts the link, or restores it. False where there is none. */
+  /** Cuts the link, or restores it. False if there is none. */
   link(isUp: boolean): boolean
   remove(): void
 }
@@ -21,10 +21,10 @@ export class Network {
   readonly hasNamespaces: boolean
   #next = 1
   readonly #free: number[] = []
-  /** What removes the namespaces that are left. */
+  /** Removes the remaining namespaces. */
   readonly #left = new Set<() => void>()
 
-  /** `namespaces`: false for addresses of the loopback interface in any case. */
+  /** `namespaces`: false always uses addresses of the loopback interface. */
   constructor(namespaces = true) {
     const number = (process.pid * 8 + networks++) % 65_000
     this.#id = number.toString(36)
@@ -33,7 +33,7 @@ export class Network {
     if (!this.hasNamespaces) this.#subnet = `127.${1 + ((number >> 8) % 250)}.${number & 255}`
   }
 
-  /** An address. One that was given back is given again. */
+  /** Takes an address. Returned addresses are reused. */
   pod(): PodNetwork {
     const host = this.#free.shift() ?? ++this.#next
     const ip = `${this.#subnet}.${host}`
@@ -42,7 +42,7 @@ export class Network {
     const name = `nacre-${this.#id}-${host}`
     const [outer, inner] = [`nv${this.#id}${host}`, `nw${this.#id}${host}`]
     ip_(['netns', 'add', name])
-    // One for each address: neighbours remember it.
+    // One per address: neighbours cache it.
     const mac = `02:00:00:00:${(host >> 8).toString(16)}:${(host & 255).toString(16)}`
     ip_(['link', 'add', outer, 'type', 'veth', 'peer', 'name', inner, 'address', mac, 'netns', name])
     ip_(['-n', name, 'addr', 'add', `${ip}/24`, 'dev', inner])

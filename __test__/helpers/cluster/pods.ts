@@ -1,4 +1,4 @@
-/** Pods: real `nacre serve` processes, or servers of one host process, each with a secret that only its commands see. */
+/** Pods: real `nacre serve` processes, or servers in one host process, each with a secret that only its commands see. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -11,22 +11,22 @@ export const TOKEN = 'a-token-of-the-tests'
 
 export interface Pod {
   ip: string
-  /** In the environment of its commands, as SECRET. */
+  /** The variable SECRET of its commands. */
   secret: string
   network: PodNetwork
-  /** Ends it as a lost node does. */
+  /** Kills it, like the loss of a node. */
   kill(): Promise<void>
 }
 
 export interface PodMaker {
-  /** Starts a pod, at the address of another one that has ended if `at` is given. */
+  /** Starts a pod, at the address of a pod that has ended if `at` is given. */
   start(at?: PodNetwork): Promise<Pod>
   close(): Promise<void>
 }
 
 const root = path.dirname(path.dirname(path.dirname(__dirname)))
 
-/** One process for each pod. */
+/** Runs each pod in its own process. */
 export class ProcessPods implements PodMaker {
   readonly #network = new Network()
   readonly #directory = mkdtempSync(path.join(os.tmpdir(), 'nacre-pods-'))
@@ -91,8 +91,8 @@ function listening(child: ChildProcess): Promise<void> {
 }
 
 /**
- * All pods in one process, for thousands of them. Each is a sandbox and a server of its own, with its own instance and shells,
- * at its own address of the loopback interface.
+ * Runs all pods in one process, for thousands of them. Each is a separate sandbox and server, with its own instance and
+ * shells, at its own address of the loopback interface.
  */
 export class SharedPods implements PodMaker {
   readonly #network = new Network(false)

@@ -1,5 +1,5 @@
 /**
- * A router with the behaviour of agent-sandbox's: it finds the pod by headers, keeps `Authorization` for itself, cuts requests
+ * A router that behaves like agent-sandbox's: it finds the pod by headers, does not forward `Authorization`, cuts requests
  * that take too long, and retries connections. Upgrades have no time limit, and lose their `Origin`.
  */
 import {
@@ -24,17 +24,17 @@ export interface RouterOptions {
   find: (namespace: string, sandbox: string) => Pod | undefined
   /** Milliseconds after which a request that is not an upgrade is cut. */
   limit: number
-  /** Milliseconds in which a pod must accept a connection. */
+  /** Time limit for a pod to accept a connection, in milliseconds. */
   dialTimeout: number
 }
 
 export interface Router {
   url: string
-  /** How many requests have reached a pod. */
+  /** The number of requests that reached a pod. */
   opened(): number
-  /** How many requests were cut. */
+  /** The number of requests that were cut. */
   cuts(): number
-  /** The headers of the last request as the pod receives them. */
+  /** The headers of the last request, as the pod receives them. */
   lastHeaders(): IncomingHttpHeaders
   /** Breaks all connections. */
   break(): void
@@ -53,7 +53,7 @@ export async function startRouter({ find, limit, dialTimeout }: RouterOptions): 
     return socket
   }
 
-  // Shorter than a pod keeps an idle connection.
+  // Shorter than the time that a pod keeps an idle connection.
   const agent = new Agent({ keepAlive: true, timeout: 4000 })
 
   const proxy = async (incoming: IncomingMessage, outgoing: ServerResponse) => {
@@ -87,7 +87,7 @@ export async function startRouter({ find, limit, dialTimeout }: RouterOptions): 
     incoming.pipe(upstream)
   }
 
-  /** A request to the pod, on a connection that is open; undefined after three attempts. */
+  /** Sends a request to the pod on an open connection; undefined after three attempts. */
   const open = async (
     { find, port }: Target,
     options: RequestOptions,
@@ -145,7 +145,7 @@ export async function startRouter({ find, limit, dialTimeout }: RouterOptions): 
 interface Target {
   id: string
   port: number
-  /** Undefined when there is none yet, or not any more. */
+  /** Undefined if the pod does not exist yet, or no longer. */
   find: () => Pod | undefined
 }
 
@@ -199,7 +199,7 @@ function hasConnected(
     const settle = (isOpen: boolean) => {
       clearTimeout(timer)
       upstream.off('error', fail)
-      // A later error of a request that is given up is of no interest.
+      // Later errors of an abandoned request do not matter.
       if (!isOpen) upstream.on('error', () => {})
       resolve(isOpen)
     }

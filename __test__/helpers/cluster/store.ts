@@ -10,7 +10,7 @@ export interface StoreEvent {
   object: KubeObject
 }
 
-/** An error as the API server answers it. */
+/** An error response of the API server. */
 export class StatusError extends Error {
   readonly code: number
   readonly reason: string
@@ -27,7 +27,7 @@ export class Store {
   readonly #listeners = new Set<(event: StoreEvent) => void>()
   #history: StoreEvent[] = []
   #version = 100
-  /** Versions up to here are gone from the history. */
+  /** Versions up to here are no longer in the history. */
   compacted = 100
   #uids = 0
 
@@ -61,7 +61,7 @@ export class Store {
     return this.#put('ADDED', key, { ...object, metadata })
   }
 
-  /** Refuses an object that has changed since the version of the patch. */
+  /** Refuses to patch an object that has changed since the patch's version. */
   patch(key: string, patch: KubeObject): KubeObject {
     const object = this.get(key)
     const version = patch.metadata?.resourceVersion
@@ -78,14 +78,14 @@ export class Store {
     return this.#record('DELETED', key, object)
   }
 
-  /** The events after a version. Throws 410 when the history is shorter. */
+  /** The events after a version. Throws 410 if the history does not reach back that far. */
   since(version: number): StoreEvent[] {
     if (version < this.compacted)
       throw new StatusError(410, 'Expired', `too old resource version: ${version}`)
     return this.#history.filter((event) => event.version > version)
   }
 
-  /** Forgets the history, as etcd does after some minutes. */
+  /** Drops the history, as etcd does after some minutes. */
   compact(): void {
     this.compacted = this.#version
     this.#history = []
@@ -111,7 +111,7 @@ export class Store {
   }
 }
 
-/** RFC 7386. */
+/** A merge patch (RFC 7386). */
 function merge(target: KubeObject, patch: KubeObject): KubeObject {
   if (typeof patch !== 'object' || patch === null || Array.isArray(patch)) return patch
   const result = typeof target === 'object' && target !== null && !Array.isArray(target) ? { ...target } : {}

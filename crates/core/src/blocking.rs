@@ -6,7 +6,8 @@ use crate::error::{Code, Error};
 
 /// Runs `work` on a thread that may block.
 ///
-/// # Errors The errors of `work`, and `ENGINE_ERROR` if it panics.
+/// # Errors
+/// The errors of `work`, and `ENGINE_ERROR` if it panics.
 pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, Error> + Send + 'static) -> Result<T, Error> {
     let failed =
         |error: tokio::task::JoinError| Error::new(Code::EngineError, format!("work on files failed: {error}"));

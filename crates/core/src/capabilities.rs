@@ -15,7 +15,7 @@ const OLDEST_BASH: (u32, u32) = (4, 4);
 pub struct Capabilities {
     /// Where control groups can be created, if anywhere.
     pub group_parent: Option<PathBuf>,
-    /// The available controllers among those for memory, processors and processes.
+    /// The available controllers among memory, cpu and pids.
     pub controllers: Vec<String>,
     /// pidfd_open works.
     pub pidfd: bool,
@@ -48,7 +48,7 @@ impl Capabilities {
         Self { group_parent, controllers, pidfd, proc_fd: std::fs::read_dir("/proc/self/fd").is_ok(), notes }
     }
 
-    /// [`Capabilities::notes`], and a note for each limit that cannot be enforced by a controller.
+    /// [`Capabilities::notes`], plus a note for each limit that no controller can enforce.
     pub fn all_notes(&self) -> Vec<String> {
         let lacks = |controller: &str| !self.controllers.iter().any(|name| name == controller);
         let refused = [("memory", "memory"), ("cpu", "cpus")].into_iter().filter(|(controller, _)| lacks(controller));
@@ -74,7 +74,7 @@ pub enum Engine {
 }
 
 impl Engine {
-    /// Its name.
+    /// The engine's public name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Builtin => "builtin",
@@ -112,7 +112,7 @@ const RESTORED: [&str; 16] = [
     "status",
 ];
 
-/// Advice about a missing or unsuitable shell.
+/// Advice for a missing or unsuitable shell.
 const ADVICE: &str = "install bash 4.4 or newer, or name one with the option 'shell'";
 
 /// Why a shell cannot be used: one sentence with advice.

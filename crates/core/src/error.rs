@@ -1,4 +1,4 @@
-//! The errors of all calls, in one table.
+//! The errors of all calls, as one table.
 
 use crate::exec::Outcome;
 
@@ -55,7 +55,7 @@ pub enum Code {
     InvalidPath,
     /// The sandbox has been destroyed.
     SandboxDestroyed,
-    /// The engine itself failed; the message names the place.
+    /// The engine itself failed; the message says where.
     EngineError,
 }
 
@@ -93,7 +93,7 @@ impl Code {
     }
 }
 
-/// A failed call: a code, one sentence about what and why, and the result so far, if any.
+/// A failed call: a code, one sentence with the failure and its reason, and the result so far, if any.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct Error {

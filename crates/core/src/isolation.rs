@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::{Arc, OnceLock};
 
-/// The rules of a session: what it may read, write, reach and see.
+/// The rules of a session: what its programs may read, write, reach and see.
 #[derive(Clone, Debug, Default)]
 pub struct Isolation {
     /// The rules. Paths are absolute, without links.
@@ -38,7 +38,7 @@ pub struct Tiers {
 /// and this process may be large.
 ///
 /// # Errors
-/// `SPAWN_FAILED` when the supervisor does not run.
+/// `SPAWN_FAILED` if the supervisor cannot run.
 pub fn offer(supervisor: &Path) -> Result<Offer, Error> {
     static OFFER: OnceLock<Result<Offer, String>> = OnceLock::new();
     let offer = OFFER.get_or_init(|| {
@@ -53,9 +53,10 @@ pub fn offer(supervisor: &Path) -> Result<Offer, Error> {
     })
 }
 
-/// The proxy of a confinement that has one, and its port.
+/// The proxy of a confinement that needs one, and its port.
 ///
-/// # Errors `SPAWN_FAILED` if no port is available.
+/// # Errors
+/// `SPAWN_FAILED` if no port is available.
 pub fn proxied(confinement: &mut Confinement, allow: &[String]) -> Result<Option<Proxied>, Error> {
     if confinement.network != Network::Proxy {
         return Ok(None);
@@ -102,12 +103,12 @@ fn limit(offer: &mut Offer, switch: Option<&str>) {
     }
 }
 
-/// The tiers of an offer.
+/// The mechanisms that an offer allows.
 pub fn tiers(offer: &Offer) -> Tiers {
     let mut notes = Vec::new();
     let mut lacks = |what: &Result<(), String>, name: &str| {
         if let Err(reason) = what {
-            notes.push(format!("{name} cannot be made: {reason}"));
+            notes.push(format!("{name} cannot be created: {reason}"));
         }
         what.is_ok()
     };
@@ -122,9 +123,7 @@ pub fn tiers(offer: &Offer) -> Tiers {
         notes.push("the kernel has no Landlock, or it is switched off".into());
     }
     if let Err(reason) = &offer.broker {
-        notes.push(format!(
-            "programs have no Unix sockets but pairs, since connections cannot be made for them: {reason}"
-        ));
+        notes.push(format!("programs have no Unix sockets except pairs, since nothing can connect for them: {reason}"));
     }
     if !processes && landlock(6) {
         notes.push("isolation.processes: programs see the processes of others, but cannot signal or trace them".into());

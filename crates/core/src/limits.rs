@@ -1,4 +1,4 @@
-//! Limits of a sandbox and its processes, and how this system enforces them.
+//! The limits of a sandbox and its processes, and how this system enforces them.
 //!
 //! Control groups limit memory, processors and the number of processes. A resource limit, which children inherit
 //! (setrlimit(2)), limits descriptors. If there is no controller for the number of processes, a resource limit replaces
@@ -26,7 +26,7 @@ pub struct Limits {
 /// How limits are enforced.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Enforcement {
-    /// The control group's part.
+    /// The part that the control group enforces.
     pub group: GroupLimits,
     /// The part that processes inherit.
     pub inherited: Inherited,
@@ -45,7 +45,7 @@ impl Limits {
     /// Determines how to enforce the limits below `parent`, and enables the controllers there.
     ///
     /// # Errors
-    /// `LIMIT_UNSUPPORTED`, with the limits and the reason.
+    /// `LIMIT_UNSUPPORTED`, naming the limits and the reason.
     pub fn enforcement(&self, parent: Option<&PathBuf>, binds_user: bool) -> Result<Enforcement, Error> {
         let mut group = GroupLimits {
             memory: self.memory,

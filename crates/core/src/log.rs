@@ -31,7 +31,7 @@ pub enum Level {
 }
 
 impl Level {
-    /// The name of the logger's method.
+    /// The name of the logger's method for this level.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Debug => "debug",
@@ -50,7 +50,7 @@ fn loggers() -> MutexGuard<'static, Option<HashMap<u64, Arc<Write>>>> {
     LOGGERS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A sandbox's logger. Cheap to clone; the default one receives nothing.
+/// A sandbox's logger. Cheap to clone; the default logger receives nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Log(Option<Arc<Registration>>);
 
@@ -66,7 +66,7 @@ impl Drop for Registration {
 }
 
 impl Log {
-    /// A logger, which is called on the engine's thread.
+    /// Creates a logger that is called on the engine's thread.
     pub fn new(write: impl Fn(Level, String) + Send + Sync + 'static) -> Self {
         static IDS: AtomicU64 = AtomicU64::new(1);
         let id = IDS.fetch_add(1, Ordering::Relaxed);
@@ -74,7 +74,7 @@ impl Log {
         Self(Some(Arc::new(Registration(id))))
     }
 
-    /// The value of the field `log` of the events that this logger receives; 0 for none.
+    /// The value of the field `log` in events for this logger; 0 for none.
     pub fn id(&self) -> u64 {
         self.0.as_ref().map_or(0, |registration| registration.0)
     }

@@ -12,16 +12,16 @@ use tokio::io::unix::AsyncFd;
 pub struct Message {
     /// The message itself.
     pub bytes: Vec<u8>,
-    /// Closed here once it has been sent.
+    /// Owned descriptors are closed here once the message has been sent.
     pub descriptors: Vec<Descriptor>,
 }
 
 /// A descriptor that is sent with a message.
 #[derive(Debug)]
 pub enum Descriptor {
-    /// Closed here when it has been sent.
+    /// Closed here once it has been sent.
     Owned(OwnedFd),
-    /// Still used here.
+    /// Still in use here.
     Shared(Arc<OwnedFd>),
 }
 
@@ -49,9 +49,9 @@ impl From<Arc<OwnedFd>> for Descriptor {
 /// A socket and the messages that wait for it.
 pub struct Outbox {
     socket: AsyncFd<OwnedFd>,
-    /// A message was lost: the peer was gone.
+    /// A message was lost because the peer had exited.
     has_lost: AtomicBool,
-    /// Used by the engine's thread, and by a caller that sends a command itself.
+    /// Shared by the engine's thread and a caller that sends a command itself.
     waiting: Mutex<VecDeque<Message>>,
 }
 
@@ -75,7 +75,7 @@ impl Outbox {
         }
     }
 
-    /// The peer was gone before a message could be sent.
+    /// True if the peer had exited before a message could be sent.
     pub fn has_lost(&self) -> bool {
         self.has_lost.load(Ordering::Relaxed)
     }

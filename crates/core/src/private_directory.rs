@@ -9,19 +9,19 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// Why a directory is not used.
+/// Why a directory is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum Refused {
     /// Its last component is a symlink.
     #[error("it is a symlink; name the directory that it leads to")]
     Symlink,
-    /// It is something else.
+    /// It is not a directory.
     #[error("it is not a directory")]
     NotDirectory,
-    /// It belongs to neither this user nor root. The uid.
+    /// It belongs to neither this user nor root, but to this uid.
     #[error("it belongs to another user (uid {0})")]
     Owner(u32),
-    /// Its group or all users can write to it. The mode.
+    /// Its group or all users can write to it; its mode.
     #[error("other users can write to it (mode {0:04o}); run chmod go-w, or name another directory")]
     Mode(u32),
     /// It cannot be inspected or created.

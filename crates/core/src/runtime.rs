@@ -10,7 +10,7 @@ use tokio::runtime::{Builder, Handle};
 
 static ENGINE: Mutex<Option<Handle>> = Mutex::new(None);
 
-/// Returns the thread's handle, and starts the thread if needed.
+/// Returns the thread's handle, starting the thread if needed.
 ///
 /// # Errors
 /// A thread or an epoll descriptor cannot be created. A later call tries again.

@@ -1,4 +1,4 @@
-//! The host's side of a session's supervisor: starting it, sending orders, reaping it.
+//! The host's side of a session's supervisor: starts it, sends orders, reaps it.
 
 use crate::outbox::{Descriptor, Message, Outbox};
 use crate::session::Config;
@@ -25,7 +25,7 @@ pub struct Supervisor {
     stderr: OwnedFd,
 }
 
-/// Keeps the pid of a supervisor from being reused: the supervisor is reaped when the last clone is dropped.
+/// Keeps a supervisor's pid from being reused: the supervisor is reaped when the last clone is dropped.
 ///
 /// The pid is the session number of everything below the supervisor. While it is held, every process with that session
 /// number belongs to the session.
@@ -116,7 +116,7 @@ impl Supervisor {
 
     /// Receives the next report with its descriptor; `None` if the supervisor has exited.
     ///
-    /// Meanwhile sends queued orders when the socket has room. Cancel-safe.
+    /// Meanwhile, sends queued orders when the socket has room. Cancel-safe.
     pub async fn report(&self) -> Option<(Report, Option<OwnedFd>)> {
         loop {
             let mut guard = tokio::select! {

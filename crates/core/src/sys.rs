@@ -71,7 +71,7 @@ pub fn unsent_bytes(socket: &impl AsRawFd) -> io::Result<usize> {
     Ok(count.max(0) as usize)
 }
 
-/// Replaces the contents of a file. Opens no descriptor: none may be available.
+/// Replaces the contents of a file. Opens no descriptor, since none may be available.
 pub fn replace_contents(fd: &OwnedFd, bytes: &[u8]) -> io::Result<()> {
     let file = borrowed(fd);
     file.write_all_at(bytes, 0)?;
@@ -125,7 +125,7 @@ fn borrowed(fd: &OwnedFd) -> std::mem::ManuallyDrop<File> {
     unsafe { std::mem::ManuallyDrop::new(File::from_raw_fd(fd.as_raw_fd())) }
 }
 
-/// Sets O_NONBLOCK on the open file description behind `fd`.
+/// Sets O_NONBLOCK on the open file description of `fd`.
 pub fn set_nonblocking(fd: &impl AsRawFd) -> io::Result<()> {
     // SAFETY: plain fcntl calls on an open descriptor.
     unsafe {
@@ -172,7 +172,7 @@ pub fn grow_pipe(fd: &impl AsRawFd, bytes: i32) -> bool {
     unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETPIPE_SZ, bytes) >= bytes }
 }
 
-/// Creates a timer that becomes readable when it expires. The runtime's own timers count in whole milliseconds.
+/// Creates a timer that becomes readable when it expires. The runtime's own timers only count whole milliseconds.
 pub fn timer() -> io::Result<OwnedFd> {
     let flags = libc::TFD_CLOEXEC | libc::TFD_NONBLOCK;
     // SAFETY: the result is a new descriptor.
@@ -191,8 +191,8 @@ pub fn set_timer(timer: &impl AsRawFd, after: Duration) -> io::Result<()> {
 
 /// Registers a descriptor with the reactor.
 pub fn watch<T: AsRawFd + OwnsDescriptor>(fd: T) -> io::Result<AsyncFd<T>> {
-    // SAFETY: the descriptor is owned by the value that is registered: it stays open and refers to the same file until
-    // that value is given back or dropped, which deregisters it first.
+    // SAFETY: the registered value owns the descriptor: it stays open and refers to the same file until that value is
+    // given back or dropped, which deregisters it first.
     unsafe { AsyncFd::register(fd) }.map_err(|error| error.into_parts().1)
 }
 

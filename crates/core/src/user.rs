@@ -9,9 +9,9 @@ use std::path::PathBuf;
 /// The requested user.
 #[derive(Clone, Debug)]
 pub enum UserSpec {
-    /// From the system's user database.
+    /// A name in the system's user database.
     Name(String),
-    /// Numbers, with or without an entry in the database.
+    /// Numeric ids, with or without an entry in the database.
     Ids {
         /// User.
         uid: u32,
@@ -61,7 +61,8 @@ impl From<UserError> for Error {
 impl User {
     /// Looks the user up.
     ///
-    /// # Errors The user does not exist, or this process may not change its user.
+    /// # Errors
+    /// The user does not exist, or this process may not change its user.
     pub fn resolve(spec: &UserSpec) -> Result<Self, UserError> {
         if !nix::unistd::geteuid().is_root() {
             return Err(UserError::NotRoot);
@@ -99,7 +100,7 @@ impl User {
         vec![("HOME", home.into()), ("USER", name.into()), ("LOGNAME", name.into()), ("SHELL", shell.into())]
     }
 
-    /// For the supervisor's command line: uid, gid and all groups.
+    /// The value for the supervisor's command line: uid, gid and all groups.
     pub fn argument(&self) -> String {
         let groups: Vec<String> = self.groups.iter().map(u32::to_string).collect();
         format!("{}:{}:{}", self.uid, self.gid, groups.join(","))

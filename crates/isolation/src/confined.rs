@@ -1,4 +1,4 @@
-//! A confinement in force: its namespaces and its filter, ready for each program of the session.
+//! An active confinement: its namespaces and its filter, ready for each program of the session.
 
 use crate::broker::{self, Broker, Inside, Policy, Reconnect};
 use crate::confinement::Confinement;
@@ -14,13 +14,13 @@ pub struct Confined {
     confinement: Confinement,
     handles: Option<Handles>,
     filter: Program,
-    /// The broker of connections, where the confinement wants one.
+    /// The broker of connections, if the confinement needs one.
     broker: Option<Broker>,
 }
 
 impl Confined {
-    /// Puts a confinement into force for programs of `owner`, or of this process's user. `group` is the control group of an
-    /// init, `guards` are the processes that it watches, and `fork_key` is explained at [`filter::program`].
+    /// Activates a confinement for programs of `owner`, or of this process's user. `group` is the control group of an
+    /// init, `guards` are the processes that it watches, and [`filter::program`] explains `fork_key`.
     ///
     /// # Errors
     /// The step that failed; nothing is left behind.
@@ -44,7 +44,7 @@ impl Confined {
         self.handles.as_ref()?.init
     }
 
-    /// Gives programs a broker of connections, where the confinement wants one. [`Confined::ensure_broker`] starts it.
+    /// Adds a broker of connections, if the confinement needs one. [`Confined::ensure_broker`] starts it.
     ///
     /// # Errors
     /// Those of socketpair(2).
@@ -55,7 +55,7 @@ impl Confined {
         Ok(())
     }
 
-    /// Starts the broker where it does not run. No program waits for it before its first connection.
+    /// Starts the broker if it is not running. Programs do not wait for it before their first connection.
     ///
     /// # Errors
     /// See [`Broker::ensure`].
@@ -76,7 +76,7 @@ impl Confined {
         }
     }
 
-    /// Where the session's proxy listens inside the network namespace. Given once.
+    /// The listener of the session's proxy inside the network namespace. Returned once.
     pub fn take_listener(&mut self) -> Option<OwnedFd> {
         self.handles.as_mut()?.listener.take()
     }
@@ -92,14 +92,15 @@ impl Confined {
         }
     }
 
-    /// Removes what it needed on disk. Everything that it confined is dead by then.
+    /// Removes its files on disk. Everything that it confined is dead by then.
     pub fn clear(&self) {
         if self.confinement.namespaces.is_none() {
             temporary::remove(&self.confinement.temporary);
         }
     }
 
-    /// Restricts this process for good as [`Confined::restrict`] does, without the broker: it connects to nothing.
+    /// Restricts this process irrevocably, like [`Confined::restrict`] but without the broker: it makes no
+    /// connections.
     ///
     /// # Errors
     /// The step that failed.
@@ -108,7 +109,7 @@ impl Confined {
         filter::install(&self.filter)
     }
 
-    /// Restricts this process for good. For the child, after everything else and before exec.
+    /// Restricts this process irrevocably. For the child, after everything else and before exec.
     ///
     /// # Errors
     /// The step that failed. The program must not run then.

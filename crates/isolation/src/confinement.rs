@@ -1,4 +1,4 @@
-//! How the rules of a session are enforced on this machine: the decision, ready to be carried out.
+//! How the rules of a session are enforced on this machine: the decision, ready to be applied.
 
 use crate::rules::{Filesystem, Network};
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ pub const PRIVATE_TMP: &str = "/tmp";
 /// Namespaces of a session's programs. All of them have a mount and an IPC namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Namespaces {
-    /// A user namespace, which an ordinary user needs to make the others.
+    /// A user namespace, which an ordinary user needs to create the others.
     pub user: bool,
     /// A network namespace.
     pub network: bool,
@@ -31,7 +31,7 @@ pub struct Landlock {
     pub abstract_sockets: bool,
 }
 
-/// Which sockets the seccomp filter lets programs make.
+/// Which sockets the seccomp filter lets programs create.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Sockets {
     /// Internet sockets of any kind.
@@ -45,25 +45,25 @@ pub enum Sockets {
 /// See the module.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Confinement {
-    /// The rules for files that are enforced; `None` when none are.
+    /// The enforced rules for files; `None` if there are none.
     pub filesystem: Option<Filesystem>,
-    /// The rule for the network that is enforced.
+    /// The enforced rule for the network.
     pub network: Network,
-    /// Namespaces, where they enforce something.
+    /// Namespaces, if they enforce anything.
     pub namespaces: Option<Namespaces>,
-    /// Landlock, where it enforces something.
+    /// Landlock, if it enforces anything.
     pub landlock: Option<Landlock>,
-    /// Sockets that programs may make.
+    /// Sockets that programs may create.
     pub sockets: Sockets,
-    /// ptrace(2) is refused by the filter. Otherwise Landlock or the pid namespace limits it to the session.
+    /// Whether the filter refuses ptrace(2). Otherwise Landlock or the pid namespace limits it to the session.
     pub refuses_ptrace: bool,
-    /// Shared memory, semaphores and queues of the machine are refused by the filter: there is no IPC namespace.
+    /// Whether the filter refuses the machine's shared memory, semaphores and queues, for lack of an IPC namespace.
     pub refuses_ipc: bool,
-    /// A broker makes connections. Otherwise there are no Unix sockets but pairs.
+    /// Whether a broker makes connections. Otherwise programs have no Unix sockets except pairs.
     pub brokered: bool,
-    /// The private directory for temporary files: in a mount namespace a tmpfs, elsewhere a directory of the session's.
+    /// The private directory for temporary files: a tmpfs in a mount namespace, otherwise a directory of the session.
     pub temporary: PathBuf,
-    /// Where the session's shell starts. It exists in the view even where `read` does not name it, and is empty then.
+    /// Where the session's shell starts. It exists in the view even if `read` does not include it, but is then empty.
     pub cwd: PathBuf,
     /// The shell's program, which must be readable.
     pub shell: PathBuf,

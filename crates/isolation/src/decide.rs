@@ -1,4 +1,4 @@
-//! From rules and a machine's offer to a confinement, or to the rule that cannot be enforced.
+//! Turns rules and a machine's offer into a confinement, or into the rule that cannot be enforced.
 
 use crate::confinement::{Confinement, Landlock, Namespaces, PRIVATE_TMP, Sockets};
 use crate::offer::Offer;
@@ -16,26 +16,26 @@ const LANDLOCK_SCOPES: i32 = 6;
 pub struct Unsupported {
     /// The option.
     pub rule: &'static str,
-    /// The cause.
+    /// The reason.
     pub reason: String,
 }
 
-/// The paths that belong to a session and not to its rules.
+/// Paths that belong to a session but not to its rules.
 pub struct Places {
     /// Where the session's shell starts.
     pub cwd: PathBuf,
     /// The shell's program.
     pub shell: PathBuf,
-    /// A private directory, used where `/tmp` cannot be one.
+    /// A private directory, used if `/tmp` cannot be private.
     pub temporary: PathBuf,
 }
 
-/// True when a tree lies inside another tree, or is it.
+/// True if a path is one of the trees or lies inside one.
 fn is_within(path: &Path, roots: &[PathBuf]) -> bool {
     roots.iter().any(|root| path.starts_with(root))
 }
 
-/// Decides how to enforce rules. With `best_effort` rules that cannot be enforced are dropped.
+/// Decides how to enforce rules. With `best_effort`, rules that cannot be enforced are dropped.
 ///
 /// # Errors
 /// The first rule that cannot be enforced.
@@ -63,8 +63,8 @@ pub fn decide(rules: &Rules, offer: &Offer, places: Places) -> Result<Confinemen
         Network::Open => {}
         _ if has_network => {}
         Network::Closed => sockets = Sockets::None,
-        // Landlock knows ports and no addresses: any host that listens on the proxy's port could be reached. The broker
-        // looks at the address.
+        // Landlock checks ports, not addresses, so programs could reach any host that listens on the proxy's port.
+        // The broker checks the address.
         Network::Proxy if offer.landlock >= LANDLOCK_TCP && offer.broker.is_ok() => sockets = Sockets::Tcp,
         Network::Proxy => {
             let lack = match &offer.broker {
@@ -106,7 +106,7 @@ pub fn decide(rules: &Rules, offer: &Offer, places: Places) -> Result<Confinemen
     })
 }
 
-/// The rules for files that Landlock alone enforces. It grants rights to whole trees and cannot take any away below.
+/// The rules for files that Landlock enforces alone. It grants rights to whole trees and cannot revoke any below.
 fn by_landlock(rules: &Rules, offer: &Offer) -> Result<Option<Filesystem>, Unsupported> {
     let drop_or = |rule: &'static str, reason: String| {
         if rules.best_effort { Ok(()) } else { Err(Unsupported { rule, reason }) }
@@ -120,7 +120,7 @@ fn by_landlock(rules: &Rules, offer: &Offer) -> Result<Option<Filesystem>, Unsup
     let mut kept = rules.filesystem.clone();
     let closed = [kept.protect.clone(), kept.hide.clone()].concat();
     let (shut, write): (Vec<_>, Vec<_>) = kept.write.into_iter().partition(|path| is_within(path, &closed));
-    // A protected part of what may be written can still be read.
+    // A protected part of a writable tree can still be read.
     if let Some(read) = &mut kept.read {
         read.extend(shut);
     }

@@ -1,11 +1,12 @@
-//! The seccomp filter: system calls that no confined program needs, and namespaces that it must not make.
+//! The seccomp filter: refuses system calls that no confined program needs, and namespaces that it must not create.
 //!
-//! It is a list of refusals. The kernel caches the answer for every call that no argument decides, so these cost nothing.
+//! It is a list of refusals. The kernel caches the result for every call that does not depend on arguments, so these
+//! cost nothing.
 
 use crate::confinement::{Confinement, Sockets};
 use std::io;
 
-/// Flags of clone(2), clone3(2) and unshare(2) that make namespaces, the time namespace included.
+/// Flags of clone(2), clone3(2) and unshare(2) that create namespaces, including the time namespace.
 const NAMESPACE_FLAGS: u32 = 0x7E02_0080;
 
 #[cfg(target_arch = "x86_64")]
@@ -13,14 +14,14 @@ const ARCHITECTURE: u32 = 0xC000_003E;
 #[cfg(target_arch = "aarch64")]
 const ARCHITECTURE: u32 = 0xC000_00B7;
 
-/// On x86-64 the calls of the x32 interface have this bit. They would pass a list of plain numbers.
+/// On x86-64, system calls of the x32 interface have this bit. They would bypass a list of plain numbers.
 #[cfg(target_arch = "x86_64")]
 const X32_BIT: u32 = 0x4000_0000;
 
-/// Newer than the libc crate: open_tree_attr (Linux 6.15).
+/// open_tree_attr (Linux 6.15), which the libc crate does not have yet.
 const SYS_OPEN_TREE_ATTR: libc::c_long = 467;
 
-/// Refused whatever their arguments are.
+/// Refused whatever their arguments.
 const REFUSED: &[libc::c_long] = &[
     libc::SYS_mount,
     libc::SYS_umount2,
@@ -68,13 +69,13 @@ const REFUSED: &[libc::c_long] = &[
     libc::SYS_nfsservctl,
 ];
 
-/// Only on x86-64.
+/// Refused only on x86-64.
 #[cfg(target_arch = "x86_64")]
 const REFUSED_HERE: &[libc::c_long] = &[libc::SYS_iopl, libc::SYS_ioperm, libc::SYS_kexec_file_load];
 #[cfg(target_arch = "aarch64")]
 const REFUSED_HERE: &[libc::c_long] = &[];
 
-/// They reach into other processes. Refused where nothing else limits them to the session's.
+/// Calls that reach into other processes. Refused unless something else limits them to the session's.
 const TRACING: &[libc::c_long] = &[
     libc::SYS_ptrace,
     libc::SYS_process_vm_readv,
@@ -84,8 +85,8 @@ const TRACING: &[libc::c_long] = &[
     libc::SYS_kcmp,
 ];
 
-/// System V objects and POSIX message queues. Without an IPC namespace they are those of the machine, and any number names
-/// one.
+/// System V objects and POSIX message queues. Without an IPC namespace these are the machine's, and any number can
+/// name one.
 const IPC: &[libc::c_long] = &[
     libc::SYS_shmget,
     libc::SYS_shmat,
@@ -102,16 +103,16 @@ const IPC: &[libc::c_long] = &[
     libc::SYS_mq_unlink,
 ];
 
-/// ioctl(2) that types into a terminal or pastes into a console.
+/// ioctl(2) requests that type into a terminal or paste into a console.
 const TERMINAL_INJECTIONS: [u32; 2] = [0x5412, 0x541C];
 
-/// sendto(2) and sendmsg(2) that connect at once, past the rules for connect(2).
+/// A flag of sendto(2) and sendmsg(2) that connects immediately, bypassing the rules for connect(2).
 const MSG_FASTOPEN: u32 = 0x2000_0000;
 
-/// A filter, as the kernel takes it.
+/// A filter in the form that the kernel takes.
 pub type Program = Vec<libc::sock_filter>;
 
-/// Where the number, the architecture and the low half of an argument are in `struct seccomp_data`.
+/// Offsets of the number, the architecture and the low half of an argument in `struct seccomp_data`.
 const NUMBER: u32 = 0;
 const ARCH: u32 = 4;
 const fn argument(index: u32) -> u32 {
@@ -139,7 +140,7 @@ impl Builder {
         self.op(libc::BPF_RET | libc::BPF_K, answer);
     }
 
-    /// Runs `block` for one system call. `block` leaves by [`Builder::give`] or falls through.
+    /// Runs `block` for one system call. `block` ends with [`Builder::give`] or falls through.
     fn call(&mut self, number: libc::c_long, block: impl FnOnce(&mut Self)) {
         let mut inner = Self::default();
         block(&mut inner);
@@ -148,14 +149,14 @@ impl Builder {
         self.0.extend(inner.0);
     }
 
-    /// The answer when any of these bits is set in an argument.
+    /// Returns `answer` if any of these bits is set in an argument.
     fn any_bit(&mut self, index: u32, bits: u32, answer: u32) {
         self.load(argument(index));
         self.jump(libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K, bits, 0, 1);
         self.give(answer);
     }
 
-    /// The answer when an argument has this value.
+    /// Returns `answer` if an argument has this value.
     fn equal(&mut self, index: u32, value: u32, answer: u32) {
         self.load(argument(index));
         self.jump(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, value, 0, 1);
@@ -169,9 +170,9 @@ fn refuse(errno: i32) -> u32 {
 
 /// The filter of a confinement.
 ///
-/// `fork_key` is a number that clone3(2) must have as its third argument, which the kernel ignores: its flags are behind a
-/// pointer, where no filter can see them. The shell gets the key with each request to fork. Everything else falls back to
-/// clone(2), as C libraries do on ENOSYS.
+/// `fork_key` is a number that clone3(2) must have as its third argument, which the kernel ignores: its flags are
+/// behind a pointer, where no filter can see them. The shell receives the key with each request to fork. Other
+/// programs fall back to clone(2), as C libraries do on ENOSYS.
 pub fn program(confinement: &Confinement, fork_key: u64) -> Program {
     let mut filter = Builder::default();
     filter.load(ARCH);
@@ -226,11 +227,11 @@ fn only_with_key(filter: &mut Builder, key: u64) {
     }
 }
 
-/// The bits of a socket's type that are no flags.
+/// The bits of a socket's type that are not flags.
 const MASK_TYPE: u32 = 0xF;
 
-/// Refuses Unix sockets of a type, the second argument, that send to any name without connecting, also as one of a pair:
-/// datagrams, and raw sockets, which the kernel turns into datagrams.
+/// Refuses Unix sockets of a type (the second argument) that can send to any name without connecting, even as one of
+/// a pair: datagrams, and raw sockets, which the kernel turns into datagrams.
 fn only_connected(filter: &mut Builder) {
     let jump_equal = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
     filter.load(argument(1));
@@ -240,8 +241,8 @@ fn only_connected(filter: &mut Builder) {
     filter.give(refuse(libc::EPERM));
 }
 
-/// socket(2): internet families as far as they are allowed, and the kernel's own list of routes. Unix sockets lead to other
-/// programs, so they need the broker; pairs (socketpair(2)) do without.
+/// socket(2): allows internet families as the rules say, and the kernel's own list of routes. Unix sockets lead to
+/// other programs, so they need the broker; pairs (socketpair(2)) do not.
 fn sockets(filter: &mut Builder, confinement: &Confinement) {
     let allowed = confinement.sockets;
     let refused = refuse(libc::EPERM);
@@ -255,7 +256,7 @@ fn sockets(filter: &mut Builder, confinement: &Confinement) {
         filter.0.extend(unix.0);
     }
     if allowed == Sockets::Tcp {
-        // TCP itself has two names; other protocols of streams are beyond Landlock's rule.
+        // TCP has two protocol numbers; other stream protocols are beyond Landlock's rule.
         filter.load(argument(2));
         filter.jump(jump_equal, 0, 2, 0);
         filter.jump(jump_equal, libc::IPPROTO_TCP as u32, 1, 0);
@@ -281,7 +282,7 @@ fn sockets(filter: &mut Builder, confinement: &Confinement) {
     filter.give(refused);
 }
 
-/// Installs a filter for this thread and all that it starts. Needs no_new_privs.
+/// Installs a filter for this thread and everything it starts. Needs no_new_privs.
 pub fn install(program: &[libc::sock_filter]) -> io::Result<()> {
     let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_ptr().cast_mut() };
     // SAFETY: the kernel copies the program, which outlives the call.

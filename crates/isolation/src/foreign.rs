@@ -1,4 +1,4 @@
-//! Reaching into another process of the session: its memory and its sockets.
+//! Accesses another process of the session: its memory and its sockets.
 
 use nacre_protocol::socket;
 use std::io;
@@ -7,20 +7,20 @@ use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 /// `sizeof(struct sockaddr_storage)`: no address is longer.
 const MAX_BYTES: usize = 128;
 
-/// The process of a thread.
+/// The process that a thread belongs to.
 ///
 /// # Errors
-/// It has ended.
+/// The thread has ended.
 pub fn process_of(thread: i32) -> io::Result<i32> {
     let status = std::fs::read_to_string(format!("/proc/{thread}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix("Tgid:"));
     line.and_then(|text| text.trim().parse().ok()).ok_or_else(|| io::ErrorKind::NotFound.into())
 }
 
-/// A copy of a part of another process's memory, at most 128 bytes.
+/// Copies a part of another process's memory, at most 128 bytes.
 ///
 /// # Errors
-/// `EINVAL` for a longer part, `EFAULT` for one that is not there.
+/// `EINVAL` for a longer part, `EFAULT` for one that does not exist.
 pub fn read_memory(process: i32, address: u64, length: usize) -> io::Result<Vec<u8>> {
     if length > MAX_BYTES {
         return Err(io::Error::from_raw_os_error(libc::EINVAL));
@@ -28,12 +28,12 @@ pub fn read_memory(process: i32, address: u64, length: usize) -> io::Result<Vec<
     let mut bytes = vec![0; length];
     let local = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: length };
     let remote = libc::iovec { iov_base: address as usize as *mut libc::c_void, iov_len: length };
-    // SAFETY: the local part is the vector's own; the remote part is checked by the kernel.
+    // SAFETY: the local part belongs to the vector; the kernel checks the remote part.
     let read = unsafe { libc::process_vm_readv(process, &raw const local, 1, &raw const remote, 1, 0) };
     if read == length as isize { Ok(bytes) } else { Err(io::Error::from_raw_os_error(libc::EFAULT)) }
 }
 
-/// A copy of another process's socket (pidfd_getfd(2), Linux 5.6).
+/// Copies another process's socket (pidfd_getfd(2), Linux 5.6).
 ///
 /// # Errors
 /// Those of the two calls.
@@ -50,8 +50,8 @@ pub fn take_socket(process: i32, number: i32) -> io::Result<OwnedFd> {
     }
 }
 
-/// Whether a process beside this one may be helped: its memory read, its sockets copied. Security modules and the filters
-/// of containers can forbid both.
+/// Checks whether the memory and sockets of another process can be accessed. Security modules and the filters of
+/// containers can forbid both.
 ///
 /// # Errors
 /// The call that failed.

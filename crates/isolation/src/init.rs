@@ -1,18 +1,19 @@
-//! The init process of a session's pid namespace: it reaps orphans, and ends the namespace when nothing guards it any more.
+//! The init process of a session's pid namespace: reaps orphans, and ends the namespace once nothing guards it.
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use std::os::fd::{AsFd, FromRawFd, OwnedFd};
 
-/// The processes that guard the namespace, opened before it was entered: inside, they have no numbers.
+/// The processes that guard the namespace, opened before entering it: inside, they have no pids.
 pub struct Guards {
     /// The host and the supervisor.
     pub pidfds: Vec<OwnedFd>,
 }
 
 impl Guards {
-    /// Watches these processes. One that cannot be watched is dead: a kernel that can make a view has pidfds.
+    /// Watches these processes. A process that cannot be watched is dead: any kernel that can create a view has
+    /// pidfds.
     pub fn watch(pids: &[i32]) -> Self {
         let open = |pid: &i32| {
             // SAFETY: numbers only; a non-negative result is a new descriptor without an owner.
@@ -25,12 +26,12 @@ impl Guards {
     }
 }
 
-/// Runs until both the host and the supervisor are dead: while one of them lives, it saves the session's state and then
-/// kills this process. The end of an init ends every process of its namespace. Never returns.
+/// Runs until both the host and the supervisor are dead: either of them saves the session's state and then kills this
+/// process. The exit of an init kills every process of its namespace. Never returns.
 pub fn run(mut guards: Guards) -> ! {
-    // A signal of a program has no effect on init without a handler; this is for signals from outside.
+    // Without a handler, signals of programs have no effect on init; this is for signals from outside.
     let _ = SigSet::all().thread_block();
-    // Programs of the session run as the same user. A process that is not dumpable cannot be traced by them.
+    // Programs of the session run as the same user. They cannot trace a process that is not dumpable.
     let _ = nix::sys::prctl::set_dumpable(false);
     let mut children = SigSet::empty();
     children.add(Signal::SIGCHLD);

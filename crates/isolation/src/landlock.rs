@@ -12,8 +12,8 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The newest interface that the rules below use. An older kernel enforces what it knows; `decide` has checked that this
-/// is enough.
+/// The newest interface that the rules below use. An older kernel enforces the part it supports; `decide` has checked
+/// that this is enough.
 const INTERFACE: ABI = ABI::V6;
 
 /// The version of the kernel's interface; 0 without Landlock.
@@ -31,11 +31,12 @@ pub fn version() -> i32 {
     version.max(0) as i32
 }
 
-/// Restricts this thread and all that it starts. Call it after entering the namespaces: paths are those of the view.
+/// Restricts this thread and everything it starts. Call it after entering the namespaces: paths are those of the
+/// view.
 pub fn restrict(confinement: &Confinement) -> io::Result<()> {
     let Some(wanted) = confinement.landlock else { return Ok(()) };
     build(confinement).map_err(io::Error::other).and_then(|status| {
-        // A domain without any right still keeps programs from tracing others, so nothing is left out silently.
+        // Even a domain without any right keeps programs from tracing others, so nothing is left out silently.
         if status == RulesetStatus::NotEnforced && (wanted.filesystem || wanted.tcp || wanted.signals) {
             return Err(io::Error::other("the kernel did not enforce the Landlock rules"));
         }
@@ -86,14 +87,14 @@ fn files(mut created: RulesetCreated, confinement: &Confinement) -> Result<Rules
     for name in DEVICES {
         created = allow_device(created, name, device)?;
     }
-    // Without a view of its own the session shares the machine's terminals, and must not write to those of others.
+    // Without its own view, the session shares the machine's terminals, and must not write to those of others.
     if confinement.namespaces.is_some() {
         created = allow(created, Path::new("/dev/pts"), device | AccessFs::ReadDir)?;
     }
     allow_device(created, "ptmx", device)
 }
 
-/// A rule for a device, which may be a link of the machine.
+/// Adds a rule for a device, which may be a link on the machine.
 fn allow_device(
     created: RulesetCreated,
     name: &str,
@@ -105,8 +106,8 @@ fn allow_device(
     }
 }
 
-/// The trees that may be read. In a mount namespace the view has hidden everything else already, so the root will do.
-/// Without one, hidden paths and the devices are left out, and their siblings are listed instead.
+/// The trees that may be read. In a mount namespace, the view already hides everything else, so the root suffices.
+/// Otherwise hidden paths and the devices are left out, and their siblings are listed instead.
 fn readable(confinement: &Confinement) -> Vec<PathBuf> {
     let Some(rules) = &confinement.filesystem else { return Vec::new() };
     if confinement.namespaces.is_some() {
@@ -142,7 +143,7 @@ fn without(root: &Path, hidden: &[PathBuf], trees: &mut Vec<PathBuf>) {
     }
     let Ok(entries) = std::fs::read_dir(root) else { return };
     for entry in entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_symlink())) {
-        // A right belongs to the file and not to its name: a hard link would show what is hidden.
+        // A right belongs to the file, not to its name: a hard link would show hidden content.
         if !is_link_to(&entry.path(), hidden) {
             without(&entry.path(), hidden, trees);
         }
@@ -160,8 +161,8 @@ fn is_directory(opened: &OwnedFd) -> bool {
     nix::sys::stat::fstat(opened).is_ok_and(|status| status.st_mode & libc::S_IFMT == libc::S_IFDIR)
 }
 
-/// One rule. A path that is missing has no rule, and neither has one with a link: the host resolved those that were there
-/// before anything ran, and a program can have put it there. A right for directories only is left out for a file.
+/// Adds one rule. A missing path, or a path with a link, gets no rule: the host resolved all existing links before
+/// anything ran, so a program may have created it. Rights for directories are left out for a file.
 fn allow(created: RulesetCreated, path: &Path, rights: BitFlags<AccessFs>) -> Result<RulesetCreated, RulesetError> {
     let Ok(opened) = paths::open_path(path) else { return Ok(created) };
     let rights = if is_directory(&opened) { rights } else { rights & AccessFs::from_file(INTERFACE) };

@@ -1,8 +1,8 @@
-//! Confining the programs of a session.
+//! Confines the programs of a session.
 //!
-//! [`rules`] are what the caller asks for, and [`offer`] is what this machine can enforce. [`decide`] combines both into a
-//! [`confinement::Confinement`] without side effects. The supervisor enforces it: [`namespaces`] and [`mounts`] once per
-//! session, [`restrict`] in each child between fork and exec. Nothing loosens it again.
+//! [`rules`] are what the caller requests, and [`offer`] is what this machine can enforce. [`decide`] combines both
+//! into a [`confinement::Confinement`] without side effects. The supervisor enforces it: [`namespaces`] and
+//! [`mounts`] once per session, [`restrict`] in each child between fork and exec. Nothing can loosen it again.
 
 pub mod broker;
 pub mod confined;

@@ -1,7 +1,7 @@
-//! Carrying out a view: the mounts of a new mount namespace.
+//! Applies a view: the mounts of a new mount namespace.
 //!
-//! What controls a directory may replace a part of a path by a link at any time. So sources and targets are opened once with
-//! `RESOLVE_NO_SYMLINKS`, and mounted by descriptor.
+//! Whoever controls a directory may replace a part of a path by a link at any time. So sources and targets are opened
+//! once with `RESOLVE_NO_SYMLINKS`, and mounted by descriptor.
 
 use crate::confinement::Confinement;
 use crate::paths::{open_path, owned};
@@ -15,7 +15,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::{Path, PathBuf};
 
-/// Where the new root is put together. It exists everywhere, and no source lies in it by then: all are open.
+/// Where the new root is assembled. It exists everywhere, and no source lies in it, since all sources are already
+/// open.
 const STAGE: &str = "/proc";
 
 const CLONE_TREE: libc::c_uint = 1;
@@ -25,7 +26,7 @@ const READ_ONLY: u64 = 1;
 const FROM_EMPTY_PATH: libc::c_uint = 0x4;
 const TO_EMPTY_PATH: libc::c_uint = 0x40;
 
-/// A step that failed.
+/// Adds the failed step to an error.
 fn at(path: &Path, doing: &str) -> impl FnOnce(io::Error) -> io::Error {
     let text = format!("cannot {doing} {}", path.display());
     move |error| io::Error::new(error.kind(), format!("{text}: {error}"))
@@ -35,7 +36,7 @@ fn done(result: libc::c_long) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// A copy of the mounts at and below a path, attached to nothing.
+/// Copies the mounts at and below a path, without attaching them.
 fn clone_tree(path: &Path) -> io::Result<OwnedFd> {
     let opened = open_path(path)?;
     let flags = CLONE_TREE | TREE_CLOEXEC | RECURSIVE | libc::AT_EMPTY_PATH as libc::c_uint;
@@ -51,10 +52,10 @@ struct MountAttributes {
     userns: u64,
 }
 
-/// Makes a mount read-only, with all below it when `flags` has RECURSIVE.
+/// Makes a mount read-only, including everything below it if `flags` has RECURSIVE.
 fn read_only(directory: i32, path: &CString, flags: libc::c_uint) -> io::Result<()> {
     let attributes = MountAttributes { set: READ_ONLY, clear: 0, propagation: 0, userns: 0 };
-    // SAFETY: the structure has the kernel's layout and outlives the call, as the path does.
+    // SAFETY: the structure has the kernel's layout, and it and the path outlive the call.
     done(unsafe {
         libc::syscall(
             libc::SYS_mount_setattr,
@@ -76,7 +77,7 @@ fn attach(tree: &OwnedFd, target: &Path) -> io::Result<()> {
     })
 }
 
-/// Everything that is taken from the machine, opened before the first mount covers it.
+/// Everything taken from the machine, opened before the first mount covers it.
 struct Sources {
     trees: Vec<Option<OwnedFd>>,
     devices: Vec<(&'static str, OwnedFd)>,
@@ -87,7 +88,7 @@ fn hides_file(step: &Step) -> bool {
     matches!(step, Step::Hide(path) if path.symlink_metadata().is_ok_and(|entry| !entry.is_dir()))
 }
 
-/// Empty files that nothing can be written to, attached to nothing. Their file system lives as long as they do.
+/// Creates empty, unattached files that nothing can write to. Their file system lives as long as they do.
 fn empty_files(count: usize) -> io::Result<Vec<OwnedFd>> {
     if count == 0 {
         return Ok(Vec::new());
@@ -134,11 +135,11 @@ impl Sources {
     }
 }
 
-/// Carries out the view of a confinement. Runs once in a new mount namespace.
+/// Applies the view of a confinement. Runs once in a new mount namespace.
 pub fn apply(confinement: &Confinement) -> io::Result<()> {
     let view = view(confinement);
     let nothing = None::<&str>;
-    // What the machine mounts later would appear in the view, and be writable.
+    // Later mounts of the machine would appear in the view, and be writable.
     mount(nothing, "/", nothing, MsFlags::MS_REC | MsFlags::MS_PRIVATE, nothing)?;
     let sources = Sources::open(&view)?;
     let root = if view.only.is_some() { Path::new(STAGE) } else { Path::new("/") };
@@ -195,7 +196,7 @@ fn bind_into_root(root: &Path, path: &Path, source: &Source) -> io::Result<()> {
     match source {
         Source::Link(link) => {
             make_directory(target.parent().unwrap_or(root));
-            // A link that is there already came with a tree.
+            // A link that already exists came with a tree.
             let _ = symlink(link, &target);
             Ok(())
         }
@@ -208,7 +209,7 @@ fn bind_into_root(root: &Path, path: &Path, source: &Source) -> io::Result<()> {
     }
 }
 
-/// A path of the view while the view is put together.
+/// The path of a view's file while the view is being assembled.
 fn inside(root: &Path, path: &Path) -> PathBuf {
     root.join(path.strip_prefix("/").unwrap_or(path))
 }
@@ -218,12 +219,13 @@ fn tmpfs(path: &Path, options: &str) -> io::Result<()> {
     Ok(mount(Some("tmpfs"), path, Some("tmpfs"), flags, Some(options))?)
 }
 
-/// In a private directory the mount point does not exist yet; elsewhere this changes nothing, since all is read-only.
+/// Creates a mount point, which does not exist yet in a private directory. Elsewhere this has no effect, since
+/// everything is read-only.
 fn make_directory(path: &Path) {
     let _ = DirBuilder::new().recursive(true).mode(0o755).create(path);
 }
 
-/// The same for a mount point of the kind of a tree: its path may be covered by now.
+/// Creates a mount point for a tree, a file or a directory. Its path may already be covered.
 fn make_target(target: &Path, tree: &OwnedFd) {
     if nix::sys::stat::fstat(tree).is_ok_and(|status| status.st_mode & libc::S_IFMT == libc::S_IFDIR) {
         return make_directory(target);
@@ -232,7 +234,7 @@ fn make_target(target: &Path, tree: &OwnedFd) {
     let _ = File::options().write(true).create_new(true).open(target);
 }
 
-/// A `/dev` with the devices that every program may use, and terminals of its own.
+/// Creates a `/dev` with the devices that every program may use, and its own terminals.
 fn make_devices(target: &Path, devices: &[(&str, OwnedFd)]) -> io::Result<()> {
     make_directory(target);
     mount(Some("tmpfs"), target, Some("tmpfs"), MsFlags::MS_NOSUID, Some("mode=755"))?;
@@ -255,7 +257,7 @@ fn make_devices(target: &Path, devices: &[(&str, OwnedFd)]) -> io::Result<()> {
     read_only(libc::AT_FDCWD, &c_path(target)?, 0)
 }
 
-/// Covers what is there. A file that has appeared since the sources were opened cannot be covered: an error.
+/// Covers an existing file. A file that has appeared since the sources were opened cannot be covered: an error.
 fn hide(path: &Path, empty: Option<&OwnedFd>) -> io::Result<()> {
     let Ok(target) = path.symlink_metadata() else { return Ok(()) };
     if target.is_dir() {
@@ -266,7 +268,7 @@ fn hide(path: &Path, empty: Option<&OwnedFd>) -> io::Result<()> {
     attach(empty, path)
 }
 
-/// Makes the stage the root and lets go of the old one, which is then out of reach.
+/// Makes the stage the root and detaches the old root, which is then out of reach.
 fn change_root(root: &Path) -> io::Result<()> {
     std::env::set_current_dir(root)?;
     nix::unistd::pivot_root(".", ".")?;

@@ -1,9 +1,9 @@
-//! Making the namespaces of a session, and entering them.
+//! Creates the namespaces of a session, and enters them.
 //!
-//! A child is born in the new namespaces, sets up the view and reports. With a pid namespace it stays as its init;
-//! otherwise it ends, and the descriptors keep the namespaces. The supervisor itself stays outside, where it can reap and
-//! kill. A program is started by a child that enters the namespaces and forks once more with CLONE_PARENT: so the program
-//! is the supervisor's child, and is born inside.
+//! A child is born in the new namespaces, sets up the view and reports. With a pid namespace it stays as its init.
+//! Otherwise it exits, and the descriptors keep the namespaces. The supervisor itself stays outside, where it can
+//! reap and kill. A child that enters the namespaces starts a program: it forks once more with CLONE_PARENT. So the
+//! program is the supervisor's child, and is born inside.
 
 use crate::confinement::{Confinement, Namespaces};
 use crate::init::{self, Guards};
@@ -18,11 +18,11 @@ use std::path::Path;
 
 /// The namespaces of a session, kept alive by descriptors.
 pub struct Handles {
-    /// In the order in which they are entered: the user namespace gives the right to enter the others.
+    /// In the order of entering: the user namespace gives the right to enter the others.
     entries: Vec<(OwnedFd, libc::c_int)>,
     /// The init of the pid namespace, a child of this process.
     pub init: Option<i32>,
-    /// Where the session's proxy listens, inside the network namespace.
+    /// The listener of the session's proxy inside the network namespace.
     pub listener: Option<OwnedFd>,
 }
 
@@ -41,8 +41,8 @@ impl Namespaces {
     }
 }
 
-/// Makes the namespaces of a confinement and carries out its view. `group` is a control group for the init; `guards` are
-/// the processes that it watches.
+/// Creates the namespaces of a confinement and applies its view. `group` is a control group for the init; `guards`
+/// are the processes that it watches.
 ///
 /// # Errors
 /// The step that failed. Nothing is left behind.
@@ -63,7 +63,7 @@ pub fn create(confinement: &Confinement, group: Option<i32>, guards: &[i32]) -> 
         };
         let descriptors: Vec<_> = listener.iter().map(AsFd::as_fd).collect();
         let sent = socket::send(theirs.as_fd(), format!("={message}").as_bytes(), &descriptors);
-        // The other side answers when it has opened the namespaces; its end of file means that it does not want them.
+        // The other side replies once it has opened the namespaces; end of file means that it does not need them.
         let kept = socket::receive(theirs.as_fd(), &mut [0; 1]);
         if sent.is_ok() && message.is_empty() && wanted.processes && kept.is_ok_and(|length| length > 0) {
             drop((theirs, listener));
@@ -111,7 +111,7 @@ fn set_up(confinement: &Confinement, theirs: &OwnedFd) -> io::Result<Option<Owne
     if socket::receive(theirs.as_fd(), &mut [0; 1])? == 0 {
         return Err(io::Error::other("the supervisor has ended"));
     }
-    // Set-up must not depend on the capabilities' being there by accident: what fails is reported.
+    // The setup must not rely on capabilities that happen to be present: every failure is reported.
     mounts::apply(confinement)?;
     if !confinement.namespaces.is_some_and(|namespaces| namespaces.network) {
         return Ok(None);
@@ -122,7 +122,7 @@ fn set_up(confinement: &Confinement, theirs: &OwnedFd) -> io::Result<Option<Owne
     port.map(network::listen_for_proxy).transpose()
 }
 
-/// The only user and group of a user namespace: those of this process, under their own numbers.
+/// Maps the only user and group of a user namespace: those of this process, under their own numbers.
 fn map_user(child: i32) -> io::Result<()> {
     let directory = format!("/proc/{child}");
     let write = |name: &str, text: String| {
@@ -140,7 +140,7 @@ fn map_user(child: i32) -> io::Result<()> {
 }
 
 impl Handles {
-    /// Enters all of them. A pid namespace is that of the next child only.
+    /// Enters all namespaces. A pid namespace only applies to the next child.
     pub fn enter(&self) -> io::Result<()> {
         for (namespace, flag) in &self.entries {
             // SAFETY: a descriptor and a number.
@@ -151,8 +151,8 @@ impl Handles {
         Ok(())
     }
 
-    /// Forks a child of this process that lives in the namespaces. Returns as [`fork`] does; the pid is this process's
-    /// number for it.
+    /// Forks a child of this process inside the namespaces. Returns like [`fork`]; the pid is in this process's
+    /// namespace.
     ///
     /// # Errors
     /// Those of setns(2) and clone(2).
@@ -168,7 +168,7 @@ impl Handles {
             let mut message = pid.to_ne_bytes().to_vec();
             message.push(placed.into());
             let _ = socket::send(theirs.as_fd(), &message, &[]);
-            // SAFETY: leaves without running destructors, which belong to the parent.
+            // SAFETY: exits without running destructors, which belong to the parent.
             unsafe { libc::_exit(0) };
         }
         drop(theirs);
@@ -191,17 +191,18 @@ fn close_others(keep: &[i32], guards: &Guards) {
     let mut next = 3;
     for end in keep.into_iter().chain([i32::MAX]) {
         if end > next {
-            // SAFETY: this is a fork that will exit without destructors: what owns these descriptors never runs here.
+            // SAFETY: this is a fork that exits without destructors, so the owners of these descriptors never run
+            // here.
             unsafe { libc::syscall(libc::SYS_close_range, next, end - 1, 0) };
         }
         next = end.saturating_add(1);
     }
 }
 
-/// Makes namespaces of these kinds with an empty view in a short-lived child.
+/// Creates namespaces of these kinds with an empty view in a short-lived child.
 ///
 /// # Errors
-/// Why they cannot be made: one clause.
+/// The reason why they cannot be created: one clause.
 pub fn try_out(kinds: Namespaces) -> Result<(), String> {
     let rules = crate::rules::Filesystem { write: vec!["/".into()], ..Default::default() };
     let confinement = Confinement {
@@ -220,17 +221,17 @@ pub fn try_out(kinds: Namespaces) -> Result<(), String> {
     };
     let made = create(&confinement, None, &[std::process::id() as i32]).map_err(|error| error.to_string())?;
     if let Some(init) = made.as_ref().and_then(|handles| handles.init) {
-        // SAFETY: our own child, which has not been reaped.
+        // SAFETY: this process's own child, which has not been reaped.
         unsafe { libc::kill(init, libc::SIGKILL) };
         let _ = nix::sys::wait::waitpid(nix::unistd::Pid::from_raw(init), None);
     }
     Ok(())
 }
 
-/// A pid inside the pid namespace of `init`, as this process sees it (ioctl_nsfs(2), `NS_GET_PID_FROM_PIDNS`, Linux 6.11).
+/// Translates a pid inside a pid namespace to this process's (ioctl_nsfs(2), `NS_GET_PID_FROM_PIDNS`, Linux 6.11).
 pub fn pid_from(namespace: &File, pid: i32) -> Option<i32> {
     const NS_GET_PID_FROM_PIDNS: libc::c_ulong = 0x8004_B706;
-    // SAFETY: the call takes a number and gives one.
+    // SAFETY: the call takes a number and returns one.
     let outside = unsafe { libc::ioctl(namespace.as_raw_fd(), NS_GET_PID_FROM_PIDNS as _, pid) };
     (outside > 0).then_some(outside)
 }

@@ -1,4 +1,4 @@
-//! A network namespace: its loopback interface, and the listener of the session's proxy.
+//! The content of a network namespace: its loopback interface, and the listener of the session's proxy.
 
 use nix::sys::socket::{AddressFamily, Backlog, SockFlag, SockType, SockaddrIn, bind, getsockname, listen, socket};
 use std::io;
@@ -7,7 +7,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 /// The proxy's port in a network namespace, where nothing else listens yet.
 pub const PROXY_PORT: u16 = 3128;
 
-/// Switches the loopback interface on.
+/// Enables the loopback interface.
 pub fn start_loopback() -> io::Result<()> {
     let any = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)?;
     // SAFETY: all zeroes is a valid `ifreq`; the name is shorter than its field, and the flags are the active member.
@@ -23,7 +23,7 @@ pub fn start_loopback() -> io::Result<()> {
     Ok(())
 }
 
-/// A listener on 127.0.0.1 in the present network namespace.
+/// Creates a listener on 127.0.0.1 in the current network namespace.
 pub fn listen_for_proxy(port: u16) -> io::Result<OwnedFd> {
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
     let listener = socket(AddressFamily::Inet, SockType::Stream, flags, None)?;

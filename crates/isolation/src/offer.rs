@@ -1,17 +1,17 @@
-//! What this machine offers for isolation, determined by trying.
+//! The isolation that this machine offers, determined by probing.
 
 use crate::confinement::Namespaces;
 use crate::{foreign, landlock, namespaces};
 use serde::{Deserialize, Serialize};
 
-/// Namespaces that can be made here, or the reason why not.
+/// Namespaces that can be created here, or the reason why not.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Offer {
-    /// A user namespace comes first: this process may not make the others by itself.
+    /// Whether a user namespace must come first, since this process may not create the others directly.
     pub needs_user: bool,
     /// Mount namespaces; every other kind needs them.
     pub mounts: Result<(), String>,
-    /// Pid namespaces with a `/proc` of their own.
+    /// Pid namespaces with their own `/proc`.
     pub processes: Result<(), String>,
     /// Network namespaces.
     pub network: Result<(), String>,
@@ -19,11 +19,11 @@ pub struct Offer {
     pub landlock: i32,
     /// seccomp filters work.
     pub seccomp: bool,
-    /// Connections can be made on behalf of programs.
+    /// Whether connections can be made on behalf of programs.
     pub broker: Result<(), String>,
 }
 
-/// Tries everything in short-lived children. Call it from a process with one thread.
+/// Probes everything in short-lived children. Call it from a single-threaded process.
 pub fn probe() -> Offer {
     let mut refused = None;
     for user in [false, true] {
@@ -59,7 +59,7 @@ fn has_broker(user: bool) -> Result<(), String> {
     foreign::try_out(user).map_err(|error| error.to_string())
 }
 
-/// The kernel knows filters and lets this process ask about them (seccomp(2), `SECCOMP_GET_ACTION_AVAIL`).
+/// True if the kernel supports filters and lets this process query them (seccomp(2), `SECCOMP_GET_ACTION_AVAIL`).
 fn has_seccomp() -> bool {
     let action: u32 = libc::SECCOMP_RET_ERRNO;
     // SAFETY: the kernel reads one number through the pointer.

@@ -1,4 +1,4 @@
-//! Opening paths of rules. What controls a directory may replace a part of a path by a link at any time.
+//! Opens the paths of rules. Whoever controls a directory may replace a part of a path by a link at any time.
 
 use std::ffi::CString;
 use std::io;
@@ -19,11 +19,11 @@ pub fn open_path(path: &Path) -> io::Result<OwnedFd> {
     })
 }
 
-/// The descriptor that a system call has made.
+/// The descriptor that a system call has created.
 pub fn owned(result: libc::c_long) -> io::Result<OwnedFd> {
     if result < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the call has just made the descriptor; nothing else owns it.
+    // SAFETY: the call has just created the descriptor; nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(result as i32) })
 }

@@ -1,17 +1,17 @@
-//! Giving up privileges: capabilities, and no_new_privs.
+//! Drops privileges: capabilities, and with no_new_privs the ways to regain them.
 
 use std::io;
 
-/// What root keeps: what package managers and builds need on the session's own files and processes. Everything that
-/// reaches the machine itself is given up, such as CAP_SYS_ADMIN, CAP_MKNOD, CAP_DAC_READ_SEARCH, CAP_NET_ADMIN and
-/// CAP_SYS_PTRACE (capabilities(7) has the numbers).
+/// The capabilities that root keeps: those that package managers and builds need for the session's own files and
+/// processes. Everything that affects the machine itself is dropped, such as CAP_SYS_ADMIN, CAP_MKNOD,
+/// CAP_DAC_READ_SEARCH, CAP_NET_ADMIN and CAP_SYS_PTRACE (capabilities(7) has the numbers).
 const KEPT_BY_ROOT: u64 = bit(0) | bit(1) | bit(3) | bit(4) | bit(5) | bit(6) | bit(7) | bit(10);
 
 const fn bit(number: u32) -> u64 {
     1 << number
 }
 
-/// The highest capability that a kernel may know.
+/// The highest possible capability number.
 const HIGHEST: u32 = 63;
 
 #[repr(C)]
@@ -31,14 +31,14 @@ struct Set {
 /// `_LINUX_CAPABILITY_VERSION_3`.
 const VERSION: u32 = 0x2008_0522;
 
-/// Gives up capabilities for good: all of them, or with `as_root` all that root does not need for its own files.
+/// Drops capabilities irrevocably: all of them, or with `as_root` those that root does not need for its own files.
 ///
-/// The bounding set goes first, since dropping from it needs a capability itself.
+/// The bounding set comes first, since dropping from it requires a capability itself.
 pub fn drop_capabilities(as_root: bool) -> io::Result<()> {
     let kept = if as_root { KEPT_BY_ROOT } else { 0 };
     for number in (0..=HIGHEST).filter(|number| kept & bit(*number) == 0) {
-        // SAFETY: numbers only. A number that the kernel does not know is EINVAL; without CAP_SETPCAP it is EPERM, and
-        // then there is nothing that a program could gain, since no_new_privs is set.
+        // SAFETY: numbers only. An unknown number is EINVAL. Without CAP_SETPCAP it is EPERM, but then programs could
+        // not gain anything, since no_new_privs is set.
         unsafe { libc::prctl(libc::PR_CAPBSET_DROP, number, 0, 0, 0) };
     }
     let header = Header { version: VERSION, pid: 0 };
@@ -59,7 +59,7 @@ pub fn drop_capabilities(as_root: bool) -> io::Result<()> {
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// No program started from here on gains privileges, whatever its file says.
+/// Keeps all programs started from now on from gaining privileges, whatever their files say.
 pub fn no_new_privileges() -> io::Result<()> {
     // SAFETY: numbers only.
     let done = unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };

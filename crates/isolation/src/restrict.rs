@@ -1,11 +1,11 @@
-//! What a child does to itself between fork and exec. Nothing takes it back, and everything it starts inherits it.
+//! Restrictions that a child imposes on itself between fork and exec. They are irrevocable and inherited.
 
 use crate::confinement::Confinement;
 use crate::{landlock, privileges};
 use std::io;
 
-/// Restricts this process for good: privileges, then Landlock. It has entered its namespaces and become its user before;
-/// the filter of system calls comes after.
+/// Restricts this process irrevocably: privileges, then Landlock. It has already entered its namespaces and changed
+/// its user; the seccomp filter follows.
 pub fn restrict(confinement: &Confinement) -> io::Result<()> {
     let step = |name: &'static str| move |error: io::Error| io::Error::other(format!("{name}: {error}"));
     privileges::no_new_privileges().map_err(step("no_new_privs"))?;

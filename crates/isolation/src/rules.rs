@@ -1,18 +1,18 @@
-//! What the caller asks for: paths, network, processes. All paths are absolute.
+//! The rules that the caller requests: paths, network, processes. All paths are absolute.
 
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// Which files programs may read and write. Later lists win over earlier ones.
+/// Which files programs may read and write. Later lists override earlier ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Filesystem {
-    /// Readable trees; `None` is everything. What programs need to start is always readable.
+    /// Readable trees; `None` means everything. The files that programs need to start are always readable.
     pub read: Option<Vec<PathBuf>>,
     /// Writable trees.
     pub write: Vec<PathBuf>,
-    /// Trees that are readable and never writable.
+    /// Trees that are readable but never writable.
     pub protect: Vec<PathBuf>,
-    /// Trees that look empty or missing.
+    /// Trees that appear empty or missing.
     pub hide: Vec<PathBuf>,
 }
 
@@ -22,21 +22,21 @@ pub enum Network {
     /// Every host.
     #[default]
     Open,
-    /// None.
+    /// No host.
     Closed,
-    /// Only the proxy that the host runs for the session.
+    /// Only through the proxy that the host runs for the session.
     Proxy,
 }
 
 /// See the module.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rules {
-    /// Files.
+    /// Rules for files.
     pub filesystem: Filesystem,
-    /// Hosts.
+    /// Rules for hosts.
     pub network: Network,
-    /// Programs see and signal only processes of their own session.
+    /// Whether programs see and signal only processes of their own session.
     pub own_processes: bool,
-    /// Rules that cannot be enforced here are dropped instead of refused.
+    /// Whether rules that cannot be enforced here are dropped instead of refused.
     pub best_effort: bool,
 }

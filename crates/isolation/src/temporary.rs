@@ -1,14 +1,14 @@
-//! The private directory for temporary files, where a mount namespace cannot provide one.
+//! The private directory for temporary files, used if a mount namespace cannot provide one.
 
 use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, lchown};
 use std::path::Path;
 
-/// Makes the directory for a user. It is there already when a killed supervisor is being replaced.
+/// Creates the directory for a user. It already exists when a killed supervisor is being replaced.
 ///
 /// # Errors
-/// It cannot be made, or something else is in its place.
+/// It cannot be created, or something else is in its place.
 pub fn make(path: &Path, owner: Option<(u32, u32)>) -> io::Result<()> {
     let context = |error: io::Error| io::Error::other(format!("cannot make {}: {error}", path.display()));
     match DirBuilder::new().mode(0o700).create(path) {
@@ -28,7 +28,7 @@ pub fn make(path: &Path, owner: Option<(u32, u32)>) -> io::Result<()> {
     }
 }
 
-/// Removes the directory with all it holds. No link is followed on the way down.
+/// Removes the directory with its content, without following links.
 pub fn remove(path: &Path) {
     let _ = std::fs::remove_dir_all(path);
 }

@@ -1,4 +1,4 @@
-//! What a session's programs see of the file system, as a list of mounts. Pure, but for looking at what exists.
+//! The session's view of the file system, as a list of mounts. Pure, except for checking which files exist.
 
 use crate::confinement::{Confinement, PRIVATE_TMP};
 use std::collections::BTreeSet;
@@ -9,7 +9,7 @@ pub const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tt
 /// A private tmpfs.
 pub const SHARED_MEMORY: &str = "/dev/shm";
 
-/// What programs need to start, beside the shell itself. Always readable.
+/// Files that programs need to start, in addition to the shell itself. Always readable.
 const ESSENTIALS: [&str; 32] = [
     "/bin",
     "/sbin",
@@ -55,37 +55,37 @@ pub fn essentials() -> Vec<PathBuf> {
 pub enum Access {
     /// Nothing below can be changed.
     Read,
-    /// As the tree itself allows.
+    /// With the tree's own permissions.
     Write,
 }
 
-/// One step on the way to the view.
+/// One step in assembling the view.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// An empty tmpfs that can be written to.
+    /// An empty writable tmpfs.
     Scratch(PathBuf),
-    /// The machine's own tree at the same place. Made where it is missing in a scratch directory.
+    /// The machine's own tree at the same place. Created if missing in a scratch directory.
     Bind(PathBuf, Access),
     /// The private `/dev`.
     Devices,
-    /// A `/proc` of the pid namespace.
+    /// The `/proc` of the pid namespace.
     Processes,
-    /// Nothing to be seen: an empty directory, or an empty file.
+    /// Hide the path: mount an empty directory, or an empty file.
     Hide(PathBuf),
 }
 
 /// The view of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct View {
-    /// It starts from an empty root, into which these are bound; otherwise from the machine's own root.
+    /// If set, the view starts from an empty root, into which these are bound; otherwise from the machine's own root.
     pub only: Option<Vec<PathBuf>>,
-    /// What the steps leave of the root.
+    /// The access to the rest of the root.
     pub access: Access,
-    /// From first to last.
+    /// The steps in order.
     pub steps: Vec<Step>,
 }
 
-/// The view that a confinement gives. The paths of its rules have no links: the host resolved them before anything ran.
+/// The view of a confinement. The paths of its rules have no links: the host resolved them before anything ran.
 pub fn view(confinement: &Confinement) -> View {
     let Some(rules) = &confinement.filesystem else {
         let own_proc = confinement.namespaces.is_some_and(|namespaces| namespaces.processes);
@@ -98,7 +98,7 @@ pub fn view(confinement: &Confinement) -> View {
     let mut steps = Vec::new();
     let existing = |paths: &[PathBuf]| -> Vec<PathBuf> {
         let mut found: Vec<PathBuf> = paths.iter().filter(|path| path.symlink_metadata().is_ok()).cloned().collect();
-        // A tree comes before the trees inside it, whose mounts would be covered otherwise.
+        // A tree precedes the trees inside it, whose mounts it would otherwise cover.
         found.sort();
         found.dedup();
         found
@@ -109,7 +109,7 @@ pub fn view(confinement: &Confinement) -> View {
     let root = Path::new("/");
     let access = if write.iter().any(|path| path == root) { Access::Write } else { Access::Read };
     let scratch = Path::new(PRIVATE_TMP);
-    // A writable /tmp is the machine's own; otherwise it is private, and what the rules name below is bound into it.
+    // A writable /tmp is the machine's own. Otherwise it is private, and rules for paths below are bound into it.
     if !write.iter().any(|path| path == scratch || path == root) {
         steps.push(Step::Scratch(scratch.to_path_buf()));
         let named = existing(rules.read.as_deref().unwrap_or_default());
@@ -121,7 +121,7 @@ pub fn view(confinement: &Confinement) -> View {
     if confinement.namespaces.is_some_and(|namespaces| namespaces.processes) {
         steps.push(Step::Processes);
     }
-    // The root is no mount of its own: it would cover the private devices and processes.
+    // The root is not mounted separately: it would cover the private devices and processes.
     let mounted = write.iter().filter(|path| path.as_path() != root);
     steps.extend(mounted.map(|path| Step::Bind(path.clone(), Access::Write)));
     steps.extend(shut.into_iter().map(|path| Step::Bind(path, Access::Read)));
@@ -139,9 +139,9 @@ pub fn view(confinement: &Confinement) -> View {
     View { only, access, steps }
 }
 
-/// The mounts for what is protected below writable trees; everything else is read-only anyway. First all directories between
-/// the two: one that is a mount point cannot be renamed, so no copy can take the place of what it holds. Each mount covers
-/// what was mounted below it before, so these come before every protected tree, and a protected tree has none below it.
+/// The mounts for protected trees below writable trees; everything else is read-only anyway. First come all
+/// directories between the two: a mount point cannot be renamed, so no copy can replace its content. Each mount
+/// covers earlier mounts below it, so these come before every protected tree, and a protected tree has none below it.
 fn protections(write: &[PathBuf], protect: Vec<PathBuf>) -> (BTreeSet<PathBuf>, Vec<PathBuf>) {
     let mut between = BTreeSet::new();
     let mut protected: Vec<PathBuf> = Vec::new();

@@ -1,8 +1,8 @@
 //! Messages between the host and the files helper of a session.
 //!
-//! The host sends a [`Request`] over the helper's socket, together with one end of a new connection. All that follows
-//! belongs to that connection: the [`Reply`] messages of the helper, with the opened file where there is one, and the
-//! host's [`Finish`]. Closing the connection cancels the call. Paths are bytes; a relative path starts at `cwd`.
+//! The host sends a [`Request`] over the helper's socket, together with one end of a new connection. The rest happens
+//! on that connection: the [`Reply`] messages of the helper, with the opened file if there is one, and the host's
+//! [`Finish`]. Closing the connection cancels the call. Paths are bytes; a relative path starts at `cwd`.
 
 use crate::socket;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -11,27 +11,28 @@ use std::ffi::CStr;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
-/// The name of a files helper's process, at most 15 letters (prctl(2), `PR_SET_NAME`).
+/// The name of a files helper's process, at most 15 characters (prctl(2), `PR_SET_NAME`).
 pub const HELPER_NAME: &CStr = c"nacre-files";
 
-/// Maximum bytes of one message. A request has at most three paths; lists and events are cut into batches.
+/// Maximum bytes of one message. A request has at most three paths; lists and events are split into batches.
 pub const MAX_MESSAGE_BYTES: usize = 64 * 1024;
-/// Batches are sent when they have this many bytes of paths.
+/// Bytes of paths after which a batch is sent.
 pub const BATCH_BYTES: usize = 16 * 1024;
-/// The longest path that the kernel takes, without its NUL.
+/// Maximum bytes of a path in the kernel, without its NUL.
 pub const MAX_PATH_BYTES: usize = 4095;
 
-/// The most entries of one list.
+/// Maximum entries of one list.
 pub const MAX_ENTRIES: usize = 1_000_000;
 
 /// One call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Request {
-    /// The session's directory, absolute.
+    /// The session's directory; absolute.
     pub cwd: Vec<u8>,
     /// What to do.
     pub call: Call,
-    /// `cwd` is a root that no path may leave, by `..` or by symlinks. Calls with two paths and watches are refused then.
+    /// Whether `cwd` is a root that no path may leave, by `..` or symlinks. Calls with two paths and watches are then
+    /// refused.
     pub is_rooted: bool,
 }
 
@@ -43,21 +44,21 @@ pub enum Call {
         /// The file.
         path: Vec<u8>,
     },
-    /// Open a file for writing. Answered by [`Reply::Opened`]; what is written counts only after [`Finish::Commit`],
-    /// which is answered by [`Reply::Found`].
+    /// Open a file for writing. Answered by [`Reply::Opened`]; the content only takes effect after
+    /// [`Finish::Commit`], which is answered by [`Reply::Found`].
     Write {
         /// The file.
         path: Vec<u8>,
-        /// Its permissions; otherwise those of the file that it replaces, or of a new file.
+        /// Its permissions; by default, those of the file that it replaces, or of a new file.
         mode: Option<u32>,
-        /// Add to the file instead of replacing it.
+        /// Append to the file instead of replacing it.
         append: bool,
     },
     /// List a directory. Answered by [`Reply::Entries`] and [`Reply::Done`].
     List {
         /// The directory.
         path: Vec<u8>,
-        /// Levels below it, at least 1.
+        /// Levels to list, at least 1.
         depth: u32,
     },
     /// Describe a file, following symlinks. Answered by [`Reply::Found`].
@@ -65,7 +66,7 @@ pub enum Call {
         /// The file.
         path: Vec<u8>,
     },
-    /// Make a directory and its missing parents. Answered by [`Reply::Done`], as are the calls below.
+    /// Create a directory and its missing parents. Answered by [`Reply::Done`], like the calls below.
     MakeDirectory {
         /// The directory.
         path: Vec<u8>,
@@ -77,7 +78,7 @@ pub enum Call {
         /// Its new path.
         to: Vec<u8>,
     },
-    /// Copy a file, or with `recursive` anything.
+    /// Copy a file, or with `recursive` any file or directory.
     Copy {
         /// The original.
         from: Vec<u8>,
@@ -107,7 +108,7 @@ pub enum Call {
 pub enum Finish {
     /// Everything was written.
     Commit,
-    /// It has failed: everything is taken back. Answered by [`Reply::Done`].
+    /// Writing failed: revert everything. Answered by [`Reply::Done`].
     Revert,
 }
 
@@ -128,7 +129,7 @@ pub enum Kind {
     Device,
 }
 
-/// What is known of a file.
+/// The description of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Info {
     /// Its kind.
@@ -139,7 +140,7 @@ pub struct Info {
     pub mode: u32,
     /// Modification time: seconds since the epoch, and nanoseconds.
     pub modified: (i64, u32),
-    /// What a symlink points at.
+    /// The target of a symlink.
     pub target: Option<Vec<u8>>,
 }
 
@@ -155,9 +156,9 @@ pub struct Entry {
 /// A change below a watched path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
-    /// What has happened.
+    /// What happened.
     pub change: Change,
-    /// Path below the watched one; empty for that itself.
+    /// Path below the watched path; empty for the watched path itself.
     pub path: Vec<u8>,
     /// The path before a rename.
     pub old_path: Option<Vec<u8>>,
@@ -189,9 +190,9 @@ pub enum Reply {
     Entries(Vec<Entry>),
     /// A part of what a watch has seen.
     Events(Vec<Event>),
-    /// It is done; of a watch first: it has begun, then: what was watched is gone.
+    /// The call is done. For a watch: first that it has started, then that the watched file no longer exists.
     Done,
-    /// It failed. Nothing follows.
+    /// The call failed. Nothing follows.
     Failed(Failure),
 }
 
@@ -200,18 +201,18 @@ pub enum Reply {
 pub struct Failure {
     /// The reason.
     pub reason: Reason,
-    /// The path that it is about: as given, or below one that was given.
+    /// The path concerned: as given, or below a given path.
     pub path: Vec<u8>,
 }
 
 /// The reasons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Reason {
-    /// The system refused.
+    /// A system call failed.
     System(i32),
     /// It is not a regular file.
     NotRegular(Kind),
-    /// A directory, where `recursive` is needed.
+    /// It is a directory, which needs `recursive`.
     NeedsRecursive,
     /// The session's directory cannot be opened.
     Cwd(i32),
@@ -223,9 +224,9 @@ pub enum Reason {
     SameFile,
     /// The copy would be inside the original.
     Inside,
-    /// A list has more than [`MAX_ENTRIES`].
+    /// The list has more than [`MAX_ENTRIES`].
     TooMany,
-    /// The helper could not take on the session's user or rules.
+    /// The helper could not assume the session's user or rules.
     SetUp(i32),
 }
 
@@ -234,12 +235,12 @@ pub fn send<T: Serialize>(socket: BorrowedFd<'_>, message: &T, descriptors: &[Bo
     socket::send(socket, &encode(message)?, descriptors)
 }
 
-/// A message as bytes.
+/// Encodes a message.
 pub fn encode<T: Serialize>(message: &T) -> io::Result<Vec<u8>> {
     postcard::to_stdvec(message).map_err(invalid)
 }
 
-/// Reads a message from its bytes.
+/// Decodes a message.
 ///
 /// # Errors
 /// `InvalidData` for bytes that are not a message, or more than one.
@@ -253,7 +254,7 @@ pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> io::Result<T> {
 /// Receives one message with its descriptors; `None` at end of file.
 ///
 /// # Errors
-/// `WouldBlock` when a non-blocking socket is empty, `InvalidData` for a message that is not one of these.
+/// `WouldBlock` if a non-blocking socket is empty, `InvalidData` for a message of another kind.
 pub fn receive<T: DeserializeOwned>(socket: BorrowedFd<'_>) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
     thread_local! {
         static BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; MAX_MESSAGE_BYTES]);

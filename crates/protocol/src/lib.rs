@@ -1,7 +1,7 @@
 //! Messages between the host, its supervisors and its shells, and the sockets that carry them.
 //!
-//! All conversations use `SOCK_SEQPACKET` pairs: message boundaries are kept, descriptors travel with messages, and end
-//! of file means that the process on the other side is gone.
+//! All communication uses `SOCK_SEQPACKET` pairs: message boundaries are preserved, descriptors travel with messages,
+//! and end of file means that the peer has exited.
 
 pub mod files;
 pub mod shell;

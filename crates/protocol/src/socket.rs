@@ -7,10 +7,10 @@ use nix::sys::socket::{
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
-/// The most descriptors that one message may carry.
+/// Maximum descriptors in one message.
 pub const MAX_DESCRIPTORS: usize = 8;
 
-/// A connected pair; both ends block and close on exec.
+/// Creates a connected pair; both ends are blocking and close on exec.
 pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC)?)
 }
@@ -18,7 +18,7 @@ pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
 /// Sends one message with descriptors.
 ///
 /// # Errors
-/// `WouldBlock` when a non-blocking socket is full; `EPIPE` and `ECONNRESET` when the other side is gone.
+/// `WouldBlock` if a non-blocking socket is full; `EPIPE` and `ECONNRESET` if the peer has exited.
 pub fn send(socket: BorrowedFd<'_>, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
     if descriptors.is_empty() {
         nix::sys::socket::send(socket.as_raw_fd(), bytes, MsgFlags::MSG_NOSIGNAL)?;
@@ -30,15 +30,15 @@ pub fn send(socket: BorrowedFd<'_>, bytes: &[u8], descriptors: &[BorrowedFd<'_>]
     Ok(())
 }
 
-/// Receives one message into `buffer`. Returns its length, 0 at end of file. A longer message is cut off.
+/// Receives one message into `buffer`. Returns its length, 0 at end of file. A longer message is truncated.
 ///
 /// # Errors
-/// `WouldBlock` when a non-blocking socket is empty.
+/// `WouldBlock` if a non-blocking socket is empty.
 pub fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<usize> {
     Ok(nix::sys::socket::recv(socket.as_raw_fd(), buffer, MsgFlags::empty())?)
 }
 
-/// As [`receive`], with the descriptors of the message, which close on exec.
+/// Like [`receive`], with the descriptors of the message, which close on exec.
 pub fn receive_with(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
     let mut space = cmsg_space!([RawFd; MAX_DESCRIPTORS]);
     let mut parts = [IoSliceMut::new(buffer)];
@@ -46,7 +46,7 @@ pub fn receive_with(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<(us
     let mut descriptors = Vec::new();
     for control in message.cmsgs()? {
         if let ControlMessageOwned::ScmRights(numbers) = control {
-            // SAFETY: the kernel has just made these descriptors for this message; nothing else owns them.
+            // SAFETY: the kernel has just created these descriptors for this message; nothing else owns them.
             descriptors.extend(numbers.into_iter().map(|number| unsafe { OwnedFd::from_raw_fd(number) }));
         }
     }

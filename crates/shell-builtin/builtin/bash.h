@@ -1,8 +1,8 @@
 /*
- * What bash offers to a builtin that it loads: the symbols and structures that this builtin uses, declared here so that
- * bash's own headers are not needed. They hold for bash 5.0 to 5.3. `layout.c` compares them with the running bash before
- * anything relies on them. Symbols that some of these versions lack are weak. When another symbol is missing, the dynamic
- * linker refuses the object as a whole.
+ * The symbols and structures of bash that this builtin uses, declared here so that bash's own headers are not needed.
+ * They are valid for bash 5.0 to 5.3. `layout.c` compares them with the running bash before anything relies on them.
+ * Symbols that some of these versions lack are weak. If any other symbol is missing, the dynamic linker refuses the
+ * object as a whole.
  */
 #ifndef NACRE_BASH_H
 #define NACRE_BASH_H

@@ -1,4 +1,4 @@
-/* What the files of the builtin share. Each file holds one mechanism and explains it at its top. */
+/* Shared declarations of the builtin. Each file implements one mechanism and explains it at its top. */
 #ifndef NACRE_BUILTIN_H
 #define NACRE_BUILTIN_H
 
@@ -7,10 +7,10 @@
 
 /* ---- layout.c ---- */
 
-/* Returns 1 when the running bash is known and its structures are as declared in `bash.h`. */
+/* Returns 1 if the running bash is known and its structures match `bash.h`. */
 int layout_is_known(BUILTIN_FUNCTION *own);
 
-/* Returns 1 for bash 5.0, whose `exit` jumps with another code. */
+/* Returns 1 for bash 5.0, whose `exit` jumps with a different code. */
 int is_bash_5_0(void);
 
 int is_before_bash_5_2(void);
@@ -20,17 +20,17 @@ int array_length(const char *name);
 
 /* ---- process.c ---- */
 
-/* The process that owns the channel. Forks of it have another pid until they become shells of their own. */
+/* The process that owns the channel. Its forks have other pids until they become shells of their own. */
 extern pid_t own_pid;
 extern int is_background;
 extern int is_standby;
 
-/* Forks that this process has made since it was last set to 0. */
+/* Forks that this process has made since the count was last set to 0. */
 extern unsigned fork_count;
 
 void count_forks(void);
 
-/* Makes the calling fork a shell of its own: `$$`, PPID, no jobs. */
+/* Makes the calling fork a separate shell: `$$`, PPID, no jobs. */
 void become_shell(void);
 
 /* ---- channel.c ---- */
@@ -49,11 +49,11 @@ void close_channel(void);
 void remember_listener(const char *name, size_t length);
 void send_reply(struct reply *reply, const char *text);
 
-/* Waits for the next request with descriptors 0 to 2 closed. */
+/* Waits for the next request, with descriptors 0 to 2 closed. */
 void receive(struct message *message);
 void release_payload(struct message *message);
 
-/* Moves a descriptor out of the way of numbers that scripts use. */
+/* Moves a descriptor above the numbers that scripts use. */
 int move_high(int fd);
 void close_streams(void);
 
@@ -68,24 +68,24 @@ int is_cancelled(uint64_t command);
 void interrupt_if_cancelled(void);
 void take_signals(void);
 
-/* Forgets signals that arrived while no command could take them. */
+/* Drops signals that arrived while no command could handle them. */
 void drop_pending_signals(void);
 
-/* Blocks signals, the interrupt too. Returns the former mask. */
+/* Blocks all signals, including the interrupt. Returns the former mask. */
 uint64_t block_all_signals(void);
 void restore_signal_mask(uint64_t former);
 void release_signals(void);
 
 /* ---- notices.c ---- */
 
-/* Drops bash's messages about killed jobs: when the engine killed them, or when they end between commands. */
+/* Drops bash's messages about jobs that the engine killed, or that end between commands. */
 void prepare_notices(void);
 void silence_notices(void);
 void restore_notices(void);
 
 /* ---- run.c ---- */
 
-/* What a command came to, for its reply. */
+/* The outcome of a command, for its reply. */
 struct outcome {
   uint32_t flags;
   int signal;
@@ -93,12 +93,12 @@ struct outcome {
 
 extern int in_command;
 
-/* The depth of evaluations at which a command's text runs: that of `bash -c`. `eval` and `source` add to it. */
+/* The evaluation depth of a command's text: that of `bash -c`. `eval` and `source` add to it. */
 enum { OWN_LEVEL = 1 };
 
 struct outcome run_command(char *text, uint32_t length, uint32_t flags);
 
-/* Lets the last command of a background process run as a child, once a trap is set. */
+/* Makes the last command of a background process run as a child if a trap is set. */
 void keep_shell_for_traps(void);
 
 /* ---- ends.c ---- */
@@ -118,29 +118,29 @@ uint32_t leave(enum end end, int with_trap);
 
 void prepare_traps(void);
 
-/* Remembers the traps, where a failing `exec` frees their texts. */
+/* Saves the traps, whose texts a failing `exec` frees. */
 void copy_traps(void);
 void restore_traps_after_exec(void);
 
 /* ---- unwind.c ---- */
 
-/* Remembers what a command is to be unwound to. */
+/* Records the state that a command is to be unwound to. */
 void mark_base(void);
 
-/* Puts a mark at the bottom of bash's list, which tells whether bash itself has run all of it before a jump. */
+/* Puts a mark at the bottom of bash's list, which shows whether bash itself ran the whole list before a jump. */
 void mark_bottom(void);
 void forget_bottom(void);
 int is_all_unwound(void);
 
-/* Brings bash back to where the command began. Returns 1 when bash had dropped frames without unwinding them. */
+/* Returns bash to the state at the command's start. Returns 1 if bash had dropped frames without unwinding them. */
 int unwind(void);
 
 /* ---- main.c ---- */
 
-/* The command that was received last. */
+/* The id of the last received command. */
 extern uint64_t command_id;
 
-/* Tells the host that the EXIT trap is about to run. */
+/* Notifies the host that the EXIT trap is about to run. */
 void announce_exit_trap(void);
 
 /* ---- scope.c ---- */
@@ -151,7 +151,7 @@ struct refusal_report {
   const char *text;
 };
 
-/* Applies a command's directory, environment and limits. Returns 0, with everything as before, when that is refused. */
+/* Applies a command's directory, environment and limits. If refused, returns 0 and changes nothing. */
 int enter_scope(const struct message *message, struct refusal_report *refused);
 void leave_scope(void);
 void keep_scope(void);
@@ -159,21 +159,21 @@ int scope_keeps_state(void);
 
 /* ---- directory.c ---- */
 
-/* Changes directory as `cd` does, without its variables. Returns 0 with errno. */
+/* Changes directory like `cd`, but without its variables. Returns 0 with errno. */
 void repair_directory_names(void);
 int change_directory(const char *path);
 
-/* Remembers the directory and bash's idea of it, to return there whatever happens to its name. Returns 0 with errno. */
+/* Saves the directory and bash's name for it, to return there whatever happens to the name. Returns 0 with errno. */
 int save_directory(void);
 void restore_directory(void);
 void forget_directory(void);
 
 /* ---- variable.c ---- */
 
-/* The object itself: a nameref is not followed. */
+/* Finds the variable itself: a nameref is not followed. */
 SHELL_VAR *global_variable(const char *name);
 
-/* Replaces a variable by an exported string, or removes it when the value is NULL. Returns the former one. */
+/* Replaces a variable by an exported string, or removes it if the value is NULL. Returns the former variable. */
 SHELL_VAR *replace_variable(const char *name, const char *value, int exported);
 void put_back_variable(const char *name, SHELL_VAR *former);
 
@@ -184,7 +184,7 @@ void prove(const COMMAND *command);
 void disprove(void);
 int state_is_kept(const struct outcome *outcome);
 
-/* Call when a trap ran while no command did. */
+/* To be called if a trap ran between commands. */
 void note_idle_trap(void);
 
 /* ---- fork.c, warm.c, checkpoint.c ---- */

@@ -1,12 +1,12 @@
 /*
  * The channel to the host: one SOCK_SEQPACKET socket for each bash process.
  *
- * A shell waits for a request with descriptors 0 to 2 closed. The kernel gives passed descriptors the lowest free numbers,
- * so the streams of a command land on 0, 1 and 2 by themselves: no dup2(), no saved copies, and it works under
+ * A shell waits for a request with descriptors 0 to 2 closed. The kernel gives passed descriptors the lowest free
+ * numbers, so a command's streams arrive as 0, 1 and 2. That needs no dup2() and no saved copies, and works under
  * `ulimit -n 5`.
  *
- * A script may close the socket or put another file in its place. So the inode is compared before each use, and a lost
- * channel is opened anew at the host's listener. Its address is kept in memory only.
+ * A script may close the socket or replace it by another file. So the inode is compared before each use, and a lost
+ * channel is reopened at the host's listener. Its address is kept only in memory.
  */
 #include "builtin.h"
 
@@ -22,7 +22,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* Out of the way of numbers that scripts use, and of those that bash uses, from 63 down and 255. */
+/* Above the numbers that scripts use, and apart from those that bash uses, which are 255 and from 63 down. */
 enum { HIGH = 240, HIGH_WHEN_FEW = 10, LOWEST = 3 };
 
 enum { CHANNEL_LOST = 120 };
@@ -109,13 +109,13 @@ static void open_null_streams(void) {
   if (open("/dev/null", O_RDWR) == 0 && dup(0) == 1) (void)!dup(0);
 }
 
-/* The host is gone. A supervisor that a command has stopped is continued, so that it can notice as well. */
+/* The host has died. A supervisor that a command has stopped is resumed, so that it can notice too. */
 static void end_of_channel(void) {
   if (!is_background) kill(getppid(), SIGCONT);
   _exit(0);
 }
 
-/* A signal arrived between commands. Traps of the user's run, without streams. Nothing else can be interrupted. */
+/* Handles a signal between commands: the user's traps run, without streams. Nothing else can be interrupted. */
 static void serve_signals(void) {
   if (is_standby) {
     drop_pending_signals();
@@ -180,7 +180,8 @@ void release_payload(struct message *message) {
   message->payload = NULL;
 }
 
-/* The channel has just been used, or traps have run since: only then it may be lost. */
+/* Does not check the channel first: it can only be lost if traps have run since its last use, which an error then
+ * shows. */
 void receive(struct message *message) {
   for (;;) {
     ssize_t length = receive_once(message);

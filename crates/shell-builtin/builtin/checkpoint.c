@@ -1,9 +1,9 @@
 /*
- * Writes the shell's state as text, in a fork that ends afterwards.
+ * Writes the shell's state as text, in a fork that then exits.
  *
  * The functions behind bash's builtins are called directly, with a list of words. So the user's options, functions,
- * aliases, traps and disabled builtins do not matter. The host restores the state from the text when shell and standby are
- * both lost. Each section ends with NUL, in the order in which the host reads them, and `END` follows.
+ * aliases, traps and disabled builtins have no effect. The host restores the state from the text if shell and standby
+ * are both lost. Each section ends with NUL, in the order in which the host reads them, and `END` follows.
  */
 #include "builtin.h"
 
@@ -15,7 +15,7 @@ static WORD_LIST *prepend(const char *word, WORD_LIST *list) {
   return make_word_list(make_bare_word(word), list);
 }
 
-/* Jumps out of a builtin, as after an error, leave a section incomplete, not the file. */
+/* A jump out of a builtin, as after an error, leaves only this section incomplete, not the file. */
 static void print(const char *name, WORD_LIST *arguments) {
   struct builtin *builtin = builtin_address_internal(name, 1);
   if (!builtin) return;
@@ -37,7 +37,7 @@ static void text_section(const char *text) {
   end_section();
 }
 
-/* Quoted, with a space after each. */
+/* Prints words, quoted, with a space after each. */
 static void word_section(WORD_LIST *words) {
   print("printf", prepend("%q ", words));
   end_section();
@@ -54,7 +54,7 @@ void write_checkpoint(int fd) {
   dup2(fd, STDOUT_FILENO);
   int null = open("/dev/null", O_RDWR);
   if (null != STDERR_FILENO) dup2(null, STDERR_FILENO);
-  /* posix mode changes how most of it is printed. */
+  /* posix mode changes the format of most sections. */
   int posix_mode = posixly_correct;
   posixly_correct = 0;
   section("trap", "-p");

@@ -1,8 +1,8 @@
 /*
- * A directory of its own for one command, and the way back.
+ * A command's own directory, and the return to the session's.
  *
- * The way back is a descriptor, so it works when the directory has been renamed or removed. bash's idea of its directory
- * is a string beside it, and is put back as it was.
+ * A descriptor keeps the session's directory, so the return works even if the directory has been renamed or removed.
+ * bash's name for it is a separate string, which is restored unchanged.
  */
 #include "builtin.h"
 
@@ -40,7 +40,7 @@ static int saved_fd_is_ours(void) {
   return saved_fd >= 0 && fstat(saved_fd, &status) == 0 && status.st_dev == saved_device && status.st_ino == saved_inode;
 }
 
-/* Closes the descriptor in a fork, so that no subshell shows it. */
+/* Closes the descriptor in a fork, so that no subshell can see it. */
 void forget_directory(void) {
   if (saved_fd_is_ours()) close(saved_fd);
   saved_fd = -1;
@@ -68,7 +68,8 @@ static void set_directory_name(const char *variable_name, const char *path) {
   if (!variable || !(variable->attributes & att_readonly)) bind_variable(variable_name, (char *)path, 0);
 }
 
-/* An interrupted `cd` may have changed the directory and not its names: `PWD`, and `OLDPWD`, which is the former `PWD`. */
+/* Repairs `PWD` and `OLDPWD` (the former `PWD`): an interrupted `cd` may have changed the directory but not these
+ * names. */
 void repair_directory_names(void) {
   struct stat here, named;
   const char *name = get_string_value("PWD");
@@ -85,7 +86,7 @@ void repair_directory_names(void) {
   free(physical);
 }
 
-/* By its logical name where that leads there, like `cd`. */
+/* By the logical name if that leads there, like `cd`. */
 int change_directory(const char *path) {
   char *base = the_current_working_directory ? copy_of(the_current_working_directory) : getcwd(NULL, 0);
   char *absolute = base || *path == '/' ? make_absolute(path, base) : NULL;

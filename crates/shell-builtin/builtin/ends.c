@@ -1,9 +1,10 @@
 /*
- * The ways in which a command ends the shell: each of them ends only the command.
+ * The ways in which a command would end the shell. Each of them ends only the command.
  *
- * bash leaves a command by a jump to `top_level`. Two ways need more. A failing `exec` calls exit() after it has reset the
- * signals. And `exit` with an EXIT trap, in a function below `eval`, `source` or a trap, would drop frames that then
- * could not be unwound: a replacement runs the trap first, where bash would run it, and unwinds in order.
+ * bash leaves a command by a jump to `top_level`. Two cases need more. A failing `exec` calls exit() after it has
+ * reset the signals. And `exit` with an EXIT trap, in a function below `eval`, `source` or a trap, would drop frames
+ * that could not be unwound afterwards. A replacement runs the trap first, where bash would run it, and unwinds in
+ * order.
  */
 #include "builtin.h"
 
@@ -22,10 +23,10 @@ void prepare_ends(void) {
 
 /* ---- A failing `exec` ---- */
 
-/* Under errexit bash calls exit() for an error in an expansion, after it has run the EXIT trap. */
+/* Under errexit, bash calls exit() for an expansion error, after it has run the EXIT trap. */
 static int is_expansion_error;
 
-/* Other calls of exit() are bash's fatal ends: the shell dies, and the standby takes its place. */
+/* All other calls of exit() are bash's fatal errors: the shell dies, and the standby replaces it. */
 static void on_process_exit(int status) {
   if (getpid() != own_pid || is_background || !in_command) return;
   if (this_shell_builtin != exec_builtin && !exit_immediately_on_error) return;
@@ -49,8 +50,8 @@ static void register_process_exit(void) {
 #else
 
 /*
- * musl passes no status. bash sets $? before it calls exit(), but the commands of an EXIT trap change $? in between. A trap
- * that ends normally does not change the status. One that calls `exit`, or fails under errexit, does.
+ * musl passes no status. bash sets $? before it calls exit(), but the commands of an EXIT trap then change $?. A trap
+ * that ends normally does not change the status. A trap that calls `exit`, or fails under errexit, does.
  */
 static void on_exit_without_status(void) {
   int trap_ran = trap_list[EXIT_TRAP] && !signal_is_trapped(EXIT_TRAP);
@@ -66,7 +67,7 @@ static void register_process_exit(void) {
 
 /* ---- The EXIT trap ---- */
 
-/* bash marks the trap as run and keeps its text, unless the trap has removed itself. */
+/* Restores the EXIT trap: bash marks it as run and keeps its text, unless the trap has removed itself. */
 static void set_exit_trap_again(const char *text) {
   if (text && !signal_is_trapped(EXIT_TRAP) && trap_list[EXIT_TRAP]) set_signal(EXIT_TRAP, (char *)text);
 }
@@ -76,7 +77,7 @@ static char *exit_trap_text(void) {
   return text ? strcpy(xmalloc(strlen(text) + 1), text) : NULL;
 }
 
-/* Runs the trap, which stays set unless it removes itself. */
+/* Runs the trap, which remains set unless it removes itself. */
 static int run_exit_trap_once(void) {
   announce_exit_trap();
   char *saved = exit_trap_text();
@@ -151,7 +152,7 @@ uint32_t leave(enum end end, int with_trap) {
       flags |= status_of_signal(); /* it arrived in the trap */
     }
   }
-  /* Traps and redirections are undone by bash's code, which may jump. */
+  /* bash's own code undoes traps and redirections, and may jump. */
   if (sigsetjmp(top_level, 0) == 0 && unwind()) flags |= FRAMES_DISCARDED;
   return flags;
 }

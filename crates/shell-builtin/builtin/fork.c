@@ -1,9 +1,9 @@
 /*
- * Forks that are not the shell's children: standbys, background processes, checkpoints.
+ * Forks that are not children of the shell: standbys, background processes, checkpoints.
  *
- * CLONE_PARENT makes the fork a child of the supervisor at once. It costs one fork, makes no job and leaves `$!` alone.
- * clone3() can also place it in a cgroup at birth. glibc's fork() is not used, so glibc must be given the thread's new
- * identifier by CLONE_CHILD_SETTID.
+ * CLONE_PARENT makes the fork a child of the supervisor immediately. It needs only one fork, creates no job and does
+ * not change `$!`. clone3() can also place it in a cgroup at birth. glibc's fork() is not used, so CLONE_CHILD_SETTID
+ * must give glibc the thread's new id.
  */
 #include "builtin.h"
 
@@ -33,12 +33,12 @@ static pid_t clone_sibling(int group, uint64_t key, int *placed) {
   unsigned long flags = CLONE_PARENT | (thread ? CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID : 0);
   *placed = 0;
   if (group >= 0) {
-    /* With CLONE_PARENT the signal at the end is the parent's own, and clone3() takes no other. */
+    /* With CLONE_PARENT, the exit signal is the parent's own, and clone3() accepts no other. */
     struct clone3_arguments arguments = {
         .flags = flags | CLONE_INTO_CGROUP, .child_tid = (uintptr_t)thread, .cgroup = group};
-    /* In the child too, which does not return through the assignment below. */
+    /* Also in the child, which does not return through the assignment below. */
     *placed = 1;
-    /* The kernel ignores the third argument. A confined session's filter does not: clone3() hides its flags from it. */
+    /* The kernel ignores the third argument. A confined session's filter checks it, since clone3() hides its flags. */
     pid_t pid = syscall(SYS_clone3, &arguments, sizeof arguments, key);
     if (pid >= 0) return pid;
     *placed = 0;
@@ -50,7 +50,7 @@ static pid_t clone_sibling(int group, uint64_t key, int *placed) {
 #endif
 }
 
-/* A standby keeps files, but no end of a pipe or socket: another process waits for it to close. */
+/* A standby keeps files, but no ends of pipes or sockets, since other processes wait for these to close. */
 static void close_pipes_and_sockets(void) {
   DIR *directory = opendir("/proc/self/fd");
   if (!directory) return;
@@ -88,7 +88,7 @@ struct passed {
   int channel, group, file;
 };
 
-/* Descriptors in the order of the protocol; -1 for those that are not there. */
+/* Descriptors in the protocol's order; -1 if missing. */
 static struct passed passed_descriptors(const struct message *message) {
   const uint32_t flags = message->request->flags;
   int next = 0;
@@ -116,7 +116,7 @@ void fork_request(struct message *message) {
   struct passed passed = passed_descriptors(message);
   struct reply forked = {.kind = FORKED, .id = message->request->id};
   int placed = 0;
-  /* Signals wait until the child has set up its own handling: one that arrives before would be swallowed by the shell's. */
+  /* Blocks signals until the child has set up its own handling: the shell's would swallow an earlier signal. */
   uint64_t signals = block_all_signals();
   pid_t pid = passed.channel < 0 ? -1 : clone_sibling(passed.group, message->request->fork_key, &placed);
   int reason = pid >= 0 ? 0 : passed.channel < 0 ? EMFILE : errno;

@@ -1,8 +1,9 @@
 /*
- * Whether the running bash is one that `bash.h` describes.
+ * Checks whether `bash.h` describes the running bash.
  *
- * The structures have been the same since bash 5.0, except for arrays, which lost a member in 5.2. An unknown version is refused. A known one is
- * refused too when an object of its own does not look as declared, as a bash with other build options may.
+ * The structures have been the same since bash 5.0, except for arrays, which lost a member in 5.2. An unknown version
+ * is refused. So is a known version with an object that does not look as declared, which other build options may
+ * cause.
  */
 #include "builtin.h"
 
@@ -28,7 +29,7 @@ static int version_is_known(void) {
   return 0;
 }
 
-/* The beginning of `ARRAY`, before bash 5.2 and since. */
+/* The beginning of `ARRAY`, before bash 5.2 and since then. */
 struct array_5_0 {
   int type;
   intmax_t max_index;
@@ -65,7 +66,7 @@ static int commands_are_as_declared(void) {
   return known;
 }
 
-/* The shell was started with `-c`, so that its input is a string of that name. */
+/* Checks the input of the shell, which was started with `-c`: a string of that name. */
 static int input_is_as_declared(void) {
   return bash_input.type == ST_STRING && bash_input.name && strcmp(bash_input.name, "-c") == 0;
 }

@@ -1,8 +1,8 @@
 /*
  * The builtin `nacre CHANNEL OBJECT`: the main loop of a session's shell.
  *
- * It takes the place of bash's own loop and never returns, unless the running bash is unknown. It removes its traces: its
- * name, the text of `-c`, the descriptors.
+ * It replaces bash's own loop and never returns, unless the running bash is unknown. It removes its traces: its name,
+ * the text of `-c`, the descriptors.
  */
 #include "builtin.h"
 
@@ -25,7 +25,7 @@ static char *command_text(const struct message *message) {
   return text;
 }
 
-/* Puts the streams in place, should they have landed elsewhere. */
+/* Moves the streams to 0, 1 and 2 if they arrived elsewhere. */
 static void place_streams(const struct message *message) {
   for (int i = 0; i < message->count && i <= STDERR_FILENO; i++) {
     if (message->descriptors[i] == i) continue;
@@ -42,7 +42,7 @@ static void refuse(uint64_t id, const struct refusal_report *refused) {
   if (is_background) _exit(REFUSED_STATUS);
 }
 
-/* The directory that the host shows: the logical name, if it can be one. */
+/* Sends a result. The directory that the host shows is the logical name, if it is valid. */
 static void report(uint64_t id, const struct outcome *outcome) {
   struct reply reply = {.kind = DONE,
                         .id = id,
@@ -61,14 +61,14 @@ static void report(uint64_t id, const struct outcome *outcome) {
   free(physical);
 }
 
-/* A background process needs no channel from here on, and its descendants see none. */
+/* A background process needs no channel from here on, and its descendants must not see it. */
 static void announce(uint64_t id) {
   struct reply begun = {.kind = BEGUN, .id = id, .pid = own_pid};
   send_reply(&begun, "");
   if (is_background) close_channel();
 }
 
-/* bash calls a missing terminal type `dumb`. */
+/* bash sets a missing terminal type to `dumb`. */
 static void take_terminal(void) {
   ioctl(STDIN_FILENO, TIOCSCTTY, 0);
   const char *type = get_string_value("TERM");
@@ -115,7 +115,7 @@ void announce_exit_trap(void) {
   if (!is_background) send_reply(&ending, "");
 }
 
-/* The id is `$?` of the command that the shell before it died over. */
+/* The id is `$?` of the command that the previous shell died in. */
 static void promote(const struct request *request) {
   drop_pending_signals();
   become_shell();
@@ -161,7 +161,7 @@ static void hide(BUILTIN_FUNCTION *own) {
   }
 }
 
-/* Leaves nothing of the way here on bash's stacks and in its variables. */
+/* Leaves no trace of the startup on bash's stacks and in its variables. */
 static void remove_traces(void) {
   clear_unwind_protect_list(0);
   unbind_variable("BASH_EXECUTION_STRING");
@@ -200,6 +200,6 @@ static int nacre(WORD_LIST *words) {
 
 static char *const no_help[] = {NULL};
 
-/* The name that `enable -f` looks for. */
+/* The symbol that `enable -f` looks for. */
 __attribute__((visibility("default"))) struct builtin nacre_struct = {
     "nacre", nacre, BUILTIN_ENABLED, no_help, "nacre", NULL};

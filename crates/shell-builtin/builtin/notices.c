@@ -1,9 +1,9 @@
 /*
  * Drops bash's messages about killed jobs.
  *
- * bash writes them to `stderr`, as it does its other messages. Descriptor 2 stays open meanwhile, since commands that
- * are still running write to it. With glibc `stderr` is replaced by a stream that discards. musl declares it constant:
- * there it collects in a buffer, which is emptied before anything is written.
+ * bash writes them to `stderr`, like its other messages. Descriptor 2 stays open meanwhile, since running commands
+ * write to it. With glibc, `stderr` is replaced by a stream that discards. musl declares it constant, so there the
+ * messages collect in a buffer, which is emptied before anything is written.
  */
 #include "builtin.h"
 
@@ -30,7 +30,7 @@ void restore_notices(void) {
 
 #include <stdio_ext.h>
 
-/* More than bash writes about the jobs of one command. What does not fit is written. */
+/* Larger than bash's messages about the jobs of one command. Excess text is written. */
 static char dropped[64 << 10];
 static int is_silent;
 

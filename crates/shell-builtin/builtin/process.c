@@ -1,8 +1,9 @@
 /*
- * Which process this is: the shell itself, or a fork of it.
+ * Distinguishes the shell itself from its forks.
  *
  * bash forks for subshells, pipelines and programs. `pthread_atfork` handlers close the channel in those children, so
- * that no subshell shows it, and count them for the host, which need not look for leftovers of a command without forks.
+ * that no subshell can see it. They also count the forks for the host, which need not look for leftovers of a command
+ * without forks.
  */
 #include "builtin.h"
 

@@ -1,6 +1,6 @@
 /*
- * The messages between the host and a shell, over a SOCK_SEQPACKET socket. `crates/protocol/src/shell.rs` is the same in
- * Rust. Numbers are in the machine's own byte order.
+ * The messages between the host and a shell, over a SOCK_SEQPACKET socket. `crates/protocol/src/shell` has the same
+ * definitions in Rust. Numbers are in native byte order.
  */
 #ifndef NACRE_PROTOCOL_H
 #define NACRE_PROTOCOL_H

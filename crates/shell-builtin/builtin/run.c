@@ -1,11 +1,11 @@
 /*
  * Evaluates a command in the shell itself, as `bash -c` would.
  *
- * It is what bash's own loop over a script's commands is: read one from the text, execute it. bash's stacks are empty
- * when it starts, so DEBUG traps, `set -x`, `$_`, PIPESTATUS and FUNCNAME show nothing of the engine. As with `bash -c`, an
- * expansion error ends only the line, and an error in an arithmetic assignment the whole text.
+ * Like bash's own loop over a script, it repeatedly reads one command from the text and executes it. bash's stacks
+ * are empty when it starts, so DEBUG traps, `set -x`, `$_`, PIPESTATUS and FUNCNAME show nothing of the engine. As
+ * with `bash -c`, an expansion error ends only the line, and an error in an arithmetic assignment the whole text.
  *
- * `startup_state` is that of `bash -c`: it decides when bash forgets or reports jobs that have ended. It also lets the last
+ * `startup_state` is that of `bash -c`: it decides when bash forgets or reports ended jobs. It also lets the last
  * command of the outermost evaluation replace the shell. Here that is the command's text, at OWN_LEVEL, which is not
  * marked for it. `eval`, `source` and traps are above that level.
  */
@@ -17,10 +17,10 @@
 
 int in_command;
 
-/* The command being executed. It outlives jumps. */
+/* The command being executed. It survives jumps. */
 static COMMAND *current;
 
-/* The part of it that is to take the process over. */
+/* The part of it that will replace the shell. */
 static COMMAND *in_place;
 
 static void dispose_current(void) {
@@ -40,7 +40,7 @@ static void execute_current(void) {
   dispose_current();
 }
 
-/* Under errexit the parser would call exit() for a syntax error. It may also jump. */
+/* Under errexit, the parser would call exit() for a syntax error. It may also jump. */
 static int suspended_errexit;
 
 static void suspend_errexit(void) {
@@ -57,13 +57,13 @@ static int has_more(void) {
   return *bash_input.location.string || parser_expanding_alias();
 }
 
-/* A trap needs the shell until the end. */
+/* True if a trap needs the shell until the end. */
 static int has_traps(void) {
   return any_signals_trapped() >= 0 || signal_is_trapped(EXIT_TRAP) || signal_is_trapped(ERROR_TRAP);
 }
 
-/* The last command of a background process takes the process over, as with `bash -c`: the program is the process, and its
-   exit code and signals are the process's. */
+/* The last command of a background process replaces the shell, as with `bash -c`: the program is the process, and its
+ * exit code and signals are the process's. */
 static void run_in_place(COMMAND *command) {
   const int exempt = CMD_TIME_PIPELINE | CMD_INVERT_RETURN;
   if (job_control || running_trap || has_traps()) return;
@@ -88,7 +88,7 @@ void keep_shell_for_traps(void) {
 static int step(void) {
   executing = 0;
   if (temporary_env) dispose_used_env_vars();
-  /* The parser sets a status for some errors and leaves it alone for others. */
+  /* The parser sets a status for some errors, and leaves it unchanged for others. */
   int former = last_command_exit_value;
   last_command_exit_value = 0;
   suspend_errexit();
@@ -108,7 +108,7 @@ static int step(void) {
   return 1;
 }
 
-/* bash's own status of a syntax error is 2, 1 after an unterminated quote, and 257 in bash 5.0. */
+/* bash's own status of a syntax error is 2, or 1 after an unterminated quote, and 257 in bash 5.0. */
 static void note_syntax_error(void) {
   disprove();
   last_command_exit_value &= 255;
@@ -157,7 +157,7 @@ static enum end execute_text(void) {
       break;
     }
   } while (!just_one_command);
-  /* A signal that arrived with the last instruction belongs to this command. */
+  /* A signal that arrived at the very end still belongs to this command. */
   if (sigsetjmp(top_level, 0)) return LEFT;
   check_signals_and_traps();
   check_interrupt();
@@ -189,14 +189,14 @@ static enum end execute_words(const char *words, uint32_t length) {
   return COMPLETE;
 }
 
-/* Messages about jobs that ended between commands belong to none of them. */
+/* Messages about jobs that ended between commands belong to no command. */
 static void discard_job_notices(void) {
   silence_notices();
   notify_and_cleanup(-1);
   restore_notices();
 }
 
-/* A closed pipe must not end the shell, whose command is over. */
+/* A closed pipe must not end the shell, since the command has ended. */
 static void flush_output(void) {
   if (__fpending(stdout) > 0) {
     struct sigaction ignore = {.sa_handler = SIG_IGN}, own;

@@ -1,8 +1,8 @@
 /*
  * A command's own directory, environment and limits.
  *
- * The shell takes them for one command and puts everything back however the command ended. A background process keeps
- * them. What cannot be had refuses the command: nothing runs, and everything is as before.
+ * The shell applies them for one command and restores everything however the command ends. A background process keeps
+ * them. If any cannot be applied, the command is refused: nothing runs, and nothing changes.
  */
 #include "builtin.h"
 
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-/* A replaced variable. The list is in the order of replacement, the last one first. */
+/* A replaced variable. The list is in the order of replacement, the latest first. */
 struct replaced {
   struct replaced *next;
   SHELL_VAR *former;
@@ -28,7 +28,7 @@ static int files_are_set, processes_are_set;
 
 /* ---- Limits ---- */
 
-/* A shell keeps its hard limit where that allows the value: without privileges it could not raise it again. */
+/* Keeps the hard limit if that allows the value: without privileges, the shell could not raise it again. */
 static int set_limit(int resource, uint64_t value, struct rlimit *saved, int *set) {
   *set = 0;
   if (value == UNLIMITED) return 1;
@@ -59,7 +59,7 @@ static void replace(const char *name, size_t length, const char *value, int expo
   struct replaced *one = xmalloc(sizeof *one + length + 1);
   memcpy(one->name, name, length);
   one->name[length] = '\0';
-  /* A new PATH empties the table of found programs: the session keeps its own. */
+  /* A new PATH empties the hash table of programs: the session's own is saved. */
   if (!programs_are_saved && strcmp(one->name, "PATH") == 0) {
     programs_are_saved = 1;
     saved_programs = hashed_filenames;
@@ -89,7 +89,7 @@ static int is_read_only(const char *name) {
   return variable && variable->attributes & att_readonly;
 }
 
-/* `PWD` and `OLDPWD`, with the attributes that they have. A read-only one stays, as with `cd`. */
+/* Sets `PWD` and `OLDPWD`, keeping their attributes. A read-only variable stays unchanged, as with `cd`. */
 static void name_directory(const char *name, const char *value) {
   SHELL_VAR *variable = global_variable(name);
   int exported = !variable || variable->attributes & att_exported;
@@ -185,7 +185,7 @@ void leave_scope(void) {
   directory_is_saved = 0;
 }
 
-/* From now on the command's directory and variables are the session's. */
+/* Makes the command's directory and variables those of the session. */
 void keep_scope(void) {
   while (replaced) {
     struct replaced *one = replaced;

@@ -1,12 +1,12 @@
 /*
- * Signals that would end an ordinary shell end only the command.
+ * Makes signals that would end an ordinary shell end only the command.
  *
- * The handler is installed as the original action of these signals, so a trap of the user's replaces it and `trap - TERM`
- * brings it back. It sets what bash itself sets at SIGINT: bash then leaves the command at the next safe point.
+ * The handler is installed as the original action of these signals, so a user's trap replaces it and `trap - TERM`
+ * restores it. It sets what bash itself sets at SIGINT: bash then leaves the command at the next safe point.
  *
- * The engine's interrupt is signal 33. glibc keeps it from bash, so that `trap '' {1..64}` cannot stop it. It carries the
- * number of the command that it is meant for. One that arrives late never hits the next command, and one that arrives
- * before its command keeps that from beginning.
+ * The engine's interrupt is signal 33. glibc hides it from bash, so that `trap '' {1..64}` cannot block it. It
+ * carries the number of its command. A late interrupt never hits the next command, and an early interrupt keeps its
+ * command from starting.
  */
 #include "builtin.h"
 
@@ -18,7 +18,7 @@ volatile sig_atomic_t caught_signal;
 
 static const int ending[] = {SIGTERM, SIGHUP, SIGINT, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGXCPU};
 
-/* The shell dies of these, and a standby takes its place. */
+/* These kill the shell, and a standby replaces it. */
 static const int fatal[] = {SIGILL, SIGTRAP, SIGABRT, SIGFPE, SIGBUS, SIGSEGV, SIGSYS, SIGPIPE, SIGXFSZ};
 
 enum { ENDING_SIGNALS = sizeof ending / sizeof *ending, FATAL_SIGNALS = sizeof fatal / sizeof *fatal };
@@ -89,7 +89,7 @@ static void interrupt_command(void) {
   if (wait_intr_flag) wait_signal_received = INTERRUPT;
 }
 
-/* Without a number, from a tool of some other kind, it is meant for whatever runs. */
+/* Without a number, the signal comes from another tool, and interrupts whatever is running. */
 static void on_interrupt(int number, siginfo_t *info, void *unused) {
   (void)unused;
   if (getpid() != own_pid || is_background) {
@@ -108,7 +108,7 @@ int is_cancelled(uint64_t command) {
   return command != 0 && cancelled_command == command;
 }
 
-/* After the command has begun: an interrupt may have arrived just before. */
+/* After the command has started: an interrupt may have arrived just before. */
 void interrupt_if_cancelled(void) {
   if (is_cancelled(command_id)) interrupt_command();
 }
@@ -118,7 +118,7 @@ void take_signals(void) {
   for (int i = 0; i < ENDING_SIGNALS; i++) {
     if (!signal_is_trapped(ending[i])) set_original_signal(ending[i], on_signal);
   }
-  /* Now, so that an EXIT trap does not do it later, and subshells undo it. */
+  /* Done here, so that an EXIT trap does not do it later, and subshells undo it. */
   initialize_terminating_signals();
   struct sigaction own = {.sa_handler = on_signal}, deadly = {.sa_handler = SIG_DFL};
   for (int i = 0; i < ENDING_SIGNALS; i++) {
@@ -137,7 +137,7 @@ void drop_pending_signals(void) {
   if (clear_pending_traps) clear_pending_traps();
 }
 
-/* For a background process: bash's own handling, with the user's traps reset as in a subshell. */
+/* For a background process: restores bash's own handling, and resets the user's traps as in a subshell. */
 void release_signals(void) {
   reset_terminating_signals();
   restore_original_signals();

@@ -1,7 +1,7 @@
 /*
- * The proof that a command kept the shell's state, so that the host need not renew its standby.
+ * Proves that a command kept the shell's state, so that the host need not renew its standby.
  *
- * It is decided on bash's own parse tree, before the command runs, and again on how it ended. Only programs, a few
+ * bash's own parse tree decides before the command runs, and the way it ended afterwards. Only programs, a few
  * builtins without side effects, and what runs in forks can keep the state: anything not recognized here changes it.
  * `$?`, `$_`, PIPESTATUS and the hash table of programs do not count.
  */
@@ -24,7 +24,7 @@ static int is_one_of(const char *name, const char *const *names) {
 
 /* ---- Words ---- */
 
-/* Returns 1 when a word may be expanded by more than patterns, braces and `~`. */
+/* Returns 1 if a word may undergo expansions other than patterns, braces and `~`. */
 static int expands(const char *text) {
   int in_double_quotes = 0;
   for (; *text; text++) {
@@ -48,13 +48,13 @@ static int is_fixed(const WORD_DESC *word) {
   return words_are_literal || !expands(word->word);
 }
 
-/* A name without quotes, patterns, braces or `~`, that therefore is what runs. */
+/* True for a name without quotes, patterns, braces or `~`, which is therefore exactly what runs. */
 static int is_plain_name(const char *name) {
   static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./+-:,@";
   return *name && strspn(name, plain) == strlen(name);
 }
 
-/* The text of a word when it is a single literal, plain or in one pair of quotes. Its length goes to `length`. */
+/* The text of a word that is a single literal, plain or in one pair of quotes. Stores its length in `length`. */
 static const char *literal(const char *word, size_t *length) {
   size_t size = strlen(word);
   *length = size;
@@ -136,7 +136,7 @@ static int command_keeps(const COMMAND *command) {
   const int harmless = CMD_INVERT_RETURN | CMD_IGNORE_RETURN | CMD_TIME_PIPELINE | CMD_TIME_POSIX |
                        (words_are_literal ? CMD_INHIBIT_EXPANSION | CMD_NO_FUNCTIONS : 0);
   if (command->type == cm_subshell) {
-    /* Its redirections are made in the fork. */
+    /* Its redirections happen in the fork. */
     return !(command->flags & ~(harmless | CMD_WANT_SUBSHELL | CMD_FORCE_SUBSHELL));
   }
   if (command->flags & ~harmless || command->redirects) return 0;

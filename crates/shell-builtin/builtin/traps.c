@@ -1,12 +1,12 @@
 /*
- * Traps outlive a failing `exec`, and keep a background process from replacing its shell by its last command.
+ * Keeps traps after a failing `exec`, and keeps a background process with traps from replacing its shell.
  *
- * `exec` resets all traps before it tries the program, and calls exit() when that fails. Since bash 5.2 the texts of the
- * traps stay in bash's table. Older versions free those of signals and of EXIT, so copies of them are made when a command
- * begins and after each `trap`, which is replaced for both. `exec` itself cannot be replaced: bash recognizes
- * it by its function when it keeps redirections.
+ * `exec` resets all traps before it tries the program, and calls exit() if that fails. Since bash 5.2, the texts of
+ * the traps stay in bash's table. Older versions free the texts of signal and EXIT traps. So copies are made when a
+ * command begins and after each `trap`; `trap` is replaced for that. `exec` itself cannot be replaced: bash
+ * recognizes it by its function when it keeps redirections.
  *
- * bash's own way back, which `shopt -s execfail` takes, is not used: it loses a trap on SIGINT or SIGQUIT.
+ * bash's own recovery, which `shopt -s execfail` uses, is not used: it loses traps on SIGINT and SIGQUIT.
  */
 #include "builtin.h"
 
@@ -16,7 +16,7 @@ static char ignored[1], *copies[NSIG];
 static int copies_are_needed;
 static struct sigaction child_action;
 
-/* Returns the text of a trap, `ignored`, or NULL. The mark of an ignored one may outlast it. */
+/* Returns the text of a trap, `ignored`, or NULL. The mark of an ignored signal may outlast it. */
 static char *text_of(int trap) {
   return trap_list[trap] == (char *)SIG_IGN ? ignored : trap_list[trap];
 }

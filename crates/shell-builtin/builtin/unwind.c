@@ -1,11 +1,11 @@
 /*
- * Back to the top level from wherever a command ended.
+ * Returns to the top level from wherever a command ended.
  *
- * bash keeps a list of what is to be undone when a frame is left: local variables, redirections, positional parameters.
- * Running it brings bash back. There are two cases in which bash itself drops part of that list without running it: `set -e`
- * and `exit` with an EXIT trap, in a function below `eval`, `source` or a trap. Their leftovers are repaired here:
- * variable contexts, FUNCNAME and its companions, arguments, IFS, traps. Descriptors opened by redirections on that very
- * call stay open, which the host learns by a flag.
+ * bash keeps a list of everything to undo when it leaves a frame: local variables, redirections, positional
+ * parameters. Running the list restores bash. In two cases bash itself drops part of that list without running it:
+ * `set -e`, and `exit` with an EXIT trap, in a function below `eval`, `source` or a trap. This file repairs the
+ * leftovers: variable contexts, FUNCNAME and its companions, arguments, IFS, traps. Descriptors opened by
+ * redirections on that very call stay open, which a flag reports to the host.
  */
 #include "builtin.h"
 
@@ -16,7 +16,7 @@ enum { SPECIAL_TRAPS = sizeof special_traps / sizeof *special_traps };
 
 static int base_depth;
 
-/* Set when bash has unwound everything by itself, as it does before it gives up a whole text. */
+/* Set if bash has unwound everything by itself, as it does before it abandons a whole text. */
 static int everything_unwound;
 static char *base_traps[SPECIAL_TRAPS];
 
@@ -30,7 +30,7 @@ static void note_unwound(void *unused) {
   parse_and_execute_level = 0;
 }
 
-/* The frame has the name that bash gives to the frame of each evaluation, and looks for. */
+/* The frame has the name that bash gives to the frame of each evaluation, and searches for. */
 void mark_bottom(void) {
   static char evaluation[] = "parse_and_execute top";
   everything_unwound = 0;
@@ -51,7 +51,7 @@ void mark_base(void) {
   for (int i = 0; i < SPECIAL_TRAPS; i++) {
     int trap = special_traps[i];
     xfree(base_traps[i]);
-    /* An ignored one has no text. */
+    /* An ignored signal has no text. */
     int has_text = signal_is_trapped(trap) && !signal_is_ignored(trap) && trap_list[trap];
     base_traps[i] = has_text ? copy_of(trap_list[trap]) : NULL;
   }
@@ -64,7 +64,7 @@ static void shorten(const char *name, int length) {
   }
 }
 
-/* Functions clear these traps while they run, unless told to inherit them. */
+/* Functions clear these traps while they run, unless they are set to inherit them. */
 static void restore_special_traps(void) {
   for (int i = 0; i < SPECIAL_TRAPS; i++) {
     if (base_traps[i] && !signal_is_trapped(special_traps[i])) set_signal(special_traps[i], base_traps[i]);
@@ -96,7 +96,7 @@ int unwind(void) {
   top_level_cleanup();
   end_traps();
   unfreeze_jobs_list();
-  /* An interrupt between a fork and the wait for it: the next command would wait for that child. */
+  /* An interrupt came between a fork and the wait for it: the next command would wait for that child. */
   cleanup_the_pipeline();
   stop_making_children();
   int functions = array_length("FUNCNAME") - base_depth;

@@ -1,7 +1,7 @@
 /*
- * Replacing a variable for a while.
+ * Replaces a variable temporarily.
  *
- * bash keeps global variables as objects in a hash table. The object is taken out as a whole and the same object is put
+ * bash keeps global variables as objects in a hash table. The object is removed as a whole and the same object is put
  * back, so that arrays, attributes, namerefs and dynamic variables return exactly as they were.
  */
 #include "builtin.h"
@@ -24,7 +24,7 @@ static SHELL_VAR *take_out(const char *name) {
   return variable;
 }
 
-/* bash derives state of its own from some variables: IFS, PATH, LC_ALL, TZ, POSIXLY_CORRECT... */
+/* bash derives internal state from some variables: IFS, PATH, LC_ALL, TZ, POSIXLY_CORRECT and others. */
 static void apply(const char *name) {
   array_needs_making = 1;
   stupidly_hack_special_variables((char *)name);

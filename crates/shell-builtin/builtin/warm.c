@@ -1,9 +1,9 @@
 /*
- * Pays for copied pages in idle time.
+ * Copies pages during idle time.
  *
- * After a fork, the first write to each page copies it. Every command writes to the same few: the data of bash and its
- * libraries, the top of the stack, the heap. They are copied here at once, right after the fork of a standby, instead of
- * one by one in the next command.
+ * After a fork, the first write to each page copies it. Every command writes to the same few: the data of bash and
+ * its libraries, the top of the stack, the heap. They are copied here, right after the fork of a standby, instead of
+ * one by one during the next command.
  */
 #include "builtin.h"
 
@@ -34,7 +34,7 @@ static void populate(uintptr_t from, uintptr_t to) {
   if (to > from) madvise((void *)from, to - from, MADV_POPULATE_WRITE);
 }
 
-/* The part of an object's data that stays writable. */
+/* The part of an object's data that remains writable. */
 static int populate_object(struct dl_phdr_info *object, size_t size, void *unused) {
   (void)size;
   (void)unused;
@@ -54,7 +54,7 @@ static int populate_object(struct dl_phdr_info *object, size_t size, void *unuse
   return 0;
 }
 
-/* The size of malloc()'s main heap; 0 where malloc() does not report it, as in musl. */
+/* The size of malloc()'s main heap; 0 if malloc() does not report it, as in musl. */
 static uintptr_t heap_bytes(void) {
 #if defined(__GLIBC__) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 33)
   return mallinfo2().arena;
@@ -78,7 +78,7 @@ static void populate_heap(void) {
   }
 }
 
-/* By writing: below the stack there may be nothing yet. */
+/* By writing: there may be no pages below the stack yet. */
 static __attribute__((noinline)) void populate_stack(void) {
   volatile char below[STACK_BELOW_BYTES];
   for (int i = STACK_BELOW_BYTES - 1; i >= 0; i -= (int)page_bytes) below[i] = 0;

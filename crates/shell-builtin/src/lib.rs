@@ -1,11 +1,12 @@
 //! The driver of a session's shell: a bash builtin in C, embedded as a shared object.
 //!
-//! bash loads it with `enable -f` and runs it in place of its own main loop. The builtin talks to the host over a socket,
-//! in the messages of `nacre_protocol::shell`. It is C because bash's interface for builtins is C, and because bash leaves
-//! a command by `longjmp`. `builtin/` holds one mechanism per file, explained at the top of each.
+//! bash loads it with `enable -f` and runs it instead of its own main loop. The builtin communicates with the host
+//! over a socket, in the messages of `nacre_protocol::shell`. It is in C because bash's interface for builtins is C,
+//! and because bash leaves a command by `longjmp`. `builtin/` has one mechanism per file, explained at the top of
+//! each.
 //!
-//! A shell that cannot load it exits with a failure before the builtin's HELLO message: an unknown bash version, a bash
-//! without loadable builtins, another C library.
+//! A shell that cannot load it exits with a failure before the builtin's HELLO message: an unknown bash version, a
+//! bash without loadable builtins, or another C library.
 
 /// The shared object.
 pub const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/nacre.so"));
@@ -16,7 +17,7 @@ pub const CHANNEL_FD: i32 = 3;
 /// The descriptor on which a shell expects [`OBJECT`], in a file without a `noexec` mount such as a memfd.
 pub const OBJECT_FD: i32 = 4;
 
-/// The arguments that make a bash load the builtin and run it, starting with its name.
+/// The arguments that make bash load and run the builtin, starting with bash's own name.
 pub const ARGUMENTS: [&str; 6] = ["bash", "--norc", "--noprofile", "-c", LOAD, "bash"];
 
 /// The text of `-c`. It leaves no trace in the shell's variables.

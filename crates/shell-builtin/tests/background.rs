@@ -1,4 +1,4 @@
-//! Background processes are shells of their own, forked from a standby.
+//! Background processes are separate shells, forked from a standby.
 
 mod host;
 
@@ -60,7 +60,7 @@ fn they_end_as_bash_c_does() {
             .code()
             .unwrap_or_else(|| 128 + std::os::unix::process::ExitStatusExt::signal(&output.status).unwrap());
         let (own_code, own) = session.run_background(text);
-        // bash 5.0 names no line, or line 0, in the messages of `-c`.
+        // In messages of `-c`, bash 5.0 names no line, or line 0.
         let mut texts = [own, String::from_utf8(plain).unwrap()];
         if session.is_version("5.0") {
             texts = texts.map(|text| text.replace("line 1: ", "").replace("line 0: ", ""));
@@ -87,7 +87,7 @@ fn signals_end_them_unless_trapped() {
         let (process, out) = session.background(Request::run(1, text.as_bytes()), RequestFlags(0));
         let mut seen = read_until(&out, |text| text.contains('\n'));
         if text.ends_with("sleep 100") {
-            // A signal before the fork would be the shell's alone, which then waits for the program.
+            // A signal before the fork would only reach the shell, which then waits for the program.
             while !sleeps(process.pid) {
                 std::thread::yield_now();
             }
@@ -104,7 +104,7 @@ fn signals_end_them_unless_trapped() {
     }
 }
 
-/// Whether the process, or a child of it, is the program `sleep`.
+/// True if the process or a child of it is the program `sleep`.
 fn sleeps(pid: i32) -> bool {
     let is_sleep = |pid: i32| std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name == "sleep\n");
     is_sleep(pid) || process::children(pid).into_iter().any(is_sleep)

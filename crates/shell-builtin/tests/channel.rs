@@ -62,7 +62,7 @@ fn the_shell_ends_with_its_channel() {
     let session = Session::start();
     let (ours, _theirs) = process::seqpacket_pair();
     let shell = &session.shell;
-    // SAFETY: replaces one owned descriptor by another one, whose owner is dropped with the test.
+    // SAFETY: replaces an owned descriptor by another, whose owner is dropped with the test.
     unsafe { libc::dup2(std::os::fd::AsRawFd::as_raw_fd(&ours), std::os::fd::AsRawFd::as_raw_fd(&shell.channel)) };
     assert_eq!(process::poll(&[shell.pidfd.as_fd()], host::LIMIT), [0]);
 }
@@ -72,7 +72,7 @@ fn an_unknown_bash_refuses_the_builtin() {
     let directory = tempfile::tempdir().unwrap();
     let object = directory.path().join("object");
     std::fs::write(&object, nacre_shell_builtin::OBJECT).unwrap();
-    // Not started with `-c`: its input is not as the builtin expects it.
+    // Without `-c`, the shell's input does not have the form that the builtin expects.
     let script = format!("enable -f {} nacre && nacre 3 4; echo $?", object.display());
     let path = directory.path().join("script");
     std::fs::write(&path, script).unwrap();

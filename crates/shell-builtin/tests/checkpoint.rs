@@ -1,4 +1,4 @@
-//! A checkpoint describes the whole state, whatever the user has done to bash's own commands.
+//! A checkpoint describes the whole state, even if the user has redefined bash's own commands.
 
 mod host;
 

@@ -1,4 +1,4 @@
-//! A command that would end an ordinary shell ends only itself: the state it left is kept, nothing of its frames is.
+//! A command that would end an ordinary shell ends only itself: its state persists, but none of its frames.
 
 mod host;
 
@@ -7,7 +7,7 @@ use nacre_protocol::shell::DoneFlags;
 
 const LIBRARY: &str = "lf(){ local q=1; false; echo no; }\nlx(){ exit 6; }\nlf2(){ lf; } 9>nine\n";
 
-/// Prints whatever a frame that was not unwound would show.
+/// Prints everything that a frame left behind would change.
 const STATE: &str = r#"set +u; echo "v=$v q=${q-unset} # $# args $* fn ${#FUNCNAME[@]} src ${#BASH_SOURCE[@]} ln ${#BASH_LINENO[@]} IFS ${#IFS}"
 shopt -u lastpipe; ls /proc/$$/fd >fds; sort -n fds | tr "\n" " ""#;
 const CLEAN: &str = "v=2 q=unset # 2 args a b c fn 0 src 0 ln 0 IFS 3\n0 1 2 240 ";

@@ -1,4 +1,4 @@
-//! The interrupt ends whatever a command does, and keeps what it had changed.
+//! The interrupt ends a command whatever it does, and keeps the changes it has made.
 
 mod host;
 
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 const AFTER: Duration = Duration::from_millis(60);
 
-/// Interrupts each text in a session of its own, which must go on with the variable and directory that the text set.
+/// Interrupts each text in its own session, which must continue with the variable and directory that the text set.
 fn check(texts: &[&str]) {
     let mut failures = Vec::new();
     for text in texts {

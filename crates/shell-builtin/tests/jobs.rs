@@ -1,17 +1,17 @@
-//! Jobs within a command are as with `bash -c` of the same version: which are listed, waited for and reported.
+//! Jobs within a command behave as with `bash -c` of the same version: listed, waited for and reported alike.
 
 mod host;
 
 use host::Session;
 use std::process::Command;
 
-/// What `bash -c` prints.
+/// The output of `bash -c`.
 fn plain(text: &str) -> (String, String) {
     let out = Command::new(host::process::bash()).args(["--norc", "--noprofile", "-c", text, "bash"]).output().unwrap();
     (comparable(&String::from_utf8_lossy(&out.stdout)), comparable(&String::from_utf8_lossy(&out.stderr)))
 }
 
-/// Without pids.
+/// The text without pids.
 fn comparable(text: &str) -> String {
     let is_pid = |word: &&str| word.len() > 1 && word.bytes().all(|byte| byte.is_ascii_digit());
     text.split(' ').map(|word| if is_pid(&word) { "PID" } else { word }).collect::<Vec<_>>().join(" ")

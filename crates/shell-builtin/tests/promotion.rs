@@ -1,4 +1,4 @@
-//! A standby takes over when the shell dies, with the state of the moment in which it was forked.
+//! A standby replaces a dead shell, with the state from the moment when it was forked.
 
 mod host;
 

@@ -1,4 +1,4 @@
-//! Commands see what a plain bash would show them, and nothing of the engine.
+//! Commands see what a plain bash would show, and nothing of the engine.
 
 mod host;
 

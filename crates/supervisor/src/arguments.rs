@@ -1,4 +1,4 @@
-//! The command line that the host starts the supervisor with.
+//! Parses the supervisor's command line, which the host writes.
 
 use crate::standing::{ResourceLimits, RunAs, Standing};
 use std::ffi::OsString;
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 pub struct Arguments {
     /// The process whose death ends everything.
     pub host: i32,
-    /// Where the shell starts.
+    /// The directory where the shell starts.
     pub cwd: PathBuf,
     /// Absolute path of bash.
     pub shell: OsString,
@@ -22,13 +22,13 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// What the session's processes run under, but for a confinement.
+    /// What the session's processes run under, except for a confinement.
     pub fn standing(&self) -> Standing<'_> {
         Standing { user: self.user.as_ref(), limits: self.limits, confined: None }
     }
 }
 
-/// What is wrong with a command line: one clause without a full stop.
+/// The problem with a command line: one clause without a full stop.
 #[derive(Debug, thiserror::Error)]
 pub enum ArgumentError {
     /// The last option has no value.
@@ -40,18 +40,18 @@ pub enum ArgumentError {
     /// The user's value cannot be parsed.
     #[error("--user is not UID:GID:GROUPS")]
     User,
-    /// There is no host that can be watched.
+    /// The host is missing or cannot be watched.
     #[error("--host is missing or not a pid")]
     Host,
     /// A required option is missing.
     #[error("{0} is missing")]
     Missing(&'static str),
-    /// There is no such option.
+    /// The option is unknown.
     #[error("unknown option {}", .0.display())]
     Unknown(OsString),
 }
 
-/// Reads the command line.
+/// Parses the command line.
 pub fn parse(mut words: impl Iterator<Item = OsString>) -> Result<Arguments, ArgumentError> {
     let (mut host, mut cwd, mut shell, mut parent, mut name, mut user) = (None, None, None, None, None, None);
     let mut limits = ResourceLimits::default();
@@ -69,7 +69,7 @@ pub fn parse(mut words: impl Iterator<Item = OsString>) -> Result<Arguments, Arg
             _ => return Err(ArgumentError::Unknown(word)),
         }
     }
-    // The host may be pid 1 of its namespace, so this is a plain number and not a `Pid`: it is watched, never signalled.
+    // The host may be pid 1 of its namespace, so this is a plain number, not a `Pid`: it is watched, never signalled.
     let host = host.filter(|&host: &i32| host > 0).ok_or(ArgumentError::Host)?;
     let (cwd, shell) = (cwd.ok_or(ArgumentError::Missing("--cwd"))?, shell.ok_or(ArgumentError::Missing("--shell"))?);
     Ok(Arguments { host, cwd, shell, group: parent.zip(name), user, limits })

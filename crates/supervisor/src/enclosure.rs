@@ -1,4 +1,4 @@
-//! What confines the session's programs: nothing, a confinement in force, or one that failed, under which nothing runs.
+//! What confines the session's programs: nothing, an active confinement, or a failed one, under which nothing runs.
 
 use crate::groups::Groups;
 use crate::process_setup::Setting;
@@ -13,41 +13,41 @@ use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
-/// Maximum bytes of a confinement. The host bounds the number of paths and their length below it.
+/// Maximum bytes of a confinement. The host keeps the number and length of paths below it.
 const MAX_BYTES: u64 = 16 * 1024 * 1024;
 
 /// See the module.
 #[derive(Default)]
 pub enum Enclosure {
-    /// Programs run as they are.
+    /// Programs run unconfined.
     #[default]
     Open,
     /// Each program is confined.
     Confined(Box<Active>),
-    /// No program starts.
+    /// No program can start.
     Refused(String),
 }
 
-/// What the host and its shells share, and no command knows.
+/// Secrets shared by the host and its shells, which no command knows.
 #[derive(Clone)]
 pub struct Key {
     /// See [`nacre_isolation::filter::program`].
     pub fork_key: u64,
-    /// The abstract address at which a shell opens a lost channel anew.
+    /// The abstract address where a shell reopens a lost channel.
     pub channel_name: String,
 }
 
-/// A confinement in force, and what it takes to make it again.
+/// An active confinement, and what is needed to create it again.
 pub struct Active {
     confined: Confined,
     wanted: Confinement,
     key: Key,
-    /// Its init has ended, and with it every program. It is made again for the next one.
+    /// Its init has exited, and with it every program. It is created again for the next program.
     lost: bool,
 }
 
 impl Enclosure {
-    /// Confines every program from now on, and reports.
+    /// Confines every program from now on, and reports that.
     pub fn confine(
         &mut self,
         file: Option<OwnedFd>,
@@ -68,7 +68,7 @@ impl Enclosure {
         };
     }
 
-    /// Makes a confinement again that its init has taken down: nothing starts in such a pid namespace.
+    /// Recreates a confinement whose init has exited, since nothing can start in such a pid namespace.
     pub fn restore(&mut self, groups: Option<&mut Groups>, user: Option<&RunAs>, setting: &Setting) {
         let Self::Confined(active) = self else { return };
         if !active.lost {
@@ -80,7 +80,7 @@ impl Enclosure {
         }
     }
 
-    /// What confines a program that is about to start.
+    /// The confinement for a program that is about to start.
     pub fn confined(&self) -> Result<Option<&Confined>, Failure> {
         match self {
             Self::Open => Ok(None),
@@ -89,7 +89,7 @@ impl Enclosure {
         }
     }
 
-    /// The init of the pid namespace, which adopts orphans in this process's place.
+    /// The init of the pid namespace, which adopts orphans instead of this process.
     pub fn init(&self) -> Option<Pid> {
         match self {
             Self::Confined(active) if !active.lost => active.confined.init().and_then(Pid::new),
@@ -97,7 +97,7 @@ impl Enclosure {
         }
     }
 
-    /// True for a process that belongs to no command: the init, and the broker.
+    /// True for a process that belongs to no command: the init or the broker.
     pub fn owns(&self, pid: Pid) -> bool {
         let broker = match self {
             Self::Confined(active) => active.confined.broker(),
@@ -106,14 +106,14 @@ impl Enclosure {
         self.init() == Some(pid) || broker == Some(pid.raw())
     }
 
-    /// Removes what the confinement needed on disk. Everything that ran is dead by then.
+    /// Removes the confinement's files on disk. Everything that it confined is dead by then.
     pub fn clear(&self) {
         if let Self::Confined(active) = self {
             active.confined.clear();
         }
     }
 
-    /// Starts the broker where it does not run. Between messages only: see [`Confined::ensure_broker`].
+    /// Starts the broker if it is not running. Only between messages: see [`Confined::ensure_broker`].
     pub fn ensure_broker(&mut self) {
         if let Self::Confined(active) = self
             && let Err(error) = active.confined.ensure_broker()
@@ -144,8 +144,9 @@ impl Active {
         let group = groups.filter(|_| has_init).and_then(|groups| groups.make("init"));
         let directory = group.as_ref().map(|group| File::open(group.path())).transpose()?;
         let guards = [setting.host_pid, std::process::id() as i32];
-        // Programs run as the same user, and must neither trace this process nor read its descriptors. A process that is
-        // not dumpable prevents that, but also the mapping of users; so the setting comes after the namespaces.
+        // Programs run as the same user, and must neither trace this process nor read its descriptors. Making it
+        // non-dumpable prevents that, but also the mapping of users. So this setting follows the creation of
+        // namespaces.
         nix::sys::prctl::set_dumpable(true)?;
         let owner = user.map(|(uid, gid, _)| (*uid, *gid));
         let group = directory.as_ref().map(AsRawFd::as_raw_fd);

@@ -1,4 +1,4 @@
-//! The end of a session: everything below this process is killed, then the control groups are removed.
+//! Ends a session: kills everything below this process, then removes the control groups.
 
 use crate::process_setup::Setting;
 use crate::process_table::ProcessTable;
@@ -9,16 +9,16 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-/// How long to wait for processes that even SIGKILL does not end (uninterruptible sleep on a dead file system).
+/// How long to wait for processes that survive even SIGKILL (uninterruptible sleep on a dead file system).
 const UNKILLABLE: Duration = Duration::from_secs(10);
-/// How long the files helpers may take to end.
+/// Time limit for the files helpers to exit.
 const HELPERS: Duration = Duration::from_millis(500);
 
-/// Ends everything and leaves. With a grace time the workload is asked first: SIGTERM, SIGCONT, and SIGKILL only when it
-/// is over. The shell and the standby have nothing to clean up and are not asked.
+/// Ends everything and exits. With a grace time, processes first get SIGTERM and SIGCONT, and SIGKILL only when it is
+/// over. The shell and the standby have nothing to clean up, so they get no SIGTERM.
 ///
-/// Completeness: this process is the subreaper, so whatever loses its parent becomes its child. Killing all descendants
-/// and reaping until there is no child left therefore ends with nothing alive, whoever forked meanwhile.
+/// Completeness: this process is the subreaper, so every orphan becomes its child. Killing all descendants and
+/// reaping until no child is left therefore leaves nothing alive, whichever process forks meanwhile.
 pub fn end(table: &mut ProcessTable, setting: &Setting, grace: Duration) -> ! {
     if !grace.is_zero() {
         ask(table, setting, Instant::now() + grace);
@@ -40,7 +40,7 @@ pub fn end(table: &mut ProcessTable, setting: &Setting, grace: Duration) -> ! {
     std::process::exit(0);
 }
 
-/// Lets the files helpers remove temporary files, which takes them less than a millisecond.
+/// Lets the files helpers remove temporary files, which takes less than a millisecond.
 fn end_helpers(table: &mut ProcessTable, setting: &Setting) {
     let give_up = Instant::now() + HELPERS;
     while table.helpers.end() && Instant::now() < give_up {

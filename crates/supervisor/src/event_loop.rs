@@ -14,11 +14,11 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-/// Maximum orders in a row. Orders to kill many processes arrive together, and polling the descriptors of all ladders
-/// costs more than one more order.
+/// Maximum consecutive orders. Orders to kill many processes arrive together, and polling the descriptors of all
+/// ladders costs more than one more order.
 const MAX_ORDERS: u32 = 64;
 
-/// Runs until the host shuts the session down or is gone. Never returns.
+/// Runs until the host shuts the session down or dies. Never returns.
 pub fn run(setting: Setting, arguments: &Arguments) -> ! {
     let mut table = ProcessTable::new(arguments);
     let mut ladders: Vec<Ladder> = Vec::new();
@@ -42,12 +42,12 @@ pub fn run(setting: Setting, arguments: &Arguments) -> ! {
                 Ok(Some((order, descriptors))) => {
                     execute(order, descriptors, &mut table, &mut ladders, &setting, arguments);
                 }
-                // End of file, or a host that speaks another protocol: there is nothing left to serve.
+                // End of file, or a host with another protocol: there is nothing left to serve.
                 Ok(None) | Err(_) => ending::end(&mut table, &setting, Duration::ZERO),
             }
             orders = if is_readable(setting.control.as_fd()) { orders - 1 } else { 0 };
         }
-        // An order that is waiting wakes the loop at once.
+        // A waiting order wakes the loop immediately.
         if !is_reaped {
             is_reaped = reap_unless_ordered(&mut table, &setting, || is_readable(setting.control.as_fd()));
         }
@@ -55,8 +55,8 @@ pub fn run(setting: Setting, arguments: &Arguments) -> ! {
     }
 }
 
-/// Looks at those that something has happened to: each look reads a part of /proc. Returns false when an order that is
-/// waiting has kept it from reaping.
+/// Steps the ladders with news: each step reads a part of /proc. Returns false if a waiting order kept it from
+/// reaping.
 fn step_ladders(ladders: &mut Vec<Ladder>, ended: &[bool], table: &mut ProcessTable, setting: &Setting) -> bool {
     let mut ended = ended.iter().copied();
     let mut is_reaped = true;
@@ -66,8 +66,8 @@ fn step_ladders(ladders: &mut Vec<Ladder>, ended: &[bool], table: &mut ProcessTa
         }
         let Some(outcome) = ladder.step(table) else { return true };
         let (id, escalated) = (ladder.id(), outcome.escalated);
-        // The ends of the processes are reported before the end of the ladder. An order may be waiting to adopt a process
-        // that has ended during the look, so it is executed first, and the ladder looks again.
+        // The ends of processes are reported before the end of their ladder. An order may be waiting to adopt a
+        // process that ended during the step, so it is executed first, and the ladder looks again.
         if !reap_unless_ordered(table, setting, || is_readable(setting.control.as_fd())) {
             is_reaped = false;
             ladder.look_again();
@@ -162,7 +162,7 @@ struct Wake {
     order: bool,
     children: bool,
     host_gone: bool,
-    /// For each ladder: one of the processes it watches has ended.
+    /// Whether, for each ladder, a process that it watches has ended.
     ladders: Vec<bool>,
 }
 
@@ -175,7 +175,7 @@ fn wait(setting: &Setting, ladders: &[Ladder]) -> Wake {
     let fixed = fds.len();
     let watched = ladders.iter().flat_map(Ladder::watched);
     fds.extend(watched.map(|fd| PollFd::new(fd.as_fd(), PollFlags::POLLIN)));
-    // Rounded up: a timer that fires early would only look once more.
+    // Rounded up: a timer that fires early would only cause another look.
     let timeout = ladders
         .iter()
         .map(Ladder::next_look)

@@ -2,7 +2,7 @@ use super::*;
 use crate::fixture::{Session, is_running, process, spawn_child};
 use crate::own_process::{in_own_process, until};
 
-/// What the event loop does with the orders that are waiting.
+/// Handles waiting orders as the event loop does.
 fn execute_orders(session: &mut Session, ladders: &mut Vec<Ladder>) {
     while is_readable(session.setting.control.as_fd()) {
         let (order, descriptors) = supervisor::receive::<Order>(session.setting.control.as_fd()).unwrap().unwrap();

@@ -1,4 +1,4 @@
-//! Shared by the unit tests: a session with a real shell and real processes, but without a host.
+//! Shared by the unit tests: a session with a real shell and real processes, but no host.
 
 use crate::arguments::Arguments;
 use crate::own_process::{PATIENCE, group_name, until};
@@ -49,7 +49,7 @@ impl Session {
         Some(Self::new(None))
     }
 
-    /// `None` where control groups cannot be used.
+    /// `None` if control groups cannot be used.
     pub fn with_groups() -> Option<Self> {
         let session = Self::new(Some((cgroup::probe().ok()?, group_name(std::process::id()))));
         session.table.group_directory()?;
@@ -90,8 +90,8 @@ impl Session {
         self.try_start(role, Some(script)).unwrap()
     }
 
-    /// Starts a shell that runs what is written to its input, and ignores the signal that interrupts a command: only the
-    /// shell's own builtins handle it.
+    /// Starts a shell that runs its input and ignores the signal that interrupts a command: only the shell's own
+    /// builtins handle that signal.
     pub fn start_shell(&mut self) -> Started {
         ignore_interrupt(true);
         let shell = self.try_start(Role::Shell, None).unwrap();
@@ -104,7 +104,7 @@ impl Session {
         PathBuf::from(self.table.group_directory().unwrap()).parent().unwrap().to_path_buf()
     }
 
-    /// Sends an order as the host does.
+    /// Sends an order like the host.
     pub fn order(&self, order: &Order) {
         supervisor::send(self.host.as_fd(), order, &[]).unwrap();
     }
@@ -173,7 +173,7 @@ impl Started {
         Pid::new(self.line().parse().unwrap()).unwrap()
     }
 
-    /// Makes the shell start a program in the background, and waits until it is more than a fork.
+    /// Makes the shell start a program in the background, and waits until its exec.
     pub fn background(&mut self) -> Pid {
         self.write("sleep 600 & echo $!");
         let pid = self.pid_line();
@@ -181,13 +181,13 @@ impl Started {
         pid
     }
 
-    /// True when output waits to be read.
+    /// True if output is waiting to be read.
     pub fn has_output(&self) -> bool {
         is_readable(self.output.as_fd(), 0)
     }
 }
 
-/// Reads one line, without its end; what was read so far at the end of the file.
+/// Reads one line without its end; at end of file, what was read so far.
 pub fn read_line(mut file: &File) -> String {
     let mut line = Vec::new();
     let mut byte = [0];
@@ -210,7 +210,7 @@ pub fn null() -> File {
     File::options().read(true).write(true).open("/dev/null").unwrap()
 }
 
-/// A child of this process that is not in any table, in a group or in none.
+/// Starts a child of this process that is in no table, with or without a group.
 pub fn spawn_child(script: &str, group: Option<&Group>) -> Pid {
     let plan = Plan {
         program: &OsString::from("/bin/bash"),
@@ -227,17 +227,17 @@ pub fn spawn_child(script: &str, group: Option<&Group>) -> Pid {
     plan.start().unwrap()
 }
 
-/// A child that sleeps until it is killed.
+/// Starts a child that sleeps until it is killed.
 pub fn spawn_sleeper(group: Option<&Group>) -> Pid {
     spawn_child("exec sleep 600", group)
 }
 
-/// True while a process runs.
+/// True while a process is running.
 pub fn is_running(pid: Pid) -> bool {
     Stat::read(pid).is_some_and(|stat| stat.is_running())
 }
 
-/// The C library refuses to change this signal.
+/// Sets the disposition of a signal that the C library refuses to change.
 fn ignore_interrupt(ignored: bool) {
     // The kernel's struct sigaction: handler, flags, restorer, mask.
     let action = [if ignored { libc::SIG_IGN } else { libc::SIG_DFL }, 0, 0, 0];

@@ -1,5 +1,5 @@
-//! The session's control groups: one for the session, and inside it the foreground group, groups that older background
-//! jobs still live in, and one group for each standby and background process.
+//! The session's control groups: one for the session, containing the foreground group, groups of older background
+//! jobs, and one group for each standby and background process.
 
 use nacre_containment::cgroup::{self, Group};
 use nacre_containment::pid::Pid;
@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 pub struct Groups {
     session: Group,
     foreground: Group,
-    /// Groups that are removed as soon as they are empty.
+    /// Groups to remove as soon as they are empty.
     emptying: Vec<Group>,
     made: u64,
 }
 
 impl Groups {
-    /// Makes the session's group and the first foreground group; `None` where the system refuses.
+    /// Creates the session's group and the first foreground group; `None` if the system refuses.
     pub fn create(parent: &Path, name: &str) -> Option<Self> {
         let session = Group::create(parent, name).ok()?;
         match Group::create(session.path(), "fg-0") {
@@ -32,43 +32,43 @@ impl Groups {
         &self.session
     }
 
-    /// The group that foreground commands run in.
+    /// The group where foreground commands run.
     pub fn foreground(&self) -> &Group {
         &self.foreground
     }
 
-    /// A new group inside the session's.
+    /// Creates a group inside the session's.
     pub fn make(&mut self, kind: &str) -> Option<Group> {
         let group = Group::create(self.session.path(), &format!("{kind}-{}", self.made)).ok()?;
         self.made += 1;
         Some(group)
     }
 
-    /// The group that the host made, if it is one of this session's.
+    /// A group that the host created, if it is one of this session's.
     pub fn named(&self, path: Option<&String>) -> Option<Group> {
         let path = PathBuf::from(path?);
         (path.parent() == Some(self.session.path())).then(|| Group::at(path))
     }
 
-    /// Makes `group` the foreground group; what lives in the present one stays there.
+    /// Makes `group` the foreground group; processes of the current group stay there.
     pub fn switch_foreground(&mut self, group: Group) {
         let before = std::mem::replace(&mut self.foreground, group);
         self.remove_when_empty(before);
     }
 
-    /// Removes a group now or when its last process has ended.
+    /// Removes a group now, or once its last process has ended.
     pub fn remove_when_empty(&mut self, group: Group) {
         if group.remove_alone().is_err() {
             self.emptying.push(group);
         }
     }
 
-    /// Removes what has become empty.
+    /// Removes groups that have become empty.
     pub fn tidy(&mut self) {
         self.emptying.retain(|group| group.remove_alone().is_err());
     }
 
-    /// The processes of the foreground group, when they can be listed.
+    /// The processes of the foreground group, if they can be listed.
     pub fn foreground_members(&self) -> Option<Vec<Pid>> {
         self.foreground.members().ok()
     }

@@ -4,7 +4,8 @@ use crate::own_process::{group_name, in_own_process, until};
 use nacre_containment::signal;
 use std::fs;
 
-/// Groups are directories, and one with a file in it cannot be removed, so most of this needs no kernel support.
+/// Here groups are directories, and a group with a file in it cannot be removed, so most tests need no kernel
+/// support.
 fn groups() -> (tempfile::TempDir, Groups) {
     let parent = tempfile::tempdir().unwrap();
     let groups = Groups::create(parent.path(), "session").unwrap();

@@ -1,4 +1,4 @@
-//! The files helpers of the session: one, and perhaps one that is ending. They belong to no command and no process.
+//! The session's files helpers: one, and possibly one that is ending. They belong to no command or process.
 
 use crate::files;
 use crate::standing::Standing;
@@ -11,12 +11,12 @@ use std::os::fd::OwnedFd;
 pub struct Helpers(Vec<Pid>);
 
 impl Helpers {
-    /// Starts a helper with its end of a socket to the host. A helper that cannot be started closes it.
+    /// Starts a helper with its end of a socket to the host. If that fails, the socket closes.
     pub fn start(&mut self, socket: OwnedFd, standing: &Standing<'_>) {
         self.0.extend(files::start(socket, standing));
     }
 
-    /// Asks the helpers to end, which lets them remove temporary files. Returns false when there is none.
+    /// Asks the helpers to exit, which lets them remove temporary files. Returns false if there are none.
     pub fn end(&self) -> bool {
         for helper in &self.0 {
             let _ = signal::send_to_child(*helper, libc::SIGTERM);

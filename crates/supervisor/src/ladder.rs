@@ -1,13 +1,14 @@
-//! The kill ladder: ask every process to end, insist after the grace time, until none is left.
+//! The kill ladder: signal every process, SIGKILL after the grace time, until none is left.
 //!
-//! The order matters. For a foreground command the shell is interrupted *first*, so that it does not go on with the next
-//! command of the list when the present one dies. Then every process gets the signal and SIGCONT (a stopped process cannot
-//! act on SIGTERM). A process that forks while it is being killed is found by looking again each time one of them has
-//! ended. The ladder is finished only when a look finds nothing, and, for a foreground command, when that look was taken
-//! after the shell had settled: an interrupt that reaches the shell while it forks takes effect only after the fork.
+//! The order matters. For a foreground command the shell is interrupted *first*, so that it does not continue with
+//! the next command of a list when the current one dies. Then every process gets the signal and SIGCONT (a stopped
+//! process cannot act on SIGTERM). Each time a process ends, another look finds processes that were forked meanwhile.
+//! The ladder is finished only when a look finds nothing. For a foreground command, that look must follow the shell's
+//! return to idle: an interrupt that reaches the shell while it forks takes effect only after the fork.
 //!
-//! The race: an interrupt that arrives inside a DEBUG trap is lost, since bash restores its own flag after a trap. So it
-//! is sent again with every look until the shell has settled. It carries the command's number, so it never hits another.
+//! The race: an interrupt that arrives inside a DEBUG trap is lost, since bash restores its own flag after a trap. So
+//! it is sent again with every look until the shell has settled. It carries the command's number, so it never hits
+//! another command.
 
 use crate::process_table::ProcessTable;
 use crate::target::Target;
@@ -19,11 +20,11 @@ use std::collections::HashSet;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-/// The processes to end, and the signals for that.
+/// The processes to end, and the signals to use.
 pub struct Plan {
-    /// From the order.
+    /// The id from the order.
     pub id: u64,
-    /// What.
+    /// The target.
     pub target: Target,
     /// First signal.
     pub signal: i32,
@@ -38,37 +39,37 @@ pub struct Ladder {
     deadline: Instant,
     killing: bool,
     settled: bool,
-    /// The user's EXIT trap runs in the shell: what the shell starts now has the grace time.
+    /// The user's EXIT trap is running in the shell: what the shell starts now gets the grace time.
     trap_runs: bool,
     found: bool,
     signalled: HashSet<Identity>,
     watch: Watch,
-    /// At the last look some were forks of the shell that may not have taken the signal.
+    /// Whether, at the last look, some were forks of the shell that may not have handled the signal.
     unsure: bool,
     /// The control group that was killed as a whole.
     killed_group: Option<Group>,
-    /// When to look again, although no watched process has ended.
+    /// When to look again even if no watched process has ended.
     look_at: Instant,
 }
 
-/// How often to look for what may still be started.
+/// How often to look for processes that may still be started.
 const UNSETTLED_LOOK: Duration = Duration::from_millis(5);
-/// For how long to look in any case, less and less often: a fork takes a moment until it is a program of its own.
+/// How long to look in any case, less and less often: a fork takes a moment until its exec.
 const UNSETTLED_TIME: Duration = Duration::from_millis(60);
 
-/// How often to ask forks of the shell again after that.
+/// How often to signal forks of the shell again after that.
 const UNSURE_LOOK: Duration = Duration::from_millis(50);
 
 /// The outcome of a ladder.
 pub struct Outcome {
-    /// There was a process to end.
+    /// Whether there was a process to end.
     pub found: bool,
-    /// SIGKILL was needed.
+    /// Whether SIGKILL was needed.
     pub escalated: bool,
 }
 
 impl Ladder {
-    /// Takes the first look, after the shell has been interrupted when it is its command that is to end.
+    /// Takes the first look; if the shell's command is to end, interrupts the shell before that.
     pub fn start(plan: Plan, table: &mut ProcessTable) -> Self {
         let is_process = matches!(plan.target, Target::Process { .. });
         plan.target.interrupt(table);
@@ -95,12 +96,12 @@ impl Ladder {
         ladder
     }
 
-    /// From the order.
+    /// The id from the order.
     pub fn id(&self) -> u64 {
         self.plan.id
     }
 
-    /// True when it ends the foreground command.
+    /// True if it ends the foreground command.
     pub fn is_foreground(&self) -> bool {
         matches!(self.plan.target, Target::Foreground { .. })
     }
@@ -116,18 +117,18 @@ impl Ladder {
         self.look_again();
     }
 
-    /// The next look is due now.
+    /// Makes the next look due now.
     pub fn look_again(&mut self) {
         self.look_at = Instant::now();
     }
 
-    /// The grace time is over.
+    /// Ends the grace time.
     pub fn insist(&mut self) {
         self.deadline = self.deadline.min(Instant::now());
         self.look_again();
     }
 
-    /// Looks again. `Some` when no process is left.
+    /// Looks again. `Some` once no process is left.
     pub fn step(&mut self, table: &mut ProcessTable) -> Option<Outcome> {
         if !self.killing && Instant::now() >= self.deadline && !self.is_finished(table) {
             self.killing = true;
@@ -144,12 +145,12 @@ impl Ladder {
         let is_empty = members.is_empty();
         self.send(table, members, |parent| !spares_new || Some(parent) != shell);
         self.look_at = Instant::now() + self.pause();
-        // The second look is for where a look is a walk over the process table, which a fork can slip through.
+        // The second look is needed if a look walks over the process table, where a fork can be missed.
         let over = self.settled && is_empty && self.is_finished(table);
         over.then_some(Outcome { found: self.found, escalated: self.killing })
     }
 
-    /// How long until it has to look again although no watched process has ended.
+    /// How long until the next look, even if no watched process has ended.
     pub fn next_look(&self) -> Duration {
         self.look_at.saturating_duration_since(Instant::now())
     }
@@ -198,9 +199,9 @@ impl Ladder {
         if self.signalled.contains(&stat.identity) || !wanted(stat.parent) {
             return false;
         }
-        // A fork of a shell that is no program yet has the shell's handlers for a moment, which may swallow the signal: it
-        // is asked again, for as long as that takes on a busy machine. A subshell has handlers of its own or none, and is
-        // asked once: a trap of the user's is to run once.
+        // Before its exec, a fork of a shell has the shell's handlers for a moment, which may swallow the signal: it
+        // is signalled again, for as long as that takes on a busy machine. A subshell has its own handlers or none,
+        // and is signalled once, so that a user's trap runs once.
         if shell.is_some_and(|shell| proc_table::is_unsettled_fork_of(stat, shell, self.plan.signal)) {
             self.unsure = true;
         } else {

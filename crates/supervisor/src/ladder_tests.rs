@@ -16,7 +16,7 @@ fn of_process(session: &mut Session, key: u64, grace: Duration) -> Ladder {
     Ladder::start(Plan { id: 6, target, signal: libc::SIGTERM, grace }, &mut session.table)
 }
 
-/// Steps until the ladder is finished, and reaps as the event loop does.
+/// Steps until the ladder is finished, and reaps like the event loop.
 fn finish(ladder: &mut Ladder, session: &mut Session) -> (bool, bool) {
     let mut outcome = None;
     until("the ladder is finished", || {
@@ -27,7 +27,7 @@ fn finish(ladder: &mut Ladder, session: &mut Session) -> (bool, bool) {
     outcome.map(|outcome| (outcome.found, outcome.escalated)).unwrap()
 }
 
-/// Starts a program of the shell that prints a line when it is asked to end, and does not end.
+/// Makes the shell start a program that prints a line on SIGTERM but does not exit.
 fn stubborn(shell: &mut Started) -> Pid {
     shell.write(r#"bash -c 'trap "echo asked" TERM; echo $$; while :; do read line; done'"#);
     shell.pid_line()
@@ -71,7 +71,7 @@ fn a_foreground_ladder_without_a_program_finds_nothing() {
 fn a_foreground_ladder_interrupts_a_stopped_shell_first() {
     in_own_process(|| {
         let mut session = Session::without_groups().unwrap();
-        // This shell does not handle the signal, so it dies of it.
+        // This shell does not handle the signal, so the signal kills it.
         let shell = session.start(Role::Shell, "read line");
         nacre_containment::signal::send_to_child(shell.pid(), libc::SIGSTOP).unwrap();
         until("the shell stops", || Stat::read(shell.pid()).unwrap().state == b'T');

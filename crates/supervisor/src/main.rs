@@ -1,14 +1,15 @@
 //! The supervisor: one small process per session, between the host program and the session's shell.
 //!
-//! The host (Node or Bun) cannot do this work itself. A child subreaper inside the host would collect zombies that nothing
-//! reaps, a SIGCHLD handler would fight with the runtime's own, and nothing inside a process survives its SIGKILL. So this
-//! process is the session's subreaper and init: every orphan of the session becomes its child, it reaps all of them, kills
-//! trees on request, and when the host dies in whatever way it takes everything down with it.
+//! The host (Node or Bun) cannot do this work itself. A child subreaper inside the host would collect zombies that
+//! nothing reaps, a SIGCHLD handler would conflict with the runtime's own, and nothing inside a process survives its
+//! SIGKILL. So this process is the session's subreaper and init. Every orphan of the session becomes its child. It
+//! reaps all of them, kills trees on request, and ends everything when the host dies for whatever reason.
 //!
-//! It has one thread, allocates little, and is never on the path of an ordinary command: the host and the shell talk
-//! over a socket of their own.
+//! It has one thread, allocates little, and is never on the path of an ordinary command: the host and the shell
+//! communicate over their own socket.
 //!
-//! With `--offer` it prints what this machine offers for isolation, as JSON. With `--job` it is the supervisor of a durable job instead, which outlives the host: see [`job`].
+//! With `--offer` it prints the isolation that this machine offers, as JSON. With `--job` it is the supervisor of a
+//! durable job instead, which outlives the host: see [`job`].
 
 mod arguments;
 mod enclosure;

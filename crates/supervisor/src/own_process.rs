@@ -1,7 +1,7 @@
 //! A separate process for a unit test.
 //!
-//! The supervisor reaps every child of its process. A test that did so among the other tests would reap their children
-//! too, so it runs in a second copy of the test program, which is a session leader and subreaper as the supervisor is.
+//! The supervisor reaps every child of its process. Such a test would also reap the children of other tests, so it
+//! runs in a second copy of the test program, which is a session leader and subreaper like the supervisor.
 
 use nacre_containment::cgroup::{self, Group};
 use nacre_containment::pid::Pid;
@@ -11,14 +11,14 @@ use std::collections::HashSet;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Set in the second copy of the test program.
+/// Set in the environment of the second copy.
 const ALONE: &str = "NACRE_TEST_ALONE";
-/// The longest wait for a condition.
+/// Maximum wait for a condition.
 pub const PATIENCE: Duration = Duration::from_secs(20);
-/// The longest run of the second copy.
+/// Maximum run time of the second copy.
 const WATCHDOG: Duration = Duration::from_secs(60);
 
-/// Runs the calling test in a process of its own. `test` must be a closure written inside the test function.
+/// Runs the calling test in its own process. `test` must be a closure written inside the test function.
 pub fn in_own_process<F: FnOnce()>(test: F) {
     if std::env::var_os(ALONE).is_some() {
         return run_alone(test);
@@ -57,7 +57,7 @@ fn run_alone(test: impl FnOnce()) {
     assert!(descendants().is_empty(), "a process is left over");
 }
 
-/// The name of the control group of a session in the copy with this pid.
+/// The name of a session's control group in the copy with this pid.
 pub fn group_name(pid: u32) -> String {
     format!("nacre-unit-test-{pid}")
 }

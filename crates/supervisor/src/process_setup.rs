@@ -8,36 +8,36 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-/// The descriptors the supervisor lives with. All close on exec.
+/// The descriptors that the supervisor keeps. All close on exec.
 pub struct Setting {
-    /// The socket to the host; its end of file means that the host is gone.
+    /// The socket to the host; end of file means that the host has died.
     pub control: OwnedFd,
-    /// The second lifeline: a pidfd of the host. A copy of the socket could be held open by a child the host forked and
-    /// never exec'd; the pidfd cannot be fooled. `None` where pidfds are missing.
+    /// The second lifeline: a pidfd of the host. A child that the host forked without exec could hold a copy of the
+    /// socket open; the pidfd is reliable. `None` without pidfds.
     pub host: Option<OwnedFd>,
     /// The host's pid.
     pub host_pid: i32,
-    /// Readable when a child has changed state.
+    /// Readable when a child has changed its state.
     pub children: SignalFd,
     /// `/dev/null`.
     pub null: File,
 }
 
 impl Setting {
-    /// Reports to the host. A host that is gone is noticed by the lifelines.
+    /// Sends a report to the host. The lifelines detect a dead host.
     pub fn report(&self, report: &Report) {
         self.report_with(report, None);
     }
 
-    /// Reports to the host, with a descriptor.
+    /// Sends a report with a descriptor to the host.
     pub fn report_with(&self, report: &Report, descriptor: Option<BorrowedFd<'_>>) {
         let descriptors: Vec<BorrowedFd<'_>> = descriptor.into_iter().collect();
         let _ = supervisor::send(self.control.as_fd(), report, &descriptors);
     }
 }
 
-/// Makes this process a session leader and subreaper with a clean signal state, and takes the descriptors it was started
-/// with out of the standard numbers: 0 is the control socket.
+/// Makes this process a session leader and subreaper with a clean signal state. Moves its inherited descriptors out
+/// of the standard numbers: 0 is the control socket.
 pub fn prepare(host: i32) -> io::Result<Setting> {
     nix::unistd::setsid()?;
     nix::sys::prctl::set_child_subreaper(true).map_err(explain_subreaper)?;
@@ -47,16 +47,16 @@ pub fn prepare(host: i32) -> io::Result<Setting> {
     close_inherited(&[control.as_raw_fd(), null.as_raw_fd(), children.as_raw_fd()]);
     std::env::set_current_dir("/")?;
     let host_fd = pidfd::open_to_watch(host).ok();
-    // The host may have died before the pidfd was opened; then we have been given another parent already.
+    // If the host died before the pidfd was opened, this process already has another parent.
     if nix::unistd::getppid().as_raw() != host {
         return Err(io::Error::other("the host has ended"));
     }
-    // Until here standard error was the host's, for the reason of a failure. Nothing else may reach it.
+    // Until here, standard error was the host's, to report a failure. Nothing else may reach it.
     drop(take(2, &null)?);
     Ok(Setting { control, host: host_fd, host_pid: host, children, null })
 }
 
-/// Every Linux has this; emulators of system calls may not.
+/// Every Linux supports this; emulators of system calls may not.
 fn explain_subreaper(error: nix::errno::Errno) -> io::Error {
     io::Error::other(format!(
         "this system has no child subreapers (prctl PR_SET_CHILD_SUBREAPER: {}); QEMU 7.2 lacks them, QEMU 10 has them",
@@ -64,13 +64,13 @@ fn explain_subreaper(error: nix::errno::Errno) -> io::Error {
     ))
 }
 
-/// Blocks every signal. Those that count are read from a descriptor, and no stray SIGTERM, SIGHUP or SIGINT (a user's
-/// `kill $PPID`, a closing terminal) may end the process that has to clean up. Dispositions are set to default, since a
-/// child inherits ignored signals and SIGCHLD ignored would make the kernel reap behind our back.
+/// Blocks every signal. Relevant signals are read from a descriptor, and no stray SIGTERM, SIGHUP or SIGINT (a user's
+/// `kill $PPID`, a closing terminal) may end the process that has to clean up. Dispositions are set to default:
+/// children inherit ignored signals, and with SIGCHLD ignored, the kernel itself would reap children.
 pub fn block_signals(read: &[i32]) -> io::Result<SignalFd> {
     reset_signals()?;
     SigSet::all().thread_block()?;
-    // SAFETY: the set is initialised before it is used; numbers that are no signals are refused without effect.
+    // SAFETY: the set is initialised before it is used; invalid signal numbers are refused without effect.
     let read = unsafe {
         let mut set: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&mut set);
@@ -86,7 +86,7 @@ pub fn block_signals(read: &[i32]) -> io::Result<SignalFd> {
 pub fn reset_signals() -> io::Result<()> {
     for signal in Signal::iterator() {
         if !matches!(signal, Signal::SIGKILL | Signal::SIGSTOP) {
-            // SAFETY: sets a default disposition; no handler runs code of ours.
+            // SAFETY: sets a default disposition; no handler of this program runs.
             unsafe { nix::sys::signal::signal(signal, nix::sys::signal::SigHandler::SigDfl) }?;
         }
     }
@@ -94,8 +94,8 @@ pub fn reset_signals() -> io::Result<()> {
     Ok(())
 }
 
-/// The two signals that the C library keeps to itself (32 and 33): its posix_spawn leaves them ignored in the child, and
-/// its own functions refuse to touch them.
+/// The two signals that the C library reserves for itself (32 and 33): its posix_spawn leaves them ignored in the
+/// child, and its own functions refuse to change them.
 fn default_internal_signals() {
     // The kernel's struct sigaction: handler, flags, restorer, mask. All zeroes is the default action.
     let default = [0usize; 4];
@@ -107,7 +107,7 @@ fn default_internal_signals() {
 
 /// Moves a standard descriptor to a high close-on-exec number and leaves `/dev/null` in its place.
 pub fn take(number: i32, null: &File) -> io::Result<OwnedFd> {
-    // SAFETY: fcntl and dup2 on descriptors that are open; the duplicate is new and owned here alone.
+    // SAFETY: fcntl and dup2 on open descriptors; the duplicate is new and owned only here.
     unsafe {
         let moved = libc::fcntl(number, libc::F_DUPFD_CLOEXEC, 10);
         if moved < 0 || libc::dup2(null.as_raw_fd(), number) < 0 {
@@ -117,7 +117,7 @@ pub fn take(number: i32, null: &File) -> io::Result<OwnedFd> {
     }
 }
 
-/// Closes what leaked in from a host that opened something without close-on-exec.
+/// Closes descriptors inherited from a host that opened them without close-on-exec.
 pub fn close_inherited(keep: &[i32]) {
     let Ok(entries) = std::fs::read_dir("/proc/self/fd") else { return };
     let open: Vec<i32> = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();

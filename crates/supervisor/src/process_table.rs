@@ -37,7 +37,7 @@ pub enum Reaped {
 
 struct Standby {
     pid: Pid,
-    /// Its own group. A standby without one lives in the shell's.
+    /// Its own group. A standby without one is in the shell's group.
     group: Option<Group>,
 }
 
@@ -55,8 +55,7 @@ pub struct ProcessTable {
 }
 
 impl ProcessTable {
-    /// Makes the control groups, when asked to. A group that cannot be made is no error: the subreaper alone is complete,
-    /// only slower.
+    /// Creates the control groups, if requested. A failure is no error: the subreaper alone is complete, only slower.
     pub fn new(arguments: &Arguments) -> Self {
         let groups = arguments.group.as_ref().and_then(|(parent, name)| Groups::create(parent, name));
         let own = Pid::new(std::process::id() as i32).expect("a supervisor is never init");
@@ -76,12 +75,12 @@ impl ProcessTable {
         self.enclosure.confine(file, key, self.groups.as_mut(), arguments.user.as_ref(), setting);
     }
 
-    /// Starts the broker where it does not run; see [`Enclosure::ensure_broker`].
+    /// Starts the broker if it is not running; see [`Enclosure::ensure_broker`].
     pub fn ensure_broker(&mut self) {
         self.enclosure.ensure_broker();
     }
 
-    /// Starts a files helper. Under a confinement that failed there is none: the socket closes.
+    /// Starts a files helper. Under a failed confinement there is none: the socket closes.
     pub fn start_helper(&mut self, socket: OwnedFd, arguments: &Arguments, setting: &Setting) {
         self.enclosure.restore(self.groups.as_mut(), arguments.user.as_ref(), setting);
         if let Ok(confined) = self.enclosure.confined() {
@@ -89,7 +88,7 @@ impl ProcessTable {
         }
     }
 
-    /// Starts a program in its role. Returns its identity and its group's directory.
+    /// Starts a program in its role. Returns its identity and the directory of its group.
     pub fn start(
         &mut self,
         program: &Program,
@@ -129,7 +128,7 @@ impl ProcessTable {
         };
         let mut started = plan.start();
         if started.as_ref().is_err_and(|failure| failure.step == StartStep::Group) {
-            // A hierarchy can refuse processes (a controller turned on in the parent): go on without groups.
+            // A hierarchy may refuse processes (a controller enabled in the parent): continue without groups.
             plan.group = None;
             started = plan.start();
             if let Some(refused) = self.groups.take() {
@@ -142,7 +141,7 @@ impl ProcessTable {
                 let _ = group.remove_alone();
             }
         })?;
-        // It is our child and not reaped, so it can be read even when it has ended.
+        // It is an unreaped child, so it can be read even after it has ended.
         let identity = Stat::read(pid).map_or(Identity { pid, start_ticks: 0 }, |stat| stat.identity);
         match &program.role {
             Role::Shell => self.shell = Some(pid),
@@ -153,7 +152,7 @@ impl ProcessTable {
         Ok((identity, placed.map(|group| group.path().display().to_string())))
     }
 
-    /// The session's shell; `None` between its death and the next shell, since a reaped pid means nothing.
+    /// The session's shell; `None` between its death and the next shell, since a reaped pid is meaningless.
     pub fn shell(&self) -> Option<Pid> {
         self.shell
     }
@@ -163,7 +162,7 @@ impl ProcessTable {
         self.standby.as_ref().map(|standby| standby.pid)
     }
 
-    /// Directory of the group that foreground commands run in.
+    /// The directory of the group where foreground commands run.
     pub fn group_directory(&self) -> Option<String> {
         self.groups.as_ref().map(|groups| groups.foreground().path().display().to_string())
     }
@@ -181,7 +180,7 @@ impl ProcessTable {
         true
     }
 
-    /// The standby, if it lives, becomes the shell, and its group the foreground group.
+    /// Makes the standby, if it is alive, the shell, and its group the foreground group.
     pub fn promote(&mut self) -> Option<Pid> {
         let standby = self.standby.take()?;
         self.shell = Some(standby.pid);
@@ -206,7 +205,7 @@ impl ProcessTable {
         let Some(stat) = Stat::read(pid) else { return (None, None, None) };
         let mut own_group = self.groups.as_ref().and_then(|groups| groups.named(group));
         if own_group.is_none() {
-            // It could not be born in its group: a session with a user of its own may not choose groups.
+            // It could not be born in its group: a session with its own user must not choose groups.
             own_group = self.groups.as_mut().and_then(|groups| groups.make("p"));
             own_group = own_group.filter(|group| group.add(pid).is_ok());
         }
@@ -227,12 +226,12 @@ impl ProcessTable {
         limits.apply(group).map_err(|error| LimitProblem::Refused { errno: error.raw_os_error().unwrap_or(libc::EIO) })
     }
 
-    /// A child of this process that has not been reaped: its pid cannot belong to another process.
+    /// True for a child of this process that has not been reaped: its pid cannot belong to another process.
     fn is_child(&self, pid: Pid) -> bool {
         Stat::read(pid).is_some_and(|stat| stat.parent == self.own.raw())
     }
 
-    /// Leaves everything that lives in the present foreground group there and moves the shell to a new group.
+    /// Moves the shell to a new foreground group; all other processes stay in the current one.
     pub fn rotate(&mut self) {
         let Some(groups) = &mut self.groups else { return };
         let Some(fresh) = groups.make("fg") else { return };
@@ -243,7 +242,7 @@ impl ProcessTable {
         groups.switch_foreground(fresh);
     }
 
-    /// Records that a child has been reaped: from here on its pid may belong to any process.
+    /// Records that a child has been reaped: from now on its pid may belong to any process.
     pub fn reaped(&mut self, pid: Pid) -> Reaped {
         self.enclosure.reaped(pid);
         if let Some(standby) = self.standby.take_if(|standby| standby.pid == pid) {
@@ -264,7 +263,7 @@ impl ProcessTable {
         }
     }
 
-    /// Forgets what has ended and removes empty groups.
+    /// Forgets ended processes and removes empty groups.
     pub fn tidy(&mut self) {
         self.processes.tidy();
         if let Some(groups) = &mut self.groups {
@@ -272,8 +271,8 @@ impl ProcessTable {
         }
     }
 
-    /// SIGKILL for the whole foreground group at once, after the shell has been moved out of it. Returns the group;
-    /// nothing where groups are not used.
+    /// Sends SIGKILL to the whole foreground group at once, after moving the shell out of it. Returns the group;
+    /// `None` without groups.
     pub fn kill_foreground_group(&mut self) -> Option<Group> {
         let killed = self.groups.as_ref()?.foreground().clone();
         self.rotate();
@@ -288,7 +287,7 @@ impl ProcessTable {
         }
     }
 
-    /// Removes the session's groups, which must be empty, and what its confinement left on disk.
+    /// Removes the session's groups, which must be empty, and the files of its confinement on disk.
     pub fn remove_groups(&self) -> bool {
         self.enclosure.clear();
         self.groups.as_ref().is_none_or(Groups::remove_all)

@@ -59,8 +59,9 @@ fn a_failed_start_names_the_step_and_leaves_no_group() {
             session.arguments.shell = "/missing".into();
             assert_eq!(start(&mut session), Some((StartStep::Exec, libc::ENOENT)));
             session.arguments.shell = "/bin/bash".into();
-            // Root cannot set such a group, and other users cannot set any. A fork into a control group does not prepare the
-            // C library's change of user for the threads of a test program; the supervisor has a single thread.
+            // Root cannot set such a group, and other users cannot set any. A fork into a control group does not
+            // prepare the C library's change of user for the threads of a test program; the supervisor has only one
+            // thread.
             if session.table.group_directory().is_none() {
                 session.arguments.user = Some((1, 1, vec![u32::MAX]));
                 assert_eq!(start(&mut session).map(|(step, _)| step), Some(StartStep::User));
@@ -133,7 +134,7 @@ fn a_standby_replaces_the_previous_standby() {
             assert_eq!(session.table.standby(), Some(first));
             assert!(session.table.set_standby(second, None));
             assert_eq!(session.table.standby(), Some(second));
-            // The first one has left the table: its end is that of an orphan.
+            // The first standby has left the table, so its end is that of an orphan.
             until("the first standby is reaped", || {
                 crate::reap::reap(&mut session.table, &session.setting);
                 Stat::read(first).is_none() && group.as_ref().is_none_or(|group| !group.path().exists())

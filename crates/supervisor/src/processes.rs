@@ -11,7 +11,7 @@ struct Process {
     key: u64,
     tree: Tree,
     ended: bool,
-    /// It has been asked to end, and whether it ran a program in front then.
+    /// Recorded when it was asked to end: whether it was running a foreground program then.
     asked: Option<Asked>,
 }
 
@@ -34,22 +34,22 @@ impl Processes {
         self.known.push(Process { key, tree, ended: false, asked: None });
     }
 
-    /// A child has been reaped: the key of the process it was.
+    /// Records a reaped child: the key of the process, if it was one.
     pub fn reaped(&mut self, pid: Pid) -> Option<u64> {
         let process = self.known.iter_mut().find(|process| !process.ended && process.tree.root.pid == pid)?;
         process.ended = true;
         Some(process.key)
     }
 
-    /// True when the memory limit of a process was reached.
+    /// True if a process reached its memory limit.
     pub fn ran_out_of_memory(&self, key: u64) -> bool {
         self.tree(key).and_then(|tree| tree.group.as_ref()).is_some_and(limits::ran_out_of_memory)
     }
 
-    /// A process (or all of them) is about to be asked to end. A shell that runs a program in the foreground waits for it, and gives
-    /// its exit code; one that does not gives that of the previous command, which means nothing. A program in the background
-    /// of a shell without job control ignores SIGINT; a fork that has not yet become a program does not count.
-    /// `alive` includes its processes.
+    /// Records that a process (or all of them) is about to be asked to end. A shell that runs a program in the
+    /// foreground waits for it, and returns its exit code. Otherwise it returns that of the previous command, which
+    /// is meaningless. A background program of a shell without job control ignores SIGINT; a fork before its exec
+    /// does not count. `alive` includes the processes of its tree.
     pub fn about_to_ask(&mut self, key: Option<u64>, alive: &[Stat]) {
         for process in self.known.iter_mut().filter(|process| key.is_none_or(|key| process.key == key)) {
             let root = process.tree.root;
@@ -67,7 +67,8 @@ impl Processes {
         self.known.iter().any(|process| process.key == key && process.asked == Some(Asked::Alone))
     }
 
-    /// Sends a signal to the group that a process leads. One that has left its group gets the signal alone.
+    /// Sends a signal to the process group that a process leads. If it has left its group, only the process gets the
+    /// signal.
     pub fn signal_group(&self, key: u64, signal: i32) {
         let Some(living) = self.known.iter().find(|process| process.key == key && !process.ended) else { return };
         let leader = living.tree.root.pid;
@@ -81,7 +82,7 @@ impl Processes {
         self.known.iter().find(|process| process.key == key).map(|process| &process.tree)
     }
 
-    /// True when a process belongs to one of the trees. Only asked where there are no groups.
+    /// True if a process belongs to one of the trees. Only used without groups.
     pub fn own(&self, stat: &Stat) -> bool {
         self.known.iter().any(|process| process.tree.shows_mark(stat))
     }
@@ -91,11 +92,11 @@ impl Processes {
         self.known.iter().filter(|process| !process.ended).map(|process| process.tree.root.pid)
     }
 
-    /// Forgets processes that have ended without descendants, so that a reused number cannot be taken for one of theirs.
+    /// Forgets processes that have ended without descendants, so that reused pids are not mistaken for theirs.
     pub fn tidy(&mut self) {
         self.known.retain(|process| {
             let group = process.tree.group.as_ref();
-            // Nearly always the kernel says by itself that the group is empty.
+            // Nearly always, the kernel itself reports that the group is empty.
             let removed = || group.is_some_and(|group| group.remove_alone().is_ok());
             let empty = || process.tree.members().is_empty() && group.is_none_or(|group| group.remove().is_ok());
             !(process.ended && (removed() || empty()))

@@ -45,7 +45,7 @@ fn the_first_request_to_end_decides_whether_a_process_was_alone() {
         assert!(session.table.processes.was_alone(1) && !session.table.processes.was_alone(2));
         shell.write("");
         until("a program runs", || has_sleep(&members(&session)));
-        // Without a key all of them are asked.
+        // Without a key, all of them are asked.
         let alive = session.table.workload();
         session.table.processes.about_to_ask(None, &alive);
         assert!(session.table.processes.was_alone(1) && session.table.processes.was_alone(2));
@@ -64,7 +64,7 @@ fn a_process_is_reaped_once_and_forgotten_when_its_tree_is_empty() {
             assert!(session.table.processes.own(&Stat::read(root.pid()).unwrap()));
             root.write("");
             session.next_reports();
-            // Its pid means nothing any more, but a descendant is left.
+            // Its pid is meaningless now, but a descendant is left.
             assert_eq!((session.table.processes.reaped(root.pid()), processes(&session)), (None, vec![]));
             assert!(session.table.processes.tree(9).is_some() && !session.table.processes.ran_out_of_memory(9));
             signal::send_to(Stat::read(child).unwrap().identity, libc::SIGKILL).unwrap();

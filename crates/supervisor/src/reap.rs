@@ -21,15 +21,16 @@ enum Stop {
     Childless,
 }
 
-/// Reaps every child that has ended and reports those that the host tracks. Returns true when no child is left at all.
+/// Reaps all ended children and reports those that the host tracks. Returns true if no child is left.
 pub fn reap(table: &mut ProcessTable, setting: &Setting) -> bool {
     reap_until(table, setting, || false) == Stop::Childless
 }
 
-/// The same, but stops at an order that is waiting, and then returns false.
+/// Does the same, but stops and returns false if an order is waiting.
 ///
-/// A standby that the host promotes can run a command and end before the order to promote it is read. Such an order was
-/// sent before the end: it is waiting once the end can be seen, so it is looked for between seeing an end and reaping it.
+/// A standby that the host promotes can run a command and end before the promotion order is read. Such an order was
+/// sent before the end. So once the end is visible the order is waiting, and is checked for before the child is
+/// reaped.
 pub fn reap_unless_ordered(table: &mut ProcessTable, setting: &Setting, is_ordered: impl Fn() -> bool) -> bool {
     reap_until(table, setting, is_ordered) != Stop::Ordered
 }
@@ -54,7 +55,7 @@ fn reap_until(table: &mut ProcessTable, setting: &Setting, is_ordered: impl Fn()
 
 struct Childless;
 
-/// A child that has ended. It stays.
+/// Finds a child that has ended, without reaping it.
 fn peek() -> Result<Option<i32>, Childless> {
     // SAFETY: all zeros are a valid siginfo_t, and waitid stores one through the pointer.
     let (found, info) = unsafe {
@@ -81,7 +82,7 @@ fn report(ended: &Ended, table: &mut ProcessTable, setting: &Setting) {
     }
 }
 
-/// Not by nix: it has no name for the signals 32 and up, and would reap such a child without saying which it was.
+/// Not with nix: it has no names for signals from 32 up, and would reap such a child without identifying it.
 fn collect(child: i32) -> Option<Ended> {
     let mut status = 0;
     // SAFETY: waitpid stores an int through the pointer.

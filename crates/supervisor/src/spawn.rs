@@ -1,4 +1,4 @@
-//! Starting a program: fork from this small process, put everything in order, exec.
+//! Starts a program: forks this small process, sets everything up, and executes the program.
 
 use crate::standing::Standing;
 use nacre_containment::{cgroup::Group, pid::Pid};
@@ -11,14 +11,14 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Why a program does not run.
+/// Why a program could not start.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// Where it failed.
+    /// The step that failed.
     pub step: StartStep,
     /// The system's reason.
     pub errno: i32,
-    /// More than the number says; empty otherwise.
+    /// Details that errno lacks; may be empty.
     pub detail: String,
 }
 
@@ -30,10 +30,10 @@ impl Failure {
     }
 }
 
-/// The longest report of a child: the step, its errno, and a sentence.
+/// Maximum bytes of a child's report: the step, its errno, and a sentence.
 const LONGEST_REPORT: usize = 512;
 
-/// How the program is tied to others.
+/// How the program relates to other processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tie {
     /// The session's shell: it dies with this process.
@@ -50,33 +50,33 @@ pub struct Plan<'a> {
     pub program: &'a OsString,
     /// From argv\[0\] on.
     pub argv: Vec<CString>,
-    /// One more variable for its environment.
+    /// One additional variable for its environment.
     pub variable: Option<CString>,
-    /// Where it starts.
+    /// The directory where it starts.
     pub cwd: &'a Path,
     /// Its control group.
     pub group: Option<&'a Group>,
-    /// What it runs under.
+    /// The limits, user and confinement it runs under.
     pub standing: Standing<'a>,
     /// Its descriptors, numbered from `first_descriptor` on.
     pub descriptors: &'a [OwnedFd],
-    /// See `descriptors`; lower numbers are `null`.
+    /// The number of the first of `descriptors`; lower numbers are `null`.
     pub first_descriptor: i32,
     /// `/dev/null`.
     pub null: &'a File,
-    /// How it is tied.
+    /// How it relates to other processes.
     pub tie: Tie,
 }
 
-/// Descriptors are moved out of the way of the numbers they get, and of those that scripts use.
+/// Descriptors are moved above the numbers that they will get, and above those that scripts use.
 const ASIDE: i32 = 200;
 
 impl Plan<'_> {
-    /// Starts the program in its group, as the leader of a process group (so that a `kill 0` in a command never reaches
-    /// the supervisor), with all signals at their defaults and none blocked.
+    /// Starts the program in its group, as a process group leader (so that a `kill 0` in a command never reaches the
+    /// supervisor), with all signals at their defaults and none blocked.
     ///
-    /// A plain fork: this process has a few hundred KiB and one thread, so it costs no more than posix_spawn, and the child
-    /// may do anything.
+    /// A plain fork: this process uses a few hundred KiB and has one thread, so the fork costs no more than
+    /// posix_spawn, and the child may do anything.
     pub fn start(&self) -> Result<Pid, Failure> {
         let prepare = |error: io::Error| Failure::new(StartStep::Prepare, &error);
         let program = c_string(self.program.as_bytes());
@@ -101,13 +101,13 @@ impl Plan<'_> {
             let group = directory_of_group.filter(|_| !joined);
             let stopped = self.set_up(&descriptors, group, &directory).err();
             let (step, detail) = stopped.unwrap_or_else(|| {
-                // SAFETY: all pointers were made before the fork and outlive it.
+                // SAFETY: all pointers were created before the fork and outlive it.
                 unsafe { libc::execve(program.as_ptr(), argv.as_ptr(), environment.as_ptr()) };
                 (StartStep::Exec, String::new())
             });
             let mut message = vec![step as u8, errno() as u8];
             message.extend(detail.bytes().take(LONGEST_REPORT - 2));
-            // SAFETY: writes to an open pipe, less than it holds, and leaves without running destructors.
+            // SAFETY: writes to an open pipe, less than its capacity, and exits without running destructors.
             unsafe {
                 libc::write(report.as_raw_fd(), message.as_ptr().cast(), message.len());
                 libc::_exit(127);
@@ -121,12 +121,12 @@ impl Plan<'_> {
                 let detail = String::from_utf8_lossy(&message[2..length]).into_owned();
                 Err(Failure { step: step_of(message[0]), errno: i32::from(message[1]), detail })
             }
-            // End of file: the exec closed the pipe, so the program runs.
+            // End of file: the exec closed the pipe, so the program is running.
             _ => Ok(child_pid(child)),
         }
     }
 
-    /// Runs in the child, between fork and exec. On failure gives the step and what errno does not say.
+    /// Runs in the child, between fork and exec. On failure, returns the step and details that errno lacks.
     fn set_up(
         &self,
         descriptors: &[OwnedFd],
@@ -134,7 +134,7 @@ impl Plan<'_> {
         directory: &CString,
     ) -> Result<(), (StartStep, String)> {
         let ensure = |holds: bool, step: StartStep| if holds { Ok(()) } else { Err((step, String::new())) };
-        // SAFETY: every call is async-signal-safe, and every pointer was made before the fork and outlives it.
+        // SAFETY: every call is async-signal-safe, and every pointer was created before the fork and outlives it.
         unsafe {
             let mut none: libc::sigset_t = std::mem::zeroed();
             libc::sigemptyset(&mut none);
@@ -195,7 +195,7 @@ pub fn errno() -> i32 {
     io::Error::last_os_error().raw_os_error().unwrap_or(0)
 }
 
-/// Words of a command line cannot hold NUL: they came through exec or were checked by the host.
+/// A word of a command line as a C string. It contains no NUL: it came through exec, or the host checked it.
 pub fn c_string(bytes: &[u8]) -> CString {
     CString::new(bytes.split(|&byte| byte == 0).next().unwrap_or_default()).expect("a part without NUL")
 }
@@ -205,7 +205,7 @@ pub fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC)?)
 }
 
-/// A child as `waitpid` reports it.
+/// The child that `waitpid` returned.
 pub fn child_pid(raw: i32) -> Pid {
     Pid::new(raw).expect("waitpid gives pids of children, and no child of ours is init")
 }

@@ -4,7 +4,7 @@ use crate::own_process::in_own_process;
 use crate::standing::ResourceLimits;
 use nacre_containment::proc_table::Stat;
 
-/// What a plan refers to.
+/// Everything that a plan refers to.
 struct Basics {
     null: File,
     program: OsString,
@@ -18,7 +18,8 @@ impl Basics {
         Self { null: null(), program: "/bin/bash".into(), output: output.into(), descriptors: [end] }
     }
 
-    /// Starts bash with a script, after `change` has changed the plan. Its descriptor 1 is a pipe unless that changes it.
+    /// Starts bash with a script, after `change` has changed the plan. Its descriptor 1 is a pipe unless `change`
+    /// replaces it.
     fn start<'a>(&'a self, script: &str, change: impl FnOnce(&mut Plan<'a>)) -> Result<Pid, Failure> {
         let mut plan = Plan {
             program: &self.program,
@@ -54,7 +55,7 @@ fn wait(pid: Pid) {
     nix::sys::wait::waitpid(nix::unistd::Pid::from_raw(pid.raw()), None).unwrap();
 }
 
-/// A new terminal: its two ends.
+/// Opens a new terminal and returns its two ends.
 fn terminal() -> (File, OwnedFd) {
     let (mut master, mut slave) = (0, 0);
     let (name, settings, size) = (std::ptr::null_mut(), std::ptr::null(), std::ptr::null());

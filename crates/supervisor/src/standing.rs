@@ -1,8 +1,8 @@
-//! What everything in a session runs under, besides its control group: limits, user, confinement.
+//! What everything in a session runs under, apart from its control group: limits, user, confinement.
 //!
-//! Every process of the session goes through [`Standing::take`] before it does anything for the session: those that the
-//! supervisor starts by exec (`spawn`), and the files helper, which is a fork (`files`). What it takes on is inherited by
-//! all that they start, and cannot be given up.
+//! Every process of the session calls [`Standing::take`] before it does anything for the session: those that the
+//! supervisor starts by exec (`spawn`), and the files helper, which is a fork (`files`). Everything that they start
+//! inherits it, and none can give it up.
 
 use nacre_containment::fork;
 use nacre_isolation::confined::Confined;
@@ -24,7 +24,7 @@ pub struct ResourceLimits {
 /// See the module.
 #[derive(Clone, Copy)]
 pub struct Standing<'a> {
-    /// The user, when that is not this process's.
+    /// The user, if not this process's.
     pub user: Option<&'a RunAs>,
     /// Resource limits.
     pub limits: ResourceLimits,
@@ -33,7 +33,7 @@ pub struct Standing<'a> {
 }
 
 impl Standing<'_> {
-    /// Forks a child where it belongs: inside the namespaces, and in a control group. Returns as [`fork::fork`] does.
+    /// Forks a child inside the namespaces and in a control group. Returns like [`fork::fork`].
     ///
     /// # Errors
     /// The step that failed, and the reason.
@@ -44,15 +44,15 @@ impl Standing<'_> {
         }
     }
 
-    /// Takes it on, for good.
+    /// Applies it to this process, irrevocably.
     ///
     /// # Safety
-    /// To be called in a fork: system calls only, so that an exec may follow.
+    /// Must be called in a fork: system calls only, so that an exec may follow.
     ///
     /// # Errors
     /// The step that failed; `errno` has the reason.
     pub unsafe fn take(&self) -> Result<(), StartStep> {
-        // SAFETY: the caller is in a fork, and both only make system calls.
+        // SAFETY: the caller is in a fork, and both functions only make system calls.
         unsafe {
             if !self.limits.set() {
                 return Err(StartStep::Limits);
@@ -66,7 +66,7 @@ impl Standing<'_> {
 }
 
 impl ResourceLimits {
-    /// Sets them for this process.
+    /// Sets the limits for this process.
     ///
     /// # Safety
     /// System calls only; callable between fork and exec.
@@ -81,16 +81,16 @@ impl ResourceLimits {
     }
 }
 
-/// Gives up every privilege for good: groups first, since only root can set them, the user last; and no set-user-ID
-/// program brings any back.
+/// Gives up every privilege irrevocably. Groups come first, since only root can set them, and the user comes last. No
+/// set-user-ID program restores any privilege.
 ///
-/// Plain system calls: the C library's functions ask every thread to take part, and a fork by clone(2) still lists those of
-/// its parent.
+/// Plain system calls: the C library's functions involve every thread, and a fork by clone(2) still lists the threads
+/// of its parent.
 ///
 /// # Safety
-/// To be called between fork and exec: system calls only.
+/// Must be called between fork and exec: system calls only.
 pub unsafe fn become_user(uid: u32, gid: u32, groups: &[u32]) -> bool {
-    // SAFETY: the list outlives the call, and its length is its own.
+    // SAFETY: the list outlives the call, and the length is that of the list.
     unsafe {
         libc::syscall(libc::SYS_setgroups, groups.len(), groups.as_ptr()) == 0
             && libc::syscall(libc::SYS_setresgid, gid, gid, gid) == 0

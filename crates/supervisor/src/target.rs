@@ -8,22 +8,22 @@ use nacre_containment::signal;
 
 /// See the module.
 pub enum Target {
-    /// What the present command has started; the shell itself lives on.
+    /// Everything that the current command has started, except the shell itself.
     Foreground {
-        /// The number that the shell knows it by.
+        /// The command's number in the shell.
         command: u64,
         /// Roots of older trees.
         spare: Vec<Pid>,
     },
     /// A background process.
     Process {
-        /// Which one.
+        /// Its key.
         key: u64,
     },
 }
 
 impl Target {
-    /// Its running processes.
+    /// The target's running processes.
     pub fn members(&self, table: &ProcessTable) -> Vec<Stat> {
         match self {
             Self::Foreground { spare, .. } => table.foreground(spare),
@@ -31,7 +31,7 @@ impl Target {
         }
     }
 
-    /// The shell that runs it, whose forks are among its processes.
+    /// The shell that runs the target, whose forks are among its processes.
     pub fn shell(&self, table: &ProcessTable) -> Option<Pid> {
         match self {
             Self::Foreground { .. } => table.shell(),
@@ -39,7 +39,7 @@ impl Target {
         }
     }
 
-    /// Interrupts the shell's command, also in a stopped shell. A background process has its signals only.
+    /// Interrupts the shell's command, even in a stopped shell. A background process only gets its signals.
     pub fn interrupt(&self, table: &ProcessTable) {
         if let (Self::Foreground { command, .. }, Some(shell)) = (self, table.shell()) {
             let _ = signal::interrupt_child(shell, *command);
@@ -47,7 +47,7 @@ impl Target {
         }
     }
 
-    /// SIGKILL to all of them by one write, where they have a group to themselves; gives that group.
+    /// Sends SIGKILL to all of them by one write, if they have their own group; returns that group.
     pub fn kill_group(&self, table: &mut ProcessTable) -> Option<Group> {
         match self {
             Self::Foreground { .. } => table.kill_foreground_group(),

@@ -1,4 +1,4 @@
-/** A terminal in the page. It survives a reload of the page and a lost connection: the process goes on in between. */
+/** A terminal in the page. It survives page reloads and lost connections: the process keeps running meanwhile. */
 import { FitAddon } from '/addon-fit.js'
 import { Terminal } from '/xterm.js'
 
@@ -20,7 +20,7 @@ terminal.open(document.querySelector('#terminal'))
 fit.fit()
 
 const encoder = new TextEncoder()
-/** Bytes of the process's output that the terminal has, or that are lost. */
+/** Bytes of the process's output that the terminal has received, or that were lost. */
 let received = 0
 let socket
 
@@ -37,7 +37,7 @@ function send(message) {
   if (socket?.readyState === WebSocket.OPEN) socket.send(message)
 }
 
-/** The process of this tab: the one from before a reload, or a new one. */
+/** Finds the process of this tab: the process from before a reload, or a new one. */
 async function openProcess() {
   const known = sessionStorage.getItem('process')
   if (known !== null && (await request('GET', `/v1/processes/${known}`)).ok) return known
@@ -61,7 +61,7 @@ function connect() {
   socket.binaryType = 'arraybuffer'
   socket.onopen = () => {
     showStatus('connected')
-    // The window may have another size than before a reload.
+    // The window size may have changed since before the reload.
     send(JSON.stringify({ resize: { cols: terminal.cols, rows: terminal.rows } }))
   }
   socket.onmessage = ({ data }) => {

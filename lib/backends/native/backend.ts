@@ -1,4 +1,4 @@
-/** This process's engine as the backend of a sandbox. */
+/** The backend of a sandbox in this process, on the engine. */
 import { randomUUID } from 'node:crypto'
 import { engineError } from '../../base/errors.js'
 import type { EnvLists } from '../../options/env.js'
@@ -35,10 +35,10 @@ export class NativeBackend implements Backend {
   readonly #processes: Processes
   readonly #defaults: ExecDefaults
   readonly #base: SessionBase
-  /** Variables that were set after the engine had started. */
+  /** Variables set after the engine started. */
   #announced: { names: string[]; values: string[] } = { names: [], values: [] }
 
-  /** Does no I/O: everything is started by the first call. */
+  /** Does no I/O: the first call starts everything. */
   constructor({ config, defaults, logger, homes }: SandboxPlan) {
     this.logger = logger
     this.#engine = new Engine(config, logger)
@@ -64,7 +64,7 @@ export class NativeBackend implements Backend {
     return this.#processes.start(request, introduce)
   }
 
-  /** Starts a process whose reader reports what it has taken, for `request.window`. */
+  /** Starts a process that blocks once `request.window` bytes of output wait for its reader. */
   startHeld(request: ProcessRequest): Promise<LocalProcess> {
     return this.#processes.start(request, processOf)
   }
@@ -73,7 +73,7 @@ export class NativeBackend implements Backend {
     return this.#processes.startService(request, introduce)
   }
 
-  /** Forgets a process that has ended, and its log. Throws SANDBOX_DESTROYED. */
+  /** Forgets an ended process and its log. Throws SANDBOX_DESTROYED. */
   forgetProcess(id: string): void {
     this.#engine.ask((native) => native.cleanUpProcesses(id))
   }
@@ -105,7 +105,7 @@ export class NativeBackend implements Backend {
   async createSession(values: OptionValues<typeof sessionOptions>): Promise<string> {
     const session = planSession(values, this.#base, randomUUID)
     if (session.sessionId === DEFAULT_SESSION)
-      throw engineError('SESSION_ALREADY_EXISTS', `the session '${DEFAULT_SESSION}' exists by itself`)
+      throw engineError('SESSION_ALREADY_EXISTS', `the session '${DEFAULT_SESSION}' always exists`)
     const { names, values: given } = this.#announced
     session.envNames = [...names, ...(session.envNames ?? [])]
     session.envValues = [...given, ...(session.envValues ?? [])]
@@ -113,7 +113,7 @@ export class NativeBackend implements Backend {
     return session.sessionId
   }
 
-  /** Sets variables in all sessions, those to come included. Sessions that run a command receive them after it. */
+  /** Sets variables in all current and future sessions. A session that is running a command receives them after it. */
   announce(vars: { names: string[]; values: string[] }): void {
     if (this.#engine.extendEnv(vars)) return
     this.#announced = vars
@@ -147,7 +147,7 @@ export class NativeBackend implements Backend {
 
   async deleteSession(id: string): Promise<void> {
     this.#engine.history.forget(id)
-    // The default session exists even before it has been started.
+    // The default session exists even before its shell has started.
     if (id === DEFAULT_SESSION && !this.#engine.sessions().includes(id)) return
     await this.#engine.call((native, call) => native.deleteSession(call, id))
   }
@@ -162,7 +162,7 @@ export class NativeBackend implements Backend {
     return new NativeFiles(this.#engine, sessionId)
   }
 
-  /** Files whose paths start at a root and do not leave it. */
+  /** Files whose paths start at a root and cannot leave it. */
   filesBelow(sessionId: string, root: string): FilesBackend {
     return new NativeFiles(this.#engine, sessionId, root)
   }
@@ -176,7 +176,7 @@ export class NativeBackend implements Backend {
     return this.#engine.destroy()
   }
 
-  /** The default session exists before the engine starts it. */
+  /** Includes the default session, which exists before the engine starts it. */
   #sessionIds(): Set<string> {
     return new Set([DEFAULT_SESSION, ...this.#engine.sessions()])
   }

@@ -1,8 +1,8 @@
 /**
  * The table of pending calls of one sandbox: request id to listener.
  *
- * The addon's event callback holds this table and nothing else. A listener may hold the sandbox, but leaves the table when
- * its call ends. So an idle sandbox that the program drops can be collected, together with its handle.
+ * The addon's event callback holds only this table. A listener may hold the sandbox, but leaves the table when its call
+ * ends. So an idle sandbox that the program drops can be collected, together with its handle.
  */
 
 import { report } from '../../base/report.js'
@@ -45,12 +45,12 @@ export class CallTable {
     return this.#lastId
   }
 
-  /** Removes a call that could not be made. */
+  /** Removes a call that could not be sent. */
   remove(id: number): void {
     this.#listeners.delete(id)
   }
 
-  /** The addon's event callback. A call is off the table before its listener sees the last event. */
+  /** The addon's event callback. A call leaves the table before its listener sees the last event. */
   readonly dispatch = (event: NativeEvent): void => {
     if (event.kind === 'log') {
       this.#log(event)

@@ -1,8 +1,8 @@
 /**
- * One run of a command on this side of the boundary: from the request to its one last event.
+ * One run of a command on this side of the boundary: from the request to its last event.
  *
  * It records how the run ended; `result.ts` decides what that means. An exception of the observer is kept and kills the
- * command. It never reaches the addon, where it would be an uncaught exception of the host.
+ * command. It never reaches the addon, where it would become an uncaught exception of the host.
  */
 
 import type { NativeEvent, NativeExec, NativeResult, NativeSandbox } from '../../boundary/index.js'
@@ -12,13 +12,13 @@ import type { Engine, PendingCall } from './engine.js'
 /** How a run ended. */
 export interface RunEnd {
   result?: NativeResult
-  /** The engine failed during the run; `result` is what it has so far. */
+  /** Set if the engine failed during the run; `result` is then the result so far. */
   error?: { code: string | undefined; message: string | undefined }
-  /** The first thing that the observer or the input threw. */
+  /** The first exception of the observer or the input. */
   thrown?: { value: unknown }
-  /** The pid of the shell, when the request asked for the start event. */
+  /** The pid of the shell, if the request asked for the start event. */
   pid?: number | undefined
-  /** `kill` has ended the command early, not an interrupt. */
+  /** True if `kill` ended the command early; false after an interrupt. */
   killed?: boolean
 }
 
@@ -28,12 +28,12 @@ export class Run {
   readonly #observer: RunObserver | undefined
   readonly #call: PendingCall
   #pending = true
-  /** What ended the command early. The first one counts. */
+  /** What ended the command early; the first call counts. */
   #stopped: 'kill' | 'interrupt' | undefined
   #thrown: RunEnd['thrown']
   #pid: number | undefined
 
-  /** Starts immediately. Throws what `Engine.begin` throws. */
+  /** Starts the run immediately. Throws the errors of `Engine.begin`. */
   constructor(engine: Engine, request: NativeExec, observer: RunObserver | undefined) {
     this.#engine = engine
     this.#observer = observer
@@ -45,7 +45,7 @@ export class Run {
     )
   }
 
-  /** Ends the command: a queued one never runs, a running one is killed. No effect after the end. */
+  /** Ends the command: a queued command never runs, a running command is killed. No effect after the end. */
   interrupt(): void {
     this.#stop('interrupt', null)
   }
@@ -55,24 +55,24 @@ export class Run {
     this.#stop('kill', signal)
   }
 
-  /** Ends the command because of an exception of the caller's code, the first of which is kept. */
+  /** Ends the command because of an exception in the caller's code. Only the first exception is kept. */
   fail(value: unknown): void {
     this.#thrown ??= { value }
     this.interrupt()
   }
 
-  /** Writes to standard input; resolves when the pipe took it, or the command has ended. */
+  /** Writes to standard input. Resolves once the pipe took the data, or the command has ended. */
   async write(data: Uint8Array): Promise<void> {
     if (this.#pending)
       await this.#engine.call((native, writeId) => native.write(this.#call.id, writeId, data))
   }
 
-  /** Gives the command the end of its input. */
+  /** Sends end of file to the command. */
   closeInput(): void {
     if (this.#pending) this.#call.native.closeInput(this.#call.id)
   }
 
-  /** Returns permits of pieces that the observer had kept. */
+  /** Returns permits of pieces that the observer kept. */
   giveBack(permits: number): void {
     if (this.#pending && permits > 0) this.#call.native.credit(this.#call.id, permits)
   }
@@ -100,7 +100,7 @@ export class Run {
     }
   }
 
-  /** Calls the observer, until it throws. */
+  /** Calls the observer, unless it has already thrown. */
   #notify<T>(call: (observer: RunObserver) => T): T | undefined {
     if (this.#observer === undefined || this.#thrown !== undefined) return undefined
     try {

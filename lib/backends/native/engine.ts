@@ -1,5 +1,5 @@
 /**
- * One sandbox's connection to the addon: created at the first call, kept alive while calls are pending.
+ * One sandbox's connection to the addon: created by the first call, kept alive while calls are pending.
  */
 
 import { loadAddon } from '../../addon/load.js'
@@ -10,10 +10,10 @@ import { CallTable, isLast } from './call-table.js'
 import { History } from './history.js'
 import type { SandboxConfig } from './plan/sandbox.js'
 
-/** Makes one call across the boundary under the id it is given. */
+/** Sends one call across the boundary under the given id. */
 export type Send = (native: NativeSandbox, id: number) => void
 
-/** A call that has been made. */
+/** A call that was sent. */
 export interface PendingCall {
   id: number
   native: NativeSandbox
@@ -22,7 +22,7 @@ export interface PendingCall {
 export class Engine {
   readonly #config: SandboxConfig
   readonly #calls: CallTable
-  /** What the sessions have run. */
+  /** The commands that the sessions have run. */
   readonly history = new History()
   #native: NativeSandbox | undefined
   #destroyed: Promise<void> | undefined
@@ -36,24 +36,24 @@ export class Engine {
   }
 
   /**
-   * Makes a call and passes its events to `listener`, the last of which is a result, done or error.
+   * Sends a call and passes its events to `listener`; the last event is a result, done or error.
    *
-   * The event loop is kept alive until then. Throws SANDBOX_DESTROYED, or ENGINE_ERROR when the addon refuses the call
-   * or cannot start; then there will be no event.
+   * The event loop is kept alive until then. Throws SANDBOX_DESTROYED. Throws ENGINE_ERROR if the addon refuses the call or
+   * cannot start; no event follows then.
    */
   begin(send: Send, listener: (event: NativeEvent) => void): PendingCall {
     return this.#send(this.#living(), send, listener, this.hold())
   }
 
   /**
-   * The same for an observer: it does not keep the event loop alive, and works while the sandbox is being destroyed, so
-   * that it sees the end.
+   * Like `begin`, but for an observer: it does not keep the event loop alive, and works while the sandbox is being
+   * destroyed, so that the observer sees the end.
    */
   watch(send: Send, listener: (event: NativeEvent) => void): PendingCall {
     return this.#send(this.#native ?? this.#living(), send, listener, () => {})
   }
 
-  /** Makes a call that ends with `done`, and resolves with that event. Rejects with the engine's error. */
+  /** Sends a call that ends with `done`, and resolves with that event. Rejects with the engine's error. */
   async call(send: Send): Promise<NativeEvent> {
     const event = await new Promise<NativeEvent>((resolve) => {
       this.begin(send, resolve)
@@ -62,13 +62,13 @@ export class Engine {
     return event
   }
 
-  /** A query that the engine answers immediately; undefined when nothing was started. Throws SANDBOX_DESTROYED. */
+  /** Runs a query that the engine answers immediately; undefined if the engine has not started. Throws SANDBOX_DESTROYED. */
   ask<T>(query: (native: NativeSandbox) => T): T | undefined {
     if (this.#destroyed !== undefined) throw engineError('SANDBOX_DESTROYED', undefined)
     return this.#native && query(this.#native)
   }
 
-  /** Lets go of something that is open; no effect once the sandbox is destroyed. */
+  /** Closes something open; no effect once the sandbox is destroyed. */
   release(close: (native: NativeSandbox) => void): void {
     if (this.#native !== undefined) close(this.#native)
   }
@@ -85,7 +85,7 @@ export class Engine {
     }
   }
 
-  /** Adds variables to the environment of every session. False when the engine has started: then nothing was done. */
+  /** Adds variables to the environment of every session. Returns false and does nothing if the engine has started. */
   extendEnv({ names, values }: { names: readonly string[]; values: readonly string[] }): boolean {
     if (this.#native !== undefined) return false
     const { envNames, envValues } = this.#config
@@ -113,7 +113,7 @@ export class Engine {
     return this.#destroyed !== undefined
   }
 
-  /** Ids of the sessions that the engine knows. */
+  /** Ids of the engine's sessions. */
   sessions(): string[] {
     return this.ask((native) => native.sessions()) ?? []
   }
@@ -122,7 +122,7 @@ export class Engine {
     return this.#living().capabilities()
   }
 
-  /** Ends everything. The same promise for every caller; nothing to do when nothing was ever started. */
+  /** Destroys the sandbox. Every call returns the same promise; does nothing if the engine never started. */
   destroy(): Promise<void> {
     if (this.#destroyed === undefined) {
       this.#destroyed = this.#destroy()
@@ -184,7 +184,7 @@ export function failureOf({ code, message, path }: NativeEvent): SandboxError {
   return engineError(code, message, path === undefined ? undefined : { path })
 }
 
-/** Within `destroy`, the deletion of a session is not the reason that callers should see. */
+/** During `destroy`, callers see SANDBOX_DESTROYED instead of SESSION_DESTROYED. */
 function ofTheEnd(event: NativeEvent): NativeEvent {
   if (event.kind !== 'error' || event.code !== 'SESSION_DESTROYED') return event
   return { ...event, code: 'SANDBOX_DESTROYED', message: meaningOf('SANDBOX_DESTROYED') }

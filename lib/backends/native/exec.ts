@@ -9,7 +9,7 @@ import { Run, type RunEnd } from './engine-run.js'
 import type { ExecPlan } from './plan/exec.js'
 import { conclude } from './result.js'
 
-/** Runs the command. */
+/** Runs a command and resolves with its result. */
 export async function exec(
   engine: Engine,
   plan: ExecPlan,
@@ -18,9 +18,9 @@ export async function exec(
   return finish(engine, plan, await begin(engine, plan, observer).ended)
 }
 
-/** Runs the command for a stream. */
+/** Runs a command as a stream. */
 export function stream(engine: Engine, plan: ExecPlan, observer: RunObserver): StreamRun {
-  /** Undefined when the command could not be sent to the engine. */
+  /** Undefined if the command could not be sent to the engine. */
   let run: Run | undefined
   const perform = async () => {
     run = begin(engine, plan, observer)
@@ -44,7 +44,7 @@ function finish(engine: Engine, plan: ExecPlan, end: RunEnd): Promise<Result> {
   return conclude(plan, end)
 }
 
-/** Starts a run immediately. Throws what prevents it. */
+/** Starts a run immediately. Throws if it cannot start. */
 function begin(engine: Engine, plan: ExecPlan, observer: RunObserver | undefined): Run {
   refuseAborted(plan.signal)
   const { input } = plan

@@ -1,5 +1,5 @@
 /**
- * Processes that wait for their reader, and files below a root: what a server of sandboxd needs beyond `Sandbox`.
+ * Processes that wait for their reader, and files below a root: what sandboxd needs beyond `Sandbox`.
  */
 import { readCommand } from '../../options/command.js'
 import type { ProcessOptions, Files as PublicFiles, Process as PublicProcess } from '../../public/index.js'
@@ -17,8 +17,8 @@ export class HeldRuns {
   }
 
   /**
-   * As `Sandbox.startProcess`, for a program, which replaces the shell in every mode of the engine: signals for the process
-   * group then reach it alone. At most `window` bytes of output wait for `take`; beyond, the process blocks.
+   * Like `Sandbox.startProcess`, for a program that replaces the shell in every engine mode, so signals for the process
+   * group reach only the program. At most `window` bytes of output wait for `take`; beyond that, the process blocks.
    */
   async start(words: readonly string[], options: ProcessOptions, window: number): Promise<HeldProcess> {
     const request = readProcess(words, options)
@@ -26,12 +26,12 @@ export class HeldRuns {
     return new HeldProcess(await this.#backend.startHeld({ ...request, command, window }))
   }
 
-  /** Files as the session sees them, whose paths start at `root` and do not leave it. */
+  /** The session's files, with paths that start at `root` and cannot leave it. */
   files(sessionId: string, root: string): PublicFiles {
     return new Files(this.#backend.filesBelow(sessionId, root))
   }
 
-  /** Sets variables in all sessions, those to come included. */
+  /** Sets variables in all current and future sessions. */
   announce(vars: Record<string, string>): void {
     this.#backend.announce({ names: Object.keys(vars), values: Object.values(vars) })
   }
@@ -50,7 +50,7 @@ export class HeldRuns {
     return this.#backend.onDestroy(listener)
   }
 
-  /** Forgets a process that has ended, and its log. */
+  /** Forgets an ended process and its log. */
   forget(processId: string): void {
     this.#backend.forgetProcess(processId)
   }
@@ -65,12 +65,12 @@ export class HeldProcess {
     this.process = processOf(local)
   }
 
-  /** The reader has taken the output before this cursor. */
+  /** Reports that the reader has taken the output before this cursor. */
   take(cursor: number): void {
     this.#local.take(cursor)
   }
 
-  /** Sends a signal to the process group. False when the process has ended. */
+  /** Sends a signal to the process group. False if the process has ended. */
   signal(signal: number): boolean {
     return this.#local.signal(signal)
   }

@@ -1,6 +1,6 @@
 /**
- * What the sessions of a sandbox have run, in memory: the last commands of each session, for a bounded number of sessions.
- * Commands that never started are left out.
+ * The command history of a sandbox's sessions, in memory: the last commands of each session, for a bounded number of
+ * sessions. Commands that never started are left out.
  */
 
 import { signalName } from '../../base/signals.js'
@@ -9,7 +9,7 @@ import type { HistoryEntry } from '../../public/index.js'
 
 /** Commands kept for each session. */
 const MOST_COMMANDS = 100
-/** Sessions with a history. Beyond that, the one that has been idle longest loses it. */
+/** Maximum sessions with a history. Beyond that, the session that has been idle longest loses its history. */
 const MOST_SESSIONS = 1000
 /** Characters kept of each command. */
 const LONGEST_COMMAND = 1000
@@ -17,11 +17,11 @@ const LONGEST_COMMAND = 1000
 export class History {
   readonly #sessions = new Map<string, HistoryEntry[]>()
 
-  /** Adds a command that has run. */
+  /** Records a command that has run. */
   add(sessionId: string, command: string, native: NativeResult): void {
     if (native.startedAt === 0) return
     const entries = this.#sessions.get(sessionId) ?? []
-    // The session that is used last is the last in the map.
+    // Moves the session to the end of the map, which keeps the most recently used last.
     this.#sessions.delete(sessionId)
     this.#sessions.set(sessionId, entries)
     entries.push(entryOf(command, native))
@@ -29,13 +29,13 @@ export class History {
     if (this.#sessions.size > MOST_SESSIONS) this.#forgetOldest()
   }
 
-  /** The last commands of a session, the oldest first. */
+  /** The last commands of a session, oldest first. */
   of(sessionId: string, limit: number): HistoryEntry[] {
     const entries = this.#sessions.get(sessionId) ?? []
     return entries.slice(Math.max(0, entries.length - limit)).map((entry) => ({ ...entry }))
   }
 
-  /** Forgets a session that has been deleted. */
+  /** Drops the history of a deleted session. */
   forget(sessionId: string): void {
     this.#sessions.delete(sessionId)
   }

@@ -1,13 +1,13 @@
 /**
- * Puts stdout and stderr together in order of arrival, for `all`.
+ * Merges stdout and stderr in order of arrival, for `all`.
  *
- * `order` holds the lengths in bytes of the alternating runs stdout, stderr, stdout, ... Whatever it leaves over is
+ * `order` holds the lengths in bytes of the alternating runs stdout, stderr, stdout, ... Bytes that it does not cover are
  * appended, so that nothing is ever lost.
  */
 import { StringDecoder } from 'node:string_decoder'
 import type { Omission } from '../../base/omission.js'
 
-/** Bytes of both streams as one. */
+/** Merges the bytes of both streams. */
 export function interleaveBytes(stdout: Uint8Array, stderr: Uint8Array, order: Uint32Array): Buffer {
   const streams = [stdout, stderr]
   const offsets = [0, 0]
@@ -23,10 +23,10 @@ export function interleaveBytes(stdout: Uint8Array, stderr: Uint8Array, order: U
 }
 
 /**
- * Text of both streams as one.
+ * Merges the text of both streams.
  *
- * Text with as many units as bytes is cut where the bytes were. Otherwise the bytes are decoded, each stream by
- * itself: a character split over two runs appears where it was completed.
+ * Text with as many units as bytes is cut at the same offsets. Otherwise the bytes are decoded, each stream by itself: a
+ * character split over two runs appears where it was completed.
  */
 export function interleaveText(stdout: StreamText, stderr: StreamText, order: Uint32Array): string {
   const total = [0, 0]
@@ -41,7 +41,7 @@ export function interleaveText(stdout: StreamText, stderr: StreamText, order: Ui
   return text + cutters[0]?.rest() + cutters[1]?.rest()
 }
 
-/** One stream's text, and the bytes it was decoded from if they are at hand. */
+/** One stream's text, and the bytes it was decoded from, if available. */
 export interface StreamText {
   text: string
   bytes: Buffer | undefined
@@ -78,7 +78,7 @@ function cutter({ text, bytes, omission }: StreamText, total: number | undefined
   }
 }
 
-/** Leaves the omitted part out, and puts its marker in its place. */
+/** Replaces the omitted part with its marker. */
 function omittingCutter(source: Buffer, { start, end, marker }: Omission): Cutter {
   const [head, tail] = [new StringDecoder('utf8'), new StringDecoder('utf8')]
   let offset = 0

@@ -1,5 +1,5 @@
 /**
- * Waits for news of a job, until the caller's AbortSignal or the end of the sandbox ends them.
+ * Waits for news of a job, ended by the caller's AbortSignal or the end of the sandbox.
  */
 import { onAbort } from '../../base/abort.js'
 import { engineError } from '../../base/errors.js'
@@ -14,7 +14,7 @@ export class JobWaits {
   }
 
   /**
-   * Resolves when the job has more than `cursor` bytes of output, or has ended; with null only when it has ended. Also
+   * Resolves when the job has more than `cursor` bytes of output or has ended; for null, only when it has ended. Also
    * resolves when `stop` is aborted.
    */
   async news(jobId: string, cursor: number | null, stop: AbortSignal): Promise<void> {

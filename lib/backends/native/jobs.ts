@@ -1,5 +1,5 @@
 /**
- * Durable jobs of the native supervisor.
+ * Durable jobs, run by the native supervisor.
  */
 import path from 'node:path'
 import { refuseAborted } from '../../base/abort.js'
@@ -17,7 +17,7 @@ import { JobWaits } from './job-waits.js'
 
 import { traced, withTracedEnv } from './tracing.js'
 
-/** The defaults that jobs take from their sandbox. */
+/** The defaults that jobs inherit from their sandbox. */
 export interface JobDefaults {
   cwd: string
   /** Milliseconds between SIGTERM and SIGKILL. */
@@ -49,7 +49,7 @@ export class NativeJobs implements JobsBackend {
         const traced = withTracedEnv(request, context)
         const { job } = await this.#engine.call((native, id) => native.startJob(id, traced))
         if (job === undefined)
-          throw engineError('ENGINE_ERROR', 'the engine started a job and does not know it')
+          throw engineError('ENGINE_ERROR', 'the engine started a job but did not describe it')
         return publicHandle(job)
       },
     )
@@ -93,7 +93,7 @@ export class NativeJobs implements JobsBackend {
     await this.#engine.call((native, id) => native.removeJob(id, jobId))
   }
 
-  /** Ends all waits, for the end of the sandbox. The jobs continue. */
+  /** Ends all waits when the sandbox ends. The jobs continue. */
   letGo(): void {
     this.#waits.letGo()
   }
@@ -122,6 +122,6 @@ export class NativeJobs implements JobsBackend {
 }
 
 function statusOf({ jobStatus }: NativeEvent): JobStatus {
-  if (jobStatus === undefined) throw engineError('ENGINE_ERROR', 'the engine gave no status of the job')
+  if (jobStatus === undefined) throw engineError('ENGINE_ERROR', 'the engine returned no job status')
   return publicStatus(jobStatus)
 }

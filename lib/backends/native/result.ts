@@ -1,5 +1,5 @@
 /**
- * The outcome of a run: the one place that builds results and decides which error a caller gets.
+ * The outcome of a run: the only place that builds results and decides which error a caller gets.
  */
 
 import { AbortError, engineError, SandboxError } from '../../base/errors.js'
@@ -18,7 +18,7 @@ import type { ExecPlan } from './plan/exec.js'
 type AnyResult = ExecResult<Encoding>
 type AnyOutput = Output<Encoding>
 
-/** The result of a run, or the error that stands for it, thrown. */
+/** Returns the result of a run, or throws the error that replaces it. */
 export async function conclude(plan: ExecPlan, end: RunEnd): Promise<AnyResult> {
   const result = end.result && (await buildResult(plan, end.result))
   const failure = chooseFailure(plan, end, result)
@@ -27,8 +27,8 @@ export async function conclude(plan: ExecPlan, end: RunEnd): Promise<AnyResult> 
 }
 
 /**
- * The precedence: engine error > exception of the caller's code > timeout > abort > failed check. A kill by the holder
- * of the stream gives a result, as a kill from outside does.
+ * The precedence: engine error > exception of the caller's code > timeout > abort > failed check. A kill by the holder of
+ * the stream returns a result, like a kill from outside.
  */
 function chooseFailure(
   plan: ExecPlan,
@@ -37,7 +37,7 @@ function chooseFailure(
 ): { error: unknown } | undefined {
   if (end.error) return { error: engineError(end.error.code, end.error.message, { result }) }
   if (end.thrown) return { error: end.thrown.value }
-  if (result === undefined) return { error: engineError('ENGINE_ERROR', 'the engine gave no result') }
+  if (result === undefined) return { error: engineError('ENGINE_ERROR', 'the engine returned no result') }
   const fail = (code: 'COMMAND_TIMEOUT' | 'COMMAND_FAILED', what: string) => {
     const { message, shortMessage } = failureText(result, what)
     return { error: new SandboxError(code, message, { result, shortMessage }) }
@@ -59,17 +59,17 @@ function describeEnding({ signal, exitCode, isCanceled }: AnyResult): string {
   return isCanceled ? 'was killed before it started,' : `ended with exit code ${exitCode}`
 }
 
-/** A command that was cancelled in the queue has no time at which it started. */
+/** Whether the command ran. A command that was cancelled in the queue has no start time. */
 function hasRun(result: NativeResult | undefined): boolean {
   return result !== undefined && result.startedAt > 0
 }
 
-/** The public result of a native one. Text above 1 MiB is decoded here, in slices. */
+/** The public form of a native result. Text above 1 MiB is decoded here, in slices. */
 async function buildResult(plan: ExecPlan, native: NativeResult): Promise<AnyResult> {
   const { encoding, sessionId, maxBuffer } = plan.request
   const out = kept(native.stdout, native.droppedStdout, maxBuffer, encoding)
   const err = kept(native.stderr, native.droppedStderr, maxBuffer, encoding)
-  // Awaits only what is not there yet: a turn of the promise queue costs as much as a short command.
+  // Awaits only what is still undecoded: a turn of the promise queue costs as much as a short command.
   const stdout = isUndecoded(native.stdout, encoding) ? await decodeKept(native.stdout, out) : native.stdout
   const stderr = isUndecoded(native.stderr, encoding) ? await decodeKept(native.stderr, err) : native.stderr
   const strip = plan.stripFinalNewline ? stripFinalNewline : (output: AnyOutput) => output
@@ -103,7 +103,7 @@ async function buildResult(plan: ExecPlan, native: NativeResult): Promise<AnyRes
   return result
 }
 
-/** How many bytes of a stream are missing, at which offset, and how its text marks that. */
+/** How many bytes of a stream are missing, at which offset, and how its text marks the gap. */
 interface Kept {
   missing: number
   at: number
@@ -144,7 +144,7 @@ interface Stream extends Kept {
   raw: string | Buffer
 }
 
-/** The getter of `all`. It keeps the bytes only where the text does not show where they were cut. */
+/** The getter of `all`. It keeps the bytes only if the text does not show where they were cut. */
 function interleaving(
   [out, err]: readonly [Stream, Stream],
   order: Uint32Array,
@@ -164,7 +164,7 @@ function textOf(text: string, { raw, omission }: Stream): StreamText {
   return { text, bytes: isNeeded ? raw : undefined, omission }
 }
 
-/** Without one final \n or \r\n. */
+/** Strips one final \n or \r\n. */
 export function stripFinalNewline(output: AnyOutput): AnyOutput {
   const end = output.length
   if (typeof output === 'string') {

@@ -1,4 +1,4 @@
-/** `Sandbox`: the facade over this process's engine. */
+/** `Sandbox`: the facade on this process's engine. */
 
 import type {
   Capabilities,
@@ -30,20 +30,20 @@ export class Sandbox extends SandboxFacade implements PublicSandbox {
     this.jobs = new RootedJobs(backend.jobs, plan.config.jobsRoot)
   }
 
-  /** `execStream` with the bounds of a reader at the other end of a connection. */
+  /** Starts `execStream` with the bounds of a reader at the other end of a connection. */
   static connectionStream<E extends Encoding>(
     sandbox: PublicSandbox,
     command: Command,
     options: ExecOptions<E>,
     bounds: StreamBounds,
   ): ExecStream<E> {
-    // An object of another class with the same methods sets its own bounds.
+    // An instance of another class with the same methods sets its own bounds.
     if (!(#backend in sandbox)) return sandbox.execStream(command, options)
     return openStream(sandbox.#backend, readExec(command, options, 'execStream'), bounds)
   }
 
   /**
-   * What a server needs that holds processes back and confines paths to a root. Undefined for an object of another class.
+   * What a server needs to hold processes back and confine paths to a root. Undefined for an instance of another class.
    */
   static held(sandbox: PublicSandbox): HeldRuns | undefined {
     return #backend in sandbox ? new HeldRuns(sandbox.#backend) : undefined

@@ -1,11 +1,11 @@
-/** A command as the channel `nacre:exec` publishes it. */
+/** Publishes a command on the tracing channel `nacre:exec`. */
 import type { ExecRequest } from '../../requests/exec.js'
 import type { Result } from '../../run/run.js'
 import { type TraceContext, traced, withTracedEnv } from './tracing.js'
 
 /**
- * `perform` gets the request that is to be run: subscribers may have added variables. `sandboxId` is that of a sandbox of a
- * fleet.
+ * Runs a command with tracing. `perform` receives the final request, since subscribers may add variables. `sandboxId` is
+ * set for a sandbox of a fleet.
  */
 export function tracedExec(
   request: ExecRequest,
@@ -17,13 +17,13 @@ export function tracedExec(
     ...{ command: shown, argv: command.argv, sessionId, changes: changesOf(request) },
     ...(sandboxId !== undefined && { sandboxId }),
   })
-  // Async only for subscribers: a turn of the promise queue costs as much as a short command.
+  // Async only if there are subscribers: a turn of the promise queue costs as much as a short command.
   return traced('exec', about, (context) =>
     context === undefined ? perform(request) : performTraced(request, context, perform),
   )
 }
 
-/** A bad variable of a subscriber is a rejection, which the channel publishes. */
+/** Rejects, rather than throws, for a bad variable of a subscriber, so that the channel publishes the error. */
 async function performTraced(
   request: ExecRequest,
   context: TraceContext,

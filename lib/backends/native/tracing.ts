@@ -23,22 +23,22 @@ export interface TraceContext {
   sessionId?: string
   processId?: string
   jobId?: string
-  /** The name of the queue, the id of its job, and for an attempt its number and the id of the host. */
+  /** The name of the queue and the id of its job; for an attempt, also its number and the id of the host. */
   queue?: string
   queueJobId?: string
   attempt?: number
   host?: string
-  /** TRACEPARENT and TRACESTATE of the addition to the queue, for an attempt. */
+  /** For an attempt: TRACEPARENT and TRACESTATE from when the job was added to the queue. */
   parent?: Record<string, string>
   /** The pid of the session's shell or of the process, once it is known. */
   pid?: number
-  /** How a process ends, once it has started. Never rejects. */
+  /** Resolves when a started process ends. Never rejects. */
   ended?: Promise<ProcessExit>
   result?: unknown
   error?: unknown
 }
 
-/** The environment changes of a call, as they cross the boundary. */
+/** The environment changes of a call, in the form that crosses the boundary. */
 interface EnvChanges {
   envNames?: string[] | undefined
   envValues?: Array<string | null> | undefined
@@ -54,7 +54,7 @@ const channels = {
   attempt: tracingChannel<unknown, TraceContext>('nacre:attempt'),
 }
 
-/** Runs a call and, when there are subscribers, publishes it; `run` then receives the context. */
+/** Runs a call and publishes it if there are subscribers; `run` then receives the context. */
 export function traced<T>(
   kind: keyof typeof channels,
   about: () => Omit<TraceContext, 'env'> & { changes: EnvChanges },
@@ -67,7 +67,7 @@ export function traced<T>(
   return channel.tracePromise(() => run(context), context) as Promise<T>
 }
 
-/** The request with the variables that subscribers added. Those of the caller have precedence. Throws OptionError. */
+/** The request with the variables that subscribers added. The caller's variables take precedence. Throws OptionError. */
 export function withTracedEnv<T extends EnvChanges>(request: T, context: TraceContext | undefined): T {
   if (context === undefined) return request
   const { names, values } = readArgument(envChanges, context.env, 'env of the tracing context')
@@ -85,7 +85,7 @@ function envOf({ envNames = [], envValues = [] }: EnvChanges): TraceContext['env
   return Object.fromEntries(envNames.map((name, at) => [name, envValues[at] ?? undefined]))
 }
 
-/** Older runtimes have the property on the single channels only. */
+/** Whether a channel has subscribers. Older runtimes have this property only on the single channels. */
 function isWatched({ start, end, asyncStart, asyncEnd, error }: Channel): boolean {
   return [start, end, asyncStart, asyncEnd, error].some((one) => one.hasSubscribers)
 }

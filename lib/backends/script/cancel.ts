@@ -1,8 +1,8 @@
 /**
- * Ending a remote job: it is asked once, and then looked at until nothing of it is left.
+ * Ends a remote job: asks once, then polls until all of its processes have exited.
  *
- * Its supervisor does the work and keeps the grace time. The kill from here is for jobs that have none: jobs of other
- * packages, and those whose supervisor could not receive a grace time.
+ * The job's supervisor does the work and keeps the grace time. The kill from here is for jobs without such a supervisor:
+ * jobs of other packages, and jobs whose supervisor could not receive a grace time.
  */
 import { engineError } from '../../base/errors.js'
 import { jobOf, readFacts, statusOf } from './facts.js'
@@ -10,9 +10,9 @@ import { notFound } from './find.js'
 import { PollInterval } from './poll-interval.js'
 import { call, type RemotePlace } from './remote-call.js'
 
-/** How long to wait for processes that even SIGKILL does not end, in milliseconds. */
+/** Milliseconds to wait for processes that survive even SIGKILL. */
 const UNKILLABLE_MS = 10_000
-/** A call waits up to a second itself. */
+/** Short, since each call already waits for up to a second. */
 const PAUSE_MS = 50
 
 export async function cancel(
@@ -31,7 +31,7 @@ export async function cancel(
     if (now > deadline + UNKILLABLE_MS)
       throw engineError(
         'ENGINE_ERROR',
-        `job '${jobId}' cannot be cancelled: some of its processes do not die`,
+        `job '${jobId}' cannot be cancelled: some of its processes survive SIGKILL`,
       )
     await interval.wait(0, undefined)
     lines = await call(place, 'cancel', jobId, now >= deadline ? 'kill' : 'look', '-')

@@ -1,5 +1,5 @@
 /**
- * The environment changes of a job over those of its backend.
+ * Merges the environment changes of a job over those of its backend.
  */
 import type { EnvLists } from '../../options/env.js'
 

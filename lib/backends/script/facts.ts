@@ -1,13 +1,13 @@
 /**
- * What the script reports about a job, and the conclusions. The script reads, in one call: the record, the live processes, and
- * the record again. What that means is decided here, without looking anywhere.
+ * What the script reports about a job, and the conclusions from it. In one call, the script reads the record, the live
+ * processes, and the record again. This module decides what that means, without further queries.
  */
 import type { JobRecord, JobState } from '../../jobs/record.js'
 
 interface Record {
-  /** From `exit`. */
+  /** From the file `exit`. */
   exit: number
-  /** From `end.json`, where there is one. */
+  /** From `end.json`, if it exists. */
   end: { [field: string]: unknown }
 }
 
@@ -16,7 +16,7 @@ export interface Facts {
   first: Record | undefined
   second: Record | undefined
   life: 'alive' | 'dead' | 'reboot'
-  /** The text of `meta.json`; empty when only its existence is reported, undefined when there is none. */
+  /** The text of `meta.json`; empty if only its existence is reported, undefined if there is none. */
   meta: string | undefined
 }
 
@@ -43,16 +43,16 @@ export function readFacts(lines: readonly string[]): Facts[] {
   return found
 }
 
-/** Bytes from base64 that was broken into words or lines. */
+/** Decodes base64 that was broken into words or lines. */
 export function fromBase64(words: readonly string[]): Buffer {
   return Buffer.from(words.join(''), 'base64')
 }
 
 /**
- * The state, in the shape that the native side gives; undefined when the job has never finished starting.
+ * The state, in the same form as from the native side; undefined if the job has never finished starting.
  *
- * The second record is for a job that ends between the first read and the check of its processes: it has written its
- * record before it ended. So `crashed` is what had been gone already when there was still no record.
+ * The second record is for a job that ends between the first read and the check of its processes: it writes its record
+ * before it ends. So a job is `crashed` only if its processes were gone while there was still no record.
  */
 export function statusOf({ first, second, life, meta }: Facts): JobState | undefined {
   const alive = life === 'alive'
@@ -75,7 +75,7 @@ export function statusOf({ first, second, life, meta }: Facts): JobState | undef
   }
 }
 
-/** The identity of the job; undefined when `meta.json` is missing, damaged, or names a group that must not be signalled. */
+/** The identity of the job; undefined if `meta.json` is missing, damaged, or names a group that must not be signalled. */
 export function jobOf({ jobId, meta }: Facts): (JobRecord & { graceMs?: number }) | undefined {
   const fields = parse(meta ?? '')
   const [dir, outputFile, exitFile] = [string(fields.dir), string(fields.outputFile), string(fields.exitFile)]
@@ -100,7 +100,7 @@ function readRecord([exit = '', ...end]: string[]): Record {
   return { exit: Number(exit), end: parse(fromBase64(end).toString()) }
 }
 
-/** The fields of a JSON object; none when it is not one. */
+/** The fields of a JSON object; empty for any other text. */
 function parse(text: string): { [field: string]: unknown } {
   try {
     const value: unknown = JSON.parse(text)

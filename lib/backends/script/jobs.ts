@@ -1,8 +1,8 @@
 /**
- * `createSandboxJobs`: durable jobs in a sandbox that can do nothing but run a command and give back its output.
+ * `createSandboxJobs`: durable jobs in a sandbox that can only run a command and return its output.
  *
- * The same API and the same directories as `sandbox.jobs`, written by a supervisor that is a shell script. Nothing is
- * remembered here and no connection is held: every method is one call, or a few, that look at the job's directory.
+ * The same API and the same directories as `sandbox.jobs`, written by a supervisor that is a shell script. Nothing is kept
+ * in memory and no connection is held: every method makes a few calls that read the job's directory.
  */
 
 import { refuseAborted } from '../../base/abort.js'
@@ -32,7 +32,7 @@ import { PollInterval } from './poll-interval.js'
 import { call, mark } from './remote-call.js'
 import { start } from './start.js'
 
-/** 4 MiB: what a reply may grow to that travels as text. */
+/** 4 MiB: the maximum size of a reply, which is transferred as text. */
 const MOST_READ_BYTES = 4 * 1024 * 1024
 
 export function createSandboxJobs(backend: PublicJobsBackend, options?: SandboxJobsOptions): PublicJobs {
@@ -110,7 +110,7 @@ class ScriptJobs implements JobsBackend {
     await call(this.#plan.place, 'remove', jobId, mark())
   }
 
-  /** One byte more is asked for than can be used, which shows whether there is more. */
+  /** Requests one byte more than it returns, to find out whether there is more. */
   async #fetch(jobId: string, cursor: number, maxBytes: number): Promise<Fetched> {
     const lines = await call(this.#plan.place, 'read', jobId, cursor, maxBytes + 1)
     const [facts] = readFacts(lines)

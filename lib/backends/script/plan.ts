@@ -9,15 +9,15 @@ import type { JobsBackend } from '../../public/index.js'
 import type { RemotePlace } from './remote-call.js'
 import type { RemoteDefaults } from './request.js'
 
-/** Both arguments, checked. */
+/** Both arguments of createSandboxJobs, checked. */
 export interface RemoteJobsPlan {
   place: RemotePlace
   defaults: RemoteDefaults
-  /** Milliseconds between two looks at a job that is waited for, at most. */
+  /** Maximum milliseconds between two polls of a job that is being awaited. */
   maxPollInterval: number
 }
 
-/** Checks them. Throws OptionError. */
+/** Checks the arguments. Throws OptionError. */
 export function planRemoteJobs(backend: unknown, options: unknown): RemoteJobsPlan {
   const values = readOptions(remoteJobsOptions, options, 'createSandboxJobs')
   const { jobsRoot, callTimeout, forceKillAfterDelay, maxPollInterval } = remoteJobsOptions

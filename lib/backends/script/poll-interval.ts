@@ -1,7 +1,7 @@
 /**
  * The pause between two polls of a remote job: short at first, then longer while nothing changes.
  *
- * A remote job cannot notify its reader, and a connection that is held open would be lost with the reader.
+ * A remote job cannot notify its reader, and an open connection would be lost together with the reader.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 
@@ -13,13 +13,13 @@ export class PollInterval {
   #next = FIRST_MS
   #seen: number | undefined
 
-  /** `most` is the longest wait in milliseconds. */
+  /** `most` is the longest pause in milliseconds. */
   constructor(most: number) {
     this.#most = most
   }
 
   /**
-   * Waits; ends early when `stop` is aborted. `seen` is how much the last poll found. When it changes, the pauses are
+   * Waits; ends early when `stop` is aborted. `seen` is how much the last poll found: when it changes, the pauses become
    * short again.
    */
   async wait(seen: number, stop: AbortSignal | undefined): Promise<void> {

@@ -1,23 +1,23 @@
 /**
- * What the script refuses, as errors: it names the code and a word, and the sentences are here.
+ * The errors for the script's refusals: the script reports a code and a word, and this table has the messages.
  */
 
 import { engineError } from '../../base/errors.js'
 import type { SandboxErrorCode } from '../../public/index.js'
 
-/** Sentences by code, or by code and word. `subject` is the job or the directory that it is about. */
+/** Messages by code, or by code and word. `subject` is the job or directory concerned. */
 const SENTENCES: Record<string, (subject: string, detail: string) => string> = {
   JOB_NOT_FOUND: (job) => `there is no job '${job}'`,
   'JOB_NOT_FOUND damaged': (job) => `job '${job}' has a damaged meta.json`,
   'JOB_NOT_FOUND strange-output': (job) => `job '${job}' is damaged: its output.log is not a regular file`,
-  JOB_ALREADY_EXISTS: (job) => `there is a job '${job}' already`,
-  JOB_RUNNING: (job) => `job '${job}' still runs: cancel it first`,
+  JOB_ALREADY_EXISTS: (job) => `job '${job}' already exists`,
+  JOB_RUNNING: (job) => `job '${job}' is still running: cancel it first`,
   CWD_NOT_FOUND: () => 'the working directory cannot be entered',
-  STATE_DIR_UNAVAILABLE: () => 'the directory of jobs cannot be used; see jobsRoot',
-  'STATE_DIR_UNAVAILABLE no-room': () => 'the directory of jobs takes no more: its disk may be full',
+  STATE_DIR_UNAVAILABLE: () => 'the jobs directory cannot be used; see jobsRoot',
+  'STATE_DIR_UNAVAILABLE no-room': () => 'the jobs directory cannot be written: its disk may be full',
   'STATE_DIR_UNAVAILABLE not-ours': () =>
     'the directory belongs to another user or is a symlink; see jobsRoot',
-  'LIMIT_UNSUPPORTED openFiles': () => 'the limit openFiles cannot be set there',
+  'LIMIT_UNSUPPORTED openFiles': () => 'the remote sandbox cannot set the limit openFiles',
   'SPAWN_FAILED missing-tool': (_, tool) => `the remote sandbox has no program ${tool}, which jobs need`,
   'SPAWN_FAILED killed': () => 'the supervisor of the job was killed',
   'ENGINE_ERROR elsewhere': (job) => `job '${job}' cannot be cancelled: it runs in another pid namespace`,

@@ -1,8 +1,8 @@
 /**
- * One call to the remote sandbox: a command line that is safe on its way, and the lines of the reply.
+ * One call to the remote sandbox: a command line that survives transport, and the lines of the reply.
  *
- * Whatever stands behind `executeCommand` may split the command line into words itself or hand it to a shell. So it is
- * `sh -c '<fixed text>'` and words of plain characters: paths and contents travel as base64.
+ * The implementation of `executeCommand` may split the command line into words itself or pass it to a shell. So it is `sh
+ * -c '<fixed text>'` and words of plain characters: paths and contents are base64.
  */
 
 import { engineError } from '../../base/errors.js'
@@ -12,26 +12,26 @@ import { SCRIPT, SCRIPT_NAME } from './script/script.js'
 
 export interface RemotePlace {
   backend: JobsBackend
-  /** The directory of all jobs, absolute. */
+  /** The absolute directory of all jobs. */
   root: string
-  /** Seconds that a call may take. */
+  /** Maximum seconds for a call. */
   callTimeout: number
 }
 
-/** Base64 characters in one command line: Linux allows 128 KiB for one argument, and a wrapper may add to it. */
+/** Base64 characters in one command line: Linux allows 128 KiB per argument, and a wrapper may add to it. */
 export const MOST_INLINE = 90_000
-/** Bytes of one part, a multiple of 3, so that the parts are whole in base64. */
+/** Bytes of one part, a multiple of 3, so that each part is complete base64. */
 const PART_BYTES = (MOST_INLINE / 4) * 3
 
-/** Runs the script, when it is there and belongs to this user: another's could hold anything. */
+/** Runs the script if it exists and belongs to this user: another user's file could contain anything. */
 const RUN = `r=$(printf %s "$0"|base64 -d);s=$r/${SCRIPT_NAME};if [ -f "$s" ]&&[ -O "$s" ]&&[ -O "$r" ]&&[ ! -L "\${r%/}" ];then exec sh "$s" "$r" "$@";fi;echo "<nacre";echo upload;echo "nacre>"`
 
-/** Appends bytes to a file, and renames it when there is a third word. */
+/** Appends bytes to a file, and renames it if there is a third word. */
 const STORE = `r=$(printf %s "$0"|base64 -d);umask 077;echo "<nacre";mkdir -p "$r";if [ ! -O "$r" ]||[ -L "\${r%/}" ];then echo "refused STATE_DIR_UNAVAILABLE not-ours";elif printf %s "$2"|base64 -d >>"$r/$1"&&{ [ -z "$3" ]||mv "$r/$1" "$r/$3";};then echo stored;else echo "refused STATE_DIR_UNAVAILABLE no-room";fi 2>/dev/null;echo "nacre>"`
 
 /**
- * Calls the script: a verb, the job that it is about, and what else there is to say. It is uploaded by the first call that does not
- * find it. Throws SandboxError.
+ * Calls the script with a verb, a job and further arguments. The first call that does not find the script uploads it.
+ * Throws SandboxError.
  */
 export async function call(place: RemotePlace, ...words: Array<string | number>): Promise<string[]> {
   const subject = String(words[1] ?? place.root)
@@ -40,10 +40,13 @@ export async function call(place: RemotePlace, ...words: Array<string | number>)
   await store(place, `@part-${mark()}`, Buffer.from(SCRIPT), SCRIPT_NAME)
   const second = await execute(place, RUN, words, subject)
   if (second[0] !== 'upload') return second
-  throw engineError('STATE_DIR_UNAVAILABLE', `${SCRIPT_NAME} does not stay in ${place.root}; see jobsRoot`)
+  throw engineError(
+    'STATE_DIR_UNAVAILABLE',
+    `${SCRIPT_NAME} disappears from ${place.root} after its upload; see jobsRoot`,
+  )
 }
 
-/** Puts bytes of any length into a file of the root; with a last name under that, complete from its first moment on. */
+/** Writes bytes of any length to a file of the root. With a final name, renames it there once it is complete. */
 export async function store(place: RemotePlace, name: string, bytes: Buffer, lastName = ''): Promise<void> {
   for (let start = 0; start < bytes.length; start += PART_BYTES) {
     const part = bytes.subarray(start, start + PART_BYTES).toString('base64')
@@ -52,7 +55,7 @@ export async function store(place: RemotePlace, name: string, bytes: Buffer, las
   }
 }
 
-/** A word that is unique. */
+/** A unique word. */
 export function mark(): string {
   return crypto.randomUUID().replaceAll('-', '')
 }
@@ -74,13 +77,13 @@ async function execute(
   const lines = readReply(String(reply?.result ?? ''))
   if (lines === undefined) {
     const shown = JSON.stringify(String(reply?.result ?? '').slice(-200))
-    throw engineError('ENGINE_ERROR', `the remote sandbox gave no whole reply, but ${shown}`)
+    throw engineError('ENGINE_ERROR', `the remote sandbox did not return a complete reply, but ${shown}`)
   }
   refuseIfTold(lines, subject)
   return lines
 }
 
-/** The lines between the two marks; undefined when one is missing. */
+/** The lines between the two marks; undefined if a mark is missing. */
 export function readReply(text: string): string[] | undefined {
   const lines = text.split(/\r?\n/).map((line) => line.trim())
   const begin = lines.indexOf('<nacre')

@@ -1,12 +1,12 @@
 /**
- * What a start sends: one run of bytes, in four parts that the script takes apart by their lengths.
+ * The request of a start: one run of bytes in four parts, which the script splits by their lengths.
  */
 import path from 'node:path'
 import type { EnvLists } from '../../options/env.js'
 import type { JobStartPlan } from '../../requests/jobs.js'
 import { mergedEnv } from './environment.js'
 
-/** What all jobs of a backend begin with. */
+/** The defaults that all jobs of a backend share. */
 export interface RemoteDefaults {
   root: string
   cwd: string | undefined
@@ -17,13 +17,13 @@ export interface RemoteDefaults {
 
 export interface Request {
   payload: Buffer
-  /** Lengths of the parts: words, command, standard input, meta.json as far as it is known here. */
+  /** Lengths of the parts: words, command, standard input, and the part of meta.json that is known here. */
   sizes: [number, number, number, number]
 }
 
 const VERSION = 1
 
-/** Puts it together. `mark` tells the processes of this job from all others. */
+/** Builds the request. `mark` distinguishes the processes of this job from all others. */
 export function buildRequest(
   jobId: string,
   plan: JobStartPlan,
@@ -40,7 +40,7 @@ export function buildRequest(
   return { payload: Buffer.concat(parts), sizes }
 }
 
-/** A file that the script reads as shell: the directory, and the arguments of env(1), each in quotes. */
+/** A file that the script reads as shell: the directory, and the arguments of env(1), each quoted. */
 function words({ command, cwd, env }: JobStartPlan, mark: string, defaults: RemoteDefaults): string {
   const changes = mergedEnv(defaults.env, env)
   const list = [
@@ -57,7 +57,7 @@ function words({ command, cwd, env }: JobStartPlan, mark: string, defaults: Remo
   ].join('\n')
 }
 
-/** The end of meta.json, from a comma on: what only the script can know comes before it. */
+/** The end of meta.json, starting at a comma: the fields that only the script knows precede it. */
 function meta(jobId: string, plan: JobStartPlan, mark: string, { root, graceMs }: RemoteDefaults): string {
   const dir = path.posix.join(root, jobId)
   const { processName, timeout = 0, limits, shown } = plan
@@ -84,7 +84,7 @@ function directoryOf(cwd: string | undefined, base: string | undefined): string 
   return base === undefined ? cwd : path.posix.resolve(base, cwd)
 }
 
-/** Between single quotes a shell leaves every byte as it is. */
+/** Quotes a word: between single quotes, a shell leaves every byte unchanged. */
 function quoted(word: string): string {
   return `'${word.replaceAll("'", "'\\''")}'`
 }

@@ -1,5 +1,5 @@
 /**
- * Starting a remote job: one call for what fits into it, and one more for each 66 KiB beyond.
+ * Starts a remote job: one call for the request that fits into it, plus one call for each further 66 KiB.
  */
 
 import { engineError, OptionError, SandboxError } from '../../base/errors.js'
@@ -8,7 +8,7 @@ import type { JobStartPlan } from '../../requests/jobs.js'
 import { call, MOST_INLINE, mark, type RemotePlace, store } from './remote-call.js'
 import { buildRequest, type RemoteDefaults } from './request.js'
 
-/** Limits that need a control group, which a script has not. */
+/** Limits that need a control group, which a script does not have. */
 const NEED_CONTROLLERS = ['memory', 'cpus', 'pids'] as const
 
 export async function start(
@@ -30,7 +30,7 @@ export async function start(
   })
   const pgid = Number(/^started (\d+)$/.exec(reply)?.[1])
   if (Number.isNaN(pgid))
-    throw engineError('ENGINE_ERROR', `a start was answered by ${JSON.stringify(reply)}`)
+    throw engineError('ENGINE_ERROR', `the script replied to a start with ${JSON.stringify(reply)}`)
   const dir = `${place.root}/${jobId}`
   const { processName } = plan
   return {
@@ -44,23 +44,23 @@ export async function start(
   }
 }
 
-/** What can be refused without asking. */
+/** Refuses what can be refused without a call. */
 function check({ limits, command }: JobStartPlan): void {
   const missing = NEED_CONTROLLERS.find((name) => limits?.[name] !== undefined)
   if (missing !== undefined)
     throw engineError('LIMIT_UNSUPPORTED', `the limit ${missing} needs control groups: not for remote jobs`)
-  // env(1), which starts the program, would take it for a variable.
+  // env(1), which starts the program, would treat it as a variable.
   if (command.argv?.[0]?.includes('='))
     throw new OptionError('INVALID_COMMAND', 'command must not name a program with = in a remote sandbox')
 }
 
-/** A refused directory is called by its name. */
+/** Adds the name of a refused directory to the error. */
 function withDirectory(error: unknown, cwd = ''): unknown {
   if (!(error instanceof SandboxError) || error.code !== 'CWD_NOT_FOUND') return error
   return engineError('CWD_NOT_FOUND', `the working directory ${cwd} cannot be entered`, { cause: error })
 }
 
-/** Milliseconds as the script counts, rounded up. */
+/** Milliseconds as hundredths of a second, the script's unit, rounded up. */
 function hundredths(ms: number): number {
   return Math.ceil(ms / 10)
 }

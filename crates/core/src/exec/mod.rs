@@ -63,7 +63,7 @@ pub trait Sink: Send + Sync {
     /// Output as it arrives; only for live requests.
     fn output(&mut self, stream: OutputStream, bytes: Vec<u8>);
 
-    /// The end, exactly once.
+    /// The end; called exactly once.
     fn finished(self: Box<Self>, result: Result<Outcome, Error>);
 }
 

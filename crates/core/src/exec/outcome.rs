@@ -6,17 +6,17 @@ use std::time::{Duration, SystemTime};
 /// The result of a command.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
-    /// `$?`; `None` when the command was killed or its status was lost.
+    /// `$?`; `None` if the command was killed or its status was lost.
     pub exit_code: Option<i32>,
     /// The signal that ended the command, if the engine sent it or the shell died of it.
     pub signal: Option<i32>,
-    /// Kept bytes.
+    /// Kept bytes of standard output.
     pub stdout: Vec<u8>,
-    /// Kept bytes.
+    /// Kept bytes of standard error.
     pub stderr: Vec<u8>,
     /// Lengths of the alternating runs of kept bytes (stdout first) in order of arrival, if both streams have output.
     pub order: Option<Vec<u32>>,
-    /// Bytes not kept.
+    /// Bytes not kept of each stream.
     pub dropped: (u64, u64),
     /// The session's directory after the command.
     pub cwd: PathBuf,

@@ -10,14 +10,14 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// The helper of a session, and the directory at which relative paths start.
+/// A session's helper, and the directory where relative paths start.
 #[derive(Clone)]
 pub struct Access {
     /// See [`Helper`].
     pub helper: Arc<Helper>,
-    /// See the module.
+    /// Where relative paths start.
     pub cwd: PathBuf,
-    /// No path may leave `cwd`.
+    /// Whether paths must stay below `cwd`.
     pub is_rooted: bool,
 }
 

@@ -62,7 +62,7 @@ impl Access {
         sorted.await.map(Some)
     }
 
-    /// Opens a file to be read.
+    /// Opens a file for reading.
     pub async fn read(&self, path: Vec<u8>) -> Sent<Reader> {
         let Some(connection) = self.call(Call::Read { path: path.clone() }).await? else { return Ok(None) };
         match connection.reply().await? {
@@ -71,7 +71,7 @@ impl Access {
         }
     }
 
-    /// Opens a file to be written.
+    /// Opens a file for writing.
     pub async fn write(&self, path: Vec<u8>, mode: Option<u32>, append: bool) -> Sent<Writer> {
         let Some(connection) = self.call(Call::Write { path: path.clone(), mode, append }).await? else {
             return Ok(None);

@@ -37,10 +37,10 @@ impl Connection {
 
     /// The error for a reply of the wrong kind.
     pub(super) fn confused(&self) -> Error {
-        Error::new(Code::EngineError, "the files helper gave an answer that does not belong to the call")
+        Error::new(Code::EngineError, "the files helper sent a reply that does not match the call")
     }
 
-    /// Ends a write.
+    /// Commits or reverts a write.
     pub(super) fn finish(&self, finish: Finish) -> Result<(), Error> {
         files::send(self.socket.get_ref().as_fd(), &finish, &[]).map_err(|_| self.helper.lost())
     }

@@ -45,7 +45,7 @@ pub fn error_of(Failure { reason, path }: &Failure) -> Error {
     }
 }
 
-/// The error for a refusal of the system.
+/// The error for a failed system call.
 pub fn system_error(path: &[u8], errno: i32) -> Error {
     use Code::{
         EngineError, FileExists, FileNotFound, FileTooLarge, InvalidPath, IsADirectory, NoSpace, NotADirectory,
@@ -54,7 +54,7 @@ pub fn system_error(path: &[u8], errno: i32) -> Error {
     let reason = io::Error::from_raw_os_error(errno);
     let (code, what) = match errno {
         libc::ENOENT => (FileNotFound, "does not exist".to_string()),
-        libc::EEXIST => (FileExists, "exists already".to_string()),
+        libc::EEXIST => (FileExists, "already exists".to_string()),
         libc::ENOTEMPTY => (FileExists, "is a directory that is not empty".to_string()),
         libc::ENOTDIR => (NotADirectory, "is not a directory, or leads through a file".to_string()),
         libc::EISDIR => (IsADirectory, "is a directory".to_string()),

@@ -7,7 +7,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The host's end of the helper's socket. The helper ends when the last owner drops it.
+/// The host's end of the helper's socket. The helper exits when the last owner drops it.
 pub struct Helper {
     session: String,
     pub(super) outbox: Outbox,

@@ -1,4 +1,4 @@
-//! A file that is open for reading.
+//! A file opened for reading.
 
 use super::failure::{error, system_error};
 use super::placed::Placed;
@@ -38,7 +38,7 @@ impl Reader {
         blocking(move || sys::read_at(&file, position, most).map_err(|failed| failure(&path, &failed)))
     }
 
-    /// The first read, with the version of the file before it.
+    /// The first read, with the file's version from before it.
     pub fn read_first(
         &self,
         position: u64,
@@ -58,7 +58,7 @@ fn failure(path: &[u8], failed: &io::Error) -> Error {
     system_error(path, failed.raw_os_error().unwrap_or(libc::EIO))
 }
 
-/// What differs when a path has another file, or the file another content. The change time cannot be set by programs.
+/// A text that changes when the path names another file, or the content changes. Programs cannot set the change time.
 fn version(metadata: &Metadata) -> String {
     format!("{}-{}-{}-{}.{}", metadata.dev(), metadata.ino(), metadata.size(), metadata.ctime(), metadata.ctime_nsec(),)
 }

@@ -20,12 +20,13 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// How long to wait for processes that even SIGKILL does not end.
+/// How long to wait for processes that survive even SIGKILL.
 const UNKILLABLE: Duration = Duration::from_secs(10);
 
-/// Ends all processes of a job; resolves when none is left, immediately if none runs.
+/// Ends all processes of a job. Resolves once all have exited, immediately if none runs.
 ///
-/// # Errors `JOB_NOT_FOUND` if its files do not name a process to signal, `ENGINE_ERROR` if the job cannot be signalled
+/// # Errors
+/// `JOB_NOT_FOUND` if its files do not name a process to signal, `ENGINE_ERROR` if the job cannot be signalled
 /// or does not die.
 pub async fn cancel(job: &Job, grace: Option<Duration>) -> Result<(), Error> {
     let looked = job.clone();
@@ -47,7 +48,7 @@ pub async fn cancel(job: &Job, grace: Option<Duration>) -> Result<(), Error> {
             ended && sweep(job, own).await?
         }
     };
-    if gone { Ok(()) } else { Err(failed(job, "some of its processes do not die")) }
+    if gone { Ok(()) } else { Err(failed(job, "some of its processes survive SIGKILL")) }
 }
 
 fn failed(job: &Job, why: &str) -> Error {
@@ -88,8 +89,8 @@ async fn end(supervisor: Identity, grace: Duration) -> io::Result<bool> {
 
 fn send_signal(held: Option<&OwnedFd>, to: Identity, signal: i32, grace: Duration) -> io::Result<()> {
     let value = i32::try_from(grace.as_millis()).unwrap_or(i32::MAX);
-    // SAFETY: all zeroes is a valid `siginfo_t`; the fields that are written are those that sigqueue(3) sets, at their
-    // places in the kernel's layout: three ints, padding to the size of a pointer, pid, uid, value.
+    // SAFETY: all zeroes is a valid `siginfo_t`; the written fields are those that sigqueue(3) sets, at their offsets
+    // in the kernel's layout: three ints, padding to the size of a pointer, pid, uid, value.
     let result = unsafe {
         let mut info: libc::siginfo_t = std::mem::zeroed();
         info.si_signo = signal;
@@ -109,10 +110,10 @@ fn send_signal(held: Option<&OwnedFd>, to: Identity, signal: i32, grace: Duratio
     }
 }
 
-/// Ends the processes of a killed supervisor's control group, if its guard was killed too. True when none is left.
+/// Ends the processes of a killed supervisor's control group, if its guard was killed too. True once all have exited.
 ///
 /// # Errors
-/// `ENGINE_ERROR` when the work on its files fails.
+/// `ENGINE_ERROR` if the work on its files fails.
 pub async fn sweep(job: &Job, own: &Own) -> Result<bool, Error> {
     let give_up = Instant::now() + UNKILLABLE;
     loop {
@@ -135,7 +136,7 @@ pub async fn sweep(job: &Job, own: &Own) -> Result<bool, Error> {
 
 /// The control group of a job, if it has one.
 ///
-/// Its path comes from a file, so three checks come before any write: the path is in a hierarchy of control groups, no
+/// Its path comes from a file, so three checks precede any write: the path is in a control group hierarchy, no
 /// symlink leads elsewhere, and the name is the one that the job's supervisor gave the group.
 fn group_of(job: &Job, own: &Own) -> Option<PathBuf> {
     let path = fs::canonicalize(own.cgroup.as_ref()?).ok()?;

@@ -1,8 +1,8 @@
 //! Waits for changes of a job: more output, or its end.
 //!
-//! inotify(7) reports changes in the job's directory, and a pidfd reports the death of the supervisor. Both are set up
-//! before the first read, so that no change is missed between read and wait. A poll once a second covers file systems
-//! that do not report changes by other machines.
+//! inotify(7) reports changes in the job's directory, and a pidfd reports the death of the supervisor. Both are set
+//! up before the first read, so that no change is missed between read and wait. A poll once per second covers file
+//! systems that do not report changes by other machines.
 
 use super::reader;
 use super::status::status;
@@ -24,7 +24,7 @@ const BLIND_WAIT: Duration = Duration::from_millis(100);
 /// Resolves when the job has ended or its output is longer than `cursor`. Without a cursor, only the end counts.
 ///
 /// # Errors
-/// `JOB_NOT_FOUND`, also when the job is removed meanwhile.
+/// `JOB_NOT_FOUND`, also if the job is removed meanwhile.
 pub async fn news(job: &Job, cursor: Option<u64>) -> Result<(), Error> {
     let looked = job.clone();
     let (watched, meta) = blocking(move || Ok((watch(&looked, cursor.is_some()), looked.meta()?))).await?;

@@ -22,8 +22,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// The maximum delay between the directory and the start of its leader, in ms.
 const SLACK_MS: u64 = 2000;
 
-/// The running processes of the job's group and their descendants, if the group is the job's. `directory` is the actual
-/// directory of the job, whatever its `meta.json` claims.
+/// The running processes of the job's group and their descendants, if the group is the job's. `directory` is the
+/// actual directory of the job, whatever its `meta.json` claims.
 pub fn members(meta: &Meta, directory: &Path) -> Vec<Stat> {
     let group: Vec<Stat> =
         proc_table::scan().filter(|stat| stat.group == meta.pgid.raw() && stat.is_running()).collect();
@@ -35,7 +35,7 @@ pub fn members(meta: &Meta, directory: &Path) -> Vec<Stat> {
     group.into_iter().chain(below.into_iter().filter(Stat::is_running)).collect()
 }
 
-/// Ends the group: SIGTERM, and SIGKILL after the grace time. True when no process is left.
+/// Ends the group: SIGTERM, and SIGKILL after the grace time. True once all processes have exited.
 pub async fn end(job: &Job, meta: &Meta, grace: Duration, unkillable: Duration) -> Result<bool, Error> {
     let deadline = Instant::now() + grace;
     let mut asked = HashSet::new();
@@ -63,7 +63,7 @@ fn is_leader_in_time(stat: &Stat, meta: &Meta) -> bool {
     stat.identity.pid == meta.pgid && bounds().is_some_and(|(started, made)| started <= made + SLACK_MS)
 }
 
-/// The time of boot by the current wall clock, in ms since the epoch.
+/// The boot time by the current wall clock, in ms since the epoch.
 fn boot_ms() -> Option<u64> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?.as_millis() as u64;
     let up = nix::time::clock_gettime(nix::time::ClockId::CLOCK_BOOTTIME).ok()?;

@@ -1,4 +1,4 @@
-//! All jobs of a root.
+//! Lists all jobs of a root.
 
 use super::status::{Status, status};
 use super::store::{Job, Store};

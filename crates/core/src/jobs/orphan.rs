@@ -20,7 +20,7 @@ pub fn adopt(guard: i32, engine: &Handle) {
                 tokio::time::sleep(std::time::Duration::from_millis(100)).await;
             }
         }
-        // SAFETY: a plain call; without a pointer for the status nothing is written.
+        // SAFETY: a plain call; without a status pointer, nothing is written.
         unsafe { libc::waitpid(guard.raw(), std::ptr::null_mut(), libc::WNOHANG) };
     });
 }

@@ -14,18 +14,18 @@ use std::io;
 
 /// A part of the output.
 pub struct Slice {
-    /// The status before the read.
+    /// The status from before the read.
     pub status: Status,
     /// The bytes from the cursor on.
     pub bytes: Vec<u8>,
-    /// True when no output followed.
+    /// True if no output follows.
     pub at_end: bool,
 }
 
-/// Reads at most `most` bytes; none beyond the end.
+/// Reads at most `most` bytes; returns none beyond the end.
 ///
 /// # Errors
-/// `JOB_NOT_FOUND`, also when the output is not a file; `ENGINE_ERROR` when the disk fails.
+/// `JOB_NOT_FOUND`, also if the output is not a regular file; `ENGINE_ERROR` if the disk fails.
 pub fn read(job: &Job, cursor: u64, most: usize) -> Result<Slice, Error> {
     let status = status(job)?;
     let (bytes, at_end) = slice(job, cursor, most).map_err(|reason| job.unreadable(OUTPUT, &reason))?;

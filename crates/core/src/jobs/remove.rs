@@ -27,12 +27,15 @@ pub async fn remove(store: &Store, job: &Job) -> Result<(), Error> {
             Life::Over => break,
             Life::Ending if Instant::now() <= give_up => sleep(Duration::from_millis(10)).await,
             _ => {
-                return Err(Error::new(Code::JobRunning, format!("job '{}' still runs: cancel it first", job.id)));
+                return Err(Error::new(
+                    Code::JobRunning,
+                    format!("job '{}' is still running: cancel it first", job.id),
+                ));
             }
         }
     }
     let looked = job.clone();
-    // An unreadable meta.json names no group to clean up.
+    // An unreadable meta.json does not name a group to clean up.
     let own = blocking(move || Ok(looked.meta().ok().flatten().and_then(|meta| meta.own))).await?;
     if let Some(own) = own.filter(|own| own.is_of_this_boot()) {
         cancel::sweep(job, &own).await?;
@@ -59,7 +62,7 @@ fn delete(store: &Store, job: &Job) -> Result<(), Error> {
     }
 }
 
-/// The state of a job with regard to its removal.
+/// The state of a job, as far as its removal depends on it.
 enum Life {
     Running,
     /// The remaining processes are being killed.

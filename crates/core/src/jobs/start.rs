@@ -22,19 +22,19 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use tokio::runtime::Handle;
 
-/// The settings that a job takes from its sandbox.
+/// The settings that a job inherits from its sandbox.
 pub struct Launch {
-    /// The executable.
+    /// The supervisor executable.
     pub supervisor: PathBuf,
-    /// bash.
+    /// Path of bash.
     pub shell: PathBuf,
-    /// All of it.
+    /// The complete environment.
     pub env: Vec<(OsString, OsString)>,
-    /// Absolute.
+    /// The absolute working directory.
     pub cwd: PathBuf,
     /// The user to run as.
     pub user: Option<User>,
-    /// The directory in which groups can be created.
+    /// The directory where groups can be created.
     pub group_parent: Option<PathBuf>,
     /// Its limits.
     pub limits: Enforcement,
@@ -42,13 +42,13 @@ pub struct Launch {
     pub confinement: Option<Confinement>,
 }
 
-/// A job to be started.
+/// A job to start.
 pub struct NewJob {
-    /// Names it.
+    /// The job's id.
     pub id: String,
     /// The command.
     pub program: Program,
-    /// As shown.
+    /// The command as displayed.
     pub command: String,
     /// Replaces the sandbox's directory; absolute.
     pub cwd: Option<PathBuf>,
@@ -56,7 +56,7 @@ pub struct NewJob {
     pub env: EnvChange,
     /// A label for display.
     pub process_name: Option<String>,
-    /// Milliseconds.
+    /// Time limit in milliseconds.
     pub timeout_ms: Option<u64>,
     /// Milliseconds between SIGTERM and SIGKILL.
     pub grace_ms: u64,
@@ -69,7 +69,8 @@ pub struct NewJob {
 impl Store {
     /// Starts a job. Returns when its command may execute.
     ///
-    /// # Errors `JOB_ALREADY_EXISTS`, `CWD_NOT_FOUND`, `LIMIT_UNSUPPORTED`, `STATE_DIR_UNAVAILABLE`, `SPAWN_FAILED`.
+    /// # Errors
+    /// `JOB_ALREADY_EXISTS`, `CWD_NOT_FOUND`, `LIMIT_UNSUPPORTED`, `STATE_DIR_UNAVAILABLE`, `SPAWN_FAILED`.
     /// After an error, nothing runs and no directory remains.
     pub fn start(&self, new: NewJob, launch: Launch, engine: &Handle) -> Result<Meta, Error> {
         self.create_root()?;
@@ -97,7 +98,7 @@ impl Store {
             None => job
                 .meta()?
                 .filter(|_| !existed)
-                .ok_or_else(|| spawn_failed(io::Error::other("it was killed before it could answer"))),
+                .ok_or_else(|| spawn_failed(io::Error::other("it was killed before it could reply"))),
         }
     }
 }
@@ -115,8 +116,8 @@ fn code_of(kind: Refusal) -> Code {
 
 /// Runs the supervisor until it has replied and forked into the background. Without a reply, it was killed.
 ///
-/// The standard library spawns with `posix_spawn` here: no option needs a fork of this
-/// process, which may hold gigabytes.
+/// The standard library spawns with `posix_spawn` here: no option needs a fork of this process, which may hold
+/// gigabytes.
 fn ask(
     supervisor: &PathBuf,
     env: Vec<(OsString, OsString)>,
@@ -128,7 +129,7 @@ fn ask(
     command.arg("--job").env_clear().envs(env).stdin(request).stdout(write);
     command.stderr(stdin.map_or_else(Stdio::null, |file| Stdio::from(OwnedFd::from(file))));
     let mut child = command.spawn()?;
-    // Dropping it closes the last copy of the write end in this process.
+    // Closes this process's last copy of the write end.
     drop(command);
     let mut line = Vec::new();
     let outcome = BufReader::new(File::from(read)).read_until(b'\n', &mut line);

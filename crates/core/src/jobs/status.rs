@@ -17,7 +17,7 @@ use nacre_containment::proc_table;
 /// The recorded end of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// From `exit`.
+    /// From the file `exit`.
     pub exit: i32,
     /// From `end.json`, which only nacre writes.
     pub end: Option<End>,
@@ -26,11 +26,11 @@ pub struct Record {
 /// Whether the supervisor is alive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Life {
-    /// It runs.
+    /// The supervisor is running.
     Alive,
-    /// It was killed.
+    /// The supervisor was killed.
     Died,
-    /// The system was restarted.
+    /// The system was rebooted.
     Rebooted,
 }
 
@@ -46,11 +46,11 @@ pub struct Status {
 /// See the module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
-    /// The command runs.
+    /// The command is running.
     Running,
-    /// It has ended.
+    /// The command has ended.
     Exited(Record),
-    /// Its supervisor has died without a record.
+    /// The supervisor died without writing a record.
     Crashed(Life),
 }
 
@@ -61,9 +61,10 @@ impl Status {
     }
 }
 
-/// Looks.
+/// Reads the current status.
 ///
-/// # Errors `JOB_NOT_FOUND` for a directory whose start did not finish, and if another kind of file is in place of a
+/// # Errors
+/// `JOB_NOT_FOUND` for a directory whose start did not finish, and if another kind of file is in place of a
 /// job file.
 pub fn status(job: &Job) -> Result<Status, Error> {
     let first = read_record(job)?;

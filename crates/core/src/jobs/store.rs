@@ -7,7 +7,7 @@ use nacre_containment::job::layout;
 use nacre_containment::job::meta::Meta;
 use std::path::{Path, PathBuf};
 
-/// The root.
+/// The root directory of all jobs.
 #[derive(Clone, Debug)]
 pub struct Store {
     root: PathBuf,
@@ -16,26 +16,27 @@ pub struct Store {
 /// An existing directory of a job.
 #[derive(Clone, Debug)]
 pub struct Job {
-    /// Its name.
+    /// The job's id, which is the directory's name.
     pub id: String,
-    /// Its path.
+    /// The directory's path.
     pub directory: PathBuf,
 }
 
 impl Store {
-    /// Creates nothing yet.
+    /// Creates nothing on disk yet.
     pub fn new(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
     }
 
-    /// Its directory.
+    /// The root's path.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
     /// Whether the root exists. Without a root, there are no jobs.
     ///
-    /// # Errors `STATE_DIR_UNAVAILABLE` for a root that other users can change, which is not read.
+    /// # Errors
+    /// `STATE_DIR_UNAVAILABLE` for a root that other users can change, which is not read.
     pub fn exists(&self) -> Result<bool, Error> {
         private_directory::check(&self.root).map_err(|reason| self.refused(&reason))
     }
@@ -43,7 +44,7 @@ impl Store {
     /// Finds a job, or the remains of a job.
     ///
     /// # Errors
-    /// `JOB_NOT_FOUND`, also for an invalid id; `STATE_DIR_UNAVAILABLE` when other users can change the root or the
+    /// `JOB_NOT_FOUND`, also for an invalid id; `STATE_DIR_UNAVAILABLE` if other users can change the root or the
     /// directory of the job.
     pub fn find(&self, id: &str) -> Result<Job, Error> {
         if !layout::is_id(id) || !self.exists()? {
@@ -60,7 +61,7 @@ impl Store {
         }
     }
 
-    /// Creates the root, unless it exists.
+    /// Creates the root if missing.
     ///
     /// # Errors
     /// `STATE_DIR_UNAVAILABLE`.
@@ -74,7 +75,7 @@ impl Store {
 }
 
 impl Job {
-    /// Its `meta.json`, unless that is missing or damaged.
+    /// Its `meta.json`; `None` if that is missing or damaged.
     ///
     /// # Errors
     /// See [`Job::unreadable`].
@@ -90,7 +91,7 @@ impl Job {
     }
 }
 
-/// The error for an id that names no job.
+/// The error for an unknown id.
 pub fn not_found(id: &str) -> Error {
     Error::new(Code::JobNotFound, format!("there is no job '{id}'"))
 }

@@ -12,7 +12,7 @@ pub struct Arrival {
 const MOST_RUNS: usize = 1 << 18;
 
 impl Arrival {
-    /// Records that `count` bytes of stream 0 or 1 have arrived.
+    /// Records the arrival of `count` bytes on stream 0 or 1.
     pub fn note(&mut self, stream: usize, count: usize) {
         if count == 0 {
             return;
@@ -30,7 +30,7 @@ impl Arrival {
         }
     }
 
-    /// The runs of the kept bytes; `None` when at most one stream has any.
+    /// The runs of the kept bytes; `None` if at most one stream has any.
     pub fn kept(&self, kept: [[Range<u64>; 2]; 2]) -> Option<Vec<u32>> {
         let mut position = [0u64; 2];
         let mut out = Arrival::default();

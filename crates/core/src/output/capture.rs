@@ -92,7 +92,7 @@ impl Capture {
         }
     }
 
-    /// Fills in the output of the outcome.
+    /// Sets the output in the outcome.
     pub fn finish(mut self, outcome: &mut Outcome, sink: &mut dyn Sink) -> Leftover {
         if let Some(live) = &mut self.live {
             live.end();

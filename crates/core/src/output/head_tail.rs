@@ -37,8 +37,8 @@ impl HeadTail {
         }
     }
 
-    /// Reads once from `fd`, at most `most` bytes, directly into the buffer while it is below the limit. `Ok(0)` is end
-    /// of file.
+    /// Reads once from `fd`, at most `most` bytes, directly into the buffer while it is below the limit. `Ok(0)` is
+    /// end of file.
     pub fn read_from(&mut self, fd: &impl AsRawFd, most: usize, scratch: &mut Vec<u8>) -> io::Result<usize> {
         let room = if self.tail.is_some() { 0 } else { self.limit - self.head.len() };
         let most = most.min(LARGEST_READ);
@@ -66,7 +66,7 @@ impl HeadTail {
         }
     }
 
-    /// The kept parts of the stream, as positions in it.
+    /// The kept parts of the stream, as ranges of its offsets.
     pub fn kept(&self) -> [Range<u64>; 2] {
         let tail = self.tail.as_ref().map_or(0, |ring| ring.len() as u64);
         [0..self.head.len() as u64, self.total - tail..self.total]
@@ -131,7 +131,7 @@ impl Ring {
 mod tests {
     use super::*;
 
-    /// A slow model of the rule.
+    /// A slow model of the same rule.
     fn expected(stream: &[u8], limit: usize) -> (Vec<u8>, u64) {
         if stream.len() <= limit {
             return (stream.to_vec(), 0);

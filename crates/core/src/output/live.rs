@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 /// Maximum bytes of a piece. Larger pieces are not faster.
 pub const LARGEST_PIECE: usize = 256 * 1024;
-/// Minimum time between a piece and the next piece that is not full.
+/// Minimum time between a piece and the next partial piece.
 const INTERVAL: Duration = Duration::from_millis(1);
 /// How long a command that is being killed waits for its consumer to take a piece.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -28,7 +28,7 @@ pub struct Live {
     permits: Arc<Semaphore>,
     /// The number of permits when the consumer has taken everything.
     window: u32,
-    /// The next piece, all of one stream.
+    /// The next piece, from a single stream.
     piece: Vec<u8>,
     stream: usize,
     last: Option<Instant>,
@@ -43,7 +43,7 @@ enum Pace {
     Hurried { until: Instant },
     /// The command has ended. The rest in its pipes is bounded, and is sent without permits.
     Ended,
-    /// Some output was not sent, so nothing more is: a gap would be worse than an early end.
+    /// Some output was not sent, so no more is sent: a gap would be worse than an early end.
     Cut,
 }
 
@@ -61,19 +61,19 @@ impl Live {
         }
     }
 
-    /// The command has ended.
+    /// Marks the command as ended.
     pub fn end(&mut self) {
         if !self.is_cut() {
             self.pace = Pace::Ended;
         }
     }
 
-    /// True when nothing more is sent.
+    /// True once no more output will be sent.
     pub fn is_cut(&self) -> bool {
         matches!(self.pace, Pace::Cut)
     }
 
-    /// True when bytes of this stream can be added.
+    /// True if bytes of this stream can be added.
     pub fn has_room(&self, stream: usize) -> bool {
         match self.pace {
             Pace::Cut | Pace::Ended => true,
@@ -83,7 +83,7 @@ impl Live {
         }
     }
 
-    /// The buffer for bytes of this stream, which go into its spare capacity.
+    /// The buffer for bytes of this stream, to be filled in its spare capacity.
     pub fn room(&mut self, stream: usize, sink: &mut dyn Sink) -> &mut Vec<u8> {
         if stream != self.stream || self.piece.len() >= LARGEST_PIECE {
             self.send(sink);
@@ -93,7 +93,7 @@ impl Live {
         &mut self.piece
     }
 
-    /// Sends the piece after bytes were added, if it is due.
+    /// Sends the piece if it is due after bytes were added.
     pub fn added(&mut self, sink: &mut dyn Sink) {
         let permits = self.permits.available_permits();
         let is_due = if self.piece.len() >= LARGEST_PIECE {
@@ -142,7 +142,7 @@ impl Live {
             *until = Instant::now() + PATIENCE;
         }
         self.last = Some(Instant::now());
-        // The consumer may keep the piece for long, so spare capacity is released.
+        // The consumer may keep the piece for a long time, so spare capacity is released.
         let piece =
             if self.piece.len() < LARGEST_PIECE / 2 { self.piece.clone() } else { std::mem::take(&mut self.piece) };
         self.piece.clear();

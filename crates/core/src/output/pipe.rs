@@ -10,11 +10,11 @@ use tokio::io::unix::AsyncFd;
 /// See the module.
 pub struct Pipe {
     state: State,
-    /// A larger pipe was requested.
+    /// Whether a larger pipe was requested.
     grown: bool,
     is_large: bool,
     total: u64,
-    /// A moment, and the bytes read since then.
+    /// A point in time, and the bytes read since then.
     recent: (Instant, u64),
 }
 
@@ -66,13 +66,13 @@ impl Pipe {
             State::Timed { timer, .. } => timer,
             State::Unwatched(_) | State::Ended => return std::future::pending().await,
         };
-        // The guard is dropped without clearing: `read` clears when it finds nothing.
+        // The guard is dropped without clearing: `read` clears readiness when it finds nothing.
         if watched.readable().await.is_err() {
             std::future::pending().await
         }
     }
 
-    /// The number of bytes it holds now.
+    /// The number of bytes in the pipe now.
     pub fn waiting(&self) -> usize {
         match &self.state {
             State::Unwatched(fd) | State::Timed { fd, .. } => sys::bytes_in_pipe(fd),
@@ -169,7 +169,7 @@ impl Pipe {
         }
     }
 
-    /// Switches from the reactor to a timer, if one is available.
+    /// Switches from the reactor to a timer, if one can be created.
     fn time(&mut self) {
         let Ok(timer) = sys::timer().and_then(sys::watch) else { return };
         match std::mem::replace(&mut self.state, State::Ended) {

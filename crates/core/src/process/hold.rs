@@ -14,12 +14,12 @@ pub struct Hold {
 }
 
 impl Hold {
-    /// At most `window` bytes wait for the reader.
+    /// Lets at most `window` bytes wait for the reader.
     pub fn new(window: u64) -> Self {
         Self { window, taken: watch::Sender::default() }
     }
 
-    /// The reader has taken everything before `cursor`.
+    /// Reports that the reader has taken everything before `cursor`.
     pub fn take(&self, cursor: u64) {
         self.taken.send_modify(|taken| *taken = cursor.max(*taken));
     }

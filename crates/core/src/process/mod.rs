@@ -24,18 +24,18 @@ use std::time::{Duration, SystemTime};
 use terminal::Terminal;
 use tokio::sync::{mpsc, watch};
 
-/// Why a process has ended.
+/// Why a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// It exited.
+    /// It exited by itself.
     Exit,
-    /// A signal that nacre did not send.
+    /// A signal that nacre did not send ended it.
     Signal,
-    /// Its timeout.
+    /// It reached its timeout.
     Timeout,
-    /// Its memory limit.
+    /// It reached its memory limit.
     OutOfMemory,
-    /// The caller killed it, or its session was ended.
+    /// The caller killed it, or its session ended.
     Killed,
     /// Its supervisor was killed, and the process with it.
     Lost,
@@ -44,11 +44,11 @@ pub enum Reason {
 /// The end of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exit {
-    /// Exit code, when it exited.
+    /// Exit code, if it exited.
     pub code: Option<i32>,
-    /// Signal number, when one ended it.
+    /// Signal number, if a signal ended it.
     pub signal: Option<i32>,
-    /// Why.
+    /// The reason.
     pub reason: Reason,
 }
 
@@ -66,7 +66,7 @@ pub struct Birth {
 /// The progress of a process.
 #[derive(Clone, Debug, Default)]
 pub struct Life {
-    /// `None` while it is being started.
+    /// `None` while it is starting.
     pub birth: Option<Birth>,
     /// The end and its time (wall clock).
     pub end: Option<(Exit, SystemTime)>,
@@ -88,7 +88,7 @@ pub trait Owner: Send + Sync {
 pub struct Process {
     /// The id, unique in the sandbox.
     pub id: String,
-    /// The session it was started from.
+    /// The session that started it.
     pub session: Box<dyn Owner>,
     /// As displayed.
     pub command: String,
@@ -133,7 +133,7 @@ impl Process {
         self.life.borrow().clone()
     }
 
-    /// Records that it runs.
+    /// Records that it is running.
     pub fn born(&self, key: u64, birth: Birth) {
         self.fate().key = Some(key);
         self.life.send_modify(|life| life.birth = Some(birth));
@@ -168,7 +168,7 @@ impl Process {
         self.life.send_modify(|life| life.end = Some((exit, SystemTime::now())));
     }
 
-    /// Resolves when it has ended.
+    /// Resolves once it has ended.
     pub async fn wait(&self) {
         let mut life = self.life.subscribe();
         // Cannot fail: `self` owns the sender.
@@ -203,19 +203,19 @@ impl Process {
         key.inspect(|&key| self.session.signal_process(key, signal)).is_some()
     }
 
-    /// True while standard input is open.
+    /// True while its standard input is open.
     pub fn takes_input(&self) -> bool {
         self.writer().as_ref().is_some_and(|writer| !writer.is_closed())
     }
 
-    /// Sends standard input. A chunk that cannot be delivered is dropped.
+    /// Sends a chunk to standard input. A chunk that cannot be delivered is dropped.
     pub fn write(&self, chunk: Chunk) {
         if let Some(writer) = self.writer().as_ref() {
             let _ = writer.send(chunk);
         }
     }
 
-    /// Gives it a terminal.
+    /// Attaches a terminal.
     pub fn set_terminal(&self, terminal: Terminal) {
         *self.terminal.lock().unwrap_or_else(PoisonError::into_inner) = Some(terminal);
     }

@@ -1,4 +1,4 @@
-//! Detects whether a process's tree listens on a TCP port, from the kernel's socket table and the processes' sockets.
+//! Detects whether a process tree listens on a TCP port, from the kernel's socket table and the processes' sockets.
 
 use crate::blocking::blocking;
 use crate::error::Error;
@@ -10,7 +10,7 @@ use std::fs;
 /// The state column of a listening socket in `/proc/net/tcp` (proc(5)).
 const LISTEN: &str = "0A";
 
-/// Checks now, in the network namespace of each process.
+/// Checks the current state, in the network namespace of each process.
 ///
 /// # Errors
 /// `ENGINE_ERROR`.
@@ -18,7 +18,7 @@ pub async fn listens(tree: Tree, port: u16) -> Result<Listening, Error> {
     blocking(move || Ok(look(&tree, port))).await
 }
 
-/// The ports on which a process tree listens.
+/// Where a process tree listens on a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Listening {
     /// Nowhere.
@@ -30,7 +30,7 @@ pub enum Listening {
 }
 
 impl Listening {
-    /// Its name at the boundary.
+    /// The value that crosses the boundary.
     pub const fn name(self) -> &'static str {
         match self {
             Self::No => "no",

@@ -12,11 +12,11 @@ use tokio::sync::oneshot;
 /// The end of a process as the kernel reports it.
 #[derive(Clone, Copy, Debug)]
 pub struct Status {
-    /// Exit code, when it exited.
+    /// Exit code, if it exited.
     pub code: Option<i32>,
-    /// Signal number, when it was killed.
+    /// Signal number, if a signal killed it.
     pub signal: Option<i32>,
-    /// Its memory limit was reached.
+    /// Whether it reached its memory limit.
     pub out_of_memory: bool,
     /// The shell was signalled while it ran no foreground program.
     pub alone: bool,
@@ -41,7 +41,7 @@ struct Pump {
     buffer: Vec<u8>,
 }
 
-/// Reads until no process can write.
+/// Copies output until no process can write to the pipes.
 ///
 /// When the process itself ends, the current content of the pipes is read before the end is published, so the log is
 /// complete. Later output of its descendants is logged too.

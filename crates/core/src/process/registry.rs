@@ -27,7 +27,7 @@ impl Registry {
         let mut all = self.lock();
         tidy(&mut all, SystemTime::now());
         if all.iter().any(|other| other.id == process.id) {
-            let message = format!("there is a process '{}' already", process.id);
+            let message = format!("process '{}' already exists", process.id);
             return Err(Error::new(Code::ProcessAlreadyExists, message));
         }
         all.push_back(process);
@@ -62,7 +62,7 @@ impl Registry {
         self.lock().retain(|other| !Arc::ptr_eq(other, process));
     }
 
-    /// Forgets ended processes, all or the one with this id. Returns how many.
+    /// Forgets ended processes, all or only the one with this id. Returns how many.
     pub fn clean_up(&self, id: Option<&str>) -> usize {
         let mut all = self.lock();
         let before = all.len();

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// A process to be started.
+/// A process to start.
 pub struct NewProcess {
     /// Unique in the sandbox.
     pub id: String,
@@ -26,7 +26,7 @@ pub struct NewProcess {
     pub kill: KillPolicy,
     /// Standard input.
     pub input: Input,
-    /// The other end of a streamed input.
+    /// The sending end of a streamed input.
     pub writer: Option<mpsc::UnboundedSender<Chunk>>,
     /// One pipe for both streams: all output is standard output, in the exact order.
     pub merge_output: bool,
@@ -38,7 +38,7 @@ pub struct NewProcess {
     pub window: Option<u64>,
     /// The requested limits.
     pub wanted_limits: Limits,
-    /// The enforcement of the limits. Filled in by the sandbox.
+    /// The enforcement of the limits, filled in by the sandbox.
     pub limits: Enforcement,
     /// Forgotten some time after its end.
     pub auto_cleanup: bool,
@@ -72,7 +72,7 @@ pub struct Starter {
 type Answer = Box<dyn FnOnce(Result<(), Error>) + Send>;
 
 impl Starter {
-    /// `answer` must not block.
+    /// Creates a starter. `answer` must not block.
     pub fn new(session: &str, answer: impl FnOnce(Result<(), Error>) + Send + 'static) -> Self {
         Self { session: session.into(), answer: Some(Box::new(answer)) }
     }

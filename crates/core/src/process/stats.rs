@@ -26,7 +26,7 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// Looks now.
+    /// Reads the current usage.
     ///
     /// # Errors
     /// `ENGINE_ERROR`.

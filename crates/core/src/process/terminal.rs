@@ -30,8 +30,8 @@ impl Terminal {
     /// that gets the terminal, which may have its own terminals.
     pub fn open(size: Size, owner: Option<(u32, u32)>, root: &Path) -> io::Result<Self> {
         let mut name = [0; 64];
-        // SAFETY: the first call gives a new descriptor or -1; the others work on it, and the name is written within
-        // the buffer, NUL at the end.
+        // SAFETY: the first call returns a new descriptor or -1; the others use it, and the name is written within
+        // the buffer, with NUL at the end.
         let (master, path) = unsafe {
             let flags = libc::O_NOCTTY | libc::O_NONBLOCK;
             let master = File::options().read(true).write(true).custom_flags(flags).open(root.join("dev/ptmx"))?;

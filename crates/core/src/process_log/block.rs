@@ -89,14 +89,14 @@ impl Block {
         }
     }
 
-    /// Releases the capacity for marks that will not be needed.
+    /// Releases capacity for marks that will not be needed.
     pub fn seal(&mut self) {
         self.marks.shrink_to_fit();
         self.bytes.shrink_to_fit();
     }
 
-    /// Copies at most `most` bytes from the offset `from`, which lies in this block, in at most `pieces` pieces.
-    /// Returns the number of bytes.
+    /// Copies at most `most` bytes from offset `from`, which lies in this block, as at most `pieces` pieces. Returns
+    /// the number of bytes.
     pub fn copy(&self, from: u64, most: usize, pieces: usize, into: &mut Vec<Piece>) -> usize {
         let begin = (from - self.start) as usize;
         let until = self.bytes.len().min(begin.saturating_add(most));

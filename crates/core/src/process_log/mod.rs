@@ -23,7 +23,7 @@ use tokio::sync::watch;
 pub struct Piece {
     /// The stream.
     pub stream: OutputStream,
-    /// Offset of its first byte in the whole log, both streams together in order of arrival.
+    /// Offset of its first byte in the whole log, counting both streams in order of arrival.
     pub cursor: u64,
     /// Never empty.
     pub bytes: Vec<u8>,
@@ -31,10 +31,10 @@ pub struct Piece {
     pub time_ms: u64,
 }
 
-/// A part of the log. `next` is the cursor it was read from, plus the pieces, plus `dropped`, plus `lost`.
+/// A part of the log. `next` is the cursor of the read plus the lengths of the pieces, `dropped` and `lost`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogSlice {
-    /// In order. A jump in their cursors marks lost bytes.
+    /// In order. A jump in their cursors means lost bytes.
     pub pieces: Vec<Piece>,
     /// The cursor for the next read. A cursor beyond the end is set to the end.
     pub next: u64,
@@ -77,7 +77,7 @@ impl ProcessLog {
         Self { shared: Arc::new(Shared { store, progress: watch::Sender::default() }) }
     }
 
-    /// Appends output that has just arrived. Never fails: bytes that cannot be kept are counted.
+    /// Appends output that just arrived. Never fails: bytes that cannot be kept are counted.
     pub fn push(&self, stream: OutputStream, bytes: &[u8]) {
         if bytes.is_empty() {
             return;

@@ -1,10 +1,10 @@
-//! The blocks of a log that do not fit into memory: a ring of slots in one file without a name.
+//! The blocks of a log that do not fit into memory: a ring of slots in one unnamed file.
 //!
 //! Memory holds no index. Blocks are in log order, and every slot starts with the offset of its block, so a binary
 //! search in the file finds an offset. The file never has a name that outlives the call that opens it, so nothing
 //! remains however this process ends.
 //!
-//! A write that fails (usually a full disk) leaves the ring unchanged, and the next write is tried again.
+//! A failed write (usually a full disk) leaves the ring unchanged, and the next write tries again.
 
 use super::block::{Block, HEADER_BYTES, Header};
 use super::unnamed;
@@ -30,8 +30,8 @@ impl Spill {
         Self { directory: directory.to_owned(), file: None, block_size, slots, oldest: 0, next: 0 }
     }
 
-    /// Forgets blocks that end at or before `first` and, if no slot is free, the oldest block. Returns where that block
-    /// ended.
+    /// Forgets blocks that end at or before `first` and, if no slot is free, the oldest block. Returns where that
+    /// block ended.
     pub fn make_room(&mut self, first: u64) -> Option<u64> {
         let forgotten = self.forget(first).unwrap_or_else(|_| {
             self.oldest = self.next;
@@ -59,7 +59,7 @@ impl Spill {
         Ok(forgotten)
     }
 
-    /// Appends a block. Call [`Spill::make_room`] before.
+    /// Appends a block. Call [`Spill::make_room`] first.
     pub fn append(&mut self, block: &Block) -> io::Result<()> {
         let file = match &self.file {
             Some(file) => file,

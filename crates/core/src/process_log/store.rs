@@ -1,8 +1,8 @@
 //! The kept part of a log: the newest blocks in memory, older blocks in a file. The oldest blocks are dropped.
 //!
-//! Offsets count from the start of the whole log. Bytes below `first` have been dropped because of the limit. A gap
-//! between two blocks is a block that could not be written when it had to leave memory. Readers detect gaps; no list is
-//! kept.
+//! Offsets count from the start of the whole log. Bytes below `first` were dropped because of the limit. A gap
+//! between two blocks is a block that could not be written when it had to leave memory. Readers detect gaps; no list
+//! is kept.
 
 use super::block::Block;
 use super::spill::Spill;
@@ -14,9 +14,9 @@ use std::path::Path;
 /// Sizes of the parts.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
-    /// Bytes of a block, its marks included.
+    /// Bytes of a block, including its marks.
     pub block_size: usize,
-    /// Full blocks in memory, beside the block that is being filled.
+    /// Full blocks in memory, in addition to the block being filled.
     pub memory_blocks: usize,
 }
 
@@ -24,7 +24,7 @@ pub struct Shape {
 /// With 12 full blocks, that is less than 1 MiB.
 pub const SHAPE: Shape = Shape { block_size: 64 * 1024, memory_blocks: 12 };
 
-/// Maximum pieces of one slice: each costs its reader an object.
+/// Maximum pieces of one slice: each is an object for its reader.
 const MOST_PIECES: usize = 1024;
 const _: () = assert!(MOST_PIECES * size_of::<Piece>() <= 64 * 1024);
 
@@ -90,7 +90,7 @@ impl Store {
             self.first = forgotten;
         }
         if block.end() > self.first {
-            // If that fails the block is lost, and the log continues after the gap.
+            // If this fails, the block is lost, and the log continues after the gap.
             let _ = self.spill.append(block);
         }
     }

@@ -1,4 +1,4 @@
-//! Files without a name, in the state directory.
+//! Unnamed files in the state directory.
 //!
 //! Such a file never has a name that outlives the call that opens it, so it disappears however this process ends. If
 //! the file system does not support O_TMPFILE, the file has a name briefly. The next call removes files of processes
@@ -11,10 +11,10 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Prefix of a file's name, where it has one for a moment.
+/// Prefix of a file's temporary name.
 const NAME: &str = "log-";
 
-/// Creates a file of mode 0600 without a name, in a private directory that is created if missing.
+/// Creates an unnamed file of mode 0600 in a private directory, which is created if missing.
 pub fn open(directory: &Path) -> io::Result<File> {
     private_directory::create(directory)?;
     open_unnamed(directory)
@@ -22,13 +22,13 @@ pub fn open(directory: &Path) -> io::Result<File> {
 
 fn open_unnamed(directory: &Path) -> io::Result<File> {
     match private().custom_flags(libc::O_TMPFILE).open(directory) {
-        // EOPNOTSUPP: not supported by the file system. EISDIR: not by the kernel.
+        // EOPNOTSUPP: the file system does not support it. EISDIR: the kernel does not.
         Err(error) if matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EISDIR)) => open_unlinked(directory),
         result => result,
     }
 }
 
-/// The same without O_TMPFILE: the file has a name for a moment.
+/// Does the same without O_TMPFILE: the file has a name for a moment.
 fn open_unlinked(directory: &Path) -> io::Result<File> {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     sweep(directory);

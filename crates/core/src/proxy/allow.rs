@@ -36,7 +36,7 @@ impl Target {
         (plausible && port > 0).then_some(Self { host, port })
     }
 
-    /// Parses `host:port`, with the port of the scheme where it is missing.
+    /// Parses `host:port`; a missing port becomes the scheme's.
     pub fn parse(authority: &str, default_port: Option<u16>) -> Option<Self> {
         let after_host = if authority.starts_with('[') { authority.rfind(']')? + 1 } else { 0 };
         match authority[after_host..].rfind(':').map(|colon| colon + after_host) {
@@ -45,7 +45,7 @@ impl Target {
         }
     }
 
-    /// The address, when the host is one.
+    /// The address, if the host is one.
     pub fn address(&self) -> Option<IpAddr> {
         self.host.parse().ok()
     }
@@ -63,7 +63,7 @@ struct Entry {
     host: String,
     /// `*.example.com`: `host` is `.example.com`.
     is_suffix: bool,
-    /// Nothing: every port.
+    /// `None` allows every port.
     port: Option<u16>,
 }
 
@@ -78,7 +78,7 @@ impl AllowList {
         Self(entries.iter().filter_map(|entry| Entry::parse(entry)).collect())
     }
 
-    /// True when an entry covers the target.
+    /// True if an entry covers the target.
     pub fn admits(&self, target: &Target) -> bool {
         self.matching(target).next().is_some()
     }
@@ -119,7 +119,7 @@ impl Entry {
     }
 }
 
-/// This machine, its link, or no host at all.
+/// True for this machine, its link, or no host at all.
 fn is_own(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(v4) => {

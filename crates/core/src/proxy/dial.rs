@@ -1,4 +1,4 @@
-//! Connecting to a target: resolving its name, and choosing among its addresses.
+//! Connects to a target: resolves its name, and chooses among its addresses.
 
 use super::Policy;
 use super::allow::Target;
@@ -12,7 +12,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Connects to an admitted target.
 ///
-/// # Errors `PermissionDenied` if the name resolves to an address that is not allowed for names.
+/// # Errors
+/// `PermissionDenied` if the name resolves to an address that is not allowed for names.
 pub async fn dial(target: &Target, policy: &Policy) -> io::Result<TcpStream> {
     timeout(PATIENCE, connect(target, policy)).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }

@@ -11,7 +11,8 @@ pub const MAX_HEADERS: usize = 100;
 
 /// Reads up to and including the empty line.
 ///
-/// # Errors `InvalidData` for a head that is too long, `UnexpectedEof` if the client disconnects before its end.
+/// # Errors
+/// `InvalidData` for a head that is too long, `UnexpectedEof` if the client disconnects before its end.
 pub async fn read(client: &mut TcpStream) -> io::Result<Vec<u8>> {
     let mut head = Vec::new();
     let mut seen = vec![0; MAX_BYTES];

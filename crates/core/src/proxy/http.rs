@@ -1,4 +1,4 @@
-//! The HTTP side: CONNECT, and plain requests with an absolute URL (RFC 9110, sections 7.2 and 9.3.6).
+//! The HTTP proxy: CONNECT, and plain requests with an absolute URL (RFC 9110, sections 7.2 and 9.3.6).
 
 use super::allow::Target;
 use super::dial::dial;
@@ -17,7 +17,7 @@ enum Wish {
     Forward(Target, Vec<u8>),
 }
 
-/// Reads a request and connects to its target; `None` when it was refused.
+/// Reads a request and connects to its target; `None` if it was refused.
 pub async fn accept(client: &mut TcpStream, policy: &Policy) -> io::Result<Option<TcpStream>> {
     let head = timeout(HEAD_TIME, head::read(client)).await??;
     let Some(wish) = parse(&head) else {

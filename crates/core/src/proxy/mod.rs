@@ -28,7 +28,7 @@ use tokio::time::timeout;
 const MAX_CONNECTIONS: usize = 256;
 /// Time limit for a client's request.
 const HEAD_TIME: Duration = Duration::from_secs(10);
-/// Denials kept for one command.
+/// Maximum denials kept for one command.
 const MAX_DENIALS: usize = 100;
 
 /// The connections that were refused since the last command began.
@@ -43,7 +43,7 @@ impl Denials {
         }
     }
 
-    /// Takes all of them.
+    /// Removes and returns all denials.
     pub fn take(&self) -> Vec<String> {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -81,7 +81,8 @@ impl Drop for Proxy {
 impl Proxy {
     /// Serves a listener.
     ///
-    /// # Errors The thread or its epoll descriptor cannot be created.
+    /// # Errors
+    /// The thread or its epoll descriptor cannot be created.
     pub fn start(listener: OwnedFd, allow: &[String], denials: Denials) -> io::Result<Self> {
         let listener = StdListener::from(listener);
         listener.set_nonblocking(true)?;
@@ -112,7 +113,7 @@ fn handle() -> io::Result<Handle> {
     Ok(THREAD.get_or_init(|| handle).clone())
 }
 
-/// The connections are in one set, which ends with this future.
+/// Accepts connections. They are in one set, which ends with this future.
 async fn accept(listener: TcpListener, policy: Policy) {
     let mut connections = tokio::task::JoinSet::new();
     let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));

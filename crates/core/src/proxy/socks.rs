@@ -1,4 +1,4 @@
-//! The SOCKS5 side: CONNECT without authentication (RFC 1928).
+//! The SOCKS5 proxy: CONNECT without authentication (RFC 1928).
 
 use super::allow::Target;
 use super::dial::dial;
@@ -9,14 +9,14 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// The first byte of a client.
+/// The first byte that a client sends.
 pub const VERSION: u8 = 5;
 
 const NO_AUTHENTICATION: u8 = 0;
 const NO_METHOD: u8 = 0xFF;
 const CONNECT: u8 = 1;
 
-/// The second byte of an answer.
+/// The second byte of a reply.
 #[derive(Clone, Copy)]
 enum Answer {
     Succeeded = 0,
@@ -25,7 +25,7 @@ enum Answer {
     UnknownCommand = 7,
 }
 
-/// Reads a request and connects to its target; `None` when it was refused.
+/// Reads a request and connects to its target; `None` if it was refused.
 pub async fn accept(client: &mut TcpStream, policy: &Policy) -> io::Result<Option<TcpStream>> {
     let Some(target) = timeout(HEAD_TIME, ask(client)).await?? else { return Ok(None) };
     if !policy.admits(&target) {

@@ -19,9 +19,9 @@ pub struct Config {
     pub shell: Option<PathBuf>,
     /// Path of the supervisor executable.
     pub supervisor: PathBuf,
-    /// `exit` ends the command only.
+    /// `exit` ends only the command.
     pub survive_exit: bool,
-    /// Directory for everything on disk.
+    /// The directory for everything that the sandbox stores on disk.
     pub state_dir: PathBuf,
     /// Runs each command in a new bash, although the shell could load the builtin.
     pub force_plain: bool,
@@ -33,13 +33,13 @@ pub struct Config {
     pub user: Option<UserSpec>,
     /// What its sessions may read, write, reach and see. `None`: no restrictions.
     pub isolation: Option<Isolation>,
-    /// Variables that those of the user (`HOME`, `USER` ...) must not replace.
+    /// Variables that the user's (`HOME`, `USER` ...) must not replace.
     pub own_variables: Vec<String>,
     /// Receives engine diagnostics.
     pub log: Log,
 }
 
-/// A session to be created.
+/// A session to create.
 #[derive(Clone, Debug, Default)]
 pub struct NewSession {
     /// Its id.

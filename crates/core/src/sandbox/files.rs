@@ -1,4 +1,4 @@
-//! Calls on the files of a session.
+//! File calls of a session.
 
 use super::Sandbox;
 use crate::error::{Code, Error};
@@ -24,7 +24,7 @@ impl Sandbox {
                 }
                 access = handle.files().await?;
             }
-            Err(Error::new(Code::SpawnFailed, "the files helper ends as soon as it is started"))
+            Err(Error::new(Code::SpawnFailed, "the files helper exits as soon as it starts"))
         }
     }
 }

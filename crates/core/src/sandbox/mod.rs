@@ -1,4 +1,4 @@
-//! A sandbox: its sessions, created, found and ended by id.
+//! A sandbox: its sessions by id, and their creation and end.
 
 mod config;
 mod files;
@@ -116,14 +116,14 @@ impl Sandbox {
         }
     }
 
-    /// Ends a command; see [`Handle::interrupt`].
+    /// Interrupts a command; see [`Handle::interrupt`].
     pub fn interrupt(&self, session: &str, id: u64, signal: Option<i32>) {
         if let Some(handle) = self.lock().open.get(session) {
             handle.interrupt(id, signal);
         }
     }
 
-    /// Starts a background process from a session. `done` receives it once it has a pid.
+    /// Starts a background process from a session. `done` receives the process once it has a pid.
     pub fn start_process(
         &self,
         session: &str,
@@ -192,7 +192,7 @@ impl Sandbox {
         Ok((number, handle))
     }
 
-    /// Ends all sessions; every later call fails. Resolves when nothing is left.
+    /// Ends all sessions; every later call fails. Resolves once all processes have exited.
     pub fn destroy(&self, grace: Duration) -> impl Future<Output = ()> + Send + use<> {
         let handles: Vec<Handle> = {
             let mut sessions = self.lock();
@@ -209,7 +209,7 @@ impl Sandbox {
                 closed.await;
             }
             if let Some(Ok(Enforced { group: Some(group), .. })) = sandbox.inner.enforced.get() {
-                // The last supervisor has removed the group, unless none was started.
+                // The last supervisor has removed the group, except if none was started.
                 let _ = std::fs::remove_dir(group);
             }
             // This also frees their logs and the logs' files.
@@ -241,7 +241,7 @@ impl Sandbox {
         let mut sessions = self.lock();
         sessions.check()?;
         if sessions.is_taken(&new.id) {
-            return Err(Error::new(Code::SessionAlreadyExists, format!("session '{}' exists already", new.id)));
+            return Err(Error::new(Code::SessionAlreadyExists, format!("session '{}' already exists", new.id)));
         }
         sessions.made += 1;
         let unique = format!("nacre-{}-{}-{}", self_name(), self.inner.id, sessions.made);
@@ -293,7 +293,7 @@ impl Sessions {
 fn self_name() -> &'static str {
     static NAME: OnceLock<String> = OnceLock::new();
     NAME.get_or_init(|| {
-        // The standard library's keys are random for each process.
+        // The standard library's hash keys are random in each process.
         let random = RandomState::new().hash_one(0) as u32;
         format!("{}-{random:08x}", std::process::id())
     })

@@ -27,7 +27,7 @@ pub(super) struct Enforced {
 }
 
 impl Sandbox {
-    /// The capabilities of this system. Probed once.
+    /// The capabilities of this system, probed once.
     pub fn capabilities(&self) -> &Capabilities {
         self.inner.capabilities.get_or_init(|| {
             let mut found = Capabilities::probe();
@@ -36,13 +36,13 @@ impl Sandbox {
                 found.notes.push("control groups are switched off; trees are killed by the subreaper".into());
             }
             if self.inner.config.force_plain {
-                found.notes.push("the builtin is switched off; each command runs in a bash of its own".into());
+                found.notes.push("the builtin is switched off; each command runs in its own bash".into());
             }
             found
         })
     }
 
-    /// The bash to use, or why there is none. Determined once.
+    /// The bash to use, or why there is none. Looked up once.
     pub fn shell(&self) -> &Result<PathBuf, ShellError> {
         self.inner.shell.get_or_init(|| {
             let config = &self.inner.config;
@@ -64,7 +64,7 @@ impl Sandbox {
     /// jobs outlive the sandbox and the group that its sessions share.
     ///
     /// # Errors
-    /// `SPAWN_FAILED` without a shell or the user; `LIMIT_UNSUPPORTED`.
+    /// `SPAWN_FAILED` if the shell or the user is missing; `LIMIT_UNSUPPORTED`.
     pub fn job_launch(&self, wanted: Option<&Limits>) -> Result<Launch, Error> {
         self.lock().check()?;
         let config = &self.inner.config;
@@ -90,7 +90,7 @@ impl Sandbox {
     /// Checks that the state directory can hold logs. The first log that needs it creates it.
     ///
     /// # Errors
-    /// `STATE_DIR_UNAVAILABLE` when other users can change it.
+    /// `STATE_DIR_UNAVAILABLE` if other users can change it.
     pub(super) fn check_state_dir(&self) -> Result<(), Error> {
         let path = &self.inner.config.state_dir;
         private_directory::check(path).map(drop).map_err(|reason| {
@@ -126,7 +126,7 @@ impl Sandbox {
     /// The mechanisms that enforce isolation on this machine.
     ///
     /// # Errors
-    /// `SPAWN_FAILED` when the supervisor does not run.
+    /// `SPAWN_FAILED` if the supervisor cannot run.
     pub fn tiers(&self) -> Result<isolation::Tiers, Error> {
         isolation::offer(&self.inner.config.supervisor).map(|offer| isolation::tiers(&offer))
     }

@@ -62,10 +62,10 @@ pub(super) async fn run(config: Config, mut mailbox: mpsc::UnboundedReceiver<Mes
     }
 }
 
-/// The cause of the actor's wake-up.
+/// What woke the actor up.
 enum Happened {
     Arrival(Arrival),
-    /// `None`: every handle is dropped.
+    /// `None`: every handle was dropped.
     Call(Option<Message>),
     Report(Internal),
     Reconnected(Reconnected),

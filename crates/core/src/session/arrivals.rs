@@ -1,4 +1,4 @@
-//! Messages of the shell, the standby and the supervisor, turned into events of the state machine.
+//! Turns messages of the shell, the standby and the supervisor into events of the state machine.
 
 use super::busy_poll;
 use super::command::Running;
@@ -201,7 +201,7 @@ impl Session {
         self.events.push_back(Event::ShellDied { unread });
     }
 
-    /// Moves pending forks of the dead shell or standby to another one.
+    /// Resubmits the starts that the dead shell or standby has not forked.
     pub(super) fn submit_again(&mut self, was_shell: bool) {
         for request in self.processes.source_died(was_shell) {
             self.submit(Call::Start(Box::new(request)), Work::Start);

@@ -20,7 +20,7 @@ static RUNNING: AtomicUsize = AtomicUsize::new(0);
 pub(super) struct Running(());
 
 impl Running {
-    /// One more.
+    /// Adds a running command.
     pub(super) fn begin() -> Self {
         RUNNING.fetch_add(1, Ordering::Relaxed);
         Self(())
@@ -33,12 +33,12 @@ impl Drop for Running {
     }
 }
 
-/// Whether the thread may poll: nothing else in this process runs, and another processor is free.
+/// Whether the thread may poll: nothing else runs in this process, and another processor is available.
 fn is_alone(running: usize) -> bool {
     RUNNING.load(Ordering::Relaxed) == running && has_other_processor()
 }
 
-/// How soon the caller sends the next command after a result.
+/// Tracks how soon the caller sends the next command after a result.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
     answered_at: Option<Instant>,
@@ -88,7 +88,7 @@ pub(super) fn look(shell: &Channel) -> Option<Received> {
     }
 }
 
-/// Whether a command of this duration was quick enough to poll for the next one.
+/// Whether a command was quick enough to poll for the reply of the next command.
 pub(super) fn is_quick(duration: Duration) -> bool {
     duration < LONGEST * 2
 }

@@ -26,7 +26,7 @@ pub(super) struct Running {
     pub(super) forked: bool,
     pub(super) begun: Instant,
     pub(super) started_at: SystemTime,
-    /// The end of the shell's process, if the command ended it: exit code, signal.
+    /// Exit code and signal of the shell's process, if the command ended it.
     pub(super) died: Option<(Option<i32>, Option<i32>)>,
     feeder: Option<JoinHandle<()>>,
     streams_input: bool,
@@ -137,7 +137,7 @@ impl Running {
         }
     }
 
-    /// Watches the pipes from now on.
+    /// Starts watching the pipes.
     pub(super) fn register(&mut self) -> io::Result<()> {
         self.is_registered = true;
         self.capture.register()
@@ -148,7 +148,7 @@ impl Running {
         !self.streams_input
     }
 
-    /// Nothing more is written to the command.
+    /// Stops writing to the command.
     pub(super) fn stop_input(&mut self) {
         if let Some(feeder) = self.feeder.take() {
             feeder.abort();
@@ -162,7 +162,7 @@ impl Running {
     }
 }
 
-/// Keeps the pipes of an ended command for the next one, or closes them.
+/// Keeps the pipes of an ended command for the next command, or closes them.
 pub(super) fn keep_pipes(
     leftover: Leftover,
     writers: [Arc<OwnedFd>; 2],

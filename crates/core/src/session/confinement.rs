@@ -1,4 +1,4 @@
-//! Confining a session: the order to its supervisor, and pids of its namespace.
+//! Confining a session: the order to its supervisor, and pids in its namespace.
 
 use super::context::Session;
 use super::pid_namespace::Inside;

@@ -32,7 +32,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
-/// A call that has not been answered.
+/// A call that has not been answered yet.
 pub(super) enum Call {
     Open(oneshot::Sender<Result<(), Error>>),
     Exec(Box<ExecRequest>),
@@ -114,7 +114,7 @@ impl Link {
     }
 }
 
-/// Pending answers of other processes.
+/// Replies that other processes still owe.
 #[derive(Default)]
 pub(super) struct Wait {
     /// Number of setup requests whose end is pending.
@@ -125,7 +125,7 @@ pub(super) struct Wait {
     pub(super) ladder: u64,
     /// Its first signal.
     pub(super) kill_signal: i32,
-    /// Roots of older processes, which the ladder spares. Used without control groups.
+    /// Roots of older processes, which the ladder spares. Only used without control groups.
     pub(super) spare: Vec<Pid>,
     /// Why the shell refused the last request.
     pub(super) refused: Option<(ShellRefusal, String)>,
@@ -137,7 +137,7 @@ pub(super) struct Wait {
     pub(super) report: bool,
     pub(super) sessions: u64,
     pub(super) ids: u64,
-    /// Keys that are random for each session.
+    /// Hash keys, random in each session.
     pub(super) secret: RandomState,
 }
 
@@ -147,7 +147,7 @@ impl Wait {
         self.report = false;
     }
 
-    /// A number for a fork.
+    /// The number of the next fork.
     pub(super) fn next_id(&mut self) -> u64 {
         self.ids += 1;
         self.ids
@@ -191,7 +191,7 @@ pub(super) struct Session {
     pub(super) leftover: Option<Leftover>,
     /// Tasks that read later output of processes of earlier commands.
     pub(super) drains: JoinSet<()>,
-    /// For the next command.
+    /// Pipes for the next command.
     pub(super) spare_pipes: Option<OutputPipes>,
     pub(super) keeper: Option<Keeper>,
     pub(super) closing: Option<(Duration, Vec<oneshot::Sender<()>>)>,

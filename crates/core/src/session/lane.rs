@@ -24,9 +24,9 @@ pub(super) struct Loan {
     pub(super) shell: Arc<Channel>,
     /// The number of the command.
     pub(super) id: u64,
-    /// Pipes that are open already.
+    /// Pipes that are already open.
     pub(super) pipes: Option<OutputPipes>,
-    /// What the proxy has refused.
+    /// The denials of the session's proxy.
     pub(super) denials: Option<Denials>,
 }
 
@@ -53,7 +53,7 @@ pub(super) enum State {
     Closed,
     /// A caller may send one command.
     Open(Loan),
-    /// A caller has sent one.
+    /// A caller has sent a command.
     Used,
 }
 
@@ -62,7 +62,7 @@ pub(super) enum State {
 pub(super) struct Lane(Arc<Mutex<State>>);
 
 impl Lane {
-    /// Posts a message; `post` puts it into the mailbox. A command is sent to the shell first, when the lane is open.
+    /// Posts a message; `post` puts it into the mailbox. A command is first sent to the shell if the lane is open.
     pub(super) fn post<T>(&self, mut message: Message, post: impl FnOnce(Message) -> T) -> T {
         let mut state = self.lock();
         let loan = std::mem::take(&mut *state);
@@ -80,7 +80,7 @@ impl Lane {
         post(message)
     }
 
-    /// The lane's state, for the actor.
+    /// Locks the lane's state, for the actor.
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,4 +1,4 @@
-//! Opening and closing the fast lane: see [`super::lane`].
+//! Opening and closing the fast lane; see [`super::lane`].
 
 use super::Message;
 use super::context::Session;

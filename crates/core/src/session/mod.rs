@@ -52,25 +52,25 @@ use tokio::sync::{mpsc, oneshot};
 /// The configuration of a session's shell and its supervisor.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Names the session in messages.
+    /// The session's id, for messages.
     pub id: String,
-    /// The directory in which the shell starts, absolute.
+    /// The absolute directory where the shell starts.
     pub cwd: PathBuf,
-    /// The shell's whole environment.
+    /// The shell's complete environment.
     pub env: Vec<(OsString, OsString)>,
     /// Absolute path of bash.
     pub shell: PathBuf,
     /// Absolute path of the supervisor executable.
     pub supervisor: PathBuf,
-    /// `exit` ends the command only, not the session.
+    /// `exit` ends only the command, not the session.
     pub survive_exit: bool,
     /// Whether the builtin drives the shell. Otherwise each command runs in a new bash.
     pub uses_builtin: bool,
-    /// Parent of the session's control group and its name, when groups are used.
+    /// Parent and name of the session's control group, if groups are used.
     pub group: Option<(PathBuf, String)>,
     /// Limits that processes inherit.
     pub limits: Inherited,
-    /// The user that the shell runs as, when it is not this process's.
+    /// The user that the shell runs as, if not this process's.
     pub user: Option<User>,
     /// The confinement of everything in the session.
     pub confinement: Option<Arc<Confinement>>,
@@ -154,7 +154,7 @@ impl Handle {
         self.ask(Message::Open)
     }
 
-    /// Queues a command, or sends it immediately. Its sink receives the end in every case.
+    /// Queues a command, or sends it immediately. Its sink always receives the end.
     pub fn exec(&self, request: ExecRequest) {
         let message = Message::Exec { request: Box::new(request), sent: None };
         if let Err(mpsc::error::SendError(Message::Exec { request, .. })) = self.post(message) {
@@ -167,7 +167,7 @@ impl Handle {
         let _ = self.send(Message::Interrupt { id, signal });
     }
 
-    /// Sets and unsets exported variables, in turn with the commands.
+    /// Sets and unsets exported variables, in order with the commands.
     pub fn set_env(&self, vars: EnvChange) -> impl Future<Output = Result<(), Error>> + Send + use<> {
         self.ask(|reply| Message::SetEnv { vars, reply })
     }

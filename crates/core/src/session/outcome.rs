@@ -80,7 +80,7 @@ impl Session {
         !self.config.survive_exit && kill.is_none() && matches!(end, End::Died | End::Done { exited: true, .. })
     }
 
-    /// Why a command, process or change of variables was refused by the shell.
+    /// The error for a command, process or change of variables that the shell refused.
     pub(super) fn refused(&self, refused: Option<(ShellRefusal, String)>, cwd: Option<&Path>, what: &str) -> Error {
         match refused {
             Some((ShellRefusal::Cwd, _)) => cwd_error(&self.cwd.join(cwd.unwrap_or(Path::new("")))),
@@ -92,13 +92,13 @@ impl Session {
         }
     }
 
-    /// Why a call never ran.
+    /// The error of a call that never ran.
     pub(super) fn refusal(&self, why: Refusal) -> Error {
         match why {
             Refusal::Closed | Refusal::Cancelled => Error::session_destroyed(&self.config.id),
             Refusal::Terminated(code) => terminated(&self.config.id, code),
             Refusal::NoShell => self.failure.clone().unwrap_or_else(|| {
-                let message = format!("the shell of session '{}' dies as soon as it is started", self.config.id);
+                let message = format!("the shell of session '{}' dies as soon as it starts", self.config.id);
                 Error::new(Code::SpawnFailed, message)
             }),
             Refusal::NoFork => no_fork(),
@@ -150,7 +150,7 @@ impl Session {
     }
 }
 
-/// The error of calls on a session whose shell has ended for good.
+/// The error of calls on a session whose shell has ended permanently.
 pub(super) fn terminated(id: &str, code: Option<i32>) -> Error {
     let how = code.map_or("was killed".to_string(), |code| format!("exited with code {code}"));
     Error::new(Code::SessionTerminated, format!("the shell of session '{id}' {how}"))
@@ -162,7 +162,7 @@ pub(super) fn no_fork() -> Error {
     Error::new(Code::SpawnFailed, message)
 }
 
-/// The error for a variable that the session has made read-only.
+/// The error for a variable that is read-only in the session.
 pub(super) fn read_only(refused: &ReadOnly) -> Error {
     Error::new(Code::InvalidEnvName, refused.to_string())
 }
@@ -173,7 +173,7 @@ pub(super) fn limit_error(limit: &str) -> Error {
     Error::new(Code::LimitUnsupported, message)
 }
 
-/// Why nothing can run in a directory.
+/// The error for a directory in which nothing can run.
 pub(super) fn cwd_error(directory: &Path) -> Error {
     let shown = directory.display();
     let reason = match std::fs::metadata(directory) {

@@ -44,7 +44,7 @@ impl Session {
                 self.order(&Order::KillShell);
             }
             Action::Salvage => {
-                tracing::error!(log = self.config.log.id(), session = %self.config.id, "the supervisor died; the session is started again");
+                tracing::error!(log = self.config.log.id(), session = %self.config.id, "the supervisor died; the session is being restarted");
                 self.salvage();
             }
             Action::Sweep => {

@@ -1,4 +1,4 @@
-//! The pid namespace of a session, and the numbers of its processes in it.
+//! The pid namespace of a session, and its processes' pids in it.
 
 use nacre_containment::pid::Pid;
 use nacre_containment::proc_table;
@@ -17,7 +17,7 @@ impl Inside {
         Self { init, namespace: File::open(format!("/proc/{init}/ns/pid")).ok() }
     }
 
-    /// Its init, which adopts orphans.
+    /// The namespace's init, which adopts orphans.
     pub(super) fn init(&self) -> Pid {
         self.init
     }
@@ -36,7 +36,7 @@ impl Inside {
     }
 }
 
-/// The number of a process in its innermost pid namespace.
+/// The pid of a process in its innermost pid namespace.
 fn number_inside(pid: Pid) -> Option<i32> {
     let status = proc_table::read_file(format!("/proc/{pid}/status")).ok()?;
     let status = String::from_utf8_lossy(&status).into_owned();

@@ -112,7 +112,7 @@ impl Session {
         self.command = Some(command);
     }
 
-    /// The bash of a command runs. Its start is reported before any output.
+    /// Handles the start of a command's bash, which is reported before any output.
     pub(super) fn plain_started(&mut self) {
         self.announce();
         if self.command.as_ref().is_some_and(|command| command.request.live.is_some()) {
@@ -144,7 +144,7 @@ impl Session {
         Ok(make(&Plan { state: state.as_ref(), inherited, cwd, status: self.plain.status, limits }))
     }
 
-    /// Sets variables in the state; no process is needed.
+    /// Sets variables in the state, without a process.
     pub(super) fn plain_set_env(&mut self, ticket: Ticket) {
         let Some(Call::SetEnv { vars, .. }) = self.calls.get(&ticket) else { return };
         match self.plain.state.as_ref().map(|state| state.with_env(vars)) {
@@ -164,7 +164,7 @@ impl Session {
         }
     }
 
-    /// The shell of a command has ended, or the first one.
+    /// Handles the end of a command's shell, or of the first one.
     pub(super) fn plain_ended(&mut self, code: Option<i32>, signal: Option<i32>) {
         let Some(Shell { dump, scope, is_first, .. }) = self.plain.shell.take() else { return };
         let bytes = read_dump(&dump);
@@ -234,7 +234,7 @@ pub(super) fn read_dump(dump: &OwnedFd) -> Vec<u8> {
     if length > LONGEST_DUMP { Vec::new() } else { sys::contents(dump).unwrap_or_default() }
 }
 
-/// The report of a starting process, in the format of the builtin.
+/// The report of a starting process, in the builtin's format.
 pub(super) async fn first_letter(ready: OwnedFd) -> Received {
     let mut letter = Vec::with_capacity(1);
     if let Ok(ready) = sys::watch(ready) {

@@ -66,7 +66,7 @@ impl Session {
         });
     }
 
-    /// The bash of a process could not be started.
+    /// Handles a process's bash that could not be started.
     pub(super) fn plain_process_failed(&mut self, key: u64, step: StartStep, errno: i32, detail: &str) {
         let Some((request, ..)) = self.processes.take_plain(key) else { return };
         request.refuse(self.start_error(step, errno, detail));

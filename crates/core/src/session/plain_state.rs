@@ -9,7 +9,7 @@ pub(super) struct Plain {
     pub(super) state: Option<Snapshot>,
     /// `$?`.
     pub(super) status: i32,
-    /// The shell that runs.
+    /// The running shell.
     pub(super) shell: Option<Shell>,
 }
 
@@ -17,6 +17,6 @@ pub(super) struct Shell {
     pub(super) script: OwnedFd,
     pub(super) dump: OwnedFd,
     pub(super) scope: Scope,
-    /// It runs no command: its dump is the session's first state.
+    /// True if it runs no command: its dump is the session's first state.
     pub(super) is_first: bool,
 }

@@ -15,7 +15,7 @@ use std::time::SystemTime;
 use tokio::sync::oneshot;
 
 impl Session {
-    /// A report of the supervisor about a process.
+    /// Handles a supervisor's report about a process.
     pub(super) fn process_report(&mut self, report: Report) {
         match report {
             Report::Adopted { key, identity, group, problem } => self.adopted(key, identity, group, problem),
@@ -107,7 +107,7 @@ impl Session {
         }
     }
 
-    /// Kills a process that nothing waits for.
+    /// Kills a process that no caller waits for.
     pub(super) fn drop_process(&self, key: u64) {
         if let Some(supervisor) = &self.link.supervisor {
             supervisor.order(&Order::KillProcess { id: 0, key, signal: libc::SIGKILL, grace_ms: 0 });

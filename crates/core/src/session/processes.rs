@@ -1,4 +1,4 @@
-//! The background processes of a session, from the request to the end.
+//! The background processes of a session, from request to end.
 
 use crate::error::{Code, Error};
 use crate::exec::KillPolicy;
@@ -13,7 +13,7 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use tokio::sync::oneshot;
 
-/// The source of a process's output: two pipes, or the terminal's master alone.
+/// The source of a process's output: two pipes, or only the terminal's master.
 pub(super) type Outlets = [Option<OwnedFd>; 2];
 
 /// The parts of a starting process of the plain engine.
@@ -66,7 +66,7 @@ impl Processes {
         supervisor.order(&Order::SignalProcess { key, signal });
     }
 
-    /// Plain engine: a process whose bash is being started.
+    /// Adds a plain engine process whose bash is starting.
     pub(super) fn add_plain(&mut self, key: u64, starting: Starting) {
         self.starting.insert(key, starting);
     }

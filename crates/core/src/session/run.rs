@@ -117,7 +117,7 @@ impl Session {
         }
     }
 
-    /// Checks whether the shell has read its request. A stopped shell is continued.
+    /// Checks whether the shell has read its request. A stopped shell is resumed.
     pub(super) fn check_unread(&mut self) {
         let has_unread = self.link.shell.as_ref().is_some_and(|shell| shell.unread_bytes() > 0);
         // The shell may have been stopped while it received the request; no command calls recvmsg.

@@ -22,7 +22,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 /// Time limit for the standby to write the state. A large state takes 0.1 s.
 const SAVING: Duration = Duration::from_secs(2);
-/// The time that SIGKILL may take, including writeback and unmapping.
+/// Maximum time for SIGKILL to take effect, including writeback and unmapping.
 const DYING: Duration = Duration::from_secs(2);
 /// How long to wait until a group whose last member has ended can be removed.
 const EMPTYING: Duration = Duration::from_millis(100);
@@ -74,8 +74,8 @@ pub(super) async fn save(channel: &Channel) -> Option<Vec<u8>> {
     checkpoint::restore_text(&sys::contents(&file).ok()?)
 }
 
-/// Ends the members of the session's control group, and whatever still belongs to the session that the supervisor led.
-/// The latter misses processes that have created a session of their own; only a control group holds those.
+/// Kills the members of the session's control group, and whatever still belongs to the session that the supervisor
+/// led. The latter misses processes that created their own session; only a control group contains those.
 ///
 /// The race: a process forks after a check of the process table and before its SIGKILL. The kernel closes the
 /// supervisor's socket before it kills the shell, so the shell may be starting a command at that moment. The check does
@@ -135,7 +135,7 @@ async fn await_helper(supervisor: &PidHold) {
     }
 }
 
-/// The remaining processes of the session, without the supervisor itself.
+/// The remaining processes of the session, without the supervisor.
 fn members(supervisor: &PidHold, group: Option<&Group>) -> Vec<Identity> {
     let of_session = proc_table::scan().filter(|stat| stat.session == supervisor.pid().raw()).map(|stat| stat.identity);
     let of_group = group.map(Group::members_below).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Pipes of an ended command that wait for the next one.
+//! Pipes of an ended command that wait for the next command.
 //!
 //! They take four descriptors, so an idle session keeps none. A few sessions of the process keep theirs for longer,
 //! which saves opening new pipes after each pause.
@@ -15,7 +15,7 @@ const FEW: usize = 16;
 
 static KEEPING: AtomicUsize = AtomicUsize::new(0);
 
-/// One of the few.
+/// The right of a session to keep its pipes for longer.
 pub(super) struct Keeper(());
 
 impl Keeper {

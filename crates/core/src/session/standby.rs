@@ -58,7 +58,7 @@ impl Session {
 
     /// Creates a group inside the session's group, in which a fork starts.
     pub(super) fn make_group(&self, name: &str) -> Option<PathBuf> {
-        // A shell of another user may not choose its children's groups: the supervisor moves them.
+        // A shell of another user must not choose its children's groups: the supervisor moves them.
         let session = self.link.foreground.as_ref().filter(|_| self.config.user.is_none())?.parent()?;
         Group::create(session, name).ok().map(|group| group.path().to_path_buf())
     }
@@ -72,7 +72,7 @@ impl Session {
         };
         let pid = match child {
             Ok(Some(pid)) => pid,
-            Ok(None) => return self.standby_failed("an impossible pid", group),
+            Ok(None) => return self.standby_failed("an invalid pid", group),
             Err(errno) => return self.standby_failed(&io::Error::from_raw_os_error(errno).to_string(), group),
         };
         listener::expect(pid, self.reconnects.clone());
@@ -108,7 +108,7 @@ impl Session {
         self.events.push_back(Event::ForkFailed);
     }
 
-    /// The shell is dead: its pending standby never arrives.
+    /// Drops the standby that the dead shell was forking, since it will never arrive.
     pub(super) fn drop_unforked_standby(&mut self) {
         if let Some((_, _, Some(group))) = self.link.next_standby.take() {
             let _ = std::fs::remove_dir(group);

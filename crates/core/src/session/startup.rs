@@ -1,4 +1,4 @@
-//! The start of a working shell: supervisor, shell, handshake, setup.
+//! Starts a working shell: supervisor, shell, handshake, setup.
 
 use super::command::null_streams;
 use super::context::{Internal, Link, Session};
@@ -36,7 +36,7 @@ impl Session {
                 self.link = Link { supervisor: Some(supervisor), ..Default::default() };
                 match self.confine() {
                     Ok(()) => self.start_shell(),
-                    Err(error) => self.fail(spawn_failed("write the session's rules down", &error)),
+                    Err(error) => self.fail(spawn_failed("write the session's rules", &error)),
                 }
             }
             Err(error) => {
@@ -73,7 +73,7 @@ impl Session {
         self.fail(self.start_error(step, errno, detail));
     }
 
-    /// Why a bash cannot be started.
+    /// The error for a bash that cannot be started.
     pub(super) fn start_error(&self, step: StartStep, errno: i32, detail: &str) -> Error {
         let reason = io::Error::from_raw_os_error(errno);
         let shell = self.config.shell.display();
@@ -107,7 +107,7 @@ impl Session {
 
     pub(super) fn hello_overdue(&mut self) {
         if matches!(self.state.shell, Shell::Starting | Shell::SettingUp) {
-            let message = format!("'{}' did not become ready", self.config.shell.display());
+            let message = format!("'{}' did not become ready in time", self.config.shell.display());
             self.fail(Error::new(Code::SpawnFailed, message));
         }
     }
@@ -132,7 +132,7 @@ impl Session {
                 tracing::warn!(
                     log = self.config.log.id(),
                     session = %self.config.id,
-                    "bash {version} cannot load the builtin; each command runs in a bash of its own"
+                    "bash {version} cannot load the builtin; each command runs in its own bash"
                 );
                 self.config.uses_builtin = false;
                 self.start_shell();

@@ -7,10 +7,10 @@ use std::os::fd::OwnedFd;
 use tokio::io::unix::AsyncFd;
 use tokio::task::JoinHandle;
 
-/// The byte for end of file in a terminal in its usual mode, at the beginning of a line (termios(3), VEOF).
+/// The end-of-file byte of a terminal in its usual mode, at the beginning of a line (termios(3), VEOF).
 const END_OF_TRANSMISSION: u8 = 4;
 
-/// The writing end of standard input; it does not block.
+/// The non-blocking write end of standard input.
 pub(super) enum StdinEnd {
     /// A pipe.
     Pipe(OwnedFd),

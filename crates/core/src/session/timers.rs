@@ -19,7 +19,7 @@ pub(super) enum Timer {
     SpareGroup,
     /// The session has been idle for a while.
     Idle,
-    /// Forking may be tried again.
+    /// Forking may be retried.
     ForkPauseOver,
     /// The deadline for processes of the last command to end by themselves.
     Leaving,
@@ -47,7 +47,7 @@ impl Timers {
         self.0.push((at, timer));
     }
 
-    /// The timer is set.
+    /// True if the timer is set.
     pub(super) fn is_set(&self, timer: Timer) -> bool {
         self.0.iter().any(|(_, set)| is_same_kind(*set, timer))
     }
@@ -57,7 +57,7 @@ impl Timers {
         self.0.retain(|(_, set)| !is_same_kind(*set, timer));
     }
 
-    /// When the next one is due.
+    /// When the next timer is due.
     pub(super) fn next(&self) -> Instant {
         self.0.iter().map(|(at, _)| *at).min().unwrap_or_else(|| Instant::now() + NEVER)
     }

@@ -12,7 +12,7 @@ use std::os::fd::{AsFd, OwnedFd};
 pub enum Received {
     /// A message.
     Reply(Reply),
-    /// End of file: the process is dead, or a command has closed the shell's end.
+    /// End of file: the process is dead, or a command closed the shell's end.
     Closed {
         /// The process had not read the last request. The kernel reports that as a reset: a socket was closed with
         /// unread data.
@@ -39,7 +39,8 @@ impl Channel {
 
     /// Sends a request with its descriptors.
     ///
-    /// # Errors No memory file is available for a long payload, or the payload exceeds 4 GiB.
+    /// # Errors
+    /// No memory file is available for a long payload, or the payload exceeds 4 GiB.
     pub fn send(&self, request: &Request<'_>, descriptors: Vec<Descriptor>) -> io::Result<()> {
         self.post(Self::prepare(request, descriptors)?);
         Ok(())
@@ -83,7 +84,7 @@ impl Channel {
         })
     }
 
-    /// Receives the next message. Meanwhile sends queued messages when the socket has room. Cancel-safe.
+    /// Receives the next message. Meanwhile, sends queued messages when the socket has room. Cancel-safe.
     pub async fn receive(&self) -> Received {
         loop {
             if let Some(received) = self.poll() {
@@ -106,14 +107,14 @@ impl Channel {
 
     /// After an end of file: whether a reset came with it.
     ///
-    /// The race: the kernel marks the end and the reset together, but a read checks for the reset first. When the peer
-    /// closes its end between the two checks, that read reports an end of file, and the next one the reset.
+    /// The race: the kernel sets the end and the reset together, but a read checks for the reset first. If the peer
+    /// closes its end between the two checks, that read returns end of file, and the next read the reset.
     fn is_reset(&self) -> bool {
         let again = socket::receive(self.outbox.socket().get_ref().as_fd(), &mut [0; 1]);
         again.is_err_and(|error| error.raw_os_error() == Some(libc::ECONNRESET))
     }
 
-    /// The process had exited before a request could be sent.
+    /// True if the process had exited before a request could be sent.
     pub fn has_lost(&self) -> bool {
         self.outbox.has_lost()
     }

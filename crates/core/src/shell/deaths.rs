@@ -53,7 +53,7 @@ impl Step {
     pub(super) fn supervisor_gone(&mut self, unread: bool, orderly: bool) {
         match self.state.shell {
             Shell::Closing if orderly => return self.closed(),
-            // A session that has terminated has no state to save, but may have background processes.
+            // A terminated session has no state to save, but may have background processes.
             Shell::Closing | Shell::Terminated(_) => return self.act(Action::Sweep),
             Shell::Absent | Shell::Closed | Shell::Salvaging => return,
             Shell::Starting if self.state.attempts > 0 && !self.state.restarted => {

@@ -5,17 +5,17 @@ use super::state::{Cause, End, Kill, Ticket, Work};
 /// An event of the shell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A call.
+    /// A call was submitted.
     Submit(Ticket, Work),
     /// The caller cancelled a command. A running command may be cancelled with a specific signal.
     Cancel(Ticket, Option<i32>),
-    /// The timeout of the running command.
+    /// The running command reached its timeout.
     TimeUp(Ticket),
     /// The shell did not report the end of the running command in time.
     ShellOverdue(Ticket),
-    /// The handshake of the shell.
+    /// The shell completed its handshake.
     Hello,
-    /// The setup of the shell is complete.
+    /// The shell's setup is complete.
     SetUp,
     /// The shell could not be started.
     StartFailed,
@@ -25,11 +25,11 @@ pub enum Event {
     Done {
         /// `$?`.
         status: i32,
-        /// It would have ended an ordinary shell.
+        /// Whether it would have ended an ordinary shell.
         exited: bool,
         /// The state is proven to be unchanged.
         state_kept: bool,
-        /// It created processes.
+        /// Whether it created processes.
         forked: bool,
     },
     /// The shell refused a command.
@@ -40,7 +40,7 @@ pub enum Event {
     StandbyForked,
     /// The standby could not be forked.
     ForkFailed,
-    /// Forking may be tried again.
+    /// Forking may be retried.
     ForkPauseOver,
     /// The session has been idle for a while.
     IdleForAWhile,
@@ -53,9 +53,9 @@ pub enum Event {
     StandbyDied,
     /// The standby has become the shell.
     Promoted,
-    /// No process of the command that is being killed is left.
+    /// All processes of the command that is being killed have exited.
     TreeGone {
-        /// SIGKILL was needed.
+        /// Whether SIGKILL was needed.
         escalated: bool,
     },
     /// The supervisor has ended.
@@ -87,7 +87,7 @@ pub enum Refusal {
     Closed,
     /// The shell has ended for good.
     Terminated(Option<i32>),
-    /// No shell can be started; the actor knows the reason.
+    /// No shell can be started; the actor has the reason.
     NoShell,
     /// The shell cannot be forked.
     NoFork,
@@ -100,9 +100,9 @@ pub enum Refusal {
 /// The answer to a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// The shell runs, or the variables are set.
+    /// The shell is running, or the variables are set.
     Ready,
-    /// The end of a command.
+    /// The command has ended.
     Ended {
         /// How.
         end: End,
@@ -143,7 +143,7 @@ pub enum Action {
     Kill {
         /// Why.
         cause: Cause,
-        /// Instead of the command's own signal.
+        /// Overrides the command's own signal.
         signal: Option<i32>,
     },
     /// End the grace time of the ladder.

@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
 
-/// The number of the channel in a new shell; the builtin's object follows.
+/// The descriptor number of the channel in a new shell; the builtin's object follows.
 pub const FIRST_DESCRIPTOR: i32 = nacre_shell_builtin::CHANNEL_FD;
 
 /// Arguments of a bash that loads the builtin and is driven by it.

@@ -31,14 +31,14 @@ fn expected() -> MutexGuard<'static, Option<Expected>> {
     EXPECTED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The name to connect to, without the NUL that abstract names begin with. The first call opens the socket, on the
+/// The name to connect to, without the NUL that starts abstract names. The first call opens the socket, on the
 /// engine's thread.
 pub fn name() -> io::Result<&'static str> {
     static NAME: OnceLock<String> = OnceLock::new();
     if let Some(name) = NAME.get() {
         return Ok(name);
     }
-    // The standard library's keys are random for each process.
+    // The standard library's hash keys are random in each process.
     let (a, b) = (RandomState::new().hash_one(1), RandomState::new().hash_one(2));
     let name = format!("nacre-{a:016x}{b:016x}");
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
@@ -53,7 +53,7 @@ async fn accept(listener: tokio::io::unix::AsyncFd<OwnedFd>) {
     while let Ok(mut guard) = listener.readable().await {
         let accepted = guard.try_io(|listener| Ok(accept4(listener.as_raw_fd(), SockFlag::SOCK_CLOEXEC)?));
         let Ok(Ok(number)) = accepted else { continue };
-        // SAFETY: accept4 has just made the descriptor; nothing else owns it.
+        // SAFETY: accept4 has just created the descriptor; nothing else owns it.
         let socket = unsafe { OwnedFd::from_raw_fd(number) };
         let Ok(peer) = getsockopt(&socket, sockopt::PeerCredentials) else { continue };
         let receiver = expected().as_ref().and_then(|expected| expected.get(&peer.pid()).cloned());
@@ -68,7 +68,7 @@ pub fn expect(pid: Pid, receiver: UnboundedSender<Reconnected>) {
     expected().get_or_insert_default().insert(pid.raw(), receiver);
 }
 
-/// The process is dead.
+/// Removes a process that has died.
 pub fn forget(pid: Pid) {
     if let Some(expected) = expected().as_mut() {
         expected.remove(&pid.raw());

@@ -14,9 +14,9 @@ const REPORT: i32 = 62;
 
 /// Written instead of a dump if the shell cannot enter the command's directory.
 pub const CANNOT_ENTER: u8 = b'C';
-/// Written when the limit of open files cannot be set.
+/// Written if the limit of open files cannot be set.
 pub const CANNOT_LIMIT_FILES: u8 = b'F';
-/// Written when the limit of processes cannot be set.
+/// Written if the limit of processes cannot be set.
 pub const CANNOT_LIMIT_PROCESSES: u8 = b'P';
 /// Written by a background process right before its command begins.
 pub const BEGINS: u8 = b'B';
@@ -26,7 +26,7 @@ pub const BEGINS: u8 = b'B';
 pub struct Plan<'a> {
     /// The state; `None` for the first shell of a session.
     pub state: Option<&'a Snapshot>,
-    /// The names in the environment. The state replaces them.
+    /// The names in the environment, which the state replaces.
     pub inherited: Vec<&'a str>,
     /// The command's own directory, relative to the session's.
     pub cwd: Option<&'a Path>,
@@ -114,7 +114,7 @@ pub fn command(plan: &Plan<'_>, command: &Command) -> Vec<u8> {
 pub fn process(plan: &Plan<'_>, command: &Command, has_terminal: bool) -> Vec<u8> {
     let mut setup = plan.setup();
     if has_terminal {
-        // Bash calls a missing terminal type `dumb`.
+        // Bash sets a missing terminal type to `dumb`.
         setup.extend(b"[[ ${TERM:-dumb} != dumb ]] || \\builtin export TERM=xterm-256color\n");
     }
     setup.extend(format!("\\builtin printf {} >&{REPORT}\n", BEGINS as char).as_bytes());
@@ -145,7 +145,7 @@ fn exit_trap(user: Option<&[u8]>) -> Vec<u8> {
     [b"\\builtin trap -- ".as_slice(), &quote(&text), b" EXIT\n"].concat()
 }
 
-/// The exported functions and the variables of an environment that a shell can unset.
+/// The exported functions and variables of an environment that a shell can unset.
 fn inherited_names<'a>(names: &[&'a str]) -> (Vec<&'a str>, Vec<&'a str>) {
     let is_word = |name: &&str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
     let function = |name: &&'a str| name.strip_prefix("BASH_FUNC_")?.strip_suffix("%%");
@@ -214,7 +214,7 @@ impl Plan<'_> {
     }
 
     fn script(&self, setup: Vec<u8>, command: &Command) -> Vec<u8> {
-        // A failing list of `&&` neither ends a shell with errexit nor fires the ERR trap.
+        // A failing `&&` list neither ends a shell with errexit nor fires the ERR trap.
         let mut script = [setup.as_slice(), b"\0{ __nacre_go&&:;}>/dev/null 2>&1; "].concat();
         match command {
             Command::Text(text) => script.extend(text),

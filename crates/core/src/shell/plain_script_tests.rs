@@ -1,4 +1,4 @@
-//! The texts on a real bash.
+//! Tests of the scripts on a real bash.
 
 use super::*;
 use crate::shell::checkpoint::{Report, Scope};
@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command as Process, Output};
 
-/// Runs one command after another, each in a bash of its own.
+/// Runs commands one after another, each in its own bash.
 #[derive(Default)]
 struct Session {
     state: Option<Snapshot>,
@@ -19,7 +19,7 @@ impl Session {
         let directory = tempfile();
         let (script, dump) = (directory.join("script"), directory.join("dump"));
         std::fs::write(&script, command(&plan, &Command::Text(text.into()))).unwrap();
-        // A shell opens the two files where the engine passes descriptors.
+        // The shell opens the two files at the numbers where the engine passes descriptors.
         let mut arguments = arguments();
         arguments[3] = format!("exec 3<'{}' 4>'{}'; {}", script.display(), dump.display(), arguments[3]);
         let output = Process::new("bash").args(arguments).output().unwrap();

@@ -30,11 +30,11 @@ pub enum Shell {
     Starting,
     /// It is being set up: with variables withheld from its start, and the state of a checkpoint.
     SettingUp,
-    /// It waits for work.
+    /// It is waiting for work.
     Idle,
-    /// A command runs.
+    /// A command is running.
     Running(Run),
-    /// It is dead; the standby becomes the shell.
+    /// It is dead; the standby is becoming the shell.
     Promoting,
     /// The supervisor is dead. The last state is being saved, and the remaining processes of the session are being
     /// killed.
@@ -52,11 +52,11 @@ pub enum Shell {
 pub struct Run {
     /// The call.
     pub ticket: Ticket,
-    /// Command or variables.
+    /// A command, or a change of variables.
     pub work: Work,
     /// Its end, if it has ended while something else is still pending.
     pub end: Option<End>,
-    /// The kill ladder, when the command is being killed.
+    /// The kill ladder, if the command is being killed.
     pub kill: Option<Kill>,
     /// The shell died during the command. The standby takes over when the command has been answered.
     pub shell_died: bool,
@@ -72,20 +72,20 @@ impl Run {
 /// The session's view of a kill ladder. The supervisor performs the steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kill {
-    /// Why.
+    /// The cause.
     pub cause: Cause,
-    /// No process of the command is left.
+    /// Whether all processes of the command have exited.
     pub tree_gone: bool,
-    /// SIGKILL was needed.
+    /// Whether SIGKILL was needed.
     pub escalated: bool,
-    /// The shell itself had to be killed.
+    /// Whether the shell itself had to be killed.
     pub shell_killed: bool,
 }
 
 /// Why a command is killed. The first cause counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// Its time is up.
+    /// It reached its timeout.
     Timeout,
     /// The caller cancelled it.
     Cancel,
@@ -105,7 +105,7 @@ pub enum End {
     Refused,
     /// The shell's process ended.
     Died,
-    /// The supervisor died, and everything with it.
+    /// The supervisor died, and all its processes with it.
     SupervisorGone,
     /// The session was closed.
     Closed,
@@ -115,9 +115,9 @@ pub enum End {
 /// from the standby.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Standby {
-    /// It is ready.
+    /// Whether it is ready.
     pub ready: bool,
-    /// A new one is being forked.
+    /// Whether a new standby is being forked.
     pub forking: bool,
     /// The newest standby, ready or being forked, has the state after the last finished command.
     pub fresh: bool,
@@ -130,7 +130,7 @@ pub struct Standby {
 pub enum Isolation {
     /// The foreground group has no processes of earlier commands.
     Isolated,
-    /// The last command forked.
+    /// The last command forked, so that is unknown.
     Unknown,
     /// It is being checked, and isolated if necessary.
     Isolating,
@@ -149,16 +149,16 @@ pub struct State {
     pub queue: VecDeque<(Ticket, Work)>,
     /// Background processes that wait for a fork.
     pub starts: VecDeque<Ticket>,
-    /// Attempts to start a working shell since the last working one.
+    /// Attempts to start a shell since the last working shell.
     pub attempts: u32,
     /// The shell was replaced, and no result has reported that yet.
     pub restarted: bool,
-    /// `exit` ends the command only.
+    /// `exit` ends only the command.
     pub survives_exit: bool,
 }
 
 impl State {
-    /// A session that has not been used.
+    /// The state of an unused session.
     pub fn new(survives_exit: bool) -> Self {
         Self {
             shell: Shell::Absent,
@@ -172,7 +172,7 @@ impl State {
         }
     }
 
-    /// True when a command that arrives now can run immediately, without any preparation.
+    /// True if a command that arrives now can run immediately, without any preparation.
     pub fn is_ready(&self) -> bool {
         self.shell == Shell::Idle
             && self.isolation == Isolation::Isolated
@@ -181,7 +181,7 @@ impl State {
             && self.starts.is_empty()
     }
 
-    /// The command that runs.
+    /// The running command.
     pub fn running(&self) -> Option<&Run> {
         match &self.shell {
             Shell::Running(run) => Some(run),

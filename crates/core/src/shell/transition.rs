@@ -1,4 +1,4 @@
-//! The shell's state machine: `(State, Event) -> (State, Vec<Action>)`, pure.
+//! The shell's state machine: a pure function `(State, Event) -> (State, Vec<Action>)`.
 //!
 //! Two rules determine the rest. First, a command runs only if the standby has the state after the last finished
 //! command, or forking has failed. A shell that dies then loses only the changes of its last command, and a background

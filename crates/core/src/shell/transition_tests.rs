@@ -1,4 +1,4 @@
-//! Table tests of single transitions, and property tests against a world that answers actions in any order and in which
+//! Table tests of single transitions, and property tests against a world that answers actions in any order, and where
 //! anything may die at any time.
 
 use super::event::*;
@@ -179,10 +179,10 @@ fn what_a_dead_supervisor_leaves_is_removed_without_a_shell_too() {
     assert_eq!(state.shell, Shell::Absent);
 }
 
-/// Carries actions out as processes would: late, in any order, or not at all because they died.
+/// Carries actions out as processes would: late, in any order, or never because they died.
 struct World {
     state: State,
-    /// What shell and supervisor will answer, as long as they live.
+    /// Pending answers of shell and supervisor, valid as long as they are alive.
     answers: Vec<Event>,
     given: HashMap<Ticket, u32>,
     tickets: Ticket,
@@ -256,7 +256,7 @@ impl World {
         self.happen(Event::Submit(self.tickets, work));
     }
 
-    /// One thing happens: an answer comes, the caller does something, or something dies.
+    /// Makes one thing happen: an answer arrives, the caller acts, or a process dies.
     fn turn(&mut self, choice: u8, which: usize) {
         let ticket = 1 + which as Ticket % self.tickets.max(1);
         match choice {
@@ -308,7 +308,7 @@ impl World {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// No call is lost, none is answered twice, and nothing stays pending once the processes have answered.
+    /// Every call is answered exactly once, and nothing stays pending once the processes have answered.
     #[test]
     fn every_call_is_answered_exactly_once(turns in prop::collection::vec((0u8..25, any::<u16>()), 0..120), survives: bool) {
         let mut world = World::new(survives);
@@ -327,7 +327,7 @@ proptest! {
         prop_assert!(matches!(world.state.shell, Shell::Absent | Shell::Idle | Shell::Terminated(_)), "{:?}", world.state);
     }
 
-    /// The same, with the session closed in the middle.
+    /// The same, but the session is closed in the middle.
     #[test]
     fn closing_leaves_nothing_unanswered(turns in prop::collection::vec((0u8..25, any::<u16>()), 0..120), at: prop::sample::Index) {
         let mut world = World::new(true);

@@ -1,4 +1,4 @@
-//! Which addresses a confined program may connect to.
+//! Decides which addresses a confined program may connect to.
 
 use crate::confinement::Confinement;
 use crate::rules::Network;
@@ -6,7 +6,7 @@ use crate::view::SHARED_MEMORY;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 
-/// An address as far as the rules look at it.
+/// An address, as far as the rules distinguish it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
     /// A Unix socket by path.
@@ -15,20 +15,20 @@ pub enum Address {
     Abstract(Vec<u8>),
     /// IPv4.
     V4(Ipv4Addr, u16),
-    /// Anything else: IPv6, routes, or an address that dissolves a connection.
+    /// Anything else: IPv6, routes, or an address that disconnects a socket.
     Other,
 }
 
-/// What becomes of a connection.
+/// The decision about a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The socket is connected.
+    /// Connect the socket.
     Connect,
-    /// The path is looked up in the view, and must lie in a directory of the session's.
+    /// Look the path up in the view; it must lie in a directory of the session.
     LookUp(PathBuf),
-    /// A shell opens its channel anew.
+    /// A shell reopens its channel.
     Channel,
-    /// EPERM.
+    /// Refuse with EPERM.
     Refuse,
 }
 
@@ -61,7 +61,7 @@ pub fn judge(address: Address, domain: i32, confinement: &Confinement, channel_n
         // Abstract names belong to the network namespace.
         (libc::AF_UNIX, Address::Abstract(_)) if has_own_network => Verdict::Connect,
         (libc::AF_UNIX, _) => Verdict::Refuse,
-        // Landlock would refuse the program, and cannot refuse the broker.
+        // Landlock would refuse the program, but cannot refuse the broker.
         (_, address) if confinement.network == Network::Proxy && !has_own_network => match address {
             Address::V4(Ipv4Addr::LOCALHOST, port) if Some(port) == confinement.proxy_port => Verdict::Connect,
             _ => Verdict::Refuse,
@@ -70,7 +70,7 @@ pub fn judge(address: Address, domain: i32, confinement: &Confinement, channel_n
     }
 }
 
-/// True when a socket at this place is the session's own: no other program listens in what only the session writes.
+/// True if a socket at this place is the session's own: no other program listens where only the session can write.
 pub fn is_own(place: &Path, confinement: &Confinement) -> bool {
     let is_below = |root: &Path| place.starts_with(root);
     if confinement.namespaces.is_some() && is_below(Path::new(SHARED_MEMORY)) {
@@ -80,7 +80,7 @@ pub fn is_own(place: &Path, confinement: &Confinement) -> bool {
     if rules.hide.iter().chain(&rules.protect).any(|root| *root != confinement.temporary && is_below(root)) {
         return false;
     }
-    // Trees of the machine that are bound into the private directory, read-only.
+    // Trees of the machine that are bound read-only into the private directory.
     let bound = rules.read.iter().flatten().chain([&confinement.cwd]);
     let is_bound = bound.filter(|root| **root != confinement.temporary).any(|root| is_below(root));
     rules.write.iter().any(|root| is_below(root)) || is_below(&confinement.temporary) && !is_bound

@@ -1,13 +1,13 @@
 //! The broker: connects sockets on behalf of confined programs.
 //!
-//! A Unix socket that another program listens on (a container engine, an SSH agent, a message bus) is a way out that
-//! neither read-only mounts nor Landlock close: connecting needs no write. A filter of system calls sees only numbers, and
-//! whatever it let through could be replaced before the kernel reads it. So the filter hands every connect(2) to this
-//! process, which takes a copy of the socket and of the address, judges them, and connects the socket itself. Nothing
-//! that a program changes meanwhile matters.
+//! Neither read-only mounts nor Landlock prevent connections to a Unix socket that another program listens on (a
+//! container engine, an SSH agent, a message bus), since connecting needs no write. A seccomp filter only sees
+//! numbers, and a program could replace the address before the kernel reads it. So the filter passes every connect(2)
+//! to this process. It copies the socket and the address, judges them, and connects the socket itself. Later changes
+//! by the program have no effect.
 //!
-//! The broker is a fork of the supervisor, outside of the confinement, and has one thread. Each connection has a fork of
-//! its own, since connecting can take minutes, and the path of a Unix socket is looked up inside the namespaces.
+//! The broker is a single-threaded fork of the supervisor, outside the confinement. Each connection has its own fork,
+//! since connecting may take minutes, and since paths of Unix sockets are looked up inside the namespaces.
 
 mod judge;
 mod notification;
@@ -24,43 +24,43 @@ use std::os::fd::{AsFd, OwnedFd};
 
 pub use notification::install_with_listener;
 
-/// Connections that are being made at a time. Further ones fail with EAGAIN.
+/// Maximum concurrent connection attempts. Further attempts fail with EAGAIN.
 const MAX_HELPERS: usize = 64;
 
-/// What the broker lets through.
+/// The settings that the broker judges by.
 #[derive(Clone, Debug)]
 pub struct Policy {
-    /// The abstract address at which a shell opens a lost channel anew, without its leading NUL.
+    /// The abstract address where a shell reopens a lost channel, without its leading NUL.
     pub channel_name: Vec<u8>,
-    /// The pid of the supervisor, which all programs descend from.
+    /// The pid of the supervisor, the ancestor of all programs.
     pub supervisor: u32,
     /// The user that programs run as: user, group, all groups.
     pub user: Option<(u32, u32, Vec<u32>)>,
 }
 
-/// What the broker judges by, and where it looks paths up.
+/// The confinement that the broker judges by, and the namespaces where it looks paths up.
 pub struct Inside<'a> {
     /// The rules.
     pub confinement: &'a Confinement,
-    /// The namespaces, where there are any.
+    /// The namespaces, if there are any.
     pub handles: Option<&'a Handles>,
 }
 
-/// What receives a shell's new channel: the shell's pid, and this process's end.
+/// Receives a shell's new channel: the shell's pid, and this process's end.
 pub type Reconnect = Box<dyn Fn(i32, OwnedFd)>;
 
-/// A broker, running or about to. Listeners that it has not received yet wait in its inbox.
+/// A broker, running or not yet started. Its inbox holds listeners that it has not received yet.
 pub struct Broker {
     policy: Policy,
     reconnect: Reconnect,
     outbox: OwnedFd,
     inbox: OwnedFd,
-    /// A child of this process that has not been reaped.
+    /// An unreaped child of this process.
     pid: Option<i32>,
 }
 
 impl Broker {
-    /// Makes a broker's inbox. [`Broker::ensure`] starts the broker.
+    /// Creates a broker's inbox. [`Broker::ensure`] starts the broker.
     ///
     /// # Errors
     /// Those of socketpair(2).
@@ -69,8 +69,8 @@ impl Broker {
         Ok(Self { policy, reconnect, outbox, inbox, pid: None })
     }
 
-    /// Forks the broker where it does not run. It inherits all descriptors, so none may be open that a program's end
-    /// should close.
+    /// Forks the broker if it is not running. It inherits all descriptors, so no descriptor may be open that should
+    /// close when a program exits.
     ///
     /// # Errors
     /// Those of fork(2).
@@ -81,7 +81,7 @@ impl Broker {
         let parent = std::process::id();
         let (child, _) = nacre_containment::fork::fork(0, None)?;
         if child == 0 {
-            // SAFETY: a number only. The broker is of no use without the supervisor.
+            // SAFETY: a number only. The broker is useless without the supervisor.
             unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
             if std::os::unix::process::parent_id() == parent {
                 serve(&self.inbox, inside, &self.policy, &self.reconnect);
@@ -97,13 +97,13 @@ impl Broker {
         self.pid
     }
 
-    /// Records that a child has been reaped. Connections of programs that run already are refused from now on; the next
+    /// Records that a child has been reaped. From now on, connections of running programs are refused; the next
     /// broker serves later programs.
     pub fn reaped(&mut self, pid: i32) {
         self.pid.take_if(|broker| *broker == pid);
     }
 
-    /// Gives the listener of a new filter to the broker.
+    /// Passes the listener of a new filter to the broker.
     ///
     /// # Errors
     /// Those of sendmsg(2).
@@ -115,7 +115,7 @@ impl Broker {
 impl Drop for Broker {
     fn drop(&mut self) {
         if let Some(pid) = self.pid {
-            // SAFETY: numbers only; the child is not reaped, so its pid is its own.
+            // SAFETY: numbers only; the child has not been reaped, so its pid is still its own.
             unsafe { libc::kill(pid, libc::SIGKILL) };
         }
     }

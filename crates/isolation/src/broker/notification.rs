@@ -10,7 +10,7 @@ const ID_VALID: libc::c_ulong = 0x4008_2102;
 const ADD_FD: libc::c_ulong = 0x4018_2103;
 
 const NEW_LISTENER: libc::c_ulong = 1 << 3;
-/// A signal that does not kill waits for the answer (Linux 5.19): otherwise the call would be made a second time.
+/// A non-fatal signal waits for the reply (Linux 5.19): otherwise the call would be repeated.
 const WAIT_KILLABLE: libc::c_ulong = 1 << 5;
 
 /// Installs a filter for this process, and returns its listener.
@@ -31,27 +31,27 @@ pub fn install_with_listener(program: &[libc::sock_filter]) -> io::Result<OwnedF
     Err(io::Error::last_os_error())
 }
 
-/// A call of connect(2) that waits for its answer.
+/// A call of connect(2) that waits for its reply.
 pub struct Call {
     id: u64,
     /// The calling thread.
     pub thread: i32,
-    /// The number of the socket.
+    /// The socket's descriptor number.
     pub socket: i32,
-    /// The address of the address.
+    /// The memory address of the socket address.
     pub address: u64,
     /// Its length.
     pub length: usize,
 }
 
 impl Call {
-    /// The kernel's number for it.
+    /// The kernel's id of the call.
     pub fn id(&self) -> u64 {
         self.id
     }
 }
 
-/// True while the caller of a call waits. Only a system call, for handlers of signals.
+/// True while the caller waits. Only makes a system call, so that signal handlers can use it.
 pub fn is_waiting(listener: i32, id: u64) -> bool {
     // SAFETY: the kernel reads one number through the pointer.
     unsafe { libc::ioctl(listener, ID_VALID as _, &raw const id) == 0 }
@@ -72,12 +72,12 @@ impl Listener {
         Self(descriptor)
     }
 
-    /// The next call.
+    /// Receives the next call.
     ///
     /// # Errors
-    /// `ENOENT` when the caller was killed meanwhile.
+    /// `ENOENT` if the caller was killed meanwhile.
     pub fn receive(&self) -> io::Result<Call> {
-        // SAFETY: all zeroes is what the kernel wants to find in the structure, which outlives the call.
+        // SAFETY: the kernel requires all zeroes in the structure, which outlives the call.
         let notification = unsafe {
             let mut notification: libc::seccomp_notif = std::mem::zeroed();
             if libc::ioctl(self.0.as_raw_fd(), RECEIVE as _, &raw mut notification) != 0 {
@@ -95,23 +95,23 @@ impl Listener {
         })
     }
 
-    /// True while the caller waits: what was read from its process before is its own.
+    /// True while the caller waits: then everything read from its process before is its own.
     pub fn is_waiting(&self, call: &Call) -> bool {
         is_waiting(self.0.as_raw_fd(), call.id)
     }
 
-    /// Ends the call.
+    /// Ends the call with a result.
     pub fn answer(&self, call: &Call, result: io::Result<()>) {
         let error = result.err().map_or(0, |error| -error.raw_os_error().unwrap_or(libc::EPERM));
         let response = libc::seccomp_notif_resp { id: call.id, val: 0, error, flags: 0 };
-        // SAFETY: the structure outlives the call. A caller that is gone needs no answer.
+        // SAFETY: the structure outlives the call. A dead caller needs no reply.
         unsafe { libc::ioctl(self.0.as_raw_fd(), SEND as _, &raw const response) };
     }
 
-    /// Puts a descriptor in the place of the caller's socket.
+    /// Replaces the caller's socket by a descriptor.
     ///
     /// # Errors
-    /// The caller is gone.
+    /// The caller has exited.
     pub fn replace_socket(&self, call: &Call, descriptor: BorrowedFd<'_>) -> io::Result<()> {
         const SET_FD: u32 = 1;
         let replacement = libc::seccomp_notif_addfd {

@@ -1,22 +1,22 @@
-//! Whether a connection has reached a program of the session. A directory that the session writes can hold sockets of other
-//! programs too.
+//! Checks that a connection has reached a program of the session. A directory that the session writes may also
+//! contain sockets of other programs.
 
 use nacre_containment::fork::fork;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, OwnedFd};
 
-/// No chain of parents is longer.
+/// Maximum length of a chain of parents.
 const MAX_PARENTS: usize = 10_000;
 
-/// Looks at the process that made the other end a listener. Its number stays what it was when the process has ended, as it
-/// has for servers that fork once they listen.
+/// Checks the process that called listen(2) on the other end. Its pid remains known after it has ended, as with
+/// servers that fork after listening.
 ///
-/// In a pid namespace of the session the number is exact: other processes have none there. Elsewhere a listener must
-/// descend from the supervisor, or have ended.
+/// In a pid namespace of the session the pid is conclusive: processes outside have none there. Elsewhere, a listener
+/// must be a descendant of the supervisor, or have ended.
 ///
 /// # Errors
-/// EPERM for a program of another session or of none; those of the calls.
+/// EPERM for a program outside the session; those of the calls.
 pub fn check(socket: &OwnedFd, has_pid_namespace: bool, supervisor: u32) -> io::Result<()> {
     let is_own = if has_pid_namespace { is_inside(socket)? } else { descends_from(listener(socket)?, supervisor) };
     if is_own { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::EPERM)) }
@@ -34,7 +34,7 @@ fn is_inside(socket: &OwnedFd) -> io::Result<bool> {
     Ok(matches!(status, nix::sys::wait::WaitStatus::Exited(_, 0)))
 }
 
-/// The pid of the process that made the other end a listener, in this process's pid namespace (unix(7), SO_PEERCRED).
+/// The pid of the process that called listen(2) on the other end, in this pid namespace (unix(7), SO_PEERCRED).
 fn listener(socket: &OwnedFd) -> io::Result<i32> {
     // SAFETY: all fields are numbers.
     let mut peer: libc::ucred = unsafe { std::mem::zeroed() };
@@ -52,7 +52,7 @@ fn listener(socket: &OwnedFd) -> io::Result<i32> {
     if done == 0 { Ok(peer.pid) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Climbs from parent to parent. The supervisor adopts what loses its parent, so the chain of its descendants ends there.
+/// Follows the chain of parents. The supervisor adopts orphans, so the chain of its descendants ends there.
 fn descends_from(pid: i32, supervisor: u32) -> bool {
     let mut at = pid;
     for _ in 0..MAX_PARENTS {
@@ -62,7 +62,7 @@ fn descends_from(pid: i32, supervisor: u32) -> bool {
         match parent_of(at) {
             Some(parent) if parent > 0 => at = parent,
             Some(_) => return false,
-            // It has ended: the listener itself, or a parent whose children have been adopted meanwhile.
+            // It has ended: the listener itself, or a parent whose children were adopted meanwhile.
             None if at == pid => return true,
             None => at = pid,
         }
@@ -70,7 +70,7 @@ fn descends_from(pid: i32, supervisor: u32) -> bool {
     false
 }
 
-/// Reads `/proc/<pid>/stat`. The working directory is the machine's /proc.
+/// The parent in `/proc/<pid>/stat`. The working directory is the machine's /proc.
 fn parent_of(pid: i32) -> Option<i32> {
     let mut text = Vec::new();
     File::open(format!("{pid}/stat")).ok()?.take(4096).read_to_end(&mut text).ok()?;

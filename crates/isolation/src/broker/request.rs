@@ -1,4 +1,4 @@
-//! One connection on behalf of a program, in a process of its own.
+//! One connection on behalf of a program, in its own process.
 
 use super::judge::{Address, Verdict, is_own, judge};
 use super::notification::{self, Call, Listener};
@@ -15,23 +15,23 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
-/// How often a helper looks whether its caller still waits.
+/// How often a helper checks whether its caller is still waiting.
 const LOOK_EVERY_MICROSECONDS: libc::suseconds_t = 200_000;
 
-/// Makes the connection and answers the call.
+/// Makes the connection and replies to the call.
 pub fn carry_out(listener: &Listener, call: &Call, inside: &Inside, policy: &Policy, reconnect: &Reconnect) {
     end_with_caller(listener, call);
     let result = connect(listener, call, inside, policy, reconnect);
     listener.answer(call, result);
 }
 
-/// Ends this process once the caller is gone. The socket may be a blocking one, and its mode is the program's to choose.
+/// Exits this process once the caller has ended. The socket may be blocking, which the program controls.
 fn end_with_caller(listener: &Listener, call: &Call) {
     static LISTENER: AtomicI32 = AtomicI32::new(-1);
     static CALL: AtomicU64 = AtomicU64::new(0);
     extern "C" fn look(_: libc::c_int) {
         if !notification::is_waiting(LISTENER.load(Ordering::Relaxed), CALL.load(Ordering::Relaxed)) {
-            // SAFETY: leaves without running destructors, which may not run in a handler.
+            // SAFETY: exits without running destructors, which must not run in a handler.
             unsafe { libc::_exit(0) };
         }
     }
@@ -39,7 +39,8 @@ fn end_with_caller(listener: &Listener, call: &Call) {
     CALL.store(call.id(), Ordering::Relaxed);
     let every = libc::timeval { tv_sec: 0, tv_usec: LOOK_EVERY_MICROSECONDS };
     let timer = libc::itimerval { it_interval: every, it_value: every };
-    // SAFETY: the handler makes system calls only; both structures outlive the calls. An interrupted connect(2) is restarted.
+    // SAFETY: the handler only makes system calls; both structures outlive the calls. An interrupted connect(2) is
+    // restarted.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = look as extern "C" fn(libc::c_int) as usize;
@@ -65,7 +66,7 @@ fn connect(
     let bytes = read_memory(process, call.address, call.length)?;
     let theirs = take_socket(process, call.socket)?;
     let cwd = open(format!("/proc/{}/cwd", call.thread).as_str(), OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty())?;
-    // The number of a process that has ended meanwhile may belong to another by now.
+    // The pid of a process that has ended meanwhile may belong to another process now.
     if !listener.is_waiting(call) {
         return Err(refused());
     }
@@ -82,7 +83,7 @@ fn connect(
     }
 }
 
-/// Looks a path up as the program would, and connects to what was found, whatever the path means by then.
+/// Looks a path up as the program would, and connects to that file, even if the path changes meanwhile.
 fn connect_path(theirs: &OwnedFd, path: &Path, cwd: &OwnedFd, inside: &Inside, policy: &Policy) -> io::Result<()> {
     let proc_directory = open("/proc", OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())?;
     inside.handles.map_or(Ok(()), Handles::enter)?;
@@ -91,7 +92,7 @@ fn connect_path(theirs: &OwnedFd, path: &Path, cwd: &OwnedFd, inside: &Inside, p
     }
     nix::unistd::fchdir(cwd)?;
     let found = open(path, OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty())?;
-    // The machine's own /proc, where this process has a number.
+    // The machine's own /proc, where this process has a pid.
     nix::unistd::fchdir(&proc_directory)?;
     let link = format!("self/fd/{}", found.as_raw_fd());
     let place = PathBuf::from(nix::fcntl::readlink(link.as_str())?);
@@ -104,7 +105,7 @@ fn connect_path(theirs: &OwnedFd, path: &Path, cwd: &OwnedFd, inside: &Inside, p
     connect_socket(theirs, &address)?;
     let has_pid_namespace = inside.confinement.namespaces.is_some_and(|namespaces| namespaces.processes);
     peer::check(theirs, has_pid_namespace, policy.supervisor).inspect_err(|_| {
-        // SAFETY: a descriptor and a number. The program keeps its socket, and gets nothing through it.
+        // SAFETY: a descriptor and a number. The program keeps its socket, but cannot use it.
         unsafe { libc::shutdown(theirs.as_raw_fd(), libc::SHUT_RDWR) };
     })
 }
@@ -116,7 +117,7 @@ fn connect_socket(socket: &OwnedFd, address: &[u8]) -> io::Result<()> {
 }
 
 fn become_user(uid: u32, gid: u32, groups: &[u32]) -> io::Result<()> {
-    // SAFETY: the list outlives the call, and its length is its own. Raw calls: this process has one thread.
+    // SAFETY: the list outlives the call, and the length is that of the list. Raw calls: this process has one thread.
     let done = unsafe {
         libc::syscall(libc::SYS_setgroups, groups.len(), groups.as_ptr()) == 0
             && libc::syscall(libc::SYS_setresgid, gid, gid, gid) == 0

@@ -1,4 +1,4 @@
-//! Sets of bits.
+//! Bit sets.
 
 macro_rules! flags {
     ($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $flag:ident = $value:expr;)* }) => {
@@ -9,7 +9,7 @@ macro_rules! flags {
         impl $name {
             $($(#[$doc])* pub const $flag: Self = Self($value);)*
 
-            /// Returns true when all of `other` are set.
+            /// Returns true if all of `other` are set.
             pub const fn contains(self, other: Self) -> bool {
                 self.0 & other.0 == other.0
             }

@@ -1,8 +1,8 @@
 //! Messages between the host and a bash process, over one SOCK_SEQPACKET socket per process.
 //!
-//! `crates/shell-builtin/builtin/protocol.h` is the same in C. Numbers are in the machine's own byte order. A message is a
-//! header followed by its payload. A payload above [`LONGEST_PAYLOAD`] travels in a file instead, whose descriptor is the
-//! last one passed.
+//! `crates/shell-builtin/builtin/protocol.h` has the same definitions in C. Numbers are in native byte order. A
+//! message is a header followed by its payload. A payload above [`LONGEST_PAYLOAD`] travels in a file instead, whose
+//! descriptor is the last one passed.
 
 mod flags;
 mod reply;
@@ -11,7 +11,7 @@ mod request;
 pub use reply::*;
 pub use request::*;
 
-/// Signal that interrupts a running command. glibc keeps it from bash, so that no trap can block it.
+/// The signal that interrupts a running command. glibc hides it from bash, so that no trap can block it.
 pub const INTERRUPT_SIGNAL: i32 = 33;
 
 #[cfg(test)]

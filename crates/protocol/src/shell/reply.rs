@@ -6,7 +6,7 @@ use std::ops::{BitOr, BitOrAssign};
 /// Maximum bytes of a reply's text.
 pub const LONGEST_REPLY_TEXT: usize = 16 * 1024;
 
-/// Bytes of a buffer that holds every reply.
+/// Size of a buffer for any reply, in bytes.
 pub const REPLY_BUFFER: usize = size_of::<ReplyHeader>() + LONGEST_REPLY_TEXT;
 
 /// The header of a reply, as it is sent.
@@ -17,7 +17,7 @@ pub struct ReplyHeader {
     pub kind: u32,
     /// [`DoneFlags`] or [`ForkedFlags`].
     pub flags: u32,
-    /// The request's.
+    /// The id of the request.
     pub id: u64,
     /// `$?` for DONE, an errno for REFUSED and FORKED.
     pub status: i32,
@@ -25,7 +25,7 @@ pub struct ReplyHeader {
     pub signal: i32,
     /// Forks that the shell itself made during the command.
     pub forks: u32,
-    /// The sender's process id, or the new process's for FORKED.
+    /// The sender's pid, or the new process's for FORKED.
     pub pid: u32,
     /// A [`Refusal`], for REFUSED.
     pub reason: u32,
@@ -38,21 +38,21 @@ pub struct ReplyHeader {
 flags! {
     /// How a command ended.
     DoneFlags {
-        /// It ended the shell: `exit`, errexit, nounset, `${x:?}`, a failed `exec`, a terminating signal.
+        /// The command ended the shell: `exit`, errexit, nounset, `${x:?}`, a failed `exec`, a terminating signal.
         EXITED = 1;
         /// A terminating signal ended it.
         SIGNALED = 2;
         /// [`INTERRUPT_SIGNAL`] ended it.
         INTERRUPTED = 4;
-        /// bash dropped functions without unwinding them: their descriptors may be left open.
+        /// bash dropped functions without unwinding them: their descriptors may still be open.
         FRAMES_DISCARDED = 8;
-        /// Nothing changed but `$?`, `$_`, PIPESTATUS and the hash table of programs.
+        /// Nothing changed except `$?`, `$_`, PIPESTATUS and the hash table of programs.
         STATE_KEPT = 16;
     }
 }
 
 flags! {
-    /// How a fork went.
+    /// The outcome of a fork.
     ForkedFlags {
         /// The child was born in the cgroup.
         PLACED = 1;
@@ -68,7 +68,7 @@ pub enum Refusal {
     ReadOnly,
     /// A limit cannot be set: the text is `openFiles` or `pids`.
     Limit,
-    /// A reason of a newer builtin.
+    /// An unknown reason, from a newer builtin.
     Unknown(u32),
 }
 
@@ -86,46 +86,46 @@ impl From<u32> for Refusal {
 /// A message from a shell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// The shell is ready, at its start and after it has opened its channel anew.
+    /// The shell is ready: at its start, or after it has reopened its channel.
     Hello {
-        /// Its process id. Compare it with the channel's credentials.
+        /// Its pid. Compare it with the channel's credentials.
         pid: u32,
-        /// `$BASH_VERSION`, empty after a lost channel.
+        /// `$BASH_VERSION`; empty after a lost channel.
         version: String,
     },
-    /// A command is over.
+    /// A command has ended.
     Done(Done),
-    /// A command was refused: nothing ran, and everything is as before.
+    /// A command was refused: nothing ran, and nothing changed.
     Refused {
         /// The request's id.
         id: u64,
-        /// Why.
+        /// The reason.
         reason: Refusal,
         /// The system's reason.
         errno: i32,
         /// The variable or the limit in question.
         about: String,
     },
-    /// A fork was made, or not.
+    /// A fork was made, or failed.
     Forked {
         /// The request's id.
         id: u64,
-        /// The child's process id, or the errno.
+        /// The child's pid, or the errno.
         result: Result<u32, i32>,
-        /// How it went.
+        /// The outcome.
         flags: ForkedFlags,
     },
-    /// A text is about to be evaluated, by a background process, which closes its channel afterwards, or by a shell that
+    /// A text is about to be evaluated: by a background process, which then closes its channel, or by a shell that
     /// has entered the command's scope.
     Begun {
         /// The request's id.
         id: u64,
-        /// Its process id.
+        /// Its pid.
         pid: u32,
     },
     /// A standby has become the shell.
     Promoted {
-        /// Its process id.
+        /// Its pid.
         pid: u32,
     },
     /// The user's EXIT trap is about to run.
@@ -148,12 +148,12 @@ pub struct Done {
     pub flags: DoneFlags,
     /// Forks that the shell itself made.
     pub forks: u32,
-    /// The shell's directory afterwards, which need not be UTF-8. Empty when it has no name.
+    /// The shell's directory afterwards, which need not be UTF-8. Empty if it has no name.
     pub cwd: Vec<u8>,
 }
 
 impl Reply {
-    /// Decodes a message. `None` when it is cut short or of an unknown kind.
+    /// Decodes a message. `None` if it is truncated or of an unknown kind.
     pub fn decode(message: &[u8]) -> Option<Self> {
         let (header, rest) = ReplyHeader::read(message)?;
         let text = rest.get(..usize::try_from(header.text_length).ok()?)?;

@@ -24,17 +24,17 @@ pub struct RequestHeader {
     pub env_length: u32,
     /// Zero.
     pub reserved: u32,
-    /// RLIMIT_NOFILE, soft and hard. `u64::MAX` leaves it as it is.
+    /// RLIMIT_NOFILE, soft and hard. `u64::MAX` leaves it unchanged.
     pub open_files: u64,
-    /// RLIMIT_NPROC, soft and hard. `u64::MAX` leaves it as it is.
+    /// RLIMIT_NPROC, soft and hard. `u64::MAX` leaves it unchanged.
     pub processes: u64,
-    /// FORK: what a filter of system calls wants to see before a child may be born in a cgroup.
+    /// FORK: the key that a seccomp filter requires before a child may be born in a cgroup.
     pub fork_key: u64,
     /// Zero.
     pub reserved_after: u64,
 }
 
-/// What the host asks for.
+/// The kinds of request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum RequestKind {
@@ -45,7 +45,7 @@ pub enum RequestKind {
     Fork = 2,
     /// Make a standby the session's shell. The request's id becomes `$?`.
     Promote = 3,
-    /// The abstract address, as the text, at which a shell opens a lost channel anew.
+    /// The abstract address, as the text, where a shell reopens a lost channel.
     Listener = 4,
 }
 
@@ -54,19 +54,19 @@ flags! {
     RequestFlags {
         /// The payload is in a file, the last descriptor. Set by [`Request::encode`].
         PAYLOAD_IN_FILE = 1;
-        /// RUN: the text is words, each ended by NUL: a program or a builtin, nothing expanded.
+        /// RUN: the text is NUL-terminated words: a program or a builtin, without expansion.
         ARGV = 1 << 1;
         /// RUN: the engine's own text. No EXIT trap runs, and `$?` is 0 afterwards.
         ENGINE = 1 << 2;
         /// RUN: the streams are a terminal, which becomes the controlling terminal.
         TERMINAL_STREAMS = 1 << 4;
-        /// RUN: directory and variables stay. Without a text nothing runs.
+        /// RUN: directory and variables persist. Without a text, nothing runs.
         KEEP_SCOPE = 1 << 5;
         /// FORK: a copy that waits to be promoted or forked again.
         STANDBY = 1 << 8;
-        /// FORK: a shell of its own that runs one command and exits with its status.
+        /// FORK: a separate shell that runs one command and exits with its status.
         BACKGROUND = 2 << 8;
-        /// FORK: with BACKGROUND, in a session of its own.
+        /// FORK: with BACKGROUND, in its own session.
         TERMINAL = 4 << 8;
         /// FORK: write the state to a file and exit.
         CHECKPOINT = 8 << 8;
@@ -82,9 +82,9 @@ flags! {
 pub struct Request<'a> {
     /// What to do.
     pub kind: RequestKind,
-    /// How.
+    /// Options.
     pub flags: RequestFlags,
-    /// Repeated by the reply.
+    /// An id, which the reply repeats.
     pub id: u64,
     /// The command's text, or its words with [`RequestFlags::ARGV`].
     pub text: &'a [u8],
@@ -100,17 +100,17 @@ pub struct Request<'a> {
     pub fork_key: u64,
 }
 
-/// A request as it is sent.
+/// An encoded request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Encoded {
     /// The message.
     pub message: Vec<u8>,
-    /// The content of the payload's file, when it does not fit into the message.
+    /// The content of the payload's file, if it does not fit into the message.
     pub file: Option<Vec<u8>>,
 }
 
 impl<'a> Request<'a> {
-    /// Creates a request without text, scope and limits.
+    /// Creates a request without text, scope or limits.
     pub const fn new(kind: RequestKind, id: u64) -> Self {
         Self {
             kind,
@@ -130,7 +130,7 @@ impl<'a> Request<'a> {
         Self { text, ..Self::new(RequestKind::Run, id) }
     }
 
-    /// Encodes the request. `None` when a part is longer than 4 GiB.
+    /// Encodes the request. `None` if a part is longer than 4 GiB.
     pub fn encode(&self) -> Option<Encoded> {
         let parts = [self.text, self.cwd, self.env];
         let length: usize = parts.iter().map(|part| part.len()).sum();
@@ -172,7 +172,7 @@ impl RequestHeader {
     }
 }
 
-/// Encodes variables for [`Request::env`]. `None` unsets one. Names and values are cut at their first NUL.
+/// Encodes variables for [`Request::env`]. `None` unsets a variable. Names and values are cut at their first NUL.
 pub fn environment<'e>(variables: impl IntoIterator<Item = (&'e [u8], Option<&'e [u8]>)>) -> Vec<u8> {
     let before_nul = |bytes: &'e [u8]| bytes.split(|byte| *byte == 0).next().unwrap_or_default();
     let mut entries = Vec::new();
@@ -187,7 +187,7 @@ pub fn environment<'e>(variables: impl IntoIterator<Item = (&'e [u8], Option<&'e
     entries
 }
 
-/// Encodes words for a request with [`RequestFlags::ARGV`]. `None` when a word holds NUL.
+/// Encodes words for a request with [`RequestFlags::ARGV`]. `None` if a word contains NUL.
 pub fn words<'w>(words: impl IntoIterator<Item = &'w [u8]>) -> Option<Vec<u8>> {
     let mut text = Vec::new();
     for word in words {

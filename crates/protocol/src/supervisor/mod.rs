@@ -1,7 +1,7 @@
 //! Orders from the host to a supervisor, and the supervisor's reports.
 //!
-//! Messages are JSON: they are rare (an ordinary command needs none) and readable in a trace. Descriptors that belong to
-//! an order travel with it.
+//! Messages are JSON: they are rare (an ordinary command needs none) and readable in a trace. Descriptors travel with
+//! their order.
 
 mod problem;
 
@@ -18,14 +18,14 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 /// Maximum bytes of one message. Lists of spared processes are cut off well before.
 pub const MAX_MESSAGE_BYTES: usize = 64 * 1024;
 
-/// What a started program is to the session.
+/// The role of a started program in the session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Role {
     /// The session's shell. It starts in the foreground group.
     Shell,
-    /// A background process, in a group of its own.
+    /// A background process in its own group.
     Process {
-        /// Names the process from now on.
+        /// Identifies the process from now on.
         key: u64,
         /// The value of [`nacre_containment::tree::MARK`] in its environment.
         mark: String,
@@ -39,91 +39,92 @@ pub enum Role {
 /// An order from the host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Order {
-    /// Confine every program from now on. A file with the confinement, as JSON, comes with the order. Answered by
-    /// [`Report::Confined`] or [`Report::NotConfined`]; after the latter, no program starts.
+    /// Confine every program from now on. A file with the confinement, as JSON, travels with the order. Answered by
+    /// [`Report::Confined`] or [`Report::NotConfined`]; after the latter, no program can start.
     Confine {
-        /// A secret of the host and the shells: forks with it may be born in a control group.
+        /// A secret of the host and the shells: forks with this key may be born in a control group.
         fork_key: u64,
-        /// The abstract address at which a shell opens a lost channel anew.
+        /// The abstract address where a shell reopens a lost channel.
         channel_name: String,
     },
     /// Run the session's bash. Answered by [`Report::Started`] or [`Report::StartFailed`].
     Start {
-        /// What it is.
+        /// The role of the program.
         role: Role,
         /// Arguments after argv\[0\].
         arguments: Vec<String>,
-        /// The descriptors that came with the order get the numbers from here on; lower ones are `/dev/null`.
+        /// The number of the first descriptor that travels with the order; lower numbers are `/dev/null`.
         first_descriptor: i32,
-        /// Where it starts; the session's first directory otherwise.
+        /// Where it starts; by default, the session's initial directory.
         cwd: Option<String>,
     },
-    /// Start a files helper with the socket that comes with the order. Not answered: the socket shows a failure.
+    /// Start a files helper with the socket that travels with the order. Not answered: the socket shows a failure.
     Files,
-    /// This fork of the shell is the standby from now on; the previous standby is killed.
+    /// Make this fork of the shell the standby; the previous standby is killed.
     Standby {
         /// The new standby, a child of the supervisor.
         pid: Pid,
         /// The control group that it was born in.
         group: Option<String>,
     },
-    /// The shell is dead: the standby takes its place, and its group becomes the foreground group. Answered by
+    /// The shell is dead: make the standby the shell, and its group the foreground group. Answered by
     /// [`Report::Promoted`].
     Promote,
-    /// This fork of the shell or standby is a background process. Answered by [`Report::Adopted`].
+    /// Make this fork of the shell or standby a background process. Answered by [`Report::Adopted`].
     Adopt {
-        /// Names the process from now on.
+        /// Identifies the process from now on.
         key: u64,
         /// The process, a child of the supervisor.
         pid: Pid,
-        /// The control group that it was born in. Without one it is moved to a new group where groups are used.
+        /// The control group that it was born in. Without one, it is moved to a new group if groups are used.
         group: Option<String>,
         /// The value of [`nacre_containment::tree::MARK`] in its environment.
         mark: String,
         /// Its limits.
         limits: Limits,
     },
-    /// End everything that the running foreground command has started: interrupt the shell, then send `signal` and
+    /// Kill everything that the running foreground command has started: interrupt the shell, then send `signal` and
     /// SIGCONT to the command's processes, and SIGKILL after `grace_ms`. Answered by [`Report::Killed`].
     KillForeground {
         /// Echoed in the answer.
         id: u64,
-        /// The number of the command in the conversation with the shell, which the interrupt carries.
+        /// The number of the command in the shell's protocol, which the interrupt carries.
         command: u64,
         /// First signal.
         signal: i32,
         /// Milliseconds until SIGKILL.
         grace_ms: u64,
-        /// Roots of older process trees, which are spared. Used only without control groups.
+        /// Roots of older process trees, which are spared. Only used without control groups.
         spare: Vec<Pid>,
     },
-    /// The user's EXIT trap is about to run in the shell: what the trap starts has the grace time.
+    /// The user's EXIT trap is about to run in the shell: what the trap starts gets the grace time.
     TrapRuns,
-    /// The shell has ended its command, or died: it starts nothing more for the command. The ladder cannot finish before.
+    /// The shell has ended its command, or died: it starts nothing more for the command. The ladder cannot finish
+    /// before.
     Settled,
-    /// The grace time of the running ladder is over.
+    /// End the grace time of the running ladder.
     Insist,
     /// Send SIGKILL to the shell. Answered by [`Report::ShellEnded`].
     KillShell,
     /// Send SIGCONT to the shell and its standby.
     Continue,
-    /// Leave earlier commands' processes in the present foreground group and move the shell to a new one. Answered by
+    /// Leave earlier commands' processes in the current foreground group and move the shell to a new one. Answered by
     /// [`Report::Rotated`].
     Rotate,
-    /// End a background process with its tree. Answered by [`Report::ProcessKilled`].
+    /// Kill a background process with its tree. Answered by [`Report::ProcessKilled`].
     KillProcess {
         /// Echoed in the answer.
         id: u64,
-        /// Which process.
+        /// The key of the process.
         key: u64,
         /// First signal.
         signal: i32,
         /// Milliseconds until SIGKILL.
         grace_ms: u64,
     },
-    /// Send a signal to the process group of a background process. Not answered, and no effect after its end.
+    /// Send a signal to the process group of a background process. Not answered; no effect after its end.
     SignalProcess {
-        /// Which process.
+        /// The key of the process.
         key: u64,
         /// The signal.
         signal: i32,
@@ -138,109 +139,109 @@ pub enum Order {
 /// A report from the supervisor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Report {
-    /// Answer to [`Order::Confine`]. The listener of the proxy comes with the report, when there is one inside.
+    /// Answer to [`Order::Confine`]. The listener of a proxy inside travels with the report.
     Confined {
-        /// The init of the pid namespace, when there is one.
+        /// The init of the pid namespace, if there is one.
         init: Option<Pid>,
     },
     /// Answer to [`Order::Confine`]: nothing will run.
     NotConfined {
-        /// Why: one clause.
+        /// The problem: one clause.
         problem: String,
     },
-    /// A confined shell opens its channel anew: the host's end comes with the report. Nothing can connect to the host from
-    /// inside a confinement.
+    /// A confined shell reopens its channel: the host's end travels with the report, since nothing can connect to the
+    /// host from inside a confinement.
     Reconnected {
         /// The process, which need not be a shell.
         pid: Pid,
     },
-    /// A program runs.
+    /// A program is running.
     Started {
         /// Its identity.
         identity: Identity,
         /// The key of a background process.
         key: Option<u64>,
-        /// The directory of its control group, when groups are used.
+        /// The directory of its control group, if groups are used.
         group: Option<String>,
     },
     /// A program could not be started.
     StartFailed {
         /// The key of a background process.
         key: Option<u64>,
-        /// Where it failed.
+        /// The step that failed.
         step: StartStep,
         /// The system's reason.
         errno: i32,
-        /// What the reason does not say.
+        /// Details that errno lacks.
         detail: String,
     },
-    /// The shell's process has ended and is reaped.
+    /// The shell's process has ended and was reaped.
     ShellEnded {
-        /// Which process.
+        /// The pid of the process.
         pid: Pid,
-        /// Exit code, when it exited.
+        /// Exit code, if it exited.
         code: Option<i32>,
-        /// Signal number, when it was killed.
+        /// Signal number, if it was killed.
         signal: Option<i32>,
     },
     /// The standby has ended.
     StandbyEnded {
-        /// Which process.
+        /// The pid of the process.
         pid: Pid,
     },
     /// Answer to [`Order::Promote`].
     Promoted {
-        /// The new shell; nothing when the standby is dead too.
+        /// The new shell; `None` if the standby is dead too.
         shell: Option<Pid>,
-        /// The directory of the foreground group, when groups are used.
+        /// The directory of the foreground group, if groups are used.
         group: Option<String>,
     },
     /// Answer to [`Order::Rotate`].
     Rotated {
-        /// The directory of the foreground group, when groups are used.
+        /// The directory of the foreground group, if groups are used.
         group: Option<String>,
     },
     /// Answer to [`Order::Adopt`]: from now on the end of the process is reported.
     Adopted {
-        /// From the order.
+        /// The key from the order.
         key: u64,
-        /// Its identity; nothing when it has already ended.
+        /// Its identity; `None` if it has already ended.
         identity: Option<Identity>,
-        /// The directory of its control group, when groups are used.
+        /// The directory of its control group, if groups are used.
         group: Option<String>,
-        /// Why its limits are not in force.
+        /// Why its limits could not be set.
         problem: Option<LimitProblem>,
     },
-    /// A background process has ended and is reaped. Descendants may survive.
+    /// A background process has ended and was reaped. Descendants may survive.
     ProcessEnded {
-        /// Which process.
+        /// The key of the process.
         key: u64,
-        /// Exit code, when it exited.
+        /// Exit code, if it exited.
         code: Option<i32>,
-        /// Signal number, when it was killed.
+        /// Signal number, if it was killed.
         signal: Option<i32>,
-        /// Its memory limit was reached.
+        /// Whether it reached its memory limit.
         out_of_memory: bool,
-        /// It was asked to end while it ran no foreground program: an exit code of 0 is not that of a program.
+        /// Whether it was asked to end while it ran no foreground program: then an exit code of 0 is not a program's.
         alone: bool,
     },
-    /// Answer to [`Order::KillProcess`]: nothing of the tree is left.
+    /// Answer to [`Order::KillProcess`]: all processes of the tree have exited.
     ProcessKilled {
-        /// From the order.
+        /// The id from the order.
         id: u64,
-        /// False when there was nothing to kill.
+        /// Whether there was a process to kill.
         found: bool,
-        /// True when SIGKILL was needed.
+        /// Whether SIGKILL was needed.
         escalated: bool,
     },
-    /// Answer to [`Order::KillForeground`]: no process of the command is left (the shell excepted).
+    /// Answer to [`Order::KillForeground`]: all processes of the command have exited, except the shell.
     Killed {
-        /// From the order.
+        /// The id from the order.
         id: u64,
-        /// True when SIGKILL was needed.
+        /// Whether SIGKILL was needed.
         escalated: bool,
     },
-    /// Everything is gone, and the supervisor ends. Nothing follows.
+    /// Everything has ended, and the supervisor exits. Nothing follows.
     Ended,
 }
 
@@ -252,7 +253,7 @@ pub fn send<T: Serialize>(socket: BorrowedFd<'_>, message: &T, descriptors: &[Bo
 /// Receives one message with its descriptors; `None` at end of file.
 ///
 /// # Errors
-/// `WouldBlock` when a non-blocking socket is empty, `InvalidData` for a message that is not one of these.
+/// `WouldBlock` if a non-blocking socket is empty, `InvalidData` for a message of another kind.
 pub fn receive<T: DeserializeOwned>(socket: BorrowedFd<'_>) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
     thread_local! {
         static BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; MAX_MESSAGE_BYTES]);

@@ -1,4 +1,4 @@
-//! Why a program was not started, or not as it should be.
+//! Why a program could not be started, or not with its limits.
 
 use nacre_containment::limits::EnableError;
 use serde::{Deserialize, Serialize};
@@ -23,7 +23,7 @@ pub enum StartStep {
     Exec,
 }
 
-/// Why limits are not in force.
+/// Why limits could not be set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum LimitProblem {
     /// The process shares its control group.
@@ -32,7 +32,7 @@ pub enum LimitProblem {
     /// A controller is missing or cannot be enabled.
     #[error(transparent)]
     Controller(#[from] EnableError),
-    /// The kernel refuses to limit the control group.
+    /// The kernel refused to limit the control group.
     #[error("its control group does not take them: {}", io::Error::from_raw_os_error(*errno))]
     Refused {
         /// The system's reason.

@@ -1,6 +1,6 @@
-//! A minimal host: starts a real bash with the builtin and talks to it over real sockets.
+//! A minimal host: starts a real bash with the builtin and communicates over real sockets.
 //!
-//! `BASH_UNDER_TEST` chooses the bash. Every wait is bounded by [`LIMIT`].
+//! `BASH_UNDER_TEST` selects the bash. Every wait is bounded by [`LIMIT`].
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Longer than anything here takes on a busy machine.
+/// Longer than any step takes on a busy machine.
 pub const LIMIT: Duration = Duration::from_secs(20);
 
 /// The result of a command.
@@ -28,7 +28,7 @@ pub struct Ran {
     pub signal: i32,
     pub forks: u32,
     pub cwd: String,
-    /// The shell died, and its standby has taken over.
+    /// Whether the shell died, and its standby replaced it.
     pub promoted: bool,
     pub refused: Option<(Refusal, String)>,
 }
@@ -39,18 +39,18 @@ impl Ran {
     }
 }
 
-/// A session: a shell, perhaps a standby, and a directory of its own.
+/// A session: a shell, possibly a standby, and its own directory.
 pub struct Session {
     pub shell: Process,
     pub standby: Option<Process>,
     pub version: String,
     pub directory: TempDir,
-    /// Fork a standby after each command, as the host does after a change.
+    /// Whether to fork a standby after each command, as the host does after a change.
     pub always_standby: bool,
     pub reconnects: usize,
     listener: OwnedFd,
     next_id: u64,
-    /// Process groups of shells that have died, whose jobs may live on.
+    /// Process groups of dead shells, whose jobs may survive.
     former_groups: Vec<i32>,
 }
 
@@ -87,7 +87,7 @@ impl Session {
         self.directory.path()
     }
 
-    /// True for bash 5.0 and the like.
+    /// True for bash 5.0, for example.
     pub fn is_version(&self, version: &str) -> bool {
         self.version.starts_with(version)
     }
@@ -110,7 +110,7 @@ impl Session {
         self.request(Request { flags, ..Request::run(0, text) })
     }
 
-    /// Runs a text in a scope of its own.
+    /// Runs a text in its own scope.
     pub fn run_in(&mut self, cwd: &str, env: &str, text: &str) -> Ran {
         let (cwd, env) = (cwd.as_bytes(), env.as_bytes());
         self.request(Request { cwd, env, ..Request::run(0, text.as_bytes()) })
@@ -125,8 +125,8 @@ impl Session {
         ran
     }
 
-    /// Runs a text until `after` has passed, then interrupts it as the host does: the shell and its children first
-    /// by a signal that they may handle, then by SIGKILL, and the shell itself last.
+    /// Runs a text until `after` has passed, then interrupts it like the host: first with a signal that the shell and
+    /// its children may handle, then with SIGKILL to the children, and finally to the shell.
     pub fn run_interrupted(&mut self, text: &str, after: Duration) -> Ran {
         let running = self.begin(Request::run(0, text.as_bytes()));
         let spared: Vec<i32> = Vec::new();
@@ -208,13 +208,13 @@ impl Session {
         }
     }
 
-    /// Accepts the shell's new channel when it has lost the first. False when it is dead.
+    /// Accepts the shell's new channel after it has lost the first. False if the shell is dead.
     fn reconnect(&mut self) -> bool {
         let ready = poll(&[self.listener.as_fd(), self.shell.pidfd.as_fd()], LIMIT);
         if !ready.contains(&0) {
             return false;
         }
-        // SAFETY: accept4() gives a new descriptor or -1.
+        // SAFETY: accept4() returns a new descriptor or -1.
         let channel = unsafe {
             let fd = libc::accept4(
                 self.listener.as_raw_fd(),
@@ -253,7 +253,7 @@ impl Session {
         }
     }
 
-    /// Replaces the dead shell by its standby, and returns what it died with.
+    /// Replaces the dead shell by its standby, and returns the dead shell's status.
     pub fn promote(&mut self) -> i32 {
         let standby = self.standby.take().expect("there is a standby");
         let dead = std::mem::replace(&mut self.shell, standby);
@@ -264,7 +264,7 @@ impl Session {
         code
     }
 
-    /// Starts a background process. Gives it and its output.
+    /// Starts a background process. Returns the process and its output.
     pub fn background(&mut self, request: Request<'_>, flags: RequestFlags) -> (Process, OwnedFd) {
         let (streams, out, _) = Streams::joined();
         let process = self.fork(self.standby.is_some(), flags | RequestFlags::BACKGROUND, &[]);
@@ -291,7 +291,7 @@ impl Drop for Session {
     }
 }
 
-/// A command under way.
+/// A running command.
 pub struct Running {
     id: u64,
     out: Option<OwnedFd>,

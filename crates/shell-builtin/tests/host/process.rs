@@ -21,7 +21,7 @@ pub struct Process {
 
 fn owned(fd: i32) -> OwnedFd {
     assert!(fd >= 0, "{}", Error::last_os_error());
-    // SAFETY: the caller has just opened it.
+    // SAFETY: the caller has just opened the descriptor.
     unsafe { OwnedFd::from_raw_fd(fd) }
 }
 
@@ -65,7 +65,7 @@ pub fn abstract_listener(name: &str) -> OwnedFd {
 
 /// The process at the other end.
 pub fn peer(channel: &OwnedFd) -> i32 {
-    // SAFETY: the structure is as large as the length says.
+    // SAFETY: the length is that of the structure.
     unsafe {
         let mut credentials: libc::ucred = std::mem::zeroed();
         let mut length = size_of::<libc::ucred>() as libc::socklen_t;
@@ -75,7 +75,7 @@ pub fn peer(channel: &OwnedFd) -> i32 {
     }
 }
 
-/// Indexes of the descriptors that have something to read or have been closed.
+/// Indexes of the descriptors that are readable or closed.
 pub fn poll(fds: &[BorrowedFd<'_>], timeout: Duration) -> Vec<usize> {
     let entry = |fd: &BorrowedFd<'_>| libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     let mut entries: Vec<libc::pollfd> = fds.iter().map(entry).collect();
@@ -85,11 +85,11 @@ pub fn poll(fds: &[BorrowedFd<'_>], timeout: Duration) -> Vec<usize> {
     entries.iter().enumerate().filter(|(_, entry)| entry.revents != 0).map(|(index, _)| index).collect()
 }
 
-/// Reads what is there. False at the end of the file.
+/// Reads the available bytes. False at end of file.
 pub fn read_available(fd: &OwnedFd, into: &mut Vec<u8>) -> bool {
     let mut buffer = [0; 65536];
     while !poll(&[fd.as_fd()], Duration::ZERO).is_empty() {
-        // SAFETY: the buffer is as large as it says.
+        // SAFETY: the length is that of the buffer.
         let read = unsafe { libc::read(fd.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len()) };
         match usize::try_from(read) {
             Ok(0) | Err(_) => return false,
@@ -136,7 +136,7 @@ impl Streams {
         (Self(vec![Self::null(), out_end, err_end]), out, err)
     }
 
-    /// Output and errors in one pipe.
+    /// Output and errors share one pipe.
     pub fn joined() -> (Self, OwnedFd, ()) {
         let (out, end) = Self::pipe();
         let copy = end.try_clone().unwrap();
@@ -164,7 +164,7 @@ impl Process {
         command.envs(environment.iter().copied());
         let null = Streams::null();
         let [channel_fd, object_fd, null_fd] = [theirs.as_raw_fd(), object.as_raw_fd(), null.as_raw_fd()];
-        // SAFETY: only system calls that are safe after fork(). The numbers are moved up first, so that none is
+        // SAFETY: only system calls that are safe after fork(). The descriptors are moved up first, so that none is
         // overwritten before it has been copied.
         unsafe {
             command.pre_exec(move || {
@@ -200,7 +200,7 @@ impl Process {
         send_with_descriptors(&self.channel, &encoded.message, &fds);
     }
 
-    /// The next message, or `None` at the end of the channel.
+    /// The next message, or `None` at end of file.
     pub fn receive(&self) -> Option<Reply> {
         assert!(!poll(&[self.channel.as_fd()], LIMIT).is_empty(), "no message");
         self.try_receive()
@@ -208,7 +208,7 @@ impl Process {
 
     pub fn try_receive(&self) -> Option<Reply> {
         let mut buffer = vec![0; REPLY_BUFFER];
-        // SAFETY: the buffer is as large as it says.
+        // SAFETY: the length is that of the buffer.
         let length = unsafe { libc::recv(self.channel.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), 0) };
         let length = usize::try_from(length).ok().filter(|length| *length > 0)?;
         Some(Reply::decode(&buffer[..length]).expect("a message that can be decoded"))
@@ -246,13 +246,13 @@ impl Process {
         status
     }
 
-    /// Closes its channel, at which it ends.
+    /// Closes its channel, which makes it exit.
     pub fn end(mut self) {
         self.channel = Streams::null();
         self.wait_status();
     }
 
-    /// Kills it with the jobs that share its process group.
+    /// Kills it and the jobs in its process group.
     pub fn kill_group(&self) {
         kill_group(self.pid);
     }

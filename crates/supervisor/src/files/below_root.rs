@@ -1,9 +1,9 @@
-//! Where a path leads below a root that it must not leave, whatever the programs of the session do meanwhile.
+//! Resolves paths below a root that they must not leave, whatever the session's programs do meanwhile.
 //!
-//! The kernel never follows a link here. Each component is opened from the directory before it, and each link is read
-//! and followed by its text. So a directory that becomes a link between two steps is an error, and never a way out. A
-//! link may lead out of the root and back in, like an absolute one to a file of the root: outside, its text is followed
-//! without a look at the disk.
+//! The kernel never follows a link here. Each component is opened from its parent directory, and each link is read
+//! and followed as text. So a directory that becomes a link between two steps is an error, never a way out. A link
+//! may lead out of the root and back in, like an absolute link to a file of the root: outside the root, its text is
+//! followed without accessing the disk.
 
 use super::failure::failure;
 use super::place::{MAX_LINKS, Place, open_directory};
@@ -14,16 +14,16 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 type Name = Vec<u8>;
 
-/// What happens to a symlink at the end of the path.
+/// How to treat a symlink at the end of the path.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Last {
-    /// It leads on. What it points at need not exist.
+    /// Follow it. Its target need not exist.
     Followed,
-    /// The path is about the link itself.
+    /// Use the link itself.
     Kept,
 }
 
-/// Opens the directory that holds what the path names; makes missing parents if asked to.
+/// Opens the parent directory of the path's target; creates missing parents if requested.
 pub fn below(root: &[u8], path: &[u8], last: Last, makes_parents: bool) -> Result<Place, Failure> {
     let opened = open_directory(CWD, root).and_then(|root_directory| {
         let current = openat(&root_directory, ".", DIRECTORY, Mode::empty())?;
@@ -39,7 +39,7 @@ pub fn below(root: &[u8], path: &[u8], last: Last, makes_parents: bool) -> Resul
 
 const DIRECTORY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// Why a walk has ended early.
+/// Why a walk ended early.
 enum Left {
     Outside,
     System(Errno),
@@ -51,15 +51,15 @@ impl From<Errno> for Left {
     }
 }
 
-/// The walk along a path.
+/// A walk along a path.
 struct Walk {
-    /// The root's path, as given and as the kernel shows it.
+    /// The root's path, as given and as the kernel reports it.
     root: Vec<Vec<Name>>,
     root_directory: OwnedFd,
     /// The names from the root to `current`, none of them a link.
     inside: Vec<Name>,
     current: OwnedFd,
-    /// Where the walk is while it is not below the root.
+    /// The position of the walk while it is outside the root.
     outside: Option<Vec<Name>>,
 }
 
@@ -87,7 +87,7 @@ impl Walk {
                         }
                         left.extend(names(target.as_bytes()).into_iter().rev());
                     }
-                    // It is no link, or not there.
+                    // It is not a link, or does not exist.
                     Err(Errno::INVAL | Errno::NOENT) if left.is_empty() => return self.end(name),
                     Err(Errno::INVAL) => self.enter(name)?,
                     Err(Errno::NOENT) if makes_parents => {
@@ -117,7 +117,7 @@ impl Walk {
         Ok(())
     }
 
-    /// `..` by the names: the kernel's would lead out when a directory was moved meanwhile.
+    /// Follows `..` by the names: the kernel's `..` would lead out if a directory was moved meanwhile.
     fn up(&mut self) -> Result<(), Errno> {
         if self.inside.pop().is_none() {
             let mut above = self.root.last().cloned().unwrap_or_default();
@@ -147,7 +147,7 @@ impl Walk {
         self.come_back();
     }
 
-    /// The walk goes on at the root when it has arrived there.
+    /// Continues the walk at the root once it has arrived there.
     fn come_back(&mut self) {
         let is_root = self.outside.as_ref().is_some_and(|outside| self.root.contains(outside));
         if is_root && let Ok(current) = openat(&self.root_directory, ".", DIRECTORY, Mode::empty()) {
@@ -163,7 +163,7 @@ fn names(path: &[u8]) -> Vec<Name> {
     names.map(<[u8]>::to_vec).collect()
 }
 
-/// The path of an open directory, where /proc shows it.
+/// The path of an open directory, if /proc shows it.
 fn shown_path(directory: &OwnedFd) -> Option<Vec<Name>> {
     let link = format!("/proc/self/fd/{}", directory.as_raw_fd());
     readlinkat(CWD, &link[..], Vec::new()).ok().map(|path| names(path.as_bytes()))
@@ -182,7 +182,7 @@ mod tests {
     }
 
     impl Tree {
-        /// `root/d/f`, and `secret` beside the root.
+        /// Creates `root/d/f`, and `secret` next to the root.
         fn new() -> Self {
             let tree = Self { directory: tempfile::tempdir().unwrap() };
             fs::create_dir_all(tree.path("root/d")).unwrap();
@@ -205,7 +205,7 @@ mod tests {
             walked.map_err(|failure| failure.reason)
         }
 
-        /// Whether the path leads to `root/d/f`.
+        /// True if the path leads to `root/d/f`.
         fn finds_file(&self, path: &str) -> bool {
             let place = self.walk(path, Last::Followed, false).unwrap();
             let found = statat(&place.parent, &place.name[..], AtFlags::SYMLINK_NOFOLLOW).unwrap();

@@ -1,4 +1,4 @@
-//! The calls of one system call: stat, mkdir, rename, and opening a file to read.
+//! Calls that need a single system call: stat, mkdir, rename, and opening a file for reading.
 
 use super::connection::Connection;
 use super::failure::{Stop, about, failure};
@@ -10,7 +10,7 @@ use rustix::fs::{AtFlags, Mode, OFlags, fstat, mkdirat, openat, renameat, statat
 use rustix::io::Errno;
 use std::os::fd::AsFd;
 
-/// Describes a file. Links are followed; `target` shows that the path itself is one.
+/// Describes a file. Links are followed; `target` shows whether the path itself is a link.
 pub fn stat(connection: &Connection, start: Start<'_>, path: &[u8]) -> Result<(), Stop> {
     let way = match Way::of(start, path) {
         Err(Failure { reason: Reason::System(errno), .. }) if is_missing(errno) => {
@@ -31,13 +31,13 @@ fn is_missing(errno: i32) -> bool {
     errno == Errno::NOENT.raw_os_error() || errno == Errno::NOTDIR.raw_os_error()
 }
 
-/// Makes a directory and its missing parents.
+/// Creates a directory and its missing parents.
 pub fn make_directory(start: Start<'_>, path: &[u8]) -> Result<(), Stop> {
     let place = place_of(start, path, true)?;
     Ok(mkdirat(&place.parent, &place.name[..], Mode::from_raw_mode(0o777)).map_err(about(path))?)
 }
 
-/// Renames a file; a file in its place is replaced, as by rename(2).
+/// Renames a file, replacing an existing file, as rename(2) does.
 pub fn rename(cwd: &[u8], from: &[u8], to: &[u8]) -> Result<(), Stop> {
     let (old, new) = (Place::of(cwd, from, false)?, Place::of(cwd, to, false)?);
     for (place, path) in [(&old, from), (&new, to)] {
@@ -64,13 +64,13 @@ pub fn read(connection: &Connection, start: Start<'_>, path: &[u8]) -> Result<()
     connection.send_with(&Reply::Opened(found), &[file.as_fd()])
 }
 
-/// Opens a regular file. Others are not even opened: some block, and opening some devices has an effect.
+/// Opens a regular file. Other files are never opened: some block, and opening some devices has side effects.
 pub fn open_to_read(origin: impl AsFd, path: &[u8], flags: OFlags) -> Result<(std::os::fd::OwnedFd, Info), Reason> {
     let system = |errno: Errno| Reason::System(errno.raw_os_error());
     let nofollow = flags.contains(OFlags::NOFOLLOW);
     let at = if nofollow { AtFlags::SYMLINK_NOFOLLOW } else { AtFlags::empty() };
     regular(&statat(&origin, path, at).map_err(system)?)?;
-    // Should it be another file by now, the open must not block either.
+    // The file may have been replaced meanwhile, so the open must not block either.
     let all = flags | OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = openat(&origin, path, all, Mode::empty()).map_err(system)?;
     let stat = fstat(&file).map_err(system)?;
@@ -78,7 +78,7 @@ pub fn open_to_read(origin: impl AsFd, path: &[u8], flags: OFlags) -> Result<(st
     Ok((file, info(&stat, None)))
 }
 
-/// Refuses what is not a regular file.
+/// Refuses files that are not regular.
 pub fn regular(stat: &rustix::fs::Stat) -> Result<(), Reason> {
     match kind_of(stat) {
         Kind::File => Ok(()),
@@ -87,7 +87,7 @@ pub fn regular(stat: &rustix::fs::Stat) -> Result<(), Reason> {
     }
 }
 
-/// The same with the path.
+/// Does the same, with the path in the failure.
 pub fn regular_at(stat: &rustix::fs::Stat, path: &[u8]) -> Result<(), Failure> {
     regular(stat).map_err(|reason| failure(reason, path))
 }

@@ -9,12 +9,12 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 pub struct Connection(OwnedFd);
 
 impl Connection {
-    /// Takes the helper's end.
+    /// Takes the helper's end of the connection.
     pub fn new(socket: OwnedFd) -> Self {
         Self(socket)
     }
 
-    /// Sends a reply. Waits while the host reads no more.
+    /// Sends a reply. Waits while the host does not read.
     pub fn send(&self, reply: &Reply) -> Result<(), Stop> {
         self.send_with(reply, &[])
     }
@@ -32,7 +32,7 @@ impl Connection {
         }
     }
 
-    /// Stops the call when the host has closed the connection.
+    /// Stops the call once the host has closed the connection.
     pub fn check(&self) -> Result<(), Stop> {
         let mut fds = [PollFd::new(self.0.as_fd(), PollFlags::empty())];
         match poll(&mut fds, PollTimeout::ZERO) {
@@ -41,7 +41,7 @@ impl Connection {
         }
     }
 
-    /// The socket, to be waited for: the host sends nothing during a watch.
+    /// The socket, for polling: the host sends nothing during a watch.
     pub fn socket(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }

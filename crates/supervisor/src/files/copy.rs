@@ -1,7 +1,7 @@
-//! Copying files and trees. A copy appears under its name when it is complete.
+//! Copies files and trees. A copy appears under its name once it is complete.
 //!
-//! As with `cp -r`, symlinks are copied as symlinks and FIFOs as FIFOs. Permissions are kept, owners and times are not.
-//! Sockets and devices are refused.
+//! As with `cp -r`, symlinks are copied as symlinks and FIFOs as FIFOs. Permissions are preserved, owners and times
+//! are not. Sockets and devices are refused.
 
 use super::change::{open_to_read, regular_at};
 use super::connection::Connection;
@@ -20,7 +20,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// Copied between two looks whether the host has closed the connection.
+/// Bytes copied between two checks of whether the host has closed the connection.
 const PIECE_BYTES: u64 = 64 * 1024 * 1024;
 
 /// See the module.
@@ -60,7 +60,7 @@ pub fn copy(connection: &Connection, cwd: &[u8], from: &[u8], to: &[u8], recursi
     }
 }
 
-/// A file can replace a file; a directory replaces nothing.
+/// A file can replace a file; a directory cannot replace anything.
 fn check_target(copy: &Place, source: &Stat, to: &[u8]) -> Result<(), Failure> {
     let is_tree = kind_of(source) == Kind::Directory;
     let existing = match statat(&copy.parent, &copy.name[..], AtFlags::SYMLINK_NOFOLLOW) {
@@ -136,7 +136,7 @@ impl Work<'_> {
         let flags = RenameFlags::NOREPLACE;
         let renamed = temporary.keep(|name| {
             match renameat_with(&copy.parent, name, &copy.parent, &copy.name[..], flags) {
-                // Not every file system has the flag. Without it, only an empty directory could be replaced.
+                // Not every file system supports the flag. Without it, only an empty directory could be replaced.
                 Err(Errno::INVAL) => renameat(&copy.parent, name, &copy.parent, &copy.name[..]),
                 renamed => renamed,
             }
@@ -144,7 +144,7 @@ impl Work<'_> {
         Ok(renamed.map_err(about(to))?)
     }
 
-    /// Copies the content and the permissions of a file.
+    /// Copies a file's content and permissions.
     fn content(
         &self,
         directory: BorrowedFd<'_>,
@@ -182,7 +182,7 @@ fn check_special(kind: Kind, path: &[u8]) -> Result<(), Failure> {
     }
 }
 
-/// Makes a symlink or a FIFO like another.
+/// Creates a symlink or a FIFO like an existing one.
 fn make_special(
     directory: BorrowedFd<'_>,
     name: &[u8],

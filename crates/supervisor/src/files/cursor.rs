@@ -1,7 +1,7 @@
-//! A place in a directory tree that moves one level at a time.
+//! A position in a directory tree that moves one level at a time.
 //!
-//! It follows no symlink and holds one descriptor however deep the tree is. On the way up it makes sure that it comes
-//! back to the directory that it left: a directory that was moved meanwhile would lead it out of the tree.
+//! It follows no symlinks and holds one descriptor however deep the tree is. On the way up, it checks that it returns
+//! to the directory it came from: a directory that was moved meanwhile would lead it out of the tree.
 
 use super::info::identity;
 use rustix::fs::{AtFlags, Dir, Mode, OFlags, fstat, openat, statat};
@@ -17,17 +17,17 @@ pub struct Cursor {
 const FLAGS: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 impl Cursor {
-    /// Starts in a directory; a last symlink is followed.
+    /// Starts in a directory; a final symlink is followed.
     pub fn open(origin: impl AsFd, path: &[u8]) -> Result<Self, Errno> {
         Ok(Self { current: openat(origin, path, FLAGS, Mode::empty())?, above: Vec::new() })
     }
 
-    /// Starts in a directory that is no symlink.
+    /// Starts in a directory that is not a symlink.
     pub fn open_exactly(origin: impl AsFd, name: &[u8]) -> Result<Self, Errno> {
         Ok(Self { current: openat(origin, name, FLAGS | OFlags::NOFOLLOW, Mode::empty())?, above: Vec::new() })
     }
 
-    /// Goes down into a directory.
+    /// Descends into a directory.
     pub fn enter(&mut self, name: &[u8]) -> Result<(), Errno> {
         let here = identity(&fstat(&self.current)?);
         self.current = openat(&self.current, name, FLAGS | OFlags::NOFOLLOW, Mode::empty())?;
@@ -35,7 +35,7 @@ impl Cursor {
         Ok(())
     }
 
-    /// Goes back up.
+    /// Returns to the parent directory.
     pub fn leave(&mut self) -> Result<(), Errno> {
         let up = openat(&self.current, "..", FLAGS, Mode::empty())?;
         if self.above.pop() != Some(identity(&fstat(&up)?)) {
@@ -65,7 +65,7 @@ impl AsFd for Cursor {
     }
 }
 
-/// Whether a directory is another one, or holds it at any depth.
+/// True if a directory is `other`, or contains it at any depth.
 pub fn holds(outer: (u64, u64), inner: impl AsFd) -> Result<bool, Errno> {
     let mut here = statat(inner.as_fd(), ".", AtFlags::empty())?;
     let mut current = openat(inner, ".", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;

@@ -6,7 +6,7 @@ use rustix::io::Errno;
 /// See the module.
 #[derive(Debug)]
 pub enum Stop {
-    /// It failed, and the host receives the reason.
+    /// The call failed; the host receives the reason.
     Failed(Failure),
     /// The host has closed the connection.
     Cancelled,
@@ -18,17 +18,17 @@ impl From<Failure> for Stop {
     }
 }
 
-/// A failure about a path.
+/// A failure concerning a path.
 pub fn failure(reason: Reason, path: &[u8]) -> Failure {
     Failure { reason, path: path.to_vec() }
 }
 
-/// Turns the system's error into a failure about a path.
+/// Turns a system error into a failure concerning a path.
 pub fn about(path: &[u8]) -> impl Fn(Errno) -> Failure {
     move |errno| failure(Reason::System(errno.raw_os_error()), path)
 }
 
-/// A path below another, as callers see it: what is in `.` has its own name.
+/// A path below another, as callers see it: entries of `.` keep their own names.
 pub fn below(given: &[u8], relative: &[u8]) -> Vec<u8> {
     if given == b"." && !relative.is_empty() {
         return relative.to_vec();

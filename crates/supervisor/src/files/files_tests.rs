@@ -1,4 +1,4 @@
-//! The helper over a real socket, in a process of its own.
+//! Tests of the helper over a real socket, in its own process.
 
 use super::*;
 use crate::own_process::{in_own_process, until};
@@ -29,7 +29,7 @@ impl Helper {
         self.directory.path().join(name)
     }
 
-    /// Begins a call.
+    /// Starts a call.
     fn call(&self, call: Call) -> OwnedFd {
         let (ours, theirs) = socket::pair().unwrap();
         let cwd = self.directory.path().as_os_str().as_encoded_bytes().to_vec();
@@ -38,7 +38,7 @@ impl Helper {
         ours
     }
 
-    /// A call with one reply.
+    /// Makes a call with one reply.
     fn ask(&self, call: Call) -> Reply {
         reply(&self.call(call)).0
     }

@@ -17,17 +17,17 @@ pub fn kind_of(stat: &Stat) -> Kind {
     }
 }
 
-/// Its permissions, without its kind.
+/// The file's permissions, without its kind.
 pub fn permissions(stat: &Stat) -> u32 {
     stat.st_mode & 0o7777
 }
 
-/// What identifies a file while it exists.
+/// Identifies a file while it exists.
 pub fn identity(stat: &Stat) -> (u64, u64) {
     (stat.st_dev, stat.st_ino)
 }
 
-/// The information from a status.
+/// The description of a file from its status.
 pub fn info(stat: &Stat, target: Option<Vec<u8>>) -> Info {
     Info {
         kind: kind_of(stat),
@@ -38,7 +38,7 @@ pub fn info(stat: &Stat, target: Option<Vec<u8>>) -> Info {
     }
 }
 
-/// A file in an open directory; a symlink is not followed.
+/// Describes a file in an open directory; a symlink is not followed.
 pub fn info_at(directory: impl AsFd, name: &[u8]) -> Result<Info, Errno> {
     let stat = statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
     let target = match kind_of(&stat) {
@@ -48,7 +48,7 @@ pub fn info_at(directory: impl AsFd, name: &[u8]) -> Result<Info, Errno> {
     Ok(info(&stat, target))
 }
 
-/// The target of a symlink; nothing for other files.
+/// The target of a symlink; `None` for other files.
 pub fn target(directory: impl AsFd, name: &[u8]) -> Option<Vec<u8>> {
     readlinkat(directory, name, Vec::new()).ok().map(|target| target.into_bytes())
 }

@@ -1,4 +1,4 @@
-//! Listing a directory, and a tree.
+//! Lists a directory or a tree.
 
 use super::connection::Connection;
 use super::cursor::Cursor;
@@ -8,7 +8,7 @@ use super::way::{Start, Way};
 use nacre_protocol::files::{BATCH_BYTES, Entry, Kind, MAX_ENTRIES, Reason, Reply};
 use rustix::io::Errno;
 
-/// Sends the entries in no particular order. What disappears meanwhile is left out.
+/// Sends the entries in no particular order. Entries that disappear meanwhile are left out.
 pub fn list(connection: &Connection, start: Start<'_>, path: &[u8], depth: u32) -> Result<(), Stop> {
     let way = Way::of(start, path)?;
     let open =
@@ -22,7 +22,7 @@ pub fn list(connection: &Connection, start: Start<'_>, path: &[u8], depth: u32) 
             levels.pop();
             if !levels.is_empty() {
                 cursor.leave().map_err(about(&below(path, &prefix)))?;
-                // Without the slash, up to the one before.
+                // Cuts the prefix back to the previous slash.
                 prefix.pop();
                 prefix.truncate(prefix.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1));
             }
@@ -39,7 +39,7 @@ pub fn list(connection: &Connection, start: Start<'_>, path: &[u8], depth: u32) 
         batch.add(Entry { path: own, info }, path)?;
         if descends {
             match cursor.enter(&name) {
-                // It was removed, or is something else now.
+                // It was removed, or has been replaced.
                 Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => continue,
                 entered => entered.map_err(&failed)?,
             }
@@ -59,7 +59,7 @@ struct Batch<'a> {
     total: usize,
 }
 
-/// What an entry takes beside its paths.
+/// Bytes of an entry in addition to its path.
 const ENTRY_BYTES: usize = 48;
 
 impl Batch<'_> {

@@ -1,12 +1,12 @@
 //! The files helper: the process of a session that opens, lists, changes and watches files for the host.
 //!
-//! Files must be seen and changed under the rules of the session's commands: their user, their view, their confinement.
-//! The host and the supervisor live under none of them, so a process of the session does the work. It passes opened
-//! files to the host, which reads and writes their content itself: no data goes through the helper.
+//! Files must be seen and changed under the rules of the session's commands: their user, view and confinement. The
+//! host and the supervisor are subject to none of them, so a process of the session does the work. It passes opened
+//! files to the host, which reads and writes their content itself: no data passes through the helper.
 //!
-//! It is a fork of the supervisor that executes nothing. It belongs to no control group, and so to no command or process;
-//! it ends when the host closes its socket, with the session, and with the supervisor. Threads serve the calls, so that
-//! one that takes long holds up no other.
+//! It is a fork of the supervisor that executes no program. It belongs to no control group, so to no command or
+//! process. It ends when the host closes its socket, with the session, and with the supervisor. Threads serve the
+//! calls, so that a long call does not hold up others.
 
 mod below_root;
 mod change;
@@ -38,14 +38,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use way::Start;
 
-/// Calls at a time. More wait.
+/// Maximum concurrent calls. Further calls wait.
 const MAX_THREADS: usize = 64;
-/// No call needs more: trees are not walked by recursion.
+/// Enough for every call: trees are not walked recursively.
 const STACK_BYTES: usize = 256 * 1024;
 
-/// Starts the helper of a session, with its end of the socket.
+/// Starts a session's helper, with its end of the socket.
 ///
-/// The child needs what a program would get by exec: this process has one thread, so the fork may do anything.
+/// The child gets everything that a program would get by exec. This process has one thread, so the fork may do
+/// anything.
 pub fn start(socket: OwnedFd, standing: &Standing<'_>) -> Option<Pid> {
     let forked = match standing.confined {
         Some(confined) => confined.fork(None).map_or(-1, |(child, _)| child),
@@ -59,7 +60,7 @@ pub fn start(socket: OwnedFd, standing: &Standing<'_>) -> Option<Pid> {
 }
 
 fn run(socket: OwnedFd, standing: &Standing<'_>) -> ! {
-    // As the supervisor has them: SIGTERM is waited for.
+    // Blocked, as in the supervisor: SIGTERM is awaited.
     let _ = SigSet::all().thread_block();
     process_setup::close_inherited(&[socket.as_raw_fd()]);
     // SAFETY: nothing else runs in this process yet; the calls take numbers, and memory that outlives them.
@@ -71,10 +72,10 @@ fn run(socket: OwnedFd, standing: &Standing<'_>) -> ! {
             let restricted = standing.confined.map_or(Ok(()), restrict);
             restricted.map_err(|error| error.raw_os_error().unwrap_or(libc::EPERM))
         });
-        // After the change of user, which resets both. The signal lets the helper remove temporary files.
+        // After the change of user, which resets both. On this signal, the helper removes temporary files.
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM);
         libc::prctl(libc::PR_SET_DUMPABLE, 0);
-        // The host recognizes it by this name when it cleans up after the supervisor.
+        // After the supervisor's death, the host recognizes the helper by this name.
         libc::prctl(libc::PR_SET_NAME, HELPER_NAME.as_ptr());
         taken
     };
@@ -85,18 +86,18 @@ fn run(socket: OwnedFd, standing: &Standing<'_>) -> ! {
     end()
 }
 
-/// Ends this process. Calls that have not ended leave nothing behind.
+/// Exits this process. Unfinished calls leave nothing behind.
 fn end() -> ! {
     temporary::remove_all();
-    // SAFETY: ends the process without destructors, which other threads may be using.
+    // SAFETY: exits without running destructors, which other threads may be using.
     unsafe { libc::_exit(0) }
 }
 
 struct Server {
     socket: OwnedFd,
-    /// Why no call can be served.
+    /// Why no calls can be served.
     set_up: Result<(), i32>,
-    /// Threads that wait for a call.
+    /// The number of threads that wait for a call.
     idle: AtomicUsize,
     threads: AtomicUsize,
 }
@@ -116,7 +117,7 @@ impl Server {
         }
     }
 
-    /// Each thread receives calls itself. The one that takes the last waiting place starts another thread.
+    /// Each thread receives calls itself. The thread that takes the last waiting place starts another.
     fn serve(server: &Arc<Self>) {
         loop {
             server.idle.fetch_add(1, Ordering::SeqCst);

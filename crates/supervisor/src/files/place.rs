@@ -1,8 +1,8 @@
-//! Where a path leads: the directory that holds the file, open, and the file's name in it.
+//! The place of a file: its parent directory, opened, and the file's name in it.
 //!
-//! The kernel resolves paths inside the rules that this process lives under, so a link leads a call exactly where it
-//! would lead a command of the session. Only the last link of a file to be written is followed here, since the file that
-//! replaces the old one is made beside it.
+//! The kernel resolves paths under the rules of this process, so a link leads a call exactly where it would lead a
+//! command of the session. Only the final link of a file to write is followed here, since its replacement is created
+//! next to the file.
 
 use super::failure::{about, failure};
 use nacre_protocol::files::{Failure, Reason};
@@ -10,10 +10,10 @@ use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat, readlinkat};
 use rustix::io::Errno;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// As many links as the kernel follows.
+/// The kernel's limit for links in one path.
 pub const MAX_LINKS: usize = 40;
 
-/// Where a path starts: the session's directory for a relative path.
+/// Where a path starts: at the session's directory, if it is relative.
 pub struct Origin(Option<OwnedFd>);
 
 impl Origin {
@@ -22,7 +22,7 @@ impl Origin {
         Self(Some(directory))
     }
 
-    /// Opens it.
+    /// Opens the start of a path.
     pub fn of(cwd: &[u8], path: &[u8]) -> Result<Self, Failure> {
         if path.starts_with(b"/") {
             return Ok(Self(None));
@@ -42,14 +42,14 @@ impl AsFd for Origin {
 pub struct Place {
     /// The open directory.
     pub parent: OwnedFd,
-    /// The name, or `.` when the path has none.
+    /// The name, or `.` if the path has none.
     pub name: Vec<u8>,
-    /// The path ends with a slash: it can only be a directory.
+    /// The path ends with a slash, so it can only be a directory.
     pub is_directory: bool,
 }
 
 impl Place {
-    /// Opens the directory that a path leads through, and makes it if asked to.
+    /// Opens the parent directory of a path; creates it if requested.
     pub fn of(cwd: &[u8], path: &[u8], makes_parents: bool) -> Result<Self, Failure> {
         let origin = Origin::of(cwd, path)?;
         Self::from(origin.as_fd(), path, makes_parents).map_err(about(path))
@@ -64,7 +64,7 @@ impl Place {
         Ok(Self { parent, name: name.to_vec(), is_directory })
     }
 
-    /// The place of the file that a last symlink points at, which need not exist.
+    /// The place of the target of a final symlink, which need not exist.
     pub fn follow(mut self) -> Result<Self, Errno> {
         for _ in 0..MAX_LINKS {
             match readlinkat(&self.parent, &self.name[..], Vec::new()) {
@@ -72,7 +72,7 @@ impl Place {
                     let next = Self::from(self.parent.as_fd(), target.as_bytes(), false)?;
                     self = Self { is_directory: self.is_directory || next.is_directory, ..next };
                 }
-                // It is no symlink, or not there.
+                // It is not a symlink, or does not exist.
                 Err(Errno::INVAL | Errno::NOENT) => return Ok(self),
                 Err(errno) => return Err(errno),
             }
@@ -80,13 +80,13 @@ impl Place {
         Err(Errno::LOOP)
     }
 
-    /// `.` and `..` name a directory that also has another name.
+    /// True for `.` and `..`, which name a directory that also has another name.
     pub fn has_name(&self) -> bool {
         self.name != b"." && self.name != b".."
     }
 }
 
-/// The directory, the name and whether a slash follows it.
+/// Splits a path into directory, name, and whether a slash follows.
 fn split(path: &[u8]) -> (&[u8], &[u8], bool) {
     let end = path.iter().rposition(|&byte| byte != b'/').map_or(0, |last| last + 1);
     let (whole, has_slash) = (&path[..end], end < path.len());
@@ -99,12 +99,12 @@ fn split(path: &[u8]) -> (&[u8], &[u8], bool) {
     }
 }
 
-/// Opens a directory as a place to start from; nothing can be read through it.
+/// Opens a directory as a starting point; nothing can be read through it.
 pub fn open_directory(origin: impl AsFd, path: &[u8]) -> Result<OwnedFd, Errno> {
     openat(origin, path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
 }
 
-/// Opens a directory and makes what is missing of the way to it.
+/// Opens a directory and creates its missing parts.
 pub fn make_directories(origin: BorrowedFd<'_>, path: &[u8]) -> Result<OwnedFd, Errno> {
     let mut current = open_directory(origin, if path.starts_with(b"/") { b"/" } else { b"." })?;
     for name in path.split(|&byte| byte == b'/').filter(|name| !name.is_empty()) {

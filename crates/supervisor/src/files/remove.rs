@@ -1,4 +1,4 @@
-//! Removing files and trees.
+//! Removes files and trees.
 
 use super::connection::Connection;
 use super::cursor::{Cursor, holds};
@@ -11,8 +11,8 @@ use rustix::fs::{AtFlags, CWD, statat, unlinkat};
 use rustix::io::Errno;
 use std::os::fd::BorrowedFd;
 
-/// Removes a file, a symlink or a directory. `.`, `..`, the root and a directory that holds the session's directory are
-/// refused: `rm -r` refuses most of them too, and a session without its directory is of no use.
+/// Removes a file, a symlink or a directory. Refuses `.`, `..`, the root, and a directory that contains the session's
+/// directory. `rm -r` refuses most of them too, and a session without its directory is useless.
 pub fn remove(connection: &Connection, start: Start<'_>, path: &[u8], recursive: bool) -> Result<(), Stop> {
     let place = place_of(start, path, false)?;
     let protected = || Stop::Failed(failure(Reason::Protected, path));
@@ -72,7 +72,7 @@ pub fn remove_tree(
         };
         match remove_one(cursor_fd(&cursor), &entry, AtFlags::empty()) {
             Ok(()) => {}
-            // Linux says EISDIR for a directory; POSIX allows EPERM.
+            // Linux returns EISDIR for a directory; POSIX allows EPERM.
             Err(Errno::ISDIR | Errno::PERM) => match cursor.enter(&entry).and_then(|()| cursor.names()) {
                 Ok(names) => levels.push((entry, names)),
                 Err(errno) => return Err(fail(&path_of(&levels, &entry), errno)),
@@ -85,7 +85,7 @@ pub fn remove_tree(
 }
 
 fn fail(path: &[u8], errno: Errno) -> Stop {
-    // A file that cannot be removed and is no directory: the first answer was the reason.
+    // A file that cannot be removed and is not a directory: the first error was the reason.
     let errno = if errno == Errno::NOTDIR { Errno::PERM } else { errno };
     Stop::Failed(Failure { reason: Reason::System(errno.raw_os_error()), path: path.to_vec() })
 }
@@ -94,7 +94,7 @@ fn cursor_fd(cursor: &Cursor) -> BorrowedFd<'_> {
     std::os::fd::AsFd::as_fd(cursor)
 }
 
-/// What another process has removed meanwhile is removed.
+/// Treats a file that another process has removed meanwhile as removed.
 fn remove_one(directory: BorrowedFd<'_>, name: &[u8], flags: AtFlags) -> Result<(), Errno> {
     match unlinkat(directory, name, flags) {
         Err(Errno::NOENT) => Ok(()),

@@ -1,6 +1,6 @@
 //! Files and directories that exist only until a call has succeeded.
 //!
-//! They are registered, so that they are also removed when the session ends during the call.
+//! They are registered, so that they are also removed if the session ends during the call.
 
 use super::remove::remove_tree;
 use rustix::fs::{AtFlags, Mode, OFlags, mkdirat, openat, unlinkat};
@@ -24,25 +24,25 @@ const PREFIX: &[u8] = b".nacre-";
 const SUFFIX: &[u8] = b".tmp";
 const DIGITS: usize = 16;
 
-/// Whether a name is that of a temporary file of this engine.
+/// True for names of this engine's temporary files.
 pub fn is_temporary(name: &[u8]) -> bool {
     let digits = name.strip_prefix(PREFIX).and_then(|rest| rest.strip_suffix(SUFFIX));
     digits.is_some_and(|digits| digits.len() == DIGITS && digits.iter().all(u8::is_ascii_hexdigit))
 }
 
 impl Temporary {
-    /// Makes a file that only its owner can read.
+    /// Creates a file that only its owner can read.
     pub fn file(directory: BorrowedFd<'_>) -> Result<(Self, OwnedFd), Errno> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         Self::make(directory, false, |name| openat(directory, name, flags, Mode::from_raw_mode(0o600)))
     }
 
-    /// Makes something else, like a FIFO, with a system call that fails when the name exists.
+    /// Creates something else, like a FIFO, with a system call that fails if the name exists.
     pub fn other(directory: BorrowedFd<'_>, make: impl Fn(&[u8]) -> Result<(), Errno>) -> Result<Self, Errno> {
         Self::make(directory, false, make).map(|(temporary, ())| temporary)
     }
 
-    /// Makes a directory that only its owner can use.
+    /// Creates a directory that only its owner can use.
     pub fn directory(directory: BorrowedFd<'_>) -> Result<Self, Errno> {
         let make = |name: &[u8]| mkdirat(directory, name, Mode::from_raw_mode(0o700));
         Self::make(directory, true, make).map(|(temporary, ())| temporary)
@@ -70,14 +70,14 @@ impl Temporary {
         }
     }
 
-    /// Its name in its directory.
+    /// The temporary name in its directory.
     pub fn name(&self) -> &[u8] {
         &self.0.name
     }
 
     /// Gives it its final name with `rename`, after which it is no longer temporary.
     pub fn keep(self, rename: impl FnOnce(&[u8]) -> Result<(), Errno>) -> Result<(), Errno> {
-        // Under the lock: an end of the session in between must not remove a file that has its final name.
+        // Under the lock: an end of the session in between must not remove a file with its final name.
         let mut live = live();
         let renamed = rename(&self.0.name);
         if renamed.is_ok() {
@@ -109,7 +109,7 @@ impl Entry {
     }
 }
 
-/// Removes all of them. The lock stays held: no call makes or keeps another one before this process ends.
+/// Removes all of them. Keeps the lock, so that no call creates or renames another before this process exits.
 pub fn remove_all() {
     let live = live();
     live.iter().for_each(|entry| entry.remove());

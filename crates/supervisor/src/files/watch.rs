@@ -1,7 +1,8 @@
-//! Watching a directory or a file: from the kernel's events to changes of paths.
+//! Watches a directory or a file: turns the kernel's events into changes of paths.
 //!
-//! A rename is two events. The second usually follows the first at once; a first that stays alone was a move out of the
-//! tree, which is a deletion here. A temporary file of this engine is not mentioned, and what it replaces is modified.
+//! A rename is two events, and the second usually follows immediately. A first event without a second was a move out
+//! of the tree, which is reported as a deletion. Temporary files of this engine are not reported, and a file that
+//! they replace is reported as modified.
 
 use super::connection::Connection;
 use super::failure::{Stop, about, below};
@@ -17,7 +18,7 @@ use rustix::io::Errno;
 use std::mem::MaybeUninit;
 use std::os::fd::AsFd;
 
-/// How long the second half of a rename may take.
+/// Time limit for the second half of a rename.
 const PAIRING_MS: u16 = 5;
 
 /// The first half of a rename.
@@ -42,12 +43,12 @@ struct Watch {
     is_over: bool,
 }
 
-/// Watches until the host closes the connection, or what is watched is gone.
+/// Watches until the host closes the connection, or the watched file no longer exists.
 pub fn watch(connection: &Connection, cwd: &[u8], path: &[u8], recursive: bool) -> Result<(), Stop> {
     let origin = Origin::of(cwd, path)?;
     let stat = statat(&origin, path, AtFlags::empty()).map_err(about(path))?;
     let absolute = if path.starts_with(b"/") { path.to_vec() } else { below(cwd, path) };
-    // Of a file its directory is watched: editors replace files.
+    // For a file, its directory is watched, since editors replace files.
     let only = match kind_of(&stat) {
         Kind::Directory => None,
         _ => Some(Place::of(cwd, path, false)?.name),
@@ -115,7 +116,7 @@ impl Watch {
         if flags.contains(ReadFlags::QUEUE_OVERFLOW) {
             self.moved.clear();
             self.event(Change::Overflow, Vec::new(), None);
-            // Without its root, the watch is over.
+            // A watch ends with its root.
             self.is_over = self.tree.renew().is_err();
             return Ok(());
         }
@@ -137,7 +138,7 @@ impl Watch {
         let is_directory = flags.contains(ReadFlags::ISDIR);
         let hidden = is_temporary(&name);
         if flags.contains(ReadFlags::CREATE) {
-            // What was listed meanwhile is known, announced and watched already.
+            // Files that were listed meanwhile are already known, announced and watched.
             if !directory.names.insert(name) || hidden {
                 return Ok(());
             }
@@ -188,7 +189,7 @@ impl Watch {
         if is_directory && !hidden { self.look_into(path) } else { Ok(()) }
     }
 
-    /// Watches a directory that has appeared.
+    /// Watches a new directory.
     fn look_into(&mut self, path: Vec<u8>) -> Result<(), Errno> {
         if !self.tree.is_recursive() {
             return Ok(());
@@ -197,14 +198,14 @@ impl Watch {
         let added = self.tree.add(path, &mut Some(&mut found));
         self.events.append(&mut found);
         if added == Err(Errno::NOSPC) {
-            // The limit of watches or of names is reached: changes in there will not be seen.
+            // The limit of watches or names is reached: changes in this directory will not be seen.
             self.event(Change::Overflow, Vec::new(), None);
             return Ok(());
         }
         added
     }
 
-    /// First halves of renames that stayed alone.
+    /// Reports first halves of renames without a second half as deletions.
     fn part(&mut self) {
         for Moved { path, is_directory, .. } in std::mem::take(&mut self.moved) {
             if is_directory {
@@ -216,7 +217,7 @@ impl Watch {
         }
     }
 
-    /// Adds an event; changes of one file in a row are one.
+    /// Adds an event, merging consecutive changes of one file.
     fn event(&mut self, change: Change, path: Vec<u8>, old_path: Option<Vec<u8>>) {
         let event = Event { change, path, old_path };
         if change != Change::Modified || self.events.last() != Some(&event) {
@@ -225,7 +226,7 @@ impl Watch {
     }
 }
 
-/// An event of the directory as one of a file in it; nothing when it is about another file.
+/// Turns a directory's event into an event of the watched file; `None` if it concerns another file.
 fn of_file(event: Event, name: &[u8]) -> Option<Event> {
     let whole = |change| Some(Event { change, path: Vec::new(), old_path: None });
     match event {

@@ -1,7 +1,8 @@
-//! The directories that a watch looks at, and the names in them.
+//! The watched directories of a tree, and the names in them.
 //!
-//! inotify watches single directories. So a new directory is watched as soon as it is seen, and what has appeared in it
-//! before that is found by listing it. The names tell such a file from one that is reported again.
+//! inotify watches single directories. So a new directory is watched as soon as it is seen, and files that appeared
+//! in it before are found by listing it. The recorded names distinguish such files from those that are reported
+//! again.
 
 use super::failure::below;
 use super::temporary::is_temporary;
@@ -25,7 +26,7 @@ const CHANGES: WatchFlags = WatchFlags::CREATE
 pub struct Directory {
     /// Its path below the root.
     pub path: Vec<u8>,
-    /// What is in it.
+    /// The names in it.
     pub names: HashSet<Vec<u8>>,
 }
 
@@ -33,7 +34,7 @@ pub struct Directory {
 pub struct WatchedTree {
     /// The queue of events.
     pub inotify: OwnedFd,
-    /// By watch descriptor.
+    /// The directories by watch descriptor.
     pub directories: HashMap<i32, Directory>,
     /// The watch descriptor of the root.
     pub root: i32,
@@ -52,20 +53,20 @@ impl WatchedTree {
         Ok(tree)
     }
 
-    /// Starts again after events were lost.
+    /// Starts over after events were lost.
     pub fn renew(&mut self) -> Result<(), Errno> {
         *self = Self::new(std::mem::take(&mut self.path), self.recursive)?;
         Ok(())
     }
 
-    /// Watches a directory and, in a recursive watch, those below it. What is found is announced as created.
+    /// Watches a directory and, in a recursive watch, those below it. Announces files found there as created.
     pub fn add(&mut self, first: Vec<u8>, announce: &mut Option<&mut Vec<Event>>) -> Result<(), Errno> {
         let mut waiting = vec![first];
         while let Some(path) = waiting.pop() {
             let full = below(&self.path, &path);
             let nofollow = if path.is_empty() { WatchFlags::empty() } else { WatchFlags::DONT_FOLLOW };
             let watch = match inotify::add_watch(&self.inotify, &full[..], CHANGES | nofollow) {
-                // It has disappeared, or may not be read.
+                // It has disappeared, or cannot be read.
                 Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ACCESS) if !path.is_empty() => continue,
                 added => added?,
             };
@@ -111,7 +112,7 @@ impl WatchedTree {
         });
     }
 
-    /// A directory was renamed, and the paths of those below it with it.
+    /// Handles the rename of a directory, which also changes the paths of those below it.
     pub fn rename(&mut self, from: &[u8], to: &[u8]) {
         for directory in self.directories.values_mut().filter(|directory| is_within(&directory.path, from)) {
             directory.path = [to, &directory.path[from.len()..]].concat();
@@ -128,7 +129,7 @@ pub fn joined(directory: &[u8], name: &[u8]) -> Vec<u8> {
     if directory.is_empty() { name.to_vec() } else { below(directory, name) }
 }
 
-/// The names in a directory, and which of them are directories. One that cannot be read is empty.
+/// The names in a directory, and which of them are directories. Empty if it cannot be read.
 fn list(path: &[u8]) -> Vec<(Vec<u8>, bool)> {
     let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::CLOEXEC;
     let opened = rustix::fs::openat(CWD, path, flags, rustix::fs::Mode::empty());

@@ -1,31 +1,31 @@
-//! The way to the file of a call: freely from the session's directory, or below a root.
+//! Resolves the path of a call: freely from the session's directory, or below a root.
 
 use super::below_root::{Last, below};
 use super::failure::about;
 use super::place::{Origin, Place};
 use nacre_protocol::files::Failure;
 
-/// Where the path of a call starts, and what it may reach.
+/// Where the path of a call starts, and what it can reach.
 #[derive(Clone, Copy)]
 pub enum Start<'a> {
-    /// The session's directory. A path may lead anywhere.
+    /// The session's directory, from which a path may lead anywhere.
     Session(&'a [u8]),
-    /// A root that the path does not leave.
+    /// A root that the path cannot leave.
     Root(&'a [u8]),
 }
 
-/// A path as the kernel gets it.
+/// A path as passed to the kernel.
 pub struct Way {
     /// Where it starts.
     pub origin: Origin,
-    /// From there.
+    /// The path from there.
     pub path: Vec<u8>,
-    /// Whether a last symlink is followed. Below a root, all links have been followed.
+    /// Whether to follow a final symlink. Below a root, all links have already been followed.
     pub follows: bool,
 }
 
 impl Way {
-    /// The way to a file that exists.
+    /// Resolves the path of an existing file.
     pub fn of(start: Start<'_>, path: &[u8]) -> Result<Self, Failure> {
         match start {
             Start::Session(cwd) => Ok(Self { origin: Origin::of(cwd, path)?, path: path.to_vec(), follows: true }),
@@ -37,7 +37,7 @@ impl Way {
     }
 }
 
-/// The place of a file or directory; a last symlink is not followed.
+/// The place of a file or directory; a final symlink is not followed.
 pub fn place_of(start: Start<'_>, path: &[u8], makes_parents: bool) -> Result<Place, Failure> {
     match start {
         Start::Session(cwd) => Place::of(cwd, path, makes_parents),
@@ -45,7 +45,7 @@ pub fn place_of(start: Start<'_>, path: &[u8], makes_parents: bool) -> Result<Pl
     }
 }
 
-/// The place of a file to be written: a last symlink is followed. Missing parents are made.
+/// The place of a file to write: a final symlink is followed, and missing parents are created.
 pub fn target_of(start: Start<'_>, path: &[u8]) -> Result<Place, Failure> {
     match start {
         Start::Session(cwd) => Place::of(cwd, path, true)?.follow().map_err(about(path)),

@@ -1,8 +1,8 @@
-//! Writing a file: the new content goes to a temporary file, which takes the name when everything was written.
+//! Writes a file: the new content goes to a temporary file, which is renamed once everything is written.
 //!
-//! A reader sees the old content or the new, never a part, and a write that fails or is cancelled leaves the old file. A
-//! last symlink is followed and stays, as with `>` in a shell; the file that it points at is replaced. The new file has
-//! the owner (where that is allowed) and the permissions of the old one. Hard links to the old file keep the old content.
+//! Readers see the old content or the new, never a part, and a write that fails or is cancelled leaves the old file.
+//! A final symlink is followed and remains, as with `>` in a shell; its target is replaced. The new file has the
+//! permissions of the old file and, if allowed, its owner. Hard links to the old file keep the old content.
 
 use super::change::regular_at;
 use super::connection::Connection;
@@ -48,7 +48,7 @@ pub fn write(
     connection.send(&Reply::Found(Some(info(&written, None))))
 }
 
-/// The file to be replaced or added to, if there is one. It must be one that `>` could write to.
+/// The file to replace or append to, if it exists. It must be a file that `>` could write to.
 fn old_file(place: &Place, path: &[u8]) -> Result<Option<Stat>, Failure> {
     let old = match statat(&place.parent, &place.name[..], AtFlags::SYMLINK_NOFOLLOW) {
         Err(Errno::NOENT) if place.is_directory => return Err(about(path)(Errno::ISDIR)),
@@ -63,14 +63,14 @@ fn old_file(place: &Place, path: &[u8]) -> Result<Option<Stat>, Failure> {
     Ok(Some(old))
 }
 
-/// Gives the new file the owner of the old one. Without that, the bits that run a program as its owner are dropped.
+/// Gives the new file the owner of the old file. If that fails, its set-user-ID and set-group-ID bits are dropped.
 fn kept_permissions(old: &Stat, file: &OwnedFd, opened: &Stat) -> u32 {
     let is_same = (old.st_uid, old.st_gid) == (opened.st_uid, opened.st_gid);
     let owner = (Some(Uid::from_raw(old.st_uid)), Some(Gid::from_raw(old.st_gid)));
     if is_same || fchown(file, owner.0, owner.1).is_ok() { permissions(old) } else { permissions(old) & 0o1777 }
 }
 
-/// Adds to a file. Half an addition is taken back, unless another process has added to the file meanwhile.
+/// Appends to a file. A partial addition is reverted, unless another process has appended to the file meanwhile.
 fn add(connection: &Connection, place: &Place, old: Option<&Stat>, path: &[u8], mode: Option<u32>) -> Result<(), Stop> {
     let made = if old.is_none() { OFlags::CREATE | OFlags::EXCL } else { OFlags::empty() };
     let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -92,7 +92,7 @@ fn add(connection: &Connection, place: &Place, old: Option<&Stat>, path: &[u8], 
 
 fn take_back(place: &Place, was_made: bool, file: &OwnedFd, opened: &Stat) {
     let Ok(now) = fstat(file) else { return };
-    // The host's writes share this position: the end of what it has added.
+    // The host's writes share this position: the end of what the host has appended.
     let end = seek(file, SeekFrom::Current(0)).unwrap_or(0);
     if end > 0 && u64::try_from(now.st_size) == Ok(end) {
         let _ = ftruncate(file, u64::try_from(opened.st_size).unwrap_or(0));
@@ -104,7 +104,7 @@ fn take_back(place: &Place, was_made: bool, file: &OwnedFd, opened: &Stat) {
 
 static UMASK: OnceLock<u32> = OnceLock::new();
 
-/// The permissions that new files lack. Read once, by the only thread: reading it changes it for a moment.
+/// The umask. Read once, by the only thread, since reading it changes it for a moment.
 pub fn umask() -> u32 {
     *UMASK.get_or_init(|| {
         let mask = rustix::process::umask(Mode::empty());

@@ -1,6 +1,6 @@
 //! Starts a job's command in two steps: first a child that is fully set up, then its program.
 //!
-//! The job becomes visible between the two. So problems with the directory, the user or the limits are known before
+//! The job becomes visible in between. So problems with the directory, the user or the limits are reported before
 //! that, and nothing of the command runs before the job can be found.
 
 use super::failure::{Failed, JOIN};
@@ -17,7 +17,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 
-/// A child that waits for its program.
+/// A child that waits to execute its program.
 pub struct Waiting {
     /// Its pid.
     pub pid: Pid,
@@ -26,24 +26,24 @@ pub struct Waiting {
 
 /// The standard streams.
 pub struct Streams<'a> {
-    /// 0.
+    /// Descriptor 0.
     pub input: &'a OwnedFd,
-    /// 1 and 2.
+    /// Descriptors 1 and 2.
     pub output: &'a File,
 }
 
-/// Linux allows 128 KiB for one argument (MAX_ARG_STRLEN); longer text goes through a file in memory.
+/// Linux allows 128 KiB for one argument (MAX_ARG_STRLEN); longer text goes through a memory file.
 const LONGEST_ARGUMENT: usize = 100 * 1024;
 
 /// The descriptor of the long text.
 const TEXT_DESCRIPTOR: i32 = 9;
 
-/// What the shell runs in that case. It closes the descriptor before the text runs; line numbers start at 1.
+/// The shell's script in that case. It closes the descriptor before the text runs; line numbers start at 1.
 const RUN_TEXT: &str = r#"builtin eval -- "exec 9<&-;$(</proc/self/fd/9)""#;
 
 const READY: u8 = 255;
 
-/// Forks the child, in its control group, and waits until it is ready.
+/// Forks the child in its control group, and waits until it is ready.
 pub fn prepare(
     request: &Request,
     group: Option<&Group>,
@@ -73,7 +73,7 @@ pub fn prepare(
         None => fork(0, plan.group).map_err(spawn)?,
     };
     if child == 0 {
-        // SAFETY: this is the child: system calls only, on descriptors and memory made before the fork.
+        // SAFETY: this is the child: system calls only, with descriptors and memory created before the fork.
         unsafe {
             libc::close(go.as_raw_fd());
             plan.run(joined, [input.as_raw_fd(), output.as_raw_fd()], report.as_raw_fd(), go_read.as_raw_fd());
@@ -91,7 +91,7 @@ pub fn prepare(
 }
 
 impl Waiting {
-    /// Lets the child execute the command.
+    /// Lets the child execute its command.
     pub fn release(self) -> Pid {
         let _ = File::from(self.go).write_all(b"1");
         self.pid
@@ -106,10 +106,10 @@ impl Waiting {
 
 /// The program to execute.
 struct Image {
-    /// Tried one after the other, as execvp does.
+    /// The paths to try in order, as execvp does.
     programs: Vec<CString>,
     argv: Vec<CString>,
-    /// The error message when there is no such program.
+    /// The error message if there is no such program.
     missing: Vec<u8>,
     text: Option<OwnedFd>,
 }
@@ -123,7 +123,7 @@ impl Image {
                 (vec![shell], words(&["bash", "-c", text]), None, "bash")
             }
             Program::Text(text) => {
-                // SAFETY: the name is a C string; the result is a new descriptor, owned here alone.
+                // SAFETY: the name is a C string; the result is a new descriptor, owned only here.
                 let mut file = unsafe {
                     let fd = libc::memfd_create(c"command".as_ptr(), libc::MFD_CLOEXEC);
                     if fd < 0 {
@@ -154,9 +154,9 @@ fn candidates(name: &str) -> Vec<CString> {
     std::env::split_paths(&path).map(|directory| c_string(directory.join(name).as_os_str().as_bytes())).collect()
 }
 
-/// A duplicate above the numbers of the standard streams and of the long text.
+/// A duplicate above the numbers of the standard streams and the long text.
 fn high(fd: &impl AsRawFd) -> io::Result<OwnedFd> {
-    // SAFETY: fcntl on an open descriptor; the duplicate is new and owned here alone.
+    // SAFETY: fcntl on an open descriptor; the duplicate is new and owned only here.
     unsafe {
         match libc::fcntl(fd.as_raw_fd(), libc::F_DUPFD_CLOEXEC, TEXT_DESCRIPTOR + 1) {
             number if number < 0 => Err(io::Error::last_os_error()),
@@ -175,12 +175,12 @@ struct Plan<'a> {
 }
 
 impl Plan<'_> {
-    /// The child's whole life.
+    /// Runs the child until its exec.
     ///
     /// # Safety
-    /// To be called in the child of a process with one thread.
+    /// Must be called in the child of a single-threaded process.
     unsafe fn run(&self, joined: bool, streams: [i32; 2], report: i32, go: i32) -> ! {
-        // SAFETY: every call is a system call, and every pointer was made before the fork.
+        // SAFETY: only system calls, and every pointer was created before the fork.
         unsafe {
             let failed = self.prepare(joined, streams);
             let message = failed.map_or([READY, 0], |(step, errno)| [step, errno as u8]);
@@ -194,7 +194,7 @@ impl Plan<'_> {
             for program in &self.image.programs {
                 libc::execv(program.as_ptr(), self.argv.as_ptr());
                 let errno = errno();
-                // A directory of PATH that this user may not enter has no program for it.
+                // A PATH directory that this user cannot enter cannot provide the program.
                 if !matches!(errno, libc::ENOENT | libc::ENOTDIR) && libc::access(program.as_ptr(), libc::F_OK) == 0 {
                     reason = errno;
                 }
@@ -209,7 +209,7 @@ impl Plan<'_> {
         }
     }
 
-    /// Everything before the program. Returns the step that failed, with the errno.
+    /// Runs every step before the program. Returns the failed step, with its errno.
     unsafe fn prepare(&self, joined: bool, [input, output]: [i32; 2]) -> Option<(u8, i32)> {
         // SAFETY: as above.
         unsafe {
@@ -245,7 +245,7 @@ impl Plan<'_> {
             if !user.is_none_or(|user| become_user(user.uid, user.gid, &user.groups)) {
                 return Some((3, errno()));
             }
-            // After the change of user, which takes the setting back (prctl(2)).
+            // After the change of user, which resets the setting (prctl(2)).
             if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) != 0 {
                 return Some((0, errno()));
             }

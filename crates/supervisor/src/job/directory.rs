@@ -1,7 +1,7 @@
-//! A job's directory: built under another name, under a lock, and renamed into place as a whole.
+//! A job's directory: built under another name, with a lock, and renamed into place as a whole.
 //!
-//! So a visible job is complete, whichever process is killed at whatever moment. The next start with that id, or the
-//! next listing, removes what an interrupted start left behind.
+//! So a visible job is complete, whichever process is killed at any moment. The next start with that id, or the next
+//! listing, removes what an interrupted start left behind.
 
 use nacre_containment::job::file;
 use nacre_containment::job::layout::{END, END_ROOM, EXIT, EXIT_ROOM, META, OUTPUT, STDIN, unfinished};
@@ -25,17 +25,17 @@ pub struct Directory {
     path: PathBuf,
     /// Its path once it is published.
     place: PathBuf,
-    /// Room for the records.
+    /// Space reserved for the records.
     exit: File,
     end: File,
     /// Open for appending: standard output and standard error.
     pub output: File,
-    /// Held until this process ends.
+    /// Held until this process exits.
     _lock: File,
 }
 
 impl Directory {
-    /// Creates the directory with everything but `meta.json`.
+    /// Creates the directory with everything except `meta.json`.
     pub fn begin(request: &Request) -> Result<Self, Refused> {
         let place = request.root.join(&request.id);
         let path = unfinished(&request.root, &request.id);
@@ -75,7 +75,7 @@ impl Directory {
         &self.place
     }
 
-    /// Writes `meta.json` and gives the directory its name: from now on the job exists.
+    /// Writes `meta.json` and renames the directory: from now on the job exists.
     pub fn publish(&mut self, meta: &Meta) -> Result<(), Refused> {
         let write = || -> io::Result<()> {
             let temporary = self.path.join("meta.json.tmp");
@@ -89,7 +89,7 @@ impl Directory {
             fs::rename(&temporary, self.path.join(META))?;
             fs::rename(&self.path, &self.place)?;
             leftover::unmark(&self.place);
-            // One commit of the file system's journal for all of it; the second call then finds nothing to do.
+            // One commit of the file system's journal for everything; the second call then has nothing to do.
             File::open(&self.place)?.sync_all()?;
             File::open(&self.root)?.sync_all()
         };
@@ -100,13 +100,13 @@ impl Directory {
         written.map_err(|error| unwritable(&self.place, &error))
     }
 
-    /// Removes it.
+    /// Removes the directory.
     pub fn discard(&self) {
         let _ = leftover::remove(&self.path);
     }
 
-    /// Records the end: `end.json` first, then `exit`, which marks the job as ended. Each is written into its reserved
-    /// blocks and then renamed. Neither step needs free space.
+    /// Records the end: first `end.json`, then `exit`, which marks the job as ended. Each is written into its
+    /// reserved blocks and then renamed. Neither step needs free space.
     pub fn record(&self, end: &End) {
         let words = serde_json::to_vec(end).unwrap_or_default();
         for (file, room, name, text) in
@@ -120,7 +120,7 @@ impl Directory {
         let _ = File::open(&self.path).and_then(|directory| directory.sync_all());
     }
 
-    /// True when the disk has no room for more output. Checked by reserving a block behind the end of the file, which
+    /// True if the disk has no room for more output. Checked by reserving a block after the end of the file, which
     /// later output then uses.
     pub fn is_full(&self) -> bool {
         let Ok(info) = self.output.metadata() else { return false };
@@ -133,8 +133,9 @@ impl Directory {
 
 /// Creates an empty directory at `path`, locks it and marks it as unfinished.
 ///
-/// An existing directory that is locked belongs to a start in progress. An unlocked one is a leftover and is removed. An
-/// empty one was left behind before it was marked, and is reused. Anything else is not nacre's, and stays.
+/// An existing directory that is locked belongs to a start in progress. An unlocked directory that was marked is a
+/// leftover, and is removed. An empty directory was left before it was marked, and is reused. Any other directory is
+/// not nacre's, and stays.
 fn claim(path: &Path, place: &Path, id: &str) -> Result<File, Refused> {
     let exists = |why: &str| Err((Refusal::Exists, format!("job '{id}' {why}")));
     loop {
@@ -144,7 +145,7 @@ fn claim(path: &Path, place: &Path, id: &str) -> Result<File, Refused> {
         }
         let lock = match lock::take(path) {
             Ok(Some(lock)) => lock,
-            Ok(None) => return exists("is being started"),
+            Ok(None) => return exists("is already being started"),
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             Err(error) => return Err(in_the_way(path, &error)),
         };
@@ -158,14 +159,14 @@ fn claim(path: &Path, place: &Path, id: &str) -> Result<File, Refused> {
         check_fresh(&lock, path).map_err(|error| in_the_way(path, &error))?;
         if place.symlink_metadata().is_ok() {
             let _ = fs::remove_dir(path);
-            return exists("exists already");
+            return exists("already exists");
         }
         leftover::mark(path).map_err(|error| unwritable(place, &error))?;
         return Ok(lock);
     }
 }
 
-/// Checks that a directory is as this program creates it: empty, and owned by this user alone.
+/// Checks that a directory is in its initial state: empty, and owned by this user alone.
 fn check_fresh(directory: &File, path: &Path) -> io::Result<()> {
     let info = directory.metadata()?;
     let is_private = info.uid() == nix::unistd::geteuid().as_raw() && info.mode() & 0o077 == 0;
@@ -179,7 +180,7 @@ fn in_the_way(path: &Path, error: &io::Error) -> Refused {
     (Refusal::Directory, format!("{} is in the way: {error}; remove it, or use another jobId", path.display()))
 }
 
-/// A file whose blocks are reserved now.
+/// Creates a file whose blocks are reserved now.
 fn room(path: &Path) -> io::Result<File> {
     let file = private_file().write(true).open(path)?;
     // SAFETY: a plain call on an open descriptor.
@@ -195,7 +196,7 @@ fn private_file() -> OpenOptions {
     options
 }
 
-/// A command may open its standard streams by name (`/dev/stdin`), which checks their owner.
+/// Lets a command open its standard streams by name (`/dev/stdin`), which checks their owner.
 fn own(file: &File, request: &Request) -> io::Result<()> {
     match &request.user {
         Some(user) => std::os::unix::fs::fchown(file, Some(user.uid), Some(user.gid)),

@@ -1,26 +1,26 @@
-//! Why a job's command cannot be started, and whether its control group is the reason.
+//! Why a job's command cannot start, and whether its control group is the reason.
 
 use super::directory::Refused;
 use nacre_containment::job::request::Refusal;
 use std::io;
 use std::path::Path;
 
-/// Why there is no child that waits for its program.
+/// Why there is no child that waits to execute its program.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Failed {
-    /// Its control group does not take processes. The start can be repeated without one.
+    /// Its control group does not accept processes. The start can be repeated without a group.
     ByGroup(Refused),
-    /// Anything else.
+    /// Any other reason.
     Otherwise(Refused),
 }
 
 impl Failed {
-    /// The child could not be made.
+    /// The child could not be created.
     pub fn prepare(error: io::Error) -> Self {
         Self::Otherwise((Refusal::Spawn, format!("{}: {error}", STEPS[0].1)))
     }
 
-    /// The child could not be made in its namespaces.
+    /// The child could not be created in its namespaces.
     pub fn isolate(error: io::Error) -> Self {
         Self::Otherwise((Refusal::Isolation, format!("{}: {error}", STEPS[5].1)))
     }
@@ -30,9 +30,9 @@ impl Failed {
         Self::ByGroup((Refusal::Spawn, format!("{}: {error}", STEPS[usize::from(JOIN)].1)))
     }
 
-    /// From what the child reported: a step and its errno, or nothing because it was killed. A killed child
-    /// is no evidence against its group. A job without a group would lose its processes if its supervisor and its guard were
-    /// killed later.
+    /// The failure that the child reported: a step and its errno, or nothing because it was killed. A killed child is
+    /// no evidence against its group. A job without a group would lose track of its processes if its supervisor and
+    /// guard were killed later.
     pub fn of_child(reported: Option<[u8; 2]>, cwd: &Path) -> Self {
         let Some([step, errno]) = reported else {
             return Self::Otherwise((Refusal::Spawn, format!("{}: it was killed", STEPS[0].1)));
@@ -55,7 +55,7 @@ impl From<Failed> for Refused {
 /// The step that joins the control group.
 pub const JOIN: u8 = 1;
 
-/// The steps at which the child can fail, with the kind of failure and its description.
+/// The steps where the child can fail, with the kind of failure and its description.
 const STEPS: [(Refusal, &str); 6] = [
     (Refusal::Spawn, "the command's process cannot be prepared"),
     (Refusal::Spawn, "the control group cannot be joined"),

@@ -1,9 +1,9 @@
-//! The guard: a process above the supervisor that does nothing, unless the supervisor is killed.
+//! The guard: the supervisor's parent process, which does nothing unless the supervisor is killed.
 //!
-//! A killed supervisor cannot end its processes, and they would live on. The parent-death signal kills only the command
-//! itself, and only a control group tracks the others. So the guard is a subreaper too. When the supervisor dies, its
-//! children become children of the guard, which kills and reaps until none is left. The guard waits in one system call,
-//! shares its memory with the supervisor, and is in a process group that is not published.
+//! A killed supervisor cannot end its processes, which would survive it. The parent-death signal only kills the
+//! command itself, and only a control group tracks the others. So the guard is also a subreaper. When the supervisor
+//! dies, its children become the guard's, which kills and reaps them until none is left. The guard waits in one
+//! system call, shares its memory with the supervisor, and is in a process group that is not published.
 
 use super::{Channels, life, ready};
 use crate::process_setup;
@@ -18,7 +18,7 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-/// How long to wait for processes that even SIGKILL does not end.
+/// How long to wait for processes that survive even SIGKILL.
 const UNKILLABLE: Duration = Duration::from_secs(10);
 
 /// Becomes the guard, after starting the supervisor. Never returns.
@@ -40,8 +40,8 @@ pub fn run(request: Request, channels: Channels) -> ! {
             ready::refuse(&channels, &std::io::Error::last_os_error());
             std::process::exit(1);
         }
-        // The guard keeps the pipe to the starter open. So when the starter reads end of file, which means a failed
-        // start, what the supervisor had created has been removed.
+        // The guard keeps the pipe to the starter open. So once the starter reads end of file, which means a failed
+        // start, everything that the supervisor created has been removed.
         child => watch(child, &request, channels),
     }
 }
@@ -51,7 +51,7 @@ fn watch(supervisor: i32, request: &Request, channels: Channels) -> ! {
     drop(stdin);
     loop {
         match waitpid(nix::unistd::Pid::from_raw(supervisor), None) {
-            // The supervisor has ended everything itself.
+            // The supervisor ended everything itself.
             Ok(WaitStatus::Exited(_, 0)) => std::process::exit(0),
             Err(Errno::EINTR) => {}
             _ => break,
@@ -74,18 +74,18 @@ fn watch(supervisor: i32, request: &Request, channels: Channels) -> ! {
         std::thread::sleep(Duration::from_millis(1));
     }
     life::clear_remains(request);
-    // An interrupted start: the death of the supervisor has released its lock.
+    // An interrupted start: the supervisor's death released its lock.
     let unfinished = layout::unfinished(&request.root, &request.id);
     if !leftover::sweep(&unfinished).unwrap_or(false)
         && let Ok(Some(_lock)) = lock::take(&unfinished)
     {
-        // The supervisor was killed before it marked the directory, so the directory is empty.
+        // The supervisor was killed before it marked the directory, which is therefore empty.
         let _ = std::fs::remove_dir(&unfinished);
     }
     std::process::exit(0);
 }
 
-/// True when no child is left.
+/// True if no child is left.
 fn reap() -> bool {
     loop {
         match waitpid(None, Some(WaitPidFlag::WNOHANG)) {

@@ -1,7 +1,7 @@
-//! The kill ladder of a job: SIGTERM and SIGCONT to the whole tree, SIGKILL to what is left after the grace time.
+//! The kill ladder of a job: SIGTERM and SIGCONT to the whole tree, SIGKILL after the grace time.
 //!
-//! The tree is everything below this process, which is its subreaper, and everything in the control group. A process
-//! that forks while it is being killed is found by another scan each time one of them has ended.
+//! The tree is everything below this process, which is its subreaper, and everything in the control group. Each time
+//! a process ends, another scan finds processes that were forked meanwhile.
 
 use nacre_containment::cgroup::Group;
 use nacre_containment::job::record::Reason;
@@ -12,7 +12,7 @@ use std::collections::HashSet;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-/// How often to scan while forks may not have executed their programs yet, and for how long.
+/// How often, and for how long, to scan while forks may not have executed their programs yet.
 const UNSETTLED_LOOK: Duration = Duration::from_millis(5);
 const UNSETTLED_TIME: Duration = Duration::from_millis(60);
 
@@ -28,7 +28,7 @@ pub fn members(own: Pid, group: Option<&Group>) -> Vec<Stat> {
 
 /// See the module.
 pub struct Killing {
-    /// Why.
+    /// The reason.
     pub reason: Reason,
     begun: Instant,
     deadline: Instant,
@@ -37,19 +37,19 @@ pub struct Killing {
 }
 
 impl Killing {
-    /// Does nothing yet.
+    /// Creates a ladder that does nothing yet.
     pub fn new(reason: Reason, grace: Duration) -> Self {
         let begun = Instant::now();
         let deadline = begun + grace;
         Self { reason, begun, deadline, asked: HashSet::new(), watch: Watch::default() }
     }
 
-    /// Shortens the grace time; never extends it.
+    /// Shortens the grace time, but never extends it.
     pub fn hasten(&mut self, grace: Duration) {
         self.deadline = self.deadline.min(Instant::now() + grace);
     }
 
-    /// Scans again and sends the signals that are due.
+    /// Scans again and sends due signals.
     pub fn step(&mut self, own: Pid, group: Option<&Group>, command: Option<Pid>) {
         let insist = self.insists();
         if let Some(group) = group.filter(|_| insist) {
@@ -73,8 +73,8 @@ impl Killing {
         if self.asked.contains(&stat.identity) {
             return false;
         }
-        // A fork of the shell that has not executed its program yet still has the shell's handlers, which may swallow the
-        // signal: it gets the signal again at the next scan.
+        // A fork of the shell that has not executed its program yet still has the shell's handlers, which may swallow
+        // the signal: it receives the signal again at the next scan.
         if !shell.is_some_and(|shell| proc_table::is_unsettled_fork_of(stat, shell, libc::SIGTERM)) {
             self.asked.insert(stat.identity);
         }
@@ -85,11 +85,11 @@ impl Killing {
         Instant::now() >= self.deadline
     }
 
-    /// When to scan again even if no process has ended.
+    /// When to scan again even without an ended process.
     pub fn next_look(&self) -> Duration {
         let until_deadline = self.deadline.saturating_duration_since(Instant::now());
         if self.insists() {
-            // A process that does not die immediately is blocked in the kernel, which can take long.
+            // A process that does not die immediately is blocked in the kernel, which may take long.
             if self.deadline.elapsed() < Duration::from_secs(1) {
                 Duration::from_millis(1)
             } else {
@@ -102,7 +102,7 @@ impl Killing {
         }
     }
 
-    /// Descriptors that become readable when one of them has ended.
+    /// Descriptors that become readable when a process of the tree has ended.
     pub fn watched(&self) -> &[OwnedFd] {
         self.watch.descriptors()
     }

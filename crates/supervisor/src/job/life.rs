@@ -1,4 +1,4 @@
-//! The life of a job as its supervisor sees it: start, ended children, cancel, timeout, record, end.
+//! The life of a job in its supervisor: start, ended children, cancel, timeout, record, end.
 
 use super::command::{self, Streams};
 use super::directory::{Directory, Refused};
@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 /// How often to check for a full disk: a command does not report lost output.
 const DISK_LOOK: Duration = Duration::from_secs(2);
 
-/// The name of a job's control group, which the guard has to find as well.
+/// The name of a job's control group, which the guard must find too.
 pub fn group_name(supervisor: i32, request: &Request) -> String {
     format!("nacre-job-{supervisor}-{}", request.id)
 }
@@ -36,7 +36,7 @@ struct Job {
     confined: Option<Confined>,
     directory: Directory,
     group: Option<Group>,
-    /// The command, until it has been reaped.
+    /// The command, until it is reaped.
     command: Option<Pid>,
     started: Instant,
     timeout: Option<Instant>,
@@ -54,7 +54,7 @@ struct Ended {
     out_of_memory: bool,
 }
 
-/// Never returns.
+/// Runs the job. Never returns.
 pub fn run(request: Request, channels: Channels) -> ! {
     let set_up = || -> std::io::Result<SignalFd> {
         nix::unistd::setsid()?;
@@ -103,7 +103,7 @@ fn start(request: &Request, stdin: Option<Fd>, null: Fd) -> Result<Job, Refused>
         let input = stdin.map(|source| directory.keep_stdin(&source, request)).transpose()?.unwrap_or(null);
         let streams = Streams { input: &input, output: &directory.output };
         let waiting = match command::prepare(request, group.as_ref(), confined.as_ref(), &streams) {
-            // A hierarchy can refuse processes (a controller turned on in the parent): go on without it.
+            // A hierarchy may refuse processes (a controller enabled in the parent): continue without it.
             Err(Failed::ByGroup(_)) if request.limits.is_empty() => {
                 group.take().iter().for_each(remove_group);
                 command::prepare(request, None, confined.as_ref(), &streams)?
@@ -143,7 +143,7 @@ fn start(request: &Request, stdin: Option<Fd>, null: Fd) -> Result<Job, Refused>
     }
 }
 
-/// Puts the job's rules into force. It has no pid namespace, whose init would outlive the command.
+/// Enforces the job's rules. There is no pid namespace, whose init would outlive the command.
 fn confine(request: &Request) -> Result<Option<Confined>, Refused> {
     let Some(wanted) = &request.confinement else { return Ok(None) };
     let owner = request.user.as_ref().map(|user| (user.uid, user.gid));
@@ -153,7 +153,7 @@ fn confine(request: &Request) -> Result<Option<Confined>, Refused> {
     made.map(Some).map_err(|error| (Refusal::Isolation, format!("the command cannot be isolated: {error}")))
 }
 
-/// Removes what the confinement of a killed supervisor's job left on disk.
+/// Removes the files that the confinement of a killed supervisor's job left on disk.
 pub fn clear_remains(request: &Request) {
     let confinement = request.confinement.clone().and_then(|value| serde_json::from_value(value).ok());
     if let Some(Confinement { namespaces: None, temporary: path, .. }) = confinement {
@@ -161,12 +161,12 @@ pub fn clear_remains(request: &Request) {
     }
 }
 
-/// A group that cannot be created is no error: the subreaper alone finds every process, only more slowly.
+/// Creates the job's group. A failure is no error: the subreaper alone finds every process, only more slowly.
 fn make_group(own: Pid, request: &Request) -> Option<Group> {
     Group::create(request.group_parent.as_ref()?, &group_name(own.raw(), request)).ok()
 }
 
-/// Removes the group. It is empty, but the kernel may need a moment to notice.
+/// Removes the group. It is empty, but the kernel may need a moment to notice that.
 fn remove_group(group: &Group) {
     let give_up = Instant::now() + Duration::from_secs(1);
     while group.remove().is_err() && Instant::now() < give_up {
@@ -205,7 +205,7 @@ impl Job {
         }
     }
 
-    /// Starts to end everything, or shortens the time until SIGKILL.
+    /// Starts the kill ladder, or shortens the time until SIGKILL.
     fn end(&mut self, reason: Reason, grace: Duration) {
         match &mut self.killing {
             Some(killing) => killing.hasten(grace),
@@ -223,7 +223,7 @@ impl Job {
         let _ = poll(&mut fds, PollTimeout::from((longest.as_millis() + 1).min(60_000) as u16));
     }
 
-    /// Reaps everything that has ended. True when no child is left at all.
+    /// Reaps every ended child. True if no child is left.
     fn reap(&mut self) -> bool {
         loop {
             let (raw, code, signal) = match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
@@ -242,7 +242,7 @@ impl Job {
         }
     }
 
-    /// Records how the command ended, as soon as it has: its background processes may run forever.
+    /// Records how the command ended, as soon as it has ended: its background processes may run forever.
     fn record(&mut self, left_behind: bool) {
         let Some(Ended { exit_code, signal, out_of_memory }) = self.ended.take() else { return };
         let reason = match &self.killing {
@@ -270,7 +270,7 @@ impl Job {
     }
 }
 
-/// The grace time that came with the signal, or the job's own when the signal had none.
+/// The grace time that the signal carried, or the job's own.
 fn grace_of(code: i32, value: i32, default: Duration) -> Duration {
     let given = u64::try_from(value).ok().filter(|_| code == libc::SI_QUEUE);
     given.map_or(default, Duration::from_millis)

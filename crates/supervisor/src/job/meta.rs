@@ -9,10 +9,11 @@ use nacre_containment::job::request::Request;
 use nacre_containment::pid::Pid;
 use nacre_containment::proc_table::Stat;
 
-/// Bytes of the command in `meta.json`. JSON makes at most six of each.
+/// Maximum bytes of the command in `meta.json`. JSON needs at most six bytes for each.
 const MOST_SHOWN_BYTES: usize = 1024 * 1024;
 
-/// Describes a job that is ready to run: `group` is its control group, `command_pid` the child that waits for its program.
+/// Describes a job that is ready to run: `group` is its control group, `command_pid` the child that waits for its
+/// program.
 pub fn of(request: &Request, own: Pid, group: Option<&Group>, command_pid: Pid, directory: &Directory) -> Meta {
     let place = directory.place();
     Meta {
@@ -41,7 +42,7 @@ pub fn of(request: &Request, own: Pid, group: Option<&Group>, command_pid: Pid, 
     }
 }
 
-/// The command as `meta.json` has it: complete, unless that makes the file longer than readers accept.
+/// The command as stored in `meta.json`: complete, unless that exceeds the length that readers accept.
 fn shown(command: &str) -> String {
     if command.len() <= MOST_SHOWN_BYTES {
         return command.into();

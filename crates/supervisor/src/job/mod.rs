@@ -1,8 +1,8 @@
-//! The supervisor of a durable job: `nacre-supervisor --job`, with what is to run on descriptor 0.
+//! The supervisor of a durable job: `nacre-supervisor --job`, with the request on descriptor 0.
 //!
-//! The host starts this program by posix_spawn and reaps it immediately, since it exits as soon as it has forked into
-//! the background. What stays are two processes that no longer belong to the host: the guard, and below it the supervisor,
-//! which is the job's session leader, its subreaper, and the process that `meta.json` names.
+//! The host starts this program with posix_spawn and reaps it immediately, since it exits once it has forked into the
+//! background. Two processes remain, which no longer belong to the host. They are the guard and, below it, the
+//! supervisor: the job's session leader, its subreaper, and the process that `meta.json` names.
 
 mod command;
 mod directory;
@@ -21,7 +21,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 /// The descriptors that the starter passes with the request.
 pub struct Channels {
-    /// Where the answer goes; end of file without an answer means that the start failed.
+    /// Receives the reply; end of file without a reply means that the start failed.
     pub answer: OwnedFd,
     /// The command's standard input, or `/dev/null`.
     pub stdin: OwnedFd,
@@ -29,7 +29,7 @@ pub struct Channels {
     pub null: File,
 }
 
-/// Never returns.
+/// Runs a job's supervisor. Never returns.
 pub fn run() -> ! {
     match prepare() {
         Ok((request, channels)) => {
@@ -40,7 +40,7 @@ pub fn run() -> ! {
             }
         }
         Err(error) => {
-            eprintln!("nacre-supervisor: cannot read what to start: {error}. This program is started by nacre.");
+            eprintln!("nacre-supervisor: cannot read the request: {error}. This program is started by nacre.");
             std::process::exit(2);
         }
     }

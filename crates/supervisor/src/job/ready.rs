@@ -1,4 +1,4 @@
-//! The answer to the starter.
+//! The reply to the starter.
 
 use super::Channels;
 use nacre_containment::job::request::{Answer, Refusal};
@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 
-/// Sends the answer. A starter that has exited does not affect the job.
+/// Sends the reply. A starter that has exited does not affect the job.
 pub fn answer(channel: OwnedFd, answer: &Answer) {
     let mut line = serde_json::to_vec(answer).unwrap_or_default();
     line.push(b'\n');

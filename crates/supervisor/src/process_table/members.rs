@@ -1,4 +1,4 @@
-//! The living processes below the supervisor: a command's, and all of the session's.
+//! The living processes below the supervisor: those of a command, or all of the session.
 
 use super::ProcessTable;
 use crate::groups::Groups;
@@ -8,13 +8,13 @@ use nacre_containment::signal;
 use std::collections::HashSet;
 
 impl ProcessTable {
-    /// True for processes of the session that belong to no command.
+    /// True for session processes that belong to no command.
     fn is_own(&self, stat: &Stat) -> bool {
         self.shell == Some(stat.identity.pid) || self.enclosure.owns(stat.identity.pid)
     }
 
-    /// The processes of the foreground command: the members of its group, or, without groups, every descendant that is
-    /// neither below one of the `spare` roots nor a background process's. Shell and standby are never among them.
+    /// The processes of the foreground command: the members of its group. Without groups, every descendant that is
+    /// neither below one of the `spare` roots nor part of a background process. Shell and standby are never included.
     pub fn foreground(&self, spare: &[Pid]) -> Vec<Stat> {
         let keep: HashSet<Pid> = spare.iter().copied().chain(self.helpers.pids()).chain(self.standby()).collect();
         let listed: Vec<Stat> = match self.groups.as_ref().and_then(Groups::foreground_members) {

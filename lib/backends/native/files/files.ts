@@ -1,4 +1,4 @@
-/** The files of one session, by this process's engine. */
+/** The files of one session, on this process's engine. */
 import { engineError } from '../../../base/errors.js'
 import { decodeText } from '../../../base/text.js'
 import type { NativeEvent } from '../../../boundary/index.js'
@@ -23,7 +23,7 @@ export class NativeFiles implements FilesBackend {
   readonly #engine: Engine
   readonly #scope: FileScope
 
-  /** With a root, relative paths start there, and no path leaves it; `rename`, `copy` and `watch` are refused. */
+  /** With a root, relative paths start there and no path leaves it; `rename`, `copy` and `watch` are refused. */
   constructor(engine: Engine, sessionId: string, root: string | null = null) {
     this.#engine = engine
     this.#scope = { sessionId, root }
@@ -85,6 +85,6 @@ export class NativeFiles implements FilesBackend {
 }
 
 function filesOf({ files }: NativeEvent): FileInfo[] {
-  if (files === undefined) throw engineError('ENGINE_ERROR', 'the engine gave no list')
+  if (files === undefined) throw engineError('ENGINE_ERROR', 'the engine returned no list')
   return files.map(infoOf)
 }

@@ -1,4 +1,4 @@
-/** Files of the engine as callers see them. */
+/** Translates the engine's descriptions of files to the public form. */
 import { engineError } from '../../../base/errors.js'
 import type { NativeEvent, NativeFile } from '../../../boundary/index.js'
 import { nameOf } from '../../../options/file-paths.js'
@@ -17,9 +17,8 @@ export function infoOf({ path, pathBytes, kind, size, mode, modified, target }: 
   }
 }
 
-/** The file that a write has made. */
+/** The file that a write created. */
 export function writtenOf({ file }: NativeEvent): FileInfo {
-  if (file === undefined)
-    throw engineError('ENGINE_ERROR', 'the engine wrote a file and does not describe it')
+  if (file === undefined) throw engineError('ENGINE_ERROR', 'the engine wrote a file but did not describe it')
   return infoOf(file)
 }

@@ -1,7 +1,7 @@
-/** What the paths of a call on files mean. */
+/** The meaning of paths in a file call. */
 export interface FileScope {
   /** The session whose rules apply. */
   sessionId: string
-  /** Where relative paths start, and what no path leaves. Null: the session's directory, and no such limit. */
+  /** Where relative paths start, and which no path leaves. Null: the session's directory, without that limit. */
   root: string | null
 }

@@ -1,4 +1,4 @@
-/** Reading files: as a whole, and in pieces. */
+/** Reads files: as a whole, and in pieces. */
 import { onAbort, refuseAborted } from '../../../base/abort.js'
 import { AbortError, engineError, SandboxError } from '../../../base/errors.js'
 import type { NativeEvent } from '../../../boundary/index.js'
@@ -8,12 +8,12 @@ import type { FileSource } from '../../../sandbox/backend.js'
 import { type Engine, failureOf, type PendingCall, type Send } from '../engine.js'
 import type { FileScope } from './scope.js'
 
-/** Bytes of the first piece. Most files have less, and are read by one call. */
+/** Bytes of the first piece. Most files are smaller, so one call reads them. */
 const FIRST_BYTES = 256 * 1024
-/** Bytes of all others. */
+/** Bytes of every other piece. */
 const PIECE_BYTES = 1024 * 1024
 
-/** Reads a file to its end, however long it is by then, but no more than `maxBytes`. */
+/** Reads a file to its end, even if it grows meanwhile, but at most `maxBytes`. */
 export async function readWhole(engine: Engine, scope: FileScope, plan: FileReadPlan): Promise<Buffer> {
   const { path, maxBytes, signal } = plan
   const source = new Source(engine, scope, path, { start: 0, end: maxBytes + 1, signal }, maxBytes)
@@ -56,7 +56,7 @@ export class Source implements FileSource {
   /** Bytes of the file when it was opened. */
   size = 0
   version: string | undefined
-  /** Nothing follows what was read. */
+  /** True once everything has been read. */
   isOver = false
 
   constructor(engine: Engine, scope: FileScope, path: CheckedPath, plan: FileStreamPlan, maxSize?: number) {
@@ -99,7 +99,7 @@ export class Source implements FileSource {
     )
     if (!this.#isOpen) {
       if (event.file === undefined)
-        throw engineError('ENGINE_ERROR', 'the engine read a file and does not describe it')
+        throw engineError('ENGINE_ERROR', 'the engine read a file but did not describe it')
       this.#isOpen = true
       this.#handle = event.handle
       this.size = event.file.size
@@ -110,7 +110,7 @@ export class Source implements FileSource {
   }
 }
 
-/** A call that an abort gives up. */
+/** Makes a call that an abort gives up. */
 async function abortable(engine: Engine, signal: AbortSignal | undefined, send: Send): Promise<NativeEvent> {
   refuseAborted(signal, 'the read')
   let call: PendingCall | undefined

@@ -1,5 +1,5 @@
 /**
- * A watch as an iteration. It begins when it is made, so that nothing is missed before the first step.
+ * A watch as an async iterator. Watching starts immediately, so that nothing is missed before the first step.
  */
 import { onAbort, refuseAborted } from '../../../base/abort.js'
 import { AbortError, engineError } from '../../../base/errors.js'
@@ -25,7 +25,7 @@ export class FileWatch extends Steps<FileEvent> {
     this.#signal = signal
     this.#ignore = onAbort(signal, () => this.end())
     this.#handle = this.#open(sessionId, path, recursive)
-    // Reported by the first step.
+    // The first step reports the failure.
     this.#handle.catch(() => {})
   }
 
@@ -35,7 +35,7 @@ export class FileWatch extends Steps<FileEvent> {
       native.fileWatch(id, sessionId, path.bytes, recursive),
     )
     if (handle === undefined)
-      throw engineError('ENGINE_ERROR', 'the engine watches a file and does not name the watch')
+      throw engineError('ENGINE_ERROR', 'the engine watches a file but returned no handle')
     if (this.#isOver) this.#close(handle)
     return handle
   }
@@ -56,7 +56,7 @@ export class FileWatch extends Steps<FileEvent> {
     return { done: true, value: undefined }
   }
 
-  /** Waits for the next changes. None are the end. */
+  /** Waits for the next changes. An empty list is the end. */
   async #receive(): Promise<void> {
     const handle = await this.#handle
     if (this.#isOver) return
@@ -74,7 +74,7 @@ export class FileWatch extends Steps<FileEvent> {
     if (this.#signal?.aborted) throw new AbortError(this.#signal.reason, undefined, 'the watch')
   }
 
-  /** What has not been handed out is dropped. */
+  /** Closes the watch; changes not yet returned are dropped. */
   protected end(): void {
     if (this.#isOver) return
     this.#isOver = true

@@ -1,4 +1,4 @@
-/** Writing files: as a whole, and in pieces as a source gives them. */
+/** Writes files: as a whole, or in pieces as a source produces them. */
 import { onAbort, refuseAborted } from '../../../base/abort.js'
 import { AbortError, engineError } from '../../../base/errors.js'
 import { inputBytes } from '../../../options/input.js'
@@ -9,7 +9,7 @@ import type { Engine } from '../engine.js'
 import { writtenOf } from './info.js'
 import type { FileScope } from './scope.js'
 
-/** Bytes of one piece. Smaller chunks of a source are collected: nothing is visible before the end anyway. */
+/** Bytes of one piece. Smaller chunks are collected, since nothing is visible before the end anyway. */
 const PIECE_BYTES = 1024 * 1024
 
 export async function writeFile(engine: Engine, scope: FileScope, plan: FileWritePlan): Promise<FileInfo> {
@@ -18,25 +18,25 @@ export async function writeFile(engine: Engine, scope: FileScope, plan: FileWrit
   const request = { path: plan.path.bytes, mode, append, root: root ?? undefined }
   if (data instanceof Uint8Array && data.length <= PIECE_BYTES)
     return writtenOf(await engine.call((native, id) => native.fileWrite(id, sessionId, request, data)))
-  // Opened before anything is made: a locked stream refuses.
+  // Opened before anything is created, since a locked stream throws.
   const source = (data instanceof Uint8Array ? whole(data) : data)[Symbol.asyncIterator]()
   const stop = new Stop(signal)
   try {
     const { handle } = await engine.call((native, id) => native.fileWriteOpen(id, sessionId, request))
     if (handle === undefined)
-      throw engineError('ENGINE_ERROR', 'the engine opened a file and does not name it')
+      throw engineError('ENGINE_ERROR', 'the engine opened a file but returned no handle')
     try {
       await transfer(engine, handle, source, stop)
       return writtenOf(await engine.call((native, id) => native.fileCommit(id, handle)))
     } catch (error) {
-      // Resolves when the old state is back. A session that has ended has taken it back by itself.
+      // Resolves once the old state is restored. A session that has ended restores it itself.
       await engine.call((native, id) => native.fileRevert(id, handle)).catch(() => {})
       throw error
     } finally {
       engine.release((native) => native.fileClose(handle))
     }
   } catch (error) {
-    // Nothing waits for that: a generator may be stuck in its own await for ever.
+    // Not awaited: a generator may be stuck in its own await forever.
     Promise.resolve(source.return?.()).catch(() => {})
     throw error
   } finally {
@@ -44,7 +44,7 @@ export async function writeFile(engine: Engine, scope: FileScope, plan: FileWrit
   }
 }
 
-/** The next piece is collected while the one before is written. */
+/** Transfers the source. The next piece is collected while the previous piece is written. */
 async function transfer(
   engine: Engine,
   handle: number,
@@ -80,7 +80,7 @@ async function transfer(
     if (length > 0) await flush()
     stop.check()
   } finally {
-    // Nothing is taken back while a piece is being written.
+    // Never revert while a piece is being written.
     await written
   }
 }
@@ -89,7 +89,7 @@ async function* whole(data: Uint8Array): AsyncGenerator<Uint8Array> {
   yield data
 }
 
-/** The abort of a write, also while its source gives nothing. */
+/** Aborts a write, even while its source produces nothing. */
 class Stop {
   readonly #signal: AbortSignal | undefined
   #fail: (error: Error) => void = () => {}
@@ -106,7 +106,7 @@ class Stop {
 
   race<T>(promise: Promise<T>): Promise<T> {
     if (this.#signal === undefined) return promise
-    // Promise.race would keep a reaction to every step for as long as the signal lives.
+    // Promise.race would keep a reaction to every step as long as the signal lives.
     return new Promise<T>((resolve, reject) => {
       this.#fail = reject
       promise.then(resolve, reject)

@@ -1,5 +1,5 @@
 /**
- * Where a sandbox keeps its files unless `stateDir` and `jobsRoot` say otherwise.
+ * The directories of a sandbox without `stateDir` and `jobsRoot`.
  */
 import { lstatSync } from 'node:fs'
 import os from 'node:os'
@@ -7,7 +7,7 @@ import path from 'node:path'
 
 const WRITABLE_BY_OTHERS = 0o022
 
-/** Missing, owned and writable by this user alone, or neither. */
+/** Whether a directory is missing, is owned and writable by this user alone, or is neither. */
 type Found = 'missing' | 'own' | 'foreign'
 
 export function defaultStateDir(): string {
@@ -15,9 +15,9 @@ export function defaultStateDir(): string {
 }
 
 /**
- * `sandbox-jobs`, which other programs of this user look into as well, or a directory of this user where another user was
- * there first. Any later program of this user finds the same one: a directory per user that is in use stays in use when
- * the other user's is removed.
+ * `sandbox-jobs`, which other programs of this user also use. If it belongs to another user, the directory with this user's
+ * id. A per-user directory in use stays in use even after the other user's directory is removed, so later programs of this
+ * user find the same one.
  */
 export function defaultJobsRoot(): string {
   const shared = path.join(os.tmpdir(), 'sandbox-jobs')
@@ -28,7 +28,7 @@ export function defaultJobsRoot(): string {
   return look(perUser) === 'own' ? perUser : shared
 }
 
-/** The engine checks again whenever it uses the directory. */
+/** Checks the owner and mode of the directory. The engine checks again at each use. */
 function look(directory: string): Found {
   try {
     const entry = lstatSync(directory)

@@ -1,5 +1,5 @@
 /**
- * The environment that a sandbox starts from.
+ * The initial environment of a sandbox.
  */
 import os from 'node:os'
 import type { EnvLists } from '../../../options/env.js'
@@ -7,7 +7,7 @@ import type { EnvLists } from '../../../options/env.js'
 /** PATH when neither the caller nor this process sets it. */
 const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
-/** The complete environment of a sandbox: this process's, or the bare defaults, with the changes on top. */
+/** The complete environment of a sandbox: this process's, or the bare defaults, plus the changes. */
 export function completeEnv(
   changes: EnvLists | undefined,
   extend: boolean,

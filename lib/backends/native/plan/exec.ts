@@ -1,4 +1,4 @@
-/** A command as the request that crosses the boundary, with the sandbox's defaults. */
+/** Translates a command to the request that crosses the boundary, with the sandbox's defaults. */
 
 import type { NativeExec } from '../../../boundary/index.js'
 import type { CheckedInput } from '../../../options/input.js'
@@ -6,11 +6,11 @@ import { sessionExecOptions } from '../../../protocol/exec-options.js'
 import { areLive, type ExecRequest } from '../../../requests/exec.js'
 import type { StreamBounds } from '../../../sandbox/backend.js'
 
-/** The options that a sandbox sets for all of its commands. */
+/** A sandbox's defaults for all of its commands. */
 export interface ExecDefaults {
   timeout: number
   maxBuffer: number
-  /** The same for execStream. */
+  /** As `maxBuffer`, for execStream. */
   streamMaxBuffer: number
   killSignal: number
   forceKillAfterDelay: number
@@ -19,7 +19,7 @@ export interface ExecDefaults {
 /** One exec: the request, and what happens on this side of the boundary. */
 export interface ExecPlan {
   request: NativeExec
-  /** The command as it is shown in the result. */
+  /** The command as the result shows it. */
   command: string
   input: CheckedInput | undefined
   signal: AbortSignal | undefined
@@ -60,7 +60,7 @@ export function planExec(exec: ExecRequest, defaults: ExecDefaults): ExecPlan {
   }
 }
 
-/** The same for a run whose output is handed out, in this process or, with bounds, over a connection. */
+/** Plans a run whose output is read while it runs: in this process or, with bounds, over a connection. */
 export function planStream(exec: ExecRequest, defaults: ExecDefaults, bounds?: StreamBounds): ExecPlan {
   const plan = planExec(exec, { ...defaults, maxBuffer: mostKept(exec, defaults, bounds) })
   return { ...plan, request: { ...plan.request, events: true, window: bounds?.window } }

@@ -1,11 +1,11 @@
-/** Where `~` leads in rules. */
+/** The home directories that `~` stands for in rules. */
 import os from 'node:os'
 import { loadAddon } from '../../../addon/load.js'
 import type { NativeUser } from '../../../boundary/index.js'
 
 /**
- * HOME of a sandbox's programs, first. The others are homes that the same programs could read: a HOME of the caller's own
- * does not move anybody's secrets.
+ * All homes that `~` may mean, HOME of the sandbox's programs first. The programs could also read the other homes: setting
+ * HOME does not move any secrets.
  */
 export function homes(home: string | undefined, ownsHome: boolean, user: NativeUser | undefined): string[] {
   const ofUser = user && loadAddon().addon.homeOf(user)
@@ -13,7 +13,7 @@ export function homes(home: string | undefined, ownsHome: boolean, user: NativeU
   return [...new Set([...ordered, os.homedir(), recorded()].filter((one) => typeof one === 'string'))]
 }
 
-/** The home that the user database has for this process's user. */
+/** The home of this process's user in the user database. */
 function recorded(): string | undefined {
   try {
     return os.userInfo().homedir

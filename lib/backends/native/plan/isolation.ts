@@ -1,8 +1,8 @@
 /**
- * Rules of isolation for this machine: absolute paths without links.
+ * Isolation rules for this machine: absolute paths without links.
  *
- * Links are resolved when the sandbox or session is made, before its commands run. Afterwards a program could replace a
- * part of a path by a link of its own, and the rule would allow what the link names.
+ * Links are resolved when the sandbox or session is created, before its commands run. Later, a program could replace a part
+ * of a path with its own link, and the rule would allow the link's target.
  */
 import fs from 'node:fs'
 import path from 'node:path'
@@ -12,7 +12,7 @@ import type { CheckedIsolation } from '../../../options/isolation.js'
 
 const NETWORKS = { host: 'open', none: 'closed' } as const
 
-/** `cwd` is absolute; `~` leads to the first of `homes`, and hides in all of them. */
+/** Resolves the rules. `cwd` is absolute; `~` means the first of `homes`, except in `hide`, where it means all of them. */
 export function planIsolation(rules: CheckedIsolation, cwd: string, homes: string[]): NativeIsolation {
   const from = (home: string) => (file: string) => {
     const expanded = file.replace(/^~(?=\/|$)/, () => home)
@@ -37,7 +37,7 @@ export function planIsolation(rules: CheckedIsolation, cwd: string, homes: strin
   }
 }
 
-/** The path without `.` and `..`. As for programs, `..` after a link leads to the parent of what the link names. */
+/** The path without `.` and `..`. As the kernel does it, `..` after a link leads to the parent of the link's target. */
 function withoutDots(file: string): string {
   return file.split('/').reduce((parent, name) => {
     if (name === '' || name === '.') return parent
@@ -45,7 +45,7 @@ function withoutDots(file: string): string {
   }, '/')
 }
 
-/** The path without links; as it is when it does not exist. */
+/** The path with links resolved; unchanged if it does not exist. */
 function followed(file: string): string {
   try {
     return fs.realpathSync.native(file)
@@ -54,12 +54,12 @@ function followed(file: string): string {
   }
 }
 
-/** The kernel follows as many links in one path. */
+/** The kernel's limit for links in one path. */
 const MOST_LINKS = 40
 
 /**
- * The path without links, also when nothing is there. Hiding a link hides what it leads to: no mount can cover the link
- * itself.
+ * The path with links resolved, even if its target does not exist. Hiding a link hides its target: no mount can cover the
+ * link itself.
  */
 function destination(file: string, links = 0): string {
   const entry = path.join(followed(path.dirname(file)), path.basename(file))
@@ -77,7 +77,7 @@ function linkTarget(file: string): string | undefined {
   }
 }
 
-/** The sandbox's own directory may be missing: the first call says so. */
+/** Accepts a missing path only for the sandbox's own directory, which the first call reports. */
 function writable(file: string, cwd: string, name: string): string {
   if (file !== cwd && !fs.existsSync(file)) {
     throw new OptionError('INVALID_OPTION', `${name} must exist: there is no '${file}'`)
@@ -85,7 +85,7 @@ function writable(file: string, cwd: string, name: string): string {
   return followed(file)
 }
 
-/** Nothing keeps a program from making what is missing below a writable directory. */
+/** Refuses a missing path below a writable directory: any program could create it. */
 function protectable(file: string, write: string[], bestEffort: boolean, name: string): string {
   if (!bestEffort && !fs.existsSync(file) && write.some((root) => isWithin(file, root))) {
     throw new OptionError(
@@ -96,7 +96,7 @@ function protectable(file: string, write: string[], bestEffort: boolean, name: s
   return followed(file)
 }
 
-/** True for a directory and everything below it. */
+/** True for `root` and everything below it. */
 export function isWithin(file: string, root: string): boolean {
   return file === root || root === '/' || file.startsWith(`${root}/`)
 }

@@ -1,4 +1,4 @@
-/** A process as the request that crosses the boundary, with the sandbox's defaults. */
+/** Translates a process to the request that crosses the boundary, with the sandbox's defaults. */
 
 import type { NativeProcessStart } from '../../../boundary/index.js'
 import { processOptions } from '../../../protocol/process-options.js'
@@ -9,14 +9,14 @@ import type { ExecDefaults } from './exec.js'
 /** Everything that a process needs to start. */
 export interface ProcessPlan {
   request: NativeProcessStart
-  /** The input, when it is not sent as bytes with the start. */
+  /** The input, unless it is sent as bytes with the start. */
   source: AsyncIterable<unknown> | undefined
 }
 
-/** A service, ready to be started. */
+/** A service, ready to start. */
 export type ServicePlan = Omit<ServiceRequest, 'process'> & { process: ProcessPlan }
 
-/** The timeout of the sandbox applies to commands, not to processes. */
+/** Plans a process. The sandbox's timeout applies to commands, not to processes. */
 export function planProcess(process: ProcessRequest, defaults: ExecDefaults): ProcessPlan {
   const { command, sessionId, values } = process
   const { input } = values
@@ -47,7 +47,7 @@ export function planProcess(process: ProcessRequest, defaults: ExecDefaults): Pr
   return { request, source }
 }
 
-/** Short, since it is typed and read; 40 bits, so that thousands do not collide. */
+/** A random id: short, since people read and type it; 40 bits, so that thousands do not collide. */
 export function freshProcessId(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(5))
   return `proc-${Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')}`

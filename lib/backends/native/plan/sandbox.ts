@@ -1,5 +1,5 @@
 /**
- * The options of a sandbox and of its sessions, with their defaults.
+ * The options of a sandbox and its sessions, with their defaults.
  */
 import os from 'node:os'
 import path from 'node:path'
@@ -16,10 +16,10 @@ import { homes } from './homes.js'
 import { planIsolation } from './isolation.js'
 import { stricter } from './strictness.js'
 
-/** 8 MiB: the reader of a stream has the output already, and expects bounded memory. */
+/** 8 MiB: a stream's reader already has the output, and expects bounded memory. */
 const DEFAULT_STREAM_MAX_BUFFER_BYTES = 8 * 1024 * 1024
 
-/** The configuration of the engine but for the supervisor, which is found when the addon is loaded. */
+/** The engine's configuration except for the supervisor, which is found when the addon is loaded. */
 export type SandboxConfig = Omit<NativeConfig, 'supervisor'>
 
 /** A sandbox's options, checked. */
@@ -27,15 +27,15 @@ export interface SandboxPlan {
   config: SandboxConfig
   defaults: ExecDefaults
   logger: Logger | undefined
-  /** Where `~` leads in rules. */
+  /** The home directories that `~` stands for in rules. */
   homes: () => string[]
 }
 
 /**
- * Checks the options of `new Sandbox` and takes the snapshot of this process's directory and environment.
+ * Checks the options of `new Sandbox`, and captures this process's directory and environment.
  *
- * NACRE_ENGINE=plain and NACRE_CONTAINMENT=subreaper force the fallbacks of the engine, for tests; so does
- * NACRE_ISOLATION=landlock, which the engine itself reads.
+ * NACRE_ENGINE=plain and NACRE_CONTAINMENT=subreaper force the engine's fallbacks, for tests. So does
+ * NACRE_ISOLATION=landlock, which the engine reads itself.
  */
 export function planSandbox(options: unknown): SandboxPlan {
   const values = readOptions(sandboxOptions, options, 'Sandbox')
@@ -72,15 +72,15 @@ export function planSandbox(options: unknown): SandboxPlan {
   }
 }
 
-/** What sessions have from their sandbox. */
+/** What sessions inherit from their sandbox. */
 export interface SessionBase {
-  /** Absolute: where sessions start. */
+  /** The absolute directory where sessions start. */
   cwd: string
   homes: () => string[]
   isolation: NativeIsolation | undefined
 }
 
-/** A session as it crosses the boundary. The paths of its rules are relative to the sandbox's directory. */
+/** Translates a session's options for the boundary. Paths in its rules are relative to the sandbox's directory. */
 export function planSession(
   values: OptionValues<typeof sessionOptions>,
   base: SessionBase,
@@ -99,8 +99,8 @@ export function planSession(
 }
 
 /**
- * The path, resolved against this process's directory. When that has been deleted, process.cwd() throws; PWD is used then,
- * and the first call rejects because the directory does not exist.
+ * The path, resolved against this process's directory. If that was deleted, process.cwd() throws. PWD is used then, and the
+ * first call rejects because the directory does not exist.
  */
 function absolute(file: string): string {
   if (path.isAbsolute(file)) return path.normalize(file)

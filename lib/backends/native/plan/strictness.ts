@@ -1,11 +1,11 @@
-/** Whether the rules of a session are as strict as those of its sandbox. */
+/** Checks that a session's rules are as strict as its sandbox's. */
 import { OptionError } from '../../../base/errors.js'
 import type { NativeIsolation } from '../../../boundary/index.js'
 import { isWithin } from './isolation.js'
 
 /**
- * The rules of a session, with what the sandbox closes. Throws OptionError naming the first rule that is looser than the
- * sandbox's.
+ * The rules of a session, plus everything that the sandbox closes. Throws OptionError naming the first rule that is looser
+ * than the sandbox's.
  */
 export function stricter(session: NativeIsolation, sandbox: NativeIsolation): NativeIsolation {
   const looser = LOOSER.find(([, isLooser]) => isLooser(session, sandbox))
@@ -27,7 +27,9 @@ type Check = (session: NativeIsolation, sandbox: NativeIsolation) => boolean
 
 const isCovered = (file: string, roots: string[]) => roots.some((root) => isWithin(file, root))
 
-/** A tree that the sandbox closes stays closed: by the session's own list, or since the session never opens it. */
+/**
+ * Whether a session opens a tree that the sandbox closes. It stays closed if the session closes it too, or never opens it.
+ */
 const opens = (closed: string[], again: string[], opened: string[] | undefined) =>
   closed.some(
     (file) =>

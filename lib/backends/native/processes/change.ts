@@ -1,4 +1,4 @@
-/** Announces changes of a state to those that wait for one. */
+/** Announces state changes to the callers that wait for them. */
 import { orAborted } from '../../../base/abort.js'
 
 export class Change {

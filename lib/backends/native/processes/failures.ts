@@ -1,5 +1,5 @@
 /**
- * The errors of waits for a process, with the end of its log, which mostly shows the reason.
+ * The errors of waits for a process. They include the end of its log, which usually shows the reason.
  */
 
 import { SandboxError } from '../../../base/errors.js'
@@ -8,7 +8,7 @@ import type { Engine } from '../engine.js'
 import { describeEnd, type ProcessHandle } from './handle.js'
 import { readTail } from './log-text.js'
 
-/** Rejects. `awaited` continues the sentence, like 'it listened on port 3000'. */
+/** Rejects because the process ended. `awaited` completes the sentence, like 'it listened on port 3000'. */
 export async function exitedBeforeReady(
   engine: Engine,
   handle: ProcessHandle,
@@ -19,7 +19,7 @@ export async function exitedBeforeReady(
   throw await failure(engine, handle, 'PROCESS_EXITED_BEFORE_READY', what)
 }
 
-/** Rejects. */
+/** Rejects because the time is up. */
 export async function notInTime(
   engine: Engine,
   handle: ProcessHandle,

@@ -2,7 +2,7 @@
  * One started process on this side of the boundary: its last known state, and its end.
  *
  * The handle waits for the end from the start on, without keeping the event loop alive. So it knows how the process ended
- * even when the engine has forgotten it.
+ * even after the engine has forgotten it.
  */
 
 import { signalName } from '../../../base/signals.js'
@@ -15,15 +15,15 @@ import type { ProcessPlan } from '../plan/process.js'
 export class ProcessHandle {
   /** Resolves with the last state. */
   readonly ended: Promise<NativeProcess>
-  /** Its input is for `write`. */
+  /** Whether its input stays open for `write`. */
   readonly hasPipe: boolean
   readonly hasTerminal: boolean
-  /** The signal and the delay of a kill that names none. */
+  /** The default signal and delay of `kill`. */
   readonly #killDefaults: { signal: number; forceKillAfterDelay: number }
   readonly #engine: Engine
   #state: NativeProcess
 
-  /** To be called within the event of the start: later, the engine may have forgotten the process. */
+  /** To be called while the start event is handled: later, the engine may have forgotten the process. */
   constructor(engine: Engine, started: NativeProcess, { request, source }: ProcessPlan) {
     this.#engine = engine
     this.#state = started
@@ -45,17 +45,17 @@ export class ProcessHandle {
     return this.#state.processId
   }
 
-  /** The current state, or the last one that the engine reported. */
+  /** The current state, or the last state that the engine reported. */
   get state(): NativeProcess {
     if (isOver(this.#state)) return this.#state
     const now = this.#ask()
-    // The id may have been given to another process since this one has ended.
+    // After this process has ended, its id may belong to another process.
     if (now !== null && now.pid === this.#state.pid && now.startedAt === this.#state.startedAt)
       this.#state = now
     return this.#state
   }
 
-  /** Ends the whole tree, and resolves when nothing of it is left. False when the process had ended before. */
+  /** Kills the whole tree, and resolves once all of it has exited. False if the process had ended before. */
   async kill(request: KillRequest): Promise<boolean> {
     if (isOver(this.state)) return false
     const { signal = this.#killDefaults.signal } = request
@@ -63,12 +63,12 @@ export class ProcessHandle {
     const { killed = false } = await this.#engine.call((native, id) =>
       native.killProcess(id, this.id, signal, forceKillAfterDelay),
     )
-    // So that the state, asked for next, is the last one.
+    // So that the next query returns the final state.
     await this.wait()
     return killed
   }
 
-  /** The same as `ended`, but keeps the event loop alive until then, or until `stop` is aborted. */
+  /** Like `ended`, but keeps the event loop alive until then, or until `stop` is aborted. */
   wait(stop?: AbortSignal): Promise<NativeProcess> {
     const release = this.#engine.hold()
     stop?.addEventListener('abort', release, { once: true })
@@ -79,7 +79,7 @@ export class ProcessHandle {
     try {
       return this.#engine.ask((native) => native.process(this.id)) ?? null
     } catch {
-      // The sandbox has been destroyed; the last event is on its way.
+      // The sandbox has been destroyed; the last event follows.
       return null
     }
   }
@@ -90,7 +90,7 @@ export function isOver(state: NativeProcess): boolean {
   return state.status !== 'running'
 }
 
-/** A process in public terms. */
+/** The public form of a process. */
 export function infoOf(state: NativeProcess): ProcessInfo {
   const { processId, pid, command, sessionId, status, startedAt, endedAt } = state
   const { exitCode, signal, reason } = exitOf(state)
@@ -99,7 +99,7 @@ export function infoOf(state: NativeProcess): ProcessInfo {
   return { id: processId, pid, command, sessionId, status, startTime, endTime, exitCode, signal, reason }
 }
 
-/** The end of a process in public terms. */
+/** The public form of a process's end. */
 export function exitOf({ exitCode, signal, reason }: NativeProcess): ProcessExit {
   return {
     exitCode: exitCode ?? null,
@@ -108,7 +108,7 @@ export function exitOf({ exitCode, signal, reason }: NativeProcess): ProcessExit
   }
 }
 
-/** The end of a process in words, for messages. */
+/** The end of a process as words for messages. */
 export function describeEnd(state: NativeProcess): string {
   const { exitCode, signal, reason } = exitOf(state)
   if (reason === 'timeout') return 'was killed by its timeout'

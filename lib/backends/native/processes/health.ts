@@ -1,5 +1,5 @@
 /**
- * The health check of a service: until it passes for the first time, and later on request.
+ * The health check of a service: awaited at the start, and repeated on request.
  */
 import { pause, within } from '../../../base/waiting.js'
 import type { HealthCheck } from '../../../requests/service.js'
@@ -13,7 +13,7 @@ import { serves, waitForPort } from './wait-for-port.js'
 
 type CommandCheck = HealthCheck & { kind: 'command' }
 
-/** Resolves when the check passes for the first time. Rejects when it does not in time, or the process ends. */
+/** Resolves when the check first passes. Rejects if it does not pass in time, or the process ends. */
 export async function waitUntilHealthy(
   engine: Engine,
   handle: ProcessHandle,
@@ -39,7 +39,7 @@ export async function waitUntilHealthy(
   }
 }
 
-/** Whether the check passes now. With a check of the log, whether the process runs. */
+/** Whether the check passes now. For a check of the log: whether the process is running. */
 export async function isHealthy(
   engine: Engine,
   handle: ProcessHandle,
@@ -57,7 +57,7 @@ export async function isHealthy(
   )
 }
 
-/** False when `stop` was aborted, or the process has ended. */
+/** Repeats a check until it passes. False if `stop` was aborted or the process has ended. */
 async function retry(
   engine: Engine,
   handle: ProcessHandle,
@@ -72,7 +72,7 @@ async function retry(
   return false
 }
 
-/** Runs the command of a check with the session, directory and variables of the service. */
+/** Runs a check's command in the session, directory and environment of the service. */
 async function succeeds(
   engine: Engine,
   check: CommandCheck,

@@ -1,5 +1,5 @@
 /**
- * A command of a check. It is a process of its own, so it does not wait for a command of its session, and it is not listed.
+ * Runs the command of a health check. It is a separate, unlisted process, so it does not wait for a command of its session.
  */
 import os from 'node:os'
 import { onAbort } from '../../../base/abort.js'
@@ -10,13 +10,13 @@ import { launch } from './launch.js'
 /** Time limit of one attempt. */
 export const ATTEMPT_MS = 10_000
 
-/** What runs, and in what surroundings. */
+/** The command, and the directory and environment it runs in. */
 export type HiddenCommand = Pick<
   ProcessPlan['request'],
   'sessionId' | 'cwd' | 'envNames' | 'envValues' | 'text' | 'argv' | 'command'
 >
 
-/** Whether the command exits with 0. False when `stop` is aborted before. */
+/** Whether the command exits with 0. False if `stop` is aborted first. */
 export async function succeedsHidden(
   engine: Engine,
   command: HiddenCommand,

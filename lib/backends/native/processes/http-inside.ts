@@ -1,11 +1,11 @@
 /**
- * Asks a server for a page inside its session, where the session has a network namespace of its own and this process
- * cannot connect.
+ * Requests a page from a server inside its session, if the session has its own network namespace and this process cannot
+ * connect.
  */
 import type { Engine } from '../engine.js'
 import { succeedsHidden } from './hidden-command.js'
 
-/** Exits with 0 when the status of the answer is within the bounds. bash itself connects: no other program is needed. */
+/** Exits with 0 if the response status is within the bounds. bash itself connects, so no other program is needed. */
 const SCRIPT = `
 exec 3<>"/dev/tcp/127.0.0.1/$NACRE_PORT" || exec 3<>"/dev/tcp/::1/$NACRE_PORT" || exit 1
 printf 'GET %s HTTP/1.1\\r\\nHost: localhost:%s\\r\\nConnection: close\\r\\n\\r\\n' "$NACRE_PATH" "$NACRE_PORT" >&3
@@ -13,7 +13,7 @@ read -rt 5 _ status _ <&3
 [[ $status =~ ^[1-5][0-9][0-9]$ ]] && ((status >= NACRE_MIN && status <= NACRE_MAX))
 `
 
-/** Whether the page is there. Redirections are not followed. */
+/** Whether the server answers with such a status. Redirects are not followed. */
 export function servesInside(
   engine: Engine,
   sessionId: string,
@@ -29,6 +29,6 @@ export function servesInside(
   }
   const envNames = Object.keys(variables)
   const command = { sessionId, envNames, envValues: Object.values(variables), command: `GET ${path}` }
-  // The session's own shell could have functions and traps that this is no business of.
+  // A clean bash: the session's own shell could have functions and traps that interfere.
   return succeedsHidden(engine, { ...command, argv: ['bash', '--norc', '-c', SCRIPT] }, stop)
 }

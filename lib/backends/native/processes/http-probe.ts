@@ -1,18 +1,18 @@
 /**
- * Asks a local server for a page and gives the status of its answer.
+ * Requests a page from a local server and returns the response status.
  *
- * node:http is loaded by the first probe: on Node 22 loading it takes about 30 ms.
+ * node:http is loaded by the first probe: loading it takes about 30 ms on Node 22.
  */
 import type { request as Request } from 'node:http'
 import { onAbort } from '../../../base/abort.js'
 
-/** 127.0.0.1 first. Where nothing can be connected to there, a server may have only the other. */
+/** 127.0.0.1 first. If nothing accepts there, the server may only listen on ::1. */
 const ADDRESSES = ['127.0.0.1', '::1']
 
-/** A server that takes longer for one answer is asked again. */
+/** Milliseconds before a server that has not responded is asked again. */
 const ANSWER_MS = 5000
 
-/** The status; undefined when there was no answer. Redirections are not followed. */
+/** The response status; undefined if there was no response. Redirects are not followed. */
 export async function httpStatus(port: number, path: string, stop: AbortSignal): Promise<number | undefined> {
   const { request } = await import('node:http')
   for (const host of ADDRESSES) {
@@ -46,7 +46,7 @@ function ask(
   })
 }
 
-/** Nothing listens at this address; Bun has a code of its own for it. */
+/** True if nothing listens at this address; Bun has its own code for that. */
 function isUnreachable({ code }: NodeJS.ErrnoException): boolean {
   return code === 'ECONNREFUSED' || code === 'ConnectionRefused' || code === 'EADDRNOTAVAIL'
 }

@@ -5,7 +5,7 @@ import type { ProcessPlan } from '../plan/process.js'
 import { traced, withTracedEnv } from '../tracing.js'
 import { exitOf, ProcessHandle } from './handle.js'
 
-/** Resolves when it runs. */
+/** Starts the process and resolves once it runs. */
 export async function launch(engine: Engine, plan: ProcessPlan): Promise<ProcessHandle> {
   let handle: ProcessHandle | undefined
   const { command, argv, sessionId, processId } = plan.request
@@ -17,7 +17,7 @@ export async function launch(engine: Engine, plan: ProcessPlan): Promise<Process
       context.ended = handle.ended.then(exitOf)
     }
   })
-  // Not the result of the traced call, which subscribers would see.
+  // Not returned by the traced call: its result is visible to subscribers.
   return handle as unknown as ProcessHandle
 }
 

@@ -3,15 +3,15 @@
  */
 import { withoutReturn } from '../../../run/lines.js'
 
-/** A line of more characters is returned in parts, which bounds memory and time. */
+/** Maximum characters per line. A longer line is returned in parts, which bounds memory and time. */
 const LONGEST_LINE = 1024 * 1024
-/** Characters of a part that are repeated in the next one, for a match across the cut. */
+/** Characters of a part that the next part repeats, for a match across the cut. */
 const OVERLAP = 64 * 1024
 
 export class LineAssembler {
   #rest = ''
 
-  /** The lines that are complete with this, without their ends. */
+  /** Adds text and returns the lines that are now complete, without their line ends. */
   write(text: string): string[] {
     const lines = text.split('\n')
     lines[0] = this.#rest + lines[0]

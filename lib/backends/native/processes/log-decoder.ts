@@ -1,9 +1,9 @@
 /**
- * From slices of a log to events: text or bytes, each with the cursor behind it.
+ * Decodes slices of a log to events: text or bytes, each with the cursor after it.
  *
- * A character whose bytes arrive in two pieces appears whole, with the second. The cursor of the first piece is still behind
- * all of its bytes. So a reader that continues from there reads the bytes before the cursor again (`prime`), to complete the
- * character.
+ * A character whose bytes arrive in two pieces appears whole, with the second piece. The cursor of the first piece still
+ * points after all of its bytes. So a reader that continues there reads the bytes before the cursor again (`prime`), to
+ * complete the character.
  */
 import { StringDecoder } from 'node:string_decoder'
 import { isoTime } from '../../../base/time.js'
@@ -12,12 +12,12 @@ import type { Encoding, LogOutput } from '../../../public/index.js'
 
 const STDERR = 2
 
-/** How far before a cursor a character may begin, with a little of the other stream in between. */
+/** How far before a cursor a character may begin, allowing for a little of the other stream in between. */
 export const LOOK_BACK_BYTES = 64
 
 export class LogDecoder {
   readonly #decoders: { stdout: StringDecoder; stderr: StringDecoder } | undefined
-  /** How far the events have come. */
+  /** The cursor after the last event. */
   #cursor: number
   #missing = 0
 
@@ -27,7 +27,7 @@ export class LogDecoder {
       this.#decoders = { stdout: new StringDecoder('utf8'), stderr: new StringDecoder('utf8') }
   }
 
-  /** Takes the bytes before the cursor, for a character that is complete only behind it. */
+  /** Reads the bytes before the cursor, for a character that is complete only after it. */
   prime(before: NativeLog): void {
     for (const { stream, cursor, data } of before.pieces) {
       const known = data.subarray(0, Math.max(0, this.#cursor - cursor))
@@ -49,7 +49,7 @@ export class LogDecoder {
     return events
   }
 
-  /** What is left of characters that were never completed, when the log has ended. */
+  /** The remains of characters that were never completed, when the log has ended. */
   end(time: number): LogOutput<Encoding>[] {
     const { stdout, stderr } = this.#decoders ?? {}
     const rests = [
@@ -66,7 +66,7 @@ export class LogDecoder {
     return missing
   }
 
-  /** Bytes up to here are not there any more, and neither are the ends of characters that began before them. */
+  /** Skips bytes up to here, which no longer exist, and incomplete characters that began before them. */
   #skip(cursor: number): void {
     if (cursor <= this.#cursor) return
     this.#missing += cursor - this.#cursor

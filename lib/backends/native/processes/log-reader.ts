@@ -1,6 +1,6 @@
 /**
- * Reads the log of a process slice by slice. A reader is just a cursor: a slow one delays nothing, and it reads old and
- * new output in the same way.
+ * Reads the log of a process slice by slice. A reader is only a cursor: a slow reader delays nothing, and old and new
+ * output are read in the same way.
  */
 
 import { engineError } from '../../../base/errors.js'
@@ -33,21 +33,21 @@ export class LogReader {
     return this.#cursor
   }
 
-  /** The next slice, immediately; an empty one when there is no output yet. Undefined after `close`. */
+  /** Reads the next slice immediately; it is empty if there is no output yet. Undefined after `close`. */
   async read(): Promise<NativeLog | undefined> {
     const log = await this.#read(this.#cursor, SLICE_BYTES, false)
     if (log !== undefined) this.#cursor = log.next
     return log
   }
 
-  /** The next slice, as soon as there is output or the process has ended. Undefined after `close`. */
+  /** Reads the next slice once there is output or the process has ended. Undefined after `close`. */
   async follow(): Promise<NativeLog | undefined> {
     const log = await this.#read(this.#cursor, SLICE_BYTES, true)
     if (log !== undefined) this.#cursor = log.next
     return log
   }
 
-  /** A part of the log, without moving the cursor. Undefined after `close`. */
+  /** Reads a part of the log without moving the cursor. Undefined after `close`. */
   peek(cursor: number, bytes: number): Promise<NativeLog | undefined> {
     return this.#read(cursor, bytes, false)
   }

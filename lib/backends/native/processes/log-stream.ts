@@ -1,8 +1,8 @@
 /**
  * The log of a process as events: the output so far, then new output, then how the process ended.
  *
- * A class and not a generator, whose `return()` would wait behind a `next()` that waits for output. Leaving the loop closes
- * the reader; the process is unaffected. Nothing is read ahead.
+ * A class, because a generator's `return()` would wait behind a `next()` that waits for output. Leaving the loop closes the
+ * reader; the process is unaffected. Nothing is read ahead.
  */
 
 import { onAbort } from '../../../base/abort.js'
@@ -20,12 +20,12 @@ type Result = IteratorResult<Event, undefined>
 
 const DONE: Result = { done: true, value: undefined }
 
-/** What is open while the stream is being read. */
+/** The state of a stream that is being read. */
 interface Reading {
   handle: ProcessHandle
   reader: LogReader
   decoder: LogDecoder
-  /** Where to stop when the log is not followed. */
+  /** Where to stop if the log is not followed. */
   until: number
   release: () => void
 }
@@ -41,7 +41,7 @@ export class LogStream implements AsyncIterableIterator<Event, undefined> {
   #over = false
   #failure: { error: unknown } | undefined
 
-  /** Nothing is read before the first `next`, which rejects when `find` throws. */
+  /** Reads nothing before the first `next`, which rejects if `find` throws. */
   constructor(engine: Engine, find: () => ProcessHandle, plan: LogStreamPlan) {
     this.#engine = engine
     this.#find = find
@@ -89,14 +89,14 @@ export class LogStream implements AsyncIterableIterator<Event, undefined> {
     return event
   }
 
-  /** Once; after that the stream is over. */
+  /** Throws the failure once; after that the stream is over. */
   #throwFailure(): void {
     const failure = this.#failure
     this.#failure = undefined
     if (failure !== undefined) throw failure.error
   }
 
-  /** Gets the next slice. */
+  /** Fetches the next slice. */
   async #fill(): Promise<void> {
     try {
       const reading = this.#reading ?? (await this.#open())
@@ -139,7 +139,7 @@ export class LogStream implements AsyncIterableIterator<Event, undefined> {
     if (log.ended || log.next >= until) this.#close()
   }
 
-  /** Ends the stream by an error and drops events that were not taken. */
+  /** Ends the stream with an error and drops events that were not taken. */
   #fail(error: unknown): void {
     if (this.#over) return
     this.#failure = { error }

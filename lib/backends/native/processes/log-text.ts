@@ -1,5 +1,5 @@
 /**
- * A log as a whole, and its end for messages.
+ * Reads a log as a whole, or its end for messages.
  */
 
 import { decodeText } from '../../../base/text.js'
@@ -10,7 +10,7 @@ import { LogReader } from './log-reader.js'
 
 const STDERR = 2
 
-/** How much of a log an error shows. */
+/** Bytes of log that an error shows. */
 const TAIL_BYTES = 4096
 
 /** The output so far, by stream. */
@@ -38,7 +38,7 @@ export async function readWhole(
   return missing > 0 ? { ...logs, truncated: missing } : logs
 }
 
-/** The last lines of both streams in order of arrival; empty when they cannot be had. */
+/** The last lines of both streams in order of arrival; empty if they cannot be read. */
 export async function readTail(engine: Engine, processId: string): Promise<string> {
   try {
     const reader = new LogReader(engine, processId, 0, 'awaited')
@@ -50,7 +50,7 @@ export async function readTail(engine: Engine, processId: string): Promise<strin
     const text = events.map(({ data }) => data).join('')
     return start === 0 ? text : text.slice(text.indexOf('\n') + 1)
   } catch {
-    // The process has been forgotten, or the sandbox destroyed. What is being reported is something else.
+    // The process was forgotten, or the sandbox destroyed. This must not hide the error being reported.
     return ''
   }
 }

@@ -1,5 +1,5 @@
 /**
- * A background process of this process's engine. Its properties show the current state.
+ * A background process on this process's engine. Its properties show the current state.
  */
 import { engineError } from '../../../base/errors.js'
 import type { WaitLimits } from '../../../base/waiting.js'
@@ -29,7 +29,7 @@ export class LocalProcess implements ProcessBackend {
   readonly #engine: Engine
   readonly #current: () => ProcessHandle
 
-  /** `current` returns the current process: a service can have several, one after the other. */
+  /** `current` returns the current process: a service can have several, one after another. */
   constructor(engine: Engine, current: () => ProcessHandle) {
     this.#engine = engine
     this.#current = current
@@ -51,7 +51,7 @@ export class LocalProcess implements ProcessBackend {
     return this.handle.hasTerminal
   }
 
-  /** Nothing to do: `info` always asks the engine. */
+  /** Does nothing: `info` always asks the engine. */
   async refresh(): Promise<void> {}
 
   async kill(request: KillRequest): Promise<boolean> {
@@ -84,13 +84,13 @@ export class LocalProcess implements ProcessBackend {
     return waitForPort(this.#engine, this.handle, plan)
   }
 
-  /** Resolves when the pipe took the data, so the writer waits for a process that does not read. */
+  /** Resolves once the pipe took the data, so the writer waits for a process that does not read. */
   async write(data: Uint8Array): Promise<void> {
     const { id } = this.handle
     await this.#engine.call((native, call) => native.writeProcess(call, id, data))
   }
 
-  /** No effect when the input is closed already, or the process has ended. */
+  /** No effect if the input is already closed, or the process has ended. */
   async closeInput(): Promise<void> {
     this.#engine.ask((native) => native.closeProcessInput(this.handle.id))
   }
@@ -99,12 +99,12 @@ export class LocalProcess implements ProcessBackend {
     return this.#engine.ask((native) => native.resizeProcess(this.handle.id, cols, rows)) ?? false
   }
 
-  /** The reader has taken the output before this cursor. Only of a process with a window. */
+  /** Reports that the reader has taken the output before this cursor. Only for a process with a window. */
   take(cursor: number): void {
     this.#engine.ask((native) => native.takeLog(this.handle.id, cursor))
   }
 
-  /** Sends a signal to the process group. Unlike a kill, nothing follows. False when the process has ended. */
+  /** Sends a signal to the process group, without the escalation of a kill. False if the process has ended. */
   signal(signal: number): boolean {
     return this.#engine.ask((native) => native.signalProcess(this.handle.id, signal)) ?? false
   }
@@ -112,7 +112,7 @@ export class LocalProcess implements ProcessBackend {
   async stats(): Promise<ProcessStats> {
     const { id } = this.handle
     const { stats } = await this.#engine.call((native, call) => native.processStats(call, id))
-    if (stats === undefined) throw engineError('ENGINE_ERROR', 'the engine gave no stats')
+    if (stats === undefined) throw engineError('ENGINE_ERROR', 'the engine returned no stats')
     return { ...stats }
   }
 }

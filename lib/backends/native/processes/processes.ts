@@ -1,8 +1,8 @@
 /**
  * The background processes of one sandbox, by id.
  *
- * The engine decides which processes exist; this table holds one object for each of them. A process that the engine has
- * forgotten leaves the table when a look-up notices that, at the latest when the table has doubled.
+ * The engine decides which processes exist; this table holds one object for each. A process that the engine has forgotten
+ * leaves the table at the next lookup, or at the latest when the table has doubled.
  */
 import { engineError, SandboxError } from '../../../base/errors.js'
 import type { Logger } from '../../../public/index.js'
@@ -27,7 +27,7 @@ export class Processes {
   readonly #defaults: ExecDefaults
   readonly #logger: Logger | undefined
   readonly #known = new Map<string, LocalProcess>()
-  /** The pending starts. Each resolves as soon as there is a process to kill. */
+  /** The pending starts. Each resolves once there is a process to kill. */
   readonly #starting = new Set<Promise<LocalProcess>>()
   #pruneAt = FEW
 
@@ -86,13 +86,13 @@ export class Processes {
     return this.#known.get(id)
   }
 
-  /** The process of this id, without a look-up that could fail: an unknown id rejects its calls. Throws nothing. */
+  /** The process with this id, without a lookup that could fail: with an unknown id, its calls reject. Never throws. */
   at(id: string): ProcessBackend {
     const found = this.#engine.isDestroyed ? undefined : this.find(id)
     return found ?? new LocalProcess(this.#engine, () => this.#require(id).handle)
   }
 
-  /** Kills all processes, those that are being started as soon as they run. Resolves with their number. */
+  /** Kills all processes; a process that is still starting is killed once it runs. Resolves with their number. */
   async killAll(): Promise<number> {
     const listed = new Set(this.list({}))
     const running = Array.from(listed, (process) => process.kill(AS_STARTED))
@@ -112,14 +112,14 @@ export class Processes {
     return count
   }
 
-  /** Tracks a start until it settles. `launched` resolves when there is a process to kill. */
+  /** Tracks a start until it settles. `launched` resolves once there is a process to kill. */
   async #settle<T extends LocalProcess>(ready: Promise<T>, launched = ready): Promise<T> {
     launched.catch(() => {})
     this.#starting.add(launched)
     try {
       return await ready
     } catch (error) {
-      // Whatever failed, the end of the sandbox is the reason.
+      // Whatever failed, the end of the sandbox caused it.
       const isEnd = this.#engine.isDestroyed && error instanceof SandboxError
       throw isEnd ? engineError('SANDBOX_DESTROYED', undefined) : error
     } finally {

@@ -1,8 +1,7 @@
 /**
- * The processes of a service, one after the other: starts each, waits until it is ready, and starts the next after a
- * failure.
+ * The processes of a service, one after another: starts each, waits until it is ready, and starts the next after a failure.
  *
- * All have the same id. The start of the next one drops the log of the one before, so the end of that log is kept.
+ * All have the same id. Starting the next process drops the log of the previous one, so the end of that log is kept.
  */
 
 import { onAbort } from '../../../base/abort.js'
@@ -41,7 +40,7 @@ export class ServiceLife {
   #restart: Promise<void> | undefined
   readonly #change = new Change()
 
-  /** `introduce` is called for each process, once `handle` is that one, and returns the object that onStart receives. */
+  /** Calls `introduce` for each process once `handle` is set to it. Its result is passed to onStart. */
   constructor(
     engine: Engine,
     logger: Logger | undefined,
@@ -68,8 +67,7 @@ export class ServiceLife {
   }
 
   /**
-   * The process after the one with this pid, once it runs; null when none will follow by itself, or when `stop` is
-   * aborted.
+   * The process after the process with this pid, once it runs; null if none will follow by itself, or `stop` is aborted.
    */
   async successor(pid: number, stop: AbortSignal): Promise<NativeProcess | null> {
     while (!stop.aborted) {
@@ -81,7 +79,7 @@ export class ServiceLife {
     return null
   }
 
-  /** The first start. A failure leaves nothing behind. */
+  /** Starts the service for the first time. A failure leaves nothing behind. */
   async begin(): Promise<void> {
     try {
       await this.#launch()
@@ -91,7 +89,7 @@ export class ServiceLife {
     }
   }
 
-  /** Kills the process and prevents further ones. False when none was running. */
+  /** Kills the process and prevents restarts. False if none was running. */
   async kill(request: KillRequest): Promise<boolean> {
     this.#stopped.abort()
     const killed = await this.handle.kill(request)
@@ -121,7 +119,7 @@ export class ServiceLife {
     this.restarts++
   }
 
-  /** Resolves when a process is ready. A process that does not become ready is killed. */
+  /** Starts a process and resolves once it is ready. A process that does not become ready is killed. */
   async #launch(): Promise<void> {
     this.#launching = true
     try {
@@ -192,7 +190,7 @@ export class ServiceLife {
     return this.#stopped.signal.aborted || this.#signal?.aborted === true
   }
 
-  /** Waits before the next start, without keeping the event loop alive. False when the service was stopped. */
+  /** Waits before the next start, without keeping the event loop alive. False if the service was stopped. */
   async #pause(): Promise<boolean> {
     const { signal } = this.#stopped
     const aborted = this.#signal
@@ -221,7 +219,7 @@ export class ServiceLife {
     try {
       this.#engine.ask((native) => native.cleanUpProcesses(id))
     } catch {
-      // The sandbox has been destroyed, and the process with it.
+      // The sandbox has been destroyed, and its processes with it.
     }
   }
 }

@@ -1,5 +1,5 @@
 /**
- * A service of this process's engine: its current process, its health and its restart.
+ * A service on this process's engine: its current process, health and restarts.
  */
 
 import type { ProcessInfo, ServiceFailure, ServiceHealth } from '../../../public/index.js'

@@ -1,8 +1,8 @@
 /**
- * Waits for a line of the log that matches a pattern: among the lines so far, then among new ones.
+ * Waits for a log line that matches a pattern: among existing lines, then among new ones.
  *
- * A line counts when it is complete. A line without an end, like a prompt, counts when it has been quiet for a moment or the
- * process has ended. So `/port (\d+)/` does not find half a number.
+ * A line counts once it is complete. A line without an end, like a prompt, counts once no output has followed for a moment
+ * or the process has ended. So `/port (\d+)/` does not match half a number.
  */
 
 import { within } from '../../../base/waiting.js'
@@ -15,7 +15,7 @@ import { LineAssembler } from './lines.js'
 import { LogDecoder } from './log-decoder.js'
 import { LogReader } from './log-reader.js'
 
-/** How long a line without an end must be quiet. */
+/** Milliseconds without output after which an incomplete line counts. */
 const QUIET_MS = 50
 
 export function waitForLog(engine: Engine, handle: ProcessHandle, plan: LogPlan): Promise<LogMatch> {
@@ -24,7 +24,7 @@ export function waitForLog(engine: Engine, handle: ProcessHandle, plan: LogPlan)
     plan,
     async (stop) => {
       const match = await search(engine, handle, plan, stop)
-      // After a timeout or an abort, the result is not used.
+      // After a timeout or an abort, the result is discarded.
       stop.throwIfAborted()
       return match ?? exitedBeforeReady(engine, handle, awaited)
     },
@@ -32,7 +32,7 @@ export function waitForLog(engine: Engine, handle: ProcessHandle, plan: LogPlan)
   )
 }
 
-/** The first match; undefined when the log has ended without one. */
+/** The first match; undefined if the log ended without a match. */
 async function search(
   engine: Engine,
   handle: ProcessHandle,

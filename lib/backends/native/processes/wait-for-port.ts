@@ -1,8 +1,8 @@
 /**
- * Waits until a process serves a port: a process of its own tree listens on it and, if a page is asked for, answers.
+ * Waits until a process serves a port: a process of its tree listens and, if a page is requested, answers.
  *
- * That the port is its own is asked of the kernel each time. A port that another program has had open all along says
- * nothing about this process.
+ * Each check asks the kernel whether the port belongs to the tree. A port that another program has had open all along
+ * proves nothing about this process.
  */
 
 import { pause, within } from '../../../base/waiting.js'
@@ -26,7 +26,7 @@ export function waitForPort(engine: Engine, handle: ProcessHandle, plan: PortPla
   )
 }
 
-/** Checks again and again. False when `stop` was aborted, or the process has ended. */
+/** Checks repeatedly. False if `stop` was aborted or the process has ended. */
 async function probe(
   engine: Engine,
   handle: ProcessHandle,
@@ -40,7 +40,7 @@ async function probe(
   return false
 }
 
-/** One check. */
+/** Checks once. */
 export async function serves(
   engine: Engine,
   handle: ProcessHandle,

@@ -1,5 +1,5 @@
 /**
- * The output of a process as text, and its end, for callbacks. Watching does not keep the event loop alive.
+ * A process's output as text, and its end, for callbacks. Watching does not keep the event loop alive.
  */
 import type { LogEvent } from '../../../public/index.js'
 import type { Engine } from '../engine.js'
@@ -7,7 +7,7 @@ import { exitOf, type ProcessHandle } from './handle.js'
 import { LogDecoder } from './log-decoder.js'
 import { LogReader } from './log-reader.js'
 
-/** Without output, the end alone. An error of the log is thrown after the end. */
+/** Without output, reports only the end. An error of the log is thrown after the end. */
 export async function* watch(
   engine: Engine,
   handle: ProcessHandle,

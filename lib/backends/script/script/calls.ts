@@ -1,16 +1,16 @@
 /**
- * The part of the supervisor script that looks at jobs and ends them: one function for each call.
+ * The part of the supervisor script that inspects jobs and ends them: one function per call.
  */
 
-/** Bytes of `meta.json` and of a record that are read, as on the native side. */
+/** Maximum bytes of `meta.json` and of a record, the same as on the native side. */
 const MOST_META_BYTES = 8 * 1024 * 1024
 const MOST_RECORD_BYTES = 4096
 
-export const CALLS = `# The other calls: each looks at the job's directory and remembers nothing.
+export const CALLS = `# The other calls: each reads the job's directory and keeps no state.
 
-# Reports job $1, with all of meta.json if $2 is whole. The caller decides what it means: the record, then what is alive,
-# then the record again.
-# So a job that ends meanwhile does not count as killed: its record is there before its processes exit.
+# Reports job $1, with all of meta.json if $2 is whole: the record, then the live processes, then the record again. The
+# caller decides what that means. So a job that ends meanwhile does not count as killed: its record exists before its
+# processes exit.
 report_job() {
   directory=$root/$1
   if [ ! -d "$directory" ] || [ -L "$directory" ]; then
@@ -42,20 +42,20 @@ beginning() {
   is_plain "$2" && head -c "$1" "$2" 2>/dev/null
 }
 
-# True for a file that may be read: a FIFO would block, and a link leads elsewhere.
+# True for a regular file: a FIFO would block, and a link leads elsewhere.
 is_plain() {
   [ -f "$1" ] && [ ! -L "$1" ]
 }
 
-# Sets meta to the beginning of meta.json in directory $1, which has all numbers in it; the rest may be a long command,
-# and shells take long for the search in long text. Fails when there is none.
+# Sets meta to the beginning of meta.json in directory $1, which contains all numbers; the rest may be a long command, and
+# shells search long text slowly. Fails if there is none.
 read_meta() {
   meta=$(beginning 16384 "$1/meta.json")
   [ -n "$meta" ]
 }
 
-# Prints the number, or with text the plain string, of a field of meta. No string can be taken for a field: in a string
-# the quotes have a backslash before them.
+# Prints the number, or with text the plain string, of a field of meta. No string can be mistaken for a field, since quotes
+# inside strings follow a backslash.
 number() {
   case $meta in *\\"$1\\":*) value=\${meta#*\\"$1\\":} ;; *) return 1 ;; esac
   value=\${value#"\${value%%[! ]*}"}
@@ -67,7 +67,7 @@ text() {
   echo "\${value%%\\"*}"
 }
 
-# Sets life: alive, dead, or reboot; own: whether the job has a supervisor of ours; and what find_members needs.
+# Sets life: alive, dead, or reboot; own: whether nacre's supervisor runs the job; and the input of find_members.
 find_life() {
   own='' keeper='' command='' guard='' mark='' life=dead
   keeper=$(number pid) && began=$(number startTime) && booted=$(text bootId) && space=$(text pidNamespace)
@@ -85,8 +85,8 @@ find_life() {
     fi
     return
   fi
-  # Written by another program, or damaged: it counts as alive only with evidence. The number of a group may have been
-  # reused by now, so a process of the group must have the output open.
+  # Written by another program, or damaged: it counts as alive only with evidence. The group's number may have been reused,
+  # so a process of the group must have the output open.
   keeper=
   group=$(number pgid)
   if [ -z "$group" ]; then
@@ -108,7 +108,7 @@ find_writer() {
   return 1
 }
 
-# The status, and then at most $3 bytes from $2 on. dd finds the block without reading what is before it.
+# Prints the status, then at most $3 bytes from $2 on. dd seeks to the block without reading the data before it.
 read_output() {
   report_job "$1" || return
   if [ -e "$directory/output.log" ] && ! is_plain "$directory/output.log"; then
@@ -120,8 +120,8 @@ read_output() {
     tail -c "+$(($2 % 65536 + 1))" | head -c "$3" | base64
 }
 
-# All jobs. Removes what unfinished calls have left behind for a day. Their names have a mark, 32 hexadecimal digits,
-# which no job id has by chance.
+# Reports all jobs. Removes leftovers of unfinished calls after a day. Their names contain a mark, 32 hexadecimal digits,
+# which no job id contains by chance.
 list() {
   any='[0-9a-f]' any=$any$any$any$any any=$any$any$any$any any=$any$any
   find "$root" -maxdepth 1 \\( -name "@new-$any" -o -name "@part-$any" -o -name "@gone-$any" \\) -mtime +0 \\
@@ -131,8 +131,8 @@ list() {
   done
 }
 
-# Step $2 of ending job $1: ask, with $3 hundredths of a second until SIGKILL or - for those of the start; kill; or only
-# look. Waits up to a second, and then reports whether something is left.
+# Step $2 of ending job $1: ask, with $3 hundredths of a second until SIGKILL, or - for the job's own; kill; or just look.
+# Waits up to a second, then reports whether any process is left.
 cancel() {
   report_job "$1" whole || return
   if [ ! -O "$directory" ]; then
@@ -162,16 +162,16 @@ cancel() {
   is_left && echo 'left yes' || echo 'left no'
 }
 
-# True when the supervisor is there, or something of the job.
+# True if the supervisor or any process of the job still exists.
 is_left() {
   [ "$life$own" = aliveyes ] && is_alive "$keeper" "$began" && return
   [ -n "$command$mark" ] && find_members
 }
 
-# Removes job $1, under the name $2 first: a job that can be seen is whole.
+# Removes job $1, renaming it to $2 first: a visible job is always complete.
 remove() {
   report_job "$1" || return
-  # A supervisor that has recorded the end takes a moment to leave.
+  # A supervisor that has recorded the end takes a moment to exit.
   tries=0
   while [ "$life$own" = aliveyes ] && [ "$tries" -lt 20 ] && report_record now >/dev/null && ! find_members; do
     tries=$((tries + 1))

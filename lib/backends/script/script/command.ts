@@ -1,7 +1,7 @@
 /**
- * The part of the supervisor script below the supervisor: the guard, and what becomes the command.
+ * The part of the supervisor script below the supervisor: the guard, and the process that becomes the command.
  */
-export const COMMAND = `# The guard: the command's parent, which detects the supervisor's death and knows the command.
+export const COMMAND = `# The guard: the command's parent, which detects the supervisor's death.
 guard() {
   stage=$1 id=$2 files=$3 mark=\${1##*@new-} guard=$$ input=/dev/null
   trap : HUP INT QUIT PIPE TERM USR1 USR2 ALRM
@@ -37,7 +37,7 @@ run() {
   if [ "$nacre_kind" = text ]; then
     shell=$(command -v bash || command -v sh)
     if [ "$(wc -c <"$stage/command")" -lt 100000 ]; then
-      # The x keeps the newlines at the end.
+      # The x preserves trailing newlines.
       text=$(cat "$stage/command" && echo x)
       set -- "$@" "$shell" -c "\${text%x}" "\${shell##*/}"
     else
@@ -58,7 +58,7 @@ run() {
   exec env "$@"
 }
 
-# The command cannot be started.
+# Reports that the command cannot be started.
 refused() {
   echo "refused $*" >&4
   exit 1

@@ -1,12 +1,12 @@
 /**
- * The beginning of the supervisor script: what every call has at hand.
+ * The beginning of the supervisor script, which every call shares.
  */
-export const HEADER = `# Durable jobs for a machine that offers nothing but to run a command: the supervisor, and the calls that others make.
+export const HEADER = `# Durable jobs for a machine that can only run commands: the supervisor, and the calls of its clients.
 #
 #   sh <this file> <root> <verb> [argument ...]
 #
-# POSIX shell, and the programs that \`start\` asks for. A reply stands between two marks, since login shells and the way
-# back may add to it. Times are in hundredths of a second, sizes in bytes. \`local\` is not in POSIX: names are global.
+# POSIX shell, and the programs that \`start\` checks for. A reply stands between two marks, since login shells and the
+# transport may add text. Times are in hundredths of a second, sizes in bytes. \`local\` is not in POSIX: names are global.
 
 mask=
 blanks=$IFS

@@ -1,15 +1,15 @@
 /**
- * The part of the supervisor script that reads /proc: which processes exist, and which belong to a job.
+ * The part of the supervisor script that reads /proc: existing processes, and those that belong to a job.
  */
-export const PROCESSES = `# Processes as the kernel reports them. An answer may be outdated when it is used: compare start times first.
+export const PROCESSES = `# Processes as the kernel reports them. Results may be outdated when they are used: compare start times first.
 
-# True for the status $1 of a program that a signal has ended. A signal to the supervisor's group also hits the program
-# that it has just called. That program is run again: half a table must not count as a whole one.
+# True for the status $1 of a program that a signal killed. A signal to the supervisor's group also hits the program that it
+# is running. That program is run again: a partial table must not count as a complete one.
 is_killed() {
   [ "$1" -gt 128 ]
 }
 
-# Runs a program again until no signal ends it.
+# Runs a program again until no signal kills it.
 firmly() {
   while
     "$@"
@@ -19,24 +19,24 @@ firmly() {
   return "$status"
 }
 
-# Looks at process $1: sets state, started and code (its status for wait(2), known once it is a zombie).
-# Read by the shell itself, without a process of its own: it is done often.
+# Inspects process $1: sets state, started and code (its status for wait(2), known once it is a zombie). The shell reads the
+# file itself, without another process, since this is done often.
 look() {
   stat=
   { while IFS= read -r line || [ -n "$line" ]; do stat="$stat $line"; done <"/proc/$1/stat"; } 2>/dev/null
   case $stat in *') '*) ;; *) return 1 ;; esac
-  # The name of the program stands in parentheses and can be anything; the fields behind the last one are numbers.
+  # The name of the program is in parentheses and can be anything; the fields after the last one are numbers.
   set -- \${stat##*) }
   state=$1 started=\${20} code=\${50}
 }
 
-# True when process $1 is the one that was started at tick $2, and no zombie.
+# True if process $1 is the one that started at tick $2, and not a zombie.
 is_alive() {
   look "$1" && [ "$started" = "$2" ] && case $state in Z | X) false ;; esac
 }
 
-# Sets members to everything that belongs to a job and runs: what carries $mark in its environment, what is in the
-# session or the group of $command, if that is set, and what any of these has started.
+# Sets members to all running processes of a job: those with $mark in their environment, those in the session or group of
+# $command, if set, and all of their descendants.
 find_members() {
   members=' '
   if [ -n "$mark" ]; then
@@ -78,19 +78,19 @@ signal_members() {
   for pid in $members; do kill -s "$1" "$pid" 2>/dev/null; done
 }
 
-# True when process $1 has the job's output for its standard output or error.
+# True if process $1 has the job's output as its standard output or error.
 has_output() {
   [ "/proc/$1/fd/1" -ef "$directory/output.log" ] || [ "/proc/$1/fd/2" -ef "$directory/output.log" ]
 }
 
-# Sets now to the time since boot in hundredths of a second. The wall clock can be set, so it is not used.
+# Sets now to the time since boot in hundredths of a second. The wall clock is not used, since it can be set.
 clock() {
   read -r now rest </proc/uptime
   now=\${now%.*}\${now#*.}
   while :; do case $now in 0?*) now=\${now#0} ;; *) break ;; esac; done
 }
 
-# Sets date to the wall clock as ISO 8601 with milliseconds, which not every date(1) has.
+# Sets date to the wall clock as ISO 8601 with milliseconds, which not every date(1) supports.
 wall_clock() {
   while date=$(date -u +%Y-%m-%dT%H:%M:%S.%N); is_killed $?; do :; done
   fraction=\${date##*.}

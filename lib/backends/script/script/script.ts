@@ -1,8 +1,8 @@
 /**
  * The supervisor script as it is uploaded: portable POSIX shell, for dash, BusyBox and bash.
  *
- * It is text in TypeScript files, not a file beside them, so that bundlers and `bun build --compile` keep it. In a
- * template literal a backslash and a dollar before a brace are written with one backslash more.
+ * The text is in TypeScript files, not in a separate file, so that bundlers and `bun build --compile` keep it. In a
+ * template literal, a backslash and a dollar before a brace need an additional backslash.
  */
 import { createHash } from 'node:crypto'
 import { CALLS } from './calls.js'
@@ -33,5 +33,8 @@ echo 'nacre>'
 
 export const SCRIPT = [HEADER, PROCESSES, START, WATCH, COMMAND, CALLS, DISPATCH].join('\n')
 
-/** Its file in the root of jobs. The name changes with the text, so an existing file of that name is the right one. */
+/**
+ * The script's file in the root of jobs. The name contains a hash of the text, so an existing file of that name is the
+ * right script.
+ */
 export const SCRIPT_NAME = `@supervisor-${createHash('sha256').update(SCRIPT).digest('hex').slice(0, 16)}.sh`

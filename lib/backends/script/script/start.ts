@@ -1,14 +1,14 @@
 /**
- * The part of the supervisor script that starts a job: the call, and the supervisor until the job can be seen.
+ * The part of the supervisor script that starts a job: the call, and the supervisor until the job is visible.
  */
-export const START = `# Starting a job: the call that asks for it, the supervisor, its guard, and the command.
+export const START = `# Starting a job: the call that requests it, the supervisor, its guard, and the command.
 #
 #   call ── supervisor            setsid; pid and pgid of meta.json; watches, records, ends the job
 #             └─ guard            the command's parent; ends everything when the supervisor is killed
-#                  └─ command     a session of its own; begins when the job can be seen
+#                  └─ command     its own session; begins when the job is visible
 
-# Puts a job together in @new-<mark> and waits until its supervisor has published it. From the moment that the
-# supervisor runs, nothing depends on this call any more.
+# Assembles a job in @new-<mark> and waits until its supervisor has published it. Once the supervisor is running, nothing
+# depends on this call any more.
 start() {
   id=$1 mark=$2 payload=$3 words_size=$4 command_size=$5 stdin_size=$6 meta_size=$7 timeout=$8 grace=$9
   shift 9
@@ -34,7 +34,7 @@ start() {
     echo 'refused STATE_DIR_UNAVAILABLE no-room'
     return
   fi
-  # A job that is started by a job is not a part of it.
+  # A job started by another job is not a part of it.
   unset NACRE_JOB
   setsid sh "$self" "$root" supervise "$stage" "$id" "$timeout" "$grace" "$files" </dev/null >/dev/null 2>&1 &
   keeper=$!
@@ -42,7 +42,7 @@ start() {
   if [ -f "$stage/refused" ]; then
     cat "$stage/refused"
   elif read_meta "$root/$id" && [ "$(number pid)" = "$keeper" ]; then
-    # Also when the supervisor was killed a moment later: this job can be seen, and has crashed.
+    # Even if the supervisor was killed a moment later: this job is visible, and has crashed.
     echo "started $keeper"
   else
     echo 'refused SPAWN_FAILED killed'
@@ -50,7 +50,7 @@ start() {
   rm -rf "$stage"
 }
 
-# The next $1 bytes of the payload, as file $2; none when there are none.
+# Writes the next $1 bytes of the payload to file $2; no file for 0.
 take() {
   [ "$1" -eq 0 ] && return
   tail -c "+$place" "$stage/payload" | head -c "$1" 2>/dev/null >"$2"
@@ -62,15 +62,15 @@ take() {
 supervise() {
   stage=$1 id=$2 timeout=$3 grace=$4 files=$5 directory=$1/$2
   mark=\${stage##*@new-} keeper=$$ cancelled='' ended='' deadline='' why='' asked=' ' ticks=0
-  # SIGTERM is a cancel, and so is the signal that a native reader sends. The others must not end it, nor be ignored,
-  # since the command would inherit that.
+  # SIGTERM is a cancel, and so is the signal that a native reader sends. Other signals must not end the supervisor. They
+  # must not be ignored either, since the command would inherit that.
   trap 'cancelled=yes' TERM 36
   trap : HUP INT QUIT PIPE USR1 USR2 ALRM
   : >"$directory/output.log"
-  # The room for the two records: newlines are no part of a number and none of JSON.
+  # Space for the two records: newlines are no part of a number and none of JSON.
   make_room 4 "$directory/exit.tmp" && make_room 512 "$directory/end.json.tmp" || refuse STATE_DIR_UNAVAILABLE no-room
-  # The guard detects the end of this process by end of file on the first pipe, so no other process may hold that pipe
-  # for long. The guard answers on the second. The command waits at the third.
+  # The guard detects the end of this process by end of file on the first pipe, so no other process may hold that pipe for
+  # long. The guard replies on the second. The command waits at the third.
   mkfifo "$stage/life" "$stage/word" "$stage/gate" || refuse STATE_DIR_UNAVAILABLE no-room
   exec 3<>"$stage/life" 4<>"$stage/word" 5<"$stage/word" 7<>"$stage/gate" 8<"$stage/gate"
   setsid sh "$self" "$root" guard "$stage" "$id" "$files" 5<&- 7>&- &
@@ -80,8 +80,8 @@ supervise() {
   [ "$word" = ready ] || refuse "$command" "$rest"
   publish || { [ -e "$root/$id" ] && refuse JOB_ALREADY_EXISTS; refuse STATE_DIR_UNAVAILABLE no-room; }
   directory=$root/$id
-  # A shell that is between two lines collects the children that have ended, and the guard must not (see record): it
-  # has to sleep in its read before the command can end.
+  # Between two lines, a shell reaps ended children, which the guard must not do (see record): it must block in its read
+  # before the command can end.
   until ! look "$guard" || [ "$state" = S ]; do sleep 0.01; done
   clock && begun=$now
   echo go >&7
@@ -98,14 +98,14 @@ make_room() {
   head -c "$1" /dev/zero | tr '\\0' '\\n' >"$2" && [ "$(wc -c <"$2")" -eq "$1" ]
 }
 
-# Reports to the call why there is no job, and exits. The guard and the waiting command then exit as well.
+# Reports why there is no job, and exits. The guard and the waiting command then exit too.
 refuse() {
   echo "refused $*" >"$stage/refused.tmp" && mv "$stage/refused.tmp" "$stage/refused"
   exit 1
 }
 
-# Makes the job visible, complete as it is, in one step: moving a directory is one rename(2), which fails when the id
-# is there. The command waits.
+# Makes the job visible, completely and in one step: moving a directory is one rename(2), which fails if the id exists. The
+# command waits.
 publish() {
   look "$command" && command_started=$started && look "$$" && wall_clock || return 1
   {

@@ -1,7 +1,7 @@
 /**
  * The part of the supervisor script that watches a job to its end: timeout, cancel, record.
  */
-export const WATCH = `# One look at everything; false when the job is over and nothing of it is left.
+export const WATCH = `# Checks everything once; false when the job is over and all its processes have exited.
 watch() {
   ticks=$((ticks + 1))
   clock
@@ -34,7 +34,7 @@ ladder() {
   ticks=0
 }
 
-# SIGTERM to every member that has not had it, and SIGCONT in case it is stopped; at the deadline SIGKILL.
+# Sends SIGTERM once to every member, and SIGCONT in case it is stopped; at the deadline, SIGKILL.
 climb() {
   if ! find_members; then
     [ -z "$ended" ]
@@ -52,20 +52,20 @@ climb() {
   return 0
 }
 
-# Records how the command has ended. For a signal a shell gets 128 and the signal's number, which could also be an exit
-# code. The kernel distinguishes the two while the command is a zombie, and its parent, the guard, does not reap it
-# before it is asked to. Where the kernel does not show it, the number is recorded as an exit code.
+# Records how the command ended. For a signal, a shell gets 128 plus the signal's number, which could also be an exit code.
+# The kernel distinguishes the two while the command is a zombie, which its parent, the guard, only reaps on request. If the
+# kernel does not show it, the number is recorded as an exit code.
 record() {
   truth=$code
   echo wait >&3
-  # A trap that runs meanwhile ends the reading.
+  # A trap that runs meanwhile ends the read.
   until read -r reported <&5; do look "$guard" && [ "$state" != Z ] || crash; done
   exit_code=$reported signal=null reason=\${why:-exit}
   if [ "$truth" != unknown ] && [ $((truth & 127)) -gt 0 ] && [ "$reported" -eq $((128 + (truth & 127))) ]; then
     exit_code=null signal=$((truth & 127)) reason=\${why:-signal}
   fi
   left=false lost=false ended=yes
-  # What the command has left behind runs without it; its session's number is not used again as long as they do.
+  # Background processes of the command continue without it; its session's number is not reused as long as they run.
   find_members && left=true
   firmly head -c 4096 /dev/zero 2>/dev/null >"$directory/probe" || lost=true
   firmly rm -f "$directory/probe"
@@ -73,18 +73,18 @@ record() {
   printf '{"exitCode":%s,"signal":%s,"reason":"%s","endedAt":"%s","durationMs":%s,"leftBehind":%s,"outputLost":%s}' \\
     "$exit_code" "$signal" "$reason" "$date" $(((now - begun) * 10)) "$left" "$lost" 1<>"$directory/end.json.tmp"
   echo "$reported" 1<>"$directory/exit.tmp"
-  # Into the room that was taken at the start, and renamed: neither needs a free block.
+  # Into the space reserved at the start, then renamed: neither needs a free block.
   firmly mv "$directory/end.json.tmp" "$directory/end.json"
   firmly mv "$directory/exit.tmp" "$directory/exit"
 }
 
-# Ends everything, without a record.
+# Kills everything, without a record.
 crash() {
   while find_members; do signal_members KILL && sleep 0.02; done
   exit 1
 }
 
-# Waits a little: often while a job is young or being ended, seldom when it is old. The guard's pipe is not kept open.
+# Waits a little: briefly while a job is young or being ended, longer when it is old. The guard's pipe is not kept open.
 nap() {
   exec 3>&- 5<&-
   if [ "$ticks" -lt 20 ]; then exec sleep 0.02; fi

@@ -5,16 +5,16 @@ use super::statements::split_word;
 /// `declare -flags name=value`, or without `=value` for a variable that is declared but unset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Declaration<'a> {
-    /// As printed: `--` or a dash and letters.
+    /// The flags as printed: `--`, or a dash and letters.
     pub flags: &'a [u8],
-    /// The variable.
+    /// The variable's name.
     pub name: &'a [u8],
-    /// As printed, quoted; starts with `(` for arrays.
+    /// The value as printed, quoted; starts with `(` for arrays.
     pub value: Option<&'a [u8]>,
 }
 
 impl<'a> Declaration<'a> {
-    /// `None` when the statement is something else (`declare -f`, noise).
+    /// Parses a statement; `None` if it is something else (`declare -f`, noise).
     pub fn parse(statement: &'a [u8]) -> Option<Self> {
         let (word, rest) = split_word(statement);
         let (flags, rest) = split_word(rest);
@@ -33,7 +33,7 @@ impl<'a> Declaration<'a> {
         self.flags.contains(&attribute)
     }
 
-    /// Text that declares the variable in a shell which does not have it.
+    /// Text that declares the variable in a shell without it.
     ///
     /// Bash parses `name=(...)` only as a separate assignment or after a literal `declare`, not after
     /// `builtin declare`. A literal `declare` may be a function of the user. An array is therefore restored in three

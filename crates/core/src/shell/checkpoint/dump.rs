@@ -13,7 +13,7 @@ use super::statements::{parse_traps, split_word, statements};
 /// Number of sections, each terminated by NUL, before `END` and NUL.
 pub(super) const SECTIONS: usize = 16;
 
-/// The sections of a dump, in the order in which the C side writes them.
+/// The sections of a dump, in the order in which the C code writes them.
 #[derive(Clone, Copy)]
 pub(super) enum Section {
     /// `trap -p`
@@ -50,7 +50,7 @@ pub(super) enum Section {
     InFunction,
 }
 
-/// The script that restores a dumped state; `None` when the dump is incomplete.
+/// The script that restores a dumped state; `None` if the dump is incomplete.
 pub fn restore_text(dump: &[u8]) -> Option<Vec<u8>> {
     let dump = Dump::parse(dump)?;
     Some([dump.restore(), dump.options(), dump.traps()].concat())
@@ -109,7 +109,7 @@ pub(super) struct Dump<'a> {
 }
 
 impl<'a> Dump<'a> {
-    /// `None` when the shell died while it was saving.
+    /// Parses a dump; `None` if the shell died while saving.
     pub(super) fn parse(bytes: &'a [u8]) -> Option<Self> {
         let sections: Vec<&[u8]> = bytes.split(|&byte| byte == 0).collect();
         let complete = sections.len() == SECTIONS + 2 && sections[SECTIONS] == b"END";
@@ -120,7 +120,7 @@ impl<'a> Dump<'a> {
         self.sections[section as usize]
     }
 
-    /// Everything but options and traps.
+    /// Text that restores everything but options and traps.
     pub(super) fn restore(&self) -> Vec<u8> {
         let mut out = Script::default();
         let variables = self.variables();
@@ -153,8 +153,8 @@ impl<'a> Dump<'a> {
         out.0
     }
 
-    /// `set` lines and disabled builtins. `onecmd` would end the shell after the next line, and under `noexec` nothing
-    /// would run any more.
+    /// `set` lines and disabled builtins. `onecmd` would end the shell after the next line, and under `noexec`
+    /// nothing would run any more.
     pub(super) fn options(&self) -> Vec<u8> {
         let mut out = Script::default();
         let harmless = |line: &&[u8]| !line.ends_with(b" onecmd") && !line.ends_with(b" noexec");
@@ -163,7 +163,7 @@ impl<'a> Dump<'a> {
         out.0
     }
 
-    /// A DEBUG trap fires for every line after it.
+    /// The traps. A DEBUG trap fires for every line after it.
     fn traps(&self) -> Vec<u8> {
         let mut out = Script::default();
         let (debug, others): (Vec<_>, Vec<_>) =

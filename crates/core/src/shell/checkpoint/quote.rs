@@ -1,6 +1,6 @@
 //! Quoting for bash.
 
-/// `text` as one literal word: in single quotes, each single quote inside as `'\''`.
+/// Quotes `text` as one literal word: in single quotes, each single quote inside as `'\''`.
 pub fn quote(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len() + 2);
     out.push(b'\'');

@@ -31,7 +31,7 @@ pub struct Scope {
 pub struct Report {
     sections: Vec<Vec<u8>>,
     traps: Vec<(Vec<u8>, String)>,
-    /// The command ended the shell.
+    /// Whether the command ended the shell.
     pub exited: bool,
     in_function: bool,
     /// The text could not be parsed, so nothing ran.
@@ -42,13 +42,13 @@ pub struct Report {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
     sections: Vec<Vec<u8>>,
-    /// Text and signal, without EXIT.
+    /// Text and signal of each trap except EXIT.
     traps: Vec<(Vec<u8>, String)>,
     exit_trap: Option<Vec<u8>>,
 }
 
 impl Report {
-    /// `None` when the shell died before the end of the dump.
+    /// Parses a dump; `None` if the shell died before the end of it.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let dump = Dump::parse(bytes)?;
         let flags = dump.section(Section::InFunction);
@@ -62,7 +62,7 @@ impl Report {
         })
     }
 
-    /// The variables that belong to a function which was running.
+    /// The variables that belong to a running function.
     fn locals(&self) -> impl Iterator<Item = &str> {
         let names = self.sections[Section::Locals as usize].split(|byte| *byte == b'\n');
         names.filter_map(|name| std::str::from_utf8(name).ok()).filter(|name| !name.is_empty())
@@ -98,7 +98,7 @@ impl Snapshot {
         }
         let (exits, mut traps): (Vec<_>, Vec<_>) = report.traps.into_iter().partition(|(_, signal)| signal == "EXIT");
         if report.in_function {
-            // A function does not inherit these, and does not list them.
+            // A function does not inherit these traps, and does not list them.
             let hidden = |signal: &str| ["DEBUG", "ERR", "RETURN"].contains(&signal);
             let before = previous.into_iter().flat_map(|previous| previous.traps.iter());
             for trap in before.filter(|(_, signal)| hidden(signal)) {
@@ -119,7 +119,7 @@ impl Snapshot {
         Self { sections, traps, exit_trap }
     }
 
-    /// The state with changed exported variables.
+    /// The state after changing exported variables.
     ///
     /// # Errors
     /// Returns the first read-only variable.
@@ -161,7 +161,7 @@ impl Snapshot {
         self.dump().restore()
     }
 
-    /// Lines that restore the options of `set`, and the builtins that are disabled.
+    /// Lines that restore the options of `set`, and the disabled builtins.
     pub fn options(&self) -> Vec<Vec<u8>> {
         self.dump().options().split_inclusive(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect()
     }
@@ -180,7 +180,7 @@ impl Report {
         find(&self.sections[Section::Variables as usize], name)
     }
 
-    /// The variables, with those of `kept` as they were before.
+    /// The variables, where those in `kept` have their previous values.
     fn variables_with(&self, kept: &[&str], previous: Option<&Snapshot>) -> Vec<u8> {
         let mut text = without(&self.sections[Section::Variables as usize], kept);
         let before = previous.map(Snapshot::variables).unwrap_or_default();
@@ -202,7 +202,7 @@ fn find<'a>(variables: &'a [u8], name: &str) -> Option<Declaration<'a>> {
     declared.find(|variable| variable.name == name.as_bytes())
 }
 
-/// Declarations without those of `names` and of the engine's own variables.
+/// Declarations except those of `names` and the engine's own variables.
 fn without(variables: &[u8], names: &[&str]) -> Vec<u8> {
     let mut text = Vec::with_capacity(variables.len());
     for statement in statements(variables) {

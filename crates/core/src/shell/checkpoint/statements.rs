@@ -20,7 +20,7 @@ pub fn split_word(text: &[u8]) -> (&[u8], &[u8]) {
     (&text[..end], text.get(end + 1..).unwrap_or(&[]))
 }
 
-/// The position of the first byte outside of quotes that `stop` accepts, or the length.
+/// The offset of the first byte outside quotes that `stop` accepts, or the length.
 fn end_of(text: &[u8], stop: impl Fn(u8) -> bool) -> usize {
     let mut at = 0;
     while at < text.len() {
@@ -63,11 +63,11 @@ pub fn unquote(word: &[u8]) -> Vec<u8> {
     out
 }
 
-/// One `trap -- 'text' SIGNAL` statement.
+/// Parses one `trap -- 'text' SIGNAL` statement.
 pub fn parse_trap(statement: &[u8]) -> Option<(Vec<u8>, String)> {
     let rest = statement.strip_prefix(b"trap -- ")?;
     let (text, signal) = split_word(rest);
-    // In posix mode unset traps are printed too. A trap that is set has its text in quotes.
+    // In posix mode, bash prints unset traps too. The text of a trap that is set is quoted.
     if text == b"-" {
         return None;
     }
