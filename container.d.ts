@@ -17,7 +17,7 @@ export { Logger, OptionError, SandboxError } from './index.js'
 
 /** Options of {@link Session}. */
 export interface SessionOptions {
-  /** The id of the session: any text that is not empty. Error messages show it; it is never used as a path. */
+  /** The id of the session: any non-empty text. Error messages show it; it is never used as a path. */
   id: string
   /**
    * Directory in which the session starts. If it does not exist, the session starts in `$HOME`, /root or /, and the
@@ -61,7 +61,7 @@ export interface ExecOptions {
  * Options of {@link Session.execStream}. `timeoutMs` is 0 by default, because background commands are often servers.
  */
 export interface StreamOptions extends ExecOptions {
-  /** The id to pass to {@link Session.killCommand}: any text that is not empty and not the id of a running command. */
+  /** The id to pass to {@link Session.killCommand}: any non-empty text and not the id of a running command. */
   commandId?: string
 }
 /** The result of a command. */

@@ -1,4 +1,4 @@
-/** The plain engine: what one command leaves to the next, although each has a bash of its own. */
+/** The plain engine: what one command leaves to the next, although each runs in a separate bash. */
 import { Sandbox } from 'nacre'
 import { expect, it } from 'vitest'
 import { type Case, conforms, type Step } from '../helpers/conformance.js'

@@ -130,7 +130,7 @@ describe('ids of commands', () => {
       const first = session.execStream('sleep 600', { commandId: 'a' })
       await first.next()
       const { message } = await rejectionOf(session.execStream('touch ran', { commandId: 'a' }).next())
-      expect(message).toBe("commandId 'a' belongs to a command that still runs")
+      expect(message).toBe("commandId 'a' belongs to a running command")
       expect(await session.killCommand('a')).toBe(true)
       const again = await all(session.execStream('echo again', { commandId: 'a' }))
       expect(textIn(again)).toBe('again\n')

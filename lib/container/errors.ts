@@ -59,5 +59,5 @@ export function timedOut(timeoutMs: number, cause?: SandboxError): Error {
 
 /** The error for a command with the id of a running command, which it would replace in killCommand. */
 export function duplicateCommand(commandId: string): Error {
-  return new OptionError('INVALID_ID', `commandId '${commandId}' belongs to a command that still runs`)
+  return new OptionError('INVALID_ID', `commandId '${commandId}' belongs to a running command`)
 }

@@ -13,7 +13,7 @@ import { logger as readLogger } from '../options/values.js'
 import type { Logger } from '../public/index.js'
 import { directory, flag, milliseconds, oneOf } from './kinds.js'
 
-const label: Kind<string> = { read: readLabel, bounds: 'text that is not empty' }
+const label: Kind<string> = { read: readLabel, bounds: 'non-empty text' }
 const anything: Kind<undefined> = { read: ignored, bounds: 'anything' }
 const logger: Kind<Logger> = { read: readLogger, bounds: 'an object with debug, info, warn and error' }
 const sessionEnv: Kind<Variables> = {
