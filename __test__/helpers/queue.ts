@@ -1,6 +1,6 @@
 /** A queue with its own Redis, and workers in separate processes that can be killed and stopped. */
 import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { Sandbox } from 'nacre'
 import { JobQueue, type JobQueueOptions, type JobWorkerOptions, type QueueJob } from 'nacre/queue'
@@ -155,34 +155,33 @@ async function cancelAll(jobsRoot: string): Promise<void> {
   for (const { jobId } of await sandbox.jobs.list()) await sandbox.jobs.cancel(jobId, { graceMs: 0 })
 }
 
+/** Its output goes to a file: Bun does not always report the end of a killed child's pipe. */
 function startWorker(settings: string): WorkerProcess {
+  const file = `${settings}.out`
+  const output = openSync(file, 'w')
   const child: ChildProcess = spawn(process.execPath, [PROGRAM, settings], {
     cwd: root,
     env: { ...process.env, NACRE_NATIVE: process.env.NACRE_NATIVE ?? 'debug' },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['ignore', output, output],
   })
-  let text = ''
-  for (const stream of [child.stdout, child.stderr])
-    stream?.setEncoding('utf8').on('data', (data: string) => {
-      text += data
-    })
+  closeSync(output)
   let end: number | string | undefined
   const finished = new Promise<number | string>((resolve) => {
-    child.on('close', (code, signal) => {
+    child.on('exit', (code, signal) => {
       end = code ?? signal ?? 'nothing'
       resolve(end)
     })
   })
   const worker: WorkerProcess = {
     pid: child.pid ?? 0,
-    output: () => text,
+    output: () => read(file),
     printed: async (wanted, limit = 15_000) => {
       await until(
-        () => text.includes(wanted) || end !== undefined || undefined,
-        () => `not printed: ${wanted}, but: ${text}`,
+        () => read(file).includes(wanted) || end !== undefined || undefined,
+        () => `not printed: ${wanted}, but: ${read(file)}`,
         limit,
       )
-      expect(text).toContain(wanted)
+      expect(read(file)).toContain(wanted)
     },
     signal: (signal) => void child.kill(signal),
     end: async (signal = 'SIGTERM') => {

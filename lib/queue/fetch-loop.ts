@@ -51,17 +51,21 @@ export class FetchLoop {
   /** Runs until `stop` is aborted. */
   async run(): Promise<void> {
     const { worker, stop, events } = this.#context
+    // After a failure, a job may wait whose announcement BullMQ has taken already.
+    let mayBlock = true
     while (!stop.aborted) {
       await this.#slot()
       if (stop.aborted) return
       try {
         const token = `nacre:${randomUUID()}`
         const asked = performance.now()
-        const job = await worker.getNextJob(token)
+        const job = await worker.getNextJob(token, { block: mayBlock })
+        mayBlock = true
         if (job !== undefined) await this.#take(job, token)
         else await this.#idle(performance.now() - asked)
       } catch (error) {
         if (stop.aborted) return
+        mayBlock = false
         events.error('taking a job', error)
         await pause(PAUSE_MS, stop)
       }
