@@ -244,12 +244,13 @@ describe('a process', () => {
   it(
     'whose directory was removed while its worker was away is HOST_LOST, and is not started again',
     () =>
-      withQueue(async ({ queue, worker, counted, starts, untilStarted, rootOf }) => {
+      withQueue(async ({ queue, worker, counted, starts, untilStarted, rootOf, base }) => {
         const first = await worker('one', { lease: 20_000 })
         await queue.add({ id: 'wiped', command: counted('wiped', 'echo x') })
-        await queue.add({ id: 'runs', command: counted('runs', 'sleep 0.5') })
+        await queue.add({ id: 'runs', command: counted('runs', untilFile(`${base}/go`)) })
         await untilStarted('runs')
         await first.end('SIGKILL')
+        release(base)
         const sandbox = new Sandbox({ jobsRoot: rootOf('one') })
         const running = (await sandbox.jobs.list()).find(({ jobId }) => jobId.startsWith('runs.'))
         await sandbox.jobs.wait(running?.jobId ?? '')

@@ -115,13 +115,13 @@ describe('an unknown process, or one that has ended', () => {
       // What has been printed may still be on its way.
       await ended(place, /sh -c read|seq/)
       for (const number of [id, 0, -1, 424_242, 2_147_483_647]) {
-        for (const call of [
+        const calls = [
           place.writeStdin(number, 'x'),
           place.closeStdin(number),
           signal(place, number, 15),
           resize(place, number, 80, 24),
-        ])
-          expect(await failed(call)).toBe('NOT_FOUND')
+        ]
+        for (const code of await Promise.all(calls.map(failed))) expect(code).toBe('NOT_FOUND')
       }
       expect((await started.all()).exitCode).toBe(0)
     }))

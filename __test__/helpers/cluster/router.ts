@@ -34,6 +34,8 @@ export interface Router {
   opened(): number
   /** The number of requests that were cut. */
   cuts(): number
+  /** Cuts each response after this number of bytes. */
+  cutAfter(bytes: number): void
   /** The headers of the last request, as the pod receives them. */
   lastHeaders(): IncomingHttpHeaders
   /** Breaks all connections. */
@@ -45,6 +47,7 @@ export async function startRouter({ find, limit, dialTimeout }: RouterOptions): 
   const sockets = new Set<Duplex>()
   let opened = 0
   let cut = 0
+  let mostBytes = Number.POSITIVE_INFINITY
   let last: IncomingHttpHeaders = {}
   const track = <T extends Duplex>(socket: T): T => {
     sockets.add(socket)
@@ -72,6 +75,14 @@ export async function startRouter({ find, limit, dialTimeout }: RouterOptions): 
     }, limit)
     upstream.on('response', (response) => {
       outgoing.writeHead(response.statusCode ?? 502, response.headers)
+      let length = 0
+      response.on('data', ({ length: more }: Buffer) => {
+        length += more
+        if (length <= mostBytes) return
+        cut++
+        upstream.destroy()
+        outgoing.destroy()
+      })
       response.pipe(outgoing)
       response.on('error', () => outgoing.destroy())
       response.on('aborted', () => outgoing.destroy())
@@ -131,6 +142,9 @@ export async function startRouter({ find, limit, dialTimeout }: RouterOptions): 
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     opened: () => opened,
     cuts: () => cut,
+    cutAfter: (bytes) => {
+      mostBytes = bytes
+    },
     lastHeaders: () => last,
     break: break_,
     close: () =>
