@@ -37,6 +37,14 @@ export class Model {
     this.unguarded = false
   }
 
+  /** Records that a command was cancelled, with the states of its end. It may never have begun, so it may not be the last one. */
+  cancelled(states) {
+    const before = this.previous
+    this.become([...states, ...this.possible])
+    this.previous = unique([...before, ...this.previous])
+    this.forget()
+  }
+
   /** Records that the shell may have died: the last command may have left nothing; without a standby, more may be lost. */
   lose(states = this.possible) {
     this.possible = unique(this.unguarded ? [...states, ...this.everything] : states).map(forgetStatus)

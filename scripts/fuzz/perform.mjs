@@ -153,8 +153,8 @@ const performers = {
     const after = (at) => ({ before: [{ kind: 'set', name, value: `q${at}` }] })
     for (const [at, { error }] of found.entries()) {
       const ran = model.possible.map((state) => evaluate(state, after(at), root).state)
-      model.become(error === undefined ? ran : [...ran, ...model.possible])
-      if (error !== undefined) model.forget()
+      if (error === undefined) model.become(ran)
+      else model.cancelled(ran)
     }
   },
 
