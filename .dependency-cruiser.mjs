@@ -37,6 +37,12 @@ export default {
   forbidden: [
     // Public types refer to each other.
     { name: 'no cycle', severity: 'error', from: { pathNot: '^lib/public/' }, to: { circular: true } },
+    {
+      name: 'what runs commands has modules of Node from lib/base/builtin.ts only',
+      severity: 'error',
+      from: { path: [...LAYERS.slice(0, -2).map(([, path]) => path), '^lib/container/'] },
+      to: { dependencyTypes: ['core'], dependencyTypesNot: ['type-only'] },
+    },
     ...layers,
     ...backends,
   ],

@@ -37,6 +37,7 @@ export type SandboxErrorCode =
   | 'LIMIT_UNSUPPORTED'
   | 'NOT_A_DIRECTORY'
   | 'NO_SPACE'
+  | 'OUTPUT_LIMIT'
   | 'PERMISSION_DENIED'
   | 'PROCESS_ALREADY_EXISTS'
   | 'PROCESS_EXITED_BEFORE_READY'
@@ -79,13 +80,15 @@ export interface LostSandbox {
  * A failure at run time; `code` identifies it. INVALID_ENV_NAME means that the variable is read-only in the session's
  * shell; a malformed name is an {@link OptionError}.
  */
-export declare class SandboxError extends Error {
+export declare class SandboxError<E extends Encoding = 'utf8', L extends boolean = false> extends Error {
+  /** `error instanceof SandboxError` gives the types of a call with default options. */
+  static [Symbol.hasInstance](value: unknown): value is SandboxError
   constructor(
     code: SandboxErrorCode,
     message: string,
     options?: {
       cause?: unknown
-      result?: ExecResult<Encoding, boolean>
+      result?: ExecResult<E, L>
       logTail?: string
       shortMessage?: string
       path?: string
@@ -97,8 +100,11 @@ export declare class SandboxError extends Error {
    * One sentence. For a failed command, `message` adds the last lines of its stderr: at most 10 lines and 2000 characters.
    */
   readonly shortMessage: string
-  /** For a failed command: the result so far. */
-  readonly result?: ExecResult<Encoding, boolean>
+  /**
+   * For a failed command: the result so far. Its output is text, unless the call has other options: for bytes, use
+   * `error as SandboxError<'buffer'>`, and for lines, `error as SandboxError<'utf8', true>`.
+   */
+  readonly result?: ExecResult<E, L>
   /** For a process that did not become ready: the last lines of its log, both streams in order of arrival. */
   readonly logTail?: string
   /** For a file call: the path of the file. */
@@ -140,13 +146,13 @@ export interface AddonError extends Error {
   code: AddonErrorCode
 }
 /** The rejection after an abort; `cause` is the reason of the AbortSignal. */
-export interface AbortError extends Error {
+export interface AbortError<E extends Encoding = 'utf8', L extends boolean = false> extends Error {
   name: 'AbortError'
   code: 'ABORT_ERR'
   /** One sentence. If the command had started, `message` adds the last lines of its stderr. */
   shortMessage: string
-  /** The result so far, if the command had started. */
-  result?: ExecResult<Encoding, boolean>
+  /** The result so far, if the command had started. The type parameters are those of {@link SandboxError}. */
+  result?: ExecResult<E, L>
 }
 
 /** The files that programs may use. Paths are absolute, start with `~/`, or are relative to the sandbox's `cwd`. */
@@ -161,7 +167,10 @@ export interface FilesystemRules {
    * (TMPDIR), devices like /dev/null, and the session's terminals are always writable.
    */
   write?: string[]
-  /** Directory trees that appear empty or missing, even within `read` and `write`. Default: []. */
+  /**
+   * Directory trees that appear empty or missing, even within `read` and `write`. Default: well-known secrets, like
+   * ~/.ssh. A list replaces them.
+   */
   hide?: string[]
   /** Directory trees that are never writable, even within `write`. They must exist there. Default: []. */
   protect?: string[]
@@ -169,8 +178,13 @@ export interface FilesystemRules {
 /**
  * Rules for everything that runs in a session: commands, background processes, services and terminals, also after an
  * `exit`, a crash or the supervisor's death. Paths are resolved when the session starts.
+ *
+ * The defaults are those of a sandbox without a preset. So any object, even `{}`, makes everything but `cwd` read-only. A
+ * session inherits each rule that it omits from its sandbox.
  */
 export interface IsolationRules {
+  /** Rules to start from. Each other option replaces one of them. */
+  preset?: 'workspace' | 'workspace+network' | 'read-only'
   filesystem?: FilesystemRules
   /**
    * Hosts that programs may reach. Default: 'host', no restriction. `allow` lists hosts and ports like
@@ -224,8 +238,9 @@ export interface SessionExecOptions<E extends Encoding = 'utf8', L extends boole
   /** Changes to the environment for this command only. The previous values are restored exactly afterwards. */
   env?: EnvChanges
   /**
-   * Milliseconds the command may run, 0 to 2147483647; 0 = no limit. A fraction is rounded up. On timeout, the
-   * command and its foreground processes are killed, and exec rejects with COMMAND_TIMEOUT. Default: the sandbox's.
+   * Milliseconds the command may run, 0 to 2147483647; 0 = no limit. A fraction is rounded up. On timeout, everything
+   * that this command started is killed, even after `&`, `setsid` or a double fork, and exec rejects with
+   * COMMAND_TIMEOUT. Processes that earlier commands left behind continue. Default: the sandbox's.
    */
   timeout?: number
   /**
@@ -267,6 +282,11 @@ export interface SessionExecOptions<E extends Encoding = 'utf8', L extends boole
    * missing bytes. The events of a stream are complete. Default: the sandbox's.
    */
   maxBuffer?: number
+  /**
+   * Maximum bytes of stdout and stderr together, 0 to Number.MAX_SAFE_INTEGER. A command that prints more is killed like
+   * on a timeout, and exec rejects with OUTPUT_LIMIT; the result has the output up to the limit. Default: no limit.
+   */
+  outputLimit?: number
   /** Whether a failed command rejects with COMMAND_FAILED. Default: false. */
   check?: boolean
   /**
@@ -406,10 +426,10 @@ export interface SourceOptions {
  *   the command's pipe, and the command blocks when the pipe is full. No output is lost, memory stays bounded, and
  *   later commands of the session wait. A command that is being killed blocks for at most 0.1 s; output that its reader
  *   has not taken by then is only in the result.
- * - **Leaving** the iteration early (`break`, an exception, `cancel`) kills the command and its foreground
- *   processes, and waits until they have ended. The session continues.
- * - **Not reading** is fine if you await `result`: output beyond these 4 MiB is then dropped, except for what
- *   `maxBuffer` keeps in the result. A later attempt to read throws STREAM_LOCKED.
+ * - **Leaving** the iteration early (`break`, an exception, `cancel`) kills the command and everything it started, and
+ *   waits until all have ended. The session continues.
+ * - **Not reading** is fine if you await `result`, which has the output that `maxBuffer` keeps. Once the command has
+ *   ended, or has printed more than these 4 MiB, an attempt to read throws STREAM_LOCKED.
  */
 export interface ExecStream<E extends Encoding = 'utf8', L extends boolean = false> {
   /**
@@ -418,7 +438,7 @@ export interface ExecStream<E extends Encoding = 'utf8', L extends boolean = fal
    */
   readonly result: Promise<ExecResult<E, L>>
   /**
-   * Kills the command and its foreground processes: sends `signal` (default: `killSignal`), then SIGKILL after
+   * Kills the command and everything it started: sends `signal` (default: `killSignal`), then SIGKILL after
    * `forceKillAfterDelay`. Resolves when all have ended, with true if a kill or an abort ended the command. A later
    * call with SIGKILL skips the rest of the delay.
    *
@@ -427,7 +447,7 @@ export interface ExecStream<E extends Encoding = 'utf8', L extends boolean = fal
    */
   kill(signal?: Signal): Promise<boolean>
   /**
-   * Iterates over the events. Rejects only with STREAM_LOCKED, if `result` was awaited first and output was dropped.
+   * Iterates over the events. Rejects only with STREAM_LOCKED, if `result` was awaited first.
    */
   [Symbol.asyncIterator](): AsyncIterableIterator<ExecEvent<E, L>>
   /**
@@ -681,7 +701,7 @@ export interface Files {
    * Reports changes of a file, or of files in a directory, from this call on. Breaking out of the loop ends the watch.
    * The iteration also ends when the watched path is deleted.
    */
-  watch(path?: FilePath, options?: FileWatchOptions): AsyncIterableIterator<FileEvent, undefined>
+  watch(path?: FilePath, options?: FileWatchOptions): AsyncIterableIterator<FileEvent>
 }
 
 /** Options of {@link Process.wait}. */
@@ -757,7 +777,7 @@ export interface SessionProcessOptions {
   input?: Input | 'pipe'
   /**
    * Maximum size of the log in bytes, 0 to Number.MAX_SAFE_INTEGER. Beyond it, the oldest output is dropped. Output
-   * beyond the newest 768 KiB is on disk, in an unnamed file below `stateDir`. Default: 67108864 (64 MiB).
+   * beyond the newest 512 KiB is on disk, in an unnamed file below `stateDir`. Default: 67108864 (64 MiB).
    */
   logLimit?: number
   /**
@@ -901,9 +921,7 @@ export interface Process extends ProcessInfo {
    * Iterates over the output so far, new output, and finally the end of the process. Leaving the loop does not affect
    * the process. Any number of readers can read, each at its own pace. Throws {@link OptionError}.
    */
-  output<E extends Encoding = 'utf8'>(
-    options?: LogStreamOptions<E>,
-  ): AsyncIterableIterator<LogEvent<E>, undefined>
+  output<E extends Encoding = 'utf8'>(options?: LogStreamOptions<E>): AsyncIterableIterator<LogEvent<E>>
   /**
    * Waits until a line of the log, past or new, contains the text or matches the expression. An unterminated line, like
    * a prompt, counts after 50 ms without output. The text must not be empty or contain a newline.
@@ -1159,8 +1177,8 @@ export interface SandboxOptions {
   timeout?: number
   /**
    * Default for {@link ExecOptions.maxBuffer}: maximum bytes kept per stream and command. Default: 67108864 (64 MiB)
-   * for exec and 8388608 (8 MiB) for execStream, whose reader receives all output. Over HTTP, execStream keeps at most
-   * 1 MiB.
+   * for exec and 8388608 (8 MiB) for execStream, whose reader receives all output. Over HTTP, the result of exec keeps at
+   * most 16777216 (16 MiB), and that of execStream 1 MiB, unless the call sets its own `maxBuffer`.
    */
   maxBuffer?: number
   /**
@@ -1326,7 +1344,7 @@ export declare class Sandbox {
   streamProcessLogs<E extends Encoding = 'utf8'>(
     id: string,
     options?: LogStreamOptions<E>,
-  ): AsyncIterableIterator<LogEvent<E>, undefined>
+  ): AsyncIterableIterator<LogEvent<E>>
   /**
    * Sets or unsets exported variables of a session (default: 'default'), after all earlier commands.
    *
@@ -1506,8 +1524,9 @@ export interface JobRead<E extends Encoding = 'utf8'> {
  * Durable jobs: commands that outlive this sandbox and this program. Any later program can read them by their id.
  *
  * The directory of a job holds its whole state; docs/jobs.md describes the format. A job starts with the sandbox's
- * directory and environment, not with the state of a session. Methods take an id or a handle. They use only the `jobId`
- * of a handle, so a handle cannot lead outside {@link Jobs.root}. Unknown ids reject with JOB_NOT_FOUND.
+ * directory and environment, not with the state of a session. It stays, with its output, until `remove` or `prune`.
+ * Methods take an id or a handle. They use only the `jobId` of a handle, so a handle cannot lead outside
+ * {@link Jobs.root}. Unknown ids reject with JOB_NOT_FOUND.
  */
 export interface Jobs {
   /** The directory of all jobs. */
@@ -1521,18 +1540,18 @@ export interface Jobs {
    */
   start(options: JobStartOptions): Promise<JobHandle>
   status(job: JobHandle | string): Promise<JobStatus>
-  /** Reads the output starting at `cursor`, without waiting. Beyond the end, the result is empty. */
+  /** Reads the output starting at `cursor` (default: 0), without waiting. Beyond the end, the result is empty. */
   read<E extends Encoding = 'utf8'>(
     job: JobHandle | string,
     cursor?: number,
     options?: JobReadOptions<E>,
   ): Promise<JobRead<E>>
-  /** Iterates over the output so far and new output, until the job ends. No chunk is empty. */
+  /** Iterates over the output from `cursor` (default: 0) on, also new output, until the job ends. No chunk is empty. */
   follow<E extends Encoding = 'utf8'>(
     job: JobHandle | string,
     cursor?: number,
     options?: JobFollowOptions<E>,
-  ): AsyncIterableIterator<JobRead<E>, undefined>
+  ): AsyncIterableIterator<JobRead<E>>
   /** Waits until the job ends. Rejects with an {@link AbortError} if the signal is aborted. */
   wait(job: JobHandle | string, options?: JobWaitOptions): Promise<JobStatus>
   /**

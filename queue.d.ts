@@ -214,7 +214,7 @@ export declare class JobQueue implements AsyncDisposable {
   logs<E extends Encoding = 'utf8'>(
     id: string,
     options?: QueueLogsOptions<E>,
-  ): AsyncIterableIterator<JobRead<E>, undefined>
+  ): AsyncIterableIterator<JobRead<E>>
   list(options?: QueueListOptions): Promise<QueueJob[]>
   /** Returns the number of jobs in each state. */
   counts(): Promise<Record<Exclude<QueueJob['state'], 'unknown'>, number>>

@@ -259,6 +259,15 @@ describe('a failure', () => {
       expect(machineFailure({ ...machine, node })).toBeUndefined()
   })
 
+  it('of a Node.js without process.getBuiltinModule names the versions that have it', () => {
+    const args = ['--import', 'data:text/javascript,process.getBuiltinModule = undefined']
+    const program = "import('nacre').catch(({ code, message }) => console.log(code, message))"
+    const options = { cwd: project, encoding: 'utf8' } as const
+    expect(execFileSync('node', [...args, '-e', program], options)).toMatch(
+      /^ADDON_UNSUPPORTED_NODE nacre needs Node.js 20.19, 22.3 or newer, and this is v\d/,
+    )
+  })
+
   it('of a processor without a package names it', () => {
     const none = { wanted: platformsFor('riscv64', 'glibc'), installed: [], clone: undefined }
     const { code, message } = absence({ ...machine, arch: 'riscv64' }, none)

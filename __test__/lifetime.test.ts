@@ -14,6 +14,11 @@ async function refusedOrKilled(start: Promise<Process>): Promise<never> {
   throw Object.assign(new Error('it ran'), { code: 'SANDBOX_DESTROYED' })
 }
 
+/** Blocks the event loop, so that no event of the engine is handled. */
+function pause(milliseconds: number): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, milliseconds)
+}
+
 describe('destroy', () => {
   it('ends what runs, rejects what is pending and refuses what comes later', () =>
     withSandbox(
@@ -41,6 +46,22 @@ describe('destroy', () => {
         await session[Symbol.asyncDispose]()
       },
       { destroys: true },
+    ))
+
+  it('kills a process whose start is reported only afterwards', () =>
+    withSandbox(
+      async ({ sandbox }) => {
+        await sandbox.exec('true')
+        const starting = sandbox.startProcess('sleep 60')
+        pause(100)
+        const destroyed = sandbox.destroy()
+        pause(300)
+        const process = await starting
+        expect(await process.wait()).toMatchObject({ exitCode: null, reason: 'killed' })
+        expect(process.status).toBe('killed')
+        await destroyed
+      },
+      { destroys: true, mayStall: true },
     ))
 
   it('comes by itself at the end of `await using`', async () => {

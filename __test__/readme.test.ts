@@ -13,11 +13,11 @@ describe('README.md', () => {
     for (const block of blocks) expect(promises(block.code).length).toBeGreaterThan(0)
   })
 
-  for (const { line, code } of blocks) {
-    it(`prints what it says at line ${line}`, async () => {
-      const { stdout, stderr } = await runCode(code)
+  for (const block of blocks) {
+    it(`prints what it says at line ${block.line}`, async () => {
+      const { stdout, stderr } = await runCode(block)
       expect(stderr).toBe('')
-      expect(stdout.trimEnd().split('\n')).toEqual(promises(code))
+      expect(stdout.trimEnd().split('\n')).toEqual(promises(block.code))
     })
   }
 

@@ -23,8 +23,8 @@ const next = ['__test__/consumers/next.slow.test.ts']
 /** They need the packages of a release build. */
 const packages = ['__test__/packages/**/*.test.ts']
 
-/** It drives a browser. */
-const browser = ['__test__/examples/web-terminal.test.ts']
+/** They drive a browser. */
+const browser = ['__test__/examples/web-terminal.test.ts', '__test__/consumers/browser.test.ts']
 
 /** Fleets, queues and sandboxd: servers, pods and workers in separate processes. Queues need Redis. */
 const machines = ['__test__/{fleet,queue,sandboxd}/!(*.slow).test.ts']
@@ -50,7 +50,7 @@ export const projects = [
     run: 'test',
     bun: true,
     include: ['__test__/**/*.test.ts'],
-    exclude: [...measured, ...slow, ...machines, ...examples, ...packages, ...image],
+    exclude: [...measured, ...slow, ...machines, ...examples, ...packages, ...browser, ...image],
     workers: 2,
     env: { NACRE_TEST_BUSY: 'yes' },
   },
@@ -132,7 +132,7 @@ export const projects = [
   },
   {
     name: 'browser',
-    checks: 'the example of a terminal in the browser, in Chromium',
+    checks: 'the packed client and the example of a terminal, in Chromium',
     run: 'browser',
     bun: false,
     include: browser,

@@ -2,7 +2,7 @@
 
 use crate::isolation;
 use crate::types::NativeCapabilities;
-use nacre_core::capabilities::{Engine, version_of};
+use nacre_core::capabilities::Engine;
 use nacre_core::sandbox::Sandbox;
 
 /// The mechanisms that the engine uses on this system for a sandbox.
@@ -12,7 +12,7 @@ pub fn describe(sandbox: &Sandbox) -> NativeCapabilities {
     let mut notes = found.all_notes();
     notes.extend(shell.as_ref().err().map(ToString::to_string));
     let shell = shell.as_ref().ok();
-    let shell_version = shell.and_then(|path| version_of(path));
+    let shell_version = sandbox.shell_version();
     let engine = sandbox.engine();
     let is_forced = notes.iter().any(|note| note.starts_with("the builtin is switched off"));
     if engine == Engine::Plain && !is_forced {

@@ -6,6 +6,7 @@ use nacre_core::exec::Outcome;
 use napi::bindgen_prelude::{Buffer, Either, Env, Function, Result, Uint32Array};
 use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
 use napi::{Status, sys};
+use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
 type Callback = ThreadsafeFunction<NativeEvent, (), NativeEvent, Status, false, true>;
@@ -59,6 +60,39 @@ impl Emitter {
     }
 }
 
+/// Ensures that a call is answered, even if its work panics.
+pub struct Settle {
+    id: u32,
+    emitter: Arc<Emitter>,
+    open: bool,
+}
+
+impl Settle {
+    /// Takes on a call.
+    pub fn new(id: u32, emitter: &Arc<Emitter>) -> Self {
+        Self { id, emitter: Arc::clone(emitter), open: true }
+    }
+
+    /// Sends the last event, with a result.
+    pub fn answer(mut self, answer: std::result::Result<NativeEvent, Error>) {
+        self.open = false;
+        self.emitter.answer(self.id, answer);
+    }
+
+    /// Sends the last event of a call without a result.
+    pub fn done(self, result: std::result::Result<(), Error>) {
+        self.answer(result.map(|()| NativeEvent::default()));
+    }
+}
+
+impl Drop for Settle {
+    fn drop(&mut self) {
+        if self.open {
+            self.emitter.settle(self.id, Err(Error::engine_failed()));
+        }
+    }
+}
+
 /// The last event of a failed call.
 pub fn failed(id: u32, error: Error, as_text: bool) -> NativeEvent {
     NativeEvent {
@@ -87,6 +121,7 @@ pub fn result(outcome: Outcome, as_text: bool) -> NativeResult {
         started_at: since_epoch.as_secs_f64() * 1000.0,
         timed_out: outcome.timed_out.then_some(true),
         is_canceled: outcome.canceled.then_some(true),
+        output_limited: outcome.output_limited.then_some(true),
         dropped_stdout: (outcome.dropped.0 > 0).then_some(outcome.dropped.0 as f64),
         dropped_stderr: (outcome.dropped.1 > 0).then_some(outcome.dropped.1 as f64),
         session_restarted: outcome.restarted.then_some(true),

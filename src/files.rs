@@ -1,5 +1,6 @@
 //! The native class's methods for files.
 
+use crate::emitter::Settle;
 use crate::file_values::{LIST_BATCH, batch, change, file};
 use crate::open_files::{Open, OpenFiles};
 use crate::piece::Piece;
@@ -243,6 +244,7 @@ impl NativeSandbox {
         runtime::handle()?;
         let (sandbox, emitter) = self.parts();
         let (open, wait) = (Arc::clone(&self.open_files), self.waits.open(id));
+        let settle = Settle::new(id, &emitter);
         let calling = sandbox.files(session_id, move |access| {
             call(match &root {
                 Some(root) => access.below(root.into()),
@@ -251,8 +253,7 @@ impl NativeSandbox {
         });
         Ok(runtime::spawn(async move {
             let done = wait.run(calling).await;
-            emitter
-                .answer(id, done.map_or_else(|| Ok(NativeEvent::default()), |done| done.map(|done| show(done, &open))));
+            settle.answer(done.map_or_else(|| Ok(NativeEvent::default()), |done| done.map(|done| show(done, &open))));
         })?)
     }
 
@@ -264,10 +265,10 @@ impl NativeSandbox {
         let (_, emitter) = self.parts();
         match self.open_files.get(handle) {
             Ok(open) => {
-                let (acting, wait) = (act(open), self.waits.open(id));
+                let (acting, wait, settle) = (act(open), self.waits.open(id), Settle::new(id, &emitter));
                 Ok(runtime::spawn(async move {
                     let done = wait.run(acting).await;
-                    emitter.answer(id, done.unwrap_or_else(|| Ok(NativeEvent::default())));
+                    settle.answer(done.unwrap_or_else(|| Ok(NativeEvent::default())));
                 })?)
             }
             Err(error) => {

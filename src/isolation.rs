@@ -3,7 +3,7 @@
 use crate::types::{NativeIsolation, NativeTiers};
 use nacre_core::isolation::{Isolation, Tiers};
 use nacre_core::sandbox::Sandbox;
-use nacre_isolation::rules::{Filesystem, Network, Rules};
+use nacre_protocol::confinement::{Filesystem, Network, Rules};
 use std::path::PathBuf;
 
 /// Converts rules from JavaScript.

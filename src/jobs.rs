@@ -1,21 +1,20 @@
 //! The native class's methods for durable jobs.
 
-use crate::emitter::Emitter;
+use crate::emitter::Settle;
 use crate::piece::Piece;
 use crate::process;
 use crate::sandbox::NativeSandbox;
 use crate::types::{NativeEvent, NativeJob, NativeJobStart, NativeJobStatus};
 use crate::variables::zip;
 use nacre_containment::job::meta::Meta;
-use nacre_containment::job::request::Program;
 use nacre_core::blocking::blocking;
 use nacre_core::error::{Code, Error};
 use nacre_core::jobs::status::{Life, State, Status, status};
 use nacre_core::jobs::{Job, NewJob, Store, cancel, follow, list, reader, remove};
 use nacre_core::runtime;
+use nacre_protocol::job::Program;
 use napi::bindgen_prelude::Result;
 use napi_derive::napi;
-use std::sync::Arc;
 use std::time::Duration;
 
 type Answer = std::result::Result<NativeEvent, Error>;
@@ -28,7 +27,7 @@ impl NativeSandbox {
         let (sandbox, engine) = (self.sandbox.clone(), runtime::handle()?);
         self.on_disk(id, move |store| {
             let new = new_job(request);
-            let launch = sandbox.job_launch(new.limits.as_ref())?;
+            let launch = sandbox.job_launch(new.limits.as_ref(), new.cwd.as_deref())?;
             let meta = store.start(new, launch, &engine)?;
             Ok(NativeEvent { job: Some(shown(&meta)), ..NativeEvent::default() })
         })
@@ -132,33 +131,6 @@ impl NativeSandbox {
             };
             settle.answer(answer);
         })?)
-    }
-}
-
-/// Ensures that a call is answered, even if its work panics.
-struct Settle {
-    id: u32,
-    emitter: Arc<Emitter>,
-    open: bool,
-}
-
-impl Settle {
-    fn new(id: u32, emitter: &Arc<Emitter>) -> Self {
-        Self { id, emitter: Arc::clone(emitter), open: true }
-    }
-
-    fn answer(mut self, answer: Answer) {
-        self.open = false;
-        self.emitter.answer(self.id, answer);
-    }
-}
-
-impl Drop for Settle {
-    fn drop(&mut self) {
-        if self.open {
-            let message = "the engine failed in the middle of a job's call";
-            self.emitter.settle(self.id, Err(Error::new(Code::EngineError, message)));
-        }
     }
 }
 

@@ -2,6 +2,10 @@
 //!
 //! It contains no policy. The TypeScript layer checks options, and turns error events into thrown errors. The core
 //! makes the decisions about sessions and commands.
+//!
+//! **It owns** the boundary: the types that cross it, the one answer to each call, and the event loop's right to end.
+//!
+//! **It must never know** an option's default, an error's remedy, or how a session works.
 
 #![allow(clippy::needless_pass_by_value)] // napi hands over owned values
 

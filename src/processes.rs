@@ -1,5 +1,6 @@
 //! The native class's methods for background processes.
 
+use crate::emitter::Settle;
 use crate::process;
 use crate::sandbox::{NativeSandbox, Taken};
 use crate::types::{NativeEvent, NativeProcess, NativeProcessStart};
@@ -73,7 +74,7 @@ impl NativeSandbox {
             async move {
                 let slice = match wait {
                     Some(wait) => wait.run(found.log.follow(cursor, most)).await,
-                    None => Some(found.log.read(cursor, most)),
+                    None => Some(found.log.read(cursor, most).await),
                 };
                 Ok(NativeEvent { log: slice.map(process::log), ..NativeEvent::default() })
             }
@@ -182,8 +183,8 @@ impl NativeSandbox {
         let emitter = Arc::clone(&self.emitter);
         match self.sandbox.processes().find(process_id) {
             Ok(found) => {
-                let acting = act(found);
-                Ok(runtime::spawn(async move { emitter.answer(id, acting.await) })?)
+                let (acting, settle) = (act(found), Settle::new(id, &emitter));
+                Ok(runtime::spawn(async move { settle.answer(acting.await) })?)
             }
             Err(error) => {
                 emitter.settle(id, Err(error));

@@ -1,7 +1,7 @@
 //! The native class behind `Sandbox`.
 
 use crate::capabilities;
-use crate::emitter::Emitter;
+use crate::emitter::{Emitter, Settle};
 use crate::isolation;
 use crate::open_files::OpenFiles;
 use crate::pending::{Call, CallSink, Calls, WINDOW, Waits};
@@ -9,7 +9,7 @@ use crate::process;
 use crate::types::{NativeCapabilities, NativeConfig, NativeEvent, NativeExecExtras, NativeSession};
 use crate::user;
 use crate::variables::zip;
-use nacre_core::exec::{Chunk, Command, ExecRequest, Input, KillPolicy};
+use nacre_core::exec::{Chunk, Command, ExecRequest, Input, KillPolicy, SureSink};
 use nacre_core::jobs::Store;
 use nacre_core::log::Log;
 use nacre_core::runtime;
@@ -40,7 +40,7 @@ impl NativeSandbox {
     #[napi(constructor, catch_unwind)]
     pub fn new(env: Env, config: NativeConfig, on_event: Function<'_, NativeEvent, ()>) -> Result<Self> {
         let emitter = Arc::new(Emitter::new(on_event)?);
-        let jobs = Store::new(config.jobs_root);
+        let jobs = Store::new(config.jobs_root.clone());
         let sandbox = Sandbox::new(Config {
             log: if config.log == Some(true) { log_to(Arc::clone(&emitter)) } else { Log::default() },
             cwd: config.cwd.into(),
@@ -54,6 +54,7 @@ impl NativeSandbox {
             supervisor: config.supervisor.into(),
             survive_exit: config.survive_exit,
             state_dir: config.state_dir.into(),
+            jobs_root: config.jobs_root.into(),
             limits: config.limits.map(process::limits).unwrap_or_default(),
             user: config.user.map(user::spec),
             isolation: config.isolation.map(isolation::rules),
@@ -124,10 +125,11 @@ impl NativeSandbox {
                     grace: Duration::from_millis(u64::from(force_kill_after_delay)),
                 },
                 max_buffer: max_buffer.min(isize::MAX as f64) as usize,
+                output_limit: request.output_limit.map(|limit| limit as u64),
                 input,
                 merge_output: request.merge_output.unwrap_or_default(),
                 live: credit,
-                sink: Box::new(sink),
+                sink: SureSink::new(sink),
             },
         );
         Ok(())
@@ -175,8 +177,8 @@ impl NativeSandbox {
         let (sandbox, emitter) = self.parts();
         let vars = zip(Some(names), Some(values));
         runtime::handle()?;
-        let setting = sandbox.set_env(&session_id, vars);
-        Ok(runtime::spawn(async move { emitter.settle(id, setting.await) })?)
+        let (setting, settle) = (sandbox.set_env(&session_id, vars), Settle::new(id, &emitter));
+        Ok(runtime::spawn(async move { settle.done(setting.await) })?)
     }
 
     /// Creates a session.
@@ -191,16 +193,16 @@ impl NativeSandbox {
             isolation: session.isolation.map(isolation::rules),
         };
         runtime::handle()?;
-        let creating = sandbox.create_session(new);
-        Ok(runtime::spawn(async move { emitter.settle(id, creating.await) })?)
+        let (creating, settle) = (sandbox.create_session(new), Settle::new(id, &emitter));
+        Ok(runtime::spawn(async move { settle.done(creating.await) })?)
     }
 
     /// Ends a session.
     #[napi(catch_unwind)]
     pub fn delete_session(&self, id: u32, session_id: String) -> Result<()> {
         let (sandbox, emitter) = self.parts();
-        let deleting = sandbox.delete_session(&session_id, FAREWELL);
-        Ok(runtime::spawn(async move { emitter.settle(id, deleting.await) })?)
+        let (deleting, settle) = (sandbox.delete_session(&session_id, FAREWELL), Settle::new(id, &emitter));
+        Ok(runtime::spawn(async move { settle.done(deleting.await) })?)
     }
 
     /// Lists the ids of the sessions.
@@ -213,12 +215,12 @@ impl NativeSandbox {
     #[napi(catch_unwind)]
     pub fn destroy(&self, id: u32) -> Result<()> {
         let (sandbox, emitter) = self.parts();
-        let destroying = sandbox.destroy(FAREWELL);
+        let (destroying, settle) = (sandbox.destroy(FAREWELL), Settle::new(id, &emitter));
         let open_files = Arc::clone(&self.open_files);
         Ok(runtime::spawn(async move {
             destroying.await;
             open_files.close_all();
-            emitter.settle(id, Ok(()));
+            settle.done(Ok(()));
         })?)
     }
 

@@ -1,5 +1,15 @@
 /** `nacre cp` and `nacre ls` against a server. */
-import { chmodSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import path from 'node:path'
 import { serve } from 'nacre/server'
 import { expect, it } from 'vitest'
@@ -85,4 +95,80 @@ it('ls lists a directory, and errors are one sentence', () =>
     })
     expect((await nacre('cp', 'a', 'b')).code).toBe(2)
     expect((await nacre('ls', ...server, '--session', 'none')).stderr).toContain("there is no session 'none'")
+  }))
+
+/** A server whose listings contain these paths, relative to the listed directory. */
+async function withHostileServer(names: string[], test: (url: string) => Promise<void>): Promise<void> {
+  const modified = new Date(0).toISOString()
+  const entry = (name: string, type: string) => ({ path: name, name, type, size: 4, mode: 0o755, modified })
+  const server = createServer((request, response) => {
+    const { pathname } = new URL(request.url ?? '', 'http://localhost')
+    const json = (body: unknown) => {
+      response.setHeader('content-type', 'application/json')
+      response.end(JSON.stringify(body))
+    }
+    response.setHeader('x-nacre-instance', 'hostile')
+    request.resume()
+    if (pathname.endsWith('/list')) return json({ files: names.map((name) => entry(name, 'file')) })
+    if (pathname.endsWith('/stat')) return json({ file: entry('d', 'directory') })
+    if (pathname.endsWith('/content')) return response.end('evil')
+    return json({ id: 'default' })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  try {
+    await test(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+  } finally {
+    server.closeAllConnections()
+    await new Promise((resolve) => server.close(resolve))
+  }
+}
+
+it('cp -r refuses names of a server that are not the names of files', () =>
+  withCli(async ({ nacre, root }) => {
+    const base = path.dirname(root)
+    mkdirSync(path.join(base, 'a/target'), { recursive: true })
+    for (const name of ['d/..', 'd/', '', '.', '..', '/', 'd/x\0y']) {
+      await withHostileServer(['good', name], async (url) => {
+        const result = await nacre('cp', '-r', '--url', url, 'remote:d', path.join(base, 'a/target/copy'))
+        expect(result).toMatchObject({ code: 1, stdout: '' })
+        expect(result.stderr).toContain('cannot be the name of a file')
+      })
+      expect(readdirSync(base).sort()).toEqual(['a'])
+      expect(readdirSync(path.join(base, 'a/target'))).toEqual([])
+    }
+    // Only the last part of a path counts.
+    await withHostileServer(['/etc/x', '../../y'], async (url) => {
+      const result = await nacre('cp', '-r', '--url', url, 'remote:d', path.join(base, 'a/target/copy'))
+      expect(result).toEqual({ code: 0, stdout: '', stderr: '' })
+    })
+    expect(readdirSync(path.join(base, 'a/target/copy')).sort()).toEqual(['x', 'y'])
+  }))
+
+it('cp -r from a server does not follow symlinks in the target', () =>
+  withFiles(async ({ nacre }, { server, remote, local }) => {
+    mkdirSync(path.join(remote, 'tree/sub'), { recursive: true })
+    writeFileSync(path.join(remote, 'tree/sub/file'), 'new')
+    writeFileSync(path.join(remote, 'tree/other'), 'new')
+    mkdirSync(local('outside'))
+    mkdirSync(local('copy'))
+    symlinkSync('../outside', local('copy/sub'))
+    writeFileSync(local('victim'), 'old')
+    symlinkSync('../victim', local('copy/other'))
+    const result = await nacre('cp', '-r', ...server, 'remote:tree/.', local('copy'))
+    expect(result.code).toBe(1)
+    expect(result.stderr).toContain('exists and is not a directory')
+    expect(readdirSync(local('outside'))).toEqual([])
+    expect(readFileSync(local('victim'), 'utf8')).toBe('old')
+  }))
+
+it('cp -r copies a directory into itself once, when the server serves the same directory', () =>
+  withFiles(async ({ start }, { server, remote }) => {
+    mkdirSync(path.join(remote, 'sub/x'), { recursive: true })
+    writeFileSync(path.join(remote, 'sub/file'), '1')
+    const there = await start(['cp', '-r', ...server, remote, 'remote:sub/y'], '').ended
+    expect(there).toEqual({ code: 0, stdout: '', stderr: '' })
+    expect(readdirSync(path.join(remote, 'sub/y/sub')).sort()).toEqual(['file', 'x'])
+    const back = await start(['cp', '-r', ...server, 'remote:', path.join(remote, 'sub/z')], '').ended
+    expect(back).toEqual({ code: 0, stdout: '', stderr: '' })
+    expect(readdirSync(path.join(remote, 'sub/z/sub')).sort()).toEqual(['file', 'x', 'y'])
   }))

@@ -1,9 +1,13 @@
 /** `nacre job`: each call is a program of its own, and the job outlives them all. */
-import { existsSync, writeFileSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import os from 'node:os'
 import path from 'node:path'
-import { expect, it } from 'vitest'
-import { withCli } from '../helpers/cli.js'
+import { describe, expect, it } from 'vitest'
+import { type Cli, withCli } from '../helpers/cli.js'
 import { until } from '../helpers/until.js'
+
+const main = path.join(path.dirname(path.dirname(__dirname)), 'dist', 'cli', 'main.js')
 
 it('a job is started, listed, followed, waited for and removed', () =>
   withCli(async ({ job, root }) => {
@@ -105,13 +109,73 @@ it('the list has filters, and says when the root is not there', () =>
     expect(await job('ls', '--state', 'done')).toMatchObject({ code: 2, stdout: '' })
   }))
 
-it('prune removes what is over, and nothing else', () =>
-  withCli(async ({ job }) => {
+it('prune removes the jobs that have ended, and no others', () =>
+  withCli(async ({ job, root }) => {
     await job('start', '--id', 'over', 'true')
     await job('start', '--id', 'on', 'sleep 600')
     await job('wait', 'over')
-    expect(await job('prune', '--older-than', '1d')).toEqual({ code: 0, stdout: '', stderr: '' })
-    expect(await job('prune')).toEqual({ code: 0, stdout: 'over\n', stderr: '' })
-    expect(await job('prune', '--json')).toMatchObject({ stdout: '{"removed":[]}\n' })
+    const found = (count: number) => `nacre: ended jobs to remove in ${root}: ${count}\n`
+    expect(await job('prune', '--older-than', '1d')).toEqual({ code: 0, stdout: '', stderr: found(0) })
+    const dry = await job('prune', '--dry-run')
+    expect(dry).toMatchObject({ code: 0, stderr: found(1) })
+    expect(dry.stdout).toMatch(/^over +\S+ +exited 0 +true\n$/)
+    expect(JSON.parse((await job('prune', '--dry-run', '--json')).stdout)).toEqual({
+      root,
+      wouldRemove: ['over'],
+    })
+    expect(await job('prune')).toEqual({ code: 0, stdout: 'over\n', stderr: found(1) })
+    expect(JSON.parse((await job('prune', '--json')).stdout)).toEqual({ root, removed: [] })
     expect((await job('ls')).stdout).toMatch(/^on .*\n$/)
   }))
+
+describe('prune without --root', () => {
+  /** Runs a test with one ended job in the directory that is the default for these programs. */
+  async function withDefaultRoot(test: (cli: Cli, root: string) => Promise<void>): Promise<void> {
+    const own = process.env.TMPDIR
+    const directory = mkdtempSync(path.join(os.tmpdir(), 'nacre-prune-'))
+    try {
+      await withCli(async (cli) => {
+        process.env.TMPDIR = directory
+        await cli.nacre('job', 'start', '--id', 'over', 'true')
+        await cli.nacre('job', 'wait', 'over')
+        await test(cli, path.join(directory, 'sandbox-jobs'))
+      })
+    } finally {
+      if (own === undefined) delete process.env.TMPDIR
+      else process.env.TMPDIR = own
+      rmSync(directory, { recursive: true })
+    }
+  }
+
+  it('removes nothing without a terminal, and names the remedies', () =>
+    withDefaultRoot(async ({ nacre }, root) => {
+      const refused = await nacre('job', 'prune')
+      expect([refused.code, refused.stdout]).toEqual([2, ''])
+      for (const part of [root, '--root', '--yes', '--dry-run']) expect(refused.stderr).toContain(part)
+      expect(await nacre('job', 'prune', '--dry-run')).toMatchObject({
+        code: 0,
+        stdout: expect.stringContaining('over'),
+      })
+      expect(existsSync(path.join(root, 'over'))).toBe(true)
+      expect(await nacre('job', 'prune', '--yes')).toMatchObject({ code: 0, stdout: 'over\n' })
+      expect(existsSync(path.join(root, 'over'))).toBe(false)
+    }))
+
+  it('asks on a terminal, and removes jobs only after a yes', () =>
+    withDefaultRoot(async (_, root) => {
+      const answered = (answer: string) => {
+        // script(1) gives it a terminal.
+        const args = ['-qec', `${process.execPath} ${main} job prune`, '/dev/null']
+        const { status, stdout } = spawnSync('script', args, { input: answer, encoding: 'utf8' })
+        expect(stdout).toContain(`ended jobs to remove in ${root}: 1`)
+        expect(stdout).toContain('any program of this user')
+        return status
+      }
+      for (const answer of ['n\n', '\n', '']) {
+        expect(answered(answer)).toBe(1)
+        expect(existsSync(path.join(root, 'over'))).toBe(true)
+      }
+      expect(answered('y\n')).toBe(0)
+      expect(existsSync(path.join(root, 'over'))).toBe(false)
+    }))
+})

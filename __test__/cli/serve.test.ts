@@ -1,5 +1,7 @@
 /** `nacre serve`, in a process of its own. */
+import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
 import os from 'node:os'
 import path from 'node:path'
 import { SandboxClient } from 'nacre/client'
@@ -41,15 +43,20 @@ describe('nacre serve', () => {
   }
 
   it('reports the problem, and does not start', async () => {
+    const taken = createServer().listen(0, '127.0.0.1')
+    await once(taken, 'listening')
+    const { port } = taken.address() as AddressInfo
     const cases: Array<[string[], number, string]> = [
       [['serve', '--host', '0.0.0.0'], 2, 'token'],
       [['serve', '--token-file', '/does/not/exist'], 2, 'ENOENT'],
       [['serve', '--port', 'x'], 2, 'whole number'],
+      [['serve', '--port', String(port)], 1, `--port ${port} cannot be used on 127.0.0.1`],
     ]
     for (const [args, code, text] of cases) {
       const host = nacre(...args)
       expect(await host.ended()).toBe(code)
       expect(host.output()).toContain(text)
     }
+    taken.close()
   })
 })

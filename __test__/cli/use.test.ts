@@ -28,6 +28,7 @@ it('the help of the program and of its main verbs ends with examples', () =>
       ['cp'],
       ['ls'],
       ['job', 'start'],
+      ['job', 'prune'],
       ['completion'],
     ]) {
       const { code, stdout } = await nacre(...words, '--help')
@@ -44,7 +45,7 @@ describe('refused with exit code 2:', () => {
     [[], /Usage: nacre/],
     [['nonsense'], /unknown command 'nonsense'/],
     [['exec'], /missing required argument 'command'/],
-    [['exec', ' '], /command must not be blank/],
+    [['exec', ' '], /<command> must not be blank/],
     [['exec', '--nonsense', 'true'], /unknown option '--nonsense'/],
     [['exec', '--timeout', '5 years', 'true'], /--timeout.*It must be a time like 10s/],
     [['exec', '--env', 'A', 'true'], /--env.*NAME=VALUE/],
@@ -53,9 +54,24 @@ describe('refused with exit code 2:', () => {
     [['completion', 'tcsh'], /Allowed choices are bash, zsh, fish/],
     [['job', 'logs'], /missing required argument 'id'/],
     [['job', 'logs', '--since', '-1', 'x'], /--since.*number of bytes/],
-    [['job', 'status', '../x'], /jobId must be 1 to 128 characters/],
+    [['job', 'status', '../x'], /<id> must be 1 to 128 characters/],
     [['job', 'status', 'a', 'b'], /too many arguments/],
-    [['job', 'start', '--timeout', '600h', 'true'], /timeout must be/],
+    [['job', 'start', '--timeout', '600h', 'true'], /--timeout must be/],
+    [['job', 'start', '--id', 'a b', 'true'], /--id must be/],
+    [['exec', '--grace', '600h', 'true'], /--grace must be/],
+    [['serve', '--port', '70000'], /--port must be/],
+    [['serve', '--token-file', '/does/not/exist'], /--token-file .* ENOENT/],
+    [['serve', '--host', '0.0.0.0'], /--host 0\.0\.0\.0 .* give --token-file/],
+    [['serve', '--cwd', '/does/not/exist'], /--cwd.*existing directory/],
+    [['worker', '--cwd', '/does/not/exist'], /--cwd.*existing directory/],
+    [['worker', '--host-id', 'a b'], /--host-id must be/],
+    [['ls', '--url', 'x'], /--url must be/],
+    [['exec', '--timeoutMs', '5', 'true'], /Did you mean --timeout\?/],
+    [['exec', '--envs', 'A=1', 'true'], /Did you mean --env\?/],
+    [['exec', 'echo hi', '--timeout', '5'], /--timeout after the command.*before the command/],
+    [['exec', '--tty', 'echo hi', '--timeout=5'], /--timeout after the command/],
+    [['job', 'start', 'echo hi', '--id', 'x'], /--id after the command/],
+    [['queue', 'add', 'echo hi', '--delay', '1s'], /--delay after the command/],
   ]
   for (const [words, message] of bad) {
     it(`nacre ${words.join(' ')}`, () =>
@@ -67,6 +83,22 @@ describe('refused with exit code 2:', () => {
       }))
   }
 })
+
+it('words after -- and after an ordinary program are its arguments', () =>
+  withCli(async ({ nacre }) => {
+    expect(await nacre('exec', 'echo', '--timeout', '5')).toMatchObject({ code: 0, stdout: '--timeout 5\n' })
+    const named = await nacre('exec', '--', 'echo hi', '--timeout', '5')
+    expect(named).toMatchObject({ code: 127, stderr: expect.stringContaining('echo hi: command not found') })
+  }))
+
+it('a server that cannot be reached is named with the flag of its URL', () =>
+  withCli(async ({ nacre }) => {
+    const { code, stderr } = await nacre('ls', '--url', 'http://127.0.0.1:1')
+    expect(code).toBe(1)
+    expect(stderr).toMatch(
+      /127\.0\.0\.1:1\/.*check that the server runs, and its URL \(--url, or \$NACRE_URL\)/,
+    )
+  }))
 
 it('help ends quietly when its reader has exited', () =>
   withCli(async ({ start }) => {

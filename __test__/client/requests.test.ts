@@ -1,4 +1,6 @@
 /** Requests of a client: their headers, their time limit, and which of them are repeated. */
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { type ClientOptions, SandboxClient } from 'nacre/client'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { type FailingProxy, type Fate, failingProxy, linesOf } from '../helpers/failing-proxy.js'
@@ -100,9 +102,55 @@ describe('an idempotent request', () => {
       proxy.next.push(502, 503, 'cut', 504)
       const error = await rejectionOf(client.capabilities())
       expect(error).toMatchObject({ code: 'CONNECTION_FAILED' })
-      expect(error.message).toBe('/v1/capabilities was answered with status 504')
+      expect(error.message).toBe(
+        '/v1/capabilities was answered with status 504 by a proxy: check that the server behind it runs',
+      )
       expect(linesOf(proxy)).toHaveLength(4)
     }))
+
+  it('names the remedy when another server answers', () =>
+    withProxy(async ({ client, proxy }) => {
+      for (const status of [200, 404]) {
+        proxy.next.push(status)
+        const error = await rejectionOf(client.capabilities())
+        expect(error).toMatchObject({ code: 'CONNECTION_FAILED' })
+        expect(error.message).toBe(
+          `/v1/capabilities was answered with status ${status}, not by a nacre server: ` +
+            'check the URL of the server, and the proxies before it',
+        )
+        expect(linesOf(proxy)).toHaveLength(1)
+      }
+    }))
+
+  it('takes nothing from another server that answers with success', async () => {
+    const other = createServer((_, response) => {
+      response.writeHead(200, { 'content-type': 'application/json' }).end('{"hello":"world"}')
+    })
+    await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve))
+    const client = new SandboxClient({ url: `http://127.0.0.1:${(other.address() as AddressInfo).port}` })
+    try {
+      const calls = {
+        exec: () => client.exec('true'),
+        stream: async () => (await client.execStream('true').result).exitCode,
+        'files.read': () => client.files.read('/x'),
+        listProcesses: () => client.listProcesses(),
+        jobs: () => client.jobs.list(),
+      }
+      for (const [name, call] of Object.entries(calls)) {
+        const message = expect.stringContaining('check the URL of the server')
+        expect([name, await rejectionOf(call())]).toMatchObject([
+          name,
+          { code: 'CONNECTION_FAILED', message },
+        ])
+      }
+    } finally {
+      await client.destroy()
+      await new Promise((closed) => {
+        other.close(closed)
+        other.closeAllConnections()
+      })
+    }
+  })
 
   it('does not repeat a request after a permanent error', () =>
     withProxy(async ({ client, proxy }) => {

@@ -42,6 +42,33 @@ beforeAll(async () => {
 
 afterAll(() => consumer.remove())
 
+/** A suite that replaces modules of Node in the whole process. */
+function mockingSuite(mock: string, from: string): string {
+  const modules = [
+    'fs',
+    'os',
+    'path',
+    'url',
+    'crypto',
+    'buffer',
+    'string_decoder',
+    'diagnostics_channel',
+    'http',
+  ]
+  return `import { expect, ${mock.split('.')[0]}, test } from '${from}'
+    const broken = () => { throw new Error('mocked') }
+    ${modules.map((name) => `${mock}('node:${name}', () => ({ default: { existsSync: broken }, existsSync: broken }))`).join('\n')}
+    test('a command and a job run', async () => {
+      const { Sandbox } = await import('nacre')
+      await expect(import('node:fs').then(({ existsSync }) => existsSync('/'))).rejects.toThrow('mocked')
+      const sandbox = new Sandbox({ isolation: 'read-only' })
+      expect((await sandbox.exec('echo mocked')).stdout).toBe('mocked\\n')
+      const { jobId } = await sandbox.jobs.start({ command: 'exit 4' })
+      expect((await sandbox.jobs.wait(jobId)).exitCode).toBe(4)
+      await sandbox.destroy()
+    })`
+}
+
 describe('a test that uses nacre passes', () => {
   for (const pool of ['forks', 'threads']) {
     it(`in vitest, in its pool ${pool}`, async () => {
@@ -52,6 +79,18 @@ describe('a test that uses nacre passes', () => {
 
   it('in bun test', async () => {
     await consumer.run(bun, 'test', 'nacre.bun.test.js')
+  })
+
+  it('in vitest, with modules of Node mocked and nacre in the bundle', async () => {
+    consumer.write('mock.test.js', mockingSuite('vi.mock', 'vitest'))
+    consumer.write('vitest.config.js', `export default { test: { server: { deps: { inline: ['nacre'] } } } }`)
+    const args = ['run', '--root', consumer.directory, 'mock.test.js']
+    expect(await consumer.runTool('vitest/vitest.mjs', ...args)).toMatch(/1 passed/)
+  }, 60_000)
+
+  it('in bun test, with modules of Node mocked', async () => {
+    consumer.write('mock.bun.test.js', mockingSuite('mock.module', 'bun:test'))
+    await consumer.run(bun, 'test', 'mock.bun.test.js')
   })
 })
 

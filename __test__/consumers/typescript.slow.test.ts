@@ -8,7 +8,9 @@ let consumer: Consumer
 
 /** Uses types and values of every entry point; it is compiled and also run. */
 const PROGRAM = `
-import { type AddonError, type ExecResult, OptionError, type Process, Sandbox, SandboxError, type SandboxOptions } from 'nacre'
+import {
+  type AddonError, type ExecResult, OptionError, type Process, Sandbox, SandboxError, type SandboxOptions
+} from 'nacre'
 import { SandboxClient } from 'nacre/client'
 import { createSessionClass, type Session } from 'nacre/container'
 import type { JobQueue, JobWorkerOptions, QueueJob } from 'nacre/queue'
@@ -23,16 +25,20 @@ async function main(): Promise<string> {
   for await (const event of sandbox.execStream(['printf', 'a'], { encoding: 'buffer' })) {
     if (event.type === 'stdout') lines.push(new TextDecoder().decode(event.data))
   }
-  const job = await sandbox.exec('exit 2', { check: true }).catch((error: unknown) => {
-    if (error instanceof SandboxError && error.result) return error.result.exitCode
-    throw error
-  })
+  try {
+    await sandbox.exec('echo so far; exit 2', { check: true })
+  } catch (error) {
+    if (error instanceof SandboxError && error.result) lines.push(error.result.stdout.trim(), error.code)
+  }
   await sandbox.destroy()
-  return [result.stdout.trim(), ...lines, job].join()
+  return [result.stdout.trim(), ...lines].join()
 }
 
 export const remote = (url: URL): Promise<Process[]> => new SandboxClient({ url }).listProcesses()
 export const server = (sandbox: Sandbox): Server => createServer(sandbox, { maxRequests: 5 })
+export const follow = async (sandbox: Sandbox): Promise<void> => {
+  for await (const read of sandbox.jobs.follow('a')) read.raw.trim()
+}
 export const ended = (queue: JobQueue): Promise<QueueJob> => queue.wait('a')
 export const worker = ({ jobs }: Sandbox): JobWorkerOptions => ({ name: 'a', redis: 'redis://db', host: 'b', jobs })
 export const session = (): Session => new (createSessionClass())({ id: 'a' })
@@ -43,7 +49,7 @@ export const isTypeError = (error: OptionError): TypeError => error
 
 void main().then((text) => console.log(text))
 `
-const EXPECTED = 'hello you,a,2\n'
+const EXPECTED = 'hello you,a,so far,COMMAND_FAILED\n'
 
 const STRICT = { strict: true, skipLibCheck: false, target: 'es2022', types: ['node'] }
 
@@ -96,6 +102,16 @@ describe('a strict TypeScript project compiles against nacre and runs', () => {
     } finally {
       renameSync(`${types}.away`, types)
     }
+  }, 120_000)
+
+  it('with TypeScript 5.4', async () => {
+    const own = path.join(consumer.directory, 'oldest')
+    const args = ['install', '--prefix', own, '--no-audit', '--no-fund', 'typescript@5.4.5']
+    await consumer.run('npm', ...args)
+    const options = { ...STRICT, module: 'nodenext', outDir: 'oldest-out' }
+    consumer.write('oldest.json', JSON.stringify({ compilerOptions: options, files: ['main.ts'] }))
+    await consumer.run('node', path.join(own, 'node_modules/typescript/bin/tsc'), '-p', 'oldest.json')
+    expect(await consumer.run('node', 'oldest-out/main.js')).toBe(EXPECTED)
   }, 120_000)
 
   it('with bundler', async () => {

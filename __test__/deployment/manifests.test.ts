@@ -111,7 +111,8 @@ describe('the template of agent-sandbox', () => {
   const ports = sandbox.ports.map(({ containerPort }: { containerPort: number }) => containerPort)
 
   it('runs the image as the pod does, with sandboxd on its own ports', () => {
-    expect(sandbox.command).toEqual([...command, '--sandboxd'])
+    // The ports of sandboxd must be reachable from outside of the pod.
+    expect(sandbox.command).toEqual([...command, '--sandboxd', '--sandboxd-host', '0.0.0.0'])
     expect(ports).toEqual([
       Number(option('--port')),
       sandboxdOptions.restPort.default,

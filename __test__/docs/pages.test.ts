@@ -28,12 +28,12 @@ for (const page of pages()) {
   if (blocks.length + steps.length === 0) continue
 
   describe(page, () => {
-    for (const { line, code } of blocks) {
-      it(`prints what it says at line ${line}`, async () => {
-        expect(promises(code).length).toBeGreaterThan(0)
-        const { stdout, stderr } = await runCode(code)
+    for (const block of blocks) {
+      it(`prints what it says at line ${block.line}`, async () => {
+        expect(promises(block.code).length).toBeGreaterThan(0)
+        const { stdout, stderr } = await runCode(block)
         expect(stderr).toBe('')
-        expect(stdout.trimEnd().split('\n')).toEqual(promises(code))
+        expect(stdout.trimEnd().split('\n')).toEqual(promises(block.code))
       })
     }
 

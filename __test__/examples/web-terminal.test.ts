@@ -1,13 +1,11 @@
 /** examples/web-terminal, driven by the Chromium of the system. */
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
-import { type Browser, chromium, type Page } from 'playwright-core'
+import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { launchChromium } from '../helpers/chromium.js'
 import { type Example, openExample } from '../helpers/example.js'
 import { until } from '../helpers/until.js'
-
-const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium'
 
 let example: Example
 let program: ChildProcess
@@ -15,10 +13,7 @@ let address: string
 let browser: Browser
 
 beforeAll(async () => {
-  if (!existsSync(CHROMIUM))
-    throw new Error(
-      `${CHROMIUM} does not exist: run \`apt-get install chromium\`, or set CHROMIUM to its path.`,
-    )
+  browser = await launchChromium()
   example = await openExample('web-terminal', ['@xterm/xterm', '@xterm/addon-fit'])
   program = example.start('main.js')
   let printed = ''
@@ -30,8 +25,6 @@ beforeAll(async () => {
     () => `no address: ${printed}`,
     10_000,
   )
-  // Chromium cannot have a sandbox of its own as root.
-  browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] })
 }, 60_000)
 
 afterAll(async () => {

@@ -68,6 +68,22 @@ describe('an abort', () => {
       expect(existsSync(path.join(directory, 'ran'))).toBe(false)
     }))
 
+  it('of a command in the queue leaves the timeout and the output of the running one', () =>
+    withSandbox(async ({ sandbox }) => {
+      const queue = () => {
+        const controller = new AbortController()
+        const queued = rejectionOf(sandbox.exec('true', { signal: controller.signal }))
+        controller.abort()
+        return queued
+      }
+      const running = rejectionOf(sandbox.exec('sleep 60', { timeout: 300 }))
+      expect((await queue()).name).toBe('AbortError')
+      expect(await running).toMatchObject({ code: 'COMMAND_TIMEOUT' })
+      const printing = sandbox.exec('head -c 3000000 /dev/zero', { encoding: 'buffer', timeout: 10_000 })
+      expect((await queue()).name).toBe('AbortError')
+      expect((await printing).stdout).toHaveLength(3_000_000)
+    }))
+
   it('after the end has no effect, and leaves no listener', () =>
     withSandbox(async ({ sandbox }) => {
       const controller = new AbortController()

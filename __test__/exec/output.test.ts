@@ -1,7 +1,9 @@
 import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { startHost } from '../helpers/host.js'
 import { withSandbox } from '../helpers/invariants.js'
+import { measure } from '../helpers/remeasure.js'
 import { longestStall, MAX_STALL_MS, measureStall } from '../helpers/stall.js'
 
 /** A command that prints each piece when its callback got the one before: only then is their order sure. */
@@ -10,6 +12,29 @@ function inTurn(directory: string, name: string, prints: string[]) {
   const command = prints.map((print, index) => `${print}; until [ -e ${gate(index)} ]; do sleep 0.01; done`)
   let come = 0
   return { command: command.join('; '), onOutput: () => writeFileSync(gate(come++), '') }
+}
+
+/** Made here, since it loads a locale: no test is measured with that. */
+const withCommas = new Intl.NumberFormat('en-US')
+
+/** Maximum processor time of the first result with a mark, in ms. */
+const MOST_MARK_MS = 8
+
+/** The processor time of the first result with a mark in a new process, in ms, after results without. */
+async function firstMark(): Promise<{ work: number }> {
+  const host = startHost(`(async () => {
+    const sandbox = new Sandbox()
+    for (let i = 0; i < 10; i++) await sandbox.exec('seq 1000')
+    const before = process.cpuUsage()
+    const { stdout } = await sandbox.exec('seq 1000', { maxBuffer: 8 })
+    const { user, system } = process.cpuUsage(before)
+    print(JSON.stringify({ stdout, work: (user + system) / 1000 }))
+    await sandbox.destroy()
+  })()`)
+  expect(await host.ended()).toBe(0)
+  const { stdout, work } = JSON.parse(host.output())
+  expect(stdout).toBe('1\n2\n[3,889 bytes omitted]\n')
+  return { work }
 }
 
 describe('output', () => {
@@ -74,7 +99,7 @@ describe('output', () => {
         const whole = Array.from({ length: 10_000 }, (_, index) => `${index + 1}\n`).join('')
         expect(exitCode).toBe(0)
         const missing = truncated?.stdout ?? 0
-        const marker = `[${missing.toLocaleString('en-US')} bytes omitted]\n`
+        const marker = `[${withCommas.format(missing)} bytes omitted]\n`
         const [head = '', tail = ''] = maxBuffer === 0 ? [] : stdout.split(marker)
         expect(stdout).toBe(maxBuffer === 0 ? '' : head + marker + tail)
         expect([whole.startsWith(head), whole.endsWith(tail)]).toEqual([true, true])
@@ -84,6 +109,13 @@ describe('output', () => {
         expect([maxBuffer > 1, truncated?.stderr]).toEqual(stderr === 'e\n' ? [true, 0] : [false, 2])
       }))
   }
+
+  it('beyond maxBuffer is marked as fast in the first result as in later ones', async () => {
+    const { work } = await measure(firstMark, ({ work }) =>
+      work < MOST_MARK_MS ? undefined : `the first mark took ${work} ms of processor time`,
+    )
+    expect(work).toBeLessThan(MOST_MARK_MS)
+  })
 
   it('beyond maxBuffer has no mark in bytes: the result has the offset of the gap', () =>
     withSandbox(async ({ sandbox }) => {

@@ -9,6 +9,7 @@ import { type Mode, plain, withSandboxIn } from '../helpers/modes.js'
 import { compile, type Library } from '../helpers/preload.js'
 import * as proc from '../helpers/proc.js'
 import { rejectionOf } from '../helpers/thrown.js'
+import { until } from '../helpers/until.js'
 
 const state = "x=1; a=(p 'q r'); f() { echo f; }; set -o pipefail; trap 'echo u' USR1; cd /usr"
 const look = 'echo $x "${a[1]}"; f; set -o | grep pipefail | cut -f2; kill -USR1 $$; pwd'
@@ -35,6 +36,22 @@ const faults: Record<string, (place: Workplace) => Promise<void>> = {
       forceKillAfterDelay: 100,
     })
     expect(await rejectionOf(stubborn)).toMatchObject({ code: 'COMMAND_TIMEOUT' })
+    expect(proc.runs(nap)).toBe(false)
+  },
+  'SIGKILL ends the grace time of an earlier signal after the shell has ended too': async ({ sandbox }) => {
+    const nap = proc.uniqueSleep()
+    const stubborn = `trap '' TERM; while :; do ${nap}; done`
+    const stream = sandbox.execStream(['bash', '-c', stubborn], { forceKillAfterDelay: 1_000_000 })
+    const start = (await stream[Symbol.asyncIterator]().next()).value
+    await proc.untilRuns(nap)
+    const first = stream.kill()
+    await until(
+      () => (start?.type === 'start' && !proc.isAlive(start.pid)) || undefined,
+      () => 'the shell lives',
+    )
+    // The engine has to learn of it, too.
+    await sandbox.listProcesses()
+    expect([await stream.kill('SIGKILL'), await first]).toEqual([true, true])
     expect(proc.runs(nap)).toBe(false)
   },
   'an abort kills the command, and a queued one never runs': async ({ sandbox }) => {

@@ -1,8 +1,9 @@
 /** Requests that are wrong, too much, too slow or not allowed. */
 import { connect } from 'node:net'
+import { setImmediate } from 'node:timers/promises'
 import { OptionError } from 'nacre'
 import { SandboxClient } from 'nacre/client'
-import { createServer, serve } from 'nacre/server'
+import { createServer, type Server, serve } from 'nacre/server'
 import { describe, expect, it } from 'vitest'
 import { type Body, requestsTo, withServer } from '../helpers/http.js'
 import { withSandbox } from '../helpers/invariants.js'
@@ -42,11 +43,22 @@ describe('bodies', () => {
             headers: { 'content-type': type },
             body,
           })
-          return { status: response.status, body: await response.json() }
+          return { status: response.status, body: (await response.json()) as Body }
         }
         const invalid = { status: 400, body: { code: 'VALIDATION_FAILED', httpStatus: 400 } }
         for (const body of ['{', '', 'null', '[]', '"x"', '{"command":"touch ran","timeOut":1}'])
           expect(await send(body)).toMatchObject(invalid)
+        const missing = {
+          ...invalid.body,
+          message: expect.stringMatching(/^command: is missing; .*\["ls", "-l"\]/),
+        }
+        expect((await send('{}')).body).toMatchObject(missing)
+        const misspelt = await send('{"command":"touch ran","timeoutMs":1}')
+        expect(misspelt.body.message).toMatch(
+          /^the body: no option "timeoutMs"; did you mean "timeout"\? It has: command, /,
+        )
+        const nested = await post('/v1/sessions', { isolation: { netwrk: 'none' } })
+        expect(nested.body.message).toMatch(/^isolation: no option "netwrk"; did you mean "network"\? /)
         const large = { status: 413, body: { code: 'PAYLOAD_TOO_LARGE' } }
         expect(await post('/v1/exec', { command: `touch ran #${'x'.repeat(2000)}` })).toMatchObject(large)
         expect(await post('/v1/nothing')).toMatchObject({ status: 404, body: { code: 'NOT_FOUND' } })
@@ -247,12 +259,44 @@ describe('serve', () => {
       { maxBodyBytes: 100_000 },
     ))
 
+  it('rejects requests without a token whose caller is unknown or behind a proxy', () =>
+    withSandbox(async ({ sandbox }) => {
+      const status = async (server: Server, headers: Record<string, string>, env?: unknown) => {
+        // Every request of a network has a turn of the event loop of its own.
+        await setImmediate()
+        const response = await server.fetch(new Request('http://localhost/v1/sessions', { headers }), env)
+        return [response.status, ((await response.json()) as { message?: string }).message]
+      }
+      const local = { incoming: { socket: { remoteAddress: '127.0.0.1' } } }
+      const open = createServer(sandbox)
+      expect(await status(open, { host: 'localhost' })).toEqual([403, expect.stringContaining('token')])
+      expect(await status(open, {}, {})).toEqual([403, expect.stringContaining('authenticated')])
+      expect(await status(open, {}, local)).toEqual([200, undefined])
+      for (const name of ['Forwarded', 'Via', 'X-Forwarded-For', 'X-Forwarded-Host', 'X-Real-IP'])
+        expect(await status(open, { [name]: '127.0.0.1' }, local)).toEqual([
+          403,
+          expect.stringContaining('proxy'),
+        ])
+      const token = 'a-token-for-the-tests'
+      const authorization = `Bearer ${token}`
+      expect(await status(createServer(sandbox, { token }), { authorization, via: '1.1 p' })).toEqual([
+        200,
+        undefined,
+      ])
+      const trusting = createServer(sandbox, { authenticated: true })
+      expect(await status(trusting, { host: 'example.com', via: '1.1 p' })).toEqual([200, undefined])
+      expect(() => createServer(sandbox, { token, authenticated: true })).toThrow('exclude each other')
+    }))
+
   it('keeps details of this machine out of error messages', () =>
     withSandbox(
       async ({ sandbox, stateDir }) => {
         const told: string[] = []
         const log = (message: string) => told.push(message)
-        const server = createServer(sandbox, { logger: { debug: log, info: log, warn: log, error: log } })
+        const server = createServer(sandbox, {
+          authenticated: true,
+          logger: { debug: log, info: log, warn: log, error: log },
+        })
         await sandbox.destroy()
         for (const path of ['/api/session/list', '/v1/sessions']) {
           const response = await server.fetch(new Request(`http://localhost${path}`))

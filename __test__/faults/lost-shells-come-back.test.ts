@@ -1,8 +1,13 @@
 /** A session's shell, its standby or its supervisor is killed, while idle and while a command runs. */
-import { expect } from 'vitest'
-import type { Workplace } from '../helpers/invariants.js'
+import { execFileSync } from 'node:child_process'
+import { copyFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+import { expect, it } from 'vitest'
+import { type Workplace, withSandbox } from '../helpers/invariants.js'
 import { itInEveryMode } from '../helpers/modes.js'
 import * as proc from '../helpers/proc.js'
+import { made } from '../helpers/stream.js'
 import { rejectionOf } from '../helpers/thrown.js'
 import { until } from '../helpers/until.js'
 
@@ -10,7 +15,7 @@ const state = "x=1; a=(p 'q r'); f() { echo f; }; set -o pipefail; trap 'echo u'
 const look = 'echo $x "${a[1]}"; f; set -o | grep pipefail | cut -f2; kill -USR1 $$; pwd'
 const seen = '1 q r\nf\non\nu\n/usr\n'
 
-/** The number of recvmsg(2), in which a standby waits for its first request. */
+/** The number of recvmsg(2), in which a shell and its standby wait for a request. */
 const RECEIVE = process.arch === 'arm64' ? 212 : 47
 
 interface Pids {
@@ -28,14 +33,18 @@ const list = `
   below $$; unset -f below; echo $(</proc/$PPID/task/$PPID/children)
 `
 
-/** Makes some state and waits until there is a standby that was forked after it. */
-async function prepare({ sandbox }: Workplace): Promise<Pids> {
-  const { stdout } = await sandbox.exec(`${state}; echo $$ $PPID; ${list}`)
+/** Makes some state and waits until there is a standby that was forked after it, and the shell has reported it. */
+async function prepare({ sandbox }: Workplace, text = state): Promise<Pids> {
+  const { stdout } = await sandbox.exec(`${text}; echo $$ $PPID; ${list}`)
   const [shell = 0, supervisor = 0, ...older] = stdout.split(/\s+/).map(Number)
   const isStandby = (pid: number) => !older.includes(pid) && proc.systemCall(pid) === RECEIVE
   const standby = await until(
     () => proc.children(supervisor).find(isStandby),
     () => `no standby was forked: ${proc.descendants(supervisor).map(proc.show)}`,
+  )
+  await until(
+    () => proc.systemCall(shell) === RECEIVE || undefined,
+    () => `the shell does not wait: ${proc.systemCall(shell)}`,
   )
   return { shell, supervisor, standby }
 }
@@ -139,6 +148,111 @@ itInEveryMode('a standby killed, and the shell after it: the session lives', asy
   proc.kill(shell)
   await sandbox.exec('true')
   expect(await sandbox.exec('echo on')).toMatchObject({ stdout: 'on\n', sessionRestarted: false })
+})
+
+itInEveryMode(
+  'a stopped standby is continued when it becomes the shell',
+  async (place) => {
+    const { shell, standby } = await prepare(place)
+    process.kill(standby, 'SIGSTOP')
+    killAtOnce(shell)
+    expect(await place.sandbox.exec(look)).toMatchObject({ stdout: seen, sessionRestarted: true })
+  },
+  blocking,
+)
+
+itInEveryMode('a stopped standby is continued when a process is forked from it', async (place) => {
+  const { sandbox, directory } = place
+  const { standby } = await prepare(place)
+  process.kill(standby, 'SIGSTOP')
+  const command = sandbox.exec(`: >${directory}/begun; until [ -e ${directory}/end ]; do sleep 0.01; done`)
+  await made(directory, 'begun')
+  const found = await sandbox.startProcess('echo "$x"')
+  expect(await found.waitForExit()).toMatchObject({ exitCode: 0 })
+  await sandbox.files.write(`${directory}/end`, '')
+  await command
+})
+
+itInEveryMode('a stopped standby is continued, although commands end in the meantime', async (place) => {
+  const { sandbox } = place
+  const { standby } = await prepare(place, ':')
+  process.kill(standby, 'SIGSTOP')
+  const starting = sandbox.startProcess('true')
+  let has = false
+  const started = starting.finally(() => {
+    has = true
+  })
+  // Ends before the standby is looked at, and keeps the state: no other standby follows.
+  await sandbox.exec('true')
+  await until(
+    () => has || undefined,
+    () => 'the process does not start',
+  )
+  expect(await (await started).waitForExit()).toMatchObject({ exitCode: 0 })
+})
+
+itInEveryMode(
+  'an idle shell that is stopped is continued when it must fork a process',
+  async ({ sandbox }) => {
+    await sandbox.exec('true')
+    // Without a pause, so that no standby has the present state.
+    const { stdout } = await sandbox.exec('x=2; echo $$')
+    process.kill(Number(stdout), 'SIGSTOP')
+    const found = await sandbox.startProcess('exit $x')
+    expect(await found.waitForExit()).toMatchObject({ exitCode: 2 })
+  },
+)
+
+itInEveryMode(
+  'a standby that is stopped while it receives a request is continued',
+  async (place) => {
+    const { sandbox, directory } = place
+    const cpu = /Cpus_allowed_list:\s*(\d+)/.exec(readFileSync('/proc/self/status', 'utf8'))?.[1] ?? '0'
+    const load = await sandbox.startProcess(
+      `until [ -e begun ]; do sleep 0.01; done; : >busy; taskset --cpu-list ${cpu} bash -c 'while :; do :; done'`,
+    )
+    const { standby } = await prepare(place)
+    execFileSync('chrt', ['--idle', '--pid', '0', String(standby)], { stdio: 'ignore' })
+    execFileSync('taskset', ['--cpu-list', '--pid', cpu, String(standby)], { stdio: 'ignore' })
+    const command = sandbox.exec(`cd ${directory}; : >begun; until [ -e end ]; do sleep 0.01; done`)
+    await made(directory, 'busy')
+    // It gets the processor only after the request has arrived: then it receives the request, and stops on its way back.
+    process.kill(standby, 'SIGSTOP')
+    const found = await sandbox.startProcess('exit $x')
+    await load.kill()
+    expect(await found.waitForExit()).toMatchObject({ exitCode: 1 })
+    await sandbox.files.write(`${directory}/end`, '')
+    await command
+  },
+  blocking,
+)
+
+it('processes of a session whose shell cannot be started again have ended', async () => {
+  const place = mkdtempSync(path.join(os.tmpdir(), 'nacre-test-shell-'))
+  const bash = path.join(place, 'bash')
+  copyFileSync('/bin/bash', bash)
+  const withBash = async (workplace: Workplace) => {
+    const nap = proc.uniqueSleep()
+    const process = await workplace.sandbox.startProcess(nap)
+    const { shell, standby } = await prepare(workplace)
+    rmSync(bash)
+    proc.kill(standby)
+    proc.kill(shell)
+    await rejectionOf(
+      until(
+        () => workplace.sandbox.exec('true').then(() => undefined),
+        () => '',
+      ),
+    )
+    await process.waitForExit()
+    expect(proc.runs(nap)).toBe(false)
+    copyFileSync('/bin/bash', bash)
+  }
+  try {
+    await withSandbox(withBash, { options: { shell: bash } })
+  } finally {
+    rmSync(place, { recursive: true })
+  }
 })
 
 const input = 'typed\n'

@@ -147,3 +147,30 @@ if (process.getuid?.() === 0) {
       { options: { user }, mayStall: true },
     ))
 }
+
+it('watches and writes that stay open hold up no other call, and one too many says so', () =>
+  withSandbox(
+    async ({ sandbox, directory }) => {
+      const watches = Array.from({ length: 63 }, () => sandbox.files.watch('.'))
+      let begun = 0
+      for (const watch of watches) watch.next().then(() => begun++)
+      let tries = 0
+      await holds(() => {
+        writeFileSync(path.join(directory, `seen-${tries++}`), '')
+        return begun === watches.length
+      })
+      expect((await sandbox.files.list()).length).toBe(tries)
+      const late = sandbox.files.write('late', 'x')
+      expect(await rejectionOf(late)).toMatchObject({
+        code: 'ENGINE_ERROR',
+        message: expect.stringContaining('63 open watches and writes'),
+      })
+      const waits = sandbox.files.write('waits', 'x')
+      await sandbox.files.list()
+      await watches[0]?.return?.()
+      await waits
+      await Promise.all(watches.map((watch) => watch.return?.()))
+      expect(await sandbox.files.read('waits')).toBe('x')
+    },
+    { mayStall: true },
+  ))

@@ -13,6 +13,7 @@ beforeAll(async () => {
 
 afterEach(async () => {
   cluster.api.fault = () => undefined
+  cluster.api.watchFault = undefined
   for (const claim of cluster.claims()) cluster.api.store.delete(CLAIMS + claim)
 })
 
@@ -66,6 +67,38 @@ describe('create', () => {
     expect(await fleet.create({ id: 'same' })).toBe(first)
     expect(cluster.claims()).toEqual(['same'])
   })
+
+  it.each([
+    ['watch', 401, 'check the credentials'],
+    ['watch', 403, 'allow its user all verbs'],
+    ['watch', 404, 'agent-sandbox and its extensions are installed'],
+    ['list', 403, 'allow its user all verbs'],
+  ] as const)(
+    'rejects immediately when the API server refuses the %s with %d',
+    async (verb, status, remedy) => {
+      await using fleet = cluster.fleet({ createTimeout: 120_000 })
+      if (verb === 'watch') cluster.api.watchFault = status
+      else cluster.api.fault = (method, path) => (method === 'GET' && path.endsWith('s') ? status : undefined)
+      cluster.controller.isPaused = true
+      const began = performance.now()
+      // The second one begins in the pause before the next attempt.
+      for (const _ of [1, 2, 3, 4]) {
+        const error = await rejectionOf(fleet.create())
+        expect(error).toMatchObject({ code: 'REQUEST_REFUSED' })
+        expect(error.message).toContain(`status ${status}: `)
+        expect(error.message).toContain(
+          verb === 'watch' ? 'cannot watch sandboxclaims; ' : 'a fault of the test; ',
+        )
+        expect(error.message).toContain(remedy)
+      }
+      expect(performance.now() - began).toBeLessThan(10_000)
+      cluster.api.watchFault = undefined
+      cluster.api.fault = () => undefined
+      cluster.controller.resume()
+      await using sandbox = await fleet.create()
+      expect((await sandbox.client.exec('echo up')).stdout).toBe('up\n')
+    },
+  )
 
   it('refuses the id of a claim that is not of a fleet, or of another pool', async () => {
     await using fleet = cluster.fleet()

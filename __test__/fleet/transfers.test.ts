@@ -140,6 +140,16 @@ describe('an upload', () => {
     expect(await hashOf(file)).toBe(sha256(Buffer.concat([Buffer.from('first\n'), data])))
   })
 
+  it('works with the longest patience of a client', async () => {
+    await using patient = cluster.fleet({ reconnectTimeout: 2_147_483_647 })
+    const file = randomUUID()
+    async function* source() {
+      yield 'patient'
+    }
+    const same = await patient.get(sandbox.id)
+    expect((await same?.client.files.write(file, source()))?.size).toBe(7)
+  })
+
   it('leaves the old file and nothing else when its source fails', async () => {
     const directory = randomUUID()
     await client.files.write(`${directory}/file`, 'old')

@@ -1,11 +1,12 @@
 /**
- * Code blocks of Markdown pages, and the output that they promise. A block marked `run` runs unchanged; any other block of
- * a language that could run has `not-run="the reason"`.
+ * Code blocks of Markdown pages, and the output that they promise. A block marked `run` runs as it is, TypeScript without
+ * its types; any other block of a language that could run has `not-run="the reason"`.
  */
 import { execFile } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { promisify } from 'node:util'
+import ts from 'typescript'
 
 export const root = path.dirname(path.dirname(__dirname))
 
@@ -51,9 +52,11 @@ export function findBlocks(markdown: string): Block[] {
   )
 }
 
-/** The JavaScript of a page that runs. */
+/** The JavaScript and TypeScript of a page that runs. */
 export function runnable(markdown: string): Block[] {
-  return findBlocks(markdown).filter(({ language, info }) => language === 'js' && info === 'run')
+  return findBlocks(markdown).filter(
+    ({ language, info }) => ['js', 'ts'].includes(language) && info === 'run',
+  )
 }
 
 /** The lines that a block promises to print: `console.log(...) // line`, or `// prints: line`. */
@@ -64,9 +67,12 @@ export function promises(code: string): string[] {
   })
 }
 
-/** Runs JavaScript as a separate program in the root of the repository. */
-export function runCode(code: string): Promise<{ stdout: string; stderr: string }> {
-  return promisify(execFile)(process.execPath, [...args, code], { cwd: root })
+/** Runs a block as a separate program in the root of the repository. */
+export function runCode({ language, code }: Block): Promise<{ stdout: string; stderr: string }> {
+  const { ESNext } = ts.ModuleKind
+  const compilerOptions = { module: ESNext, target: ts.ScriptTarget.ES2022 }
+  const program = language === 'ts' ? ts.transpileModule(code, { compilerOptions }).outputText : code
+  return promisify(execFile)(process.execPath, [...args, program], { cwd: root })
 }
 
 /** The shell commands of a page that run, in order. The comments after a command are its output. */

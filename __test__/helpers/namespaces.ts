@@ -17,3 +17,20 @@ export function withSmallDisk(directory: string): string[] {
   const script = `mount -t tmpfs -o size=4m,mode=700 none '${directory}' && exec "$@"`
   return ['unshare', '--mount', '--map-root-user', 'sh', '-c', script, 'sh']
 }
+
+/**
+ * The first words of a command that gets a file system at `directory` that never responds, in its own mount namespace: FUSE
+ * without a server, like a network file system whose server is down.
+ */
+export function withHungDirectory(directory: string): string[] {
+  const mount = `mount -i -t fuse -o fd=9,rootmode=40000,user_id=0,group_id=0 none '${directory}'`
+  return [
+    'unshare',
+    '--mount',
+    '--map-root-user',
+    'bash',
+    '-c',
+    `exec 9<>/dev/fuse; ${mount} && exec "$@"`,
+    'bash',
+  ]
+}

@@ -1,13 +1,15 @@
 /**
  * Makes break-out attempts, each in a sandbox of its own, and prints what became of them as JSON. Runs as the user and on
- * the runtime of a test: `runner.mjs MODULE`, with the task as JSON on standard input: { attempts, isolation }.
+ * the runtime of a test: `runner.mjs MODULE`, with the task as JSON on standard input: { attempts, isolation, by }. They
+ * run in sessions, or, with `by: 'job'`, as durable jobs.
  */
 import { execFileSync, spawn } from 'node:child_process'
 import fs from 'node:fs'
+import os from 'node:os'
 import path from 'node:path'
 
 const { Sandbox } = await import(process.argv[2])
-const { attempts, isolation } = JSON.parse(fs.readFileSync(0, 'utf8'))
+const { attempts, isolation, by } = JSON.parse(fs.readFileSync(0, 'utf8'))
 
 // Not below /tmp, where a session may have a directory of its own and see nothing of this.
 const base = fs.mkdtempSync('/var/tmp/nacre-breakout-')
@@ -32,6 +34,9 @@ const victim = spawn('sleep', ['600'], {
   stdio,
 })
 
+/** Like the directory for temporary files of another session. */
+const TEMPORARY = path.join(os.tmpdir(), `nacre-breakout-${process.pid}-tmp`)
+
 /** A fresh place with everything that an attempt is about. */
 function layOut() {
   for (const name of ['work', 'outside', 'hidden', 'home'])
@@ -44,6 +49,10 @@ function layOut() {
   fs.writeFileSync(at('work/.git/config'), 'config')
   fs.writeFileSync(at('outside/canary'), 'canary')
   fs.writeFileSync(at('hidden/key'), 'ESCAPED')
+  for (const directory of [at('jobs/other'), TEMPORARY]) {
+    fs.mkdirSync(directory, { recursive: true, mode: 0o700 })
+    fs.writeFileSync(path.join(directory, 'file'), 'ESCAPED')
+  }
 }
 
 /** All that must not change. */
@@ -71,12 +80,32 @@ const env = {
   VICTIM: String(victim.pid),
   HOST: String(process.pid),
   SELF: String(process.pid),
+  JOBS: at('jobs'),
+  TEMPORARY,
   SOCKET: at('socket'),
   ABSTRACT: abstract,
   PORT,
   PORT6,
   UDP,
   SHM,
+}
+
+/** Runs a command in the session, and returns all of its output. */
+async function inSession(sandbox, command) {
+  const { all } = await sandbox.exec(command, { timeout: 20_000, forceKillAfterDelay: 100 })
+  // The session is what it was.
+  const after = await sandbox.exec('echo alive')
+  return after.stdout === 'alive\n' ? all : `${all}\n(the session does not answer)`
+}
+
+/** Runs a command as a durable job, and returns all of its output. */
+async function asJob({ jobs }, command) {
+  const job = await jobs.start({ command, timeout: 20_000 })
+  await jobs.wait(job)
+  const { raw } = await jobs.read(job)
+  await jobs.cancel(job)
+  await jobs.remove(job)
+  return raw
 }
 
 const results = {}
@@ -89,12 +118,9 @@ for (const { name, command } of attempts) {
   }
   const sandbox = new Sandbox({ cwd: at('work'), env, isolation: rules, jobsRoot: at('jobs') })
   try {
-    const { all } = await sandbox.exec(command, { timeout: 20_000, forceKillAfterDelay: 100 })
+    const output = await (by === 'job' ? asJob : inSession)(sandbox, command)
     const changed = snapshot() !== before
-    results[name] = { escaped: changed || all.includes('ESCAPED'), output: all.slice(0, 500), changed }
-    // The session is what it was.
-    const after = await sandbox.exec('echo alive')
-    if (after.stdout !== 'alive\n') results[name].output += '\n(the session does not answer)'
+    results[name] = { escaped: changed || output.includes('ESCAPED'), output: output.slice(0, 500), changed }
   } catch (error) {
     results[name] = { escaped: false, failed: String(error.message), output: '' }
   } finally {
@@ -105,4 +131,5 @@ victim.kill('SIGKILL')
 servers.kill('SIGKILL')
 execFileSync('ipcrm', ['-m', SHM])
 fs.rmSync(base, { recursive: true, force: true })
+fs.rmSync(TEMPORARY, { recursive: true, force: true })
 process.stdout.write(JSON.stringify(results))

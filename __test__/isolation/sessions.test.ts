@@ -61,12 +61,11 @@ describe('isolation', () => {
       await sandbox.exec('true')
       const killed = supervisor?.pid ?? 0
       proc.kill(killed)
-      // Until then the old shell may answer.
-      await until(
-        () => !proc.isAlive(killed) || undefined,
-        () => 'the supervisor lives on',
-      )
-      const answer = () => sandbox.exec('echo $state').catch(() => undefined)
+      // Before the engine notices, the old shell can still answer, and commands can fail.
+      const answer = async () => {
+        const result = await sandbox.exec('echo $state').catch(() => undefined)
+        return result?.sessionRestarted ? result : undefined
+      }
       const { stdout } = await until(answer, () => 'the session does not come back')
       expect(stdout).toBe('saved\n')
       refused((await sandbox.exec(PROBE)).all)
@@ -190,6 +189,8 @@ describe('isolation', () => {
           expect(denied.denials).toEqual([{ target: 'example.invalid:80', rule: 'network' }])
           const past = await sandbox.exec(`exec 3<>/dev/tcp/127.0.0.1/${port}`)
           expect(past.exitCode).toBe(1)
+          const ignorant = await sandbox.exec('for i in 1 2; do (: <>/dev/tcp/192.0.2.1/80); done')
+          expect(ignorant.denials).toEqual([{ target: '192.0.2.1:80', rule: 'network' }])
           expect((await sandbox.exec('true')).denials).toEqual([])
         })()
       } finally {
@@ -218,16 +219,38 @@ describe('isolation', () => {
       expect((await session.exec('echo x > file')).exitCode).toBe(1)
       for (const [isolation, rule] of [
         [{ network: 'none', filesystem: { write: ['/'], hide: ['/srv'] } }, 'filesystem.write'],
-        [{ network: 'none' }, 'filesystem.hide'],
-        [{ filesystem: { hide: ['/srv'] } }, 'network'],
-        [{ filesystem: { hide: ['/srv'] }, network: { allow: ['a:1'] } }, 'network'],
-        [{ filesystem: { hide: ['/srv'] }, network: 'none', bestEffort: true }, 'bestEffort'],
+        [{ filesystem: { hide: [] } }, 'filesystem.hide'],
+        [{ network: 'host' }, 'network'],
+        [{ network: { allow: ['a:1'] } }, 'network'],
+        ['workspace+network', 'network'],
+        [{ bestEffort: true }, 'bestEffort'],
       ] as Array<[Isolation, string]>) {
         const error = await rejectionOf(sandbox.createSession({ isolation }))
         expect(error).toMatchObject({
           code: 'INVALID_OPTION',
           message: expect.stringContaining(`isolation.${rule}`),
         })
+      }
+    }),
+  )
+
+  it(
+    'is inherited by a session where the session gives no rule',
+    isolated({ filesystem: { write: ['.'], hide: ['/srv'] }, network: 'none' }, async (sandbox) => {
+      const probe = 'echo x > file && echo written; ls -A /srv | wc -l; tail -n +3 /proc/net/dev | wc -l'
+      const same = { stdout: (await sandbox.exec(probe)).stdout }
+      expect(same.stdout).toMatch(/^written\n0\n/)
+      for (const isolation of [
+        {},
+        { filesystem: {} },
+        { filesystem: { read: 'all' } },
+        { processes: 'host' },
+        { network: 'none' },
+        { preset: 'workspace' },
+        'workspace',
+      ] as Isolation[]) {
+        const session = await sandbox.createSession({ isolation })
+        expect(await session.exec(probe), JSON.stringify(isolation)).toMatchObject(same)
       }
     }),
   )

@@ -121,3 +121,40 @@ it('a cancel ends processes that a command left behind, and the record stays', (
     expect(proc.runs(nap)).toBe(false)
     expect(await jobs.status(job)).toEqual({ ...status, alive: false })
   }))
+
+/** What a command without isolation can do to the supervisor above it, whose pid is `$PPID`. */
+const ATTACKS: Record<string, string> = {
+  'takes its descriptors': 'prlimit --pid $PPID --nofile=3:3',
+  'takes every descriptor': 'prlimit --pid $PPID --nofile=0:0',
+  'forbids it to write': 'prlimit --pid $PPID --fsize=0:0',
+  'stops it and its guard': "kill -STOP $(awk '{ print $4 }' /proc/$PPID/stat) $PPID",
+}
+
+for (const [name, attack] of Object.entries(ATTACKS)) {
+  itWithJobs(`cancel ends a job that ${name}, with its detached children`, async (place) => {
+    const { jobs, tag } = place
+    const nap = proc.uniqueSleep()
+    const job = await jobs.start({ command: `trap '' TERM; setsid ${nap} & echo up; ${attack}; ${nap}` })
+    await untilPrinted(place, job, 'up')
+    await proc.untilRuns(nap, 2)
+    const begun = performance.now()
+    await jobs.cancel(job, { graceMs: 100 })
+    expect(performance.now() - begun).toBeLessThan(6000)
+    expect(proc.runs(nap)).toBe(false)
+    await expectNoProcess(tag)
+    expect(await jobs.status(job)).toMatchObject({ alive: false, signal: 'SIGKILL', reason: 'cancelled' })
+    await jobs.remove(job)
+  })
+}
+
+itWithJobs('a supervisor that may not write files records the exit code', async ({ jobs }) => {
+  const job = await jobs.start({ command: 'prlimit --pid $PPID --fsize=0:0; exit 7' })
+  expect(await jobs.wait(job)).toMatchObject({ state: 'exited', exitCode: 7, reason: 'exit' })
+})
+
+itWithJobs('a real-time signal ends a job like every other signal', async ({ jobs }) => {
+  const job = await jobs.start({ command: 'kill -40 $$' })
+  const status = await jobs.wait(job)
+  expect(status).toMatchObject({ state: 'exited', exitCode: null, reason: 'signal' })
+  expect(status.signal).not.toBeNull()
+})

@@ -14,7 +14,7 @@ import {
 } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { type JobPlace, withJobs } from '../helpers/jobs.js'
+import { type JobPlace, untilGone, withJobs } from '../helpers/jobs.js'
 import { collect } from '../helpers/memory.js'
 import * as proc from '../helpers/proc.js'
 
@@ -186,9 +186,11 @@ describe('list removes only leftovers of a start or a remove', () => {
     }))
 
   it('and the leftovers of an interrupted remove are removed', () =>
-    withJobs(async ({ jobs, root }) => {
+    withJobs(async (place) => {
+      const { jobs, root } = place
       const { jobId } = await jobs.start({ command: 'true' })
-      await jobs.wait(jobId)
+      // The supervisor records the end, and holds the directory until it ends itself.
+      await untilGone(place, jobId)
       const directory = path.join(root, jobId)
       writeFileSync(path.join(directory, `.unfinished-${lstatSync(directory).ino}`), '')
       renameSync(directory, path.join(root, `~${jobId}`))

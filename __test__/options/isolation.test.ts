@@ -1,29 +1,41 @@
 import { describe, expect, it } from 'vitest'
+import { completeRules } from '../../lib/options/isolation.js'
 import { isolation } from '../../lib/protocol/isolation-options.js'
 import { refusalOf } from '../helpers/thrown.js'
 
 const read = (value: unknown) => isolation.read(value, 'isolation')
+const complete = (value: unknown) => completeRules(read(value))
 
 describe('isolation', () => {
+  it('leaves omitted rules open, so that they can be inherited', () => {
+    expect(read({})).toEqual({})
+    expect(read({ filesystem: {} })).toEqual({ filesystem: {} })
+    expect(read('workspace')).toEqual({ preset: 'workspace' })
+  })
+
   it('completes rules with their defaults', () => {
-    const defaults = { read: 'all', write: ['.'], hide: [], protect: [] }
+    const { hide } = complete({}).filesystem
+    expect(hide).toEqual(expect.arrayContaining(['~/.ssh', '/etc/shadow']))
+    const defaults = { read: 'all', write: ['.'], hide, protect: [] }
     const open = { filesystem: defaults, network: 'host', processes: 'host', bestEffort: false }
-    expect(read({})).toEqual(open)
-    expect(read({ filesystem: {} })).toEqual(open)
-    expect(read({ filesystem: { read: [], hide: ['a b\n', '~/ü'] }, bestEffort: true })).toEqual({
+    expect(complete({})).toEqual(open)
+    expect(complete({ filesystem: {} })).toEqual(open)
+    expect(complete({ filesystem: { read: [], hide: ['a b\n', '~/ü'] }, bestEffort: true })).toEqual({
       ...open,
       filesystem: { ...defaults, read: [], hide: ['a b\n', '~/ü'] },
       bestEffort: true,
     })
   })
 
-  it('knows its presets', () => {
-    expect(read('workspace')).toMatchObject({ network: 'none', processes: 'own', bestEffort: false })
-    expect(read('workspace')).toMatchObject({ filesystem: { read: 'all', write: ['.'] } })
-    expect(read('workspace+network')).toMatchObject({ network: 'host', filesystem: { write: ['.'] } })
-    expect(read('read-only')).toMatchObject({ network: 'none', filesystem: { write: [] } })
+  it('knows its presets, and changes to them', () => {
+    expect(complete('workspace')).toMatchObject({ network: 'none', processes: 'own', bestEffort: false })
+    expect(complete('workspace')).toMatchObject({ filesystem: { read: 'all', write: ['.'] } })
+    expect(complete('workspace+network')).toMatchObject({ network: 'host', filesystem: { write: ['.'] } })
+    expect(complete('read-only')).toMatchObject({ network: 'none', filesystem: { write: [] } })
     for (const preset of ['workspace', 'workspace+network', 'read-only'])
-      expect(read(preset).filesystem.hide).toEqual(expect.arrayContaining(['~/.ssh', '/etc/shadow']))
+      expect(complete(preset).filesystem.hide).toEqual(expect.arrayContaining(['~/.ssh', '/etc/shadow']))
+    const network = { allow: ['example.com:443'] }
+    expect(complete({ preset: 'workspace', network })).toEqual({ ...complete('workspace'), network })
   })
 
   it('takes hosts with ports, in lower case', () => {
@@ -44,6 +56,8 @@ describe('isolation', () => {
     [null, /^isolation must/],
     [5, /^isolation must/],
     [[], /^isolation must/],
+    [true, /^isolation must .*, not true: choose one of 'workspace'/],
+    [false, /^isolation must .*, not false: leave it out/],
     [{ files: {} }, /isolation.*files/],
     [{ filesystem: 'all' }, /^isolation\.filesystem must/],
     [{ filesystem: { reads: [] } }, /isolation\.filesystem.*reads/],

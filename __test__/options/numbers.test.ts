@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { byteCount, milliseconds } from '../../lib/options/numbers.js'
+import { limitOptions } from '../../lib/protocol/limit-options.js'
 import { refusalOf } from '../helpers/thrown.js'
 
 describe('milliseconds', () => {
@@ -22,6 +23,15 @@ describe('milliseconds', () => {
       expect(error.message).toMatch(/^timeout must be .* from 0 to 2147483647, not /)
     })
   }
+})
+
+it('text with a unit gets an example', () => {
+  expect(refusalOf(() => milliseconds('10s', 'timeout')).message).toMatch(/not "10s"; 10 seconds are 10000$/)
+  for (const [read, name] of [
+    [byteCount, 'maxBuffer'],
+    [limitOptions.memory.read, 'limits.memory'],
+  ] as const)
+    expect(refusalOf(() => read('1GB', name)).message).toMatch(/not "1GB"; 1 GiB is 1073741824$/)
 })
 
 describe('byteCount', () => {

@@ -17,7 +17,12 @@ describe('readOptions', () => {
   it('names an unknown option and lists the known ones', () => {
     const error = refusalOf(() => read({ timeOut: 5 }))
     expect(error.code).toBe('INVALID_OPTION')
-    expect(error.message).toBe('exec has no option "timeOut"; it has: timeout, check')
+    expect(error.message).toBe('exec has no option "timeOut"; did you mean "timeout"? It has: timeout, check')
+  })
+
+  it('lists the known options only when none is near', () => {
+    const error = refusalOf(() => read({ reject: false }))
+    expect(error.message).toBe('exec has no option "reject"; it has: timeout, check')
   })
 
   for (const name of ['toString', 'constructor', '__proto__', 'hasOwnProperty', '']) {

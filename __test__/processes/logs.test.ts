@@ -207,6 +207,28 @@ describe('output', () => {
 })
 
 describe('a log', () => {
+  it('that is read while the sandbox is being destroyed rejects as the sandbox does', async () => {
+    const errors = new Set<unknown>()
+    for (let round = 0; round < 10; round++) {
+      await withSandbox(
+        async ({ sandbox }) => {
+          const process = await sandbox.startProcess('sleep 60')
+          const read = async () => {
+            while (true) {
+              await process.getLogs()
+              await setImmediate()
+            }
+          }
+          const reading = [rejectionOf(read()), rejectionOf(read())]
+          await sandbox.destroy()
+          for (const error of await Promise.all(reading)) errors.add((error as { code?: string }).code)
+        },
+        { destroys: true },
+      )
+    }
+    expect([...errors]).toEqual(['SANDBOX_DESTROYED'])
+  })
+
   it('keeps the newest bytes up to its limit and counts the missing ones', () =>
     withSandbox(
       async ({ sandbox }) => {

@@ -1,10 +1,20 @@
 /** One process per attempt, whatever happens to workers, to Redis and to the network between them. */
 import { cpSync, rmSync, writeFileSync } from 'node:fs'
+import { Redis } from 'ioredis'
 import { Sandbox } from 'nacre'
 import { describe, expect, it } from 'vitest'
 import { expectNoProcess } from '../helpers/jobs.js'
 import { ended, outputOf, TIMES, withQueue } from '../helpers/queue.js'
 import { until } from '../helpers/until.js'
+
+/** A connection to Redis. */
+function connectTo(url: string) {
+  const redis = new Redis(url)
+  return {
+    call: (...words: [string, ...string[]]) => redis.call(...words),
+    [Symbol.asyncDispose]: async () => redis.disconnect(),
+  }
+}
 
 /** Ends when the file appears. */
 const untilFile = (file: string): string => `until [[ -e ${file} ]]; do sleep 0.02; done`
@@ -45,6 +55,30 @@ describe('a worker', () => {
         expect(job).toMatchObject({ state: 'failed', failedReason: 'the command exited with code 7' })
         expect(job.result).toMatchObject({ exitCode: 7, reason: 'exit', host: 'one', bytes: 4 })
         expect(starts('away')).toBe(1)
+      }),
+    30_000,
+  )
+
+  it(
+    'that cannot release its host ends in order, and its jobs go on',
+    () =>
+      withQueue(async ({ queue, worker, counted, starts, untilStarted, base, redis }) => {
+        const first = await worker('one')
+        await queue.add({ id: 'kept', command: counted('kept', untilFile(`${base}/go`)) })
+        await untilStarted('kept')
+        await using connection = connectTo(redis.url)
+        const hosts = 'nacre:bull:test:hosts'
+        // The times of the hosts cannot be written any more.
+        await connection.call('RENAME', hosts, 'aside')
+        await connection.call('SET', hosts, 'of another type')
+        expect(await first.end('SIGTERM')).toBe(0)
+        expect(first.output()).toContain('releasing the host: ')
+        await connection.call('RENAME', 'aside', hosts)
+        const second = await worker('one')
+        await second.printed('attached to kept')
+        release(base)
+        expect(await ended(queue, 'kept')).toMatchObject({ state: 'completed', attempt: 1 })
+        expect(starts('kept')).toBe(1)
       }),
     30_000,
   )

@@ -73,12 +73,12 @@ describe('the option sandboxd', () => {
       await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve))
       const { port } = taken.address() as AddressInfo
       try {
-        for (const ports of [
-          { grpcPort: port, restPort: 0 },
-          { grpcPort: 0, restPort: port },
-        ]) {
+        for (const [name, ports] of Object.entries({
+          grpcPort: { grpcPort: port, restPort: 0 },
+          restPort: { grpcPort: 0, restPort: port },
+        })) {
           const failing = serve(sandbox, { ...FREE, sandboxd: { ...ports, root: directory } })
-          await expect(failing).rejects.toThrow(`sandboxd cannot listen on 127.0.0.1:${port}`)
+          await expect(failing).rejects.toThrow(`sandboxd.${name} ${port} cannot be used on 127.0.0.1`)
         }
         const own = serve(sandbox, { ...FREE, port, sandboxd: { grpcPort: 0, restPort: 0, root: directory } })
         await expect(own).rejects.toMatchObject({ code: 'EADDRINUSE' })
@@ -102,7 +102,7 @@ describe('the option sandboxd', () => {
       await serving.close()
     }))
 
-  it('listens where serve does or on a host of its own, and warns when others can reach it', () =>
+  it('listens on loopback whatever the host of serve is, and warns when others can reach it', () =>
     withSandbox(async ({ sandbox, directory }) => {
       const lines: string[] = []
       const log = (line: string) => void lines.push(line)
@@ -110,7 +110,7 @@ describe('the option sandboxd', () => {
       const options = { ...FREE, logger, host: '0.0.0.0', token: 'a-token-for-tests' }
       const sandboxd = { grpcPort: 0, restPort: 0, root: directory }
       await expect(serve(sandbox, { ...FREE, host: '0.0.0.0', sandboxd })).rejects.toThrow('token')
-      const open = await serve(sandbox, { ...options, sandboxd })
+      const open = await serve(sandbox, { ...options, sandboxd: { ...sandboxd, host: '0.0.0.0' } })
       expect(open.sandboxd?.host).toBe('0.0.0.0')
       expect(lines.join()).toContain('sandboxd has no authentication')
       // By any name, since nacre cannot know those of its pod.
@@ -121,7 +121,7 @@ describe('the option sandboxd', () => {
       place.close()
       await open.close()
       lines.length = 0
-      const own = await serve(sandbox, { ...options, sandboxd: { ...sandboxd, host: '127.0.0.1' } })
+      const own = await serve(sandbox, { ...options, sandboxd })
       expect([own.host, own.sandboxd?.host, lines]).toEqual(['0.0.0.0', '127.0.0.1', []])
       await own.close()
     }))
@@ -228,7 +228,7 @@ describe('nacre serve --sandboxd', () => {
       [['serve', '--grpc-port', '0'], 'need --sandboxd'],
       [['serve', '--root', '/tmp'], 'need --sandboxd'],
       [['serve', '--sandboxd', '--grpc-port', 'x'], 'whole number'],
-      [['serve', '--sandboxd', '--root', '/proc/none'], 'sandboxd.root'],
+      [['serve', '--sandboxd', '--root', '/proc/none'], '--root /proc/none'],
       [['serve', '--sandboxd', '--host', '0.0.0.0'], 'token'],
     ] as Array<[string[], string]>) {
       const host = nacre(...args)

@@ -21,6 +21,26 @@ describe('a numbered call', () => {
       for (const reply of replies) expect(reply.body.result.stdout).toBe('run\n')
     }))
 
+  it('is refused with another method, path or body', () =>
+    withServer(async (place) => {
+      const headers = { 'x-nacre-call': `${await register(place)}/1` }
+      const body = { command: 'echo run >> file; cat file' }
+      expect((await place.call('POST', '/v1/exec', body, headers)).body.result.stdout).toBe('run\n')
+      for (const [method, path, other] of [
+        ['POST', '/v1/exec', { command: 'touch other' }],
+        ['POST', '/v1/exec', { ...body, timeout: 5000 }],
+        ['POST', '/v1/exec?x=1', body],
+        ['POST', '/v1/exec/stream', body],
+        ['POST', '/v1/processes', body],
+        ['DELETE', '/v1/sessions/default', undefined],
+      ] as const) {
+        const reply = await place.call(method, path, other, headers)
+        expect(reply, `${method} ${path}`).toMatchObject({ status: 422, body: { code: 'CALL_MISMATCH' } })
+      }
+      expect((await place.call('POST', '/v1/exec', body, headers)).body.result.stdout).toBe('run\n')
+      expect(existsSync(path.join(place.directory, 'other'))).toBe(false)
+    }))
+
   it('gives the same error again', () =>
     withServer(async (place) => {
       const headers = { 'x-nacre-call': `${await register(place)}/1` }

@@ -54,6 +54,17 @@ describe('docs/http.md', () => {
   })
 })
 
+it('every route has the status of a busy or ending server, and every numbered call that of a mismatch', () => {
+  for (const [route, methods] of Object.entries(paths))
+    for (const [method, { responses }] of Object.entries(methods)) {
+      const statuses = responses as Record<string, { description: string }>
+      expect(statuses[503]?.description, route).toContain('SHUTTING_DOWN')
+      if (method !== 'get') expect(statuses[422]?.description, route).toContain('CALL_MISMATCH')
+    }
+  const exec = paths['/v1/exec']?.post?.responses as unknown as Record<string, { description: string }>
+  expect(exec[422]?.description).toBe('an error: CALL_MISMATCH, COMMAND_FAILED, OUTPUT_LIMIT')
+})
+
 describe('/openapi.json', () => {
   it('is the document', () =>
     withServer(async ({ get }) => {

@@ -1,5 +1,7 @@
 /** How a server ends, and how it stays with clients that wait long. */
-import { writeFileSync } from 'node:fs'
+import { once } from 'node:events'
+import { readdirSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
 import path from 'node:path'
 import { SandboxClient } from 'nacre/client'
 import { createServer } from 'nacre/server'
@@ -7,9 +9,40 @@ import { describe, expect, it } from 'vitest'
 import { expectGone, startHost } from '../helpers/host.js'
 import { dataOf, withServer } from '../helpers/http.js'
 import { withSandbox } from '../helpers/invariants.js'
+import { active } from '../helpers/terminal.js'
 import { rejectionOf } from '../helpers/thrown.js'
+import { until } from '../helpers/until.js'
 
 describe('the end of a server', () => {
+  it.each([
+    ['/v1/exec', { command: 'touch ran' }],
+    ['/v1/exec/stream', { command: 'touch ran' }],
+    ['/v1/processes', { command: 'touch ran' }],
+    ['/v1/jobs', { command: 'touch ran', cwd: '.' }],
+    ['/api/process/start', { command: 'touch ran' }],
+  ])('starts nothing for a request to %s whose body arrives then', (path, body) =>
+    withServer(async ({ serving, sandbox, directory }) => {
+      const text = JSON.stringify(body)
+      const socket = connect(serving.port, '127.0.0.1')
+      await once(socket, 'connect')
+      const head = `POST ${path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json`
+      socket.write(`${head}\r\nContent-Length: ${text.length}\r\n\r\n${text.slice(0, 5)}`)
+      await until(
+        async () => (await active(serving.url)) === 2 || undefined,
+        () => 'the request does not arrive',
+      )
+      const closed = serving.close()
+      socket.write(text.slice(5))
+      let reply = ''
+      for await (const data of socket) reply += data
+      expect(reply).toMatch(/^HTTP\/1\.1 503 /)
+      expect(reply).toContain('"code":"SHUTTING_DOWN"')
+      await closed
+      expect(await sandbox.listProcesses()).toEqual([])
+      expect(readdirSync(directory)).toEqual([])
+    }),
+  )
+
   it('ends commands, processes and streams, and then answers no more', () =>
     withServer(async ({ serving, sandbox, url, stream }) => {
       const client = new SandboxClient({ url, reconnectTimeout: 0 })
@@ -142,7 +175,7 @@ describe('fetch', () => {
         const { fetch: answer } = createServer(sandbox)
         const ask = (peer?: object) =>
           answer(new Request('http://localhost/api/session/list'), peer).then(({ status }) => status)
-        expect(await ask()).toBe(200)
+        expect(await ask()).toBe(403)
         expect(await ask({ requestIP: () => ({ address: '127.0.0.1' }) })).toBe(200)
         expect(await ask({ requestIP: () => ({ address: '192.0.2.7' }) })).toBe(403)
         expect(await ask({ incoming: { socket: { remoteAddress: '192.0.2.7' } } })).toBe(403)

@@ -39,8 +39,8 @@ describe('toReadableStream', () => {
       const readable = stream.toReadableStream()
       await made(directory, 'begun')
       await stream.kill()
-      const { stdout } = await stream.result
       const text = await new Response(readable).text()
+      const { stdout } = await stream.result
       expect(stdout.startsWith(text)).toBe(true)
     }))
 

@@ -39,28 +39,31 @@ describe('the result of a stream', () => {
       expect(textOf(events)).toBe(result.stdout)
     }))
 
-  it('can be awaited first when there is little output', () =>
+  it('can be awaited before the output is read, while the command runs', () =>
     withSandbox(async ({ sandbox }) => {
-      const stream = sandbox.execStream('echo a; echo b >&2', { stripFinalNewline: true })
-      expect(await stream.result).toMatchObject({ stdout: 'a', stderr: 'b' })
+      const stream = sandbox.execStream('echo a; read line; echo b >&2', { input: later('x\n') })
+      const result = stream.result.then(({ stdout, stderr }) => [stdout, stderr])
       const events = await all(stream)
       expect([textOf(events), textOf(events, 'stderr'), events.at(-1)?.type]).toEqual([
         'a\n',
         'b\n',
         'complete',
       ])
+      expect(await result).toEqual(['a\n', 'b\n'])
     }))
 
   it('was awaited first, so output was dropped, and reading throws', () =>
     withSandbox(
       async ({ sandbox }) => {
+        const short = sandbox.execStream('echo a')
+        expect(await short.result).toMatchObject({ stdout: 'a\n' })
         const stream = sandbox.execStream('head -c 20000000 /dev/zero')
         const early = sandbox.execStream('head -c 20000000 /dev/zero')
         const lines = early.lines()
         await stream.result
         await early.result
         const locked = { name: 'OptionError', code: 'STREAM_LOCKED', message: /result.*was awaited/ }
-        for (const reading of [all(stream), all(lines)]) {
+        for (const reading of [all(short), all(stream), all(lines)]) {
           const { name, code, message } = (await rejectionOf(reading)) as Error & { code?: string }
           expect({ name, code }).toEqual({ name: locked.name, code: locked.code })
           expect(message).toMatch(locked.message)
@@ -113,3 +116,8 @@ describe('a second reader', () => {
       })
     }))
 })
+
+async function* later(text: string): AsyncGenerator<string> {
+  await new Promise((resolve) => setImmediate(resolve))
+  yield text
+}

@@ -233,7 +233,7 @@ export async function lifetimes() {
 
 export function errors(error: unknown) {
   if (error instanceof SandboxError && error.code === 'COMMAND_TIMEOUT')
-    same<typeof error.result, ExecResult<'utf8' | 'buffer'> | undefined>()
+    same<typeof error.result, ExecResult | undefined>()
   if (error instanceof SandboxError && error.code === 'PROCESS_READY_TIMEOUT')
     same<typeof error.logTail, string | undefined>()
   if (error instanceof OptionError) {

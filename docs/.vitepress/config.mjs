@@ -4,6 +4,7 @@
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { defineConfig } from 'vitepress'
+import { nameColumns } from './columns.mjs'
 import { navigation } from './navigation.mjs'
 import { slugify } from './slugify.mjs'
 
@@ -33,6 +34,7 @@ export default defineConfig({
         if (info.trim() === 'mermaid') return `<Diagram source="${encodeURIComponent(content)}" />\n`
         return fence(tokens, index, ...rest)
       }
+      md.core.ruler.push('name-columns', ({ tokens }) => nameColumns(tokens))
     },
   },
   transformPageData(page) {

@@ -3,10 +3,11 @@
 use nacre_core::exec::OutputStream::{Stderr, Stdout};
 use nacre_core::fuzzing::{bounded_log, restore_text};
 use nacre_core::process_log::ProcessLog;
-use nacre_protocol::files;
 use nacre_protocol::shell::Reply;
 use nacre_protocol::supervisor::{Order, Report};
-use serde_json::{from_slice, to_vec};
+use nacre_protocol::{files, message};
+use std::sync::LazyLock;
+use tokio::runtime::{Builder, Runtime};
 
 /// Bytes of a reply's header.
 const HEADER: usize = 48;
@@ -23,24 +24,25 @@ pub fn reply(data: &[u8]) {
     assert!(data.len() >= HEADER + text, "{} bytes hold {reply:?}", data.len());
 }
 
-/// A message between host and supervisor: what can be read is written as something that reads the same.
-pub fn supervisor(data: &[u8]) {
-    if let Ok(order) = from_slice::<Order>(data) {
-        assert_eq!(from_slice::<Order>(&to_vec(&order).unwrap()).unwrap(), order);
-    }
-    if let Ok(report) = from_slice::<Report>(data) {
-        assert_eq!(from_slice::<Report>(&to_vec(&report).unwrap()).unwrap(), report);
-    }
+/// What can be read is written as something that reads the same.
+macro_rules! reads_back {
+    ($kind:ty, $data:expr) => {
+        if let Ok(read) = message::decode::<$kind>($data) {
+            assert_eq!(message::decode::<$kind>(&message::encode(&read).unwrap()).unwrap(), read);
+        }
+    };
 }
 
-/// A message between host and files helper: what can be read is written as something that reads the same.
+/// A message between host and supervisor.
+pub fn supervisor(data: &[u8]) {
+    reads_back!(Order, data);
+    reads_back!(Report, data);
+}
+
+/// A message between host and files helper.
 pub fn files(data: &[u8]) {
-    if let Ok(request) = files::decode::<files::Request>(data) {
-        assert_eq!(files::decode::<files::Request>(&files::encode(&request).unwrap()).unwrap(), request);
-    }
-    if let Ok(reply) = files::decode::<files::Reply>(data) {
-        assert_eq!(files::decode::<files::Reply>(&files::encode(&reply).unwrap()).unwrap(), reply);
-    }
+    reads_back!(files::Request, data);
+    reads_back!(files::Reply, data);
 }
 
 /// A shell's state as it wrote it down: the script stays in proportion and is one that bash can take.
@@ -50,8 +52,14 @@ pub fn checkpoint(data: &[u8]) {
     assert!(script.len() <= 8 * data.len() + 4096, "{} bytes from {}", script.len(), data.len());
 }
 
+static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Builder::new_current_thread().build().unwrap());
+
 /// The log of a process, against a model that keeps everything. The bytes choose what is written and read.
 pub fn log(data: &[u8]) {
+    RUNTIME.block_on(check_log(data));
+}
+
+async fn check_log(data: &[u8]) {
     let mut bytes = data.iter().copied();
     let mut next = || usize::from(bytes.next().unwrap_or(0));
     let limit = next() * 16;
@@ -60,20 +68,21 @@ pub fn log(data: &[u8]) {
     for step in data.chunks_exact(3).skip(1).take(500) {
         let (kind, length, fill) = (step[0], usize::from(step[1]), step[2]);
         if kind % 3 == 0 {
-            check_read(&log, &written, length * 7 % (written.len() + 9), usize::from(fill) * 3);
+            check_read(&log, &written, length * 7 % (written.len() + 9), usize::from(fill) * 3).await;
         } else {
             let piece: Vec<u8> = (0..length).map(|at| fill.wrapping_add(at as u8)).collect();
+            log.room().await;
             log.push(if kind % 3 == 1 { Stdout } else { Stderr }, &piece);
             written.extend(piece);
         }
     }
     log.end();
-    assert!(check_read(&log, &written, 0, usize::MAX) <= limit, "more is kept than the limit");
+    assert!(check_read(&log, &written, 0, usize::MAX).await <= limit, "more is kept than the limit");
 }
 
 /// Compares a slice with what was written, and returns how many bytes it has.
-fn check_read(log: &ProcessLog, written: &[u8], cursor: usize, most: usize) -> usize {
-    let slice = log.read(cursor as u64, most);
+async fn check_read(log: &ProcessLog, written: &[u8], cursor: usize, most: usize) -> usize {
+    let slice = log.read(cursor as u64, most).await;
     let count: usize = slice.pieces.iter().map(|piece| piece.bytes.len()).sum();
     let start = cursor.min(written.len());
     assert_eq!(slice.next, start as u64 + slice.dropped + slice.lost + count as u64);

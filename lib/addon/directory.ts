@@ -1,12 +1,13 @@
 /**
  * A directory with the two files of the native part: the addon, and the supervisor beside it.
  */
-import { accessSync, constants, existsSync, statSync } from 'node:fs'
-import path from 'node:path'
+import { fs, path } from '../base/builtin.js'
 import type { NativeAddon } from '../boundary/index.js'
 import { examine } from './examine.js'
 import { AddonError, loadFailure, notExecutable } from './failure.js'
 import type { Machine } from './machine.js'
+
+const { accessSync, constants, existsSync, statSync } = fs
 
 export const ADDON = 'nacre.node'
 export const SUPERVISOR = 'nacre-supervisor'

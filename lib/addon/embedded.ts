@@ -7,9 +7,10 @@
  *
  * This file is published as it is, outside the bundle: it imports nothing of nacre but types.
  */
-import { readFileSync } from 'node:fs'
 import type { NativeAddon } from '../boundary/index.js'
 import type { LoadedAddon } from './directory.js'
+
+const { readFileSync } = process.getBuiltinModule('node:fs')
 
 const SUPERVISOR = 'nacre-supervisor'
 

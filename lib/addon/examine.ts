@@ -4,9 +4,11 @@
  * The message of the dynamic loader often names no cause. For a file of another architecture glibc reports that the
  * file does not exist. For another C library it names that library.
  */
-import { readFileSync } from 'node:fs'
+import { fs } from '../base/builtin.js'
 import { libcNamedIn } from './machine.js'
 import type { Libc } from './platforms.js'
+
+const { readFileSync } = fs
 
 /** e_machine of an ELF header, as names of `process.arch`. */
 const ELF_MACHINES: Record<number, string> = { 3: 'ia32', 40: 'arm', 62: 'x64', 183: 'arm64', 243: 'riscv64' }

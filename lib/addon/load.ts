@@ -5,9 +5,9 @@
  * in a clone (`native/release`, or `native/debug` with NACRE_NATIVE=debug); the platform package for this process's
  * processor and C library. Every failure is an AddonError with the cause and the remedy.
  */
-import { existsSync } from 'node:fs'
-import path from 'node:path'
+
 import { loadEmbedded } from '#embedded'
+import { fs, path } from '../base/builtin.js'
 import { ADDON, type LoadedAddon, loadDirectory } from './directory.js'
 import { absence, machineFailure, versionFailure } from './failure.js'
 import { type Machine, thisMachine } from './machine.js'
@@ -16,6 +16,8 @@ import { PLATFORMS, platformsFor, VERSION } from './platforms.js'
 import { findPackage, programDirectories, readJson } from './search.js'
 import { loadAssets } from './single-executable.js'
 import { unpackExecutable } from './unpack.js'
+
+const { existsSync } = fs
 
 let loaded: LoadedAddon | undefined
 

@@ -1,8 +1,10 @@
 /**
  * What this process runs on.
  */
-import { readFileSync } from 'node:fs'
+import { fs } from '../base/builtin.js'
 import type { Libc } from './platforms.js'
+
+const { readFileSync } = fs
 
 export interface Machine {
   platform: string

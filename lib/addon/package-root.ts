@@ -1,8 +1,9 @@
 /**
  * The directory that nacre is installed in.
  */
-import { readFileSync } from 'node:fs'
-import path from 'node:path'
+import { fs, path } from '../base/builtin.js'
+
+const { readFileSync } = fs
 
 /**
  * The nearest directory at or above `from` that holds nacre's package.json; undefined where none does, as when nacre is

@@ -5,10 +5,11 @@
  * would be. In a bundle there is no such package.json: then only directories named `node_modules` are looked at, above
  * the program. Nothing is resolved by a name that is not declared: Bun would fetch it from the registry.
  */
-import { existsSync, readFileSync, realpathSync } from 'node:fs'
-import path from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { fs, path, url } from '../base/builtin.js'
 import { packageRoot } from './package-root.js'
+
+const { existsSync, readFileSync, realpathSync } = fs
+const { fileURLToPath } = url
 
 /** Directories that the program's own files are in. */
 export function programDirectories(): string[] {

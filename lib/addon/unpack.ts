@@ -9,20 +9,10 @@
  * Programs that start at the same time each write a file of their own and rename it: the last one replaces the file
  * by an equal one, and a program that runs the former keeps it.
  */
-import { createHash, randomBytes } from 'node:crypto'
-import {
-  chmodSync,
-  lstatSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
-import os from 'node:os'
-import path from 'node:path'
+import { crypto, fs, os, path } from '../base/builtin.js'
 import { SandboxError } from '../base/errors.js'
+
+const { chmodSync, lstatSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } = fs
 
 const WRITABLE_FOR_OTHERS = 0o022
 /** The end of the name that a file has until it is complete: a hash and a random number. */
@@ -33,7 +23,7 @@ const ABANDONED_AFTER_MS = 60 * 60 * 1000
 /** The absolute path of the file, mode 0755. Throws STATE_DIR_UNAVAILABLE. */
 export function unpackExecutable(bytes: Uint8Array, name: string): string {
   const directory = path.resolve(os.tmpdir(), `nacre-${process.getuid?.() ?? 'user'}-bin`)
-  const hash = createHash('sha256').update(bytes).digest('hex').slice(0, 16)
+  const hash = crypto().createHash('sha256').update(bytes).digest('hex').slice(0, 16)
   const file = path.join(directory, `${name}-${hash}`)
   try {
     makePrivate(directory)
@@ -80,7 +70,7 @@ function sweep(directory: string, name: string): void {
 }
 
 function put(file: string, bytes: Uint8Array): void {
-  const temporary = `${file}.${randomBytes(8).toString('hex')}`
+  const temporary = `${file}.${crypto().randomBytes(8).toString('hex')}`
   try {
     writeFileSync(temporary, bytes, { flag: 'wx', mode: 0o755 })
     chmodSync(temporary, 0o755)

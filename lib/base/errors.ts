@@ -5,7 +5,14 @@
  * in the calling program differs from a failed command. Both have a `code`.
  */
 
-import type { Encoding, ExecResult, LostSandbox, OptionErrorCode, SandboxErrorCode } from '../public/index.js'
+import type {
+  Encoding,
+  ExecResult,
+  LostSandbox,
+  OptionErrorCode,
+  SandboxError as PublicSandboxError,
+  SandboxErrorCode,
+} from '../public/index.js'
 import type { FailureText } from './failure-text.js'
 
 /** Every code of SandboxError, with its default message. */
@@ -31,6 +38,7 @@ const MEANINGS: Record<SandboxErrorCode, string> = {
   LIMIT_UNSUPPORTED: 'the limit cannot be enforced on this machine',
   NOT_A_DIRECTORY: 'the path is not a directory',
   NO_SPACE: 'the file system is full',
+  OUTPUT_LIMIT: 'the command printed more than its outputLimit',
   PERMISSION_DENIED: 'the system denies access',
   PROCESS_ALREADY_EXISTS: 'a process with this id already exists',
   PROCESS_EXITED_BEFORE_READY: 'the process ended before it was ready',
@@ -49,7 +57,7 @@ const MEANINGS: Record<SandboxErrorCode, string> = {
 }
 
 interface RunErrorOptions extends ErrorOptions {
-  result?: ExecResult<Encoding>
+  result?: ExecResult<Encoding, boolean>
   logTail?: string
   shortMessage?: string
   path?: string
@@ -61,8 +69,10 @@ export class SandboxError extends Error {
     Object.defineProperty(SandboxError.prototype, 'name', { value: 'SandboxError' })
   }
 
+  declare static readonly [Symbol.hasInstance]: (value: unknown) => value is PublicSandboxError
   readonly code: SandboxErrorCode
-  declare readonly result?: ExecResult<Encoding>
+  // biome-ignore lint/suspicious/noExplicitAny: the options of the call decide about its type.
+  declare readonly result?: any
   declare readonly logTail?: string
   declare readonly path?: string
   declare readonly lost?: LostSandbox

@@ -3,10 +3,12 @@
  *
  * Invalid bytes become U+FFFD, and a byte order mark stays: the output of a command is not a document.
  */
-import { constants } from 'node:buffer'
-import { setImmediate } from 'node:timers/promises'
+import { buffer, timers } from './builtin.js'
 import { engineError } from './errors.js'
 import { characterBoundary } from './utf8.js'
+
+const { constants } = buffer
+const { setImmediate } = timers
 
 /** 256 KiB: 0.2 ms of ASCII and 1 to 3 ms of anything else, so that no slice takes 5 ms. */
 const SLICE_BYTES = 256 * 1024

@@ -20,6 +20,8 @@ export interface NativeExecExtras extends Omit<NativeCommand, 'text'> {
   inputBytes?: Uint8Array
   /** Both streams through one pipe, as stdout. */
   mergeOutput?: boolean | undefined
+  /** Bytes of both streams together, after which the command is killed. */
+  outputLimit?: number | undefined
   /** Also send the event `start`. */
   start?: boolean
   /** Also send `start` and `output` events. */
@@ -43,6 +45,7 @@ export interface NativeResult {
   // Absent when false or 0.
   timedOut?: boolean
   isCanceled?: boolean
+  outputLimited?: boolean
   droppedStdout?: number
   droppedStderr?: number
   sessionRestarted?: boolean

@@ -37,8 +37,8 @@ export function addExec(program: Command, finish: Finish): void {
     .option('--json', 'print the whole result as JSON when the command ends')
     .option('-t, --tty', 'run in a terminal, for editors and prompts')
     .passThroughOptions()
-    .action(async (words: string[], options: Options) => {
-      finish(await (options.tty ? runInTerminal(commandOf(words), options) : run(words, options)))
+    .action(async (words: string[], options: Options, verb: Command) => {
+      finish(await (options.tty ? runInTerminal : run)(commandOf(words, verb), options))
     })
   withExamples(exec, [
     ["nacre exec 'ls *.ts | wc -l'", 'one word is shell text'],
@@ -52,13 +52,13 @@ export function addExec(program: Command, finish: Finish): void {
 }
 
 async function run(
-  words: string[],
+  command: string | string[],
   { cwd, env, timeout, grace, isolation, json = false }: Options,
 ): Promise<number> {
   const { Sandbox } = await import('../backends/native/sandbox.js')
   await using sandbox = new Sandbox({ env, forceKillAfterDelay: grace, isolation })
   let shell: number | undefined
-  const stream = sandbox.execStream<Encoding>(commandOf(words), {
+  const stream = sandbox.execStream<Encoding>(command, {
     onStart({ pid }) {
       shell = pid
     },

@@ -1,8 +1,9 @@
 /**
  * Failures on the command line: one line on standard error, and an exit code.
  */
-import { CommanderError } from 'commander'
+import { type Command, CommanderError } from 'commander'
 import { OptionError, SandboxError } from '../base/errors.js'
+import { withFlags } from './flags.js'
 import { colorsOf } from './terminal.js'
 
 /** The exit code when something could not be done. */
@@ -25,11 +26,17 @@ export function exitCodeOfEnd(exitCode: number | null, signal: number | undefine
   return signal === undefined ? FAILED : 128 + signal
 }
 
-/** Prints an error, as JSON for programs. Commander prints its own errors. */
-export function report(error: unknown, json: boolean): void {
+/** Prints an error of a verb, as JSON for programs. Commander prints its own errors. */
+export function report(error: unknown, json: boolean, verb: Command | undefined): void {
   if (error instanceof CommanderError) return
   // `message` repeats stderr of the command, which has been printed already.
-  const { code, message: whole, shortMessage: message = whole } = error as Error & Partial<SandboxError>
+  const { code, message: whole, shortMessage = whole } = error as Error & Partial<SandboxError>
+  const message = verb !== undefined && isAboutOptions(error) ? withFlags(shortMessage, verb) : shortMessage
   if (json) process.stderr.write(`${JSON.stringify({ error: { code: code ?? 'ERROR', message } })}\n`)
   else process.stderr.write(`${colorsOf(process.stderr).red('nacre:')} ${message ?? String(error)}\n`)
+}
+
+/** Whether an option of the API was refused, or cannot be used on this machine: an address to listen on. */
+function isAboutOptions(error: unknown): boolean {
+  return error instanceof OptionError || (error as NodeJS.ErrnoException).syscall === 'listen'
 }

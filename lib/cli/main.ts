@@ -1,34 +1,16 @@
 #!/usr/bin/env node
 /**
- * `nacre` on the command line. The exit code is that of the command or the job; 2 after a usage error, 1 when nacre itself
- * failed.
+ * The entry of `nacre`, which refuses a Node.js that is too old. It imports nothing before: the other modules would fail
+ * there with errors that do not name the reason.
  */
-import { exitCodeOf, report } from './failure.js'
-import { createProgram } from './program.js'
 
-async function main(): Promise<void> {
-  for (const stream of [process.stdout, process.stderr]) stream.on('error', ignoreEnd)
-  let code = 0
-  const program = createProgram((result) => {
-    code = result
-  })
-  try {
-    await program.parseAsync(process.argv)
-  } catch (error) {
-    code = exitCodeOf(error)
-    report(error, process.argv.includes('--json'))
-  }
-  process.exitCode = code
-  // Input without a reader must not keep this program waiting for more of it.
-  if (!process.stdin.isTTY) process.stdin.unref?.()
+const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
+/** As in package.json. */
+const isSupported = (major === 20 && minor >= 19) || (major === 22 && minor >= 3) || major > 22
+if (isSupported) void import('./run.js')
+else {
+  console.error(
+    `nacre: this is Node.js ${process.versions.node}; install Node.js 20.19 or a later 20, or 22.3 or newer`,
+  )
+  process.exitCode = 1
 }
-
-/**
- * The reader of the output may exit first, as with `| head`. Without a listener, an error would end the program before
- * the callback of the write can report it.
- */
-function ignoreEnd(error: NodeJS.ErrnoException): void {
-  if (error.code !== 'EPIPE') process.exitCode = 1
-}
-
-void main()

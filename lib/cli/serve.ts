@@ -6,7 +6,7 @@ import { OptionError } from '../base/errors.js'
 import type { Preset } from '../options/isolation.js'
 import type { SandboxdOptions, ServingSandboxd } from '../public/server.js'
 import { withExamples } from './examples.js'
-import { isolationOption } from './values.js'
+import { existingDirectory, isolationOption } from './values.js'
 
 interface Options {
   host?: string
@@ -37,7 +37,11 @@ export function addServe(program: Command): void {
     )
     .option('--token-file <file>', 'a file with the token that requests must send; at least 16 characters')
     .option('--allow-origin <origins...>', 'origins of web pages that may send requests')
-    .option('--cwd <directory>', 'the directory in which sessions start (default: the current one)')
+    .option(
+      '--cwd <directory>',
+      'the directory in which sessions start (default: the current one)',
+      existingDirectory,
+    )
     .option('--jobs-root <directory>', 'the directory of durable jobs')
     .addOption(isolationOption())
     .option(
@@ -58,14 +62,17 @@ export function addServe(program: Command): void {
       '--root <directory>',
       'the directory that confines all paths of sandboxd; created if missing (default: /workspace)',
     )
-    .option('--sandboxd-host <address>', 'the address that both ports listen on (default: that of --host)')
+    .option(
+      '--sandboxd-host <address>',
+      'the address that both ports listen on, whatever --host is (default: 127.0.0.1)',
+    )
     .option(
       '--metadata-prefix <prefix>',
       'the prefix of the variables that sandboxd shows to all clients (default: SANDBOX_)',
     )
     .action(run)
   withExamples(serve, [
-    ['nacre serve', 'listens on http://127.0.0.1:4747, only for this machine'],
+    ['nacre serve', 'listens on http://127.0.0.1:4747, for every user of this machine'],
     ['nacre serve --port 0 --cwd app', 'listens on a free port; sessions start in app'],
     ['nacre serve --sandboxd --root app', 'also serves the API of agent-sandbox, confined to app'],
     ['nacre serve --host 0.0.0.0 --token-file token', 'accepts other machines that send the token'],
@@ -75,10 +82,16 @@ export function addServe(program: Command): void {
 async function run({ cwd, jobsRoot, isolation, allowOrigin, ...options }: Options): Promise<void> {
   const { host, port, tokenFile } = options
   const sandboxd = sandboxdOptions(options)
-  const [{ Sandbox }, { serve }] = await Promise.all([
+  const [{ Sandbox }, { serve }, { isLoopback }] = await Promise.all([
     import('../backends/native/sandbox.js'),
     import('../server/serve.js'),
+    import('../server/guard.js'),
   ])
+  if (host !== undefined && !isLoopback(host) && tokenFile === undefined)
+    throw new OptionError(
+      'INVALID_OPTION',
+      `--host ${host} can be reached from other machines: give --token-file`,
+    )
   const sandbox = new Sandbox({ cwd, jobsRoot, isolation, logger: stderrLogger })
   try {
     const settings = { host, port, tokenFile, sandboxd, allowedOrigins: allowOrigin, logger: stderrLogger }

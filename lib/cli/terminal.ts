@@ -1,6 +1,7 @@
 /**
  * Output: colours on a terminal only, and no faster than it is read.
  */
+import { createInterface } from 'node:readline'
 import type { Writable } from 'node:stream'
 import pc from 'picocolors'
 
@@ -35,3 +36,30 @@ export async function printJson(value: unknown): Promise<void> {
 
 /** The exit code after the reader has exited: as after SIGPIPE. */
 export const NOBODY_READS = 141
+
+/** A name on one line, without the control characters that could drive the terminal. */
+export function printable(name: string): string {
+  if (!CONTROL.test(name)) return name
+  return JSON.stringify(name).replace(CONTROLS, (found) => `\\u00${found.charCodeAt(0).toString(16)}`)
+}
+
+const CONTROL = /\p{Cc}/u
+/** JSON escapes only those below 32. */
+const CONTROLS = /\p{Cc}/gu
+
+/** Whether a user can read a question and answer it. */
+export function isInteractive(): boolean {
+  return process.stdin.isTTY === true && process.stderr.isTTY === true
+}
+
+/** Asks on standard error. True if the answer is yes; false also when the input ends. */
+export async function confirm(question: string): Promise<boolean> {
+  note(`${question} [y/N]`)
+  const lines = createInterface({ input: process.stdin })
+  try {
+    for await (const line of lines) return /^y(es)?$/i.test(line.trim())
+    return false
+  } finally {
+    lines.close()
+  }
+}

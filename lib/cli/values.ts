@@ -1,7 +1,9 @@
 /**
  * Readers for the values of options. A refused value is a usage error, which commander prints with the option's name.
  */
-import { InvalidArgumentError, Option } from 'commander'
+import { statSync } from 'node:fs'
+import { type Command, InvalidArgumentError, Option } from 'commander'
+import { OptionError } from '../base/errors.js'
 import { PRESETS } from '../options/isolation.js'
 
 const UNITS: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
@@ -31,7 +33,33 @@ export function byteOffset(text: string): number {
   throw new InvalidArgumentError('It must be a number of bytes.')
 }
 
-/** One word is shell text, as it was quoted; several are a program and its arguments, which no shell parses again. */
-export function commandOf(words: string[]): string | string[] {
-  return words.length === 1 ? (words[0] ?? '') : words
+/** A directory that exists, for programs that run in it only later. */
+export function existingDirectory(text: string): string {
+  if (statSync(text, { throwIfNoEntry: false })?.isDirectory()) return text
+  throw new InvalidArgumentError('It must be an existing directory.')
+}
+
+/**
+ * One word is shell text, as it was quoted; several are a program and its arguments, which no shell parses again. Throws
+ * OptionError for options of the verb after shell text, which would be arguments of a program with that text as its name.
+ */
+export function commandOf(words: string[], verb: Command): string | string[] {
+  const [first = '', second] = words
+  if (second === undefined) return first
+  const flag = second.replace(/=.*/s, '')
+  const isOption = verb.options.some(({ short, long }) => flag === short || flag === long)
+  if (isOption && /\s/.test(first) && !followsDashes(words, verb))
+    throw new OptionError(
+      'INVALID_COMMAND',
+      `${flag} after the command would be an argument of a program named '${first}': write options before the command, ` +
+        'or -- before a program whose name has blanks',
+    )
+  return words
+}
+
+/** Whether `--` precedes the last words of the command line. */
+function followsDashes(words: string[], verb: Command): boolean {
+  let program = verb as Command & { rawArgs?: string[] }
+  while (program.parent !== null) program = program.parent
+  return program.rawArgs?.at(-words.length - 1) === '--'
 }

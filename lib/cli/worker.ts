@@ -8,7 +8,7 @@ import { withExamples } from './examples.js'
 import { whole } from './queue/add.js'
 import { connectionOf, loadQueue, type QueueOptions, withConnection } from './queue/connection.js'
 import { onSignals } from './signals.js'
-import { duration, isolationOption } from './values.js'
+import { duration, existingDirectory, isolationOption } from './values.js'
 
 interface Options extends QueueOptions {
   hostId?: string
@@ -31,7 +31,11 @@ export function addWorker(program: Command): void {
     )
     .option('--host-id <id>', 'the id of this host; use the same id after a restart (default: the host name)')
     .option('--root <directory>', 'the directory of durable jobs')
-    .option('--cwd <directory>', 'the directory in which jobs run (default: the current one)')
+    .option(
+      '--cwd <directory>',
+      'the directory in which jobs run (default: the current one)',
+      existingDirectory,
+    )
     .option(
       '--concurrency <number>',
       'the maximum number of jobs that run at the same time (default: 1)',

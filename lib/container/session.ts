@@ -6,8 +6,7 @@
  * From any of these it can be destroyed. Background processes continue after the shell has ended, until the session is
  * destroyed.
  */
-import { randomUUID } from 'node:crypto'
-import { inspect } from 'node:util'
+import { crypto, util } from '../base/builtin.js'
 import { isCode } from '../base/errors.js'
 import { report } from '../base/report.js'
 import type {
@@ -26,6 +25,8 @@ import { execIn } from './exec.js'
 import { type CommandPlan, planExec, planSession, planStream, type SessionPlan } from './options.js'
 import { type Shell, startShell } from './shell.js'
 import { BACKLOG_BYTES, type Background, CommandStream } from './stream.js'
+
+const { inspect } = util
 
 /** Creates the class, with the error classes of a container that checks them with instanceof. Throws OptionError. */
 export function createSessionClass(errors?: Partial<SessionErrors>): SessionConstructor {
@@ -136,7 +137,7 @@ class ContainerSession implements PublicSession {
 
   /** Throws for bad options, a session that is not ready and an id that is taken; all else is reported by events. */
   #begin(command: string, options: StreamOptions | undefined): Background {
-    const { cwd, env, timeoutMs = 0, commandId = randomUUID(), ...plan } = planStream(options)
+    const { cwd, env, timeoutMs = 0, commandId = crypto().randomUUID(), ...plan } = planStream(options)
     const shell = this.#ready()
     const subject = { command, timestamp: new Date().toISOString(), timeoutMs }
     const settings = { cwd, env, timeout: timeoutMs, logLimit: BACKLOG_BYTES, autoCleanup: false }

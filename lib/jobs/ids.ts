@@ -4,7 +4,7 @@
  * The time in ms, a counter within that ms, and 80 random bits, in Crockford's base 32, whose letters sort by value. If the
  * clock is set back, ids of the same process still sort in order.
  */
-import { randomBytes } from 'node:crypto'
+import { crypto } from '../base/builtin.js'
 
 const LETTERS = '0123456789abcdefghjkmnpqrstvwxyz'
 /** 50 bits, enough until the year 37648. */
@@ -23,7 +23,10 @@ export function freshJobId(now = Date.now()): string {
     lastTime++
     count = 0
   }
-  const random = Array.from(randomBytes(RANDOM_LETTERS), (byte) => LETTERS[byte % LETTERS.length]).join('')
+  const random = Array.from(
+    crypto().randomBytes(RANDOM_LETTERS),
+    (byte) => LETTERS[byte % LETTERS.length],
+  ).join('')
   return inLetters(lastTime, TIME_LETTERS) + inLetters(count, COUNT_LETTERS) + random
 }
 

@@ -20,8 +20,8 @@ export interface CheckedIsolation {
   bestEffort: boolean
 }
 
-/** Rules as given: missing ones have defaults. */
-export type GivenRules = { filesystem?: Partial<CheckedFilesystem> } & Partial<
+/** Rules as given: missing ones are those of the preset, of the sandbox or the defaults. */
+export type GivenRules = { preset?: Preset; filesystem?: Partial<CheckedFilesystem> } & Partial<
   Omit<CheckedIsolation, 'filesystem'>
 >
 
@@ -89,35 +89,41 @@ export function processes(value: unknown, name: string): 'host' | 'own' {
   throw new OptionError('INVALID_OPTION', `${name} must be 'host' or 'own', not ${describe(value)}`)
 }
 
-/** One of the presets. */
-export function preset(value: unknown, name: string): Preset {
+/** One of the presets. `others` names what else is possible. */
+export function preset(value: unknown, name: string, others = ''): Preset {
   const known = PRESETS.find((preset) => preset === value)
   if (known !== undefined) return known
   const names = PRESETS.map((preset) => `'${preset}'`).join(', ')
-  throw new OptionError('INVALID_OPTION', `${name} must be rules or one of ${names}, not ${describe(value)}`)
+  throw new OptionError('INVALID_OPTION', `${name} must be ${others}one of ${names}, not ${describe(value)}`)
 }
 
-/** Rules completed with their defaults. */
-export function completeRules(given: GivenRules): CheckedIsolation {
+/** Rules completed with those of their preset, or else with the defaults. */
+export function completeRules({ preset, filesystem, ...rules }: GivenRules): CheckedIsolation {
+  const base = preset === undefined ? defaultRules() : presetRules(preset)
+  return { ...base, ...rules, filesystem: { ...base.filesystem, ...filesystem } }
+}
+
+function defaultRules(): CheckedIsolation {
   return {
-    filesystem: { read: 'all', write: ['.'], hide: [], protect: [], ...given.filesystem },
-    network: given.network ?? 'host',
-    processes: given.processes ?? 'host',
-    bestEffort: given.bestEffort ?? false,
+    filesystem: { read: 'all', write: ['.'], hide: [...SECRETS], protect: [] },
+    network: 'host',
+    processes: 'host',
+    bestEffort: false,
   }
 }
 
 /** The rules of a preset. */
 export function presetRules(preset: Preset): CheckedIsolation {
+  const { filesystem } = defaultRules()
   return {
-    filesystem: { read: 'all', write: preset === 'read-only' ? [] : ['.'], hide: [...SECRETS], protect: [] },
+    filesystem: { ...filesystem, write: preset === 'read-only' ? [] : ['.'] },
     network: preset === 'workspace+network' ? 'host' : 'none',
     processes: 'own',
     bestEffort: false,
   }
 }
 
-/** Well-known locations of secrets, which the presets hide. docs/security.md lists them. */
+/** Well-known locations of secrets, hidden unless `hide` is given. docs/isolation.md lists them. */
 export const SECRETS: readonly string[] = [
   '~/.ssh',
   '~/.gnupg',

@@ -5,11 +5,12 @@
  * properties are not options. `undefined` counts as not given.
  */
 import { OptionError } from '../base/errors.js'
+import { nearestName } from './nearest.js'
 import type { OptionTable, OptionValues, Reader } from './option.js'
 
 /** The checked options. `owner` names the call for messages, like 'exec'. */
 export function readOptions<T extends OptionTable>(table: T, value: unknown, owner: string): OptionValues<T> {
-  if (value === undefined) return {}
+  if (value === undefined) return Object.create(null)
   return readTable(table, readArgument(readEntries, value, `the options of ${owner}`), owner, '')
 }
 
@@ -24,18 +25,25 @@ function readTable<T extends OptionTable>(
   owner: string,
   prefix: string,
 ): OptionValues<T> {
-  const values: OptionValues<T> = {}
+  // Without a prototype: what others have added to Object.prototype is no option.
+  const values: OptionValues<T> = Object.create(null)
   for (const [name, item] of entries) {
     const entry = Object.hasOwn(table, name) ? table[name] : undefined
     const read = typeof entry === 'function' ? entry : entry?.read
     if (read === undefined) {
-      const known = Object.keys(table).join(', ')
-      throw new OptionError('INVALID_OPTION', `${owner} has no option ${quote(name)}; it has: ${known}`)
+      throw new OptionError('INVALID_OPTION', `${owner} has ${unknownOption(name, Object.keys(table))}`)
     }
     if (item !== undefined)
       values[name as keyof T] = readArgument(read, item, prefix + name) as OptionValues<T>[keyof T]
   }
   return values
+}
+
+/** Says that an option is unknown, which name is nearest, and which there are. */
+export function unknownOption(name: string, known: readonly string[]): string {
+  const nearest = nearestName(name, known)
+  const options = nearest === undefined ? 'it has' : `did you mean "${nearest}"? It has`
+  return `no option ${quote(name)}; ${options}: ${known.join(', ')}`
 }
 
 /** Checks one value. An exception of a getter or a proxy becomes the cause of an OptionError. */

@@ -47,7 +47,7 @@ import {
 } from './queue-options.js'
 import { remoteJobsOptions } from './remote-job-options.js'
 import { sandboxOptions } from './sandbox-options.js'
-import { sandboxdOptions, serveOptions, serverOptions } from './server-options.js'
+import { createServerOptions, sandboxdOptions, serveOptions } from './server-options.js'
 import { historyOptions, sessionOptions } from './session-options.js'
 import {
   logOptions,
@@ -146,7 +146,7 @@ export const calls: readonly Call[] = [
   { name: 'queue.logs', table: queueLogsOptions, type: 'QueueLogsOptions', local: true },
   { name: 'queue.list', table: queueListOptions, type: 'QueueListOptions', local: true },
   { name: 'new JobWorker', table: jobWorkerOptions, type: 'JobWorkerOptions', local: true },
-  { name: 'createServer', table: serverOptions, type: 'ServerOptions', local: true },
+  { name: 'createServer', table: createServerOptions, type: 'CreateServerOptions', local: true },
   { name: 'serve', table: serveOptions, type: 'ServeOptions', local: true },
   { name: 'sandboxd of serve', table: sandboxdOptions, type: 'SandboxdOptions', local: true },
   { name: 'new SandboxFleet', table: fleetOptions, type: 'FleetOptions', local: true },

@@ -1,14 +1,14 @@
 /** Both ends of the JSON codec: checked options to the body of a request, and the body to what a caller would give. */
 import type { FromBase64, JsonForm, OptionTable, OptionValues } from '../options/option.js'
 
-/** What of the options crosses HTTP. */
+/** What of the options crosses HTTP. Only own properties are options. */
 export function encodeOptions<T extends OptionTable>(
   table: T,
   values: OptionValues<T>,
 ): Record<string, unknown> {
-  const body: Record<string, unknown> = {}
+  const body: Record<string, unknown> = Object.create(null)
   for (const [name, form] of sendable(table)) {
-    const value = values[name]
+    const value = Object.hasOwn(values, name) ? values[name] : undefined
     if (value !== undefined) body[name] = form.encode === undefined ? value : form.encode(value)
   }
   return body
@@ -20,9 +20,9 @@ export function decodeOptions(
   body: Record<string, unknown>,
   fromBase64: FromBase64,
 ): Record<string, unknown> {
-  const options: Record<string, unknown> = {}
+  const options: Record<string, unknown> = Object.create(null)
   for (const [name, form] of sendable(table)) {
-    const json = body[name]
+    const json = Object.hasOwn(body, name) ? body[name] : undefined
     if (json !== undefined)
       options[name] = form.decode === undefined ? json : form.decode(json as never, fromBase64)
   }

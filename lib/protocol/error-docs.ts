@@ -94,6 +94,10 @@ const RUN: Record<SandboxErrorCode | AbortError['code'], ErrorDoc> = {
     cause: 'The disk or a quota is full. The file keeps its old content.',
     fix: 'Free some space, and repeat the call.',
   },
+  OUTPUT_LIMIT: {
+    cause: 'The command printed more than `outputLimit` and was killed.',
+    fix: 'Raise `outputLimit`, or set `maxBuffer` instead, which bounds what is kept. `error.result` has the output up to the limit.',
+  },
   PERMISSION_DENIED: {
     cause: 'The file permissions, a rule of `isolation` or a read-only file system forbid the access.',
     fix: 'Check the owner and mode of the file, and `isolation.filesystem`.',
@@ -145,7 +149,8 @@ const RUN: Record<SandboxErrorCode | AbortError['code'], ErrorDoc> = {
     fix: 'Delete the session and create another one.',
   },
   SPAWN_FAILED: {
-    cause: 'bash is missing or older than 4.4, or a process could not be started.',
+    cause:
+      'bash is missing or older than 4.4, a process could not be started, or its directory did not respond for 5 seconds.',
     fix: 'The message names the reason. Check `capabilities().notes`, and the limits on processes and memory.',
   },
   STATE_DIR_UNAVAILABLE: {
@@ -169,7 +174,7 @@ const ARGUMENT: Record<Exclude<OptionErrorCode, 'INVALID_ENV_NAME'>, ErrorDoc> =
   },
   STREAM_LOCKED: {
     cause: 'The stream already has a reader, or its output was dropped because `result` was awaited first.',
-    fix: 'Read a stream only once, and start reading before you await `result`.',
+    fix: 'Read a stream only once, and start reading before you await `result`, or use the output in the result.',
   },
 }
 
@@ -186,7 +191,10 @@ const ADDON: Record<AddonErrorCode, ErrorDoc> = {
     cause: 'The addon is damaged, or the C library is too old for it.',
     fix: 'Read the reason in the message, and install again.',
   },
-  ADDON_UNSUPPORTED_NODE: { cause: 'Node.js is older than 20.19.', fix: 'Install a newer Node.js.' },
+  ADDON_UNSUPPORTED_NODE: {
+    cause: 'Node.js is older than 20.19, or a 22 older than 22.3.',
+    fix: 'Install a newer Node.js.',
+  },
   ADDON_UNSUPPORTED_PLATFORM: {
     cause: 'nacre runs only on Linux, on x64 and arm64.',
     fix: 'Use a container, a virtual machine or WSL 2.',

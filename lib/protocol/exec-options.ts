@@ -25,7 +25,7 @@ export const sessionExecOptions = {
   }),
   env: option(env, { doc: 'Changes to the environment for this command only.', otherwise: 'none' }),
   timeout: option(milliseconds, {
-    doc: 'Time limit of the command; 0 = none. On timeout, its process tree is killed.',
+    doc: 'Time limit of the command; 0 = none. On timeout, everything that it started is killed.',
     otherwise: "the sandbox's",
   }),
   signal: option(abortSignal, {
@@ -57,6 +57,10 @@ export const sessionExecOptions = {
   maxBuffer: option(bytes, {
     doc: 'Maximum output kept of each stream. Beyond it, the head and the tail are kept.',
     otherwise: "the sandbox's",
+  }),
+  outputLimit: option(bytes, {
+    doc: 'Maximum output of both streams together. A command that prints more is killed and rejects with OUTPUT_LIMIT.',
+    otherwise: 'no limit',
   }),
   check: option(flag, { doc: 'A failed command rejects with COMMAND_FAILED.', default: false }),
   verbose,

@@ -3,11 +3,10 @@
 import { OptionError } from '../base/errors.js'
 import {
   type CheckedIsolation,
-  completeRules,
+  type GivenRules,
   PRESETS,
   paths,
   preset,
-  presetRules,
   processes,
   readable,
   targets,
@@ -46,7 +45,10 @@ export const filesystemOptions = {
     doc: 'Paths that programs may write, with everything below them.',
     otherwise: "['.']",
   }),
-  hide: option(pathList, { doc: 'Paths that appear empty or missing.', otherwise: '[]' }),
+  hide: option(pathList, {
+    doc: 'Paths that appear empty or missing.',
+    otherwise: 'well-known secrets',
+  }),
   protect: option(pathList, { doc: 'Paths that are never writable.', otherwise: '[]' }),
 }
 
@@ -96,6 +98,13 @@ const network: Kind<CheckedIsolation['network']> = {
 
 /** Of `isolation`. */
 export const isolationOptions = {
+  preset: option(
+    oneOf((value, name) => preset(value, name), ...PRESETS),
+    {
+      doc: 'Rules to start from. The other options replace single rules.',
+      otherwise: 'none',
+    },
+  ),
   filesystem: option(filesystem, { doc: 'Files that programs may use.', otherwise: 'its defaults' }),
   network: option(network, { doc: 'Hosts that programs may reach.', default: 'host' }),
   processes: option(oneOf(processes, 'host', 'own'), {
@@ -113,12 +122,21 @@ const schema: JsonSchema = {
   ],
 }
 
-/** Rules or a preset. */
-export const isolation: Kind<CheckedIsolation> = {
-  read: (value, name) =>
-    typeof value === 'string'
-      ? presetRules(preset(value, name))
-      : completeRules(readGroup(isolationOptions, value, name)),
+const PRESET_NAMES = PRESETS.map((name) => `'${name}'`).join(', ')
+
+function readIsolation(value: unknown, name: string): GivenRules {
+  if (typeof value === 'string') return { preset: preset(value, name, 'rules or ') }
+  if (typeof value !== 'boolean') return readGroup(isolationOptions, value, name)
+  const remedy = value ? `choose one of ${PRESET_NAMES}, or give rules` : 'leave it out for no restrictions'
+  throw new OptionError(
+    'INVALID_OPTION',
+    `${name} must be rules or the name of a preset, not ${value}: ${remedy}`,
+  )
+}
+
+/** Rules or a preset. They stay incomplete, since a session inherits what is missing. */
+export const isolation: Kind<GivenRules> = {
+  read: readIsolation,
   json: { schema },
   bounds: "'workspace', 'workspace+network', 'read-only' or rules",
 }

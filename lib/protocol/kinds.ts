@@ -8,6 +8,7 @@ import { identifier } from '../options/ids.js'
 import { type CheckedInput, commandInput, inputBytes } from '../options/input.js'
 import {
   byteCount,
+  GIBIBYTE,
   interval,
   MAX_MILLISECONDS,
   milliseconds as readMilliseconds,
@@ -118,7 +119,7 @@ export const callback: Kind<(...parameters: unknown[]) => unknown> = {
 /** A whole number within bounds. */
 export function count(minimum: number, maximum: number, unit = ''): Kind<number> {
   return {
-    read: wholeNumber(minimum, maximum),
+    read: wholeNumber(minimum, maximum, unit === 'bytes' ? GIBIBYTE : ''),
     json: { schema: { type: 'integer', minimum, maximum } },
     bounds: `${minimum} to ${maximum === Number.MAX_SAFE_INTEGER ? 'Number.MAX_SAFE_INTEGER' : maximum}${unit && ` ${unit}`}`,
   }

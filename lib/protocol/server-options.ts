@@ -18,10 +18,10 @@ const host: Kind<string> = { read: hostName, bounds: 'a host name or an address'
 const prefix: Kind<string> = { read: variablePrefix, bounds: 'a prefix of variable names' }
 const file: Kind<string> = { read: filePath, bounds: 'a path' }
 
-/** Of `createServer`. */
+/** Of `createServer` and `serve`. */
 export const serverOptions = {
   token: option(token, {
-    doc: 'The token that requests must send as `Authorization: Bearer <token>`.',
+    doc: 'The token that requests must send as `Authorization: Bearer <token>`. Without one, every user of the machine can call the server.',
     otherwise: 'none: only requests from this machine are accepted',
   }),
   allowedOrigins: option(originList, {
@@ -43,6 +43,15 @@ export const serverOptions = {
   }),
 }
 
+/** Of `createServer`. */
+export const createServerOptions = {
+  ...serverOptions,
+  authenticated: option(flag, {
+    doc: 'States that the caller of `fetch` has authenticated each request. Excludes `token`.',
+    default: false,
+  }),
+}
+
 /** Of `sandboxd`. */
 export const sandboxdOptions = {
   grpcPort: option(count(0, 65_535), {
@@ -55,7 +64,7 @@ export const sandboxdOptions = {
   }),
   host: option(host, {
     doc: 'Address that both listen on. sandboxd has no authentication on any address.',
-    otherwise: 'the `host` of `serve`',
+    default: '127.0.0.1',
   }),
   root: option(directory, {
     doc: 'Directory that confines all paths and working directories. It is created if it is missing.',

@@ -29,6 +29,7 @@ export type SandboxErrorCode =
   | 'LIMIT_UNSUPPORTED'
   | 'NOT_A_DIRECTORY'
   | 'NO_SPACE'
+  | 'OUTPUT_LIMIT'
   | 'PERMISSION_DENIED'
   | 'PROCESS_ALREADY_EXISTS'
   | 'PROCESS_EXITED_BEFORE_READY'
@@ -74,13 +75,15 @@ export interface LostSandbox {
  * A failure at run time; `code` identifies it. INVALID_ENV_NAME means that the variable is read-only in the session's
  * shell; a malformed name is an {@link OptionError}.
  */
-export declare class SandboxError extends Error {
+export declare class SandboxError<E extends Encoding = 'utf8', L extends boolean = false> extends Error {
+  /** `error instanceof SandboxError` gives the types of a call with default options. */
+  static [Symbol.hasInstance](value: unknown): value is SandboxError
   constructor(
     code: SandboxErrorCode,
     message: string,
     options?: {
       cause?: unknown
-      result?: ExecResult<Encoding, boolean>
+      result?: ExecResult<E, L>
       logTail?: string
       shortMessage?: string
       path?: string
@@ -92,8 +95,11 @@ export declare class SandboxError extends Error {
    * One sentence. For a failed command, `message` adds the last lines of its stderr: at most 10 lines and 2000 characters.
    */
   readonly shortMessage: string
-  /** For a failed command: the result so far. */
-  readonly result?: ExecResult<Encoding, boolean>
+  /**
+   * For a failed command: the result so far. Its output is text, unless the call has other options: for bytes, use
+   * `error as SandboxError<'buffer'>`, and for lines, `error as SandboxError<'utf8', true>`.
+   */
+  readonly result?: ExecResult<E, L>
   /** For a process that did not become ready: the last lines of its log, both streams in order of arrival. */
   readonly logTail?: string
   /** For a file call: the path of the file. */
@@ -133,11 +139,11 @@ export interface AddonError extends Error {
 }
 
 /** The rejection after an abort; `cause` is the reason of the AbortSignal. */
-export interface AbortError extends Error {
+export interface AbortError<E extends Encoding = 'utf8', L extends boolean = false> extends Error {
   name: 'AbortError'
   code: 'ABORT_ERR'
   /** One sentence. If the command had started, `message` adds the last lines of its stderr. */
   shortMessage: string
-  /** The result so far, if the command had started. */
-  result?: ExecResult<Encoding, boolean>
+  /** The result so far, if the command had started. The type parameters are those of {@link SandboxError}. */
+  result?: ExecResult<E, L>
 }

@@ -16,8 +16,9 @@ export interface SessionExecOptions<E extends Encoding = 'utf8', L extends boole
   /** Changes to the environment for this command only. The previous values are restored exactly afterwards. */
   env?: EnvChanges
   /**
-   * Milliseconds the command may run, 0 to 2147483647; 0 = no limit. A fraction is rounded up. On timeout, the
-   * command and its foreground processes are killed, and exec rejects with COMMAND_TIMEOUT. Default: the sandbox's.
+   * Milliseconds the command may run, 0 to 2147483647; 0 = no limit. A fraction is rounded up. On timeout, everything
+   * that this command started is killed, even after `&`, `setsid` or a double fork, and exec rejects with
+   * COMMAND_TIMEOUT. Processes that earlier commands left behind continue. Default: the sandbox's.
    */
   timeout?: number
   /**
@@ -59,6 +60,11 @@ export interface SessionExecOptions<E extends Encoding = 'utf8', L extends boole
    * missing bytes. The events of a stream are complete. Default: the sandbox's.
    */
   maxBuffer?: number
+  /**
+   * Maximum bytes of stdout and stderr together, 0 to Number.MAX_SAFE_INTEGER. A command that prints more is killed like
+   * on a timeout, and exec rejects with OUTPUT_LIMIT; the result has the output up to the limit. Default: no limit.
+   */
+  outputLimit?: number
   /** Whether a failed command rejects with COMMAND_FAILED. Default: false. */
   check?: boolean
   /**
@@ -195,10 +201,10 @@ export interface SourceOptions {
  *   the command's pipe, and the command blocks when the pipe is full. No output is lost, memory stays bounded, and
  *   later commands of the session wait. A command that is being killed blocks for at most 0.1 s; output that its reader
  *   has not taken by then is only in the result.
- * - **Leaving** the iteration early (`break`, an exception, `cancel`) kills the command and its foreground
- *   processes, and waits until they have ended. The session continues.
- * - **Not reading** is fine if you await `result`: output beyond these 4 MiB is then dropped, except for what
- *   `maxBuffer` keeps in the result. A later attempt to read throws STREAM_LOCKED.
+ * - **Leaving** the iteration early (`break`, an exception, `cancel`) kills the command and everything it started, and
+ *   waits until all have ended. The session continues.
+ * - **Not reading** is fine if you await `result`, which has the output that `maxBuffer` keeps. Once the command has
+ *   ended, or has printed more than these 4 MiB, an attempt to read throws STREAM_LOCKED.
  */
 export interface ExecStream<E extends Encoding = 'utf8', L extends boolean = false> {
   /**
@@ -207,7 +213,7 @@ export interface ExecStream<E extends Encoding = 'utf8', L extends boolean = fal
    */
   readonly result: Promise<ExecResult<E, L>>
   /**
-   * Kills the command and its foreground processes: sends `signal` (default: `killSignal`), then SIGKILL after
+   * Kills the command and everything it started: sends `signal` (default: `killSignal`), then SIGKILL after
    * `forceKillAfterDelay`. Resolves when all have ended, with true if a kill or an abort ended the command. A later
    * call with SIGKILL skips the rest of the delay.
    *
@@ -216,7 +222,7 @@ export interface ExecStream<E extends Encoding = 'utf8', L extends boolean = fal
    */
   kill(signal?: Signal): Promise<boolean>
   /**
-   * Iterates over the events. Rejects only with STREAM_LOCKED, if `result` was awaited first and output was dropped.
+   * Iterates over the events. Rejects only with STREAM_LOCKED, if `result` was awaited first.
    */
   [Symbol.asyncIterator](): AsyncIterableIterator<ExecEvent<E, L>>
   /**

@@ -131,5 +131,5 @@ export interface Files {
    * Reports changes of a file, or of files in a directory, from this call on. Breaking out of the loop ends the watch.
    * The iteration also ends when the watched path is deleted.
    */
-  watch(path?: FilePath, options?: FileWatchOptions): AsyncIterableIterator<FileEvent, undefined>
+  watch(path?: FilePath, options?: FileWatchOptions): AsyncIterableIterator<FileEvent>
 }

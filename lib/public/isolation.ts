@@ -12,7 +12,10 @@ export interface FilesystemRules {
    * (TMPDIR), devices like /dev/null, and the session's terminals are always writable.
    */
   write?: string[]
-  /** Directory trees that appear empty or missing, even within `read` and `write`. Default: []. */
+  /**
+   * Directory trees that appear empty or missing, even within `read` and `write`. Default: well-known secrets, like
+   * ~/.ssh. A list replaces them.
+   */
   hide?: string[]
   /** Directory trees that are never writable, even within `write`. They must exist there. Default: []. */
   protect?: string[]
@@ -21,8 +24,13 @@ export interface FilesystemRules {
 /**
  * Rules for everything that runs in a session: commands, background processes, services and terminals, also after an
  * `exit`, a crash or the supervisor's death. Paths are resolved when the session starts.
+ *
+ * The defaults are those of a sandbox without a preset. So any object, even `{}`, makes everything but `cwd` read-only. A
+ * session inherits each rule that it omits from its sandbox.
  */
 export interface IsolationRules {
+  /** Rules to start from. Each other option replaces one of them. */
+  preset?: 'workspace' | 'workspace+network' | 'read-only'
   filesystem?: FilesystemRules
   /**
    * Hosts that programs may reach. Default: 'host', no restriction. `allow` lists hosts and ports like

@@ -150,8 +150,9 @@ export interface JobRead<E extends Encoding = 'utf8'> {
  * Durable jobs: commands that outlive this sandbox and this program. Any later program can read them by their id.
  *
  * The directory of a job holds its whole state; docs/jobs.md describes the format. A job starts with the sandbox's
- * directory and environment, not with the state of a session. Methods take an id or a handle. They use only the `jobId`
- * of a handle, so a handle cannot lead outside {@link Jobs.root}. Unknown ids reject with JOB_NOT_FOUND.
+ * directory and environment, not with the state of a session. It stays, with its output, until `remove` or `prune`.
+ * Methods take an id or a handle. They use only the `jobId` of a handle, so a handle cannot lead outside
+ * {@link Jobs.root}. Unknown ids reject with JOB_NOT_FOUND.
  */
 export interface Jobs {
   /** The directory of all jobs. */
@@ -165,18 +166,18 @@ export interface Jobs {
    */
   start(options: JobStartOptions): Promise<JobHandle>
   status(job: JobHandle | string): Promise<JobStatus>
-  /** Reads the output starting at `cursor`, without waiting. Beyond the end, the result is empty. */
+  /** Reads the output starting at `cursor` (default: 0), without waiting. Beyond the end, the result is empty. */
   read<E extends Encoding = 'utf8'>(
     job: JobHandle | string,
     cursor?: number,
     options?: JobReadOptions<E>,
   ): Promise<JobRead<E>>
-  /** Iterates over the output so far and new output, until the job ends. No chunk is empty. */
+  /** Iterates over the output from `cursor` (default: 0) on, also new output, until the job ends. No chunk is empty. */
   follow<E extends Encoding = 'utf8'>(
     job: JobHandle | string,
     cursor?: number,
     options?: JobFollowOptions<E>,
-  ): AsyncIterableIterator<JobRead<E>, undefined>
+  ): AsyncIterableIterator<JobRead<E>>
   /** Waits until the job ends. Rejects with an {@link AbortError} if the signal is aborted. */
   wait(job: JobHandle | string, options?: JobWaitOptions): Promise<JobStatus>
   /**

@@ -36,7 +36,7 @@ export interface SessionProcessOptions {
   input?: Input | 'pipe'
   /**
    * Maximum size of the log in bytes, 0 to Number.MAX_SAFE_INTEGER. Beyond it, the oldest output is dropped. Output
-   * beyond the newest 768 KiB is on disk, in an unnamed file below `stateDir`. Default: 67108864 (64 MiB).
+   * beyond the newest 512 KiB is on disk, in an unnamed file below `stateDir`. Default: 67108864 (64 MiB).
    */
   logLimit?: number
   /**
@@ -183,9 +183,7 @@ export interface Process extends ProcessInfo {
    * Iterates over the output so far, new output, and finally the end of the process. Leaving the loop does not affect
    * the process. Any number of readers can read, each at its own pace. Throws {@link OptionError}.
    */
-  output<E extends Encoding = 'utf8'>(
-    options?: LogStreamOptions<E>,
-  ): AsyncIterableIterator<LogEvent<E>, undefined>
+  output<E extends Encoding = 'utf8'>(options?: LogStreamOptions<E>): AsyncIterableIterator<LogEvent<E>>
   /**
    * Waits until a line of the log, past or new, contains the text or matches the expression. An unterminated line, like
    * a prompt, counts after 50 ms without output. The text must not be empty or contain a newline.

@@ -31,8 +31,8 @@ export interface SandboxOptions {
   timeout?: number
   /**
    * Default for {@link ExecOptions.maxBuffer}: maximum bytes kept per stream and command. Default: 67108864 (64 MiB)
-   * for exec and 8388608 (8 MiB) for execStream, whose reader receives all output. Over HTTP, execStream keeps at most
-   * 1 MiB.
+   * for exec and 8388608 (8 MiB) for execStream, whose reader receives all output. Over HTTP, the result of exec keeps at
+   * most 16777216 (16 MiB), and that of execStream 1 MiB, unless the call sets its own `maxBuffer`.
    */
   maxBuffer?: number
   /**
@@ -208,7 +208,7 @@ export declare class Sandbox {
   streamProcessLogs<E extends Encoding = 'utf8'>(
     id: string,
     options?: LogStreamOptions<E>,
-  ): AsyncIterableIterator<LogEvent<E>, undefined>
+  ): AsyncIterableIterator<LogEvent<E>>
 
   /**
    * Sets or unsets exported variables of a session (default: 'default'), after all earlier commands.

@@ -5,12 +5,12 @@
  */
 import type { Logger, Sandbox } from './index.js'
 
-/** Options of {@link createServer}. */
+/** Options of {@link createServer} and {@link serve}. */
 export interface ServerOptions {
   /**
    * The token that requests must send as `Authorization: Bearer <token>`: at least 16 characters of printable ASCII,
-   * compared in constant time. Without a token, the server accepts only requests from this machine to a loopback name.
-   * Default: none.
+   * compared in constant time. Without a token, the server accepts only requests from this machine to a loopback name,
+   * but those of every user of the machine. Default: none.
    */
   token?: string
   /**
@@ -31,17 +31,26 @@ export interface ServerOptions {
   logger?: Logger
 }
 
+/** Options of {@link createServer}. */
+export interface CreateServerOptions extends ServerOptions {
+  /**
+   * States that the caller of {@link Server.fetch} has authenticated each request. The server then accepts requests
+   * without a token, from any address and through proxies. Excludes `token`. Default: false.
+   */
+  authenticated?: boolean
+}
+
 /** A server without a listener. */
 export interface Server {
   /**
    * Handles a request. `env` is the second argument that the runtime passes: the server on Bun, the bindings of
-   * `@hono/node-server`. It has the caller's address, so it is required if the server has no token.
+   * `@hono/node-server`. It has the caller's address: without a token and without it, the server rejects the request.
    */
   fetch(request: Request, env?: unknown): Promise<Response>
   /** Returns the OpenAPI document, which the server also serves at /openapi.json. */
   document(): object
   /**
-   * Rejects new requests, aborts foreground commands and kills all background processes. Resolves when every request
+   * Rejects new requests, aborts commands and kills all background processes. Resolves when every request
    * has ended. Does not destroy the sandbox.
    */
   close(): Promise<void>
@@ -52,7 +61,7 @@ export interface Server {
  *
  * Throws OptionError.
  */
-export declare function createServer(sandbox: Sandbox, options?: ServerOptions): Server
+export declare function createServer(sandbox: Sandbox, options?: CreateServerOptions): Server
 
 /** Options of {@link serve}. */
 export interface ServeOptions extends ServerOptions {
@@ -97,7 +106,10 @@ export interface SandboxdOptions {
   grpcPort?: number
   /** Port of the REST API, 0 to 65535; 0 selects a free port. Default: 8080. */
   restPort?: number
-  /** Address that both listen on. sandboxd has no authentication on any address. Default: {@link ServeOptions.host}. */
+  /**
+   * Address that both listen on, whatever {@link ServeOptions.host} is. sandboxd has no authentication on any address.
+   * Default: '127.0.0.1'.
+   */
   host?: string
   /**
    * Directory that confines all paths and working directories, including symlinks. It is created if it is missing.

@@ -162,7 +162,8 @@ export class JobWorker implements PublicWorker {
   async #close(): Promise<void> {
     this.#stop.abort()
     const parts = this.#parts
-    if (parts !== undefined) await closeParts(parts, this.#settings)
+    if (parts !== undefined)
+      await closeParts(parts, this.#settings, (error) => this.#events.warn('releasing the host', error))
     this.#resolveStopped()
   }
 }
@@ -171,6 +172,7 @@ export class JobWorker implements PublicWorker {
 async function closeParts(
   { redis, inbox, worker, queue, lease, locks, hostJobs, running }: Parts,
   { lease: duration, absence }: WorkerSettings,
+  unreleased: (error: unknown) => void,
 ): Promise<void> {
   locks.stop()
   inbox.disconnect()
@@ -180,7 +182,11 @@ async function closeParts(
   const isConnected = redis.status === 'ready'
   if (isConnected) {
     await Promise.race([
-      hostJobs.idle().then(() => lease.end(isRunning ? absence : duration)),
+      // Without a release, the next worker waits until it sees that nothing renews the lease. The jobs are unaffected.
+      hostJobs
+        .idle()
+        .then(() => lease.end(isRunning ? absence : duration))
+        .catch(unreleased),
       pause(LAST_FETCH_MS * 4, never),
     ])
   } else lease.abandon()

@@ -2,7 +2,9 @@
  * The checked arguments of exec and execStream. Options not given stay undefined: the backend has the defaults.
  */
 
+import { type CallSite, callSite } from '../base/call-site.js'
 import { OptionError } from '../base/errors.js'
+import { ownOnly } from '../base/own.js'
 import { type CheckedCommand, readCommand, showCommand } from '../options/command.js'
 import type { OptionValues } from '../options/option.js'
 import { readArgument, readOptions } from '../options/read.js'
@@ -58,6 +60,8 @@ export interface ExecRequest {
   wholeResult: boolean
   /** How the result shows lines; undefined: as one text. */
   lines: LineForm | undefined
+  /** Where the call was made. */
+  site: CallSite
   /** Receives the shell's pid when the command ends. */
   onPid?: (pid: number) => void
   values: Values
@@ -71,10 +75,11 @@ export function readExec(
   session?: string,
 ): ExecRequest {
   const checked = readArgument(readCommand, command, 'command')
-  const { sessionId = DEFAULT_SESSION, ...values }: OptionValues<typeof execOptions> =
+  const { sessionId = DEFAULT_SESSION, ...rest }: OptionValues<typeof execOptions> =
     session === undefined
       ? readOptions(execOptions, options, owner)
       : readOptions(sessionExecOptions, options, `session.${owner}`)
+  const values = ownOnly(rest)
   const lines = lineForm(values)
   return {
     command: checked,
@@ -85,8 +90,9 @@ export function readExec(
     verbose: values.verbose ?? isVerboseByDefault(),
     wholeResult: owner !== 'execStream',
     lines,
+    site: callSite(readExec),
     // Lines are split from the whole text.
-    values: lines === undefined ? values : { ...values, stripFinalNewline: undefined },
+    values: lines === undefined ? values : ownOnly({ ...values, stripFinalNewline: undefined }),
   }
 }
 

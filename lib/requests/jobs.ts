@@ -3,6 +3,7 @@
  */
 
 import { OptionError } from '../base/errors.js'
+import { ownOnly } from '../base/own.js'
 import { type CheckedCommand, showCommand } from '../options/command.js'
 import { identifier } from '../options/ids.js'
 import { byteCount } from '../options/numbers.js'
@@ -43,8 +44,9 @@ export function planJobStart(options: unknown): JobStartPlan {
   refuseBoth(values, 'timeout', 'timeoutSeconds')
   refuseBoth(values, 'input', 'stdin')
   const { timeoutSeconds, stdin, command, ...rest } = values
-  const timeout = timeoutSeconds === undefined ? rest.timeout : Math.ceil(timeoutSeconds * 1000)
-  return { ...rest, timeout, input: rest.input ?? stdin, command, shown: showCommand(command) }
+  const timeout = timeoutSeconds === undefined ? values.timeout : Math.ceil(timeoutSeconds * 1000)
+  const input = values.input ?? stdin
+  return ownOnly({ ...rest, timeout, input, command, shown: showCommand(command) })
 }
 
 /** Checks the options of `jobs.read`. Throws OptionError. */

@@ -2,6 +2,8 @@
  * The checked arguments of startProcess. Options not given stay undefined: the backend has the defaults.
  */
 
+import { type CallSite, callSite } from '../base/call-site.js'
+import { ownOnly } from '../base/own.js'
 import { type CheckedCommand, readCommand, showCommand } from '../options/command.js'
 import type { OptionValues } from '../options/option.js'
 import { readArgument, readOptions } from '../options/read.js'
@@ -18,6 +20,8 @@ export interface ProcessRequest {
   sessionId: string
   callbacks: Pick<Values, 'onStart' | 'onOutput' | 'onStdout' | 'onStderr' | 'onLine' | 'onExit' | 'onError'>
   verbose: boolean
+  /** Where the call was made. */
+  site: CallSite
   values: Values
   /** Bytes of output that may wait for a reader that reports its progress; beyond that, the process blocks. */
   window?: number
@@ -35,9 +39,10 @@ export function readProcess(command: unknown, options: unknown, session?: string
 
 export function processRequest(
   command: CheckedCommand,
-  { sessionId = DEFAULT_SESSION, ...values }: OptionValues<typeof processOptions>,
+  { sessionId = DEFAULT_SESSION, ...rest }: OptionValues<typeof processOptions>,
   session = sessionId,
 ): ProcessRequest {
+  const values = ownOnly(rest)
   const { onStart, onOutput, onStdout, onStderr, onLine, onExit, onError } = values
   return {
     command,
@@ -45,6 +50,7 @@ export function processRequest(
     sessionId: session,
     callbacks: { onStart, onOutput, onStdout, onStderr, onLine, onExit, onError },
     verbose: values.verbose ?? isVerboseByDefault(),
+    site: callSite(processRequest),
     values,
   }
 }

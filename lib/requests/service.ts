@@ -2,6 +2,7 @@
  * Checks the options of startService: those of a process, plus its readiness and restarts.
  */
 import { OptionError } from '../base/errors.js'
+import { ownOnly } from '../base/own.js'
 import { type CheckedCommand, readCommand, showCommand } from '../options/command.js'
 import { interval, milliseconds } from '../options/numbers.js'
 import { readArgument, readEntries, readGroup, readOptions } from '../options/read.js'
@@ -43,7 +44,7 @@ export function readService(command: unknown, options: unknown): ServiceRequest 
   if (check === undefined)
     throw new OptionError('INVALID_OPTION', 'healthCheck must be given: { port }, { log } or { command }')
   return {
-    process: processRequest(checked, values),
+    process: processRequest(checked, ownOnly(values)),
     healthCheck: check,
     restart: restart ?? serviceOptions.restart.default,
     restartDelay: restartDelay ?? serviceOptions.restartDelay.default,
@@ -52,7 +53,7 @@ export function readService(command: unknown, options: unknown): ServiceRequest 
 
 /** Exactly one of port, log and command is required; it decides which other options are valid. */
 function healthCheck(value: unknown, name: string): HealthCheck {
-  const given = Object.fromEntries(readEntries(value, name))
+  const given = ownOnly(Object.fromEntries(readEntries(value, name)))
   const kinds = ['port', 'log', 'command'].filter((kind) => given[kind] !== undefined)
   if (kinds.length !== 1)
     throw new OptionError('INVALID_OPTION', `${name} must have exactly one of port, log and command`)
@@ -63,7 +64,7 @@ function healthCheck(value: unknown, name: string): HealthCheck {
 function portCheck(given: object, name: string): HealthCheck {
   const table = { port: portNumber.read, ...portOptions, timeout: milliseconds }
   const { port = 0, timeout = DEFAULT_READY_TIMEOUT_MS, ...how } = readGroup(table, given, name)
-  return { kind: 'port', probe: portProbe(port, how), timeout }
+  return { kind: 'port', probe: portProbe(port, ownOnly(how)), timeout }
 }
 
 function logCheck(given: object, name: string): HealthCheck {

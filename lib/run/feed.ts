@@ -72,8 +72,12 @@ export class Feed implements RunObserver {
     this.#isRunning = false
   }
 
-  /** Adds the last item. */
+  /** Adds the last item. A result that was awaited alone is then all that remains, however little output there was. */
   finish(outcome: Outcome): void {
+    if (this.#state === 'unread' && this.#resultAwaited) {
+      this.#state = 'drained'
+      this.#drop()
+    }
     this.#add({ type: 'end', ...outcome, time: Date.now() })
   }
 
@@ -94,7 +98,7 @@ export class Feed implements RunObserver {
     if (this.#state === 'drained') {
       throw new OptionError(
         'STREAM_LOCKED',
-        'the output was dropped, because `result` was awaited while nothing read it: start reading before you await `result`',
+        'the output was dropped, because `result` was awaited while nothing read it: start reading before the command ends, or take the output from the result',
       )
     }
     if (this.#state === 'unread') this.#state = 'read'

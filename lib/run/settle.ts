@@ -1,6 +1,7 @@
 /**
  * Ends every run: prints it with `verbose`, calls onComplete or onError, then settles the promise.
  */
+import { locate } from '../base/call-site.js'
 import { AbortError, SandboxError } from '../base/errors.js'
 import { report } from '../base/report.js'
 import type { Logger } from '../public/index.js'
@@ -11,7 +12,7 @@ import { announce } from './verbose.js'
 
 /** Rejects with the first error. Exceptions of onError itself go to the logger. */
 export async function settle(
-  { shown, verbose, lines, callbacks }: ExecRequest,
+  { shown, verbose, lines, callbacks, site }: ExecRequest,
   logger: Logger | undefined,
   perform: () => Promise<Result>,
 ): Promise<Result> {
@@ -22,6 +23,7 @@ export async function settle(
     callbacks.onComplete?.(result)
     return result
   } catch (error) {
+    locate(error, site)
     printEnd?.({ error })
     callError(callbacks, logger, error)
     throw error

@@ -82,8 +82,8 @@ export interface Backend {
 export interface StreamBounds {
   /** Pieces of output that may wait for the reader. */
   window: number
-  /** Bytes kept of each stream in the result if the caller sets no maxBuffer; undefined: the limit of `exec`. */
-  maxBuffer: number | undefined
+  /** Bytes kept of each stream in the result if the caller sets no maxBuffer. */
+  maxBuffer: number
   /** Whether output events have bytes, whatever the encoding. */
   byteEvents: boolean | undefined
 }

@@ -1,5 +1,6 @@
 /** The public object for a session's files: checks arguments and calls the backend. */
 import { onAbort, refuseAborted } from '../base/abort.js'
+import { calledBy } from '../base/call-site.js'
 import { AbortError } from '../base/errors.js'
 import { checkPath } from '../options/file-paths.js'
 import type {
@@ -38,7 +39,7 @@ export class Files implements PublicFiles {
   async read<E extends Encoding = 'utf8'>(path: FilePath, options?: FileReadOptions<E>): Promise<Output<E>> {
     const plan = planFileRead(path, options)
     refuseAborted(plan.signal, 'the read')
-    return (await this.#backend.read(plan)) as Output<E>
+    return (await calledBy(this.read, this.#backend.read(plan))) as Output<E>
   }
 
   readStream(path: FilePath, options?: FileStreamOptions): ReadableStream<Uint8Array> {
@@ -53,16 +54,16 @@ export class Files implements PublicFiles {
   ): Promise<FileInfo> {
     const plan = planFileWrite(path, data, options)
     refuseAborted(plan.signal, 'the write')
-    return this.#backend.write(plan)
+    return calledBy(this.write, this.#backend.write(plan))
   }
 
   async list(path: FilePath = '.', options?: FileListOptions): Promise<FileInfo[]> {
     const plan = planFileList(path, options)
-    return this.#backend.list(plan.path, plan.depth)
+    return calledBy(this.list, this.#backend.list(plan.path, plan.depth))
   }
 
   async stat(path: FilePath): Promise<FileInfo | null> {
-    return this.#backend.stat(checkPath(path, 'path'))
+    return calledBy(this.stat, this.#backend.stat(checkPath(path, 'path')))
   }
 
   async exists(path: FilePath): Promise<boolean> {
@@ -70,19 +71,20 @@ export class Files implements PublicFiles {
   }
 
   async mkdir(path: FilePath): Promise<void> {
-    await this.#backend.act({ kind: 'mkdir', path: checkPath(path, 'path') })
+    await calledBy(this.mkdir, this.#backend.act({ kind: 'mkdir', path: checkPath(path, 'path') }))
   }
 
   async rename(from: FilePath, to: FilePath): Promise<void> {
-    await this.#backend.act({ kind: 'rename', path: checkPath(from, 'from'), to: checkPath(to, 'to') })
+    const act = { kind: 'rename', path: checkPath(from, 'from'), to: checkPath(to, 'to') } as const
+    await calledBy(this.rename, this.#backend.act(act))
   }
 
   async copy(from: FilePath, to: FilePath, options?: FileCopyOptions): Promise<void> {
-    await this.#backend.act(planFileCopy(from, to, options))
+    await calledBy(this.copy, this.#backend.act(planFileCopy(from, to, options)))
   }
 
   async remove(path: FilePath, options?: FileRemoveOptions): Promise<void> {
-    await this.#backend.act(planFileRemove(path, options))
+    await calledBy(this.remove, this.#backend.act(planFileRemove(path, options)))
   }
 
   watch(path: FilePath = '.', options?: FileWatchOptions): AsyncIterableIterator<FileEvent, undefined> {

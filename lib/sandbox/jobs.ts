@@ -2,7 +2,7 @@
  * The public object for durable jobs, on any backend. Every call reads the job itself and keeps no state, so another
  * program may have started the job.
  */
-import { isCode } from '../base/errors.js'
+import { prunable, removeEnded } from '../jobs/prune.js'
 import { identifier } from '../options/ids.js'
 import { readArgument } from '../options/read.js'
 import type {
@@ -93,22 +93,10 @@ export class Jobs implements Omit<PublicJobs, 'root'> {
     await this.#backend.remove(jobReference(job))
   }
 
-  /** Sequential: each takes a few system calls, or one request. */
   async prune(options?: JobPruneOptions): Promise<string[]> {
-    const before = Date.now() - planJobPrune(options)
-    const pruned: string[] = []
-    for (const { jobId, createdAt, status } of await this.#backend.list()) {
-      const time = (status.endedAt ?? createdAt)?.getTime() ?? 0
-      if (status.state === 'running' || status.alive || time > before) continue
-      try {
-        await this.#backend.remove(jobId)
-        pruned.push(jobId)
-      } catch (error) {
-        // Part of the job was started again, or another call has removed it.
-        if (!isCode(error, 'JOB_RUNNING', 'JOB_NOT_FOUND')) throw error
-      }
-    }
-    return pruned
+    const olderThan = planJobPrune(options)
+    const ended = prunable(await this.#backend.list(), olderThan)
+    return removeEnded(ended, (jobId) => this.#backend.remove(jobId))
   }
 }
 

@@ -1,6 +1,7 @@
 /**
  * The public object for a background process: checks arguments and calls the backend.
  */
+import { calledBy } from '../base/call-site.js'
 import { isCode, OptionError } from '../base/errors.js'
 import { inputBytes } from '../options/input.js'
 import { readArgument } from '../options/read.js'
@@ -96,15 +97,15 @@ export class Process implements PublicProcess {
   }
 
   async kill(signal?: Signal, options?: KillOptions): Promise<boolean> {
-    return this.#backend.kill(readKill(signal, options, 'kill'))
+    return calledBy(this.kill, this.#backend.kill(readKill(signal, options, 'kill')))
   }
 
   async wait(options?: WaitOptions): Promise<ProcessExit> {
-    return this.#backend.wait(planWait(options))
+    return calledBy(this.wait, this.#backend.wait(planWait(options)))
   }
 
   async waitForExit(timeout?: number): Promise<ProcessExit> {
-    return this.#backend.wait(planWaitForExit(timeout))
+    return calledBy(this.waitForExit, this.#backend.wait(planWaitForExit(timeout)))
   }
 
   async getStatus(): Promise<ProcessStatus> {
@@ -125,17 +126,17 @@ export class Process implements PublicProcess {
   }
 
   async waitForLog(pattern: string | RegExp, options?: WaitForLogOptions): Promise<LogMatch> {
-    return this.#backend.waitForLog(planWaitForLog(pattern, options))
+    return calledBy(this.waitForLog, this.#backend.waitForLog(planWaitForLog(pattern, options)))
   }
 
   async waitForPort(port: number, options?: WaitForPortOptions): Promise<void> {
-    return this.#backend.waitForPort(planWaitForPort(port, options))
+    return calledBy(this.waitForPort, this.#backend.waitForPort(planWaitForPort(port, options)))
   }
 
   async write(data: string | Uint8Array): Promise<void> {
     const bytes = readArgument(inputBytes, data, 'data')
     this.#check(this.#backend.hasPipe, 'write', "input: 'pipe'")
-    await this.#backend.write(bytes)
+    await calledBy(this.write, this.#backend.write(bytes))
   }
 
   async closeStdin(): Promise<void> {

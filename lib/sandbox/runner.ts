@@ -2,6 +2,7 @@
  * Commands and processes, as sandboxes and sessions both run them. A session passes its id; a sandbox takes the id from the
  * options.
  */
+import { locate } from '../base/call-site.js'
 import { OptionError } from '../base/errors.js'
 import { envChanges } from '../options/env.js'
 import { readArgument } from '../options/read.js'
@@ -15,7 +16,7 @@ import type {
   ShellRun as PublicShellRun,
 } from '../public/index.js'
 import { type ExecRequest, readExec } from '../requests/exec.js'
-import { readProcess } from '../requests/process.js'
+import { type ProcessRequest, readProcess } from '../requests/process.js'
 import { callbackObserver } from '../run/callbacks.js'
 import { ExecStream, type StreamSource } from '../run/exec-stream.js'
 import type { Result } from '../run/run.js'
@@ -96,12 +97,13 @@ function settled(
 /** Calls `start`, and onError if it fails, except for an OptionError. */
 export async function startWith<T>(
   { logger }: Backend,
-  { callbacks }: { callbacks: { onError?: (error: unknown) => unknown } },
+  { callbacks, site }: Pick<ProcessRequest, 'callbacks' | 'site'>,
   start: () => Promise<T>,
 ): Promise<T> {
   try {
     return await start()
   } catch (error) {
+    locate(error, site)
     if (!(error instanceof OptionError)) callError(callbacks, logger, error)
     throw error
   }

@@ -11,16 +11,26 @@ export async function boundBody(request: HonoRequest, mostBytes: number): Promis
   const { headers } = request.raw
   if (Number(headers.get('content-length') ?? 0) > mostBytes) throw tooLarge(mostBytes)
   if (!headers.has('transfer-encoding')) return
-  const chunks: Uint8Array[] = []
-  let size = 0
-  for await (const chunk of request.raw.body ?? []) {
-    size += chunk.length
-    if (size > mostBytes) throw tooLarge(mostBytes)
-    chunks.push(chunk)
-  }
-  const text = Buffer.concat(chunks).toString('utf8')
+  const bytes = await collect(request.raw.body ?? [], mostBytes, () => tooLarge(mostBytes))
+  const text = bytes.toString('utf8')
   // The cache holds promises, contrary to its type.
   request.bodyCache.text = Promise.resolve(text) as unknown as string
+}
+
+/** The bytes of a body. `refuse` makes the error of one that has more than `mostBytes`. */
+export async function collect(
+  body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+  mostBytes: number,
+  refuse: () => Error,
+): Promise<Buffer> {
+  const chunks: Uint8Array[] = []
+  let size = 0
+  for await (const chunk of body) {
+    size += chunk.length
+    if (size > mostBytes) throw refuse()
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks)
 }
 
 function tooLarge(mostBytes: number): Refusal {

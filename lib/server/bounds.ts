@@ -18,6 +18,12 @@ const WINDOW = 4
  */
 const MAX_BUFFER_BYTES = 1024 * 1024
 
+/**
+ * Bytes of each stream in the result of exec, unless the request has `maxBuffer`. The reply is one JSON text: it is in
+ * memory as a whole, and larger than the output.
+ */
+const MAX_REPLY_BUFFER_BYTES = 16 * 1024 * 1024
+
 /** Most bytes of a job's output in one event. */
 export const MOST_EVENT_BYTES = 1024 * 1024
 
@@ -35,6 +41,22 @@ export function streamToConnection<E extends Encoding>(
   options: ExecOptions<E>,
   { wholeResult, byteEvents }: ConnectionOptions = {},
 ): ExecStream<E> {
-  const maxBuffer = wholeResult ? undefined : MAX_BUFFER_BYTES
-  return Sandbox.connectionStream(sandbox, command, options, { window: WINDOW, maxBuffer, byteEvents })
+  const bounds = { window: WINDOW, maxBuffer: MAX_BUFFER_BYTES, byteEvents }
+  return Sandbox.connectionStream(
+    sandbox,
+    command,
+    wholeResult ? boundReply(sandbox, options) : options,
+    bounds,
+  )
+}
+
+/** The options of exec with the bound of a reply. An instance of another class has its own. */
+export function boundReply<E extends Encoding>(
+  sandbox: PublicSandbox,
+  options: ExecOptions<E>,
+): ExecOptions<E> {
+  const maxBuffer = Sandbox.maxBufferOf(sandbox)
+  const isGiven = Object.hasOwn(options, 'maxBuffer') && options.maxBuffer !== undefined
+  if (isGiven || maxBuffer === undefined) return options
+  return { ...options, maxBuffer: Math.min(maxBuffer, MAX_REPLY_BUFFER_BYTES) }
 }

@@ -3,15 +3,24 @@
  *
  * A proxy may cut every request after some minutes, and connections break. So a caller registers once, and numbers its
  * calls. A request with a number that is in use joins that call, and never begins it again. So the caller can repeat
- * any request until it has the reply, and no command runs twice.
+ * any request until it has the reply, and no command runs twice. Another request with that number is refused.
  */
-import { randomUUID } from 'node:crypto'
+import { createHash, randomUUID } from 'node:crypto'
 import { CALL_HEADER, RECEIVED_HEADER } from '../protocol/headers.js'
 import { Refusal } from './failure.js'
 import { KeptCall } from './kept-call.js'
 import { UsedNumbers } from './used-numbers.js'
 
 const MOST_CALLERS = 10_000
+/** What a request asks for. */
+export interface Asked {
+  method: string
+  /** Its path and query count. */
+  url: string
+  /** The checked body; undefined for none, and for the bytes of an upload. */
+  body: unknown
+}
+
 /** Bytes of replies that are kept for one caller. Beyond that, the oldest ones are dropped. */
 const MOST_KEPT_BYTES = 64 * 1024 * 1024
 
@@ -64,7 +73,7 @@ export class Callers {
   }
 
   /** The call that a request names; undefined when it names none. Throws a Refusal. */
-  callOf(headers: Headers): { call: KeptCall; trim: () => void } | undefined {
+  callOf(headers: Headers, asked: Asked): { call: KeptCall; trim: () => void } | undefined {
     const name = headers.get(CALL_HEADER)
     if (name === null) return undefined
     const [, id = '', digits = ''] = /^([0-9a-f-]{36})\/([1-9]\d{0,14})$/.exec(name) ?? []
@@ -73,7 +82,7 @@ export class Callers {
     this.#callers.delete(id)
     this.#callers.set(id, caller)
     acknowledge(caller, headers.get(RECEIVED_HEADER))
-    return { call: open(caller, Number(digits), this.#closing), trim: () => trim(caller) }
+    return { call: open(caller, Number(digits), digestOf(asked), this.#closing), trim: () => trim(caller) }
   }
 
   #find(id: string): Caller {
@@ -93,17 +102,30 @@ export class Callers {
   }
 }
 
-function open(caller: Caller, number: number, closing: AbortSignal): KeptCall {
+function open(caller: Caller, number: number, digest: string, closing: AbortSignal): KeptCall {
   const known = caller.calls.get(number)
-  if (known !== undefined) return known
+  if (known?.digest === digest) return known
+  if (known !== undefined)
+    throw new Refusal(
+      'CALL_MISMATCH',
+      `the call ${number} is another request: repeat it with the same method, path and body, or use a new number`,
+    )
   if (!caller.used.take(number))
     throw new Refusal('CALL_FORGOTTEN', 'the call has been performed, and its reply is no longer kept')
-  const call = new KeptCall(caller.keep, closing, () => {
+  const call = new KeptCall(digest, caller.keep, closing, () => {
     caller.calls.delete(number)
     call.end('no connection has waited for the call')
   })
   caller.calls.set(number, call)
   return call
+}
+
+/** Two requests with the same digest are the same call. */
+function digestOf({ method, url, body = null }: Asked): string {
+  const { pathname, search } = new URL(url)
+  return createHash('sha256')
+    .update(JSON.stringify([method, pathname + search, body]))
+    .digest('base64')
 }
 
 /** Drops the replies that have arrived. */

@@ -50,7 +50,8 @@ export class EventLog {
       next: async () => {
         for (;;) {
           if (!isOpen || sent >= SEGMENT_BYTES) return over
-          const ready = this.#events.filter(({ id }) => id > position)
+          // Ids are consecutive.
+          const ready = this.#events.slice(Math.max(0, position - this.#last + this.#events.length))
           for (const { id, data } of ready) {
             position = id
             sent += sizeOf(data)

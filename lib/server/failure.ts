@@ -19,6 +19,7 @@ const REFUSALS = {
   RUN_NOT_FOUND: 404,
   UPLOAD_NOT_FOUND: 404,
   CALL_FORGOTTEN: 409,
+  CALL_MISMATCH: 422,
   INSTANCE_CHANGED: 412,
   PAYLOAD_TOO_LARGE: 413,
   UNSUPPORTED_MEDIA_TYPE: 415,
@@ -27,6 +28,9 @@ const REFUSALS = {
   OVERLOADED: 503,
   SHUTTING_DOWN: 503,
 } as const
+
+/** The message of the refusal of that name. */
+export const SHUTTING_DOWN = 'the server is shutting down, and nothing was started: try again when it is back'
 
 export type RefusalCode = keyof typeof REFUSALS
 
@@ -57,6 +61,7 @@ const SANDBOX_STATUSES: Record<SandboxErrorCode | OptionErrorCode | 'ABORT_ERR',
   LIMIT_UNSUPPORTED: 501,
   NOT_A_DIRECTORY: 409,
   NO_SPACE: 507,
+  OUTPUT_LIMIT: 422,
   PERMISSION_DENIED: 403,
   PROCESS_ALREADY_EXISTS: 409,
   PROCESS_EXITED_BEFORE_READY: 500,

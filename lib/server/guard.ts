@@ -2,9 +2,10 @@
  * Which callers are accepted: those with the token and, without a token, programs of this machine. A page in a browser can
  * reach this machine too, and is refused unless it is allowed.
  *
- * Three checks, since each alone can be bypassed. An `Origin` that is not allowed is a page of another site. A `Host`
+ * Several checks, since each alone can be bypassed. An `Origin` that is not allowed is a page of another site. A `Host`
  * that is not this machine's name is a page whose name was made to point here (DNS rebinding): it is sent without an
- * Origin for GET. Neither kind of page can choose the address of the peer.
+ * Origin for GET. Neither kind of page can choose the address of the peer. A header of a proxy means that the peer is the
+ * proxy, and the caller may be anywhere.
  */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { TOKEN_HEADER } from '../protocol/headers.js'
@@ -14,16 +15,21 @@ import type { ServerPlan } from './options.js'
 const LOOPBACK_HOST = /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d{1,5})?$/i
 const LOOPBACK_ADDRESS = /^(::ffff:)?127(\.\d{1,3}){3}$|^::1$/
 
+/** Headers that proxies add. */
+const PROXY_HEADERS = ['forwarded', 'via', 'x-forwarded-for', 'x-forwarded-host', 'x-real-ip']
+
 export class Guard {
   readonly #digest: Buffer | undefined
   readonly #origins: Set<string>
+  readonly #isAuthenticated: boolean
 
-  constructor({ token, allowedOrigins }: Pick<ServerPlan, 'token' | 'allowedOrigins'>) {
+  constructor({ token, allowedOrigins, isAuthenticated }: ServerPlan) {
+    this.#isAuthenticated = isAuthenticated
     this.#digest = token === undefined ? undefined : digest(token)
     this.#origins = new Set(allowedOrigins)
   }
 
-  /** Throws a Refusal. `peer` is the address of the other side, undefined when there is no connection at all. */
+  /** Throws a Refusal. `peer` is the address of the other side, undefined when the runtime does not give it. */
   check(headers: Headers, peer: string | undefined): void {
     const origin = headers.get('origin')
     if (origin !== null && !this.#origins.has(origin))
@@ -36,10 +42,22 @@ export class Guard {
         )
       return
     }
+    if (this.#isAuthenticated) return
     const host = headers.get('host')
     if (host !== null && !isLoopbackName(host))
       throw new Refusal('FORBIDDEN', 'without a token this server answers to localhost only')
-    if (peer !== undefined && !LOOPBACK_ADDRESS.test(peer))
+    if (PROXY_HEADERS.some((name) => headers.has(name)))
+      throw new Refusal(
+        'FORBIDDEN',
+        'requests through a proxy need a token: give the server the option token',
+      )
+    if (peer === undefined)
+      throw new Refusal(
+        'FORBIDDEN',
+        'the address of the caller is unknown: give the server the option token, pass the second argument of the ' +
+          "runtime's handler to fetch, or state with the option authenticated that you have checked the request",
+      )
+    if (!LOOPBACK_ADDRESS.test(peer))
       throw new Refusal('FORBIDDEN', 'without a token this server answers to this machine only')
   }
 

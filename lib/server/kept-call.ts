@@ -14,6 +14,8 @@ export interface KeptReply {
 }
 
 export class KeptCall {
+  /** Of the request that has begun the call. */
+  readonly digest: string
   readonly #abort = new AbortController()
   readonly #keep: number
   readonly #forget: () => void
@@ -27,7 +29,8 @@ export class KeptCall {
   isOver = false
 
   /** `keep` is in milliseconds. `forget` is called when the timer has expired. `closing` aborts the call, too. */
-  constructor(keep: number, closing: AbortSignal, forget: () => void) {
+  constructor(digest: string, keep: number, closing: AbortSignal, forget: () => void) {
+    this.digest = digest
     this.#keep = keep
     this.#forget = forget
     this.#release = onAbort(closing, () => this.#abort.abort(closing.reason))

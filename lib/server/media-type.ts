@@ -5,6 +5,7 @@
  * after the server has allowed it.
  */
 import type { Context, Next } from 'hono'
+import { withoutPrototypes } from '../base/own.js'
 import { Refusal } from './failure.js'
 
 const JSON_TYPE = 'application/json'
@@ -12,7 +13,7 @@ const JSON_TYPE = 'application/json'
 /** Also `application/problem+json` and the like; parameters such as a charset do not matter. */
 const IS_JSON = /^application\/([\w.-]+\+)?json\s*(;|$)/i
 
-/** Refuses a body of another type with 415, before it is parsed. */
+/** Refuses a body of another type with 415, before it is parsed. The parsed body has no prototypes. */
 export async function requireJson(c: Context, next: Next): Promise<void> {
   const type = c.req.header('content-type') ?? ''
   if (!IS_JSON.test(type.trim())) {
@@ -24,5 +25,9 @@ export async function requireJson(c: Context, next: Next): Promise<void> {
       { 'accept-post': JSON_TYPE },
     )
   }
+  // Inherited properties would count as properties of the body.
+  const { req } = c
+  Object.setPrototypeOf(req.bodyCache, null)
+  req.json = async () => withoutPrototypes(JSON.parse(await req.text()))
   await next()
 }

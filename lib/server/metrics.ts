@@ -4,10 +4,12 @@
 
 import { AbortError, SandboxError } from '../base/errors.js'
 import type { Encoding, ExecResult, Process, Sandbox } from '../public/index.js'
-import { DEFAULT_SESSION } from '../requests/exec.js'
 
 /** Upper bounds of the histogram of durations, in seconds. */
 const BUCKETS = [0.001, 0.005, 0.025, 0.1, 0.5, 1, 5, 30, 120, 600]
+
+/** Fewer sessions are not pruned between two renderings. */
+const FEW = 1000
 
 /** What is rendered beside the counts. */
 interface Surroundings {
@@ -23,8 +25,11 @@ export class Metrics {
   readonly #commands = new Map<Outcome, number>()
   readonly #buckets = BUCKETS.map(() => 0)
   readonly #ends = new Map<string, number>()
-  /** By session; only sessions that exist are rendered and kept. */
+  readonly #sandbox: Sandbox
+  /** By session; only sessions that exist are rendered. */
   readonly #inSessions = new Map<string, number>()
+  /** The number of sessions at which those that have ended are dropped. */
+  #pruneAt = FEW
   #durations = 0
   #seconds = 0
   #bytes = 0
@@ -34,6 +39,10 @@ export class Metrics {
   #requests = 0
   #refused = 0
 
+  constructor(sandbox: Sandbox) {
+    this.#sandbox = sandbox
+  }
+
   request(): void {
     this.#requests++
   }
@@ -42,9 +51,8 @@ export class Metrics {
     this.#refused++
   }
 
-  /** A command of a session has ended with a result, or an error that may have one. */
-  async command<T extends ExecResult<Encoding>>(sessionId: string | undefined, run: Promise<T>): Promise<T> {
-    add(this.#inSessions, sessionId ?? DEFAULT_SESSION)
+  /** A command ends with a result, or an error that may have one. */
+  async command<T extends ExecResult<Encoding>>(run: Promise<T>): Promise<T> {
     try {
       const result = await run
       this.#count(outcomeOf(result), result)
@@ -71,6 +79,7 @@ export class Metrics {
   #count(outcome: Outcome, result: ExecResult<Encoding> | undefined): void {
     add(this.#commands, outcome)
     if (result === undefined) return
+    this.#countIn(result.sessionId)
     const seconds = result.duration / 1000
     this.#durations++
     this.#seconds += seconds
@@ -81,12 +90,30 @@ export class Metrics {
     if (result.signal === 'SIGKILL' && (result.timedOut || result.isCanceled)) this.#escalations++
   }
 
-  /** `active`: requests at the moment. `sandboxes`: ids of the fleet's sandboxes that callers use. */
-  async render(sandbox: Sandbox, { active, instance, sandboxes }: Surroundings): Promise<string> {
-    const [processes, sessions] = await Promise.all([sandbox.listProcesses(), sandbox.listSessions()])
-    const running = processes.filter(({ status }) => status === 'running' || status === 'starting').length
+  /** Only a session that exists has results, so the id comes from the sandbox and not from a request. */
+  #countIn(sessionId: string): void {
+    add(this.#inSessions, sessionId)
+    if (this.#inSessions.size < this.#pruneAt) return
+    this.#pruneAt = Number.POSITIVE_INFINITY
+    // The next command tries again if the sandbox is lost.
+    void this.#prune().catch(() => {
+      this.#pruneAt = this.#inSessions.size
+    })
+  }
+
+  /** Drops the sessions that no longer exist, and resolves to the number of the others. */
+  async #prune(): Promise<number> {
+    const sessions = await this.#sandbox.listSessions()
     const existing = new Set(sessions.map(({ id }) => id))
     for (const id of this.#inSessions.keys()) if (!existing.has(id)) this.#inSessions.delete(id)
+    this.#pruneAt = Math.max(FEW, 2 * this.#inSessions.size)
+    return sessions.length
+  }
+
+  /** `active`: requests at the moment. `sandboxes`: ids of the fleet's sandboxes that callers use. */
+  async render({ active, instance, sandboxes }: Surroundings): Promise<string> {
+    const [processes, sessions] = await Promise.all([this.#sandbox.listProcesses(), this.#prune()])
+    const running = processes.filter(({ status }) => status === 'running' || status === 'starting').length
     const histogram = BUCKETS.map(
       (bound, index) => `nacre_command_duration_seconds_bucket{le="${bound}"} ${this.#buckets[index]}`,
     )
@@ -106,7 +133,7 @@ export class Metrics {
       ...single('nacre_processes_started_total', 'counter', 'Background processes started.', this.#started),
       ...family('nacre_processes_ended_total', 'counter', 'Background processes that have ended.'),
       ...labelled('nacre_processes_ended_total', 'reason', this.#ends),
-      ...single('nacre_sessions', 'gauge', 'Sessions.', sessions.length),
+      ...single('nacre_sessions', 'gauge', 'Sessions.', sessions),
       ...family('nacre_session_commands_total', 'counter', 'Foreground commands of the sessions that exist.'),
       ...labelled('nacre_session_commands_total', 'session', this.#inSessions),
       ...single(

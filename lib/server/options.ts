@@ -4,13 +4,20 @@
 import { OptionError } from '../base/errors.js'
 import type { OptionValues } from '../options/option.js'
 import { describe, readOptions } from '../options/read.js'
-import { sandboxdOptions, serveOptions, serverOptions } from '../protocol/server-options.js'
+import {
+  createServerOptions,
+  sandboxdOptions,
+  serveOptions,
+  serverOptions,
+} from '../protocol/server-options.js'
 import type { SandboxdPlan } from './sandboxd/plan.js'
 
-export type ServerValues = OptionValues<typeof serverOptions>
+export type ServerValues = OptionValues<typeof createServerOptions>
 
 export interface ServerPlan {
   token: string | undefined
+  /** Whether the caller of `fetch` has checked each request. */
+  isAuthenticated: boolean
   /** Origins of pages that may call; none by default. */
   allowedOrigins: string[]
   maxBodyBytes: number
@@ -39,7 +46,7 @@ type ServeValues = Omit<ServePlan, 'sandboxd'>
 
 /** Checks the options of `createServer`. Throws OptionError. */
 export function planServer(options: unknown): ServerPlan {
-  return serverPlan(readOptions(serverOptions, options, 'createServer'))
+  return serverPlan(readOptions(createServerOptions, options, 'createServer'))
 }
 
 /** Checks the options of `serve`. Throws OptionError. */
@@ -73,7 +80,7 @@ function planSandboxd(values: OptionValues<typeof sandboxdOptions>, serve: Serve
   return {
     grpcPort,
     restPort,
-    host: values.host ?? serve.host,
+    host: values.host ?? sandboxdOptions.host.default,
     root: values.root ?? sandboxdOptions.root.default,
     metadataPrefix: values.metadataPrefix ?? sandboxdOptions.metadataPrefix.default,
     maxRequests: serve.server.maxRequests,
@@ -83,7 +90,10 @@ function planSandboxd(values: OptionValues<typeof sandboxdOptions>, serve: Serve
 }
 
 function serverPlan(values: ServerValues): ServerPlan {
+  if (values.authenticated && values.token !== undefined)
+    throw new OptionError('INVALID_OPTION', 'token and authenticated exclude each other')
   return {
+    isAuthenticated: values.authenticated ?? createServerOptions.authenticated.default,
     token: values.token,
     allowedOrigins: values.allowedOrigins ?? [],
     maxBodyBytes: values.maxBodyBytes ?? serverOptions.maxBodyBytes.default,

@@ -5,11 +5,12 @@
  */
 import { createRoute, type OpenAPIHono, z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
+import { ownOnly, withoutPrototypes } from '../base/own.js'
 import type { Logger } from '../public/index.js'
 import { type ByteReply, byteResponse } from './byte-response.js'
 import type { ServerContext } from './context.js'
 import { EventLog } from './event-log.js'
-import { type Dialect, dialectOf, envelope, isOurFault, Refusal } from './failure.js'
+import { type Dialect, dialectOf, envelope, isOurFault, Refusal, SHUTTING_DOWN, STATUSES } from './failure.js'
 import { bodyOf, cut } from './file-bodies.js'
 import { firstOf } from './lifetime.js'
 import { requireJson } from './media-type.js'
@@ -71,7 +72,7 @@ export function definer(app: OpenAPIHono, server: ServerContext): Define {
     const { method, path, summary, tag, params, query, body, upload } = route
     const request = {
       ...(params && { params }),
-      ...(query && { query }),
+      ...(query && { query: ofOwnProperties(query) }),
       ...(body && { body: { required: true, content: { 'application/json': { schema: body } } } }),
       ...(upload && { body: { required: true, content: { 'application/octet-stream': { schema: BYTES } } } }),
     }
@@ -84,6 +85,7 @@ export function definer(app: OpenAPIHono, server: ServerContext): Define {
       ...(body && { middleware: requireJson }),
       responses: {
         ...successOf(route.reply),
+        ...refusalsOf(route),
         default: {
           description: `an error: ${['VALIDATION_FAILED', ...(route.errors ?? [])].join(', ')}`,
           content: { 'application/json': { schema: envelopeSchema } },
@@ -93,9 +95,9 @@ export function definer(app: OpenAPIHono, server: ServerContext): Define {
     const handler = (c: Context) => {
       const valid = c.req as unknown as { valid(target: string): unknown }
       const call = {
-        params: params && valid.valid('param'),
-        query: query && valid.valid('query'),
-        body: body && valid.valid('json'),
+        params: params && withoutPrototypes(valid.valid('param')),
+        query: query && withoutPrototypes(valid.valid('query')),
+        body: body && withoutPrototypes(valid.valid('json')),
         lastEventId: c.req.header('last-event-id'),
         method: c.req.method,
         header: (name: string) => c.req.header(name),
@@ -107,6 +109,13 @@ export function definer(app: OpenAPIHono, server: ServerContext): Define {
   }
 }
 
+/** The schema of a query. Hono makes an object of it, whose inherited properties zod would take for parameters. */
+function ofOwnProperties<S extends Schema>(schema: S): S {
+  return Object.create(schema, {
+    safeParseAsync: { value: (given: object) => schema.safeParseAsync(ownOnly(given)) },
+  })
+}
+
 /** Calls the handler, and makes a response of its result or its error. */
 async function answer(
   server: ServerContext,
@@ -115,7 +124,10 @@ async function answer(
   given: Omit<Call<Schema, Schema, Schema>, 'signal'>,
 ): Promise<Response> {
   const gone = c.req.raw.signal
-  const kept = route.method === 'get' ? undefined : server.callers.callOf(c.req.raw.headers)
+  // The body may have arrived only now. What is started after the end of the server would outlive it.
+  if (server.closing.aborted) throw new Refusal('SHUTTING_DOWN', SHUTTING_DOWN)
+  const asked = { method: given.method, url: c.req.url, body: given.body }
+  const kept = route.method === 'get' ? undefined : server.callers.callOf(c.req.raw.headers, asked)
   const { signal, release } = kept
     ? { signal: kept.call.signal, release: kept.call.attach(gone) }
     : firstOf([gone, server.closing])
@@ -208,19 +220,32 @@ function logFault(logger: Logger | undefined, what: string, error: unknown, gone
   else logger?.error(`${what}: ${error}`)
 }
 
+/** Longer ids are refused, and need not be repeated. */
+const MOST_ID_CHARACTERS = 128
+
 /** The ids that a request names. */
 function subjectOf({ params, body }: { params?: unknown; body?: unknown }): object {
   const { sessionId, processId } = (body ?? {}) as Record<string, unknown>
   return {
-    ...(typeof sessionId === 'string' && { sessionId }),
-    ...(typeof processId === 'string' && { processId }),
+    ...(isShort(sessionId) && { sessionId }),
+    ...(isShort(processId) && { processId }),
     ...(params as object | undefined),
   }
 }
 
+function isShort(id: unknown): boolean {
+  return typeof id === 'string' && id.length <= MOST_ID_CHARACTERS
+}
+
+/** What zod says about a property that is not there. */
+const MISSING = /^Invalid input: expected (\w+), received undefined$/
+
 function refuseInvalid(checked: { success: boolean; target: string; error?: z.ZodError }): void {
   if (checked.success || checked.error === undefined) return
-  const issues = checked.error.issues.map(({ path, message }) => ({ path: path.join('.'), message }))
+  const issues = checked.error.issues.map(({ path, message }) => ({
+    path: path.join('.'),
+    message: message.replace(MISSING, 'is missing; it must be a value of the type $1'),
+  }))
   const whole = checked.target === 'json' ? 'the body' : `the ${checked.target}`
   const text = issues.map(({ path, message }) => `${path === '' ? whole : path}: ${message}`).join('; ')
   throw new Refusal('VALIDATION_FAILED', text, { issues })
@@ -235,6 +260,16 @@ function successOf(reply: Reply): Record<number, { description: string; content?
       416: { description: 'no such range' },
     }
   return { 200: { description: reply === 'events' ? 'events' : 'the reply', content: contentOf(reply) } }
+}
+
+/** Statuses that clients handle apart from other errors: another call has the number, and the server takes no call now. */
+function refusalsOf({ method, errors = [] }: Pick<Route<Schema, Schema, Schema>, 'method' | 'errors'>) {
+  const content = { 'application/json': { schema: envelopeSchema } }
+  const unprocessed = ['CALL_MISMATCH', ...errors.filter((code) => STATUSES[code] === 422)]
+  return {
+    ...(method !== 'get' && { 422: { description: `an error: ${unprocessed.join(', ')}`, content } }),
+    503: { description: 'an error: OVERLOADED, SHUTTING_DOWN, ABORT_ERR', content },
+  }
 }
 
 function ok(description: string, reply: 'bytes', status: number) {

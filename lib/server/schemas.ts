@@ -3,7 +3,19 @@
  * every caller, so the messages are the same.
  */
 import { z } from '@hono/zod-openapi'
+import { unknownOption } from '../options/read.js'
 import { Refusal } from './failure.js'
+
+/** Refuses other properties, and suggests the nearest name. */
+export function strictObject<S extends z.ZodRawShape>(shape: S): z.ZodObject<S, z.core.$strict> {
+  const known = Object.keys(shape)
+  return z.strictObject(shape, {
+    error: (issue) =>
+      issue.code === 'unrecognized_keys'
+        ? issue.keys.map((key) => unknownOption(key, known)).join('; ')
+        : undefined,
+  })
+}
 
 export const envelopeSchema = z
   .object({
@@ -23,9 +35,15 @@ export const doneSchema = z.object({ success: z.literal(true), timestamp })
 export const encodingSchema = z.enum(['utf8', 'buffer'])
 
 /** Text, or bytes. */
-export const dataSchema = z.union([z.string(), z.strictObject({ base64: z.base64() })]).openapi('Data')
+export const dataSchema = z.union([z.string(), strictObject({ base64: z.base64() })]).openapi('Data')
 
-export const commandSchema = z.union([z.string(), z.array(z.string())]).openapi('Command')
+const COMMAND_RULE = 'must be shell text or a list of arguments, like "ls -l" or ["ls", "-l"]'
+
+export const commandSchema = z
+  .union([z.string(), z.array(z.string())], {
+    error: ({ input }) => (input === undefined ? `is missing; it ${COMMAND_RULE}` : COMMAND_RULE),
+  })
+  .openapi('Command')
 
 export const signalSchema = z.union([z.string(), z.number()]).openapi('Signal')
 
@@ -38,7 +56,7 @@ export const statusSchema = z.enum(statuses).openapi('ProcessStatus')
 
 /** Text that a line contains, or a regular expression. */
 export const patternSchema = z
-  .union([z.string(), z.strictObject({ source: z.string(), flags: z.string() })])
+  .union([z.string(), strictObject({ source: z.string(), flags: z.string() })])
   .openapi('Pattern')
 
 /** A number in a query string. */

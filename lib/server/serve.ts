@@ -5,7 +5,7 @@
  * which sends a byte now and then is turned away. Bun.serve has no such bound.
  */
 import { readFileSync } from 'node:fs'
-import { createServer as createHttpServer, type Server as HttpServer } from 'node:http'
+import { createServer as createHttpServer, type Server as HttpServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { createAdaptorServer } from '@hono/node-server'
 import { OptionError } from '../base/errors.js'
@@ -16,6 +16,7 @@ import type { Sandbox } from '../public/index.js'
 import type { ServeOptions, Server, Serving, ServingSandboxd } from '../public/server.js'
 import { boundArrival } from './file-bodies.js'
 import { isLoopback } from './guard.js'
+import { listenError } from './listen-error.js'
 import { checkSandbox, planServe, type ServePlan } from './options.js'
 import type { SandboxdPlan } from './sandboxd/plan.js'
 import type { Sandboxd } from './sandboxd/sandboxd.js'
@@ -41,11 +42,12 @@ export async function serve(sandbox: Sandbox, options?: ServeOptions): Promise<S
     sandboxd?.abandon()
     throw error
   })
+  const written = trackResponses(listener)
   const cutWebSockets = openWebSockets(listener, server.fetch)
   const { address, port } = listener.address() as AddressInfo
   let closed: Promise<boolean> | undefined
   const closeOnce = () => {
-    closed ??= closeAll({ server, listener, cutWebSockets, sandboxd }, plan)
+    closed ??= closeAll({ server, listener, written, cutWebSockets, sandboxd }, plan)
     return closed
   }
   const ignoreSignals = plan.handleSignals ? onSignals(sandbox, plan, closeOnce) : () => {}
@@ -110,19 +112,41 @@ function listen(server: Server, plan: ServePlan): Promise<HttpServer> {
     boundArrival(incoming, outgoing, Math.max(requestTimeout, headersTimeout)),
   )
   return new Promise((resolve, reject) => {
-    listener.once('error', reject)
+    const fail = (cause: Error) => reject(listenError(cause, plan, 'port'))
+    listener.once('error', fail)
     listener.listen(plan.port, plan.host, () => {
-      listener.off('error', reject)
+      listener.off('error', fail)
       listener.on('error', (error) => plan.server.logger?.error(`the listener failed: ${error}`))
       resolve(listener)
     })
   })
 }
 
+/** Follows responses to their last byte. The server itself only knows when a handler has returned its response. */
+function trackResponses(listener: HttpServer): () => Promise<void> {
+  const open = new Set<ServerResponse>()
+  let wake = () => {}
+  listener.on('request', (_, outgoing: ServerResponse) => {
+    open.add(outgoing)
+    const end = () => {
+      open.delete(outgoing)
+      if (open.size === 0) wake()
+    }
+    outgoing.once('finish', end).once('close', end)
+  })
+  return () =>
+    new Promise((resolve) => {
+      wake = resolve
+      if (open.size === 0) resolve()
+    })
+}
+
 /** What listens. */
 interface Open {
   server: Server
   listener: HttpServer
+  /** Resolves when no response is on its way to a connection. */
+  written: () => Promise<void>
   cutWebSockets: () => void
   sandboxd: Sandboxd | undefined
 }
@@ -136,7 +160,7 @@ function shownOf({ host, grpcPort, restPort, root }: Sandboxd): ServingSandboxd 
  * nothing had to be cut.
  */
 async function closeAll(
-  { server, listener, cutWebSockets, sandboxd }: Open,
+  { server, listener, written, cutWebSockets, sandboxd }: Open,
   { shutdownTimeout }: ServePlan,
 ): Promise<boolean> {
   const disconnected = new Promise<void>((resolve) => {
@@ -147,7 +171,7 @@ async function closeAll(
   const isClean = await within(shutdownTimeout, Promise.all([server.close(), sandboxd?.idle()]))
   // The last messages of gRPC are still on their way.
   const finished = sandboxd?.finish() ?? Promise.resolve()
-  await within(1000, finished)
+  await within(1000, Promise.all([finished, written()]))
   listener.closeAllConnections()
   cutWebSockets()
   sandboxd?.cut()

@@ -8,7 +8,7 @@ import type { Context, Next } from 'hono'
 import { cors } from 'hono/cors'
 import { INSTANCE_HEADER } from '../protocol/headers.js'
 import type { Sandbox } from '../public/index.js'
-import type { Server as PublicServer, ServerOptions } from '../public/server.js'
+import type { CreateServerOptions, Server as PublicServer } from '../public/server.js'
 import { accessLog } from './access-log.js'
 import { boundBody } from './body-limit.js'
 import { Callers } from './callers.js'
@@ -17,7 +17,7 @@ import { addExecute } from './contract/execute.js'
 import { addPortWatch } from './contract/port-watch.js'
 import { addProcesses } from './contract/processes.js'
 import { addSessions } from './contract/sessions.js'
-import { Refusal } from './failure.js'
+import { Refusal, SHUTTING_DOWN } from './failure.js'
 import { isUpload } from './file-bodies.js'
 import { Guard, peerOf } from './guard.js'
 import { Metrics } from './metrics.js'
@@ -52,7 +52,7 @@ const INFO = {
 }
 
 /** See public/server.ts. */
-export function createServer(sandbox: Sandbox, options?: ServerOptions): PublicServer {
+export function createServer(sandbox: Sandbox, options?: CreateServerOptions): PublicServer {
   checkSandbox(sandbox)
   return buildServer(sandbox, planServer(options))
 }
@@ -63,7 +63,7 @@ export function buildServer(sandbox: Sandbox, plan: ServerPlan): PublicServer {
   setMaxListeners(0, closing.signal)
   const server: ServerContext = {
     sandbox,
-    metrics: new Metrics(),
+    metrics: new Metrics(sandbox),
     runs: new Runs(),
     callers: new Callers(closing.signal),
     uploads: new Uploads(closing.signal),
@@ -139,7 +139,7 @@ function addMiddleware(app: OpenAPIHono, server: ServerContext, plan: ServerPlan
   if (plan.allowedOrigins.length > 0)
     app.use(cors({ origin: plan.allowedOrigins, maxAge: 600, exposeHeaders: [INSTANCE_HEADER] }))
   app.use(async (c: Context, next: Next) => {
-    if (server.closing.aborted) throw new Refusal('SHUTTING_DOWN', 'the server is shutting down')
+    if (server.closing.aborted) throw new Refusal('SHUTTING_DOWN', SHUTTING_DOWN)
     if (c.req.path !== '/healthz') guard.check(c.req.raw.headers, peerOf(c.req.raw, c.env))
     const wanted = c.req.header(INSTANCE_HEADER)
     if (wanted !== undefined && wanted !== server.instance)

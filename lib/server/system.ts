@@ -45,7 +45,7 @@ export function addSystem(
     summary: 'Returns metrics in the Prometheus format.',
     reply: 'text',
     async handle() {
-      const text = await metrics.render(sandbox, {
+      const text = await metrics.render({
         active: requests.active,
         instance,
         sandboxes: callers.sandboxes,

@@ -7,7 +7,7 @@
 import { z } from '@hono/zod-openapi'
 import type { About, JsonSchema, OptionTable } from '../options/option.js'
 import { sendable } from '../protocol/codec.js'
-import { commandSchema, dataSchema, envSchema, patternSchema } from './schemas.js'
+import { commandSchema, dataSchema, envSchema, patternSchema, strictObject } from './schemas.js'
 
 const named = {
   Command: commandSchema,
@@ -42,7 +42,7 @@ function zodOf(schema: JsonSchema): z.ZodType {
     case 'named':
       return named[schema.name]
     case 'object':
-      return z.strictObject(shapeOf(schema.table))
+      return strictObject(shapeOf(schema.table))
     case 'list':
       return z.array(zodOf(schema.of))
     case 'either':

@@ -98,13 +98,12 @@ export const kills = {
     const options = { ...scoped(operation, root), timeout, forceKillAfterDelay }
     const found = await run(subject, commandText(operation, root), options)
     must(found.error?.code === 'COMMAND_TIMEOUT', `${describe(found)} after a timeout`)
+    // On a busy machine, the time is up before the command has done all that comes before its end.
     const states = model.possible.flatMap((state) => prefixes(state, operation, root))
-    const complete = model.possible.map((state) => ({
-      ...evaluate(state, operation, root).state,
-      status: undefined,
-    }))
+    const complete = model.possible.map((state) => evaluate(state, operation, root).state)
     const restarted = found.result?.sessionRestarted
-    model.become(restarted ? [...states, ...model.losable()] : complete)
+    const unknown = [...complete, ...states].map((state) => ({ ...state, status: undefined }))
+    model.become(restarted ? [...states, ...model.losable()] : unique(unknown))
     model.forget()
   },
 

@@ -2,6 +2,9 @@
  * Bundles `lib/` into the `dist/` of the published package: the entry points of package.json, chunks for shared code, and
  * the dependencies of the server and the command line. So an installed nacre has no dependencies.
  *
+ * The client is bundled twice. On Node and Bun it shares its code and its error classes with `nacre`. For browsers it is
+ * one file that imports nothing, since the shared chunks import modules of Node.
+ *
  * `#embedded` is not bundled: a runtime or a bundler chooses one of its two files, which are copied as compiled. Neither
  * are the optional peers: `@opentelemetry/api` must be the program's own instance, and only sandboxd, fleets and queues
  * load the others.
@@ -16,34 +19,54 @@ const EMBEDDED = ['addon/embedded', 'addon/not-embedded']
 
 /** Writes the files and returns the bundled npm packages: names with their source directories. */
 export async function bundle(root, manifest, output) {
+  const files = await write(
+    {
+      input: Object.fromEntries(
+        entries(manifest).map((name) => [name, path.join(root, 'lib', `${name}.ts`)]),
+      ),
+      platform: 'node',
+      external: ['#embedded', ...Object.keys(manifest.peerDependencies)],
+      plugins: [englishOnly],
+    },
+    {
+      dir: output,
+      chunkFileNames: 'chunks/[name]-[hash].js',
+      sourcemap: true,
+      codeSplitting: { groups: groups(path.join(root, 'lib')) },
+    },
+  )
+  await write(
+    // A module of Node in it is a warning, and so an error.
+    { input: { 'client.browser': path.join(root, 'lib/client.ts') }, platform: 'browser' },
+    // Tools for browsers warn about a source map without its sources.
+    { dir: output, codeSplitting: false },
+  )
+  for (const name of EMBEDDED) transpile(root, output, name)
+  return packagesOf(root, files)
+}
+
+async function write(input, output) {
   const build = await rolldown({
-    input: Object.fromEntries(entries(manifest).map((name) => [name, path.join(root, 'lib', `${name}.ts`)])),
-    platform: 'node',
-    external: ['#embedded', ...Object.keys(manifest.peerDependencies)],
+    ...input,
     resolve: { extensionAlias: { '.js': ['.ts', '.js'] } },
     tsconfig: false,
     transform: { target: 'es2023' },
-    plugins: [englishOnly],
     onwarn: (warning) => {
       throw new Error(warning.message)
     },
   })
   const { output: files } = await build.write({
-    dir: output,
+    ...output,
     format: 'esm',
     entryFileNames: '[name].js',
-    chunkFileNames: 'chunks/[name]-[hash].js',
     keepNames: true,
-    sourcemap: true,
     // `@__PURE__` is kept: without it, bundlers keep a `createRequire` that fails where a bundle has no URL.
     comments: { annotation: true, jsdoc: false, legal: false },
-    codeSplitting: { groups: groups(path.join(root, 'lib')) },
   })
   await build.close()
   for (const file of files)
-    if (file.type === 'asset' && file.fileName.endsWith('.map')) slimMap(output, file.fileName)
-  for (const name of EMBEDDED) transpile(root, output, name)
-  return packagesOf(root, files)
+    if (file.type === 'asset' && file.fileName.endsWith('.map')) slimMap(output.dir, file.fileName)
+  return files
 }
 
 /**

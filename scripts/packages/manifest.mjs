@@ -12,8 +12,11 @@ const SHARED = ['version', 'license', 'author', 'homepage', 'repository', 'bugs'
 /** The manifest of `nacre`. */
 export function mainManifest(root) {
   const { private: _private, scripts, devDependencies, ...kept } = root
+  const { types, default: client } = root.exports['./client']
   return {
     ...kept,
+    // Bun has the condition `node` too.
+    exports: { ...root.exports, './client': { types, node: client, default: './dist/client.browser.js' } },
     optionalDependencies: Object.fromEntries(
       Object.keys(TARGETS).map((name) => [packageName(name), root.version]),
     ),

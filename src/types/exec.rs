@@ -21,6 +21,8 @@ pub struct NativeExecExtras {
     pub input_bytes: Option<Uint8Array>,
     /// Both streams through one pipe.
     pub merge_output: Option<bool>,
+    /// Bytes of both streams together, after which the command is killed.
+    pub output_limit: Option<f64>,
     /// Also send `start`.
     pub start: Option<bool>,
     /// Also send `start` and `output`.
@@ -52,6 +54,8 @@ pub struct NativeResult {
     pub timed_out: Option<bool>,
     /// Whether the caller cancelled it.
     pub is_canceled: Option<bool>,
+    /// Whether it printed more than its limit.
+    pub output_limited: Option<bool>,
     /// Bytes not kept.
     pub dropped_stdout: Option<f64>,
     /// Bytes not kept.

@@ -17,6 +17,8 @@ export class ApiServer {
   readonly store = new Store()
   /** Decides the fault of each request, except watches. */
   fault: (method: string, path: string) => Fault = () => undefined
+  /** The status that watches are refused with. */
+  watchFault: number | undefined
   /** Watches stay open and report nothing. */
   isSilent = false
   /** The number of requests by kind, and of events sent to watches. */
@@ -93,6 +95,8 @@ export class ApiServer {
       if (resource === '') throw new StatusError(404, 'NotFound', `${url.pathname} not found`)
       if (url.searchParams.get('watch') === 'true') {
         this.#count('WATCH')
+        if (this.watchFault !== undefined)
+          throw new StatusError(this.watchFault, 'Fault', 'user "test" cannot watch sandboxclaims')
         this.#watch(prefix, url, response)
         return
       }

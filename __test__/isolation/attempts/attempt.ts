@@ -7,6 +7,8 @@ export interface Attempt {
   works: boolean
   /** Only with mount namespaces. */
   needs?: 'mounts'
+  /** It is about the session's shell. */
+  onlyInSessions?: true
 }
 
 export const x64 = process.arch === 'x64'
@@ -51,6 +53,12 @@ const NUMBERS: Record<string, [x64: number, arm64: number]> = {
   mknodat: [259, 33],
   renameat2: [316, 276],
   fanotify_init: [300, 262],
+  mmap: [9, 222],
+  prlimit64: [302, 261],
+  openat: [257, 56],
+  openat2: [437, 437],
+  fchmodat: [268, 53],
+  fchmodat2: [452, 452],
 }
 
 /** The number of a system call on this machine. */

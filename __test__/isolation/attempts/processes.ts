@@ -1,5 +1,5 @@
 /** Attempts to reach other processes. */
-import type { Attempt } from './attempt.js'
+import { type Attempt, number } from './attempt.js'
 
 export const processes: Attempt[] = [
   { name: 'signals a process of the same user', command: 'kill -0 "$VICTIM" && echo ESCAPED', works: true },
@@ -49,13 +49,91 @@ export const processes: Attempt[] = [
     name: 'changes the priority of another process',
     command: 'renice -n 19 -p "$VICTIM" >/dev/null && echo ESCAPED',
     works: true,
-    needs: 'mounts',
   },
   {
     name: 'changes the limits of another process',
     command: 'prlimit --pid "$VICTIM" --core=0 && echo ESCAPED',
     works: true,
-    needs: 'mounts',
+  },
+  {
+    name: 'changes the limits of the host',
+    command: 'prlimit --pid "$HOST" --core=0 && echo ESCAPED',
+    works: true,
+  },
+  {
+    name: 'changes the limits of its supervisor',
+    // In a pid namespace the parent has the number 0, which means the caller.
+    command: '[ "$PPID" -gt 0 ] && prlimit --pid "$PPID" --core=0 && echo ESCAPED',
+    works: true,
+  },
+  {
+    name: 'changes limits with a pointer whose low half is 0',
+    command: `perl -e '$at = syscall(${number('mmap')}, 0x7e0100000000, 4096, 3, 0x32, -1, 0); print "ESCAPED" if $at == 0x7e0100000000 && syscall(${number('prlimit64')}, 0 + $ENV{VICTIM}, 4, $at, 0) == 0'`,
+    works: true,
+  },
+  {
+    name: 'changes limits with a pid beyond what the kernel reads',
+    command: `perl -e '$limits = pack("Q2", 0, 0); print "ESCAPED" if syscall(${number('prlimit64')}, 1 << 32 | $ENV{VICTIM}, 4, $limits, 0) == 0'`,
+    works: true,
+  },
+  {
+    name: 'changes the processors of another process',
+    command: 'taskset -p 1 "$VICTIM" >/dev/null && echo ESCAPED',
+    works: true,
+  },
+  {
+    name: 'changes the scheduler of another process',
+    command: 'chrt --batch -p 0 "$VICTIM" && echo ESCAPED',
+    works: true,
+  },
+  {
+    name: 'changes the io priority of another process',
+    command: 'ionice -c 3 -p "$VICTIM" && echo ESCAPED',
+    works: true,
+  },
+  ...[
+    // Without isolation, these would reach processes of the tests.
+    { title: 'group of another process', target: '1, getpgrp($ENV{VICTIM})', works: false },
+    { title: 'user', target: '2, $<', works: false },
+  ].map(({ title, target, works }) => ({
+    name: `changes the priority of the ${title}`,
+    // The call also succeeds if it reaches nothing but the caller.
+    command: `perl -e '$before = getpriority(0, $ENV{VICTIM}); setpriority(${target}, $before + 1); print "ESCAPED" if $before < 19 && getpriority(0, $ENV{VICTIM}) > $before'`,
+    works,
+  })),
+  ...[
+    { title: 'writes the memory', script: 'open M, "+<", "/proc/$ARGV[0]/mem" and print "ESCAPED"' },
+    {
+      title: 'copies a descriptor',
+      script: `$shell = syscall(${number('pidfd_open')}, 0 + $ARGV[0], 0); $copy = syscall(${number('pidfd_getfd')}, $shell, $_, 0), $copy >= 0 && print "ESCAPED" for 0 .. 300`,
+    },
+    {
+      title: 'traces',
+      script: `print "ESCAPED" if syscall(${number('ptrace')}, 16, 0 + $ARGV[0], 0, 0) == 0`,
+    },
+    {
+      title: 'opens a descriptor',
+      script: 'readlink "/proc/$ARGV[0]/fd/0" and print "ESCAPED"',
+      mounts: true,
+    },
+    {
+      title: 'reads the memory',
+      script: 'open M, "<", "/proc/$ARGV[0]/mem" and print "ESCAPED"',
+      mounts: true,
+    },
+  ].map(
+    ({ title, script, mounts }): Attempt => ({
+      name: `${title} of the session's shell`,
+      command: `perl -e '${script}' $$`,
+      works: false,
+      onlyInSessions: true,
+      ...(mounts && { needs: 'mounts' }),
+    }),
+  ),
+  {
+    name: 'creates namespaces with clone3',
+    command: `perl -e '$flags = pack("Q8", 0x50000000, 0, 0, 0, 17, 0, 0, 0); $child = syscall(${number('clone3')}, $flags, 64, 0); exit if $child == 0; print "ESCAPED" if $child > 0'`,
+    works: true,
   },
   {
     name: 'reads the command line of the host',

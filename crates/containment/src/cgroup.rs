@@ -3,6 +3,7 @@
 //! Only the core files are used here (`cgroup.procs`, `cgroup.kill`, Linux 5.14); no controller has to be enabled, so
 //! it works in the `unified` part of a hybrid layout too. Rules: Documentation/admin-guide/cgroup-v2.rst.
 
+use crate::job::lock;
 use crate::pid::Pid;
 use crate::proc_table::read_pids;
 use nix::sys::statfs::{CGROUP2_SUPER_MAGIC, statfs};
@@ -34,6 +35,14 @@ impl Group {
     /// The group's directory.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Keeps other programs from removing the group as a leftover, until the file is closed.
+    ///
+    /// # Errors
+    /// Those of flock(2).
+    pub fn hold(&self) -> io::Result<Option<fs::File>> {
+        lock::take(&self.path)
     }
 
     /// Moves a process into this group. Its future children start here; its present children stay where they are.
@@ -146,7 +155,7 @@ fn hands_down_limits(directory: &Path) -> bool {
 
 fn try_directory(directory: &Path) -> Result<PathBuf, ProbeError> {
     static TRIES: AtomicU64 = AtomicU64::new(0);
-    clear_old_probes(directory);
+    clear_leftovers(directory);
     // Unique: also not used by an earlier process with this pid.
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
     let name = format!("{PROBE}{}-{now}-{}", std::process::id(), TRIES.fetch_add(1, Ordering::Relaxed));
@@ -160,18 +169,23 @@ fn try_directory(directory: &Path) -> Result<PathBuf, ProbeError> {
 /// Prefix of the empty groups that [`probe`] creates.
 const PROBE: &str = "nacre-probe-";
 
-/// Probing takes microseconds; older groups are leftovers.
+/// Prefix of all groups that are not inside another one of these.
+const OWN: &str = "nacre-";
+
+/// A new group is held, or has a process, much sooner.
 const OLD: Duration = Duration::from_secs(10);
 
-/// Removes the groups of processes that were killed while they probed.
-fn clear_old_probes(directory: &Path) {
+/// Removes empty groups whose owners were killed: a host and its supervisors may die together, with their pid
+/// namespace. An owner whose group may be empty holds it ([`Group::hold`]), also in other pid namespaces.
+fn clear_leftovers(directory: &Path) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
-        if !entry.file_name().as_encoded_bytes().starts_with(PROBE.as_bytes()) {
+        if !entry.file_name().as_encoded_bytes().starts_with(OWN.as_bytes()) {
             continue;
         }
         let made = entry.metadata().and_then(|info| info.modified());
-        if made.is_ok_and(|made| made.elapsed().is_ok_and(|age| age > OLD)) {
-            let _ = fs::remove_dir(entry.path());
+        let is_old = made.is_ok_and(|made| made.elapsed().is_ok_and(|age| age > OLD));
+        if let (true, Ok(Some(_lock))) = (is_old, lock::take(&entry.path())) {
+            let _ = Group::at(entry.path()).remove();
         }
     }
 }
@@ -230,16 +244,47 @@ mod tests {
         assert_eq!(directory_under_mount("1 2 0:3 / /proc rw - proc proc rw", "/"), None);
     }
 
+    fn make_old(group: &Group) {
+        let times = fs::FileTimes::new().set_modified(SystemTime::now() - 2 * OLD);
+        fs::File::open(group.path()).unwrap().set_times(times).unwrap();
+    }
+
     #[test]
     fn a_try_that_was_cut_short_is_cleared_away_and_not_in_the_way() {
         let Ok(directory) = probe() else { return };
         let [old, young] = ["old", "young"]
             .map(|age| Group::create(&directory, &format!("{PROBE}{}-{age}-test", std::process::id())).unwrap());
-        let times = fs::FileTimes::new().set_modified(SystemTime::now() - 2 * OLD);
-        fs::File::open(old.path()).unwrap().set_times(times).unwrap();
+        make_old(&old);
         assert_eq!(probe().unwrap(), directory);
         assert!(!old.path().exists() && young.path().exists());
         young.remove().unwrap();
+    }
+
+    #[test]
+    fn groups_of_dead_owners_are_cleared_away_with_those_inside() {
+        let Ok(directory) = probe() else { return };
+        let groups = ["dead", "held", "full"].map(|name| {
+            let group = Group::create(&directory, &format!("nacre-test-{}-{name}", std::process::id())).unwrap();
+            Group::create(group.path(), "inner").unwrap();
+            make_old(&group);
+            group
+        });
+        let [dead, held, full] = &groups;
+        let hold = held.hold().unwrap().unwrap();
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        full.add(Pid::new(child.id() as i32).unwrap()).unwrap();
+        clear_leftovers(&directory);
+        assert!(!dead.path().exists() && held.path().join("inner").exists() && full.path().exists());
+        drop(hold);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let give_up = Instant::now() + Duration::from_secs(1);
+        while held.path().exists() || full.path().exists() {
+            assert!(Instant::now() < give_up);
+            // The removal of the group inside has made it young.
+            [held, full].into_iter().filter(|group| group.path().exists()).for_each(make_old);
+            clear_leftovers(&directory);
+        }
     }
 
     #[test]

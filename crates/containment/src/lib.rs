@@ -1,10 +1,17 @@
 //! Finding, grouping and killing whole process trees on Linux.
 //!
-//! Both the host and the supervisor use it. It does not depend on shells, sessions or JavaScript.
+//! Both the host and the supervisor use it. A [`pid::Pid`] is a number that may be signalled, and a [`pid::Identity`]
+//! adds the time of its start, so that a reused number is never signalled. [`cgroup`] lets the kernel keep the list of a
+//! tree; [`tree`] and [`proc_table`] find it without. [`job`] has the files of a durable job, which outlives both.
+//!
+//! **It owns** what the kernel offers for processes: identities, pidfds, signals, control groups, `/proc`, limits.
+//!
+//! **It must never know** why a process runs: no shell, session, command or JavaScript occurs in it.
 
 pub mod cgroup;
 pub mod fork;
 pub mod job;
+pub mod ladder;
 pub mod limits;
 pub mod pid;
 pub mod pidfd;

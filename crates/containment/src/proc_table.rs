@@ -40,9 +40,26 @@ impl Stat {
     ///
     /// Takes one read. Files of /proc report a length of 0, so `fs::read` would start with 32 bytes and need six.
     pub fn read(pid: Pid) -> Option<Self> {
+        Self::look(pid).ok().flatten()
+    }
+
+    /// Reads one process, and distinguishes a missing process from one that cannot be looked up.
+    ///
+    /// # Errors
+    /// `EMFILE` and the like: this process cannot open the file.
+    pub fn look(pid: Pid) -> io::Result<Option<Self>> {
         let mut text = [0; LONGEST_STAT];
-        let length = File::open(format!("/proc/{pid}/stat")).ok()?.read(&mut text).ok()?;
-        Self::parse(pid, text.get(..length)?)
+        let read = File::open(format!("/proc/{pid}/stat")).and_then(|mut file| file.read(&mut text));
+        match read {
+            Ok(length) => Ok(text.get(..length).and_then(|text| Self::parse(pid, text))),
+            // Without permission to look (`hidepid`), it is another user's.
+            Err(error)
+                if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ESRCH | libc::EPERM | libc::EACCES)) =>
+            {
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// The command name in field 2 may hold blanks and parentheses, so fields are counted from the last `)`.
@@ -88,8 +105,11 @@ fn holds(mask: u32, signal: i32) -> bool {
 }
 
 /// True while the process with this identity runs. False for zombies and reused pids.
-pub fn is_alive(identity: Identity) -> bool {
-    Stat::read(identity.pid).is_some_and(|stat| stat.identity == identity && stat.is_running())
+///
+/// # Errors
+/// See [`Stat::look`]: at the limit of open files, nothing is known about the process.
+pub fn is_alive(identity: Identity) -> io::Result<bool> {
+    Ok(Stat::look(identity.pid)?.is_some_and(|stat| stat.identity == identity && stat.is_running()))
 }
 
 /// Lists the direct children of a process, from the kernel's own list if there is one, else by scanning `/proc`.
@@ -263,11 +283,11 @@ mod tests {
         let own = Pid::new(std::process::id() as i32).unwrap();
         assert!(children(own).contains(&pid));
         let identity = Stat::read(pid).unwrap().identity;
-        assert!(is_alive(identity));
-        assert!(!is_alive(Identity { start_ticks: identity.start_ticks + 1, ..identity }));
+        assert!(is_alive(identity).unwrap());
+        assert!(!is_alive(Identity { start_ticks: identity.start_ticks + 1, ..identity }).unwrap());
         crate::signal::send_to(identity, libc::SIGKILL).unwrap();
         child.wait().unwrap();
-        assert!(!is_alive(identity));
+        assert!(!is_alive(identity).unwrap());
     }
 
     #[test]

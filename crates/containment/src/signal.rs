@@ -11,6 +11,9 @@ use std::os::fd::{AsFd, BorrowedFd};
 pub const INTERRUPT: i32 = 33;
 
 /// Sends `signal` to the process with exactly this identity. Succeeds if that process has ended.
+///
+/// # Errors
+/// The signal was not sent, for example because this process has no descriptor left (`EMFILE`).
 pub fn send_to(target: Identity, signal: i32) -> io::Result<()> {
     send_each(target, &[signal])
 }
@@ -25,7 +28,7 @@ pub fn send_each(target: Identity, signals: &[i32]) -> io::Result<()> {
     match pidfd::open(target.pid) {
         Ok(fd) => send_through(fd.as_fd(), target, signals),
         Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(()),
-        Err(_) if proc_table::is_alive(target) => {
+        Err(_) if proc_table::is_alive(target)? => {
             signals.iter().try_for_each(|signal| or_gone(send_to_child(target.pid, *signal)))
         }
         Err(_) => Ok(()),
@@ -34,7 +37,7 @@ pub fn send_each(target: Identity, signals: &[i32]) -> io::Result<()> {
 
 /// Sends several signals through a pidfd that was opened for `target.pid`.
 pub fn send_through(fd: BorrowedFd<'_>, target: Identity, signals: &[i32]) -> io::Result<()> {
-    if !proc_table::is_alive(target) {
+    if !proc_table::is_alive(target)? {
         return Ok(());
     }
     signals.iter().try_for_each(|signal| or_gone(pidfd::send_signal(fd, *signal)))

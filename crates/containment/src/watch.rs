@@ -1,8 +1,16 @@
 //! Signals to a set of processes and waiting for their ends, through one pidfd each.
+//!
+//! All watches together keep at most half of the descriptors that this process may open: the rest is needed to look at
+//! processes. The ends of further processes cannot be observed.
 
 use crate::pid::Identity;
 use crate::{pidfd, signal};
+use nix::sys::resource::{Resource, getrlimit};
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The number of descriptors in all watches.
+static KEPT: AtomicU64 = AtomicU64::new(0);
 
 /// The processes found by one look at a tree.
 #[derive(Default)]
@@ -21,9 +29,13 @@ impl Watch {
                 Err(_) => signal::send_each(target, signals),
             };
         }
+        let most = getrlimit(Resource::RLIMIT_NOFILE).map_or(0, |(soft, _)| soft / 2);
         match fd {
-            Ok(fd) => self.descriptors.push(fd),
-            Err(_) => self.is_blind = true,
+            Ok(fd) if KEPT.load(Ordering::Relaxed) < most => {
+                KEPT.fetch_add(1, Ordering::Relaxed);
+                self.descriptors.push(fd);
+            }
+            _ => self.is_blind = true,
         }
     }
 
@@ -35,5 +47,11 @@ impl Watch {
     /// True when the end of some process cannot be observed.
     pub fn is_blind(&self) -> bool {
         self.is_blind
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        KEPT.fetch_sub(self.descriptors.len() as u64, Ordering::Relaxed);
     }
 }

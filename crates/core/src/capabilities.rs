@@ -5,7 +5,6 @@ use nacre_containment::{cgroup, pidfd};
 use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 /// The oldest supported bash.
 const OLDEST_BASH: (u32, u32) = (4, 4);
@@ -167,13 +166,6 @@ pub fn check_version(shell: &Path, version: &str) -> Result<(), ShellError> {
         (Some(_), Some(_)) => Err(ShellError::TooOld { shell: shell.to_path_buf(), version: version.into() }),
         _ => Err(ShellError::NotBash(shell.to_path_buf())),
     }
-}
-
-/// Runs a shell to get its version.
-pub fn version_of(shell: &Path) -> Option<String> {
-    let text = "printf %s \"$BASH_VERSION\"";
-    let output = Command::new(shell).args(["-c", text]).env_clear().output().ok()?;
-    String::from_utf8(output.stdout).ok()
 }
 
 fn is_executable(path: &Path) -> bool {

@@ -113,9 +113,21 @@ impl Error {
         Self { code, message: message.into(), outcome: None, path: None }
     }
 
+    /// The error for a call of a destroyed sandbox.
+    pub fn sandbox_destroyed() -> Self {
+        Self::new(Code::SandboxDestroyed, "the sandbox has been destroyed")
+    }
+
     /// The error for an unknown session id.
     pub fn session_not_found(id: &str) -> Self {
         Self::new(Code::SessionNotFound, format!("there is no session '{id}'"))
+    }
+
+    /// The error for a call that the engine dropped.
+    pub fn engine_failed() -> Self {
+        let message =
+            "the engine failed in the middle of the call; please report this, with the log of NACRE_LOG=debug";
+        Self::new(Code::EngineError, message)
     }
 
     /// The error for a session that was deleted during the call.

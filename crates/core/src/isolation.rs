@@ -3,10 +3,10 @@
 use crate::error::{Code, Error};
 use crate::proxy::Denials;
 use crate::session::Proxied;
-use nacre_isolation::confinement::Confinement;
 use nacre_isolation::network;
 use nacre_isolation::offer::Offer;
-use nacre_isolation::rules::{Network, Rules};
+use nacre_protocol::confinement::Confinement;
+use nacre_protocol::confinement::{Network, Rules};
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
@@ -39,12 +39,12 @@ pub struct Tiers {
 ///
 /// # Errors
 /// `SPAWN_FAILED` if the supervisor cannot run.
-pub fn offer(supervisor: &Path) -> Result<Offer, Error> {
+pub fn offer(supervisor: &Path, switch: Option<&str>) -> Result<Offer, Error> {
     static OFFER: OnceLock<Result<Offer, String>> = OnceLock::new();
     let offer = OFFER.get_or_init(|| {
-        let output = Command::new(supervisor).arg("--offer").output().map_err(|error| error.to_string())?;
+        let output = Command::new(supervisor).arg("--offer").env_clear().output().map_err(|error| error.to_string())?;
         let mut offer: Offer = serde_json::from_slice(&output.stdout).map_err(|error| error.to_string())?;
-        limit(&mut offer, std::env::var("NACRE_ISOLATION").ok().as_deref());
+        limit(&mut offer, switch);
         Ok(offer)
     });
     offer.clone().map_err(|reason| {
@@ -72,7 +72,10 @@ pub fn proxied(confinement: &mut Confinement, allow: &[String]) -> Result<Option
     let listener = listener.map_err(|error| {
         Error::new(Code::SpawnFailed, format!("cannot open a port for the session's proxy: {error}"))
     })?;
-    Ok(Some(Proxied { allow: allow.into(), listener, denials: Denials::default() }))
+    let denials = Denials::new().map_err(|error| {
+        Error::new(Code::SpawnFailed, format!("cannot open a socket for the session's proxy: {error}"))
+    })?;
+    Ok(Some(Proxied { allow: allow.into(), listener, denials }))
 }
 
 /// The variables by which programs find the proxy, in upper and lower case. If the session has its own loopback
@@ -89,6 +92,11 @@ pub fn proxy_variables(port: u16, confinement: &Confinement, allow: &[String]) -
     });
     // Node.js 24 and newer ignores the other variables without this one.
     both.chain([("NODE_USE_ENV_PROXY".to_string(), OsString::from("1"))]).collect()
+}
+
+/// The test switch of `limit`. Read on the caller's thread, which may change the environment.
+pub fn switch() -> Option<String> {
+    std::env::var("NACRE_ISOLATION").ok()
 }
 
 /// Reduces an offer for tests: `NACRE_ISOLATION=landlock` behaves as in a container without namespaces, `none` as on an
@@ -124,6 +132,9 @@ pub fn tiers(offer: &Offer) -> Tiers {
     }
     if let Err(reason) = &offer.broker {
         notes.push(format!("programs have no Unix sockets except pairs, since nothing can connect for them: {reason}"));
+    }
+    if !mounts && offer.broker.is_ok() && !offer.reads_undumpable {
+        notes.push("debuggers and strace do not work: without user namespaces, only root can keep programs from tracing their shell".into());
     }
     if !processes && landlock(6) {
         notes.push("isolation.processes: programs see the processes of others, but cannot signal or trace them".into());
@@ -171,6 +182,7 @@ mod tests {
             landlock: 7,
             seccomp: true,
             broker: Ok(()),
+            reads_undumpable: true,
         }
     }
 

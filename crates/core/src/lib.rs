@@ -1,4 +1,15 @@
 //! Sessions, commands and their output: the part of nacre that is independent of JavaScript.
+//!
+//! A [`sandbox`] has [`session`]s by id. A session is one task that owns everything of it; callers send messages through
+//! a handle. Its decisions are pure machines: `shell::transition` for the shell, its standby and the running command, and
+//! `session::background` for background processes. The session turns what arrives into events, and performs the effects.
+//! [`process`] and [`process_log`] are a background process in the host, [`files`] the file calls, [`jobs`] the durable
+//! jobs, [`proxy`] the network of an isolated session.
+//!
+//! **It owns** the order of calls, the one answer to each, the bytes of their output, and recovery when a process dies.
+//!
+//! **It must never know** JavaScript: no options, no defaults, no value of the boundary. It calls back through traits.
+//! Nothing that can block runs on its thread: paths of the user belong to the supervisor or to blocking threads.
 
 pub mod blocking;
 pub mod capabilities;

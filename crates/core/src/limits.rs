@@ -8,6 +8,7 @@ use crate::capabilities::Capabilities;
 use crate::error::{Code, Error};
 use nacre_containment::cgroup::{self, Group};
 use nacre_containment::limits::{EnableError, Limits as GroupLimits};
+use nacre_protocol::standing::ResourceLimits;
 use std::path::PathBuf;
 
 /// The requested limits; `None` sets no limit.
@@ -29,16 +30,7 @@ pub struct Enforcement {
     /// The part that the control group enforces.
     pub group: GroupLimits,
     /// The part that processes inherit.
-    pub inherited: Inherited,
-}
-
-/// Resource limits, which processes inherit (setrlimit(2)).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Inherited {
-    /// RLIMIT_NOFILE.
-    pub open_files: Option<u64>,
-    /// RLIMIT_NPROC.
-    pub processes: Option<u64>,
+    pub inherited: ResourceLimits,
 }
 
 impl Limits {
@@ -68,7 +60,7 @@ impl Limits {
             let message = format!("the limits ({}) cannot be enforced here: {reason}", names.join(", "));
             Error::new(Code::LimitUnsupported, message)
         })?;
-        Ok(Enforcement { group, inherited: Inherited { open_files: self.open_files, processes } })
+        Ok(Enforcement { group, inherited: ResourceLimits { open_files: self.open_files, processes } })
     }
 }
 
@@ -120,6 +112,6 @@ mod tests {
         let pids = Limits { pids: Some(9), open_files: Some(64), ..Limits::default() };
         assert!(pids.enforcement(None, false).is_err());
         let found = pids.enforcement(None, true).unwrap();
-        assert_eq!(found.inherited, Inherited { processes: Some(9), open_files: Some(64) });
+        assert_eq!(found.inherited, ResourceLimits { processes: Some(9), open_files: Some(64) });
     }
 }

@@ -98,6 +98,25 @@ impl Outbox {
         }
     }
 
+    /// Waits for what `look` finds in the socket. Meanwhile, sends waiting messages when there is room. Cancel-safe.
+    ///
+    /// # Errors
+    /// Those of `look`, but not `WouldBlock`.
+    pub async fn receive<T>(&self, look: impl Fn(BorrowedFd<'_>) -> io::Result<T>) -> io::Result<T> {
+        loop {
+            let mut guard = tokio::select! {
+                guard = self.socket.readable() => guard?,
+                () = self.flush(), if self.is_blocked() => continue,
+            };
+            // The reactor runs on this thread, so nothing can have arrived between this look and the clearing.
+            match guard.try_io(|socket| look(socket.get_ref().as_fd())) {
+                Ok(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
+                Ok(result) => return result,
+                Err(_would_block) => {}
+            }
+        }
+    }
+
     fn waiting(&self) -> MutexGuard<'_, VecDeque<Message>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }

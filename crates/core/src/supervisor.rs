@@ -4,11 +4,12 @@ use crate::outbox::{Descriptor, Message, Outbox};
 use crate::session::Config;
 use nacre_containment::pid::Pid;
 use nacre_containment::pidfd;
+use nacre_protocol::message;
 use nacre_protocol::socket;
-use nacre_protocol::supervisor::{self, Order, Report};
+use nacre_protocol::supervisor::{Order, Report};
 use std::ffi::OsString;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use tokio::sync::oneshot;
@@ -40,6 +41,13 @@ impl PidHold {
     pub fn pid(&self) -> Pid {
         self.pid
     }
+
+    /// Waits until the supervisor has ended, or its end cannot be observed.
+    pub async fn ended(&self) {
+        if let Ok(fd) = pidfd::open(self.pid).and_then(crate::sys::watch) {
+            let _ = fd.readable().await;
+        }
+    }
 }
 
 impl Supervisor {
@@ -62,7 +70,7 @@ impl Supervisor {
             option("--group-name", name.into());
         }
         if let Some(user) = &config.user {
-            option("--user", user.argument().into());
+            option("--user", user.run_as.to_string().into());
         }
         if let Some(count) = config.limits.open_files {
             option("--open-files", count.to_string().into());
@@ -103,36 +111,19 @@ impl Supervisor {
         (!text.is_empty()).then(|| text.strip_prefix("nacre-supervisor: ").unwrap_or(text).to_string())
     }
 
-    /// Sends an order. [`Supervisor::report`] detects a dead supervisor.
-    pub fn order(&self, order: &Order) {
-        self.order_with(order, Vec::new());
-    }
-
-    /// Sends an order with descriptors.
+    /// Sends an order with descriptors. [`Supervisor::report`] detects a dead supervisor.
     pub fn order_with(&self, order: &Order, descriptors: Vec<Descriptor>) {
         tracing::trace!(?order, supervisor = %self.pid(), "order");
-        self.outbox.send(Message { bytes: serde_json::to_vec(order).unwrap_or_default(), descriptors });
+        self.outbox.send(Message { bytes: message::encode(order).unwrap_or_default(), descriptors });
     }
 
     /// Receives the next report with its descriptor; `None` if the supervisor has exited.
     ///
     /// Meanwhile, sends queued orders when the socket has room. Cancel-safe.
     pub async fn report(&self) -> Option<(Report, Option<OwnedFd>)> {
-        loop {
-            let mut guard = tokio::select! {
-                guard = self.outbox.socket().readable() => guard.ok()?,
-                () = self.outbox.flush(), if self.outbox.is_blocked() => continue,
-            };
-            match guard.try_io(|socket| supervisor::receive::<Report>(socket.get_ref().as_fd())) {
-                Ok(Ok(report)) => {
-                    tracing::trace!(report = ?report.as_ref().map(|(report, _)| report), supervisor = %self.pid(), "report");
-                    return report.map(|(report, descriptors)| (report, descriptors.into_iter().next()));
-                }
-                Ok(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
-                Ok(Err(_)) => return None,
-                Err(_would_block) => {}
-            }
-        }
+        let (report, descriptors) = self.outbox.receive(message::receive::<Report>).await.ok()??;
+        tracing::trace!(?report, supervisor = %self.pid(), "report");
+        Some((report, descriptors.into_iter().next()))
     }
 }
 

@@ -7,7 +7,6 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 use tokio::io::unix::AsyncFd;
 
 fn check(result: i32) -> io::Result<i32> {
@@ -167,26 +166,9 @@ pub fn bytes_in_pipe(fd: &impl AsRawFd) -> io::Result<usize> {
 }
 
 /// Enlarges a pipe. Each user has a limited budget (pipe(7)); if it is exhausted, nothing changes.
-pub fn grow_pipe(fd: &impl AsRawFd, bytes: i32) -> bool {
+pub fn grow_pipe(fd: &impl AsRawFd, bytes: i32) {
     // SAFETY: a plain fcntl call on an open descriptor.
-    unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETPIPE_SZ, bytes) >= bytes }
-}
-
-/// Creates a timer that becomes readable when it expires. The runtime's own timers only count whole milliseconds.
-pub fn timer() -> io::Result<OwnedFd> {
-    let flags = libc::TFD_CLOEXEC | libc::TFD_NONBLOCK;
-    // SAFETY: the result is a new descriptor.
-    unsafe { Ok(OwnedFd::from_raw_fd(check(libc::timerfd_create(libc::CLOCK_MONOTONIC, flags))?)) }
-}
-
-/// Sets a one-shot timer of less than a second. It is not readable until it expires.
-pub fn set_timer(timer: &impl AsRawFd, after: Duration) -> io::Result<()> {
-    let never = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    let value = libc::timespec { tv_sec: 0, tv_nsec: after.subsec_nanos().into() };
-    let setting = libc::itimerspec { it_interval: never, it_value: value };
-    // SAFETY: the setting is read during the call, the old one is not returned.
-    unsafe { check(libc::timerfd_settime(timer.as_raw_fd(), 0, &setting, std::ptr::null_mut()))? };
-    Ok(())
+    unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETPIPE_SZ, bytes) };
 }
 
 /// Registers a descriptor with the reactor.

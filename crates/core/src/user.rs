@@ -1,6 +1,7 @@
 //! The user that a sandbox's commands run as.
 
 use crate::error::{Code, Error};
+use nacre_protocol::standing::RunAs;
 use nix::errno::Errno;
 use nix::unistd::{Gid, Uid, getgrouplist};
 use std::ffi::{CString, OsString};
@@ -23,12 +24,8 @@ pub enum UserSpec {
 /// The resolved user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
-    /// User.
-    pub uid: u32,
-    /// Primary group.
-    pub gid: u32,
-    /// All groups, including the primary group.
-    pub groups: Vec<u32>,
+    /// Its ids.
+    pub run_as: RunAs,
     /// Name, home directory and login shell, if the database has them.
     pub entry: Option<(String, PathBuf, PathBuf)>,
 }
@@ -85,7 +82,7 @@ impl User {
             .and_then(|name| getgrouplist(&name, Gid::from_raw(ids.1)).ok())
             .map_or_else(|| vec![ids.1], |groups| groups.into_iter().map(Gid::as_raw).collect());
         let entry = entry.map(|entry| (entry.name, entry.dir, entry.shell));
-        Ok(Self { uid: ids.0, gid: ids.1, groups, entry })
+        Ok(Self { run_as: RunAs { uid: ids.0, gid: ids.1, groups }, entry })
     }
 
     /// The home directory that a login as the user would set as HOME. `None` if the user cannot be found.
@@ -98,11 +95,5 @@ impl User {
     pub fn variables(&self) -> Vec<(&'static str, OsString)> {
         let Some((name, home, shell)) = &self.entry else { return vec![("HOME", "/".into())] };
         vec![("HOME", home.into()), ("USER", name.into()), ("LOGNAME", name.into()), ("SHELL", shell.into())]
-    }
-
-    /// The value for the supervisor's command line: uid, gid and all groups.
-    pub fn argument(&self) -> String {
-        let groups: Vec<String> = self.groups.iter().map(u32::to_string).collect();
-        format!("{}:{}:{}", self.uid, self.gid, groups.join(","))
     }
 }

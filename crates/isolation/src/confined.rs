@@ -1,19 +1,22 @@
 //! An active confinement: its namespaces and its filter, ready for each program of the session.
 
 use crate::broker::{self, Broker, Inside, Policy, Reconnect};
-use crate::confinement::Confinement;
 use crate::filter::{self, Program};
 use crate::namespaces::{self, Handles};
-use crate::{restrict, temporary};
+use crate::{paths, restrict, temporary};
 use nacre_containment::fork::fork;
+use nacre_protocol::confinement::Confinement;
+use nacre_protocol::socket;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 
 /// See the module.
 pub struct Confined {
     confinement: Confinement,
     handles: Option<Handles>,
     filter: Program,
+    /// The open directory of [`Confinement::own`]: the user of the programs may not be able to open it.
+    own: Option<OwnedFd>,
     /// The broker of connections, if the confinement needs one.
     broker: Option<Broker>,
 }
@@ -27,7 +30,7 @@ impl Confined {
     pub fn new(
         confinement: Confinement,
         owner: Option<(u32, u32)>,
-        fork_key: u64,
+        fork_key: Option<u64>,
         group: Option<i32>,
         guards: &[i32],
     ) -> io::Result<Self> {
@@ -36,12 +39,19 @@ impl Confined {
         }
         let handles = namespaces::create(&confinement, group, guards)?;
         let filter = filter::program(&confinement, fork_key);
-        Ok(Self { confinement, handles, filter, broker: None })
+        let own = confinement.own.as_ref().map(|(tree, _)| paths::open_path(tree)).transpose()?;
+        Ok(Self { confinement, handles, filter, own, broker: None })
     }
 
     /// The init of the pid namespace, a child of this process.
     pub fn init(&self) -> Option<i32> {
         self.handles.as_ref()?.init
+    }
+
+    /// Lets the init of the pid namespace exit once no other process is left in it: no further program starts.
+    pub fn close(&self) {
+        let control = self.handles.as_ref().and_then(|handles| handles.control.as_ref());
+        let _ = control.map(|control| socket::send(control.as_fd(), b"-", &[]));
     }
 
     /// Adds a broker of connections, if the confinement needs one. [`Confined::ensure_broker`] starts it.
@@ -105,7 +115,7 @@ impl Confined {
     /// # Errors
     /// The step that failed.
     pub fn restrict_alone(&self) -> io::Result<()> {
-        restrict::restrict(&self.confinement)?;
+        restrict::restrict(&self.confinement, self.own.as_ref())?;
         filter::install(&self.filter)
     }
 
@@ -114,7 +124,7 @@ impl Confined {
     /// # Errors
     /// The step that failed. The program must not run then.
     pub fn restrict(&self) -> io::Result<()> {
-        restrict::restrict(&self.confinement)?;
+        restrict::restrict(&self.confinement, self.own.as_ref())?;
         let Some(broker) = &self.broker else { return filter::install(&self.filter) };
         broker.hand_over(broker::install_with_listener(&self.filter)?)
     }

@@ -1,8 +1,8 @@
 //! Turns rules and a machine's offer into a confinement, or into the rule that cannot be enforced.
 
-use crate::confinement::{Confinement, Landlock, Namespaces, PRIVATE_TMP, Sockets};
 use crate::offer::Offer;
-use crate::rules::{Filesystem, Network, Rules};
+use nacre_protocol::confinement::{Confinement, Landlock, Namespaces, PRIVATE_TMP, Sockets};
+use nacre_protocol::confinement::{Filesystem, Network, Rules};
 use std::path::{Path, PathBuf};
 
 /// The first version of Landlock that limits TCP connections.
@@ -28,6 +28,8 @@ pub struct Places {
     pub shell: PathBuf,
     /// A private directory, used if `/tmp` cannot be private.
     pub temporary: PathBuf,
+    /// Directories of the engine, to be hidden.
+    pub private: Vec<PathBuf>,
 }
 
 /// True if a path is one of the trees or lies inside one.
@@ -89,17 +91,30 @@ pub fn decide(rules: &Rules, offer: &Offer, places: Places) -> Result<Confinemen
     if filesystem.is_none() && !has_network && !has_processes {
         namespaces = None;
     }
+    // A directory that the rules name, or one above it, must be visible.
+    let named = |root: &PathBuf| {
+        let Filesystem { read, write, .. } = &rules.filesystem;
+        read.iter().flatten().chain(write).chain([&places.cwd]).any(|path| path.starts_with(root))
+    };
+    let private = places.private.into_iter().filter(|root| !named(root)).collect();
     let temporary = if namespaces.is_some() { PathBuf::from(PRIVATE_TMP) } else { places.temporary };
+    // The creator of a user namespace may read every process that has executed a program inside (ptrace(2)).
+    let reads_all = offer.reads_undumpable || namespaces.is_some_and(|namespaces| namespaces.user);
+    let keeps_dumpable = offer.broker.is_ok() && !reads_all;
     Ok(Confinement {
         filesystem,
         network,
         namespaces,
-        refuses_ptrace: landlock.is_none() && !has_processes,
+        refuses_ptrace: (landlock.is_none() && !has_processes) || keeps_dumpable,
+        keeps_dumpable,
+        refuses_scheduling: rules.own_processes && !has_processes,
         refuses_ipc: rules.own_processes && namespaces.is_none(),
         landlock,
         sockets,
         brokered: offer.broker.is_ok(),
         temporary,
+        private,
+        own: None,
         cwd: places.cwd,
         shell: places.shell,
         proxy_port: None,

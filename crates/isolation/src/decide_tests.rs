@@ -10,11 +10,13 @@ fn offer(namespaces: bool, landlock: i32) -> Offer {
         landlock,
         seccomp: true,
         broker: Ok(()),
+        reads_undumpable: true,
     }
 }
 
 fn places() -> Places {
-    Places { cwd: "/w".into(), shell: "/bin/bash".into(), temporary: "/state/tmp".into() }
+    let private = ["/state", "/w/jobs", "/"].map(PathBuf::from).to_vec();
+    Places { cwd: "/w".into(), shell: "/bin/bash".into(), temporary: "/state/tmp".into(), private }
 }
 
 fn strict() -> Rules {
@@ -32,6 +34,12 @@ fn namespaces_enforce_everything_and_landlock_is_added() {
 }
 
 #[test]
+fn the_engines_directories_are_hidden_unless_they_contain_what_the_rules_name() {
+    let found = decide(&strict(), &offer(true, 7), places()).unwrap();
+    assert_eq!(found.private, [PathBuf::from("/state"), PathBuf::from("/w/jobs")]);
+}
+
+#[test]
 fn landlock_and_the_filter_enforce_what_they_can() {
     let found = decide(&strict(), &offer(false, 7), places()).unwrap();
     assert_eq!((found.namespaces, found.sockets), (None, Sockets::None));
@@ -39,6 +47,17 @@ fn landlock_and_the_filter_enforce_what_they_can() {
     let proxied = Rules { network: Network::Proxy, ..strict() };
     let found = decide(&proxied, &offer(false, 7), places()).unwrap();
     assert!(found.landlock.unwrap().tcp && found.sockets == Sockets::Tcp);
+}
+
+#[test]
+fn programs_stay_dumpable_only_where_the_broker_could_not_read_them() {
+    let ordinary = |namespaces| Offer { needs_user: true, reads_undumpable: false, ..offer(namespaces, 7) };
+    let alone = decide(&strict(), &ordinary(false), places()).unwrap();
+    assert!(alone.keeps_dumpable && alone.refuses_ptrace);
+    let unbrokered = Offer { broker: Err("none".into()), ..ordinary(false) };
+    for offer in [ordinary(true), offer(false, 7), unbrokered] {
+        assert!(!decide(&strict(), &offer, places()).unwrap().keeps_dumpable);
+    }
 }
 
 #[test]

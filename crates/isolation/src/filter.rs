@@ -3,8 +3,15 @@
 //! It is a list of refusals. The kernel caches the result for every call that does not depend on arguments, so these
 //! cost nothing.
 
-use crate::confinement::{Confinement, Sockets};
+mod builder;
+mod modes;
+mod processes;
+
+use builder::{ARCH, Builder, NUMBER, argument, refuse};
+use nacre_protocol::confinement::{Confinement, Sockets};
 use std::io;
+
+pub use builder::Program;
 
 /// Flags of clone(2), clone3(2) and unshare(2) that create namespaces, including the time namespace.
 const NAMESPACE_FLAGS: u32 = 0x7E02_0080;
@@ -75,16 +82,6 @@ const REFUSED_HERE: &[libc::c_long] = &[libc::SYS_iopl, libc::SYS_ioperm, libc::
 #[cfg(target_arch = "aarch64")]
 const REFUSED_HERE: &[libc::c_long] = &[];
 
-/// Calls that reach into other processes. Refused unless something else limits them to the session's.
-const TRACING: &[libc::c_long] = &[
-    libc::SYS_ptrace,
-    libc::SYS_process_vm_readv,
-    libc::SYS_process_vm_writev,
-    libc::SYS_process_madvise,
-    libc::SYS_pidfd_getfd,
-    libc::SYS_kcmp,
-];
-
 /// System V objects and POSIX message queues. Without an IPC namespace these are the machine's, and any number can
 /// name one.
 const IPC: &[libc::c_long] = &[
@@ -109,71 +106,12 @@ const TERMINAL_INJECTIONS: [u32; 2] = [0x5412, 0x541C];
 /// A flag of sendto(2) and sendmsg(2) that connects immediately, bypassing the rules for connect(2).
 const MSG_FASTOPEN: u32 = 0x2000_0000;
 
-/// A filter in the form that the kernel takes.
-pub type Program = Vec<libc::sock_filter>;
-
-/// Offsets of the number, the architecture and the low half of an argument in `struct seccomp_data`.
-const NUMBER: u32 = 0;
-const ARCH: u32 = 4;
-const fn argument(index: u32) -> u32 {
-    16 + 8 * index
-}
-
-/// Builds a filter. Each rule is a block that either returns or falls through with anything in the accumulator.
-#[derive(Default)]
-struct Builder(Program);
-
-impl Builder {
-    fn op(&mut self, code: u32, k: u32) {
-        self.jump(code, k, 0, 0);
-    }
-
-    fn jump(&mut self, code: u32, k: u32, jt: u8, jf: u8) {
-        self.0.push(libc::sock_filter { code: code as u16, jt, jf, k });
-    }
-
-    fn load(&mut self, offset: u32) {
-        self.op(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, offset);
-    }
-
-    fn give(&mut self, answer: u32) {
-        self.op(libc::BPF_RET | libc::BPF_K, answer);
-    }
-
-    /// Runs `block` for one system call. `block` ends with [`Builder::give`] or falls through.
-    fn call(&mut self, number: libc::c_long, block: impl FnOnce(&mut Self)) {
-        let mut inner = Self::default();
-        block(&mut inner);
-        self.load(NUMBER);
-        self.jump(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, number as u32, 0, inner.0.len() as u8);
-        self.0.extend(inner.0);
-    }
-
-    /// Returns `answer` if any of these bits is set in an argument.
-    fn any_bit(&mut self, index: u32, bits: u32, answer: u32) {
-        self.load(argument(index));
-        self.jump(libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K, bits, 0, 1);
-        self.give(answer);
-    }
-
-    /// Returns `answer` if an argument has this value.
-    fn equal(&mut self, index: u32, value: u32, answer: u32) {
-        self.load(argument(index));
-        self.jump(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, value, 0, 1);
-        self.give(answer);
-    }
-}
-
-fn refuse(errno: i32) -> u32 {
-    libc::SECCOMP_RET_ERRNO | (errno as u32 & libc::SECCOMP_RET_DATA)
-}
-
 /// The filter of a confinement.
 ///
 /// `fork_key` is a number that clone3(2) must have as its third argument, which the kernel ignores: its flags are
 /// behind a pointer, where no filter can see them. The shell receives the key with each request to fork. Other
-/// programs fall back to clone(2), as C libraries do on ENOSYS.
-pub fn program(confinement: &Confinement, fork_key: u64) -> Program {
+/// programs fall back to clone(2), as C libraries do on ENOSYS. Without a key, so does the shell.
+pub fn program(confinement: &Confinement, fork_key: Option<u64>) -> Program {
     let mut filter = Builder::default();
     filter.load(ARCH);
     filter.jump(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, ARCHITECTURE, 1, 0);
@@ -185,15 +123,20 @@ pub fn program(confinement: &Confinement, fork_key: u64) -> Program {
         filter.give(refuse(libc::ENOSYS));
     }
     let refused = REFUSED.iter().chain(REFUSED_HERE);
-    let tracing = TRACING.iter().filter(|_| confinement.refuses_ptrace);
     let ipc = IPC.iter().filter(|_| confinement.refuses_ipc);
-    for number in refused.chain(tracing).chain(ipc) {
+    for number in refused.chain(ipc) {
         filter.call(*number, |filter| filter.give(refuse(libc::EPERM)));
     }
+    processes::refuse_others(&mut filter, confinement);
+    modes::refuse_set_id(&mut filter);
     for number in [libc::SYS_clone, libc::SYS_unshare] {
         filter.call(number, |filter| filter.any_bit(0, NAMESPACE_FLAGS, refuse(libc::EPERM)));
     }
-    filter.call(libc::SYS_clone3, |filter| only_with_key(filter, fork_key));
+    let fork_key = fork_key.filter(|_| !confinement.keeps_dumpable);
+    filter.call(libc::SYS_clone3, |filter| match fork_key {
+        Some(key) => only_with_key(filter, key),
+        None => filter.give(refuse(libc::ENOSYS)),
+    });
     filter.call(libc::SYS_ioctl, |filter| {
         for request in TERMINAL_INJECTIONS {
             filter.equal(1, request, refuse(libc::EPERM));

@@ -51,15 +51,16 @@ pub fn take_socket(process: i32, number: i32) -> io::Result<OwnedFd> {
 }
 
 /// Checks whether the memory and sockets of another process can be accessed. Security modules and the filters of
-/// containers can forbid both.
+/// containers can forbid both, and only root may access a process that is not `dumpable` (prctl(2)).
 ///
 /// # Errors
 /// The call that failed.
-pub fn try_out(user_namespace: bool) -> io::Result<()> {
+pub fn try_out(user_namespace: bool, dumpable: bool) -> io::Result<()> {
     let (ours, theirs) = socket::pair()?;
     let (target, _) = nacre_containment::fork::fork(0, None)?;
     if target == 0 {
         drop(ours);
+        let _ = nix::sys::prctl::set_dumpable(dumpable);
         // SAFETY: a number only.
         let entered = !user_namespace || unsafe { libc::unshare(libc::CLONE_NEWUSER) } == 0;
         let _ = socket::send(theirs.as_fd(), &[u8::from(entered)], &[]);

@@ -1,5 +1,6 @@
-//! The init process of a session's pid namespace: reaps orphans, and ends the namespace once nothing guards it.
+//! The init process of a pid namespace: reaps orphans, and ends the namespace once nothing guards it.
 
+use nacre_protocol::socket;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
@@ -7,7 +8,7 @@ use std::os::fd::{AsFd, FromRawFd, OwnedFd};
 
 /// The processes that guard the namespace, opened before entering it: inside, they have no pids.
 pub struct Guards {
-    /// The host and the supervisor.
+    /// The host and the supervisor of a session, or the supervisor of a durable job.
     pub pidfds: Vec<OwnedFd>,
 }
 
@@ -26,9 +27,13 @@ impl Guards {
     }
 }
 
-/// Runs until both the host and the supervisor are dead: either of them saves the session's state and then kills this
-/// process. The exit of an init kills every process of its namespace. Never returns.
-pub fn run(mut guards: Guards) -> ! {
+/// Runs until all guards are dead: each of them saves what it needs and then kills this process. Also exits when no
+/// process is left, after a message on `control`: nothing enters the namespace any more. The end of the other side is no
+/// such message: after the death of a supervisor, the host still saves the state of the session. The exit of an init kills
+/// every process of its namespace. Never returns.
+pub fn run(mut guards: Guards, control: OwnedFd) -> ! {
+    let mut control = Some(control);
+    let mut is_closed = false;
     // Without a handler, signals of programs have no effect on init; this is for signals from outside.
     let _ = SigSet::all().thread_block();
     // Programs of the session run as the same user. They cannot trace a process that is not dumpable.
@@ -39,17 +44,31 @@ pub fn run(mut guards: Guards) -> ! {
         std::process::exit(1)
     };
     loop {
-        // SAFETY: no status is stored.
-        while unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::WNOHANG) } > 0 {}
-        let mut fds: Vec<PollFd> = guards.pidfds.iter().map(|fd| PollFd::new(fd.as_fd(), PollFlags::POLLIN)).collect();
-        fds.push(PollFd::new(children.as_fd(), PollFlags::POLLIN));
-        let _ = poll(&mut fds, PollTimeout::NONE);
-        let dead: Vec<bool> = fds.iter().map(|fd| fd.any().unwrap_or(false)).collect();
-        let mut dead = dead.into_iter();
-        guards.pidfds.retain(|_| !dead.next().unwrap_or(false));
-        while let Ok(Some(_)) = children.read_signal() {}
-        if guards.pidfds.is_empty() {
+        let is_childless = reap();
+        if guards.pidfds.is_empty() || (is_closed && is_childless) {
             std::process::exit(0);
+        }
+        let watched = guards.pidfds.iter().chain(&control).map(AsFd::as_fd).chain([children.as_fd()]);
+        let mut fds: Vec<PollFd> = watched.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
+        let _ = poll(&mut fds, PollTimeout::NONE);
+        let ready: Vec<bool> = fds.iter().map(|fd| fd.any().unwrap_or(false)).collect();
+        let mut ready = ready.into_iter();
+        guards.pidfds.retain(|_| !ready.next().unwrap_or(false));
+        if let Some(socket) = control.take_if(|_| ready.next().unwrap_or(false)) {
+            is_closed = socket::receive(socket.as_fd(), &mut [0; 1]).is_ok_and(|length| length > 0);
+        }
+        while let Ok(Some(_)) = children.read_signal() {}
+    }
+}
+
+/// Reaps every ended child. True if no child is left.
+fn reap() -> bool {
+    loop {
+        // SAFETY: no status is stored.
+        match unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::WNOHANG) } {
+            0 => return false,
+            pid if pid < 0 => return true,
+            _ => {}
         }
     }
 }

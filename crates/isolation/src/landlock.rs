@@ -1,12 +1,12 @@
 //! Landlock: rights on file trees, TCP ports, signals (<https://docs.kernel.org/userspace-api/landlock.html>).
 
-use crate::confinement::Confinement;
 use crate::paths;
 use crate::view::{self, DEVICES};
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, NetPort, PathBeneath, Ruleset, RulesetAttr,
     RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
+use nacre_protocol::confinement::Confinement;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
@@ -33,9 +33,9 @@ pub fn version() -> i32 {
 
 /// Restricts this thread and everything it starts. Call it after entering the namespaces: paths are those of the
 /// view.
-pub fn restrict(confinement: &Confinement) -> io::Result<()> {
+pub fn restrict(confinement: &Confinement, own: Option<&OwnedFd>) -> io::Result<()> {
     let Some(wanted) = confinement.landlock else { return Ok(()) };
-    build(confinement).map_err(io::Error::other).and_then(|status| {
+    build(confinement, own).map_err(io::Error::other).and_then(|status| {
         // Even a domain without any right keeps programs from tracing others, so nothing is left out silently.
         if status == RulesetStatus::NotEnforced && (wanted.filesystem || wanted.tcp || wanted.signals) {
             return Err(io::Error::other("the kernel did not enforce the Landlock rules"));
@@ -44,7 +44,7 @@ pub fn restrict(confinement: &Confinement) -> io::Result<()> {
     })
 }
 
-fn build(confinement: &Confinement) -> Result<RulesetStatus, RulesetError> {
+fn build(confinement: &Confinement, own: Option<&OwnedFd>) -> Result<RulesetStatus, RulesetError> {
     let Some(wanted) = confinement.landlock else { return Ok(RulesetStatus::NotEnforced) };
     let mut ruleset = Ruleset::default().set_compatibility(CompatLevel::BestEffort);
     let handled = if wanted.filesystem { AccessFs::from_all(INTERFACE) } else { AccessFs::Refer.into() };
@@ -60,7 +60,7 @@ fn build(confinement: &Confinement) -> Result<RulesetStatus, RulesetError> {
     }
     let mut created = ruleset.create()?;
     if wanted.filesystem {
-        created = files(created, confinement)?;
+        created = files(created, confinement, own)?;
     } else {
         created = allow(created, Path::new("/"), handled)?;
     }
@@ -70,7 +70,11 @@ fn build(confinement: &Confinement) -> Result<RulesetStatus, RulesetError> {
     Ok(created.restrict_self()?.ruleset)
 }
 
-fn files(mut created: RulesetCreated, confinement: &Confinement) -> Result<RulesetCreated, RulesetError> {
+fn files(
+    mut created: RulesetCreated,
+    confinement: &Confinement,
+    own: Option<&OwnedFd>,
+) -> Result<RulesetCreated, RulesetError> {
     let Some(rules) = &confinement.filesystem else { return Ok(created) };
     let read = AccessFs::from_read(INTERFACE);
     let all = AccessFs::from_all(INTERFACE) & !AccessFs::IoctlDev;
@@ -80,6 +84,9 @@ fn files(mut created: RulesetCreated, confinement: &Confinement) -> Result<Rules
     }
     for path in rules.write.iter().chain([&confinement.temporary]) {
         created = allow(created, path, all)?;
+    }
+    if let Some(own) = own {
+        created = created.add_rule(PathBeneath::new(own, read))?;
     }
     if confinement.namespaces.is_some() {
         created = allow(created, Path::new(view::SHARED_MEMORY), all)?;
@@ -107,7 +114,8 @@ fn allow_device(
 }
 
 /// The trees that may be read. In a mount namespace, the view already hides everything else, so the root suffices.
-/// Otherwise hidden paths and the devices are left out, and their siblings are listed instead.
+/// Otherwise hidden paths, the devices and what belongs to other sessions are left out, and their siblings are listed
+/// instead. As in a view, only what the rules name can be read of the directory for temporary files.
 fn readable(confinement: &Confinement) -> Vec<PathBuf> {
     let Some(rules) = &confinement.filesystem else { return Vec::new() };
     if confinement.namespaces.is_some() {
@@ -125,8 +133,17 @@ fn readable(confinement: &Confinement) -> Vec<PathBuf> {
     let mut hidden: Vec<PathBuf> = rules.hide.iter().filter_map(|path| path.canonicalize().ok()).collect();
     let is_visible = |path: &PathBuf| !hidden.iter().any(|hidden| path.starts_with(hidden));
     let own: Vec<PathBuf> = own.into_iter().filter(is_visible).collect();
+    hidden.extend(confinement.private.iter().filter_map(|path| path.canonicalize().ok()));
     hidden.push(PathBuf::from("/dev"));
+    let cwd = rules.read.is_none().then(|| confinement.cwd.canonicalize().ok()).flatten();
+    let named: Vec<&PathBuf> = rules.read.iter().flatten().chain(&cwd).chain([&confinement.shell]).collect();
+    let shared = confinement.temporary.parent().and_then(|path| path.canonicalize().ok());
+    let shared = shared.filter(|root| !named.iter().any(|path| root.starts_with(path)));
     let mut trees = Vec::new();
+    for path in named.into_iter().filter(|path| shared.as_ref().is_some_and(|root| path.starts_with(root))) {
+        without(path, &hidden, &mut trees);
+    }
+    hidden.extend(shared);
     for root in roots.iter().chain(&own) {
         without(root, &hidden, &mut trees);
     }

@@ -1,12 +1,18 @@
 //! Confines the programs of a session.
 //!
-//! [`rules`] are what the caller requests, and [`offer`] is what this machine can enforce. [`decide`] combines both
-//! into a [`confinement::Confinement`] without side effects. The supervisor enforces it: [`namespaces`] and
+//! [`Rules`](nacre_protocol::confinement::Rules) are what the caller requests, and [`offer`] is what this machine can
+//! enforce. [`decide`] combines both into a [`Confinement`](nacre_protocol::confinement::Confinement) without side
+//! effects. The supervisor enforces it: [`namespaces`] and
 //! [`mounts`] once per session, [`restrict`] in each child between fork and exec. Nothing can loosen it again.
+//!
+//! **It owns** the decision, and each mechanism of the kernel that enforces them: namespaces, mounts,
+//! Landlock, the seccomp filter, privileges, and the broker that connects in the place of a confined program. It fails
+//! closed: what cannot be enforced is an error before anything runs.
+//!
+//! **It must never know** which command runs inside, how sessions work, or what JavaScript asked for beyond the rules.
 
 pub mod broker;
 pub mod confined;
-pub mod confinement;
 pub mod decide;
 pub mod filter;
 pub mod foreign;
@@ -19,6 +25,5 @@ pub mod offer;
 mod paths;
 pub mod privileges;
 pub mod restrict;
-pub mod rules;
 pub mod temporary;
 pub mod view;

@@ -1,11 +1,11 @@
 //! Applies a view: the mounts of a new mount namespace.
 //!
-//! Whoever controls a directory may replace a part of a path by a link at any time. So sources and targets are opened
-//! once with `RESOLVE_NO_SYMLINKS`, and mounted by descriptor.
+//! A process that controls a directory can replace part of a path with a link at any time. So sources and targets are
+//! opened once with `RESOLVE_NO_SYMLINKS`, and mounted by descriptor.
 
-use crate::confinement::Confinement;
 use crate::paths::{open_path, owned};
 use crate::view::{Access, DEVICES, SHARED_MEMORY, Step, View, view};
+use nacre_protocol::confinement::Confinement;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use std::ffi::CString;
 use std::fs::{DirBuilder, File};
@@ -116,7 +116,7 @@ impl Sources {
     fn open(view: &View) -> io::Result<Self> {
         let mut empty = empty_files(view.steps.iter().filter(|step| hides_file(step)).count())?;
         let tree = |step: &Step| match step {
-            Step::Bind(path, _) => clone_tree(path).map(Some).map_err(at(path, "open")),
+            Step::Bind(path, _) | Step::Show(path, _) => clone_tree(path).map(Some).map_err(at(path, "open")),
             _ if hides_file(step) => Ok(empty.pop()),
             _ => Ok(None),
         };
@@ -169,15 +169,8 @@ fn take(step: &Step, tree: Option<&OwnedFd>, devices: &[(&str, OwnedFd)], root: 
             make_directory(&inside(path));
             tmpfs(&inside(path), "mode=1777").map_err(at(path, "mount a private"))
         }
-        Step::Bind(path, access) => {
-            let Some(tree) = tree else { return Ok(()) };
-            if *access == Access::Read {
-                let flags = RECURSIVE | libc::AT_EMPTY_PATH as libc::c_uint;
-                read_only(tree.as_raw_fd(), &CString::from(c""), flags).map_err(at(path, "protect"))?;
-            }
-            make_target(&inside(path), tree);
-            attach(tree, &inside(path)).map_err(at(path, "mount"))
-        }
+        Step::Bind(path, access) => bind(tree, &inside(path), *access).map_err(at(path, "mount")),
+        Step::Show(_, place) => bind(tree, &inside(place), Access::Read).map_err(at(place, "mount")),
         Step::Devices => make_devices(&inside(Path::new("/dev")), devices).map_err(at(Path::new("/dev"), "make")),
         Step::Processes => {
             let target = inside(Path::new("/proc"));
@@ -191,6 +184,16 @@ fn take(step: &Step, tree: Option<&OwnedFd>, devices: &[(&str, OwnedFd)], root: 
     }
 }
 
+fn bind(tree: Option<&OwnedFd>, target: &Path, access: Access) -> io::Result<()> {
+    let Some(tree) = tree else { return Ok(()) };
+    if access == Access::Read {
+        let flags = RECURSIVE | libc::AT_EMPTY_PATH as libc::c_uint;
+        read_only(tree.as_raw_fd(), &CString::from(c""), flags)?;
+    }
+    make_target(target, tree);
+    attach(tree, target)
+}
+
 fn bind_into_root(root: &Path, path: &Path, source: &Source) -> io::Result<()> {
     let target = inside(root, path);
     match source {
@@ -200,12 +203,7 @@ fn bind_into_root(root: &Path, path: &Path, source: &Source) -> io::Result<()> {
             let _ = symlink(link, &target);
             Ok(())
         }
-        Source::Tree(tree) => {
-            let flags = RECURSIVE | libc::AT_EMPTY_PATH as libc::c_uint;
-            read_only(tree.as_raw_fd(), &CString::from(c""), flags).map_err(at(path, "protect"))?;
-            make_target(&target, tree);
-            attach(tree, &target).map_err(at(path, "mount"))
-        }
+        Source::Tree(tree) => bind(Some(tree), &target, Access::Read).map_err(at(path, "mount")),
     }
 }
 

@@ -5,11 +5,11 @@
 //! reap and kill. A child that enters the namespaces starts a program: it forks once more with CLONE_PARENT. So the
 //! program is the supervisor's child, and is born inside.
 
-use crate::confinement::{Confinement, Namespaces};
 use crate::init::{self, Guards};
-use crate::rules::Network;
 use crate::{mounts, network};
 use nacre_containment::fork::fork;
+use nacre_protocol::confinement::Network;
+use nacre_protocol::confinement::{Confinement, Namespaces};
 use nacre_protocol::socket;
 use std::fs::File;
 use std::io::{self, Write};
@@ -22,23 +22,24 @@ pub struct Handles {
     entries: Vec<(OwnedFd, libc::c_int)>,
     /// The init of the pid namespace, a child of this process.
     pub init: Option<i32>,
+    /// A message tells the init to exit once no other process is left in its namespace.
+    pub control: Option<OwnedFd>,
     /// The listener of the session's proxy inside the network namespace.
     pub listener: Option<OwnedFd>,
 }
 
 const MESSAGE_BYTES: usize = 1024;
 
-impl Namespaces {
-    fn kinds(self) -> Vec<(&'static str, libc::c_int)> {
-        let kinds = [
-            (self.user, "user", libc::CLONE_NEWUSER),
-            (true, "mnt", libc::CLONE_NEWNS),
-            (true, "ipc", libc::CLONE_NEWIPC),
-            (self.network, "net", libc::CLONE_NEWNET),
-            (self.processes, "pid", libc::CLONE_NEWPID),
-        ];
-        kinds.into_iter().filter(|(used, ..)| *used).map(|(_, name, flag)| (name, flag)).collect()
-    }
+/// The names of the namespaces in `/proc`, and their flags.
+fn kinds(wanted: Namespaces) -> Vec<(&'static str, libc::c_int)> {
+    let kinds = [
+        (wanted.user, "user", libc::CLONE_NEWUSER),
+        (true, "mnt", libc::CLONE_NEWNS),
+        (true, "ipc", libc::CLONE_NEWIPC),
+        (wanted.network, "net", libc::CLONE_NEWNET),
+        (wanted.processes, "pid", libc::CLONE_NEWPID),
+    ];
+    kinds.into_iter().filter(|(used, ..)| *used).map(|(_, name, flag)| (name, flag)).collect()
 }
 
 /// Creates the namespaces of a confinement and applies its view. `group` is a control group for the init; `guards`
@@ -50,7 +51,7 @@ pub fn create(confinement: &Confinement, group: Option<i32>, guards: &[i32]) -> 
     let Some(wanted) = confinement.namespaces else { return Ok(None) };
     let (ours, theirs) = socket::pair()?;
     let guards = Guards::watch(guards);
-    let kinds = wanted.kinds();
+    let kinds = kinds(wanted);
     let flags = kinds.iter().fold(0, |flags, (_, flag)| flags | flag);
     let (child, _) = fork(flags, group)?;
     if child == 0 {
@@ -66,18 +67,22 @@ pub fn create(confinement: &Confinement, group: Option<i32>, guards: &[i32]) -> 
         // The other side replies once it has opened the namespaces; end of file means that it does not need them.
         let kept = socket::receive(theirs.as_fd(), &mut [0; 1]);
         if sent.is_ok() && message.is_empty() && wanted.processes && kept.is_ok_and(|length| length > 0) {
-            drop((theirs, listener));
-            init::run(guards);
+            drop(listener);
+            init::run(guards, theirs);
         }
         std::process::exit(0);
     }
     drop((theirs, guards));
-    let made = receive(&ours, child, wanted, &kinds);
-    if made.is_err() || !wanted.processes {
-        drop(ours);
-        let _ = nix::sys::wait::waitpid(nix::unistd::Pid::from_raw(child), None);
-    } else {
-        let _ = socket::send(ours.as_fd(), b"+", &[]);
+    let mut made = receive(&ours, child, wanted, &kinds);
+    match &mut made {
+        Ok(handles) if wanted.processes => {
+            let _ = socket::send(ours.as_fd(), b"+", &[]);
+            handles.control = Some(ours);
+        }
+        _ => {
+            drop(ours);
+            let _ = nix::sys::wait::waitpid(nix::unistd::Pid::from_raw(child), None);
+        }
     }
     made.map(Some)
 }
@@ -103,7 +108,7 @@ fn receive(ours: &OwnedFd, child: i32, wanted: Namespaces, kinds: &[(&str, libc:
             .map_err(|error| io::Error::other(format!("{path}: {error}")))
     };
     let entries = kinds.iter().map(open).collect::<io::Result<_>>()?;
-    Ok(Handles { entries, init: wanted.processes.then_some(child), listener: descriptors.pop() })
+    Ok(Handles { entries, init: wanted.processes.then_some(child), control: None, listener: descriptors.pop() })
 }
 
 /// The child's side.
@@ -204,17 +209,21 @@ fn close_others(keep: &[i32], guards: &Guards) {
 /// # Errors
 /// The reason why they cannot be created: one clause.
 pub fn try_out(kinds: Namespaces) -> Result<(), String> {
-    let rules = crate::rules::Filesystem { write: vec!["/".into()], ..Default::default() };
+    let rules = nacre_protocol::confinement::Filesystem { write: vec!["/".into()], ..Default::default() };
     let confinement = Confinement {
         filesystem: Some(rules),
         network: if kinds.network { Network::Closed } else { Network::Open },
         namespaces: Some(kinds),
         landlock: None,
-        sockets: crate::confinement::Sockets::Internet,
+        sockets: nacre_protocol::confinement::Sockets::Internet,
         refuses_ptrace: false,
+        keeps_dumpable: false,
+        refuses_scheduling: false,
         refuses_ipc: false,
         brokered: false,
-        temporary: crate::confinement::PRIVATE_TMP.into(),
+        temporary: nacre_protocol::confinement::PRIVATE_TMP.into(),
+        private: Vec::new(),
+        own: None,
         cwd: "/".into(),
         shell: "/bin/sh".into(),
         proxy_port: None,

@@ -1,7 +1,7 @@
 //! The isolation that this machine offers, determined by probing.
 
-use crate::confinement::Namespaces;
 use crate::{foreign, landlock, namespaces};
+use nacre_protocol::confinement::Namespaces;
 use serde::{Deserialize, Serialize};
 
 /// Namespaces that can be created here, or the reason why not.
@@ -21,6 +21,8 @@ pub struct Offer {
     pub seccomp: bool,
     /// Whether connections can be made on behalf of programs.
     pub broker: Result<(), String>,
+    /// Whether the broker can read processes that are not dumpable: root with CAP_SYS_PTRACE can.
+    pub reads_undumpable: bool,
 }
 
 /// Probes everything in short-lived children. Call it from a single-threaded process.
@@ -38,6 +40,7 @@ pub fn probe() -> Offer {
                     landlock: landlock::version(),
                     seccomp: has_seccomp(),
                     broker: has_broker(user),
+                    reads_undumpable: reads_undumpable(),
                 };
             }
             Err(reason) => refused = Some(reason),
@@ -52,11 +55,16 @@ pub fn probe() -> Offer {
         landlock: landlock::version(),
         seccomp: has_seccomp(),
         broker: has_broker(false),
+        reads_undumpable: reads_undumpable(),
     }
 }
 
 fn has_broker(user: bool) -> Result<(), String> {
-    foreign::try_out(user).map_err(|error| error.to_string())
+    foreign::try_out(user, true).map_err(|error| error.to_string())
+}
+
+fn reads_undumpable() -> bool {
+    foreign::try_out(false, false).is_ok()
 }
 
 /// True if the kernel supports filters and lets this process query them (seccomp(2), `SECCOMP_GET_ACTION_AVAIL`).

@@ -1,4 +1,4 @@
-//! Opens the paths of rules. Whoever controls a directory may replace a part of a path by a link at any time.
+//! Opens the paths of rules. A process that controls a directory can replace part of a path with a link at any time.
 
 use std::ffi::CString;
 use std::io;

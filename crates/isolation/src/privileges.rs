@@ -1,5 +1,6 @@
 //! Drops privileges: capabilities, and with no_new_privs the ways to regain them.
 
+use nacre_protocol::standing::RunAs;
 use std::io;
 
 /// The capabilities that root keeps: those that package managers and builds need for the session's own files and
@@ -57,6 +58,20 @@ pub fn drop_capabilities(as_root: bool) -> io::Result<()> {
         libc::syscall(libc::SYS_capset, &raw const header, sets.as_ptr())
     };
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Becomes a user irrevocably. Groups come first, since only root can set them, and the user comes last.
+///
+/// Plain system calls, callable between fork and exec: the C library's functions involve every thread, and a fork by
+/// clone(2) still lists the threads of its parent.
+pub fn become_user(RunAs { uid, gid, groups }: &RunAs) -> io::Result<()> {
+    // SAFETY: the list outlives the call, and the length is that of the list.
+    let done = unsafe {
+        libc::syscall(libc::SYS_setgroups, groups.len(), groups.as_ptr()) == 0
+            && libc::syscall(libc::SYS_setresgid, *gid, *gid, *gid) == 0
+            && libc::syscall(libc::SYS_setresuid, *uid, *uid, *uid) == 0
+    };
+    if done { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Keeps all programs started from now on from gaining privileges, whatever their files say.

@@ -1,6 +1,6 @@
 //! The session's view of the file system, as a list of mounts. Pure, except for checking which files exist.
 
-use crate::confinement::{Confinement, PRIVATE_TMP};
+use nacre_protocol::confinement::{Confinement, PRIVATE_TMP};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -72,6 +72,8 @@ pub enum Step {
     Processes,
     /// Hide the path: mount an empty directory, or an empty file.
     Hide(PathBuf),
+    /// Bind a tree of the machine read-only at another place, which is created.
+    Show(PathBuf, PathBuf),
 }
 
 /// The view of a session.
@@ -125,12 +127,21 @@ pub fn view(confinement: &Confinement) -> View {
     let mounted = write.iter().filter(|path| path.as_path() != root);
     steps.extend(mounted.map(|path| Step::Bind(path.clone(), Access::Write)));
     steps.extend(shut.into_iter().map(|path| Step::Bind(path, Access::Read)));
-    let (between, protected) = protections(&write, protect);
+    let (mut between, protected) = protections(&write, protect);
+    let is_hidden = |path: &Path| rules.hide.iter().any(|hidden| path.starts_with(hidden));
+    let mut private = existing(&confinement.private);
+    private.retain(|path| !is_hidden(path));
+    between.extend(protections(&write, private.clone()).0);
     steps.extend(between.into_iter().map(|path| Step::Bind(path, Access::Write)));
     steps.extend(protected.into_iter().map(|path| Step::Bind(path, Access::Read)));
     let is_private = |path: &Path| path == scratch && steps.contains(&Step::Scratch(scratch.to_path_buf()));
     let hide: Vec<PathBuf> = existing(&rules.hide).into_iter().filter(|path| !is_private(path)).collect();
     steps.extend(hide.into_iter().map(Step::Hide));
+    let contains_own = |root: &Path| confinement.own.as_ref().is_some_and(|(_, place)| place.starts_with(root));
+    let private = private.into_iter();
+    steps.extend(private.map(|path| if contains_own(&path) { Step::Scratch(path) } else { Step::Hide(path) }));
+    let own = confinement.own.iter().filter(|(_, place)| !is_hidden(place));
+    steps.extend(own.map(|(tree, place)| Step::Show(tree.clone(), place.clone())));
     let only = rules.read.as_ref().filter(|_| access == Access::Read).map(|paths| {
         let own = [confinement.shell.clone()];
         let listed = existing(paths).into_iter().chain(own).filter(|path| !path.starts_with(scratch));
@@ -139,7 +150,7 @@ pub fn view(confinement: &Confinement) -> View {
     View { only, access, steps }
 }
 
-/// The mounts for protected trees below writable trees; everything else is read-only anyway. First come all
+/// The mounts for protected or hidden trees below writable trees; everything else is read-only anyway. First come all
 /// directories between the two: a mount point cannot be renamed, so no copy can replace its content. Each mount
 /// covers earlier mounts below it, so these come before every protected tree, and a protected tree has none below it.
 fn protections(write: &[PathBuf], protect: Vec<PathBuf>) -> (BTreeSet<PathBuf>, Vec<PathBuf>) {

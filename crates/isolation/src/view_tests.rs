@@ -1,6 +1,6 @@
 use super::*;
-use crate::confinement::{Confinement, Namespaces, Sockets};
-use crate::rules::{Filesystem, Network};
+use nacre_protocol::confinement::{Confinement, Namespaces, Sockets};
+use nacre_protocol::confinement::{Filesystem, Network};
 
 fn confined(filesystem: Filesystem, processes: bool) -> Confinement {
     Confinement {
@@ -10,9 +10,13 @@ fn confined(filesystem: Filesystem, processes: bool) -> Confinement {
         landlock: None,
         sockets: Sockets::Internet,
         refuses_ptrace: false,
+        keeps_dumpable: false,
+        refuses_scheduling: false,
         refuses_ipc: false,
         brokered: false,
         temporary: "/tmp".into(),
+        private: Vec::new(),
+        own: None,
         cwd: "/".into(),
         shell: "/bin/sh".into(),
         proxy_port: None,

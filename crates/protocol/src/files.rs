@@ -4,22 +4,19 @@
 //! on that connection: the [`Reply`] messages of the helper, with the opened file if there is one, and the host's
 //! [`Finish`]. Closing the connection cancels the call. Paths are bytes; a relative path starts at `cwd`.
 
-use crate::socket;
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use std::cell::RefCell;
+use serde::{Deserialize, Serialize};
 use std::ffi::CStr;
-use std::io;
-use std::os::fd::{BorrowedFd, OwnedFd};
 
 /// The name of a files helper's process, at most 15 characters (prctl(2), `PR_SET_NAME`).
 pub const HELPER_NAME: &CStr = c"nacre-files";
 
-/// Maximum bytes of one message. A request has at most three paths; lists and events are split into batches.
-pub const MAX_MESSAGE_BYTES: usize = 64 * 1024;
 /// Bytes of paths after which a batch is sent.
 pub const BATCH_BYTES: usize = 16 * 1024;
 /// Maximum bytes of a path in the kernel, without its NUL.
 pub const MAX_PATH_BYTES: usize = 4095;
+
+/// Maximum watches and writes of a session at a time. The helper has one thread more, for all other calls.
+pub const MAX_OPEN: usize = 63;
 
 /// Maximum entries of one list.
 pub const MAX_ENTRIES: usize = 1_000_000;
@@ -226,74 +223,8 @@ pub enum Reason {
     Inside,
     /// The list has more than [`MAX_ENTRIES`].
     TooMany,
+    /// The kernel's limit of watches or of their queues (inotify(7)), or this engine's limit of names, is reached.
+    WatchLimit(i32),
     /// The helper could not assume the session's user or rules.
     SetUp(i32),
-}
-
-/// Sends one message with its descriptors.
-pub fn send<T: Serialize>(socket: BorrowedFd<'_>, message: &T, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
-    socket::send(socket, &encode(message)?, descriptors)
-}
-
-/// Encodes a message.
-pub fn encode<T: Serialize>(message: &T) -> io::Result<Vec<u8>> {
-    postcard::to_stdvec(message).map_err(invalid)
-}
-
-/// Decodes a message.
-///
-/// # Errors
-/// `InvalidData` for bytes that are not a message, or more than one.
-pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> io::Result<T> {
-    match postcard::take_from_bytes(bytes).map_err(invalid)? {
-        (message, []) => Ok(message),
-        _ => Err(io::ErrorKind::InvalidData.into()),
-    }
-}
-
-/// Receives one message with its descriptors; `None` at end of file.
-///
-/// # Errors
-/// `WouldBlock` if a non-blocking socket is empty, `InvalidData` for a message of another kind.
-pub fn receive<T: DeserializeOwned>(socket: BorrowedFd<'_>) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
-    thread_local! {
-        static BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; MAX_MESSAGE_BYTES]);
-    }
-    BUFFER.with_borrow_mut(|buffer| {
-        let (length, descriptors) = socket::receive_with(socket, buffer)?;
-        if length == 0 { Ok(None) } else { Ok(Some((decode(&buffer[..length])?, descriptors))) }
-    })
-}
-
-fn invalid(error: postcard::Error) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, error)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::os::fd::AsFd;
-
-    #[test]
-    fn messages_keep_any_byte_and_their_descriptors() {
-        let (a, b) = socket::pair().unwrap();
-        let call = Call::Rename { from: b"\xff\n\"".to_vec(), to: b"x".repeat(MAX_PATH_BYTES) };
-        let request = Request { cwd: b"/".to_vec(), call, is_rooted: false };
-        send(a.as_fd(), &request, &[b.as_fd()]).unwrap();
-        let (received, descriptors) = receive::<Request>(b.as_fd()).unwrap().unwrap();
-        assert_eq!((received, descriptors.len()), (request, 1));
-        drop(a);
-        assert!(receive::<Request>(b.as_fd()).unwrap().is_none());
-    }
-
-    #[test]
-    fn bytes_that_are_no_message_are_refused() {
-        assert!(decode::<Reply>(&[]).is_err());
-        assert!(decode::<Reply>(&[200]).is_err());
-        // A list of 2^32 entries in two bytes.
-        assert!(decode::<Reply>(&[2, 0xff, 0xff, 0xff, 0xff, 0x0f]).is_err());
-        let mut bytes = encode(&Reply::Done).unwrap();
-        bytes.push(0);
-        assert!(decode::<Reply>(&bytes).is_err(), "a second message");
-    }
 }

@@ -2,8 +2,27 @@
 //!
 //! All communication uses `SOCK_SEQPACKET` pairs: message boundaries are preserved, descriptors travel with messages,
 //! and end of file means that the peer has exited.
+//!
+//! | module | between | form |
+//! | --- | --- | --- |
+//! | [`shell`] | host and bash | fixed headers, which the builtin reads in C |
+//! | [`supervisor`] | host and supervisor | [`message`] |
+//! | [`files`] | host and files helper | [`message`] |
+//!
+//! What such messages carry, and several crates use, is here too: [`confinement`], [`standing`], and the request for a
+//! [`job`], which is a file of JSON.
+//!
+//! **It owns** the form of every message: its encoding, its bounds, and what a reader does with one that it does not
+//! understand. Every reader is total: it takes any bytes, since a command may send them.
+//!
+//! **It must never know** what a message leads to. It starts no process, keeps no state between two messages, and reads
+//! no clock.
 
+pub mod confinement;
 pub mod files;
+pub mod job;
+pub mod message;
 pub mod shell;
 pub mod socket;
+pub mod standing;
 pub mod supervisor;

@@ -40,6 +40,7 @@ struct message {
   char *payload; /* NULL when its file is missing */
   int descriptors[MOST_DESCRIPTORS];
   int count;
+  int is_cut; /* the limit of descriptors kept some from arriving */
 };
 
 extern int channel;

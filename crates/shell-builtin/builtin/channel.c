@@ -137,6 +137,17 @@ static void serve_signals(void) {
   close_streams();
 }
 
+/* The streams of a command, and its text if that is in a file. */
+enum { LEAST_FILES = 5 };
+
+/* Raises a limit of descriptors that a command has set, as long as the streams of the next one arrive. Returns whether it
+ * was raised; `own` is then the command's. */
+static int make_room(struct rlimit *own) {
+  if (getrlimit(RLIMIT_NOFILE, own) < 0 || own->rlim_cur >= LEAST_FILES) return 0;
+  struct rlimit enough = {LEAST_FILES, own->rlim_max < LEAST_FILES ? LEAST_FILES : own->rlim_max};
+  return setrlimit(RLIMIT_NOFILE, &enough) == 0;
+}
+
 static ssize_t receive_once(struct message *message) {
   union {
     struct cmsghdr header;
@@ -146,7 +157,11 @@ static ssize_t receive_once(struct message *message) {
   struct msghdr header = {
       .msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
   message->count = 0;
+  struct rlimit own;
+  int is_raised = make_room(&own);
   ssize_t length = recvmsg(channel, &header, 0);
+  if (is_raised) setrlimit(RLIMIT_NOFILE, &own);
+  message->is_cut = length >= 0 && header.msg_flags & MSG_CTRUNC;
   if (length < 0) return length;
   for (struct cmsghdr *one = CMSG_FIRSTHDR(&header); one; one = CMSG_NXTHDR(&header, one)) {
     if (one->cmsg_level != SOL_SOCKET || one->cmsg_type != SCM_RIGHTS) continue;

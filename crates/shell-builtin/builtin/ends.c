@@ -14,10 +14,10 @@
 
 sigjmp_buf failed_exec;
 
-static int exit_trap_ran, exit_was_trapped, exit_trap_called_exit;
+static int exit_trap_ran, exit_was_trapped;
 
 void prepare_ends(void) {
-  exit_trap_ran = exit_trap_called_exit = 0;
+  exit_trap_ran = 0;
   copy_traps();
 }
 
@@ -50,17 +50,11 @@ static void register_process_exit(void) {
 #else
 
 /*
- * musl passes no status. bash sets $? before it calls exit(), but the commands of an EXIT trap then change $?. A trap
- * that ends normally does not change the status. A trap that calls `exit`, or fails under errexit, does.
+ * Newer versions of musl hold a lock in exit() for ever: after a jump out of it, every fork would hang in its own exit().
+ * So there the shell dies, and the standby replaces it with the state from before the command.
  */
-static void on_exit_without_status(void) {
-  int trap_ran = trap_list[EXIT_TRAP] && !signal_is_trapped(EXIT_TRAP);
-  int is_of_trap = exit_trap_called_exit || last_command_exit_value != 0;
-  on_process_exit(trap_ran && !is_of_trap ? trap_saved_exit_value : last_command_exit_value);
-}
-
 static void register_process_exit(void) {
-  atexit(on_exit_without_status);
+  (void)on_process_exit;
 }
 
 #endif
@@ -98,7 +92,6 @@ static int would_drop_frames(void) {
 }
 
 static int exit_in_order(WORD_LIST *words) {
-  exit_trap_called_exit |= running_trap == EXIT_TRAP + 1;
   if (getpid() != own_pid || !in_command || subshell_environment || !would_drop_frames()) return exit_builtin(words);
   last_command_exit_value = get_exitstat(words);
   last_command_exit_value = run_exit_trap_once();

@@ -3,7 +3,7 @@
  *
  * CLONE_PARENT makes the fork a child of the supervisor immediately. It needs only one fork, creates no job and does
  * not change `$!`. clone3() can also place it in a cgroup at birth. glibc's fork() is not used, so CLONE_CHILD_SETTID
- * must give glibc the thread's new id.
+ * must give glibc the thread's new id. In musl, the same address holds a lock of the list of threads.
  */
 #include "builtin.h"
 
@@ -29,7 +29,9 @@ struct clone3_arguments {
 
 static pid_t clone_sibling(int group, uint64_t key, int *placed) {
   int *thread = NULL;
+#if defined(__GLIBC__)
   prctl(PR_GET_TID_ADDRESS, &thread);
+#endif
   unsigned long flags = CLONE_PARENT | (thread ? CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID : 0);
   *placed = 0;
   if (group >= 0) {
@@ -120,6 +122,7 @@ void fork_request(struct message *message) {
   uint64_t signals = block_all_signals();
   pid_t pid = passed.channel < 0 ? -1 : clone_sibling(passed.group, message->request->fork_key, &placed);
   int reason = pid >= 0 ? 0 : passed.channel < 0 ? EMFILE : errno;
+  message->request->fork_key = 0;
   if (pid == 0) {
     own_pid = getpid();
     begin_child(&passed, flags);

@@ -6,10 +6,12 @@
  */
 #include "builtin.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 enum { REFUSED_STATUS = 126 };
@@ -83,6 +85,12 @@ static void run(struct message *message) {
   struct refusal_report refused = {REFUSED_CWD, 0, ""};
   place_streams(message);
   command_id = request.id;
+  if (message->is_cut) {
+    struct refusal_report no_files = {REFUSED_STREAMS, EMFILE, ""};
+    release_payload(message);
+    refuse(request.id, &no_files);
+    return;
+  }
   if (is_cancelled(request.id)) {
     struct outcome never_begun = {EXITED | INTERRUPTED | STATE_KEPT, 0};
     release_payload(message);
@@ -179,6 +187,9 @@ static void greet(void) {
 static int nacre(WORD_LIST *words) {
   if (!words || !words->next || !layout_is_known(nacre)) return 1;
   own_pid = getpid();
+  /* Otherwise a program of the same user could read the number of a command in this process's memory, copy its channel,
+   * and report a result (ptrace(2), "Ptrace access mode checking"). Forks inherit this; programs do not. */
+  prctl(PR_SET_DUMPABLE, 0);
   adopt_channel(atoi(words->word->word));
   close(atoi(words->next->word->word));
   hide(nacre);

@@ -5,6 +5,11 @@
 //! and because bash leaves a command by `longjmp`. `builtin/` has one mechanism per file, explained at the top of
 //! each.
 //!
+//! **It owns** what happens inside bash: reading a request, running its text, putting the shell's state back where a
+//! command must not change it, and reporting the end over a private channel.
+//!
+//! **It must never know** sessions, timeouts or limits of output, and it evaluates no text of the engine around a command.
+//!
 //! A shell that cannot load it exits with a failure before the builtin's HELLO message: an unknown bash version, a
 //! bash without loadable builtins, or another C library.
 

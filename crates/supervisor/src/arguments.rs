@@ -1,6 +1,7 @@
 //! Parses the supervisor's command line, which the host writes.
 
-use crate::standing::{ResourceLimits, RunAs, Standing};
+use crate::standing::Standing;
+use nacre_protocol::standing::{ResourceLimits, RunAs};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -63,7 +64,9 @@ pub fn parse(mut words: impl Iterator<Item = OsString>) -> Result<Arguments, Arg
             Some("--shell") => shell = Some(value),
             Some("--group-parent") => parent = Some(PathBuf::from(value)),
             Some("--group-name") => name = value.into_string().ok(),
-            Some("--user") => user = Some(value.to_str().and_then(parse_user).ok_or(ArgumentError::User)?),
+            Some("--user") => {
+                user = Some(value.to_str().and_then(|text| text.parse().ok()).ok_or(ArgumentError::User)?)
+            }
             Some("--open-files") => limits.open_files = Some(parse_number(&word, &value)?),
             Some("--processes") => limits.processes = Some(parse_number(&word, &value)?),
             _ => return Err(ArgumentError::Unknown(word)),
@@ -79,13 +82,6 @@ fn parse_number(word: &OsString, value: &OsString) -> Result<u64, ArgumentError>
     value.to_str().and_then(|text| text.parse().ok()).ok_or_else(|| ArgumentError::NoNumber(word.clone()))
 }
 
-fn parse_user(text: &str) -> Option<RunAs> {
-    let mut parts = text.split(':');
-    let (uid, gid) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
-    let groups = parts.next()?.split(',').map(str::parse).collect::<Result<_, _>>().ok()?;
-    Some((uid, gid, groups))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -99,7 +95,10 @@ mod tests {
         let line = "--host 7 --cwd /a --shell /bin/bash --group-parent /g --group-name n --user 1:2:2,3 --open-files 9";
         let arguments = parsed(line).ok().unwrap();
         assert_eq!((arguments.host, arguments.group), (7, Some(("/g".into(), "n".into()))));
-        assert_eq!((arguments.user, arguments.limits.open_files), (Some((1, 2, vec![2, 3])), Some(9)));
+        assert_eq!(
+            (arguments.user, arguments.limits.open_files),
+            (Some(RunAs { uid: 1, gid: 2, groups: vec![2, 3] }), Some(9))
+        );
         for (line, problem) in [
             ("--host", "--host needs a value"),
             ("--host 0 --cwd / --shell /b", "--host is missing or not a pid"),

@@ -3,15 +3,17 @@
 use crate::groups::Groups;
 use crate::process_setup::Setting;
 use crate::spawn::Failure;
-use crate::standing::RunAs;
 use nacre_containment::pid::Pid;
 use nacre_isolation::broker::Policy;
 use nacre_isolation::confined::Confined;
-use nacre_isolation::confinement::Confinement;
-use nacre_protocol::supervisor::{self, Report, StartStep};
+use nacre_protocol::confinement::Confinement;
+use nacre_protocol::message;
+use nacre_protocol::standing::RunAs;
+use nacre_protocol::supervisor::{Report, StartStep};
 use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::sync::Arc;
 
 /// Maximum bytes of a confinement. The host keeps the number and length of paths below it.
 const MAX_BYTES: u64 = 16 * 1024 * 1024;
@@ -28,13 +30,15 @@ pub enum Enclosure {
     Refused(String),
 }
 
-/// Secrets shared by the host and its shells, which no command knows.
+/// What the host gives along with a confinement: secrets shared with its shells, which no command knows.
 #[derive(Clone)]
 pub struct Key {
     /// See [`nacre_isolation::filter::program`].
     pub fork_key: u64,
     /// The abstract address where a shell reopens a lost channel.
     pub channel_name: String,
+    /// See [`Policy::denials`].
+    pub denials: Option<Arc<OwnedFd>>,
 }
 
 /// An active confinement, and what is needed to create it again.
@@ -139,7 +143,7 @@ impl Active {
         user: Option<&RunAs>,
         setting: &Setting,
     ) -> io::Result<Self> {
-        let Key { fork_key, channel_name } = &key;
+        let Key { fork_key, channel_name, denials } = &key;
         let has_init = wanted.namespaces.is_some_and(|namespaces| namespaces.processes);
         let group = groups.filter(|_| has_init).and_then(|groups| groups.make("init"));
         let directory = group.as_ref().map(|group| File::open(group.path())).transpose()?;
@@ -148,17 +152,18 @@ impl Active {
         // non-dumpable prevents that, but also the mapping of users. So this setting follows the creation of
         // namespaces.
         nix::sys::prctl::set_dumpable(true)?;
-        let owner = user.map(|(uid, gid, _)| (*uid, *gid));
+        let owner = user.map(|user| (user.uid, user.gid));
         let group = directory.as_ref().map(AsRawFd::as_raw_fd);
-        let made = Confined::new(wanted.clone(), owner, *fork_key, group, &guards);
+        let made = Confined::new(wanted.clone(), owner, Some(*fork_key), group, &guards);
         nix::sys::prctl::set_dumpable(false)?;
         let mut confined = made?;
         let channel_name = channel_name.as_bytes().to_vec();
-        let policy = Policy { channel_name, supervisor: std::process::id(), user: user.cloned() };
+        let policy =
+            Policy { channel_name, supervisor: std::process::id(), user: user.cloned(), denials: denials.clone() };
         let control = setting.control.try_clone()?;
         let reconnect = move |pid: i32, channel: OwnedFd| {
             let Some(pid) = Pid::new(pid) else { return };
-            let _ = supervisor::send(control.as_fd(), &Report::Reconnected { pid }, &[channel.as_fd()]);
+            let _ = message::send(control.as_fd(), &Report::Reconnected { pid }, &[channel.as_fd()]);
         };
         confined.add_broker(policy, Box::new(reconnect))?;
         let init = confined.init().and_then(Pid::new);
@@ -173,5 +178,5 @@ fn read(file: OwnedFd) -> io::Result<Confinement> {
     file.rewind()?;
     let mut bytes = Vec::new();
     file.take(MAX_BYTES).read_to_end(&mut bytes)?;
-    Ok(serde_json::from_slice(&bytes)?)
+    message::decode(&bytes)
 }

@@ -3,7 +3,7 @@
 use crate::process_setup::Setting;
 use crate::process_table::ProcessTable;
 use crate::reap::reap;
-use nacre_containment::watch::Watch;
+use nacre_containment::ladder::Ladder;
 use nacre_protocol::supervisor::Report;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::os::fd::{AsFd, OwnedFd};
@@ -21,7 +21,7 @@ const HELPERS: Duration = Duration::from_millis(500);
 /// reaping until no child is left therefore leaves nothing alive, whichever process forks meanwhile.
 pub fn end(table: &mut ProcessTable, setting: &Setting, grace: Duration) -> ! {
     if !grace.is_zero() {
-        ask(table, setting, Instant::now() + grace);
+        ask(table, setting, grace);
     }
     let give_up = Instant::now() + UNKILLABLE;
     end_helpers(table, setting);
@@ -49,23 +49,17 @@ fn end_helpers(table: &mut ProcessTable, setting: &Setting) {
     }
 }
 
-fn ask(table: &mut ProcessTable, setting: &Setting, deadline: Instant) {
+fn ask(table: &mut ProcessTable, setting: &Setting, grace: Duration) {
     table.processes.about_to_ask(None, &table.workload());
-    let mut asked = std::collections::HashSet::new();
+    let mut ladder = Ladder::new(libc::SIGTERM, grace);
     loop {
         reap(table, setting);
         let left = table.workload();
-        let now = Instant::now();
-        if left.is_empty() || now >= deadline {
+        if left.is_empty() || ladder.is_overdue() {
             return;
         }
-        let mut watch = Watch::default();
-        for stat in &left {
-            let signals: &[i32] = if asked.insert(stat.identity) { &[libc::SIGTERM, libc::SIGCONT] } else { &[] };
-            watch.add(stat.identity, signals);
-        }
-        let longest = if watch.is_blind() { Duration::from_millis(10) } else { deadline - now };
-        wait_for_change(setting, watch.descriptors(), longest.min(deadline - now));
+        ladder.step(&left, None, None);
+        wait_for_change(setting, ladder.watched(), ladder.next_look());
     }
 }
 

@@ -1,31 +1,39 @@
-//! The supervisor's event loop: orders from the host, ended children, the lifelines, the ladders' timers.
+//! The supervisor's event loop: orders from the host, ended children, the lifelines, the kills' timers.
 
 use crate::arguments::Arguments;
 use crate::enclosure::Key;
 use crate::ending;
-use crate::ladder::{Ladder, Plan};
+use crate::ordered_kill::{OrderedKill, Target};
+use crate::own_limits::Limits;
 use crate::process_setup::Setting;
 use crate::process_table::ProcessTable;
 use crate::program::Program;
 use crate::reap::reap_unless_ordered;
-use crate::target::Target;
-use nacre_protocol::supervisor::{self, Order, Report, Role};
+use nacre_protocol::message;
+use nacre_protocol::supervisor::{Order, Report, Role};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Maximum consecutive orders. Orders to kill many processes arrive together, and polling the descriptors of all
-/// ladders costs more than one more order.
+/// kills costs more than one more order.
 const MAX_ORDERS: u32 = 64;
 
 /// Runs until the host shuts the session down or dies. Never returns.
 pub fn run(setting: Setting, arguments: &Arguments) -> ! {
     let mut table = ProcessTable::new(arguments);
-    let mut ladders: Vec<Ladder> = Vec::new();
+    let mut kills: Vec<OrderedKill> = Vec::new();
     let mut is_reaped = true;
+    let limits = Limits::current();
     loop {
         table.ensure_broker();
-        let wake = wait(&setting, &ladders);
+        let wake = wait(&setting, &kills);
+        // Before an order is received, which may need descriptors. Without its limits, this process could not carry
+        // orders out: the host replaces it, as it replaces a killed one.
+        if !limits.restore() && wake.order {
+            std::process::exit(1);
+        }
         if wake.host_gone {
             ending::end(&mut table, &setting, Duration::ZERO);
         }
@@ -35,12 +43,12 @@ pub fn run(setting: Setting, arguments: &Arguments) -> ! {
         }
         let mut orders = if wake.order { MAX_ORDERS } else { 0 };
         while orders > 0 {
-            match supervisor::receive::<Order>(setting.control.as_fd()) {
+            match message::receive::<Order>(setting.control.as_fd()) {
                 Ok(Some((Order::Shutdown { grace_ms }, _))) => {
                     ending::end(&mut table, &setting, Duration::from_millis(grace_ms));
                 }
                 Ok(Some((order, descriptors))) => {
-                    execute(order, descriptors, &mut table, &mut ladders, &setting, arguments);
+                    execute(order, descriptors, &mut table, &mut kills, &setting, arguments);
                 }
                 // End of file, or a host with another protocol: there is nothing left to serve.
                 Ok(None) | Err(_) => ending::end(&mut table, &setting, Duration::ZERO),
@@ -51,29 +59,29 @@ pub fn run(setting: Setting, arguments: &Arguments) -> ! {
         if !is_reaped {
             is_reaped = reap_unless_ordered(&mut table, &setting, || is_readable(setting.control.as_fd()));
         }
-        is_reaped &= step_ladders(&mut ladders, &wake.ladders, &mut table, &setting);
+        is_reaped &= step_kills(&mut kills, &wake.kills, &mut table, &setting);
     }
 }
 
-/// Steps the ladders with news: each step reads a part of /proc. Returns false if a waiting order kept it from
+/// Steps the kills with news: each step reads a part of /proc. Returns false if a waiting order kept it from
 /// reaping.
-fn step_ladders(ladders: &mut Vec<Ladder>, ended: &[bool], table: &mut ProcessTable, setting: &Setting) -> bool {
+fn step_kills(kills: &mut Vec<OrderedKill>, ended: &[bool], table: &mut ProcessTable, setting: &Setting) -> bool {
     let mut ended = ended.iter().copied();
     let mut is_reaped = true;
-    ladders.retain_mut(|ladder| {
-        if !ended.next().unwrap_or(false) && !ladder.next_look().is_zero() {
+    kills.retain_mut(|kill| {
+        if !ended.next().unwrap_or(false) && !kill.next_look().is_zero() {
             return true;
         }
-        let Some(outcome) = ladder.step(table) else { return true };
-        let (id, escalated) = (ladder.id(), outcome.escalated);
-        // The ends of processes are reported before the end of their ladder. An order may be waiting to adopt a
-        // process that ended during the step, so it is executed first, and the ladder looks again.
+        let Some(outcome) = kill.step(table) else { return true };
+        let (id, escalated) = (kill.id(), outcome.escalated);
+        // The ends of processes are reported before the end of their kill. An order may be waiting to adopt a
+        // process that ended during the step, so it is executed first, and the kill looks again.
         if !reap_unless_ordered(table, setting, || is_readable(setting.control.as_fd())) {
             is_reaped = false;
-            ladder.look_again();
+            kill.look_again();
             return true;
         }
-        setting.report(&if ladder.is_foreground() {
+        setting.report(&if kill.is_foreground() {
             Report::Killed { id, escalated }
         } else {
             Report::ProcessKilled { id, found: outcome.found, escalated }
@@ -87,24 +95,26 @@ fn execute(
     order: Order,
     descriptors: Vec<OwnedFd>,
     table: &mut ProcessTable,
-    ladders: &mut Vec<Ladder>,
+    kills: &mut Vec<OrderedKill>,
     setting: &Setting,
     arguments: &Arguments,
 ) {
-    let with_foreground = |ladders: &mut Vec<Ladder>, act: fn(&mut Ladder)| {
-        ladders.iter_mut().filter(|ladder| ladder.is_foreground()).for_each(act);
+    let with_foreground = |kills: &mut Vec<OrderedKill>, act: fn(&mut OrderedKill)| {
+        kills.iter_mut().filter(|kill| kill.is_foreground()).for_each(act);
     };
     match order {
         Order::Confine { fork_key, channel_name } => {
-            let key = Key { fork_key, channel_name };
-            table.confine(descriptors.into_iter().next(), key, arguments, setting);
+            let mut descriptors = descriptors.into_iter();
+            let file = descriptors.next();
+            let key = Key { fork_key, channel_name, denials: descriptors.next().map(Arc::new) };
+            table.confine(file, key, arguments, setting);
         }
-        Order::Start { role, arguments: words, first_descriptor, cwd } => {
+        Order::Start { role, arguments: words, first_descriptor, anywhere } => {
             let key = match role {
                 Role::Shell => None,
                 Role::Process { key, .. } => Some(key),
             };
-            let program = Program { role, arguments: words, descriptors, first_descriptor, cwd };
+            let program = Program { role, arguments: words, descriptors, first_descriptor, anywhere };
             setting.report(&match table.start(&program, arguments, setting) {
                 Ok((identity, group)) => Report::Started { identity, key, group },
                 Err(failure) => {
@@ -124,6 +134,8 @@ fn execute(
         }
         Order::Promote => {
             let shell = table.promote();
+            // A program may have stopped it, and nothing else would notice that.
+            table.signal_shells(libc::SIGCONT);
             setting.report(&Report::Promoted { shell, group: table.group_directory() });
         }
         Order::Adopt { key, pid, group, mark, limits } => {
@@ -132,18 +144,17 @@ fn execute(
         }
         Order::KillForeground { id, command, signal, grace_ms, spare } => {
             let grace = Duration::from_millis(grace_ms);
-            ladders.retain(|ladder| !ladder.is_foreground());
-            ladders
-                .push(Ladder::start(Plan { id, target: Target::Foreground { command, spare }, signal, grace }, table));
+            kills.retain(|kill| !kill.is_foreground());
+            kills.push(OrderedKill::start(id, Target::Foreground { command, spare }, signal, grace, table));
         }
         Order::KillProcess { id, key, signal, grace_ms } => {
             let grace = Duration::from_millis(grace_ms);
-            ladders.push(Ladder::start(Plan { id, target: Target::Process { key }, signal, grace }, table));
+            kills.push(OrderedKill::start(id, Target::Process { key }, signal, grace, table));
         }
         Order::SignalProcess { key, signal } => table.processes.signal_group(key, signal),
-        Order::TrapRuns => with_foreground(ladders, Ladder::trap_runs),
-        Order::Settled => with_foreground(ladders, Ladder::settle),
-        Order::Insist => with_foreground(ladders, Ladder::insist),
+        Order::TrapRuns => with_foreground(kills, OrderedKill::trap_runs),
+        Order::Settled => with_foreground(kills, OrderedKill::settle),
+        Order::Insist => with_foreground(kills, OrderedKill::insist),
         Order::KillShell => {
             if let Some(shell) = table.shell() {
                 let _ = nacre_containment::signal::send_to_child(shell, libc::SIGKILL);
@@ -162,37 +173,36 @@ struct Wake {
     order: bool,
     children: bool,
     host_gone: bool,
-    /// Whether, for each ladder, a process that it watches has ended.
-    ladders: Vec<bool>,
+    /// Whether, for each kill, a process that it watches has ended.
+    kills: Vec<bool>,
 }
 
-fn wait(setting: &Setting, ladders: &[Ladder]) -> Wake {
+fn wait(setting: &Setting, kills: &[OrderedKill]) -> Wake {
     let mut fds = vec![
         PollFd::new(setting.control.as_fd(), PollFlags::POLLIN),
         PollFd::new(setting.children.as_fd(), PollFlags::POLLIN),
     ];
     fds.extend(setting.host.as_ref().map(|host| PollFd::new(host.as_fd(), PollFlags::POLLIN)));
     let fixed = fds.len();
-    let watched = ladders.iter().flat_map(Ladder::watched);
+    let watched = kills.iter().flat_map(OrderedKill::watched);
     fds.extend(watched.map(|fd| PollFd::new(fd.as_fd(), PollFlags::POLLIN)));
     // Rounded up: a timer that fires early would only cause another look.
-    let timeout = ladders
+    let timeout = kills
         .iter()
-        .map(Ladder::next_look)
+        .map(OrderedKill::next_look)
         .min()
         .map_or(PollTimeout::NONE, |longest| PollTimeout::from((longest.as_millis() + 1).min(60_000) as u16));
     if poll(&mut fds, timeout).is_err() {
-        return Wake { order: false, children: true, host_gone: false, ladders: Vec::new() };
+        return Wake { order: false, children: true, host_gone: false, kills: Vec::new() };
     }
     let any = |fd: &PollFd| fd.any().unwrap_or(false);
     let mut watched = fds[fixed..].iter();
-    let ladders =
-        ladders.iter().map(|ladder| watched.by_ref().take(ladder.watched().len()).filter(|fd| any(fd)).count() > 0);
+    let kills = kills.iter().map(|kill| watched.by_ref().take(kill.watched().len()).filter(|fd| any(fd)).count() > 0);
     Wake {
         order: any(&fds[0]),
         children: any(&fds[1]),
         host_gone: setting.host.is_some() && fixed > 2 && any(&fds[2]),
-        ladders: ladders.collect(),
+        kills: kills.collect(),
     }
 }
 

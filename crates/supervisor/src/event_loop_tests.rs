@@ -3,20 +3,20 @@ use crate::fixture::{Session, is_running, process, spawn_child};
 use crate::own_process::{in_own_process, until};
 
 /// Handles waiting orders as the event loop does.
-fn execute_orders(session: &mut Session, ladders: &mut Vec<Ladder>) {
+fn execute_orders(session: &mut Session, kills: &mut Vec<OrderedKill>) {
     while is_readable(session.setting.control.as_fd()) {
-        let (order, descriptors) = supervisor::receive::<Order>(session.setting.control.as_fd()).unwrap().unwrap();
-        execute(order, descriptors, &mut session.table, ladders, &session.setting, &session.arguments);
+        let (order, descriptors) = message::receive::<Order>(session.setting.control.as_fd()).unwrap().unwrap();
+        execute(order, descriptors, &mut session.table, kills, &session.setting, &session.arguments);
     }
 }
 
 #[test]
-fn a_ladder_that_ends_reaps_no_process_whose_adoption_is_waiting() {
+fn a_kill_that_ends_reaps_no_process_whose_adoption_is_waiting() {
     in_own_process(|| {
         let mut session = Session::without_groups().unwrap();
         let killed = session.start(process(1), "exec sleep 600");
-        let plan = Plan { id: 6, target: Target::Process { key: 1 }, signal: libc::SIGKILL, grace: Duration::ZERO };
-        let mut ladders = vec![Ladder::start(plan, &mut session.table)];
+        let target = Target::Process { key: 1 };
+        let mut kills = vec![OrderedKill::start(6, target, libc::SIGKILL, Duration::ZERO, &mut session.table)];
         until("the process ends", || !is_running(killed.pid()));
         let newborn = spawn_child("exit 7", None);
         until("the newborn ends", || !is_running(newborn));
@@ -28,11 +28,11 @@ fn a_ladder_that_ends_reaps_no_process_whose_adoption_is_waiting() {
             limits: Default::default(),
         });
         let mut reports = Vec::new();
-        until("the ladder ends", || {
-            step_ladders(&mut ladders, &[true], &mut session.table, &session.setting);
-            execute_orders(&mut session, &mut ladders);
+        until("the kill ends", || {
+            step_kills(&mut kills, &[true], &mut session.table, &session.setting);
+            execute_orders(&mut session, &mut kills);
             reports.extend(session.reports());
-            ladders.is_empty()
+            kills.is_empty()
         });
         let of_newborn =
             Report::ProcessEnded { key: 2, code: Some(7), signal: None, out_of_memory: false, alone: false };

@@ -7,13 +7,15 @@ use crate::process_table::ProcessTable;
 use crate::program::Program;
 use crate::reap::reap;
 use crate::spawn::{Failure, Plan, Tie, c_string, pipe};
-use crate::standing::{ResourceLimits, Standing};
+use crate::standing::Standing;
 use nacre_containment::cgroup::{self, Group};
 use nacre_containment::limits::Limits;
 use nacre_containment::pid::{Identity, Pid};
 use nacre_containment::proc_table::Stat;
 use nacre_containment::signal;
-use nacre_protocol::supervisor::{self, Order, Report, Role};
+use nacre_protocol::message;
+use nacre_protocol::standing::ResourceLimits;
+use nacre_protocol::supervisor::{Order, Report, Role};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
@@ -80,7 +82,7 @@ impl Session {
             arguments: script.into_iter().flat_map(|script| ["-c".into(), script.into()]).collect(),
             descriptors: vec![input_end, output_end],
             first_descriptor: 0,
-            cwd: None,
+            anywhere: false,
         };
         let (identity, group) = self.table.start(&program, &self.arguments, &self.setting)?;
         Ok(Started { identity, group, input: input.into(), output: output.into() })
@@ -106,14 +108,14 @@ impl Session {
 
     /// Sends an order like the host.
     pub fn order(&self, order: &Order) {
-        supervisor::send(self.host.as_fd(), order, &[]).unwrap();
+        message::send(self.host.as_fd(), order, &[]).unwrap();
     }
 
     /// The reports so far.
     pub fn reports(&self) -> Vec<Report> {
         let mut reports = Vec::new();
         while is_readable(self.host.as_fd(), 0) {
-            reports.push(supervisor::receive(self.host.as_fd()).unwrap().unwrap().0);
+            reports.push(message::receive(self.host.as_fd()).unwrap().unwrap().0);
         }
         reports
     }
@@ -212,16 +214,16 @@ pub fn null() -> File {
 
 /// Starts a child of this process that is in no table, with or without a group.
 pub fn spawn_child(script: &str, group: Option<&Group>) -> Pid {
+    let null = null();
     let plan = Plan {
-        program: &OsString::from("/bin/bash"),
+        programs: vec![c_string(b"/bin/bash")],
         argv: ["bash", "-c", script].map(|word| c_string(word.as_bytes())).to_vec(),
         variable: None,
         cwd: "/".as_ref(),
+        anywhere: false,
         group,
         standing: Standing { user: None, limits: ResourceLimits::default(), confined: None },
-        descriptors: &[],
-        first_descriptor: 3,
-        null: &null(),
+        descriptors: vec![null.as_fd(); 3],
         tie: Tie::Process,
     };
     plan.start().unwrap()

@@ -3,11 +3,14 @@
 
 use nacre_containment::cgroup::{self, Group};
 use nacre_containment::pid::Pid;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 /// See the module.
 pub struct Groups {
     session: Group,
+    /// See [`Group::hold`].
+    _hold: Option<File>,
     foreground: Group,
     /// Groups to remove as soon as they are empty.
     emptying: Vec<Group>,
@@ -19,7 +22,10 @@ impl Groups {
     pub fn create(parent: &Path, name: &str) -> Option<Self> {
         let session = Group::create(parent, name).ok()?;
         match Group::create(session.path(), "fg-0") {
-            Ok(foreground) => Some(Self { session, foreground, emptying: Vec::new(), made: 1 }),
+            Ok(foreground) => {
+                let hold = session.hold().ok().flatten();
+                Some(Self { session, _hold: hold, foreground, emptying: Vec::new(), made: 1 })
+            }
             Err(_) => {
                 let _ = session.remove();
                 None

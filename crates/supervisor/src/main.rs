@@ -8,6 +8,11 @@
 //! It has one thread, allocates little, and is never on the path of an ordinary command: the host and the shell
 //! communicate over their own socket.
 //!
+//! **It owns** the processes of one session: their roles, groups, limits and confinement, and their orderly end.
+//!
+//! **It must never know** what a command means, what it prints, or what the caller is waiting for: the host decides, and
+//! the supervisor obeys orders and reports.
+//!
 //! With `--offer` it prints the isolation that this machine offers, as JSON. With `--job` it is the supervisor of a
 //! durable job instead, which outlives the host: see [`job`].
 
@@ -19,7 +24,8 @@ mod files;
 mod groups;
 mod helpers;
 mod job;
-mod ladder;
+mod ordered_kill;
+mod own_limits;
 mod process_setup;
 mod process_table;
 mod processes;
@@ -27,7 +33,6 @@ mod program;
 mod reap;
 mod spawn;
 mod standing;
-mod target;
 
 fn main() {
     let words: Vec<std::ffi::OsString> = std::env::args_os().skip(1).collect();

@@ -1,7 +1,8 @@
 //! The supervisor's own setup before it starts anything: session, subreaper, signals, descriptors, lifelines.
 
 use nacre_containment::pidfd;
-use nacre_protocol::supervisor::{self, Report};
+use nacre_protocol::message;
+use nacre_protocol::supervisor::Report;
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use std::fs::File;
@@ -32,7 +33,7 @@ impl Setting {
     /// Sends a report with a descriptor to the host.
     pub fn report_with(&self, report: &Report, descriptor: Option<BorrowedFd<'_>>) {
         let descriptors: Vec<BorrowedFd<'_>> = descriptor.into_iter().collect();
-        let _ = supervisor::send(self.control.as_fd(), report, &descriptors);
+        let _ = message::send(self.control.as_fd(), report, &descriptors);
     }
 }
 

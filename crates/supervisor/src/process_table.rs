@@ -19,8 +19,8 @@ use nacre_containment::signal;
 use nacre_containment::tree::MARK;
 use nacre_protocol::supervisor::{LimitProblem, Role, StartStep};
 use std::io;
-use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 
 /// The role of a reaped child.
 #[derive(Debug, PartialEq, Eq)]
@@ -110,17 +110,17 @@ impl ProcessTable {
             Role::Process { mark, .. } if group.is_none() => Some(c_string(format!("{MARK}={mark}").as_bytes())),
             _ => None,
         };
+        let null = (0..program.first_descriptor).map(|_| setting.null.as_fd());
         let mut plan = Plan {
-            program: &arguments.shell,
+            programs: vec![c_string(arguments.shell.as_bytes())],
             argv: argv.map(|word| c_string(word.as_bytes())).collect(),
             variable: marked,
-            cwd: program.cwd.as_ref().map_or(arguments.cwd.as_path(), Path::new),
+            cwd: &arguments.cwd,
+            anywhere: program.anywhere,
             group: group.as_ref(),
-            descriptors: &program.descriptors,
-            first_descriptor: program.first_descriptor,
-            null: &setting.null,
+            descriptors: null.chain(program.descriptors.iter().map(AsFd::as_fd)).collect(),
             tie: match program.role {
-                Role::Shell => Tie::Shell,
+                Role::Shell => Tie::Dependent,
                 Role::Process { terminal: true, .. } => Tie::Terminal,
                 Role::Process { .. } => Tie::Process,
             },

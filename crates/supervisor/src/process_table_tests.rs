@@ -1,7 +1,9 @@
 use super::*;
 use crate::fixture::{Session, is_running, process, spawn_child, spawn_sleeper};
 use crate::own_process::{in_own_process, until};
+use nacre_protocol::standing::RunAs;
 use nacre_protocol::supervisor::Report;
+use std::path::Path;
 
 fn pids(listed: &[Stat]) -> Vec<Pid> {
     let mut pids: Vec<Pid> = listed.iter().map(|stat| stat.identity.pid).collect();
@@ -63,7 +65,7 @@ fn a_failed_start_names_the_step_and_leaves_no_group() {
             // prepare the C library's change of user for the threads of a test program; the supervisor has only one
             // thread.
             if session.table.group_directory().is_none() {
-                session.arguments.user = Some((1, 1, vec![u32::MAX]));
+                session.arguments.user = Some(RunAs { uid: 1, gid: 1, groups: vec![u32::MAX] });
                 assert_eq!(start(&mut session).map(|(step, _)| step), Some(StartStep::User));
             }
             session.arguments.user = None;

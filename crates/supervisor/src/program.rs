@@ -11,8 +11,8 @@ pub struct Program {
     pub arguments: Vec<String>,
     /// Its descriptors.
     pub descriptors: Vec<OwnedFd>,
-    /// The number of its first descriptor.
+    /// The number of its first descriptor; lower numbers are `/dev/null`.
     pub first_descriptor: i32,
-    /// The directory where it starts; by default, the session's initial directory.
-    pub cwd: Option<String>,
+    /// Whether it starts in `/` if the session's initial directory cannot be entered.
+    pub anywhere: bool,
 }

@@ -7,10 +7,13 @@ use nacre_containment::pid::Pid;
 use nacre_protocol::supervisor::Report;
 
 /// The end of a child: exit code or signal number.
-struct Ended {
-    pid: Pid,
-    code: Option<i32>,
-    signal: Option<i32>,
+pub struct Ended {
+    /// The child.
+    pub pid: Pid,
+    /// Its exit code, if it exited.
+    pub code: Option<i32>,
+    /// The signal that ended it, of any number.
+    pub signal: Option<i32>,
 }
 
 /// Why the reap loop stopped.
@@ -53,7 +56,8 @@ fn reap_until(table: &mut ProcessTable, setting: &Setting, is_ordered: impl Fn()
     stop
 }
 
-struct Childless;
+/// No child is left.
+pub struct Childless;
 
 /// Finds a child that has ended, without reaping it.
 fn peek() -> Result<Option<i32>, Childless> {
@@ -80,6 +84,14 @@ fn report(ended: &Ended, table: &mut ProcessTable, setting: &Setting) {
         }
         Reaped::Orphan => {}
     }
+}
+
+/// Reaps any child that has ended; `None` if none has.
+///
+/// # Errors
+/// There is no child.
+pub fn collect_any() -> Result<Option<Ended>, Childless> {
+    peek().map(|child| child.and_then(collect))
 }
 
 /// Not with nix: it has no names for signals from 32 up, and would reap such a child without identifying it.

@@ -1,13 +1,19 @@
-//! Starts a program: forks this small process, sets everything up, and executes the program.
+//! Starts programs: forks this small process, sets everything up, and executes the program.
+//!
+//! A session's shell and its processes execute their program immediately ([`Plan::start`]). A job's command waits before
+//! that ([`Plan::prepare`]): the job becomes visible in between. So problems with the directory, the user or the limits
+//! are reported before that, and nothing of the command runs before the job can be found.
 
 use crate::standing::Standing;
 use nacre_containment::{cgroup::Group, pid::Pid};
 use nacre_isolation::confined::Confined;
 use nacre_protocol::supervisor::StartStep;
-use std::ffi::{CString, OsString};
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use std::ffi::CString;
 use std::fs::File;
-use std::io::{self, Read};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -28,16 +34,28 @@ impl Failure {
         let errno = error.raw_os_error();
         Self { step, errno: errno.unwrap_or(0), detail: errno.map_or_else(|| error.to_string(), |_| String::new()) }
     }
+
+    /// A step whose last system call failed.
+    fn last(step: StartStep) -> Self {
+        Self { step, errno: errno(), detail: String::new() }
+    }
 }
+
+/// How long a child may take until it runs the program. It takes a millisecond, unless a path does not respond: a network
+/// file system whose server is down, for example.
+const SETUP: u16 = 5000;
 
 /// Maximum bytes of a child's report: the step, its errno, and a sentence.
 const LONGEST_REPORT: usize = 512;
 
+/// The report of a child that waits before it executes its program. It is shorter than that of a failure.
+const READY: &[u8] = b"r";
+
 /// How the program relates to other processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tie {
-    /// The session's shell: it dies with this process.
-    Shell,
+    /// The session's shell, or a job's command: it dies with this process.
+    Dependent,
     /// A background process.
     Process,
     /// A background process whose first three descriptors are its controlling terminal.
@@ -46,26 +64,51 @@ pub enum Tie {
 
 /// Everything that starting a program needs.
 pub struct Plan<'a> {
-    /// Absolute path.
-    pub program: &'a OsString,
+    /// The paths to try in order, as execvp(3) does.
+    pub programs: Vec<CString>,
     /// From argv\[0\] on.
     pub argv: Vec<CString>,
     /// One additional variable for its environment.
     pub variable: Option<CString>,
     /// The directory where it starts.
     pub cwd: &'a Path,
+    /// Start in `/` if that directory cannot be entered.
+    pub anywhere: bool,
     /// Its control group.
     pub group: Option<&'a Group>,
     /// The limits, user and confinement it runs under.
     pub standing: Standing<'a>,
-    /// Its descriptors, numbered from `first_descriptor` on.
-    pub descriptors: &'a [OwnedFd],
-    /// The number of the first of `descriptors`; lower numbers are `null`.
-    pub first_descriptor: i32,
-    /// `/dev/null`.
-    pub null: &'a File,
+    /// Its descriptors, numbered from 0 on.
+    pub descriptors: Vec<BorrowedFd<'a>>,
     /// How it relates to other processes.
     pub tie: Tie,
+}
+
+/// A child that is fully set up and waits to execute its program.
+pub struct Waiting {
+    /// Its pid.
+    pub pid: Pid,
+    go: OwnedFd,
+}
+
+impl Waiting {
+    /// Lets the child execute its program.
+    pub fn release(self) -> Pid {
+        let _ = File::from(self.go).write_all(b"1");
+        self.pid
+    }
+
+    /// Ends the child: it reads end of file instead of the permission to continue.
+    pub fn dismiss(self) {
+        drop(self.go);
+        reap(self.pid);
+    }
+}
+
+/// The pipe on which a child waits: the end that it reads, and the end that only this process keeps.
+struct Gate<'a> {
+    wait: OwnedFd,
+    go: &'a OwnedFd,
 }
 
 /// Descriptors are moved above the numbers that they will get, and above those that scripts use.
@@ -75,11 +118,27 @@ impl Plan<'_> {
     /// Starts the program in its group, as a process group leader (so that a `kill 0` in a command never reaches the
     /// supervisor), with all signals at their defaults and none blocked.
     ///
+    /// # Errors
+    /// The step that failed. No process is left, except one that does not respond, which was killed.
+    pub fn start(&self) -> Result<Pid, Failure> {
+        self.fork(None)
+    }
+
+    /// Like [`Plan::start`], but the child waits before it executes the program. If it cannot execute it, it prints why
+    /// and exits like a shell: 127 if there is no such program, else 126.
+    pub fn prepare(&self) -> Result<Waiting, Failure> {
+        let pipe = pipe().and_then(|(wait, go)| Ok((aside(wait)?, go)));
+        let (wait, go) = pipe.map_err(|error| Failure::new(StartStep::Prepare, &error))?;
+        let pid = self.fork(Some(&Gate { wait, go: &go }))?;
+        Ok(Waiting { pid, go })
+    }
+
+    /// Forks the child, and waits until it executes its program or waits at the gate.
+    ///
     /// A plain fork: this process uses a few hundred KiB and has one thread, so the fork costs no more than
     /// posix_spawn, and the child may do anything.
-    pub fn start(&self) -> Result<Pid, Failure> {
+    fn fork(&self, gate: Option<&Gate>) -> Result<Pid, Failure> {
         let prepare = |error: io::Error| Failure::new(StartStep::Prepare, &error);
-        let program = c_string(self.program.as_bytes());
         let argv = pointers(&self.argv);
         let environment: Vec<CString> = std::env::vars_os()
             .map(|(name, value)| c_string(&[name.as_bytes(), b"=", value.as_bytes()].concat()))
@@ -89,51 +148,55 @@ impl Plan<'_> {
         let directory = c_string(self.cwd.as_os_str().as_bytes());
         let group = self.group.map(|group| File::open(group.path()));
         let group = group.transpose().map_err(|error| Failure::new(StartStep::Group, &error))?;
-        let (report_read, report_write) = pipe().map_err(prepare)?;
-        let report = aside(&report_write).map_err(prepare)?;
-        drop(report_write);
+        let group = group.map(aside).transpose().map_err(prepare)?;
+        let (report_read, report) = pipe().and_then(|(read, write)| Ok((read, aside(write)?))).map_err(prepare)?;
         let descriptors: Vec<OwnedFd> =
             self.descriptors.iter().map(aside).collect::<io::Result<_>>().map_err(prepare)?;
-        let directory_of_group = group.as_ref().map(AsRawFd::as_raw_fd);
-        let forked = self.standing.fork(directory_of_group);
-        let (child, joined) = forked.map_err(|(step, error)| Failure::new(step, &error))?;
+        let group = group.as_ref().map(AsRawFd::as_raw_fd);
+        let (child, joined) = self.standing.fork(group).map_err(|(step, error)| Failure::new(step, &error))?;
         if child == 0 {
-            let group = directory_of_group.filter(|_| !joined);
-            let stopped = self.set_up(&descriptors, group, &directory).err();
-            let (step, detail) = stopped.unwrap_or_else(|| {
-                // SAFETY: all pointers were created before the fork and outlive it.
-                unsafe { libc::execve(program.as_ptr(), argv.as_ptr(), environment.as_ptr()) };
-                (StartStep::Exec, String::new())
-            });
-            let mut message = vec![step as u8, errno() as u8];
-            message.extend(detail.bytes().take(LONGEST_REPORT - 2));
-            // SAFETY: writes to an open pipe, less than its capacity, and exits without running destructors.
+            // SAFETY: this is the child, and all pointers were created before the fork and outlive it.
             unsafe {
-                libc::write(report.as_raw_fd(), message.as_ptr().cast(), message.len());
+                if let Some(gate) = gate {
+                    libc::close(gate.go.as_raw_fd());
+                }
+                let set_up = self.set_up(&descriptors, group.filter(|_| !joined), &directory);
+                let failure = set_up.err().unwrap_or_else(|| self.execute(&argv, &environment, &report, gate));
+                let mut message = vec![failure.step as u8, failure.errno as u8];
+                message.extend(failure.detail.bytes().take(LONGEST_REPORT - 2));
+                write(report.as_raw_fd(), &message);
                 libc::_exit(127);
             }
         }
         drop(report);
-        let mut message = [0; LONGEST_REPORT];
-        match File::from(report_read).read(&mut message) {
-            Ok(length @ 2..) => {
-                let _ = nix::sys::wait::waitpid(nix::unistd::Pid::from_raw(child), None);
-                let detail = String::from_utf8_lossy(&message[2..length]).into_owned();
-                Err(Failure { step: step_of(message[0]), errno: i32::from(message[1]), detail })
-            }
-            // End of file: the exec closed the pipe, so the program is running.
-            _ => Ok(child_pid(child)),
+        let child = child_pid(child);
+        if !is_readable(&report_read, SETUP) {
+            // The ordinary reaping collects it: it may not die at once.
+            let _ = nacre_containment::signal::send_to_child(child, libc::SIGKILL);
+            return Err(Failure { step: StartStep::Prepare, errno: libc::ETIMEDOUT, detail: String::new() });
         }
+        let mut message = [0; LONGEST_REPORT];
+        let length = File::from(report_read).read(&mut message).unwrap_or(0);
+        // End of file without a gate: the exec closed the pipe, so the program is running.
+        if length == gate.map_or(0, |_| READY.len()) {
+            return Ok(child);
+        }
+        reap(child);
+        Err(match &message[..length] {
+            [step, errno, detail @ ..] => {
+                let detail = String::from_utf8_lossy(detail).into_owned();
+                Failure { step: step_of(*step), errno: i32::from(*errno), detail }
+            }
+            _ => Failure { step: StartStep::Prepare, errno: 0, detail: "it was killed".into() },
+        })
     }
 
-    /// Runs in the child, between fork and exec. On failure, returns the step and details that errno lacks.
-    fn set_up(
-        &self,
-        descriptors: &[OwnedFd],
-        group: Option<i32>,
-        directory: &CString,
-    ) -> Result<(), (StartStep, String)> {
-        let ensure = |holds: bool, step: StartStep| if holds { Ok(()) } else { Err((step, String::new())) };
+    /// Runs in the child, between fork and exec.
+    ///
+    /// # Safety
+    /// Must be called in the child of a single-threaded process.
+    unsafe fn set_up(&self, descriptors: &[OwnedFd], group: Option<i32>, directory: &CString) -> Result<(), Failure> {
+        let ensure = |holds: bool, step: StartStep| if holds { Ok(()) } else { Err(Failure::last(step)) };
         // SAFETY: every call is async-signal-safe, and every pointer was created before the fork and outlives it.
         unsafe {
             let mut none: libc::sigset_t = std::mem::zeroed();
@@ -141,10 +204,7 @@ impl Plan<'_> {
             let unblocked = libc::sigprocmask(libc::SIG_SETMASK, &none, std::ptr::null_mut()) == 0;
             let led = if self.tie == Tie::Terminal { libc::setsid() >= 0 } else { libc::setpgid(0, 0) == 0 };
             ensure(unblocked && led, StartStep::Prepare)?;
-            for number in 0..self.first_descriptor.min(3) {
-                ensure(libc::dup2(self.null.as_raw_fd(), number) == number, StartStep::Prepare)?;
-            }
-            for (number, descriptor) in (self.first_descriptor..).zip(descriptors) {
+            for (number, descriptor) in (0..).zip(descriptors) {
                 ensure(libc::dup2(descriptor.as_raw_fd(), number) == number, StartStep::Prepare)?;
             }
             if self.tie == Tie::Terminal {
@@ -154,15 +214,89 @@ impl Plan<'_> {
                 let list = libc::openat(group, c"cgroup.procs".as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
                 ensure(list >= 0 && libc::write(list, c"0".as_ptr().cast(), 1) == 1, StartStep::Group)?;
             }
-            self.standing.take().map_err(|step| (step, String::new()))?;
-            if self.tie == Tie::Shell {
+            self.standing.take().map_err(Failure::last)?;
+            if self.tie == Tie::Dependent {
                 // After the change of user, which resets the setting (prctl(2)).
                 ensure(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) == 0, StartStep::Prepare)?;
             }
-            ensure(libc::chdir(directory.as_ptr()) == 0, StartStep::Cwd)?;
+            let entered = libc::chdir(directory.as_ptr()) == 0 || self.anywhere && libc::chdir(c"/".as_ptr()) == 0;
+            ensure(entered, StartStep::Cwd)?;
         }
         let restricted = self.standing.confined.map_or(Ok(()), Confined::restrict);
-        restricted.map_err(|error| (StartStep::Isolation, error.to_string()))
+        restricted.map_err(|error| Failure { detail: error.to_string(), ..Failure::new(StartStep::Isolation, &error) })
+    }
+
+    /// Waits at the gate, if there is one, and executes the program. Returns why it could not be executed.
+    ///
+    /// # Safety
+    /// As for [`Plan::set_up`]; both lists end with a null pointer.
+    unsafe fn execute(
+        &self,
+        argv: &[*const libc::c_char],
+        environment: &[*const libc::c_char],
+        report: &OwnedFd,
+        gate: Option<&Gate>,
+    ) -> Failure {
+        // SAFETY: only system calls, and every pointer was created before the fork.
+        unsafe {
+            if let Some(gate) = gate {
+                let mut byte = 0u8;
+                let waits = write(report.as_raw_fd(), READY) && {
+                    libc::read(gate.wait.as_raw_fd(), (&raw mut byte).cast(), 1) == 1
+                };
+                // End of file: the supervisor was killed, or has cancelled the start.
+                if !waits {
+                    libc::_exit(127);
+                }
+            }
+            let (mut reason, mut exists) = (libc::ENOENT, false);
+            for program in &self.programs {
+                libc::execve(program.as_ptr(), argv.as_ptr(), environment.as_ptr());
+                let failed = errno();
+                // A PATH directory that this user cannot enter cannot provide the program.
+                let provides =
+                    !matches!(failed, libc::ENOENT | libc::ENOTDIR) && libc::access(program.as_ptr(), libc::F_OK) == 0;
+                if provides || !exists {
+                    reason = failed;
+                }
+                exists |= provides;
+            }
+            if gate.is_some() {
+                if exists {
+                    write(2, b"nacre: the program cannot be executed\n");
+                    libc::_exit(126);
+                }
+                let name = self.argv.first().map_or(&b""[..], |name| name.as_bytes());
+                write(2, &[b"nacre: ", name, b": command not found\n"].concat());
+                libc::_exit(127);
+            }
+            Failure { step: StartStep::Exec, errno: reason, detail: String::new() }
+        }
+    }
+}
+
+/// Writes to a pipe or the command's output, in one system call. True if everything was written.
+///
+/// # Safety
+/// The descriptor must be open.
+unsafe fn write(descriptor: i32, bytes: &[u8]) -> bool {
+    // SAFETY: the pointer and the length are those of the bytes.
+    unsafe { libc::write(descriptor, bytes.as_ptr().cast(), bytes.len()) == bytes.len().cast_signed() }
+}
+
+/// Waits for the end of a child that exits by itself or was killed.
+fn reap(child: Pid) {
+    let _ = nix::sys::wait::waitpid(nix::unistd::Pid::from_raw(child.raw()), None);
+}
+
+/// Waits until a pipe has bytes or its end, at most this many milliseconds.
+fn is_readable(pipe: &OwnedFd, milliseconds: u16) -> bool {
+    let mut descriptors = [PollFd::new(pipe.as_fd(), PollFlags::POLLIN)];
+    loop {
+        match poll(&mut descriptors, PollTimeout::from(milliseconds)) {
+            Err(Errno::EINTR) => {}
+            outcome => return outcome != Ok(0),
+        }
     }
 }
 
@@ -179,15 +313,10 @@ fn pointers(strings: &[CString]) -> Vec<*const libc::c_char> {
 }
 
 /// A copy with a high number, which closes on exec.
-fn aside(descriptor: &OwnedFd) -> io::Result<OwnedFd> {
-    // SAFETY: the result is a new descriptor or -1. Where the limit is low, any number from 10 on will do.
-    unsafe {
-        let mut copy = libc::fcntl(descriptor.as_raw_fd(), libc::F_DUPFD_CLOEXEC, ASIDE);
-        if copy < 0 {
-            copy = libc::fcntl(descriptor.as_raw_fd(), libc::F_DUPFD_CLOEXEC, 10);
-        }
-        if copy < 0 { Err(io::Error::last_os_error()) } else { Ok(OwnedFd::from_raw_fd(copy)) }
-    }
+fn aside(descriptor: impl AsFd) -> io::Result<OwnedFd> {
+    let copy = |least| rustix::io::fcntl_dupfd_cloexec(&descriptor, least);
+    // Where the limit is low, any number from 10 on will do.
+    Ok(copy(ASIDE).or_else(|_| copy(10))?)
 }
 
 /// The reason of the last failed system call.

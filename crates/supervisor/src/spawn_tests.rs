@@ -1,38 +1,44 @@
 use super::*;
 use crate::fixture::{null, read_line};
-use crate::own_process::in_own_process;
-use crate::standing::ResourceLimits;
-use nacre_containment::proc_table::Stat;
+use crate::own_process::{in_own_process, until};
+use nacre_containment::proc_table::{self, Stat};
+use nacre_protocol::standing::{ResourceLimits, RunAs};
+use nix::sys::signal::Signal;
+use nix::sys::wait::WaitStatus;
+use std::collections::HashSet;
+use std::os::fd::FromRawFd;
 
 /// Everything that a plan refers to.
 struct Basics {
     null: File,
-    program: OsString,
     output: File,
-    descriptors: [OwnedFd; 1],
+    end: OwnedFd,
 }
 
 impl Basics {
     fn new() -> Self {
         let (output, end) = pipe().unwrap();
-        Self { null: null(), program: "/bin/bash".into(), output: output.into(), descriptors: [end] }
+        Self { null: null(), output: output.into(), end }
     }
 
-    /// Starts bash with a script, after `change` has changed the plan. Its descriptor 1 is a pipe unless `change`
-    /// replaces it.
-    fn start<'a>(&'a self, script: &str, change: impl FnOnce(&mut Plan<'a>)) -> Result<Pid, Failure> {
-        let mut plan = Plan {
-            program: &self.program,
+    /// A plan for bash with a script. Its descriptor 1 is a pipe.
+    fn plan(&self, script: &str) -> Plan<'_> {
+        Plan {
+            programs: vec![c_string(b"/bin/bash")],
             argv: ["bash", "-c", script].map(|word| c_string(word.as_bytes())).to_vec(),
             variable: None,
             cwd: Path::new("/"),
+            anywhere: false,
             group: None,
             standing: Standing { user: None, limits: ResourceLimits::default(), confined: None },
-            descriptors: &self.descriptors,
-            first_descriptor: 1,
-            null: &self.null,
+            descriptors: vec![self.null.as_fd(), self.end.as_fd()],
             tie: Tie::Process,
-        };
+        }
+    }
+
+    /// Starts bash with a script, after `change` has changed the plan.
+    fn start<'a>(&'a self, script: &str, change: impl FnOnce(&mut Plan<'a>)) -> Result<Pid, Failure> {
+        let mut plan = self.plan(script);
         change(&mut plan);
         plan.start()
     }
@@ -51,8 +57,12 @@ impl Basics {
     }
 }
 
-fn wait(pid: Pid) {
-    nix::sys::wait::waitpid(nix::unistd::Pid::from_raw(pid.raw()), None).unwrap();
+fn nix_pid(pid: Pid) -> nix::unistd::Pid {
+    nix::unistd::Pid::from_raw(pid.raw())
+}
+
+fn wait(pid: Pid) -> WaitStatus {
+    nix::sys::wait::waitpid(nix_pid(pid), None).unwrap()
 }
 
 /// Opens a new terminal and returns its two ends.
@@ -67,14 +77,17 @@ fn terminal() -> (File, OwnedFd) {
 }
 
 #[test]
-fn descriptors_get_their_numbers_and_lower_ones_are_null() {
+fn descriptors_get_their_numbers_and_others_are_closed() {
     in_own_process(|| {
         let basics = Basics::new();
         let (three, three_end) = pipe().unwrap();
         let (four, four_end) = pipe().unwrap();
-        let descriptors = [three_end, four_end];
         let script = "echo 3 >&3; for n in 0 1 2; do to=$(readlink /proc/$$/fd/$n); echo $to >&4; done; [ -e /proc/$$/fd/200 ] || echo none >&4";
-        let pid = basics.start(script, |plan| (plan.descriptors, plan.first_descriptor) = (&descriptors, 3)).unwrap();
+        let null = basics.null.as_fd();
+        let mut plan = basics.plan(script);
+        plan.descriptors = vec![null, null, null, three_end.as_fd(), four_end.as_fd()];
+        let pid = plan.start().unwrap();
+        drop((three_end, four_end));
         let (three, four) = (File::from(three), File::from(four));
         assert_eq!(read_line(&three), "3");
         assert_eq!([(); 4].map(|()| read_line(&four)), ["/dev/null", "/dev/null", "/dev/null", "none"]);
@@ -109,10 +122,10 @@ fn limits_are_in_force() {
 fn a_failure_names_its_step_and_reason() {
     in_own_process(|| {
         let basics = Basics::new();
-        let user = (1, 1, vec![u32::MAX]);
-        let (missing, program) = (Group::at("/missing"), OsString::from("/missing"));
+        let user = RunAs { uid: 1, gid: 1, groups: vec![u32::MAX] };
+        let missing = Group::at("/missing");
         assert_eq!(basics.failed(|plan| plan.cwd = Path::new("/missing")), (StartStep::Cwd, libc::ENOENT));
-        assert_eq!(basics.failed(|plan| plan.program = &program), (StartStep::Exec, libc::ENOENT));
+        assert_eq!(basics.failed(|plan| plan.programs = vec![c_string(b"/missing")]), (StartStep::Exec, libc::ENOENT));
         assert_eq!(basics.failed(|plan| plan.group = Some(&missing)), (StartStep::Group, libc::ENOENT));
         // More than the kernel allows even root.
         let limits = ResourceLimits { open_files: Some(u64::MAX), processes: None };
@@ -154,7 +167,7 @@ fn a_program_runs_as_its_user_without_new_privileges() {
         if !nix::unistd::geteuid().is_root() {
             return;
         }
-        let user = (65534, 65533, vec![65533, 65532]);
+        let user = RunAs { uid: 65534, gid: 65533, groups: vec![65533, 65532] };
         let script = "echo $UID ${GROUPS[*]} $(grep NoNewPrivs /proc/self/status)";
         let line = basics.printed(script, |plan| plan.standing.user = Some(&user));
         assert_eq!(line, "65534 65533 65532 NoNewPrivs: 1");
@@ -166,18 +179,88 @@ fn a_terminal_becomes_the_controlling_terminal() {
     in_own_process(|| {
         let basics = Basics::new();
         let (mut master, slave) = terminal();
-        let descriptors = [0, 1, 2].map(|_| slave.try_clone().unwrap());
-        let script = "read line < /dev/tty; echo \"$line\"";
-        let pid = basics
-            .start(script, |plan| {
-                (plan.descriptors, plan.first_descriptor, plan.tie) = (&descriptors, 0, Tie::Terminal);
-            })
-            .unwrap();
+        let mut plan = basics.plan("read line < /dev/tty; echo \"$line\"");
+        (plan.descriptors, plan.tie) = (vec![slave.as_fd(); 3], Tie::Terminal);
+        let pid = plan.start().unwrap();
         assert_eq!(Stat::read(pid).unwrap().session, pid.raw());
         io::Write::write_all(&mut master, b"typed\n").unwrap();
         // The terminal's echo, then the program's output.
         assert_eq!([read_line(&master), read_line(&master)], ["typed", "typed"]);
         wait(pid);
+    });
+}
+
+#[test]
+fn a_waiting_child_executes_its_program_only_when_released() {
+    in_own_process(|| {
+        let basics = Basics::new();
+        let waiting = basics.plan("echo early").prepare().unwrap();
+        let program = std::fs::read_link(format!("/proc/{}/exe", waiting.pid)).unwrap();
+        assert_eq!(program, std::env::current_exe().unwrap());
+        waiting.dismiss();
+        let pid = basics.plan("echo ran; exit 7").prepare().unwrap().release();
+        assert_eq!((read_line(&basics.output).as_str(), wait(pid)), ("ran", WaitStatus::Exited(nix_pid(pid), 7)));
+        assert!(nix::sys::wait::waitpid(None, None).is_err(), "the dismissed child is reaped");
+    });
+}
+
+#[test]
+fn a_waiting_child_tries_every_path_and_prints_why_none_can_be_executed() {
+    in_own_process(|| {
+        let basics = Basics::new();
+        for (programs, line, code) in [
+            (&["/missing", "/bin/bash"][..], "ran", 0),
+            (&["/missing", "/dev/null/bash"], "nacre: bash: command not found", 127),
+            (&["/etc", "/missing"], "nacre: the program cannot be executed", 126),
+        ] {
+            let mut plan = basics.plan("echo ran");
+            plan.programs = programs.iter().map(|path| c_string(path.as_bytes())).collect();
+            plan.descriptors.push(basics.end.as_fd());
+            let pid = plan.prepare().unwrap().release();
+            assert_eq!((read_line(&basics.output).as_str(), wait(pid)), (line, WaitStatus::Exited(nix_pid(pid), code)));
+        }
+        let mut plan = basics.plan("");
+        plan.cwd = Path::new("/missing");
+        assert!(matches!(plan.prepare(), Err(Failure { step: StartStep::Cwd, errno: libc::ENOENT, .. })));
+    });
+}
+
+/// A group whose list of processes blocks the child that writes to it.
+fn hung_group(directory: &Path) -> Group {
+    nix::unistd::mkfifo(&directory.join("cgroup.procs"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+    Group::at(directory)
+}
+
+#[test]
+fn a_child_that_is_killed_before_it_waits_is_no_failure_of_its_group() {
+    in_own_process(|| {
+        let (basics, directory) = (Basics::new(), tempfile::tempdir().unwrap());
+        let group = hung_group(directory.path());
+        let killer = std::thread::spawn(|| {
+            let own = Pid::new(std::process::id() as i32).unwrap();
+            let mut child = None;
+            until("the child exists", || {
+                child = proc_table::descendants(&[own], &HashSet::new()).pop();
+                child.is_some()
+            });
+            nacre_containment::signal::send_to(child.unwrap().identity, libc::SIGKILL).unwrap();
+        });
+        let mut plan = basics.plan("");
+        plan.group = Some(&group);
+        let failure = plan.prepare().err().unwrap();
+        assert_eq!((failure.step, failure.detail.as_str()), (StartStep::Prepare, "it was killed"));
+        killer.join().unwrap();
+    });
+}
+
+#[test]
+fn a_child_whose_set_up_hangs_is_killed() {
+    in_own_process(|| {
+        let (basics, directory) = (Basics::new(), tempfile::tempdir().unwrap());
+        let group = hung_group(directory.path());
+        assert_eq!(basics.failed(|plan| plan.group = Some(&group)), (StartStep::Prepare, libc::ETIMEDOUT));
+        let killed = nix::sys::wait::waitpid(None, None).unwrap();
+        assert!(matches!(killed, WaitStatus::Signaled(_, Signal::SIGKILL, _)), "{killed:?}");
     });
 }
 

@@ -6,20 +6,10 @@
 
 use nacre_containment::fork;
 use nacre_isolation::confined::Confined;
+use nacre_isolation::privileges;
+use nacre_protocol::standing::{ResourceLimits, RunAs};
 use nacre_protocol::supervisor::StartStep;
 use std::io;
-
-/// The user a program runs as: user, primary group, all groups.
-pub type RunAs = (u32, u32, Vec<u32>);
-
-/// Resource limits that the program inherits.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct ResourceLimits {
-    /// RLIMIT_NOFILE.
-    pub open_files: Option<u64>,
-    /// RLIMIT_NPROC.
-    pub processes: Option<u64>,
-}
 
 /// See the module.
 #[derive(Clone, Copy)]
@@ -52,49 +42,26 @@ impl Standing<'_> {
     /// # Errors
     /// The step that failed; `errno` has the reason.
     pub unsafe fn take(&self) -> Result<(), StartStep> {
-        // SAFETY: the caller is in a fork, and both functions only make system calls.
-        unsafe {
-            if !self.limits.set() {
-                return Err(StartStep::Limits);
-            }
-            if !self.user.is_none_or(|(uid, gid, groups)| become_user(*uid, *gid, groups)) {
-                return Err(StartStep::User);
-            }
+        // SAFETY: the caller is in a fork.
+        if unsafe { !set_limits(self.limits) } {
+            return Err(StartStep::Limits);
         }
-        Ok(())
+        let Some(user) = self.user else { return Ok(()) };
+        // No set-user-ID program may restore any privilege.
+        privileges::become_user(user).and_then(|()| privileges::no_new_privileges()).map_err(|_| StartStep::User)
     }
 }
 
-impl ResourceLimits {
-    /// Sets the limits for this process.
-    ///
-    /// # Safety
-    /// System calls only; callable between fork and exec.
-    pub unsafe fn set(self) -> bool {
-        let set = |resource, value: Option<u64>| {
-            let Some(value) = value else { return true };
-            let limit = libc::rlimit { rlim_cur: value, rlim_max: value };
-            // SAFETY: the structure outlives the call.
-            unsafe { libc::setrlimit(resource, &raw const limit) == 0 }
-        };
-        set(libc::RLIMIT_NOFILE, self.open_files) && set(libc::RLIMIT_NPROC, self.processes)
-    }
-}
-
-/// Gives up every privilege irrevocably. Groups come first, since only root can set them, and the user comes last. No
-/// set-user-ID program restores any privilege.
-///
-/// Plain system calls: the C library's functions involve every thread, and a fork by clone(2) still lists the threads
-/// of its parent.
+/// Sets the limits for this process.
 ///
 /// # Safety
-/// Must be called between fork and exec: system calls only.
-pub unsafe fn become_user(uid: u32, gid: u32, groups: &[u32]) -> bool {
-    // SAFETY: the list outlives the call, and the length is that of the list.
-    unsafe {
-        libc::syscall(libc::SYS_setgroups, groups.len(), groups.as_ptr()) == 0
-            && libc::syscall(libc::SYS_setresgid, gid, gid, gid) == 0
-            && libc::syscall(libc::SYS_setresuid, uid, uid, uid) == 0
-            && libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
-    }
+/// System calls only; callable between fork and exec.
+unsafe fn set_limits(limits: ResourceLimits) -> bool {
+    let set = |resource, value: Option<u64>| {
+        let Some(value) = value else { return true };
+        let limit = libc::rlimit { rlim_cur: value, rlim_max: value };
+        // SAFETY: the structure outlives the call.
+        unsafe { libc::setrlimit(resource, &raw const limit) == 0 }
+    };
+    set(libc::RLIMIT_NOFILE, limits.open_files) && set(libc::RLIMIT_NPROC, limits.processes)
 }

@@ -1,6 +1,7 @@
 import DefaultTheme from 'vitepress/theme'
 import Diagram from './Diagram.vue'
 import './home.css'
+import './tables.css'
 
 export default {
   extends: DefaultTheme,

@@ -13,7 +13,7 @@ import { OpenSockets } from './open-sockets.js'
 import type { ClientPlan } from './options.js'
 import { PersistentCalls } from './persistent-calls.js'
 import { mayPass, repeated } from './repeat.js'
-import { readReply } from './reply.js'
+import { isFromServer, readReply } from './reply.js'
 import { fetchOptions, queryOf, type Request } from './request.js'
 import type { LossError, Route } from './route.js'
 import type { Socket } from './socket.js'
@@ -192,7 +192,7 @@ export class Connection {
     const stop = watchdog?.signal ?? limits.signal
     try {
       const response = await this.#send({ ...request, cut: stop }, limits)
-      if (!response.ok || response.body === null) {
+      if (response.body === null || !isFromServer(response)) {
         await this.#read(response, request, limits)
         throw connectionError(`${request.path} was not answered with events`)
       }
@@ -229,7 +229,7 @@ export class Connection {
     try {
       const response = await this.#send({ ...request, cut: stop }, limits)
       const { status, body } = response
-      if (status !== 416 && (!response.ok || body === null)) {
+      if (status !== 416 && (body === null || !isFromServer(response))) {
         await this.#read(response, request, limits)
         throw connectionError(`${request.path} was not answered with bytes`)
       }
@@ -287,7 +287,10 @@ export class Connection {
       const time = `${this.#plan.requestTimeout} ms (requestTimeout)`
       return connectionError(`${what} was not answered within ${time}`, error)
     }
-    return connectionError(`${what} cannot be reached, or the connection broke`, error)
+    return connectionError(
+      `${what} cannot be reached, or the connection broke: check that the server runs, and its URL`,
+      error,
+    )
   }
 
   /** The caller, the end of the client and the time limit end a request. */

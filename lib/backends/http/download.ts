@@ -5,7 +5,8 @@
 import type { ByteBody } from './byte-body.js'
 import type { Connection } from './connection.js'
 import { connectionError } from './failure.js'
-import { mayPass, reconnectBackoff } from './repeat.js'
+import { Reconnection } from './reconnection.js'
+import { mayPass } from './repeat.js'
 import type { Request } from './request.js'
 
 export class Download {
@@ -17,12 +18,11 @@ export class Download {
   /** Bytes that the server has announced; 0 when it has not. */
   readonly announced: number
   readonly #stop = new AbortController()
-  readonly #backoff = reconnectBackoff()
+  /** Since the last bytes; undefined while the connection holds. */
+  #reconnection: Reconnection | undefined
   #body: ByteBody
   readonly #start: number
   #received = 0
-  /** When the last bytes have arrived. */
-  #contact = performance.now()
 
   private constructor(
     connection: Connection,
@@ -61,12 +61,12 @@ export class Download {
           throw connectionError('the download ended early')
         }
         this.#received += piece.length
-        this.#contact = performance.now()
-        this.#backoff.reset()
+        this.#reconnection = undefined
         return piece
       } catch (error) {
         if (!this.#mayContinue(error)) throw error
-        await this.#backoff.wait(this.#stop.signal)
+        this.#reconnection ??= new Reconnection(this.#connection)
+        await this.#reconnection.wait(error, this.#stop.signal)
         if (this.#stop.signal.aborted) return undefined
         this.#body = await this.#continue()
       }
@@ -79,9 +79,7 @@ export class Download {
   }
 
   #mayContinue(error: unknown): boolean {
-    const { resumes, reconnectTimeout } = this.#connection
-    if (!resumes || this.#version === undefined || !mayPass(error)) return false
-    return performance.now() - this.#contact < reconnectTimeout
+    return this.#connection.resumes && this.#version !== undefined && mayPass(error)
   }
 
   /** Requests the rest. */

@@ -75,13 +75,23 @@ export function connectionError(message: string, cause?: unknown): SandboxError 
   return new SandboxError('CONNECTION_FAILED', message, { cause })
 }
 
-/** The error of a reply that is not from the server, but from a proxy before it. */
+/** Statuses of a proxy whose server is unavailable for a moment. */
+export const UNAVAILABLE = new Set([502, 503, 504])
+
+/** The error of a reply that is not from the server, but from a proxy before it, or from another server. */
 export function proxyError(path: string, status: number, reply: unknown): SandboxError {
   const { detail } = (reply ?? {}) as { detail?: unknown }
   const text = typeof detail === 'string' ? `: ${detail.slice(0, 500)}` : ''
-  const message = `${path} was answered with status ${status}${text}`
+  const message = `${path} was answered with status ${status}${text || remedyOf(status)}`
   if (text === '' || status >= 500) return connectionError(message, { status })
   return new SandboxError('REQUEST_REFUSED', message, { cause: { status } })
+}
+
+/** What to check when a proxy, or another server, has answered without an explanation. */
+function remedyOf(status: number): string {
+  return UNAVAILABLE.has(status)
+    ? ' by a proxy: check that the server behind it runs'
+    : ', not by a nacre server: check the URL of the server, and the proxies before it'
 }
 
 /** Whether the same request may succeed a moment later: the server is unavailable, ends or is overloaded. */

@@ -8,7 +8,8 @@ import { Steps } from '../../base/steps.js'
 import type { FileEvent } from '../../public/index.js'
 import type { Connection } from './connection.js'
 import { connectionError, errorOf, isEnvelope } from './failure.js'
-import { mayPass, reconnectBackoff } from './repeat.js'
+import { Reconnection } from './reconnection.js'
+import { mayPass } from './repeat.js'
 import type { Request } from './request.js'
 import type { ServerEvent } from './sse.js'
 
@@ -59,16 +60,13 @@ export class FileWatch extends Steps<FileEvent> {
   }
 
   async #receive(): Promise<FileEvent | undefined> {
-    let deadline: number | undefined
-    const backoff = reconnectBackoff()
+    const reconnection = new Reconnection(this.#connection)
     for (;;) {
       try {
         return await this.#read()
       } catch (error) {
         if (!this.#connection.resumes || this.#stop.signal.aborted || !mayPass(error)) throw error
-        deadline ??= performance.now() + this.#connection.reconnectTimeout
-        if (performance.now() >= deadline) throw await this.#connection.final(error)
-        await backoff.wait(this.#stop.signal)
+        await reconnection.wait(error, this.#stop.signal)
         this.#first = this.#restart()
       }
     }

@@ -5,6 +5,8 @@
  * has begun. Requests that only read are repeated as they are.
  */
 import { abortable } from '../../base/abort.js'
+import { AbortError } from '../../base/errors.js'
+import { MOST_KEEP_MS } from '../../protocol/keep.js'
 import type { CallLimits } from './call-limits.js'
 import { Caller, type Ticket } from './caller.js'
 import { connectionError, refusalCode } from './failure.js'
@@ -19,7 +21,6 @@ const KEEP_MARGIN_MS = 10_000
 const LAST_LOOK_MS = 2000
 /** Milliseconds for the last request of a client. */
 const FAREWELL_MS = 2000
-const MOST_KEEP_MS = 600_000
 
 /** What the calls use of the connection. */
 export interface Attempts {
@@ -82,7 +83,9 @@ export class PersistentCalls {
           })
           call.isAnswered = true
           return reply
-        } catch (error) {
+        } catch (caught) {
+          const isEnd = caught instanceof AbortError && !limits.signal.aborted
+          const error = isEnd ? endOfServer(request, caught) : caught
           if (call.mayRenew(error)) continue
           call.isAnswered = isAnswer(error)
           await this.#wait(error, persistence, limits.signal, isLast(request))
@@ -196,6 +199,11 @@ class Call {
     this.ticket = undefined
     return true
   }
+}
+
+/** A server that ends aborts its commands. As with a broken connection, the next attempts show what became of it. */
+function endOfServer({ path }: Request, cause?: unknown): Error {
+  return connectionError(`${path} was ended by the end of the server`, cause)
 }
 
 /** Whether an error is the reply of the server to the call. */

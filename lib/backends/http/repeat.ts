@@ -8,14 +8,11 @@ import { Backoff } from '../../base/backoff.js'
 import { isCode } from '../../base/errors.js'
 import { pause } from '../../base/waiting.js'
 import type { CallLimits } from './call-limits.js'
-import { isBusy } from './failure.js'
+import { isBusy, UNAVAILABLE } from './failure.js'
 import type { Request } from './request.js'
 
 /** Milliseconds before the second, the third and the last attempt. */
 const PAUSES_MS = [100, 300, 900]
-
-/** Statuses of a proxy or server that is unavailable for a moment. */
-const PASSING = new Set([502, 503, 504])
 
 function isRepeatable({ method, isIdempotent }: Request): boolean {
   return method === 'GET' || method === 'DELETE' || isIdempotent === true
@@ -25,7 +22,7 @@ function isRepeatable({ method, isIdempotent }: Request): boolean {
 export function mayPass(error: unknown): boolean {
   if (!isCode(error, 'CONNECTION_FAILED')) return isBusy(error)
   const { status } = (error.cause ?? {}) as { status?: unknown }
-  return typeof status !== 'number' || PASSING.has(status)
+  return typeof status !== 'number' || UNAVAILABLE.has(status)
 }
 
 /** Whether a repeated DELETE found nothing, because an earlier attempt has succeeded. */

@@ -1,4 +1,5 @@
 /** A response whose body is JSON: the reply, or the error that it has instead. */
+import { INSTANCE_HEADER } from '../../protocol/headers.js'
 import { errorOf, isEnvelope, proxyError } from './failure.js'
 import type { Request } from './request.js'
 
@@ -16,9 +17,14 @@ export async function readReply(
   }
   const reply = parse(text)
   if (isEnvelope(reply)) throw errorOf(reply, request)
-  if (!response.ok) throw proxyError(request.path, response.status, reply)
+  if (!isFromServer(response)) throw proxyError(request.path, response.status, reply)
   if (reply === undefined) throw explain(new SyntaxError('the reply is not JSON, or was cut off'))
   return reply
+}
+
+/** Whether it is a success of a nacre server. Another server may answer with anything, also JSON. */
+export function isFromServer({ ok, headers }: Response): boolean {
+  return ok && headers.has(INSTANCE_HEADER)
 }
 
 /** Undefined when it is not JSON. */

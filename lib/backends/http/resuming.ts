@@ -7,7 +7,7 @@ import { AbortError } from '../../base/errors.js'
 import { Steps } from '../../base/steps.js'
 import type { Connection } from './connection.js'
 import { connectionError, errorOf, isEnvelope, isPassing } from './failure.js'
-import { reconnectBackoff } from './repeat.js'
+import { Reconnection } from './reconnection.js'
 import type { Request } from './request.js'
 import type { ServerEvent } from './sse.js'
 
@@ -64,12 +64,9 @@ export class ResumingStream<T> extends Steps<T> {
   /** The next event, after reconnecting if needed; undefined at the end. */
   async #receive(): Promise<ServerEvent['data'] | undefined> {
     const { signal, subject } = this.#source
-    let deadline: number | undefined
+    const reconnection = new Reconnection(this.#connection)
     // A silent stream is cut again and again by a proxy with a time limit.
-    const onOpen = () => {
-      deadline = undefined
-    }
-    const backoff = reconnectBackoff()
+    const onOpen = () => reconnection.contact()
     for (;;) {
       refuseAborted(signal, subject)
       try {
@@ -78,9 +75,7 @@ export class ResumingStream<T> extends Steps<T> {
         this.#events = undefined
         if (this.#stop.signal.aborted || !isPassing(error)) throw error
         this.#connection.check()
-        deadline ??= performance.now() + this.#connection.reconnectTimeout
-        if (performance.now() >= deadline) throw await this.#connection.final(error)
-        await backoff.wait(this.#stop.signal)
+        await reconnection.wait(error, this.#stop.signal)
       }
     }
   }

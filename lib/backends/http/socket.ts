@@ -7,6 +7,7 @@
 
 /** What the client uses of a WebSocket. */
 export interface Socket {
+  readonly readyState: number
   addEventListener(type: 'open' | 'error', listener: () => void): void
   addEventListener(type: 'close', listener: (event: { code: number }) => void): void
   addEventListener(type: 'message', listener: (event: { data: unknown }) => void): void

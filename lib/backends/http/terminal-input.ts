@@ -9,6 +9,8 @@ import { connectionError, errorOf, isEnvelope } from './failure.js'
 import type { Socket } from './socket.js'
 
 const IDLE_MS = 500
+/** The state of a WebSocket that sends. */
+const OPEN = 1
 /** The process has ended. */
 const NORMAL = 1000
 
@@ -17,13 +19,19 @@ interface Write {
   reject: (error: Error) => void
 }
 
+/** An open WebSocket, and its messages without an answer, in order. */
+interface Channel {
+  socket: Socket
+  sent: Write[]
+  /** Why it has closed; undefined until then. */
+  end: Error | undefined
+}
+
 export class TerminalInput {
   readonly #open: () => Promise<Socket | undefined>
-  #socket: Promise<Socket | undefined> | undefined
+  #channel: Promise<Channel | undefined> | undefined
   /** Writes that are not finished. */
   #writing = 0
-  /** Messages without an answer, in order. */
-  #sent: Write[] = []
   #idle: ReturnType<typeof setTimeout> | undefined
   #isUnavailable = false
 
@@ -37,17 +45,13 @@ export class TerminalInput {
     this.#writing++
     clearTimeout(this.#idle)
     try {
-      this.#socket ??= this.#connect().catch((error: unknown) => {
-        // The next write tries again.
-        this.#socket = undefined
-        this.#isUnavailable = false
-        throw error
-      })
-      const socket = await this.#socket
-      if (socket === undefined) return false
+      const channel = await this.#openChannel()
+      if (channel === undefined) return false
+      if (channel.end !== undefined) throw channel.end
       await new Promise<void>((resolve, reject) => {
-        this.#sent.push({ resolve, reject })
-        socket.send(data)
+        // If it throws, nothing was sent, and no answer comes.
+        channel.socket.send(data)
+        channel.sent.push({ resolve, reject })
       })
       return true
     } finally {
@@ -55,58 +59,91 @@ export class TerminalInput {
     }
   }
 
-  async #connect(): Promise<Socket | undefined> {
+  /**
+   * The WebSocket for a message. One that is closing drops what it is given, so it is replaced, unless it is new: then the
+   * server refuses the terminal.
+   */
+  async #openChannel(): Promise<Channel | undefined> {
+    const known = this.#channel
+    if (known !== undefined) {
+      const channel = await known
+      if (channel === undefined || channel.socket.readyState === OPEN) return channel
+      this.#forget(known)
+    }
+    // Another write may have connected meanwhile.
+    const current = this.#channel ?? this.#connect()
+    this.#channel = current
+    try {
+      return await current
+    } catch (error) {
+      // The next write tries again.
+      this.#forget(current)
+      this.#isUnavailable = false
+      throw error
+    }
+  }
+
+  #forget(channel: Promise<Channel | undefined>): void {
+    if (this.#channel === channel) this.#channel = undefined
+  }
+
+  #connect(): Promise<Channel | undefined> {
+    const connecting: Promise<Channel | undefined> = this.#opened(() => this.#forget(connecting))
+    return connecting
+  }
+
+  /** `closed` is called when the WebSocket has closed. */
+  async #opened(closed: () => void): Promise<Channel | undefined> {
     if (this.#isUnavailable) return undefined
     this.#isUnavailable = true
     const socket = await this.#open()
     if (socket === undefined) return undefined
+    const channel: Channel = { socket, sent: [], end: undefined }
     return new Promise((resolve) => {
       socket.addEventListener('open', () => {
         this.#isUnavailable = false
-        resolve(socket)
+        resolve(channel)
       })
       socket.addEventListener('message', ({ data }) => {
-        if (!this.#receive(data)) socket.close()
+        if (!receive(channel.sent, data)) socket.close()
       })
       socket.addEventListener('error', () => {})
       socket.addEventListener('close', ({ code }) => {
         resolve(undefined)
-        this.#end(code)
+        closed()
+        end(channel, code)
       })
     })
   }
 
-  /** Takes an answer. False when it is none. */
-  #receive(data: unknown): boolean {
-    const failure = failureOf(data)
-    if (failure === undefined) return false
-    const write = this.#sent.shift()
-    if (failure === null) write?.resolve()
-    else write?.reject(failure)
-    return true
-  }
-
-  /** Messages without an answer may have been written or not, so they are not sent again. */
-  #end(code: number): void {
-    this.#socket = undefined
-    const sent = this.#sent
-    this.#sent = []
-    for (const { reject } of sent)
-      reject(
-        code === NORMAL
-          ? engineError('INPUT_CLOSED', 'the process has ended')
-          : connectionError(`the WebSocket of the terminal was closed with code ${code}`),
-      )
-  }
-
   #close(): void {
-    const socket = this.#socket
-    this.#socket = undefined
-    socket?.then(
-      (open) => open?.close(),
+    const channel = this.#channel
+    this.#channel = undefined
+    channel?.then(
+      (open) => open?.socket.close(),
       () => {},
     )
   }
+}
+
+/** Takes an answer. False when it is none. */
+function receive(sent: Write[], data: unknown): boolean {
+  const failure = failureOf(data)
+  if (failure === undefined) return false
+  const write = sent.shift()
+  if (failure === null) write?.resolve()
+  else write?.reject(failure)
+  return true
+}
+
+/** Messages without an answer may have been written or not, so they are not sent again. */
+function end(channel: Channel, code: number): void {
+  const error =
+    code === NORMAL
+      ? engineError('INPUT_CLOSED', 'the process has ended')
+      : connectionError(`the WebSocket of the terminal was closed with code ${code}`)
+  channel.end = error
+  for (const { reject } of channel.sent) reject(error)
 }
 
 /** The error in an answer, null without one; undefined for what is no answer. */

@@ -3,6 +3,7 @@
  */
 import { abortable } from '../../base/abort.js'
 import { pause } from '../../base/waiting.js'
+import { MOST_KEEP_MS } from '../../protocol/keep.js'
 import type { FileWritePlan } from '../../requests/files.js'
 import type { Connection } from './connection.js'
 
@@ -24,7 +25,7 @@ export async function uploadInParts<Reply>(
   const asked = { signal, subject, waits: true }
   const { uploadId } = await connection.call<{ uploadId: string }>({
     ...{ ...asked, path: `${files}/uploads` },
-    body: { ...target, keep: KEEP_MS + connection.reconnectTimeout },
+    body: { ...target, keep: Math.min(KEEP_MS + connection.reconnectTimeout, MOST_KEEP_MS) },
   })
   const path = `/v1/uploads/${uploadId}`
   try {

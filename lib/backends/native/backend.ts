@@ -1,5 +1,5 @@
 /** The backend of a sandbox in this process, on the engine. */
-import { randomUUID } from 'node:crypto'
+import { crypto } from '../../base/builtin.js'
 import { engineError } from '../../base/errors.js'
 import type { EnvLists } from '../../options/env.js'
 import type { OptionValues } from '../../options/option.js'
@@ -37,6 +37,11 @@ export class NativeBackend implements Backend {
   readonly #base: SessionBase
   /** Variables set after the engine started. */
   #announced: { names: string[]; values: string[] } = { names: [], values: [] }
+
+  /** Bytes kept of each stream of `exec` without the option. */
+  get maxBuffer(): number {
+    return this.#defaults.maxBuffer
+  }
 
   /** Does no I/O: the first call starts everything. */
   constructor({ config, defaults, logger, homes }: SandboxPlan) {
@@ -103,7 +108,7 @@ export class NativeBackend implements Backend {
   }
 
   async createSession(values: OptionValues<typeof sessionOptions>): Promise<string> {
-    const session = planSession(values, this.#base, randomUUID)
+    const session = planSession(values, this.#base, () => crypto().randomUUID())
     if (session.sessionId === DEFAULT_SESSION)
       throw engineError('SESSION_ALREADY_EXISTS', `the session '${DEFAULT_SESSION}' always exists`)
     const { names, values: given } = this.#announced

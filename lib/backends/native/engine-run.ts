@@ -119,8 +119,9 @@ function send(native: NativeSandbox, id: number, request: NativeExec): void {
   native.exec(id, sessionId, text, timeout, killSignal, forceKillAfterDelay, maxBuffer, asText, extras)
 }
 
-function hasExtras({ text, cwd, envNames, input, mergeOutput, start, events, window }: NativeExec): boolean {
-  const changes = (cwd ?? envNames ?? mergeOutput ?? start) !== undefined
+function hasExtras(request: NativeExec): boolean {
+  const { text, cwd, envNames, input, mergeOutput, outputLimit, start, events, window } = request
+  const changes = (cwd ?? envNames ?? mergeOutput ?? outputLimit ?? start) !== undefined
   return text === undefined || changes || input !== 'none' || events || window !== undefined
 }
 

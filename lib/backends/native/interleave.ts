@@ -4,8 +4,10 @@
  * `order` holds the lengths in bytes of the alternating runs stdout, stderr, stdout, ... Bytes that it does not cover are
  * appended, so that nothing is ever lost.
  */
-import { StringDecoder } from 'node:string_decoder'
+import { stringDecoder } from '../../base/builtin.js'
 import type { Omission } from '../../base/omission.js'
+
+const { StringDecoder } = stringDecoder
 
 /** Merges the bytes of both streams. */
 export function interleaveBytes(stdout: Uint8Array, stderr: Uint8Array, order: Uint32Array): Buffer {

@@ -1,9 +1,11 @@
 /**
  * Durable jobs, run by the native supervisor.
  */
-import path from 'node:path'
+
 import { refuseAborted } from '../../base/abort.js'
+import { path } from '../../base/builtin.js'
 import { AbortError, engineError } from '../../base/errors.js'
+import { ownOnly } from '../../base/own.js'
 import type { NativeEvent, NativeJobStart } from '../../boundary/index.js'
 import { freshJobId } from '../../jobs/ids.js'
 import { followOutput, type OutputBackend, readOutput } from '../../jobs/output.js'
@@ -104,7 +106,7 @@ export class NativeJobs implements JobsBackend {
   }
 
   #request({ command, shown, ...values }: JobStartPlan): NativeJobStart {
-    const { jobId, cwd, env, processName, timeout = 0, limits, input } = values
+    const { jobId, cwd, env, processName, timeout = 0, limits, input } = ownOnly(values)
     return {
       jobId: jobId ?? freshJobId(),
       ...command,

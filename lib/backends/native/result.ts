@@ -27,8 +27,8 @@ export async function conclude(plan: ExecPlan, end: RunEnd): Promise<AnyResult> 
 }
 
 /**
- * The precedence: engine error > exception of the caller's code > timeout > abort > failed check. A kill by the holder of
- * the stream returns a result, like a kill from outside.
+ * The precedence: engine error > exception of the caller's code > timeout > output limit > abort > failed check. A kill by
+ * the holder of the stream returns a result, like a kill from outside.
  */
 function chooseFailure(
   plan: ExecPlan,
@@ -38,13 +38,17 @@ function chooseFailure(
   if (end.error) return { error: engineError(end.error.code, end.error.message, { result }) }
   if (end.thrown) return { error: end.thrown.value }
   if (result === undefined) return { error: engineError('ENGINE_ERROR', 'the engine returned no result') }
-  const fail = (code: 'COMMAND_TIMEOUT' | 'COMMAND_FAILED', what: string) => {
+  const fail = (code: 'COMMAND_TIMEOUT' | 'COMMAND_FAILED' | 'OUTPUT_LIMIT', what: string) => {
     const { message, shortMessage } = failureText(result, what)
     return { error: new SandboxError(code, message, { result, shortMessage }) }
   }
   if (result.timedOut) {
     const by = result.signal === null ? 'ended' : `was ended by ${result.signal}`
     return fail('COMMAND_TIMEOUT', `ran longer than its timeout of ${plan.request.timeout} ms and ${by}`)
+  }
+  if (end.result?.outputLimited) {
+    const by = result.signal === null ? '' : ` and was ended by ${result.signal}`
+    return fail('OUTPUT_LIMIT', `printed more than its outputLimit of ${plan.request.outputLimit} bytes${by}`)
   }
   if (result.isCanceled && !end.killed) {
     if (!hasRun(end.result)) return { error: new AbortError(plan.signal?.reason) }
@@ -74,9 +78,9 @@ async function buildResult(plan: ExecPlan, native: NativeResult): Promise<AnyRes
   const stderr = isUndecoded(native.stderr, encoding) ? await decodeKept(native.stderr, err) : native.stderr
   const strip = plan.stripFinalNewline ? stripFinalNewline : (output: AnyOutput) => output
   const exitCode = native.exitCode ?? null
-  const { timedOut = false, isCanceled = false, sessionRestarted = false } = native
+  const { timedOut = false, isCanceled = false, outputLimited = false, sessionRestarted = false } = native
   const result: AnyResult = {
-    success: exitCode === 0 && !timedOut && !isCanceled,
+    success: exitCode === 0 && !timedOut && !isCanceled && !outputLimited,
     exitCode,
     signal: native.signal === undefined ? null : signalName(native.signal),
     stdout: strip(stdout),

@@ -42,6 +42,11 @@ export class Sandbox extends SandboxFacade implements PublicSandbox {
     return openStream(sandbox.#backend, readExec(command, options, 'execStream'), bounds)
   }
 
+  /** The sandbox's `maxBuffer`. Undefined for an instance of another class. */
+  static maxBufferOf(sandbox: PublicSandbox): number | undefined {
+    return #backend in sandbox ? sandbox.#backend.maxBuffer : undefined
+  }
+
   /**
    * What a server needs to hold processes back and confine paths to a root. Undefined for an instance of another class.
    */

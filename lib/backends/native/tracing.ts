@@ -6,10 +6,13 @@
  * failed, all with one context object, as `TracingChannel.tracePromise` does. Without a subscriber, a call costs a few
  * property reads.
  */
-import { type TracingChannel, tracingChannel } from 'node:diagnostics_channel'
+import type { TracingChannel } from 'node:diagnostics_channel'
+import { diagnosticsChannel } from '../../base/builtin.js'
 import { envChanges } from '../../options/env.js'
 import { readArgument } from '../../options/read.js'
 import type { ProcessExit } from '../../public/index.js'
+
+const { tracingChannel } = diagnosticsChannel
 
 /** What subscribers receive. `result` or `error` is set from `asyncStart` on. */
 export interface TraceContext {

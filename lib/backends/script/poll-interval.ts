@@ -3,7 +3,9 @@
  *
  * A remote job cannot notify its reader, and an open connection would be lost together with the reader.
  */
-import { setTimeout as sleep } from 'node:timers/promises'
+import { timers } from '../../base/builtin.js'
+
+const { setTimeout: sleep } = timers
 
 const FIRST_MS = 50
 const GROWTH = 1.6

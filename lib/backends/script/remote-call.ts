@@ -8,7 +8,7 @@
 import { engineError } from '../../base/errors.js'
 import type { JobsBackend } from '../../public/index.js'
 import { refuseIfTold } from './refusals.js'
-import { SCRIPT, SCRIPT_NAME } from './script/script.js'
+import { SCRIPT, scriptName } from './script/script.js'
 
 export interface RemotePlace {
   backend: JobsBackend
@@ -24,7 +24,8 @@ export const MOST_INLINE = 90_000
 const PART_BYTES = (MOST_INLINE / 4) * 3
 
 /** Runs the script if it exists and belongs to this user: another user's file could contain anything. */
-const RUN = `r=$(printf %s "$0"|base64 -d);s=$r/${SCRIPT_NAME};if [ -f "$s" ]&&[ -O "$s" ]&&[ -O "$r" ]&&[ ! -L "\${r%/}" ];then exec sh "$s" "$r" "$@";fi;echo "<nacre";echo upload;echo "nacre>"`
+const run = () =>
+  `r=$(printf %s "$0"|base64 -d);s=$r/${scriptName()};if [ -f "$s" ]&&[ -O "$s" ]&&[ -O "$r" ]&&[ ! -L "\${r%/}" ];then exec sh "$s" "$r" "$@";fi;echo "<nacre";echo upload;echo "nacre>"`
 
 /** Appends bytes to a file, and renames it if there is a third word. */
 const STORE = `r=$(printf %s "$0"|base64 -d);umask 077;echo "<nacre";mkdir -p "$r";if [ ! -O "$r" ]||[ -L "\${r%/}" ];then echo "refused STATE_DIR_UNAVAILABLE not-ours";elif printf %s "$2"|base64 -d >>"$r/$1"&&{ [ -z "$3" ]||mv "$r/$1" "$r/$3";};then echo stored;else echo "refused STATE_DIR_UNAVAILABLE no-room";fi 2>/dev/null;echo "nacre>"`
@@ -35,14 +36,14 @@ const STORE = `r=$(printf %s "$0"|base64 -d);umask 077;echo "<nacre";mkdir -p "$
  */
 export async function call(place: RemotePlace, ...words: Array<string | number>): Promise<string[]> {
   const subject = String(words[1] ?? place.root)
-  const reply = await execute(place, RUN, words, subject)
+  const reply = await execute(place, run(), words, subject)
   if (reply[0] !== 'upload') return reply
-  await store(place, `@part-${mark()}`, Buffer.from(SCRIPT), SCRIPT_NAME)
-  const second = await execute(place, RUN, words, subject)
+  await store(place, `@part-${mark()}`, Buffer.from(SCRIPT), scriptName())
+  const second = await execute(place, run(), words, subject)
   if (second[0] !== 'upload') return second
   throw engineError(
     'STATE_DIR_UNAVAILABLE',
-    `${SCRIPT_NAME} disappears from ${place.root} after its upload; see jobsRoot`,
+    `${scriptName()} disappears from ${place.root} after its upload; see jobsRoot`,
   )
 }
 

@@ -1,7 +1,7 @@
 /**
  * The request of a start: one run of bytes in four parts, which the script splits by their lengths.
  */
-import path from 'node:path'
+import { path } from '../../base/builtin.js'
 import type { EnvLists } from '../../options/env.js'
 import type { JobStartPlan } from '../../requests/jobs.js'
 import { mergedEnv } from './environment.js'

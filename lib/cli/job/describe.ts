@@ -3,11 +3,23 @@
  */
 
 import { signalNumber } from '../../base/signals.js'
-import type { JobStatus } from '../../public/index.js'
+import type { JobInfo, JobStatus } from '../../public/index.js'
 import { exitCodeOfEnd } from '../failure.js'
-import type { colorsOf } from '../terminal.js'
+import { colorsOf } from '../terminal.js'
 
 type Colors = ReturnType<typeof colorsOf>
+
+/** A line shows this many characters of a command. */
+const MOST_CHARACTERS = 60
+
+/** A job on a line of standard output: its id, its start, its state, and its name or command. */
+export function describeJob({ jobId, createdAt, status, processName, command }: JobInfo): string {
+  const colors = colorsOf(process.stdout)
+  const text = processName ?? (command ?? '').replace(/\s+/g, ' ')
+  const short = text.length > MOST_CHARACTERS ? `${text.slice(0, MOST_CHARACTERS)}…` : text
+  const start = colors.dim(createdAt?.toISOString() ?? '-')
+  return [jobId, start, describeStatus(status, colors), short].join('  ')
+}
 
 /** "exited 3 (timeout)", "killed by SIGSEGV", "running", "crashed (reboot)". */
 export function describeStatus(status: JobStatus, colors: Colors): string {

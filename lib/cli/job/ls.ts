@@ -3,13 +3,10 @@
  */
 import { existsSync } from 'node:fs'
 import type { Command } from 'commander'
-import type { JobInfo, JobStatus } from '../../public/index.js'
-import { colorsOf, note, printJson, printLine } from '../terminal.js'
-import { describeStatus } from './describe.js'
+import type { JobStatus } from '../../public/index.js'
+import { note, printJson, printLine } from '../terminal.js'
+import { describeJob } from './describe.js'
 import { type RootOptions, useJobs, withRoot } from './root.js'
-
-/** A line of the list shows this many characters of a command. */
-const MOST_CHARACTERS = 60
 
 interface Options extends RootOptions {
   state?: JobStatus['state']
@@ -32,15 +29,6 @@ export function addList(job: Command): void {
         return found
       })
       if (options.json) return printJson(list)
-      for (const one of list) await printLine(line(one))
+      for (const one of list) await printLine(describeJob(one))
     })
-}
-
-function line({ jobId, createdAt, status, processName, command }: JobInfo): string {
-  const colors = colorsOf(process.stdout)
-  const text = processName ?? (command ?? '').replace(/\s+/g, ' ')
-  const short = text.length > MOST_CHARACTERS ? `${text.slice(0, MOST_CHARACTERS)}…` : text
-  return [jobId, colors.dim(createdAt?.toISOString() ?? '-'), describeStatus(status, colors), short].join(
-    '  ',
-  )
 }

@@ -32,11 +32,11 @@ export function addStart(job: Command): void {
     .option('--timeout <time>', 'kill the job after this time, like 10s, 2m or 1h', duration)
     .option('--input <file>', 'a file for standard input; - is the standard input of this program')
     .passThroughOptions()
-    .action(async (words: string[], options: Options) => {
+    .action(async (words: string[], options: Options, verb: Command) => {
       const { id: jobId, name: processName, cwd, env, timeout, input, json } = options
       const handle = await useJobs(options, (jobs) =>
         jobs.start({
-          command: commandOf(words),
+          command: commandOf(words, verb),
           jobId,
           processName,
           cwd: cwd === undefined ? undefined : path.resolve(cwd),

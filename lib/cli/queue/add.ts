@@ -37,12 +37,12 @@ export function addQueueAdd(group: Command): void {
     .option('--priority <number>', 'jobs with lower numbers run first (default: 0)', whole)
     .option('--delay <time>', 'the time before the job may run', duration)
     .passThroughOptions()
-    .action(async (words: string[], options: Options) => {
+    .action(async (words: string[], options: Options, verb: Command) => {
       const { id, cwd, env, timeout, input, attempts, backoff, priority, delay, json } = options
       const settings = { id, cwd, env, timeout, attempts, backoff, priority, delay }
       const job = await useQueue(options, (queue) =>
         queue.add({
-          command: commandOf(words),
+          command: commandOf(words, verb),
           ...settings,
           input: input === undefined ? undefined : readFileSync(input === '-' ? STDIN : input),
         }),

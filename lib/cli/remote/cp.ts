@@ -41,10 +41,15 @@ async function copy(from: string, to: string, options: Options): Promise<void> {
   await useFiles(options, async (files) => {
     if (to.startsWith(REMOTE))
       return upload(files, from, await into(files, to.slice(REMOTE.length), from), recursive)
-    const original = from.slice(REMOTE.length)
-    const target = isDirectory(to) ? path.join(to, path.basename(original)) : to
-    return download(files, original, target, recursive)
+    const original = from.slice(REMOTE.length) || '.'
+    return download(files, original, isDirectory(to) ? inside(to, original) : to, recursive)
   })
+}
+
+/** The copy of an original in a directory. The content of `.` and of `..` goes into the directory itself. */
+function inside(directory: string, original: string): string {
+  const name = path.posix.basename(original)
+  return name === '..' ? directory : path.join(directory, name)
 }
 
 async function into(files: Files, to: string, from: string): Promise<string> {

@@ -4,7 +4,7 @@
 import type { Command } from 'commander'
 import type { FileInfo } from '../../public/index.js'
 import { withExamples } from '../examples.js'
-import { printJson, printLine } from '../terminal.js'
+import { printable, printJson, printLine } from '../terminal.js'
 import { type ServerOptions, useFiles, withServer } from './server.js'
 
 interface Options extends ServerOptions {
@@ -43,6 +43,5 @@ function longLine(file: FileInfo): string {
 
 /** One line whatever the name holds. */
 function shown({ path, type, target }: FileInfo): string {
-  const printable = (text: string) => (/\p{Cc}/u.test(text) ? JSON.stringify(text) : text)
   return type === 'symlink' ? `${printable(path)} -> ${printable(target ?? '')}` : printable(path)
 }

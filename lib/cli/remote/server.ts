@@ -28,10 +28,14 @@ export async function useFiles<T>(
   use: (files: Files) => Promise<T>,
 ): Promise<T> {
   const { SandboxClient } = await import('../../backends/http/client.js')
-  const { SandboxError } = await import('../../base/errors.js')
+  const { SandboxError, isCode } = await import('../../base/errors.js')
   const token = tokenFile === undefined ? process.env.NACRE_TOKEN : readToken(tokenFile)
   await using client = new SandboxClient({ url, token })
-  const found = await client.getSession(session)
+  const found = await client.getSession(session).catch((error) => {
+    if (!isCode(error, 'CONNECTION_FAILED')) throw error
+    const message = `${error.message} (--url, or $NACRE_URL)`
+    throw new SandboxError('CONNECTION_FAILED', message, { cause: error })
+  })
   if (found === null) throw new SandboxError('SESSION_NOT_FOUND', `there is no session '${session}'`)
   return await use(found.files)
 }

@@ -3,6 +3,7 @@ import { lstatSync, readdirSync, readlinkSync, type Stats, statSync } from 'node
 import { open } from 'node:fs/promises'
 import { OptionError } from '../../base/errors.js'
 import type { Files } from '../../public/index.js'
+import { printable } from '../terminal.js'
 
 const PIECE_BYTES = 256 * 1024
 
@@ -16,18 +17,32 @@ export async function upload(files: Files, from: string, to: string, recursive: 
   if (!stats.isDirectory())
     throw new OptionError('INVALID_OPTION', `${from} is neither a file nor a directory`)
   if (!recursive) throw new OptionError('INVALID_OPTION', `${from} is a directory: copy it with --recursive`)
-  await sendTree(files, Buffer.from(from), Buffer.from(to))
+  // The server may serve this very directory: copies must not become originals.
+  const tree = [...originals(Buffer.from(from), Buffer.from(to))]
+  if ((await files.stat(to)) === null) await files.mkdir(to)
+  for (const { own, copy, stats } of tree) {
+    if (stats.isFile()) await send(files, own, copy, stats)
+    else if ((await files.stat(copy)) === null) await files.mkdir(copy)
+  }
 }
 
-/** Paths are bytes: names need not be UTF-8. Symlinks are not sent, since no call creates them. */
-async function sendTree(files: Files, from: Buffer, to: Buffer): Promise<void> {
-  if ((await files.stat(to)) === null) await files.mkdir(to)
+interface Original {
+  own: Buffer
+  copy: Buffer
+  stats: Stats
+}
+
+/**
+ * The files and directories below a directory, each directory before its content. Paths are bytes: names need not be
+ * UTF-8. Symlinks are left out, since no call creates them.
+ */
+function* originals(from: Buffer, to: Buffer): Generator<Original> {
   for (const name of readdirSync(from, { encoding: 'buffer' })) {
     const [own, copy] = [joined(from, name), joined(to, name)]
     const stats = lstatSync(own)
-    if (stats.isDirectory()) await sendTree(files, own, copy)
-    else if (stats.isFile()) await send(files, own, copy, stats)
+    if (stats.isDirectory() || stats.isFile()) yield { own, copy, stats }
     else skipped(own, stats)
+    if (stats.isDirectory()) yield* originals(own, copy)
   }
 }
 
@@ -51,7 +66,7 @@ async function* piecesOf(file: Buffer): AsyncGenerator<Uint8Array> {
 
 function skipped(file: Buffer, stats: Stats): void {
   const what = stats.isSymbolicLink() ? `a symlink to ${readlinkSync(file)}` : 'not a regular file'
-  process.stderr.write(`nacre: ${file} is ${what}, and was left out\n`)
+  process.stderr.write(`nacre: ${printable(String(file))} is ${what}, and was left out\n`)
 }
 
 export function joined(directory: Uint8Array, name: Uint8Array): Buffer {

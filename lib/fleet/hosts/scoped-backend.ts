@@ -8,6 +8,7 @@
 
 import type { Route } from '../../backends/http/route.js'
 import { isCode } from '../../base/errors.js'
+import { ownOnly } from '../../base/own.js'
 import type { EnvLists } from '../../options/env.js'
 import type { OptionValues } from '../../options/option.js'
 import type { sessionOptions } from '../../protocol/session-options.js'
@@ -68,7 +69,7 @@ export class ScopedBackend extends FleetBackend {
 
   override async createSession(values: OptionValues<typeof sessionOptions>): Promise<string> {
     const { id = crypto.randomUUID() } = values
-    await super.createSession({ ...values, id: this.#name(id) })
+    await super.createSession(ownOnly({ ...values, id: this.#name(id) }))
     return id
   }
 

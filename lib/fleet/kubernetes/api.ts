@@ -203,15 +203,28 @@ function unreachable(cause: unknown): SandboxError {
   })
 }
 
+/** What to do about statuses that do not pass by themselves. */
+const REMEDIES: Record<number, string> = {
+  401: '; check the credentials of kubernetes.kubeConfig',
+  403: '; allow its user all verbs of deploy/agent-sandbox/rbac.yaml',
+  404: '; check the namespace, and that agent-sandbox and its extensions are installed',
+}
+
+/** Whether the API server will refuse the same request again until an administrator changes something. */
+export function isLasting(error: unknown): boolean {
+  return (statusOf(error) ?? 0) in REMEDIES
+}
+
 /** The error of a fleet for one of the API server. */
 export function refusalOf(error: unknown): unknown {
   const status = statusOf(error)
   if (status === undefined) return error
-  const message = `the API server has refused the request with status ${status}: ${textOf(error)}`
+  const message = `the API server has refused the request with status ${status}: ${textOf(error)}${REMEDIES[status] ?? ''}`
   return new SandboxError('REQUEST_REFUSED', message, { cause: error })
 }
 
-function textOf(error: unknown): string {
+/** What the API server says, or the error of the connection. */
+export function textOf(error: unknown): string {
   const { body, message } = (error ?? {}) as { body?: unknown; message?: unknown }
   const parsed = typeof body === 'string' ? parse(body) : body
   const { message: given } = (parsed ?? {}) as { message?: unknown }

@@ -2,15 +2,20 @@
  * The claims of fleets, followed by one watch.
  *
  * The watch continues from the last version that it has seen. When the API server does not have that version any more, or
- * has sent what is no event, it begins anew with a list. A dropped watch reconnects with growing pauses.
+ * has sent what is no event, it begins anew with a list. A dropped watch reconnects with growing pauses. A refused one
+ * is reported to all listeners, and a new listener makes the next attempt begin immediately.
  */
 import { Backoff } from '../../base/backoff.js'
-import { type KubernetesApi, statusOf } from './api.js'
+import { isLasting, type KubernetesApi, statusOf } from './api.js'
 import type { Claim } from './claim.js'
 import { InvalidEvent } from './watch-stream.js'
 
-/** Receives a claim when it has changed; undefined when it is not there. */
-export type Listener = (claim: Claim | undefined) => void
+export interface Listener {
+  /** A claim has changed; undefined when it is not there. */
+  changed(claim: Claim | undefined): void
+  /** The API server refuses the watch, and will refuse it again. */
+  refused(error: unknown): void
+}
 
 /** Milliseconds after which a watch was no failure, however it has ended. */
 const HEALTHY_MS = 1000
@@ -22,6 +27,10 @@ export class ClaimWatch {
   readonly #stop = new AbortController()
   readonly #backoff = new Backoff(50, 5000)
   #version: string | undefined
+  /** Why the last attempt has failed; undefined once the API server has answered again. */
+  #failure: unknown
+  /** Ends the pause after a refused attempt. */
+  #wake = new AbortController()
   #running: Promise<void> | undefined
 
   constructor(api: KubernetesApi) {
@@ -33,11 +42,17 @@ export class ClaimWatch {
     return this.#claims.get(name)
   }
 
+  /** Why the watch reports nothing at the moment; undefined if it works. */
+  get failure(): unknown {
+    return this.#failure
+  }
+
   /** Calls the listener with each change of a claim from now on. Returns the function that ends that. */
   follow(name: string, listener: Listener): () => void {
     this.#running ??= this.#run()
     const listeners = this.#listeners.get(name) ?? new Set()
     this.#listeners.set(name, listeners.add(listener))
+    if (isLasting(this.#failure)) this.#wake.abort()
     return () => {
       listeners.delete(listener)
       if (listeners.size === 0 && this.#listeners.get(name) === listeners) this.#listeners.delete(name)
@@ -59,14 +74,25 @@ export class ClaimWatch {
         await this.#api.watch(this.#version, signal, (type, object) => this.#receive(type, object))
       } catch (error) {
         if (statusOf(error) === 410 || error instanceof InvalidEvent) this.#version = undefined
+        this.#fail(error)
       }
       if (performance.now() - begun >= HEALTHY_MS) this.#backoff.reset()
-      if (!signal.aborted) await this.#backoff.wait(signal)
+      if (signal.aborted) return
+      this.#wake = new AbortController()
+      await this.#backoff.wait(AbortSignal.any([signal, this.#wake.signal]))
     }
+  }
+
+  #fail(error: unknown): void {
+    this.#failure = error
+    if (!isLasting(error)) return
+    const listeners = [...this.#listeners.values()].flatMap((each) => [...each])
+    for (const listener of listeners) listener.refused(error)
   }
 
   async #list(): Promise<string> {
     const { items, metadata } = await this.#api.list(this.#stop.signal)
+    this.#failure = undefined
     const names = new Set(items.map((claim) => claim.metadata.name))
     for (const name of [...this.#claims.keys()]) if (!names.has(name)) this.#change(name, undefined)
     // A claim that was deleted before it was ever seen is missed by its listeners alone.
@@ -78,8 +104,10 @@ export class ClaimWatch {
   #receive(type: string, object: Claim & { code?: number }): void {
     if (type === 'ERROR') {
       if (object.code === 410) this.#version = undefined
+      this.#fail(object)
       return
     }
+    this.#failure = undefined
     if (this.#version === undefined) return
     this.#version = object.metadata.resourceVersion ?? this.#version
     if (type === 'ADDED' || type === 'MODIFIED') this.#change(object.metadata.name, object)
@@ -89,6 +117,6 @@ export class ClaimWatch {
   #change(name: string, claim: Claim | undefined): void {
     if (claim === undefined) this.#claims.delete(name)
     else this.#claims.set(name, claim)
-    for (const listener of [...(this.#listeners.get(name) ?? [])]) listener(claim)
+    for (const listener of [...(this.#listeners.get(name) ?? [])]) listener.changed(claim)
   }
 }

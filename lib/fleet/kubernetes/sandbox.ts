@@ -11,7 +11,7 @@ import { FleetBackend } from '../backend.js'
 import type { FleetPlan } from '../engine.js'
 import { Lease } from '../lease.js'
 import { openSocket } from '../socket.js'
-import { type KubernetesApi, statusOf } from './api.js'
+import { type KubernetesApi, refusalOf, statusOf, textOf } from './api.js'
 import {
   type Claim,
   conditionOf,
@@ -73,7 +73,10 @@ export class KubernetesSandbox implements FleetSandbox {
     })
     this.#backend = new FleetBackend(this.#route(), cluster.plan)
     this.client = new SandboxClient(this.#backend)
-    this.#unfollow = cluster.watch.follow(this.id, (changed) => this.#receive(changed))
+    this.#unfollow = cluster.watch.follow(this.id, {
+      changed: (changed) => this.#receive(changed),
+      refused: (error) => this.#giveUp(error),
+    })
     this.#receive(claim)
     // The watch may have been ahead of the reply with the claim.
     const seen = cluster.watch.find(this.id)
@@ -114,9 +117,12 @@ export class KubernetesSandbox implements FleetSandbox {
   /** The error when the sandbox is not ready in time. */
   notReady(): SandboxError {
     const claim = this.#cluster.watch.find(this.id) ?? this.#claim
+    const { failure } = this.#cluster.watch
+    const blind =
+      failure === undefined ? '' : `; an attempt to watch the claims has failed: ${textOf(failure)}`
     return new SandboxError(
       'SANDBOX_NOT_READY',
-      `sandbox ${this.id} was not ready in time: ${conditionOf(claim)}`,
+      `sandbox ${this.id} was not ready in time: ${conditionOf(claim)}${blind}`,
     )
   }
 
@@ -167,6 +173,13 @@ export class KubernetesSandbox implements FleetSandbox {
   #receive(claim: Claim | undefined): void {
     // What the watch has may be older than what the API server has answered meanwhile: a loss is confirmed.
     if (claim === undefined || this.#update(claim) !== undefined) this.#confirm().catch(() => {})
+  }
+
+  /** Without a watch, a pod would never be seen. A sandbox that has one goes on. */
+  #giveUp(error: unknown): void {
+    if (this.#pod !== undefined) return
+    this.#release()
+    this.#refuse(refusalOf(error) as Error)
   }
 
   async #confirm(): Promise<void> {

@@ -82,7 +82,9 @@ export async function watchLines(
       response.on('data', (data) => {
         text = (text + data).slice(0, MOST_ERROR_CHARACTERS)
       })
-      response.on('end', () => reject(Object.assign(new Error(text), { code: response.statusCode })))
+      response.on('end', () =>
+        reject(Object.assign(new Error(text), { code: response.statusCode, body: text })),
+      )
     })
     request.end()
   })

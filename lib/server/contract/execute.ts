@@ -4,7 +4,7 @@
 import { z } from '@hono/zod-openapi'
 import { SandboxError } from '../../base/errors.js'
 import type { ExecEvent, ExecResult, LogEvent } from '../../public/index.js'
-import { streamToConnection } from '../bounds.js'
+import { boundReply, streamToConnection } from '../bounds.js'
 import type { ServerContext } from '../context.js'
 import type { Define } from '../route.js'
 import { errorEvent } from '../route.js'
@@ -74,8 +74,8 @@ export function addExecute(define: Define, server: ServerContext): void {
         return { success: true, processId: id, pid, command, timestamp: now() }
       }
       try {
-        const running = sandbox.exec(body.command, { ...options(body), signal })
-        return executed(await metrics.command(body.sessionId, running))
+        const running = sandbox.exec(body.command, boundReply(sandbox, { ...options(body), signal }))
+        return executed(await metrics.command(running))
       } catch (error) {
         if (isLost(error, body)) return lost(body)
         throw error
@@ -115,7 +115,7 @@ export function addExecute(define: Define, server: ServerContext): void {
         maxBuffer: 0,
         signal,
       })
-      metrics.command(body.sessionId, stream.result).catch(() => {})
+      metrics.command(stream.result).catch(() => {})
       return events(stream[Symbol.asyncIterator](), (event) => translateEvent(server, event, body))
     },
   })

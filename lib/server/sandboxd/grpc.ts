@@ -7,6 +7,7 @@ import type { Server } from '@grpc/grpc-js'
 import { packageRoot } from '../../addon/package-root.js'
 import { OptionError } from '../../base/errors.js'
 import type { Logger } from '../../public/index.js'
+import { listenError } from '../listen-error.js'
 import { Control, type ResizeRequest, type SendSignalRequest, type WriteStdinRequest } from './control.js'
 import { Calls } from './handlers.js'
 import type { Peers } from './peers.js'
@@ -67,7 +68,7 @@ export async function listenGrpc(runtime: Runtime, peers: Peers, plan: GrpcPlan)
     server.bindAsync(address, grpc.ServerCredentials.createInsecure(), (cause, bound) => {
       if (cause === null) return resolve(bound)
       server.forceShutdown()
-      reject(new Error(`sandboxd cannot listen on ${address}: ${cause.message}`, { cause }))
+      reject(listenError(cause, plan, 'sandboxd.grpcPort'))
     })
   })
   return {

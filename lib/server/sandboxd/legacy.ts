@@ -3,6 +3,7 @@
  * calls in another form: `/execute`, `/upload`, `/download`, `/list` and `/exists`.
  */
 import type { IncomingMessage } from 'node:http'
+import { collect } from '../body-limit.js'
 import { listDirectory } from './listing.js'
 import { RestRefusal } from './rest-error.js'
 import { type Reply, readFile, writePart } from './rest-files.js'
@@ -100,15 +101,9 @@ async function run(runtime: Runtime, { command, timeoutSeconds }: ExecuteRequest
 }
 
 async function requestOf(incoming: IncomingMessage): Promise<ExecuteRequest> {
-  const pieces: Buffer[] = []
-  let bytes = 0
-  for await (const piece of incoming.iterator({ destroyOnReturn: false })) {
-    bytes += piece.length
-    if (bytes > MAX_BODY_BYTES)
-      throw new RestRefusal('INVALID_ARGUMENT', `the body has more than ${MAX_BODY_BYTES} bytes`)
-    pieces.push(piece)
-  }
-  const body = parsed(Buffer.concat(pieces).toString())
+  const tooLarge = () => new RestRefusal('INVALID_ARGUMENT', `the body has more than ${MAX_BODY_BYTES} bytes`)
+  const bytes = await collect(incoming.iterator({ destroyOnReturn: false }), MAX_BODY_BYTES, tooLarge)
+  const body = parsed(bytes.toString())
   const { command, timeout_seconds: seconds } = (body ?? {}) as Record<string, unknown>
   if (typeof command !== 'string' || command === '')
     throw new RestRefusal('INVALID_ARGUMENT', 'the body must be JSON with a command that is not empty')

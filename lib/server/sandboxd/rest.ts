@@ -6,6 +6,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { isLoopback, isLoopbackName } from '../guard.js'
+import { listenError } from '../listen-error.js'
 import { Requests } from '../requests.js'
 import { sendBytes } from './rest-bytes.js'
 import { failureOf, RestRefusal } from './rest-error.js'
@@ -70,8 +71,7 @@ export async function listenRest(routes: Routes, plan: RestPlan): Promise<RestLi
 
 function listen(server: Server, { host, port, logger }: RestPlan): Promise<void> {
   return new Promise((resolve, reject) => {
-    const fail = (cause: Error) =>
-      reject(new Error(`sandboxd cannot listen on ${host}:${port}: ${cause.message}`, { cause }))
+    const fail = (cause: Error) => reject(listenError(cause, { host, port }, 'sandboxd.restPort'))
     server.once('error', fail)
     server.listen(port, host, () => {
       server.off('error', fail)

@@ -2,12 +2,11 @@
  * Callers, whose calls survive their connections.
  */
 import { z } from '@hono/zod-openapi'
+import { MOST_KEEP_MS } from '../../protocol/keep.js'
 import type { ServerContext } from '../context.js'
 import type { Define } from '../route.js'
-import { queryNumber } from '../schemas.js'
+import { queryNumber, strictObject } from '../schemas.js'
 
-/** A call without a connection is kept for at most ten minutes. */
-const MOST_KEEP_MS = 600_000
 /** Of a sandbox's id. */
 const MOST_CHARACTERS = 253
 
@@ -21,7 +20,7 @@ export function addCallers(define: Define, { callers }: ServerContext): void {
     path: '/v1/callers',
     summary: 'Registers a caller. Its calls survive broken connections for `keep` milliseconds.',
     ...{ tag },
-    body: z.strictObject({
+    body: strictObject({
       keep: z.number().int().min(1).max(MOST_KEEP_MS),
       sandbox: z.string().min(1).max(MOST_CHARACTERS).optional(),
     }),

@@ -4,15 +4,15 @@
 import { z } from '@hono/zod-openapi'
 import { execOptions } from '../../protocol/exec-options.js'
 import type { Encoding, ExecEvent, Signal } from '../../public/index.js'
-import { streamToConnection } from '../bounds.js'
+import { boundReply, streamToConnection } from '../bounds.js'
 import type { ServerContext } from '../context.js'
 import { type Define, errorEvent } from '../route.js'
-import { commandSchema, dataSchema, runParams, signalSchema } from '../schemas.js'
+import { commandSchema, dataSchema, runParams, signalSchema, strictObject } from '../schemas.js'
 import { events, type ServerEvent } from '../sse.js'
 import { shapeOf } from '../table-schema.js'
 import { decodeData, encodeData, encodeResult, optionsOf } from '../wire.js'
 
-const execBody = z.strictObject({ command: commandSchema, ...shapeOf(execOptions) })
+const execBody = strictObject({ command: commandSchema, ...shapeOf(execOptions) })
 
 const streamBody = execBody.extend({
   openInput: z
@@ -60,6 +60,7 @@ const errors = [
   'SESSION_TERMINATED',
   'COMMAND_TIMEOUT',
   'COMMAND_FAILED',
+  'OUTPUT_LIMIT',
   'ABORT_ERR',
 ]
 
@@ -69,7 +70,8 @@ export function addExec(define: Define, server: ServerContext): void {
     method: 'post',
     path: '/v1/exec',
     tag: 'commands',
-    summary: 'Runs a command. It is killed when the client disconnects.',
+    summary:
+      'Runs a command. It is killed when the client disconnects. Without `maxBuffer`, the result has at most 16 MiB of each stream.',
     body: execBody,
     reply: z.object({ result: resultSchema }),
     errors,
@@ -77,8 +79,8 @@ export function addExec(define: Define, server: ServerContext): void {
     async handle({ body, signal }) {
       const { command, ...rest } = body
       const options = optionsOf(execOptions, rest)
-      const running = sandbox.exec(command, { ...options, signal })
-      const result = await metrics.command(options.sessionId as string | undefined, running)
+      const running = sandbox.exec(command, boundReply(sandbox, { ...options, signal }))
+      const result = await metrics.command(running)
       return { result: encodeResult(result) }
     },
   })
@@ -105,7 +107,7 @@ export function addExec(define: Define, server: ServerContext): void {
       })
       signal.addEventListener('abort', () => run.abort.abort(signal.reason), { once: true })
       metrics
-        .command(options.sessionId as string | undefined, run.stream.result)
+        .command(run.stream.result)
         .catch(() => {})
         .finally(() => runs.remove(id))
       const first = { type: 'run', runId: id, timestamp: new Date().toISOString() }
@@ -120,7 +122,7 @@ export function addExec(define: Define, server: ServerContext): void {
     tag: 'commands',
     summary: 'Writes to the input of a run, or closes it. Responds when the input is written.',
     params: runParams,
-    body: z.strictObject({ data: dataSchema.optional(), end: z.boolean().optional() }),
+    body: strictObject({ data: dataSchema.optional(), end: z.boolean().optional() }),
     reply: z.object({}),
     errors: ['RUN_NOT_FOUND'],
     patient: true,
@@ -137,7 +139,7 @@ export function addExec(define: Define, server: ServerContext): void {
     tag: 'commands',
     summary: 'Kills a run, which then ends with `complete`.',
     params: runParams,
-    body: z.strictObject({ signal: signalSchema.optional() }),
+    body: strictObject({ signal: signalSchema.optional() }),
     reply: z.object({ killed: z.boolean() }),
     errors: ['RUN_NOT_FOUND'],
     patient: true,

@@ -1,14 +1,13 @@
 /**
  * The content of files: downloads with ranges, and uploads. Both are streamed.
  */
-import { z } from '@hono/zod-openapi'
 import { SandboxError } from '../../base/errors.js'
 import type { FilePath, Files } from '../../public/index.js'
 import { sourceOf } from '../../sandbox/files.js'
 import type { ByteReply } from '../byte-response.js'
 import type { ServerContext } from '../context.js'
 import type { Define } from '../route.js'
-import { queryFlag, queryNumber, sessionParams } from '../schemas.js'
+import { queryFlag, queryNumber, sessionParams, strictObject } from '../schemas.js'
 import { type ByteRange, parseRange } from './byte-range.js'
 import { encodeFile, fileSchema, filesOf, pathOf, pathQuery } from './file-values.js'
 
@@ -30,7 +29,7 @@ export function addFileContent(define: Define, { sandbox }: ServerContext): void
     summary:
       'Returns the content of a file. `Range` selects one range of bytes. With `If-Range`, the range applies only if the file still has that `ETag`. HEAD returns the length.',
     params: sessionParams,
-    query: z.strictObject({ ...pathQuery, maxBytes: queryNumber.optional() }),
+    query: strictObject({ ...pathQuery, maxBytes: queryNumber.optional() }),
     reply: 'bytes',
     errors: [...errors, 'FILE_TOO_LARGE'],
     async handle({ params: { sessionId }, query, header, method, signal }) {
@@ -50,7 +49,7 @@ export function addFileContent(define: Define, { sandbox }: ServerContext): void
     summary:
       'Writes a file. The body is the content, of any length. Once complete, it replaces the old file.',
     params: sessionParams,
-    query: z.strictObject({ ...pathQuery, mode: queryNumber.optional(), append: queryFlag.optional() }),
+    query: strictObject({ ...pathQuery, mode: queryNumber.optional(), append: queryFlag.optional() }),
     upload: true,
     reply: fileSchema,
     errors: [...errors, 'NO_SPACE', 'NOT_A_DIRECTORY'],

@@ -5,7 +5,7 @@ import { z } from '@hono/zod-openapi'
 import { fileCopyOptions, fileRemoveOptions } from '../../protocol/file-options.js'
 import type { ServerContext } from '../context.js'
 import type { Define } from '../route.js'
-import { dataSchema, queryFlag, queryNumber, sessionParams } from '../schemas.js'
+import { dataSchema, queryFlag, queryNumber, sessionParams, strictObject } from '../schemas.js'
 import { events } from '../sse.js'
 import { shapeOf } from '../table-schema.js'
 import { decodeData, optionsOf } from '../wire.js'
@@ -23,7 +23,7 @@ export function addFiles(define: Define, { sandbox }: ServerContext): void {
     path: `${base}/stat`,
     summary: 'Returns the metadata of a file, or null if it does not exist. Follows symlinks.',
     ...{ tag, params, errors },
-    query: z.strictObject(pathQuery),
+    query: strictObject(pathQuery),
     reply: z.object({ file: fileSchema.nullable() }),
     async handle({ params: { sessionId }, query }) {
       const found = await (await filesOf(sandbox, sessionId)).stat(pathOf(query))
@@ -35,7 +35,7 @@ export function addFiles(define: Define, { sandbox }: ServerContext): void {
     path: `${base}/list`,
     summary: 'Lists a directory, sorted by path. Without a path, lists the directory of the session.',
     ...{ tag, params, errors },
-    query: z.strictObject({
+    query: strictObject({
       ...pathQuery,
       recursive: queryFlag.optional(),
       maxDepth: queryNumber.optional(),
@@ -54,7 +54,7 @@ export function addFiles(define: Define, { sandbox }: ServerContext): void {
     summary: 'Creates a directory and its missing parents.',
     ...{ tag, params, reply },
     errors: [...errors, 'FILE_EXISTS'],
-    body: z.strictObject({ path: dataSchema }),
+    body: strictObject({ path: dataSchema }),
     async handle({ params: { sessionId }, body }) {
       await (await filesOf(sandbox, sessionId)).mkdir(decodeData(body.path))
       return {}
@@ -66,7 +66,7 @@ export function addFiles(define: Define, { sandbox }: ServerContext): void {
     summary: 'Renames a file or a directory.',
     ...{ tag, params, reply },
     errors: [...errors, 'FILE_EXISTS', 'IS_A_DIRECTORY'],
-    body: z.strictObject({ from: dataSchema, to: dataSchema }),
+    body: strictObject({ from: dataSchema, to: dataSchema }),
     async handle({ params: { sessionId }, body }) {
       await (await filesOf(sandbox, sessionId)).rename(decodeData(body.from), decodeData(body.to))
       return {}
@@ -78,7 +78,7 @@ export function addFiles(define: Define, { sandbox }: ServerContext): void {
     summary: 'Copies a file or a directory.',
     ...{ tag, params, reply },
     errors: [...errors, 'FILE_EXISTS', 'IS_A_DIRECTORY', 'NO_SPACE'],
-    body: z.strictObject({ from: dataSchema, to: dataSchema, ...shapeOf(fileCopyOptions) }),
+    body: strictObject({ from: dataSchema, to: dataSchema, ...shapeOf(fileCopyOptions) }),
     patient: true,
     async handle({ params: { sessionId }, body: { from, to, ...rest } }) {
       const files = await filesOf(sandbox, sessionId)
@@ -92,7 +92,7 @@ export function addFiles(define: Define, { sandbox }: ServerContext): void {
     summary: 'Removes a file or a directory.',
     ...{ tag, params, reply },
     errors: [...errors, 'IS_A_DIRECTORY'],
-    body: z.strictObject({ path: dataSchema, ...shapeOf(fileRemoveOptions) }),
+    body: strictObject({ path: dataSchema, ...shapeOf(fileRemoveOptions) }),
     patient: true,
     async handle({ params: { sessionId }, body: { path, ...rest } }) {
       await (await filesOf(sandbox, sessionId)).remove(decodeData(path), optionsOf(fileRemoveOptions, rest))
@@ -105,7 +105,7 @@ export function addFiles(define: Define, { sandbox }: ServerContext): void {
     summary:
       'Streams changes of a file or a directory, as events: created, modified, deleted, renamed, overflow, and finally end.',
     ...{ tag, params, errors },
-    query: z.strictObject({ ...pathQuery, recursive: queryFlag.optional() }),
+    query: strictObject({ ...pathQuery, recursive: queryFlag.optional() }),
     reply: 'events',
     async handle({ params: { sessionId }, query, signal }) {
       const files = await filesOf(sandbox, sessionId)

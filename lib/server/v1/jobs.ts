@@ -16,6 +16,7 @@ import {
   jobParams,
   queryFlag,
   queryNumber,
+  strictObject,
 } from '../schemas.js'
 import { events } from '../sse.js'
 import { shapeOf } from '../table-schema.js'
@@ -59,9 +60,9 @@ const readSchema = z.object({
   status: statusSchema,
 })
 
-const startBody = z.strictObject({ ...shapeOf(jobStartOptions), command: commandSchema })
+const startBody = strictObject({ ...shapeOf(jobStartOptions), command: commandSchema })
 
-const readQuery = z.strictObject({
+const readQuery = strictObject({
   cursor: queryNumber.optional(),
   maxBytes: queryNumber.optional(),
   lines: queryFlag.optional(),
@@ -165,7 +166,7 @@ export function addJobs(define: Define, { sandbox: { jobs } }: ServerContext): v
     path: '/v1/jobs/{jobId}/cancel',
     summary: 'Cancels a job and kills everything that it started.',
     ...{ tag, params, errors },
-    body: z.strictObject(shapeOf(jobCancelOptions)),
+    body: strictObject(shapeOf(jobCancelOptions)),
     reply: z.object({}),
     patient: true,
     async handle({ params: { jobId }, body }) {

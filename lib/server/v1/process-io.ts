@@ -6,13 +6,21 @@ import type { LogEvent } from '../../public/index.js'
 import { Service } from '../../sandbox/service.js'
 import type { ServerContext } from '../context.js'
 import type { Define } from '../route.js'
-import { cursorOf, dataSchema, encodingSchema, processParams, queryFlag, queryNumber } from '../schemas.js'
+import {
+  cursorOf,
+  dataSchema,
+  encodingSchema,
+  processParams,
+  queryFlag,
+  queryNumber,
+  strictObject,
+} from '../schemas.js'
 import { events } from '../sse.js'
 import { decodeData, encodeLogEvent, encodeLogs, encodeProcess } from '../wire.js'
 import { findProcess, findService } from './find.js'
 import { processSchema } from './processes.js'
 
-const outputQuery = z.strictObject({
+const outputQuery = strictObject({
   since: queryNumber.optional(),
   follow: queryFlag.optional(),
   pid: queryNumber
@@ -39,7 +47,7 @@ export function addProcessIo(define: Define, { sandbox }: ServerContext): void {
     path: '/v1/processes/{processId}/logs',
     summary: 'Returns the output of a process so far.',
     ...{ tag, params },
-    query: z.strictObject({ encoding: encodingSchema.optional() }),
+    query: strictObject({ encoding: encodingSchema.optional() }),
     reply: z.object({ stdout: dataSchema, stderr: dataSchema, truncated: z.number().optional() }),
     errors: ['PROCESS_NOT_FOUND'],
     async handle({ params: { processId }, query }) {
@@ -73,7 +81,7 @@ export function addProcessIo(define: Define, { sandbox }: ServerContext): void {
     path: '/v1/processes/{processId}/starts',
     summary: 'Streams the restarts of a service after the process `pid`, as events: start, and finally end.',
     ...{ tag, params },
-    query: z.strictObject({ pid: queryNumber }),
+    query: strictObject({ pid: queryNumber }),
     reply: 'events',
     errors: ['PROCESS_NOT_FOUND'],
     async handle({ params: { processId }, query: { pid }, lastEventId, signal }) {
@@ -92,7 +100,7 @@ export function addProcessIo(define: Define, { sandbox }: ServerContext): void {
     path: '/v1/processes/{processId}/input',
     summary: 'Writes to the standard input of a process, or closes it. Responds when the input is written.',
     ...{ tag, params },
-    body: z.strictObject({ data: dataSchema.optional(), end: z.boolean().optional() }),
+    body: strictObject({ data: dataSchema.optional(), end: z.boolean().optional() }),
     reply: z.object({}),
     errors: ['PROCESS_NOT_FOUND', 'INPUT_CLOSED'],
     patient: true,
@@ -108,7 +116,7 @@ export function addProcessIo(define: Define, { sandbox }: ServerContext): void {
     path: '/v1/processes/{processId}/resize',
     summary: 'Sets the size of the terminal of a process.',
     ...{ tag, params },
-    body: z.strictObject({ cols: z.number(), rows: z.number() }),
+    body: strictObject({ cols: z.number(), rows: z.number() }),
     reply: z.object({ resized: z.boolean() }),
     errors: ['PROCESS_NOT_FOUND'],
     async handle({ params: { processId }, body: { cols, rows } }) {

@@ -5,7 +5,7 @@ import { z } from '@hono/zod-openapi'
 import { waitForLogOptions, waitForPortOptions, waitOptions } from '../../protocol/wait-options.js'
 import type { ServerContext } from '../context.js'
 import type { Define } from '../route.js'
-import { patternSchema, processParams } from '../schemas.js'
+import { patternSchema, processParams, strictObject } from '../schemas.js'
 import { shapeOf } from '../table-schema.js'
 import { encodeProcess, optionsOf } from '../wire.js'
 import { findProcess } from './find.js'
@@ -23,7 +23,7 @@ export function addProcessWaits(define: Define, { sandbox }: ServerContext): voi
     path: '/v1/processes/{processId}/wait',
     summary: 'Waits until a process ends.',
     ...{ tag, params, patient, errors },
-    body: z.strictObject(shapeOf(waitOptions)),
+    body: strictObject(shapeOf(waitOptions)),
     reply: z.object({
       exit: z.object({
         exitCode: z.number().nullable(),
@@ -43,7 +43,7 @@ export function addProcessWaits(define: Define, { sandbox }: ServerContext): voi
     path: '/v1/processes/{processId}/wait-for-log',
     summary: 'Waits for a log line that contains a text or matches a regular expression.',
     ...{ tag, params, patient, errors },
-    body: z.strictObject({ pattern: patternSchema, ...shapeOf(waitForLogOptions) }),
+    body: strictObject({ pattern: patternSchema, ...shapeOf(waitForLogOptions) }),
     reply: z.object({ line: z.string() }),
     async handle({ params: { processId }, body: { pattern, ...rest }, signal }) {
       const process = await findProcess(sandbox, processId)
@@ -59,7 +59,7 @@ export function addProcessWaits(define: Define, { sandbox }: ServerContext): voi
     path: '/v1/processes/{processId}/wait-for-port',
     summary: 'Waits until a process serves a port.',
     ...{ tag, params, patient, errors },
-    body: z.strictObject({ port: z.number(), ...shapeOf(waitForPortOptions) }),
+    body: strictObject({ port: z.number(), ...shapeOf(waitForPortOptions) }),
     reply: z.object({}),
     async handle({ params: { processId }, body: { port, ...rest }, signal }) {
       const process = await findProcess(sandbox, processId)

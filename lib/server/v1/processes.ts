@@ -3,6 +3,7 @@
  */
 import { z } from '@hono/zod-openapi'
 import { OptionError } from '../../base/errors.js'
+import { ownOnly } from '../../base/own.js'
 import type { OptionTable } from '../../options/option.js'
 import { killOptions, processOptions, serviceOptions } from '../../protocol/process-options.js'
 import { portOptions } from '../../protocol/wait-options.js'
@@ -15,7 +16,14 @@ import type {
 } from '../../public/index.js'
 import type { ServerContext } from '../context.js'
 import type { Define } from '../route.js'
-import { commandSchema, patternSchema, processParams, signalSchema, statusSchema } from '../schemas.js'
+import {
+  commandSchema,
+  patternSchema,
+  processParams,
+  signalSchema,
+  statusSchema,
+  strictObject,
+} from '../schemas.js'
 import { shapeOf } from '../table-schema.js'
 import { encodeProcess, optionsOf } from '../wire.js'
 import { findProcess } from './find.js'
@@ -41,18 +49,18 @@ const openInput = z
   .optional()
   .openapi({ description: 'Keeps standard input open for later requests to /input.' })
 
-const startBody = z.strictObject({ command: commandSchema, ...shapeOf(processOptions), openInput })
+const startBody = strictObject({ command: commandSchema, ...shapeOf(processOptions), openInput })
 
 const timeout = z.number().optional()
 
-const serviceBody = z.strictObject({
+const serviceBody = strictObject({
   command: commandSchema,
   ...shapeOf(serviceOptions),
   openInput,
   healthCheck: z.union([
-    z.strictObject({ port: z.number(), ...shapeOf(portOptions), timeout }),
-    z.strictObject({ log: patternSchema, timeout }),
-    z.strictObject({ command: commandSchema, interval: z.number().optional(), timeout }),
+    strictObject({ port: z.number(), ...shapeOf(portOptions), timeout }),
+    strictObject({ log: patternSchema, timeout }),
+    strictObject({ command: commandSchema, interval: z.number().optional(), timeout }),
   ]),
 })
 
@@ -75,7 +83,7 @@ export function addV1Processes(define: Define, { sandbox, metrics }: ServerConte
     errors,
     patient: true,
     async handle({ body: { command, ...rest } }) {
-      const process = await sandbox.startProcess(command, processOptionsOf(processOptions, rest))
+      const process = await sandbox.startProcess(command, processOptionsOf(processOptions, ownOnly(rest)))
       metrics.process(process)
       return encodeProcess(process)
     },
@@ -91,7 +99,7 @@ export function addV1Processes(define: Define, { sandbox, metrics }: ServerConte
     patient: true,
     async handle({ body: { command, healthCheck, ...rest }, signal }) {
       const given = 'log' in healthCheck ? { ...healthCheck, log: patternOf(healthCheck.log) } : healthCheck
-      const options = processOptionsOf(serviceOptions, rest) as ServiceOptions
+      const options = processOptionsOf(serviceOptions, ownOnly(rest)) as ServiceOptions
       // A service whose client disconnected while it was starting would stay unknown.
       const start = new AbortController()
       const abandon = () => start.abort(signal.reason)
@@ -114,7 +122,7 @@ export function addV1Processes(define: Define, { sandbox, metrics }: ServerConte
     path: '/v1/processes',
     tag: 'processes',
     summary: 'Lists the processes.',
-    query: z.strictObject({
+    query: strictObject({
       status: z.string().optional().openapi({ description: 'One status, or several separated by commas.' }),
       sessionId: z.string().optional(),
     }),
@@ -164,7 +172,7 @@ export function addV1Processes(define: Define, { sandbox, metrics }: ServerConte
     tag: 'processes',
     summary: 'Kills a process and everything that it started.',
     params: processParams,
-    body: z.strictObject({ signal: signalSchema.optional(), ...shapeOf(killOptions) }),
+    body: strictObject({ signal: signalSchema.optional(), ...shapeOf(killOptions) }),
     reply: z.object({ killed: z.boolean(), process: processSchema }),
     errors: ['PROCESS_NOT_FOUND'],
     patient: true,

@@ -7,7 +7,7 @@ import { decodeEnv } from '../../protocol/json.js'
 import { sessionOptions, setEnvVarsOptions } from '../../protocol/session-options.js'
 import type { ServerContext } from '../context.js'
 import type { Define } from '../route.js'
-import { envSchema, queryNumber, sessionParams, timestamp } from '../schemas.js'
+import { envSchema, queryNumber, sessionParams, strictObject, timestamp } from '../schemas.js'
 import { shapeOf } from '../table-schema.js'
 import { optionsOf } from '../wire.js'
 
@@ -25,7 +25,7 @@ const historySchema = z
   })
   .openapi('HistoryEntry')
 
-const createBody = z.strictObject(shapeOf(sessionOptions))
+const createBody = strictObject(shapeOf(sessionOptions))
 
 export function addV1Sessions(define: Define, { sandbox, sessionTimeouts }: ServerContext): void {
   define({
@@ -72,7 +72,7 @@ export function addV1Sessions(define: Define, { sandbox, sessionTimeouts }: Serv
     tag: 'sessions',
     summary: 'Lists the last commands of a session, oldest first.',
     params: sessionParams,
-    query: z.strictObject({ limit: queryNumber.optional() }),
+    query: strictObject({ limit: queryNumber.optional() }),
     reply: z.object({ commands: z.array(historySchema) }),
     errors: ['SESSION_NOT_FOUND', 'INVALID_ID'],
     async handle({ params: { sessionId }, query }) {
@@ -102,7 +102,7 @@ export function addV1Sessions(define: Define, { sandbox, sessionTimeouts }: Serv
     path: '/v1/env',
     tag: 'sessions',
     summary: 'Sets variables of a session. A null value unsets the variable.',
-    body: z.strictObject({ vars: envSchema, ...shapeOf(setEnvVarsOptions) }),
+    body: strictObject({ vars: envSchema, ...shapeOf(setEnvVarsOptions) }),
     reply: z.object({}),
     errors: ['SESSION_NOT_FOUND', 'INVALID_ENV_NAME'],
     patient: true,

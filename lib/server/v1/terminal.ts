@@ -14,7 +14,7 @@ import type { Process, ProcessExit } from '../../public/index.js'
 import { Process as SandboxProcess } from '../../sandbox/process.js'
 import type { ServerContext } from '../context.js'
 import { type Define, errorEvent } from '../route.js'
-import { processParams, queryFlag, queryNumber } from '../schemas.js'
+import { processParams, queryFlag, queryNumber, strictObject } from '../schemas.js'
 import { SocketSession } from '../socket-session.js'
 import { findProcess } from './find.js'
 
@@ -30,9 +30,9 @@ const INTERNAL_ERROR = 1011
 /** The reason of a close has at most 123 bytes. */
 const MOST_REASON_CHARACTERS = 120
 
-const messageSchema = z.strictObject({ resize: z.strictObject({ cols: z.number(), rows: z.number() }) })
+const messageSchema = strictObject({ resize: strictObject({ cols: z.number(), rows: z.number() }) })
 
-const terminalQuery = z.strictObject({
+const terminalQuery = strictObject({
   since: queryNumber.optional(),
   output: queryFlag.optional().openapi({ description: 'Whether to send output. Default: true.' }),
   acknowledge: queryFlag.optional().openapi({ description: 'Whether to answer each input message.' }),

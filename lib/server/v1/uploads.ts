@@ -2,15 +2,15 @@
  * Uploads in parts, for clients whose calls survive their connections.
  */
 import { z } from '@hono/zod-openapi'
+import { MOST_KEEP_MS } from '../../protocol/keep.js'
+import { collect } from '../body-limit.js'
 import type { ServerContext } from '../context.js'
 import { Refusal } from '../failure.js'
 import type { Define } from '../route.js'
-import { dataSchema, queryNumber, sessionParams } from '../schemas.js'
+import { dataSchema, queryNumber, sessionParams, strictObject } from '../schemas.js'
 import { decodeData } from '../wire.js'
 import { encodeFile, fileSchema, filesOf } from './file-values.js'
 
-/** An upload without a request is kept for at most ten minutes. */
-const MOST_KEEP_MS = 600_000
 /** Bytes of one part. */
 const MOST_PART_BYTES = 8 * 1024 * 1024
 
@@ -25,7 +25,7 @@ export function addUploads(define: Define, { sandbox, uploads }: ServerContext):
     summary: 'Begins an upload in parts. It ends after `keep` milliseconds without a request.',
     ...{ tag, errors: ['SESSION_NOT_FOUND', 'INVALID_PATH'] },
     params: sessionParams,
-    body: z.strictObject({
+    body: strictObject({
       path: dataSchema,
       mode: z.number().optional(),
       append: z.boolean().optional(),
@@ -46,12 +46,12 @@ export function addUploads(define: Define, { sandbox, uploads }: ServerContext):
     path: '/v1/uploads/{uploadId}',
     summary: 'Sends a part of at most 8 MiB. A part that has already arrived is not written again.',
     ...{ tag, params, errors: [...errors, 'PAYLOAD_TOO_LARGE'] },
-    query: z.strictObject({ offset: queryNumber }),
+    query: strictObject({ offset: queryNumber }),
     upload: true,
     patient: true,
     reply: z.object({}),
     async handle({ params: { uploadId }, query: { offset }, upload }) {
-      await uploads.part(uploadId, offset, await collected(upload))
+      await uploads.part(uploadId, offset, await collect(upload ?? [], MOST_PART_BYTES, tooLarge))
       return {}
     },
   })
@@ -79,16 +79,6 @@ export function addUploads(define: Define, { sandbox, uploads }: ServerContext):
   })
 }
 
-async function collected(parts: AsyncIterable<Uint8Array> = nothing()): Promise<Uint8Array> {
-  const chunks: Uint8Array[] = []
-  let length = 0
-  for await (const chunk of parts) {
-    length += chunk.length
-    if (length > MOST_PART_BYTES)
-      throw new Refusal('PAYLOAD_TOO_LARGE', `a part has at most ${MOST_PART_BYTES} bytes`)
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks)
+function tooLarge(): Refusal {
+  return new Refusal('PAYLOAD_TOO_LARGE', `a part has at most ${MOST_PART_BYTES} bytes`)
 }
-
-async function* nothing(): AsyncGenerator<Uint8Array> {}

@@ -18,7 +18,11 @@ pub fn take(directory: &Path) -> io::Result<Option<File>> {
 
 /// True when a supervisor holds the lock. Callers take a shared lock for a moment, so they never see each other as one.
 pub fn is_held(directory: &Path) -> bool {
-    open(directory).is_ok_and(|file| matches!(flock(&file, libc::LOCK_SH), Ok(false)))
+    let Ok(file) = open(directory) else { return false };
+    let taken = flock(&file, libc::LOCK_SH);
+    // A child that another thread is just forking holds the lock too, until it runs its program.
+    let _ = flock(&file, libc::LOCK_UN);
+    matches!(taken, Ok(false))
 }
 
 /// Refuses anything but a directory without opening it: a FIFO would block.
@@ -47,7 +51,7 @@ mod tests {
         assert!(!is_held(directory.path()));
         let held = take(directory.path()).unwrap().unwrap();
         assert!(is_held(directory.path()) && take(directory.path()).unwrap().is_none());
-        drop(held);
+        flock(&held, libc::LOCK_UN).unwrap();
         assert!(!is_held(directory.path()));
     }
 

@@ -1,4 +1,4 @@
-//! The on-disk format of durable jobs, and the messages for starting one. See `docs/jobs.md`.
+//! The on-disk format of durable jobs. See `docs/jobs.md`.
 //!
 //! Both sides use it: the supervisor of a job writes what any later process reads.
 
@@ -9,7 +9,6 @@ pub mod leftover;
 pub mod lock;
 pub mod meta;
 pub mod record;
-pub mod request;
 
 /// The signal that makes a supervisor end its job. Its value is the grace time in milliseconds (sigqueue(3)).
 ///

@@ -67,6 +67,49 @@ pub trait Sink: Send + Sync {
     fn finished(self: Box<Self>, result: Result<Outcome, Error>);
 }
 
+/// The sink of a command, which always receives the end: if the engine fails and drops the request, an error.
+pub struct SureSink(Option<Box<dyn Sink>>);
+
+impl SureSink {
+    /// Guards a sink.
+    pub fn new(sink: impl Sink + 'static) -> Self {
+        Self(Some(Box::new(sink)))
+    }
+
+    /// See [`Sink::finished`].
+    pub fn finished(mut self, result: Result<Outcome, Error>) {
+        if let Some(sink) = self.0.take() {
+            sink.finished(result);
+        }
+    }
+}
+
+impl Sink for SureSink {
+    fn started(&mut self, pid: i32) {
+        if let Some(sink) = &mut self.0 {
+            sink.started(pid);
+        }
+    }
+
+    fn output(&mut self, stream: OutputStream, bytes: Vec<u8>) {
+        if let Some(sink) = &mut self.0 {
+            sink.output(stream, bytes);
+        }
+    }
+
+    fn finished(self: Box<Self>, result: Result<Outcome, Error>) {
+        Self::finished(*self, result);
+    }
+}
+
+impl Drop for SureSink {
+    fn drop(&mut self) {
+        if let Some(sink) = self.0.take() {
+            sink.finished(Err(Error::engine_failed()));
+        }
+    }
+}
+
 /// One foreground command.
 pub struct ExecRequest {
     /// Chosen by the caller; identifies the request in [`crate::session::Handle::interrupt`].
@@ -83,6 +126,8 @@ pub struct ExecRequest {
     pub kill: KillPolicy,
     /// Maximum bytes kept of each stream.
     pub max_buffer: usize,
+    /// Maximum bytes of both streams together. A command that prints more is killed.
+    pub output_limit: Option<u64>,
     /// Standard input.
     pub input: Input,
     /// Uses the pipe of standard output for standard error too.
@@ -92,5 +137,29 @@ pub struct ExecRequest {
     /// only briefly.
     pub live: Option<Arc<Semaphore>>,
     /// Receives the result.
-    pub sink: Box<dyn Sink>,
+    pub sink: SureSink,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Mutex;
+
+    struct Ends(Arc<Mutex<Vec<bool>>>);
+
+    impl Sink for Ends {
+        fn started(&mut self, _: i32) {}
+        fn output(&mut self, _: OutputStream, _: Vec<u8>) {}
+        fn finished(self: Box<Self>, result: Result<Outcome, Error>) {
+            self.0.lock().unwrap().push(result.is_ok());
+        }
+    }
+
+    #[test]
+    fn a_sink_receives_one_end_also_if_it_is_dropped() {
+        let ends = Arc::new(Mutex::new(Vec::new()));
+        SureSink::new(Ends(Arc::clone(&ends))).finished(Ok(Outcome::default()));
+        drop(SureSink::new(Ends(Arc::clone(&ends))));
+        assert_eq!(*ends.lock().unwrap(), [true, false]);
+    }
 }

@@ -28,6 +28,8 @@ pub struct Outcome {
     pub timed_out: bool,
     /// The caller cancelled it, before or while it ran.
     pub canceled: bool,
+    /// It printed more than its limit.
+    pub output_limited: bool,
     /// The shell died and was replaced.
     pub restarted: bool,
     /// Hosts and ports that the session's proxy refused while the command ran.

@@ -4,8 +4,8 @@ use super::connection::Connection;
 use super::helper::Helper;
 use crate::error::{Code, Error};
 use crate::outbox::Message;
-use nacre_protocol::files::{Call, Request, encode};
-use nacre_protocol::socket;
+use nacre_protocol::files::{Call, Request};
+use nacre_protocol::{message, socket};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -30,11 +30,15 @@ impl Access {
 
     /// Sends a call. Returns `None` if the helper had already ended.
     pub(super) async fn send(&self, call: Call) -> Result<Option<Connection>, Error> {
+        let place = match call {
+            Call::Watch { .. } | Call::Write { .. } => Some(self.helper.places.take().await?),
+            _ => None,
+        };
         let failed =
             |error: io::Error| Error::new(Code::EngineError, format!("cannot reach the files helper: {error}"));
         let (ours, theirs) = socket::pair().map_err(failed)?;
         let cwd = self.cwd.as_os_str().as_encoded_bytes().to_vec();
-        let bytes = encode(&Request { cwd, call, is_rooted: self.is_rooted }).map_err(failed)?;
+        let bytes = message::encode(&Request { cwd, call, is_rooted: self.is_rooted }).map_err(failed)?;
         let outbox = &self.helper.outbox;
         outbox.send(Message { bytes, descriptors: vec![theirs.into()] });
         while outbox.is_blocked() {
@@ -43,6 +47,6 @@ impl Access {
         if outbox.has_lost() {
             return Ok(None);
         }
-        Connection::new(ours, Arc::clone(&self.helper)).map(Some).map_err(failed)
+        Connection::new(ours, Arc::clone(&self.helper), place).map(Some).map_err(failed)
     }
 }

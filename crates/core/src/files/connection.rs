@@ -2,36 +2,34 @@
 
 use super::failure::error_of;
 use super::helper::Helper;
+use super::places::Place;
 use crate::error::{Code, Error};
-use nacre_protocol::files::{self, Failure, Finish, Reply};
+use crate::outbox::Outbox;
+use nacre_protocol::files::{Finish, Reply};
+use nacre_protocol::message;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use tokio::io::unix::AsyncFd;
 
 /// See the module.
 pub struct Connection {
-    socket: AsyncFd<OwnedFd>,
+    outbox: Outbox,
     helper: Arc<Helper>,
+    /// The place of a watch or write in the helper.
+    _place: Option<Place>,
 }
 
 impl Connection {
-    pub(super) fn new(socket: OwnedFd, helper: Arc<Helper>) -> io::Result<Self> {
-        crate::sys::set_nonblocking(&socket)?;
-        Ok(Self { socket: crate::sys::watch(socket)?, helper })
+    pub(super) fn new(socket: OwnedFd, helper: Arc<Helper>, place: Option<Place>) -> io::Result<Self> {
+        Ok(Self { outbox: Outbox::new(socket)?, helper, _place: place })
     }
 
     /// Receives the next message and its descriptor; a failure is an error. Cancel-safe.
     pub(super) async fn reply(&self) -> Result<(Reply, Option<OwnedFd>), Error> {
-        loop {
-            let mut guard = self.socket.readable().await.map_err(|_| self.helper.lost())?;
-            match guard.try_io(|socket| files::receive::<Reply>(socket.get_ref().as_fd())) {
-                Ok(Ok(Some((Reply::Failed(failure), _)))) => return Err(self.error(&failure)),
-                Ok(Ok(Some((reply, descriptors)))) => return Ok((reply, descriptors.into_iter().next())),
-                Ok(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
-                Ok(Ok(None) | Err(_)) => return Err(self.helper.lost()),
-                Err(_would_block) => {}
-            }
+        match self.outbox.receive(message::receive::<Reply>).await {
+            Ok(Some((Reply::Failed(failure), _))) => Err(error_of(&failure)),
+            Ok(Some((reply, descriptors))) => Ok((reply, descriptors.into_iter().next())),
+            Ok(None) | Err(_) => Err(self.helper.lost()),
         }
     }
 
@@ -42,10 +40,6 @@ impl Connection {
 
     /// Commits or reverts a write.
     pub(super) fn finish(&self, finish: Finish) -> Result<(), Error> {
-        files::send(self.socket.get_ref().as_fd(), &finish, &[]).map_err(|_| self.helper.lost())
-    }
-
-    fn error(&self, failure: &Failure) -> Error {
-        error_of(failure)
+        message::send(self.outbox.socket().get_ref().as_fd(), &finish, &[]).map_err(|_| self.helper.lost())
     }
 }

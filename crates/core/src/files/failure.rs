@@ -38,6 +38,18 @@ pub fn error_of(Failure { reason, path }: &Failure) -> Error {
             let what = format!("has more than {MAX_ENTRIES} entries; list a part of it, or fewer levels");
             error(Code::FileTooLarge, path, what)
         }
+        Reason::WatchLimit(libc::EMFILE) => {
+            let what = "cannot be watched: all inotify instances of this user are in use \
+                        (fs.inotify.max_user_instances); end other watches, or raise that limit";
+            error(Code::EngineError, path, what)
+        }
+        Reason::WatchLimit(_) => {
+            let what = format!(
+                "cannot be watched: it has more than {MAX_ENTRIES} entries, or more directories than this user may \
+                 still watch (fs.inotify.max_user_watches); watch a part of it"
+            );
+            error(Code::FileTooLarge, path, what)
+        }
         Reason::SetUp(errno) => {
             let reason = io::Error::from_raw_os_error(errno);
             Error::new(Code::SpawnFailed, format!("the files helper cannot take on the session's user: {reason}"))

@@ -1,5 +1,6 @@
 //! The host's side of a session's files helper.
 
+use super::places::Places;
 use crate::error::{Code, Error};
 use crate::outbox::Outbox;
 use nacre_protocol::socket;
@@ -11,6 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub struct Helper {
     session: String,
     pub(super) outbox: Outbox,
+    pub(super) places: Places,
     is_closing: AtomicBool,
     is_gone: AtomicBool,
 }
@@ -21,7 +23,8 @@ impl Helper {
         let (ours, theirs) = socket::pair()?;
         let outbox = Outbox::new(ours)?;
         let (is_closing, is_gone) = (AtomicBool::new(false), AtomicBool::new(false));
-        Ok((Self { session: session.into(), outbox, is_closing, is_gone }, theirs))
+        let places = Places::default();
+        Ok((Self { session: session.into(), outbox, places, is_closing, is_gone }, theirs))
     }
 
     /// Records that the session ends: calls that this interrupts fail with `SESSION_DESTROYED`.

@@ -14,6 +14,7 @@ mod connection;
 mod failure;
 mod helper;
 mod placed;
+mod places;
 mod reader;
 mod watcher;
 mod writer;

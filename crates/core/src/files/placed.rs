@@ -12,7 +12,7 @@ pub struct Placed {
     pub info: Info,
 }
 
-/// The outcome of [`Access::stat`].
+/// The outcome of [`Access::stat`](super::Access::stat).
 pub type Found = Option<Placed>;
 
 impl Placed {

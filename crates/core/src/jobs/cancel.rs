@@ -4,6 +4,7 @@
 //! keep a job alive. The supervisor exits when no process is left and the control group is removed.
 
 use super::foreign;
+use super::overrun;
 use super::status::status;
 use super::store::Job;
 use crate::blocking::blocking;
@@ -12,7 +13,7 @@ use nacre_containment::cgroup::Group;
 use nacre_containment::job::CANCEL;
 use nacre_containment::job::meta::Own;
 use nacre_containment::pid::Identity;
-use nacre_containment::{pidfd, proc_table};
+use nacre_containment::{pidfd, proc_table, signal};
 use nix::sys::statfs::{CGROUP2_SUPER_MAGIC, statfs};
 use std::fs;
 use std::io;
@@ -22,6 +23,9 @@ use std::time::{Duration, Instant};
 
 /// How long to wait for processes that survive even SIGKILL.
 const UNKILLABLE: Duration = Duration::from_secs(10);
+/// How long a supervisor may take beyond the grace time before this process does its work. A command without isolation
+/// can take its supervisor's descriptors away (prlimit(2)) or stop it.
+const OVERDUE: Duration = Duration::from_millis(1500);
 
 /// Ends all processes of a job. Resolves once all have exited, immediately if none runs.
 ///
@@ -44,7 +48,13 @@ pub async fn cancel(job: &Job, grace: Option<Duration>) -> Result<(), Error> {
             return Err(failed(job, "it runs in another pid namespace"));
         }
         Some(own) => {
-            let ended = end(own.identity(), grace).await.map_err(|error| failed(job, &error.to_string()))?;
+            let reason = |error: io::Error| failed(job, &error.to_string());
+            let mut ended = end(own.identity(), grace).await.map_err(reason)?;
+            if !ended {
+                let (named, known) = (job.clone(), own.clone());
+                let group = blocking(move || Ok(group_of(&named, &known))).await?;
+                ended = overrun::end(own.identity(), group, UNKILLABLE).await.map_err(reason)?;
+            }
             ended && sweep(job, own).await?
         }
     };
@@ -55,24 +65,28 @@ fn failed(job: &Job, why: &str) -> Error {
     Error::new(Code::EngineError, format!("job '{}' cannot be cancelled: {why}", job.id))
 }
 
-/// Signals the supervisor and waits for its end.
+/// Signals the supervisor and waits for its end. False if it is overdue.
 ///
 /// The race with a reused pid: the pidfd is opened first and the identity checked afterwards, so the signal can only reach
 /// the checked process. Without pidfds a window of microseconds remains.
 async fn end(supervisor: Identity, grace: Duration) -> io::Result<bool> {
-    let give_up = Instant::now() + grace + UNKILLABLE;
+    let give_up = Instant::now() + grace + OVERDUE;
     let held = match pidfd::open(supervisor.pid) {
         Ok(fd) => Some(fd),
         Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return Ok(true),
         Err(_) => None,
     };
-    if !proc_table::is_alive(supervisor) {
+    if !proc_table::is_alive(supervisor)? {
         return Ok(true);
     }
     send_signal(held.as_ref(), supervisor, CANCEL, grace)?;
     send_signal(held.as_ref(), supervisor, libc::SIGCONT, grace)?;
+    // A stopped guard would not notice that the supervisor ends.
+    if let Some(guard) = overrun::guard_of(supervisor) {
+        signal::send_to(guard, libc::SIGCONT)?;
+    }
     let watched = held.map(crate::sys::watch).transpose()?;
-    while proc_table::is_alive(supervisor) {
+    while proc_table::is_alive(supervisor)? {
         if Instant::now() > give_up {
             return Ok(false);
         }

@@ -11,8 +11,8 @@ use nacre_containment::job::clock;
 use nacre_containment::job::file;
 use nacre_containment::job::layout::OUTPUT;
 use nacre_containment::job::meta::Meta;
+use nacre_containment::ladder::Ladder;
 use nacre_containment::proc_table::{self, Stat};
-use nacre_containment::signal;
 use std::collections::HashSet;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -37,22 +37,18 @@ pub fn members(meta: &Meta, directory: &Path) -> Vec<Stat> {
 
 /// Ends the group: SIGTERM, and SIGKILL after the grace time. True once all processes have exited.
 pub async fn end(job: &Job, meta: &Meta, grace: Duration, unkillable: Duration) -> Result<bool, Error> {
-    let deadline = Instant::now() + grace;
-    let mut asked = HashSet::new();
+    let give_up = Instant::now() + grace + unkillable;
+    let mut ladder = Ladder::new(libc::SIGTERM, grace);
     loop {
         let (known, directory) = (meta.clone(), job.directory.clone());
         let left = blocking(move || Ok(members(&known, &directory))).await?;
-        let now = Instant::now();
-        if left.is_empty() || now > deadline + unkillable {
+        if left.is_empty() || Instant::now() > give_up {
             return Ok(left.is_empty());
         }
-        for stat in left {
-            if now >= deadline {
-                let _ = signal::send_to(stat.identity, libc::SIGKILL);
-            } else if asked.insert(stat.identity) {
-                let _ = signal::send_each(stat.identity, &[libc::SIGTERM, libc::SIGCONT]);
-            }
+        if ladder.is_overdue() {
+            ladder.kill();
         }
+        ladder.step(&left, None, None);
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }

@@ -3,7 +3,7 @@
 //! This process keeps no state of a job. The job's own supervisor writes its directory, and each call reads it again,
 //! as any later process can. `docs/jobs.md` describes the format and its guarantees.
 //!
-//! Functions that are not `async` do file I/O directly, so call them on a thread that may block ([`blocking`]). `async`
+//! Functions that are not `async` do file I/O directly, so call them on a thread that may block ([`crate::blocking`]). `async`
 //! functions move such work there themselves.
 
 pub mod cancel;
@@ -11,6 +11,7 @@ pub mod follow;
 mod foreign;
 pub mod list;
 mod orphan;
+mod overrun;
 pub mod reader;
 pub mod remove;
 mod start;

@@ -7,8 +7,10 @@ use crate::blocking::blocking;
 use crate::error::{Code, Error};
 use nacre_containment::job::record::Reason;
 use nacre_containment::job::{layout, leftover, lock};
-use std::fs;
+use std::ffi::CString;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
@@ -26,12 +28,7 @@ pub async fn remove(store: &Store, job: &Job) -> Result<(), Error> {
         match blocking(move || Ok(life(&looked))).await? {
             Life::Over => break,
             Life::Ending if Instant::now() <= give_up => sleep(Duration::from_millis(10)).await,
-            _ => {
-                return Err(Error::new(
-                    Code::JobRunning,
-                    format!("job '{}' is still running: cancel it first", job.id),
-                ));
-            }
+            _ => return Err(running(job)),
         }
     }
     let looked = job.clone();
@@ -44,12 +41,39 @@ pub async fn remove(store: &Store, job: &Job) -> Result<(), Error> {
     blocking(move || delete(&store, &job)).await
 }
 
+fn running(job: &Job) -> Error {
+    Error::new(Code::JobRunning, format!("job '{}' is still running: cancel it first", job.id))
+}
+
+/// Deletes the directory. Holds its lock meanwhile: otherwise a start with the same id would find a leftover, and this
+/// deletion could reach the new job's files.
 fn delete(store: &Store, job: &Job) -> Result<(), Error> {
+    let begun = Instant::now();
+    let _lock = loop {
+        match lock::take(&job.directory) {
+            Ok(Some(lock)) if leftover::is_same(&lock, &job.directory) => break Some(lock),
+            Ok(Some(_)) => {}
+            // Its supervisor is about to exit.
+            Ok(None) if begun.elapsed() < LEAVING => std::thread::sleep(Duration::from_millis(1)),
+            Ok(None) => return Err(running(job)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(_) => break None,
+        }
+    };
     let aside = layout::unfinished(store.root(), &job.id);
     // Without the mark (full disk), an interrupted removal leaves files behind. That is no reason to reject the
     // removal.
     let _ = leftover::mark(&job.directory);
-    let gone = match fs::rename(&job.directory, &aside) {
+    let renamed = loop {
+        match rename_to_nothing(&job.directory, &aside) {
+            // A start with this id is about to find that the job exists.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && begun.elapsed() < LEAVING => {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            other => break other,
+        }
+    };
+    let gone = match renamed {
         Ok(()) => leftover::remove(&aside),
         Err(_) => leftover::remove(&job.directory),
     };
@@ -60,6 +84,17 @@ fn delete(store: &Store, job: &Job) -> Result<(), Error> {
         }
         _ => Ok(()),
     }
+}
+
+/// Renames a file, unless there is one with the new name: rename(2) would replace the empty directory of a start.
+fn rename_to_nothing(from: &Path, to: &Path) -> io::Result<()> {
+    let [from, to] = [from, to].map(|path| CString::new(path.as_os_str().as_bytes()));
+    let (from, to) = (from?, to?);
+    let here = libc::AT_FDCWD;
+    // SAFETY: both paths outlive the call.
+    let done =
+        unsafe { libc::syscall(libc::SYS_renameat2, here, from.as_ptr(), here, to.as_ptr(), libc::RENAME_NOREPLACE) };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// The state of a job, as far as its removal depends on it.

@@ -12,8 +12,8 @@ use crate::user::User;
 use crate::variables::EnvChange;
 use crate::variables::changed;
 use nacre_containment::job::meta::Meta;
-use nacre_containment::job::request::{Answer, Program, Refusal, Request, RunAs};
-use nacre_isolation::confinement::Confinement;
+use nacre_protocol::confinement::Confinement;
+use nacre_protocol::job::{Answer, Program, Refusal, Request};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Seek, Write};
@@ -149,13 +149,12 @@ fn request(store: &Store, new: NewJob, launch: Launch) -> Request {
         process_name: new.process_name,
         timeout_ms: new.timeout_ms,
         grace_ms: new.grace_ms,
-        user: launch.user.map(|user| RunAs { uid: user.uid, gid: user.gid, groups: user.groups }),
+        user: launch.user.map(|user| user.run_as),
         group_parent: launch.group_parent,
         limits: launch.limits.group,
-        open_files: launch.limits.inherited.open_files,
-        processes: launch.limits.inherited.processes,
+        resources: launch.limits.inherited,
         has_stdin: new.stdin.is_some(),
-        confinement: launch.confinement.and_then(|confinement| serde_json::to_value(confinement).ok()),
+        confinement: launch.confinement,
     }
 }
 

@@ -6,13 +6,14 @@
 
 use super::foreign;
 use super::store::{Job, not_found};
-use crate::error::Error;
+use crate::error::{Code, Error};
 use nacre_containment::job::file;
 use nacre_containment::job::layout::{END, EXIT, META};
 use nacre_containment::job::lock;
 use nacre_containment::job::meta::Meta;
 use nacre_containment::job::record::{End, parse_exit};
 use nacre_containment::proc_table;
+use std::io;
 
 /// The recorded end of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,7 +76,9 @@ pub fn status(job: &Job) -> Result<Status, Error> {
     if meta.is_none() && first.is_none() && file::stat(&job.directory, META).is_none() {
         return Err(not_found(&job.id));
     }
-    let life = life(job, meta.as_ref());
+    let life = life(job, meta.as_ref()).map_err(|error| {
+        Error::new(Code::EngineError, format!("the supervisor of job '{}' cannot be looked up: {error}", job.id))
+    })?;
     decide(first, life, || read_record(job))
 }
 
@@ -105,11 +108,14 @@ fn read_record(job: &Job) -> Result<Option<Record>, Error> {
 
 /// Whether the supervisor is alive: by its identity if that can be looked up, otherwise by the lock. It cannot be
 /// looked up if `meta.json` is damaged or from another pid namespace, or if `/proc` hides processes of other users.
-fn life(job: &Job, meta: Option<&Meta>) -> Life {
+///
+/// # Errors
+/// Nothing is known, because this process has no descriptor left.
+fn life(job: &Job, meta: Option<&Meta>) -> io::Result<Life> {
     let by_lock = || if lock::is_held(&job.directory) { Life::Alive } else { Life::Died };
-    match meta.map(|meta| (meta, meta.own.as_ref())) {
+    Ok(match meta.map(|meta| (meta, meta.own.as_ref())) {
         Some((_, Some(own))) if !own.is_of_this_boot() => Life::Rebooted,
-        Some((_, Some(own))) if own.is_of_this_namespace() && proc_table::is_alive(own.identity()) => Life::Alive,
+        Some((_, Some(own))) if own.is_of_this_namespace() && proc_table::is_alive(own.identity())? => Life::Alive,
         Some((meta, None)) => {
             if foreign::members(meta, &job.directory).is_empty() {
                 Life::Died
@@ -118,7 +124,7 @@ fn life(job: &Job, meta: Option<&Meta>) -> Life {
             }
         }
         Some((_, Some(_))) | None => by_lock(),
-    }
+    })
 }
 
 #[cfg(test)]
@@ -160,7 +166,8 @@ mod tests {
         assert_eq!(status(&job).unwrap().state, State::Running);
         fs::write(job.directory.join(EXIT), "7\n").unwrap();
         assert_eq!(status(&job).unwrap().state, State::Exited(record(7)));
-        drop(held);
+        // Also while a parallel test forks.
+        held.unwrap().unlock().unwrap();
         assert_eq!(status(&job).unwrap(), Status { state: State::Exited(record(7)), alive: false });
     }
 }

@@ -7,7 +7,8 @@
 //! until the consumer is idle, and is sent at most once per millisecond. The first piece is sent immediately, so
 //! occasional output is not delayed.
 
-use crate::exec::{OutputStream, Sink};
+use super::reader::STREAMS;
+use crate::exec::Sink;
 use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,8 +21,6 @@ pub const LARGEST_PIECE: usize = 256 * 1024;
 const INTERVAL: Duration = Duration::from_millis(1);
 /// How long a command that is being killed waits for its consumer to take a piece.
 const PATIENCE: Duration = Duration::from_millis(100);
-
-const STREAMS: [OutputStream; 2] = [OutputStream::Stdout, OutputStream::Stderr];
 
 /// See the module.
 pub struct Live {
@@ -154,7 +153,7 @@ impl Live {
 mod tests {
     use super::*;
     use crate::error::Error;
-    use crate::exec::Outcome;
+    use crate::exec::{Outcome, OutputStream};
     use tokio::time::timeout;
 
     /// Records what it receives.

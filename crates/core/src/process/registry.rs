@@ -3,6 +3,7 @@
 use super::{Process, Reason};
 use crate::error::{Code, Error};
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -16,7 +17,11 @@ const ALWAYS_KEPT: usize = 100;
 
 /// See the module.
 #[derive(Default)]
-pub struct Registry(Mutex<VecDeque<Arc<Process>>>);
+pub struct Registry {
+    all: Mutex<VecDeque<Arc<Process>>>,
+    /// The sandbox was destroyed.
+    over: AtomicBool,
+}
 
 impl Registry {
     /// Adds a process.
@@ -44,10 +49,13 @@ impl Registry {
     /// Finds a process.
     ///
     /// # Errors
-    /// `PROCESS_NOT_FOUND`.
+    /// `PROCESS_NOT_FOUND`; `SANDBOX_DESTROYED` after [`Registry::clear`].
     pub fn find(&self, id: &str) -> Result<Arc<Process>, Error> {
         let found = self.lock().iter().find(|process| process.id == id).cloned();
-        found.ok_or_else(|| Error::new(Code::ProcessNotFound, format!("there is no process '{id}'")))
+        found.ok_or_else(|| match self.over.load(Ordering::Relaxed) {
+            true => Error::sandbox_destroyed(),
+            false => Error::new(Code::ProcessNotFound, format!("there is no process '{id}'")),
+        })
     }
 
     /// Records that one session, or every session, is being ended, as the reason for the end of its processes.
@@ -70,13 +78,15 @@ impl Registry {
         before - all.len()
     }
 
-    /// Forgets all processes.
+    /// Forgets all processes: the sandbox was destroyed.
     pub fn clear(&self) {
-        self.lock().clear();
+        let mut all = self.lock();
+        self.over.store(true, Ordering::Relaxed);
+        all.clear();
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<Arc<Process>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

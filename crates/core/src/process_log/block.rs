@@ -13,6 +13,9 @@ const MARK_BYTES: usize = 8;
 /// Output of one stream within this time is one piece. Its time is that of its first byte.
 const JOINED_MS: u64 = 10;
 
+/// Unused capacity of a full block that is not worth a copy.
+const LITTLE_ROOM: usize = 1024;
+
 /// Capacity for the first bytes of a block.
 const SMALLEST_ROOM: usize = 256;
 
@@ -89,10 +92,20 @@ impl Block {
         }
     }
 
-    /// Releases capacity for marks that will not be needed.
+    /// Releases capacity that will not be needed, unless it is little.
     pub fn seal(&mut self) {
         self.marks.shrink_to_fit();
-        self.bytes.shrink_to_fit();
+        if self.bytes.capacity() - self.bytes.len() > LITTLE_ROOM {
+            self.bytes.shrink_to_fit();
+        }
+    }
+
+    /// Begins an empty block in the memory of this one.
+    pub fn reuse(mut self, start: u64) -> Self {
+        self.bytes.clear();
+        self.marks.clear();
+        self.start = start;
+        self
     }
 
     /// Copies at most `most` bytes from offset `from`, which lies in this block, as at most `pieces` pieces. Returns
@@ -155,8 +168,7 @@ impl Block {
 /// The beginning of an encoded block.
 #[derive(Clone, Copy, Debug)]
 pub struct Header {
-    /// Offset of the first byte in the whole log.
-    pub start: u64,
+    start: u64,
     marks: u32,
     bytes: u32,
 }
@@ -166,11 +178,6 @@ impl Header {
     pub fn decode(head: [u8; HEADER_BYTES]) -> Self {
         let all = u128::from_le_bytes(head);
         Self { start: all as u64, marks: (all >> 64) as u32, bytes: (all >> 96) as u32 }
-    }
-
-    /// Offset after the last byte.
-    pub fn end(&self) -> u64 {
-        self.start + u64::from(self.bytes)
     }
 
     /// Length of the marks and bytes that follow.
@@ -245,7 +252,7 @@ mod tests {
         block.push(SIZE, Stderr, b"late", (1 << 46) - 1);
         let head = block.encode_head();
         let header = Header::decode(head[..HEADER_BYTES].try_into().unwrap());
-        assert_eq!((header.start, header.end()), (100, 112));
+        assert_eq!((header.start, header.start + u64::from(header.bytes)), (100, 112));
         let body = [&head[HEADER_BYTES..], block.bytes()].concat();
         assert_eq!(body.len(), header.body_len());
         assert_eq!(header.block(body), block);

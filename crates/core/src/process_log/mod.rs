@@ -3,6 +3,8 @@
 //! A reader holds only a cursor, an offset in the whole log. A slow reader therefore costs nothing and blocks nothing,
 //! and reads past and live output in the same way, without gaps or duplicates. Memory is limited to 1 MiB, and the file
 //! to 1.25 times the log's limit. A slice reports how many bytes are missing.
+//!
+//! A slow disk slows the process down that prints, and nothing else: only threads that may block touch the file.
 
 mod block;
 #[cfg(test)]
@@ -11,12 +13,13 @@ mod spill;
 mod store;
 mod unnamed;
 
+use crate::error::Error;
 use crate::exec::OutputStream;
-use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
-use store::{SHAPE, Shape, Store};
+use store::{Batch, Next, Reading, SHAPE, Shape, Store};
 use tokio::sync::watch;
+pub use unnamed::StateDirectory;
 
 /// A piece of one stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,6 +58,7 @@ pub struct ProcessLog {
 #[derive(Debug)]
 struct Shared {
     store: Mutex<Store>,
+    directory: Arc<StateDirectory>,
     /// Updated after the store, so a reader that is notified finds the change in the store.
     progress: watch::Sender<Progress>,
 }
@@ -68,26 +72,58 @@ struct Progress {
 impl ProcessLog {
     /// Creates an empty log that keeps the last `limit` bytes; larger logs use an unnamed file in `directory`.
     /// Allocates and opens nothing.
-    pub fn new(directory: &Path, limit: u64) -> Self {
+    pub fn new(directory: &Arc<StateDirectory>, limit: u64) -> Self {
         Self::with_shape(directory, limit, SHAPE)
     }
 
-    fn with_shape(directory: &Path, limit: u64, shape: Shape) -> Self {
+    fn with_shape(directory: &Arc<StateDirectory>, limit: u64, shape: Shape) -> Self {
         let store = Mutex::new(Store::new(directory, limit, shape));
-        Self { shared: Arc::new(Shared { store, progress: watch::Sender::default() }) }
+        let directory = Arc::clone(directory);
+        Self { shared: Arc::new(Shared { store, directory, progress: watch::Sender::default() }) }
     }
 
-    /// Appends output that just arrived. Never fails: bytes that cannot be kept are counted.
+    /// See [`StateDirectory::check`].
+    pub async fn check_directory(&self) -> Result<(), Error> {
+        self.shared.directory.check().await
+    }
+
+    /// Appends output that just arrived. Never fails: bytes that cannot be kept are counted. What does not fit into
+    /// memory is written to the file, on a thread that may block.
     pub fn push(&self, stream: OutputStream, bytes: &[u8]) {
         if bytes.is_empty() {
             return;
         }
-        let end = {
+        let (end, batch) = {
             let mut store = self.store();
             store.push(stream, bytes, now_ms());
-            store.end()
+            (store.end(), store.next_batch())
         };
         self.shared.progress.send_modify(|progress| progress.end = progress.end.max(end));
+        if let Some(batch) = batch {
+            let log = self.clone();
+            tokio::task::spawn_blocking(move || log.write(batch));
+        }
+    }
+
+    /// Writes blocks to the file until the rest fits into memory. May block.
+    fn write(&self, batch: Batch) {
+        let mut next = Some(batch);
+        while let Some(batch) = next {
+            let written = batch.write();
+            let mut store = self.store();
+            store.written(written);
+            next = store.next_batch();
+            drop(store);
+            // For `room`, which looks at the store.
+            self.shared.progress.send_modify(|_| {});
+        }
+    }
+
+    /// Waits while too many blocks wait for the file: the process should wait too. Cancel-safe.
+    pub async fn room(&self) {
+        let mut progress = self.shared.progress.subscribe();
+        // The sender exists: this handle holds it.
+        let _ = progress.wait_for(|_| !self.store().is_full()).await;
     }
 
     /// Marks the end: the process has ended and the content of its pipes has been pushed.
@@ -100,14 +136,28 @@ impl ProcessLog {
         self.store().kept()
     }
 
-    /// Reads at most `most` bytes (but at least one, if available) starting at `cursor`, without waiting.
-    pub fn read(&self, cursor: u64, most: usize) -> LogSlice {
+    /// Reads at most `most` bytes (but at least one, if available) starting at `cursor`. Waits for the file only.
+    pub async fn read(&self, cursor: u64, most: usize) -> LogSlice {
+        let mut reading = self.store().begin(cursor, most);
+        loop {
+            let fetch = match self.advance(reading) {
+                Next::Done(slice) => return slice,
+                Next::File(fetch) => fetch,
+            };
+            let read = tokio::task::spawn_blocking(move || fetch.run()).await;
+            // The work is never cancelled, so the error is a panic.
+            reading = read.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
+        }
+    }
+
+    fn advance(&self, reading: Reading) -> Next {
         // Read before the store: if the log has already ended, the store is complete.
         let ended = self.shared.progress.borrow().ended;
         let store = self.store();
-        let mut slice = store.read(cursor, most);
-        slice.ended = ended && slice.next == store.end();
-        slice
+        match store.advance(reading) {
+            Next::Done(slice) => Next::Done(LogSlice { ended: ended && slice.next == store.end(), ..slice }),
+            next => next,
+        }
     }
 
     /// Waits until the log has bytes at or after `cursor`, or the process has ended. Cancel-safe.
@@ -120,7 +170,7 @@ impl ProcessLog {
     /// Like [`ProcessLog::read`], but waits for bytes or the end. Cancel-safe.
     pub async fn follow(&self, mut cursor: u64, most: usize) -> LogSlice {
         loop {
-            let slice = self.read(cursor, most);
+            let slice = self.read(cursor, most).await;
             if slice.next > cursor || slice.ended {
                 return slice;
             }
@@ -137,7 +187,11 @@ impl ProcessLog {
 /// A log with small blocks, only in memory: its directory cannot be created.
 #[cfg(feature = "fuzzing")]
 pub fn bounded_log(limit: u64, block_size: usize, memory_blocks: usize) -> ProcessLog {
-    ProcessLog::with_shape(Path::new("/dev/null/none"), limit, Shape { block_size, memory_blocks })
+    ProcessLog::with_shape(
+        &Arc::new(StateDirectory::new("/dev/null/none".into())),
+        limit,
+        Shape { block_size, memory_blocks },
+    )
 }
 
 fn now_ms() -> u64 {
@@ -150,50 +204,54 @@ mod tests {
     use OutputStream::{Stderr, Stdout};
     use std::time::Duration;
 
+    fn nowhere() -> Arc<StateDirectory> {
+        Arc::new(StateDirectory::new("/nonexistent".into()))
+    }
+
     fn log() -> ProcessLog {
-        ProcessLog::new(Path::new("/nonexistent"), 1 << 20)
+        ProcessLog::new(&nowhere(), 1 << 20)
     }
 
     fn text(slice: &LogSlice) -> String {
         slice.pieces.iter().map(|piece| String::from_utf8_lossy(&piece.bytes)).collect()
     }
 
-    #[test]
-    fn a_reader_gets_each_byte_once_with_its_stream() {
+    #[tokio::test]
+    async fn a_reader_gets_each_byte_once_with_its_stream() {
         let log = log();
         log.push(Stdout, b"one\n");
         log.push(Stderr, b"two\n");
-        let slice = log.read(0, 100);
+        let slice = log.read(0, 100).await;
         let streams: Vec<_> = slice.pieces.iter().map(|piece| (piece.stream, piece.cursor)).collect();
         assert_eq!((text(&slice).as_str(), slice.next, slice.ended), ("one\ntwo\n", 8, false));
         assert_eq!(streams, [(Stdout, 0), (Stderr, 4)]);
         assert!(slice.pieces[0].time_ms.abs_diff(now_ms()) < 60_000);
         log.push(Stdout, b"");
-        assert_eq!(log.read(8, 100), LogSlice { next: 8, ..LogSlice::default() });
+        assert_eq!(log.read(8, 100).await, LogSlice { next: 8, ..LogSlice::default() });
     }
 
-    #[test]
-    fn a_cursor_beyond_the_end_is_put_back_to_it() {
+    #[tokio::test]
+    async fn a_cursor_beyond_the_end_is_put_back_to_it() {
         let log = log();
         log.push(Stdout, b"abc");
-        assert_eq!(log.read(u64::MAX, 100), LogSlice { next: 3, ..LogSlice::default() });
+        assert_eq!(log.read(u64::MAX, 100).await, LogSlice { next: 3, ..LogSlice::default() });
     }
 
-    #[test]
-    fn the_end_is_reported_with_the_last_piece_only() {
+    #[tokio::test]
+    async fn the_end_is_reported_with_the_last_piece_only() {
         let log = log();
         log.push(Stdout, b"abc");
         log.end();
-        assert!(!log.read(0, 2).ended);
-        assert!(log.read(0, 3).ended);
-        assert!(log.read(3, 1).ended);
+        assert!(!log.read(0, 2).await.ended);
+        assert!(log.read(0, 3).await.ended);
+        assert!(log.read(3, 1).await.ended);
     }
 
-    #[test]
-    fn a_limit_of_nothing_keeps_nothing_and_counts_it() {
-        let log = ProcessLog::new(Path::new("/nonexistent"), 0);
+    #[tokio::test]
+    async fn a_limit_of_nothing_keeps_nothing_and_counts_it() {
+        let log = ProcessLog::new(&nowhere(), 0);
         log.push(Stdout, b"abc");
-        assert_eq!(log.read(0, 100), LogSlice { next: 3, dropped: 3, ..LogSlice::default() });
+        assert_eq!(log.read(0, 100).await, LogSlice { next: 3, dropped: 3, ..LogSlice::default() });
     }
 
     #[tokio::test]

@@ -1,9 +1,10 @@
 //! Tests of the log against a model that keeps everything: random output, limits, cursors and lengths.
 
-use super::store::{SHAPE, Shape, Store};
-use super::{LogSlice, ProcessLog};
+use super::store::{Next, SHAPE, Shape, Store};
+use super::{LogSlice, ProcessLog, StateDirectory};
 use crate::exec::OutputStream::{self, Stderr, Stdout};
 use std::path::Path;
+use std::sync::Arc;
 
 /// A linear congruential generator (Knuth's MMIX): the same numbers in every run.
 struct Random(u64);
@@ -52,8 +53,34 @@ impl Model {
     fn push(&mut self, store: &mut Store, random: &mut Random, longest: u64, time_ms: u64) {
         let stream = if random.below(3) == 0 { Stderr } else { Stdout };
         let bytes: Vec<u8> = (0..random.below(longest + 1)).map(|_| random.below(256) as u8).collect();
+        // The next output may arrive while blocks are being written.
+        let batch = if random.below(2) == 0 { store.next_batch() } else { None };
         store.push(stream, &bytes, time_ms);
+        if let Some(batch) = batch {
+            store.written(batch.write());
+        }
         self.bytes.extend(bytes.iter().map(|byte| (*byte, stream, time_ms)));
+    }
+}
+
+fn at(path: &Path) -> Arc<StateDirectory> {
+    Arc::new(StateDirectory::new(path.into()))
+}
+
+/// Writes what does not fit into memory.
+fn settle(store: &mut Store) {
+    if let Some(batch) = store.next_batch() {
+        store.written(batch.write());
+    }
+}
+
+fn read(store: &Store, cursor: u64, most: usize) -> LogSlice {
+    let mut reading = store.begin(cursor, most);
+    loop {
+        match store.advance(reading) {
+            Next::Done(slice) => return slice,
+            Next::File(fetch) => reading = fetch.run(),
+        }
     }
 }
 
@@ -65,7 +92,7 @@ fn every_read_is_what_the_model_says() {
         let shape = Shape { block_size: 64 + random.below(400) as usize, memory_blocks: random.below(4) as usize };
         let limit = random.below(3000);
         let longest = 1 + random.below(300);
-        let mut store = Store::new(directory.path(), limit, shape);
+        let mut store = Store::new(&at(directory.path()), limit, shape);
         let mut model = Model::default();
         let (mut follower, mut time_ms) = (0, 0);
         for _ in 0..200 {
@@ -74,13 +101,13 @@ fn every_read_is_what_the_model_says() {
             let end = model.bytes.len() as u64;
             assert_eq!(store.end(), end);
             let (cursor, most) = (random.below(end + 10), random.below(500) as usize);
-            model.check(&store.read(cursor, most), cursor, most);
+            model.check(&read(&store, cursor, most), cursor, most);
             if random.below(4) == 0 {
-                let slice = store.read(follower, most);
+                let slice = read(&store, follower, most);
                 model.check(&slice, follower, most);
                 follower = slice.next;
             }
-            let all = store.read(0, usize::MAX);
+            let all = read(&store, 0, usize::MAX);
             let kept = end - model.check(&all, 0, usize::MAX);
             assert_eq!(all.lost, 0);
             assert!(kept <= limit.min(end), "{kept} bytes kept of {limit}");
@@ -98,12 +125,12 @@ fn without_a_disk_the_newest_is_kept_and_the_rest_is_counted() {
     let directory = place.path().join("in the way/logs");
     std::fs::write(place.path().join("in the way"), "a file").unwrap();
     let shape = Shape { block_size: 128, memory_blocks: 2 };
-    let mut store = Store::new(&directory, 100_000, shape);
+    let mut store = Store::new(&at(&directory), 100_000, shape);
     let (mut model, mut random) = (Model::default(), Random(1));
     for _ in 0..100 {
         model.push(&mut store, &mut random, 60, 0);
     }
-    let full = store.read(0, usize::MAX);
+    let full = read(&store, 0, usize::MAX);
     model.check(&full, 0, usize::MAX);
     assert!(full.lost > 0 && full.dropped == 0);
     assert!(model.bytes.len() as u64 - full.lost >= 200);
@@ -113,7 +140,7 @@ fn without_a_disk_the_newest_is_kept_and_the_rest_is_counted() {
     for _ in 0..100 {
         model.push(&mut store, &mut random, 60, 0);
     }
-    let again = store.read(0, usize::MAX);
+    let again = read(&store, 0, usize::MAX);
     model.check(&again, 0, usize::MAX);
     assert_eq!(again.lost, full.lost);
 }
@@ -122,14 +149,16 @@ fn without_a_disk_the_newest_is_kept_and_the_rest_is_counted() {
 fn memory_is_bounded_whatever_comes() {
     let directory = tempfile::tempdir().unwrap();
     let chunk = vec![b'x'; 64 * 1024];
-    let mut store = Store::new(directory.path(), 8 << 20, SHAPE);
+    let mut store = Store::new(&at(directory.path()), 8 << 20, SHAPE);
     let mut most = 0;
     for time_ms in 0..400 {
         store.push(Stdout, &chunk, time_ms);
+        settle(&mut store);
         most = most.max(store.memory());
     }
     for count in 0..400_000 {
         store.push(if count % 2 == 0 { Stdout } else { Stderr }, b"x", 1000);
+        settle(&mut store);
         most = most.max(store.memory());
     }
     assert!(most + SHAPE.block_size <= 1 << 20, "{most} bytes");
@@ -138,7 +167,7 @@ fn memory_is_bounded_whatever_comes() {
 
 #[test]
 fn little_output_takes_little_memory_and_no_file() {
-    let mut store = Store::new(Path::new("/nonexistent"), 64 << 20, SHAPE);
+    let mut store = Store::new(&at(Path::new("/nonexistent")), 64 << 20, SHAPE);
     store.push(Stdout, b"a line\n", 0);
     assert!(store.memory() < 1024);
 }
@@ -146,27 +175,29 @@ fn little_output_takes_little_memory_and_no_file() {
 #[test]
 fn a_million_tiny_writes_are_few_pieces() {
     let directory = tempfile::tempdir().unwrap();
-    let mut store = Store::new(directory.path(), 64 << 20, SHAPE);
+    let mut store = Store::new(&at(directory.path()), 64 << 20, SHAPE);
     for count in 0..1_000_000 {
         store.push(Stdout, b"x", count / 1000);
+        settle(&mut store);
     }
     assert!(store.pieces() < 200, "{} pieces", store.pieces());
-    let slice = store.read(123_456, 100_000);
+    let slice = read(&store, 123_456, 100_000);
     assert_eq!((slice.next, slice.dropped, slice.lost), (223_456, 0, 0));
 }
 
 #[tokio::test]
 async fn readers_that_come_at_any_time_get_all_of_it_once() {
     let directory = tempfile::tempdir().unwrap();
-    let log = ProcessLog::with_shape(directory.path(), 1 << 20, Shape { block_size: 512, memory_blocks: 3 });
+    let log = ProcessLog::with_shape(&at(directory.path()), 1 << 20, Shape { block_size: 512, memory_blocks: 3 });
     let expected: Vec<u8> = (0..200_000u32).map(|number| (number / 7) as u8).collect();
     let writer = {
         let (log, bytes) = (log.clone(), expected.clone());
-        tokio::task::spawn_blocking(move || {
+        tokio::spawn(async move {
             let mut random = Random(7);
             let mut rest = bytes.as_slice();
             while !rest.is_empty() {
                 let (now, later) = rest.split_at(rest.len().min(1 + random.below(300) as usize));
+                log.room().await;
                 log.push(if random.below(2) == 0 { Stdout } else { Stderr }, now);
                 rest = later;
             }
@@ -196,4 +227,22 @@ async fn readers_that_come_at_any_time_get_all_of_it_once() {
     for reader in readers {
         assert!(reader.await.unwrap() == expected);
     }
+}
+
+#[test]
+fn what_is_being_read_is_not_overwritten() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut store = Store::new(&at(directory.path()), 1000, Shape { block_size: 128, memory_blocks: 0 });
+    let push = |store: &mut Store, byte: u8| {
+        store.push(Stdout, &[byte; 1000], 0);
+        settle(store);
+    };
+    push(&mut store, b'a');
+    let Next::File(fetch) = store.advance(store.begin(0, 1000)) else { panic!("the beginning is in memory") };
+    for byte in b'b'..b'z' {
+        push(&mut store, byte);
+    }
+    let Next::Done(slice) = store.advance(fetch.run()) else { panic!("it goes on in the file") };
+    assert!(!slice.pieces.is_empty());
+    assert!(slice.pieces.iter().all(|piece| piece.bytes.iter().all(|byte| *byte == b'a')));
 }

@@ -1,110 +1,110 @@
-//! The blocks of a log that do not fit into memory: a ring of slots in one unnamed file.
+//! The blocks of a log that do not fit into memory, in the slots of one unnamed file.
 //!
-//! Memory holds no index. Blocks are in log order, and every slot starts with the offset of its block, so a binary
-//! search in the file finds an offset. The file never has a name that outlives the call that opens it, so nothing
-//! remains however this process ends.
+//! The file system may be slow, or not respond at all. So only threads that may block read and write the file, and they
+//! hold no lock meanwhile. The index is in memory: a block in the file is known by its slot.
 //!
-//! A failed write (usually a full disk) leaves the ring unchanged, and the next write tries again.
+//! The file never has a name that outlives the call that opens it, so nothing remains however this process ends. A
+//! failed write (usually a full disk) changes nothing, and the next write tries again.
 
 use super::block::{Block, HEADER_BYTES, Header};
-use super::unnamed;
+use super::unnamed::StateDirectory;
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// Blocks `oldest..next`, each in the slot of its number modulo `slots`.
+/// The file of one log. Clones share it.
+#[derive(Clone, Debug)]
+pub struct Spill(Arc<Shared>);
+
 #[derive(Debug)]
-pub struct Spill {
-    directory: PathBuf,
-    file: Option<File>,
+struct Shared {
+    directory: Arc<StateDirectory>,
     block_size: usize,
-    slots: u64,
-    oldest: u64,
-    next: u64,
+    file: OnceLock<File>,
+    slots: Mutex<Slots>,
+}
+
+#[derive(Debug)]
+struct Slots {
+    /// Used before. They come first: on a full disk, they are the only available space.
+    free: Vec<u64>,
+    /// The number of slots that were ever used.
+    used: u64,
+    most: u64,
+}
+
+/// A place in the file. It is free again when it is dropped: a reader keeps the slots that it reads.
+#[derive(Debug)]
+pub struct Slot {
+    number: u64,
+    spill: Spill,
 }
 
 impl Spill {
     /// Creates room for `slots` blocks of `block_size` bytes. The file is created on first use.
-    pub fn new(directory: &Path, block_size: usize, slots: u64) -> Self {
-        Self { directory: directory.to_owned(), file: None, block_size, slots, oldest: 0, next: 0 }
+    pub fn new(directory: &Arc<StateDirectory>, block_size: usize, slots: u64) -> Self {
+        let slots = Mutex::new(Slots { free: Vec::new(), used: 0, most: slots });
+        Self(Arc::new(Shared { directory: Arc::clone(directory), block_size, file: OnceLock::new(), slots }))
     }
 
-    /// Forgets blocks that end at or before `first` and, if no slot is free, the oldest block. Returns where that
-    /// block ended.
-    pub fn make_room(&mut self, first: u64) -> Option<u64> {
-        let forgotten = self.forget(first).unwrap_or_else(|_| {
-            self.oldest = self.next;
-            None
-        });
-        if self.oldest == self.next {
-            // Starts again at the beginning of the file: on a full disk, its slots are the only available space.
-            (self.oldest, self.next) = (0, 0);
+    /// Takes a free slot; `None` if there is none.
+    pub fn take_slot(&self) -> Option<Slot> {
+        let mut slots = self.slots();
+        let number = slots.free.pop().or_else(|| {
+            let next = slots.used;
+            slots.used += u64::from(next < slots.most);
+            (next < slots.most).then_some(next)
+        })?;
+        Some(Slot { number, spill: self.clone() })
+    }
+
+    fn slots(&self) -> MutexGuard<'_, Slots> {
+        self.0.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Opens the file on first use.
+    fn open(&self) -> io::Result<&File> {
+        if let Some(file) = self.0.file.get() {
+            return Ok(file);
         }
-        forgotten
+        let file = self.0.directory.open()?;
+        Ok(self.0.file.get_or_init(|| file))
     }
+}
 
-    fn forget(&mut self, first: u64) -> io::Result<Option<u64>> {
-        let mut forgotten = None;
-        while self.oldest < self.next {
-            let end = self.header(self.oldest)?.end();
-            if end > first {
-                if self.next - self.oldest < self.slots {
-                    break;
-                }
-                forgotten = Some(end);
-            }
-            self.oldest += 1;
-        }
-        Ok(forgotten)
-    }
-
-    /// Appends a block. Call [`Spill::make_room`] first.
-    pub fn append(&mut self, block: &Block) -> io::Result<()> {
-        let file = match &self.file {
-            Some(file) => file,
-            None => self.file.insert(unnamed::open(&self.directory)?),
-        };
-        let at = self.next % self.slots * self.block_size as u64;
+impl Slot {
+    /// Writes a block. May block.
+    pub fn write(&self, block: &Block) -> io::Result<()> {
+        let file = self.spill.open()?;
         let head = block.encode_head();
-        file.write_all_at(&head, at)?;
-        file.write_all_at(block.bytes(), at + head.len() as u64)?;
-        self.next += 1;
-        Ok(())
+        file.write_all_at(&head, self.position())?;
+        file.write_all_at(block.bytes(), self.position() + head.len() as u64)
     }
 
-    /// Iterates over the blocks that end after `from`, oldest first. The iteration ends early if the file cannot be
-    /// read.
-    pub fn blocks(&self, from: u64) -> impl Iterator<Item = Block> {
-        let first = self.find(from).unwrap_or(self.next);
-        (first..self.next).map_while(|number| self.read(number).ok())
-    }
-
-    fn find(&self, from: u64) -> io::Result<u64> {
-        let (mut low, mut high) = (self.oldest, self.next);
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if self.header(middle)?.end() <= from { low = middle + 1 } else { high = middle }
-        }
-        Ok(low)
-    }
-
-    fn header(&self, number: u64) -> io::Result<Header> {
+    /// Reads the block back. May block.
+    pub fn read(&self) -> io::Result<Block> {
+        let file = self.spill.0.file.get().ok_or(ErrorKind::NotFound)?;
         let mut head = [0; HEADER_BYTES];
-        self.read_at(&mut head, number, 0)?;
-        Ok(Header::decode(head))
-    }
-
-    fn read(&self, number: u64) -> io::Result<Block> {
-        let header = self.header(number)?;
-        let mut body = vec![0; header.body_len()];
-        self.read_at(&mut body, number, HEADER_BYTES)?;
+        file.read_exact_at(&mut head, self.position())?;
+        let header = Header::decode(head);
+        let length = header.body_len();
+        if length > self.spill.0.block_size {
+            return Err(ErrorKind::InvalidData.into());
+        }
+        let mut body = vec![0; length];
+        file.read_exact_at(&mut body, self.position() + HEADER_BYTES as u64)?;
         Ok(header.block(body))
     }
 
-    fn read_at(&self, into: &mut [u8], number: u64, offset: usize) -> io::Result<()> {
-        let file = self.file.as_ref().ok_or(ErrorKind::NotFound)?;
-        file.read_exact_at(into, number % self.slots * self.block_size as u64 + offset as u64)
+    fn position(&self) -> u64 {
+        self.number * self.spill.0.block_size as u64
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.spill.slots().free.push(self.number);
     }
 }
 
@@ -114,8 +114,13 @@ mod tests {
     use crate::exec::OutputStream::Stdout;
     use std::os::fd::{AsRawFd, FromRawFd};
     use std::os::unix::fs::MetadataExt;
+    use std::path::Path;
 
     const SIZE: usize = 64;
+
+    fn at(path: &Path) -> Arc<StateDirectory> {
+        Arc::new(StateDirectory::new(path.into()))
+    }
 
     fn block(start: u64, bytes: &str) -> Block {
         let mut block = Block::new(start);
@@ -123,39 +128,29 @@ mod tests {
         block
     }
 
-    fn starts(spill: &Spill, from: u64) -> Vec<u64> {
-        spill.blocks(from).map(|block| block.start()).collect()
-    }
-
     #[test]
-    fn finds_a_place_and_forgets_the_oldest() {
+    fn slots_that_were_used_come_first_and_no_more_than_the_limit() {
         let directory = tempfile::tempdir().unwrap();
-        let mut spill = Spill::new(directory.path(), SIZE, 3);
-        for start in [0, 10, 20] {
-            spill.make_room(0);
-            spill.append(&block(start, "0123456789")).unwrap();
+        let spill = Spill::new(&at(directory.path()), SIZE, 3);
+        let slots: Vec<Slot> = std::iter::from_fn(|| spill.take_slot()).collect();
+        assert_eq!(slots.iter().map(|slot| slot.number).collect::<Vec<_>>(), [0, 1, 2]);
+        for (slot, start) in slots.iter().zip([0, 10, 20]) {
+            slot.write(&block(start, "0123456789")).unwrap();
         }
-        assert_eq!(starts(&spill, 0), [0, 10, 20]);
-        assert_eq!(starts(&spill, 19), [10, 20]);
-        assert!(starts(&spill, 30).is_empty());
-        assert_eq!(spill.make_room(0), Some(10), "there are three slots only");
-        spill.append(&block(40, "after a gap")).unwrap();
-        assert_eq!(starts(&spill, 0), [10, 20, 40]);
-        assert_eq!(starts(&spill, 35), [40]);
-        assert_eq!(spill.make_room(30), None);
-        assert_eq!(starts(&spill, 0), [40]);
-        assert_eq!(spill.make_room(51), None);
-        assert!(starts(&spill, 0).is_empty());
-        assert_eq!(spill.file.as_ref().unwrap().metadata().unwrap().len() as usize, 2 * SIZE + 16 + 8 + 10);
+        assert_eq!(slots[1].read().unwrap(), block(10, "0123456789"));
+        drop(slots.into_iter().nth(1));
+        assert_eq!(spill.slots().free.len(), 3);
+        assert!(spill.take_slot().is_some_and(|slot| slot.number < 3));
     }
 
     #[test]
     fn makes_the_directory_when_it_is_missing() {
         let directory = tempfile::tempdir().unwrap();
         let missing = directory.path().join("state/logs");
-        let mut spill = Spill::new(&missing, SIZE, 3);
+        let spill = Spill::new(&at(&missing), SIZE, 3);
+        let slot = spill.take_slot().unwrap();
         assert!(!missing.exists());
-        spill.append(&block(0, "x")).unwrap();
+        slot.write(&block(0, "x")).unwrap();
         assert_eq!(std::fs::metadata(missing).unwrap().mode() & 0o777, 0o700);
     }
 
@@ -170,40 +165,30 @@ mod tests {
         file.set_len(2 * SIZE as u64).unwrap();
         // SAFETY: a plain fcntl call on an open descriptor.
         assert_eq!(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, libc::F_SEAL_GROW) }, 0);
-        let mut spill = Spill::new(Path::new("/nonexistent"), SIZE, 9);
-        spill.file = Some(file);
+        let spill = Spill::new(&at(Path::new("/nonexistent")), SIZE, 9);
+        spill.0.file.set(file).unwrap();
         spill
     }
 
     #[test]
-    fn a_failed_write_changes_nothing() {
-        let mut spill = full_after_two();
-        for start in [0, 10] {
-            spill.append(&block(start, "0123456789")).unwrap();
-        }
-        assert!(spill.append(&block(20, "0123456789")).is_err());
-        assert_eq!(starts(&spill, 0), [0, 10]);
+    fn a_full_disk_fails_new_slots_and_used_ones_stay_usable() {
+        let spill = full_after_two();
+        let [one, two, three] = [0, 10, 20].map(|start| (spill.take_slot().unwrap(), block(start, "0123456789")));
+        one.0.write(&one.1).unwrap();
+        two.0.write(&two.1).unwrap();
+        assert!(three.0.write(&three.1).is_err());
+        assert_eq!((one.0.read().unwrap(), two.0.read().unwrap()), (one.1, two.1));
+        drop(three.0);
+        drop(two.0);
+        spill.take_slot().unwrap().write(&three.1).unwrap();
     }
 
     #[test]
-    fn a_file_that_can_not_grow_is_used_again_when_all_in_it_is_old() {
-        let mut spill = full_after_two();
-        for start in [0, 10] {
-            spill.append(&block(start, "0123456789")).unwrap();
-        }
-        assert_eq!(spill.make_room(15), None);
-        assert!(spill.append(&block(20, "0123456789")).is_err());
-        assert_eq!(spill.make_room(20), None);
-        spill.append(&block(30, "0123456789")).unwrap();
-        assert_eq!(starts(&spill, 0), [30]);
-    }
-
-    #[test]
-    fn a_file_that_can_not_be_read_has_no_blocks() {
-        let mut spill = full_after_two();
-        spill.append(&block(0, "0123456789")).unwrap();
-        spill.file = Some(File::options().write(true).open("/dev/null").unwrap());
-        assert!(starts(&spill, 0).is_empty());
-        assert_eq!(spill.make_room(0), None);
+    fn a_file_that_can_not_be_read_is_an_error() {
+        let spill = Spill::new(&at(Path::new("/nonexistent")), SIZE, 9);
+        spill.0.file.set(File::options().write(true).open("/dev/null").unwrap()).unwrap();
+        let slot = spill.take_slot().unwrap();
+        slot.write(&block(0, "0123456789")).unwrap();
+        assert!(slot.read().is_err());
     }
 }

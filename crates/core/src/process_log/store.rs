@@ -3,26 +3,39 @@
 //! Offsets count from the start of the whole log. Bytes below `first` were dropped because of the limit. A gap
 //! between two blocks is a block that could not be written when it had to leave memory. Readers detect gaps; no list
 //! is kept.
+//!
+//! Nothing here waits for the file: [`Batch::write`] and [`Fetch::run`] do, and their callers hold no lock.
 
 use super::block::Block;
-use super::spill::Spill;
+use super::spill::{Slot, Spill};
+use super::unnamed::StateDirectory;
 use super::{LogSlice, Piece};
 use crate::exec::OutputStream;
 use std::collections::VecDeque;
-use std::path::Path;
+use std::sync::Arc;
 
 /// Sizes of the parts.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
     /// Bytes of a block, including its marks.
     pub block_size: usize,
-    /// Full blocks in memory, in addition to the block being filled.
+    /// Full blocks that stay in memory, in addition to the block being filled.
     pub memory_blocks: usize,
 }
 
-/// The block being filled takes 64 KiB and at worst as much again for marks, and so does a block that is being written.
-/// With 12 full blocks, that is less than 1 MiB.
-pub const SHAPE: Shape = Shape { block_size: 64 * 1024, memory_blocks: 12 };
+/// The block being filled takes 64 KiB and at worst as much again for marks. With 4 full blocks and 8 that wait to be
+/// written, that is less than 1 MiB.
+pub const SHAPE: Shape = Shape { block_size: 64 * 1024, memory_blocks: 4 };
+
+/// Full blocks beyond [`Shape::memory_blocks`] that are written together: waking another thread takes as long as writing
+/// a block.
+const LEAST_WRITTEN: usize = 4;
+
+/// The number of such blocks after which no output is taken until they are written.
+const MOST_UNWRITTEN: usize = 8;
+
+/// Maximum blocks of one [`Fetch`].
+const MOST_FETCHED: usize = 16;
 
 /// Maximum pieces of one slice: each is an object for its reader.
 const MOST_PIECES: usize = 1024;
@@ -35,15 +48,48 @@ pub struct Store {
     limit: u64,
     first: u64,
     end: u64,
-    recent: VecDeque<Block>,
+    /// In the file.
+    older: VecDeque<Written>,
+    /// In memory. Only the last is not full.
+    recent: VecDeque<Arc<Block>>,
+    /// A [`Batch`] is being written.
+    is_writing: bool,
+    /// Memory of blocks that have been written, for the next ones: the allocator would return it to the system.
+    spare: Vec<Block>,
     spill: Spill,
+}
+
+/// A block in the file.
+#[derive(Clone, Debug)]
+struct Written {
+    start: u64,
+    end: u64,
+    slot: Arc<Slot>,
+}
+
+/// Blocks that must leave memory, with their slots. A block without a slot could not be written.
+pub struct Batch(Vec<(Arc<Block>, Option<Slot>)>);
+
+/// The next part of a read.
+pub enum Next {
+    /// The read is complete.
+    Done(LogSlice),
+    /// It continues in the file.
+    File(Fetch),
+}
+
+/// A part of a read that needs the file.
+pub struct Fetch {
+    reading: Reading,
+    blocks: Vec<Written>,
 }
 
 impl Store {
     /// Creates an empty log that keeps the last `limit` bytes. Allocates nothing.
-    pub fn new(directory: &Path, limit: u64, shape: Shape) -> Self {
+    pub fn new(directory: &Arc<StateDirectory>, limit: u64, shape: Shape) -> Self {
         let spill = Spill::new(directory, shape.block_size, slots(limit, shape.block_size));
-        Self { shape, limit, first: 0, end: 0, recent: VecDeque::new(), spill }
+        let (older, recent, spare) = (VecDeque::new(), VecDeque::new(), Vec::new());
+        Self { shape, limit, first: 0, end: 0, older, recent, is_writing: false, spare, spill }
     }
 
     /// Offset after the last byte.
@@ -60,80 +106,178 @@ impl Store {
     pub fn push(&mut self, stream: OutputStream, mut bytes: &[u8], time_ms: u64) {
         while !bytes.is_empty() {
             let size = self.shape.block_size;
-            let count = self.recent.back_mut().map_or(0, |block| block.push(size, stream, bytes, time_ms));
+            let last = self.recent.back_mut().and_then(Arc::get_mut);
+            let count = last.map_or(0, |block| block.push(size, stream, bytes, time_ms));
             if count == 0 {
                 self.open_block();
             }
             bytes = &bytes[count..];
             self.end += count as u64;
-            self.first = self.first.max(self.end.saturating_sub(self.limit));
+        }
+        self.first = self.first.max(self.end.saturating_sub(self.limit));
+        self.drop_old();
+    }
+
+    fn open_block(&mut self) {
+        if let Some(full) = self.recent.back_mut().and_then(Arc::get_mut) {
+            full.seal();
+        }
+        let block = self.spare.pop().map_or_else(|| Block::new(self.end), |block| block.reuse(self.end));
+        self.recent.push_back(Arc::new(block));
+    }
+
+    fn drop_old(&mut self) {
+        while self.older.front().is_some_and(|block| block.end <= self.first) {
+            self.older.pop_front();
         }
         while self.recent.front().is_some_and(|block| block.end() <= self.first) {
             self.recent.pop_front();
         }
     }
 
-    fn open_block(&mut self) {
-        if let Some(full) = self.recent.back_mut() {
-            full.seal();
-        }
-        if self.recent.len() > self.shape.memory_blocks
-            && let Some(oldest) = self.recent.pop_front()
-        {
-            self.move_to_file(&oldest);
-        }
-        self.recent.push_back(Block::new(self.end));
+    /// True if no output should be taken until blocks have been written.
+    pub fn is_full(&self) -> bool {
+        self.recent.len() > self.shape.memory_blocks + 1 + MOST_UNWRITTEN
     }
 
-    fn move_to_file(&mut self, block: &Block) {
-        if let Some(forgotten) = self.spill.make_room(self.first) {
-            self.first = forgotten;
+    /// The blocks that must leave memory; `None` if there are none, or a batch is being written. They can be read from
+    /// memory until [`Store::written`].
+    pub fn next_batch(&mut self) -> Option<Batch> {
+        let count = self.recent.len().saturating_sub(self.shape.memory_blocks + 1);
+        if count < LEAST_WRITTEN || self.is_writing {
+            return None;
         }
-        if block.end() > self.first {
-            // If this fails, the block is lost, and the log continues after the gap.
-            let _ = self.spill.append(block);
-        }
-    }
-
-    /// Reads at most `most` bytes, but at least one if available, starting at `cursor`.
-    pub fn read(&self, cursor: u64, most: usize) -> LogSlice {
-        if cursor >= self.end {
-            return LogSlice { next: self.end, ..LogSlice::default() };
-        }
-        let begin = cursor.max(self.first);
-        let slice = LogSlice { next: begin, dropped: begin - cursor, ..LogSlice::default() };
-        let mut reading = Reading { slice, left: most.max(1) };
-        if self.recent.front().is_none_or(|block| begin < block.start()) {
-            for block in self.spill.blocks(begin) {
-                reading.take(&block);
-                if reading.is_full() {
-                    return reading.slice;
+        self.is_writing = true;
+        let leaving: Vec<Arc<Block>> = self.recent.iter().take(count).cloned().collect();
+        let mut blocks: Vec<(Arc<Block>, Option<Slot>)> = Vec::with_capacity(count);
+        // The newest first: where slots are missing, the oldest blocks are dropped.
+        for block in leaving.into_iter().rev() {
+            match self.take_slot() {
+                Some(slot) => blocks.push((block, Some(slot))),
+                None => {
+                    self.first = self.first.max(block.end());
+                    break;
                 }
             }
         }
+        self.drop_old();
+        blocks.reverse();
+        Some(Batch(blocks))
+    }
+
+    /// A free slot. If there is none, the oldest block in the file gives its own; slots of readers are not free.
+    fn take_slot(&mut self) -> Option<Slot> {
+        loop {
+            if let Some(slot) = self.spill.take_slot() {
+                return Some(slot);
+            }
+            self.first = self.first.max(self.older.pop_front()?.end);
+        }
+    }
+
+    /// Moves blocks out of memory once they have been written. A block that could not be written is lost, and the log
+    /// continues after the gap.
+    pub fn written(&mut self, Batch(blocks): Batch) {
+        self.is_writing = false;
+        for (block, slot) in blocks {
+            // The limit may have dropped it meanwhile.
+            if !self.recent.front().is_some_and(|front| Arc::ptr_eq(front, &block)) {
+                continue;
+            }
+            self.recent.pop_front();
+            if let Some(slot) = slot {
+                self.older.push_back(Written { start: block.start(), end: block.end(), slot: Arc::new(slot) });
+            }
+            if self.recent.len() + self.spare.len() <= self.shape.memory_blocks + MOST_UNWRITTEN {
+                self.spare.extend(Arc::try_unwrap(block));
+            }
+        }
+        self.drop_old();
+    }
+
+    /// Begins to read at most `most` bytes, but at least one if available, starting at `cursor`.
+    pub fn begin(&self, cursor: u64, most: usize) -> Reading {
+        if cursor >= self.end {
+            return Reading { slice: LogSlice { next: self.end, ..LogSlice::default() }, left: 0 };
+        }
+        let begin = cursor.max(self.first);
+        let slice = LogSlice { next: begin, dropped: begin - cursor, ..LogSlice::default() };
+        Reading { slice, left: most.max(1) }
+    }
+
+    /// Continues a read.
+    pub fn advance(&self, mut reading: Reading) -> Next {
         let at = reading.slice.next;
+        // A read that went to the file may find that what follows has been dropped; the next read counts that.
+        if reading.is_full() || at >= self.end || (at < self.first && reading.has_bytes()) {
+            return Next::Done(reading.slice);
+        }
+        if self.recent.front().is_none_or(|block| at < block.start()) {
+            let index = self.older.partition_point(|block| block.end <= at);
+            let mut wanted = 0;
+            let is_wanted = |block: &&Written| {
+                let is_wanted = wanted < reading.left as u64;
+                wanted += block.end - block.start.max(at);
+                is_wanted
+            };
+            let blocks: Vec<Written> =
+                self.older.range(index..).take(MOST_FETCHED).take_while(is_wanted).cloned().collect();
+            if !blocks.is_empty() {
+                return Next::File(Fetch { reading, blocks });
+            }
+        }
         let first = self.recent.partition_point(|block| block.end() <= at);
         for block in self.recent.range(first..) {
             reading.take(block);
             if reading.is_full() {
-                return reading.slice;
+                return Next::Done(reading.slice);
             }
         }
         // The read has reached the end. With a limit of 0 nothing is kept.
         reading.slice.next = self.end;
-        reading.slice
+        Next::Done(reading.slice)
     }
 
     /// Bytes of memory in use, without the allocator's overhead.
     #[cfg(test)]
     pub fn memory(&self) -> usize {
-        self.recent.iter().map(Block::memory).sum::<usize>() + size_of::<Self>()
+        let recent = self.recent.iter().map(|block| block.memory()).sum::<usize>()
+            + self.spare.iter().map(Block::memory).sum::<usize>();
+        recent + self.older.capacity() * (size_of::<Written>() + size_of::<Slot>()) + size_of::<Self>()
     }
 
     /// Pieces in memory.
     #[cfg(test)]
     pub fn pieces(&self) -> usize {
-        self.recent.iter().map(Block::pieces).sum()
+        self.recent.iter().map(|block| block.pieces()).sum()
+    }
+}
+
+impl Batch {
+    /// Writes the blocks. Keeps those that were written. May block.
+    pub fn write(self) -> Self {
+        let write = |(block, slot): (Arc<Block>, Option<Slot>)| {
+            let slot = slot.filter(|slot| slot.write(&block).is_ok());
+            (block, slot)
+        };
+        Self(self.0.into_iter().map(write).collect())
+    }
+}
+
+impl Fetch {
+    /// Reads the blocks. Bytes that cannot be read are lost. May block.
+    pub fn run(self) -> Reading {
+        let mut reading = self.reading;
+        for block in self.blocks {
+            match block.slot.read() {
+                Ok(block) => reading.take(&block),
+                Err(_) => reading.skip(block.end),
+            }
+            if reading.is_full() {
+                break;
+            }
+        }
+        reading
     }
 }
 
@@ -147,7 +291,7 @@ fn slots(limit: u64, block_size: usize) -> u64 {
 }
 
 /// A slice under construction.
-struct Reading {
+pub struct Reading {
     slice: LogSlice,
     left: usize,
 }
@@ -155,14 +299,21 @@ struct Reading {
 impl Reading {
     /// Adds the bytes of this block starting at `next`. Missing bytes before the block were lost.
     fn take(&mut self, block: &Block) {
+        self.skip(block.start());
         let slice = &mut self.slice;
-        if block.start() > slice.next {
-            slice.lost += block.start() - slice.next;
-            slice.next = block.start();
-        }
         let count = block.copy(slice.next, self.left, MOST_PIECES - slice.pieces.len(), &mut slice.pieces);
         slice.next += count as u64;
         self.left -= count;
+    }
+
+    /// Counts everything before this offset as lost.
+    fn skip(&mut self, to: u64) {
+        self.slice.lost += to.saturating_sub(self.slice.next);
+        self.slice.next = self.slice.next.max(to);
+    }
+
+    fn has_bytes(&self) -> bool {
+        !self.slice.pieces.is_empty()
     }
 
     fn is_full(&self) -> bool {

@@ -1,23 +1,69 @@
-//! Unnamed files in the state directory.
+//! The state directory, and unnamed files in it.
 //!
 //! Such a file never has a name that outlives the call that opens it, so it disappears however this process ends. If
 //! the file system does not support O_TMPFILE, the file has a name briefly. The next call removes files of processes
 //! that were killed at that point.
 
+use crate::blocking::blocking;
+use crate::error::{Code, Error};
 use crate::private_directory;
+use std::fmt::Display;
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
+use tokio::time::timeout;
 
 /// Prefix of a file's temporary name.
 const NAME: &str = "log-";
 
-/// Creates an unnamed file of mode 0600 in a private directory, which is created if missing.
-pub fn open(directory: &Path) -> io::Result<File> {
-    private_directory::create(directory)?;
-    open_unnamed(directory)
+/// How long the state directory may take to be inspected.
+const ANSWER: Duration = Duration::from_secs(1);
+
+/// A sandbox's state directory.
+#[derive(Debug)]
+pub struct StateDirectory {
+    path: PathBuf,
+    /// It could be used when it was inspected. Each file that is created checks it again.
+    is_checked: AtomicBool,
+}
+
+impl StateDirectory {
+    /// Looks at nothing.
+    pub fn new(path: PathBuf) -> Self {
+        Self { path, is_checked: AtomicBool::new(false) }
+    }
+
+    /// Checks, once, that the directory can hold logs. The first log that needs it creates it.
+    ///
+    /// # Errors
+    /// `STATE_DIR_UNAVAILABLE` if other users can change it, or it does not respond.
+    pub async fn check(self: &Arc<Self>) -> Result<(), Error> {
+        if self.is_checked.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let directory = Arc::clone(self);
+        let checking =
+            blocking(move || private_directory::check(&directory.path).map_err(|why| directory.refusal(&why)));
+        match timeout(ANSWER, checking).await {
+            Ok(checked) => checked.map(|_| self.is_checked.store(true, Ordering::Relaxed)),
+            Err(_) => Err(self.refusal(&"it does not respond")),
+        }
+    }
+
+    fn refusal(&self, why: &dyn Display) -> Error {
+        let message = format!("stateDir '{}' cannot be used: {why}", self.path.display());
+        Error::new(Code::StateDirUnavailable, message)
+    }
+
+    /// Creates an unnamed file of mode 0600 in the directory, which is created if missing. May block.
+    pub fn open(&self) -> io::Result<File> {
+        private_directory::create(&self.path)?;
+        open_unnamed(&self.path)
+    }
 }
 
 fn open_unnamed(directory: &Path) -> io::Result<File> {

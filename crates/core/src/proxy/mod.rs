@@ -12,11 +12,13 @@ mod socks;
 
 pub use allow::Target;
 
+use crate::sys;
 use allow::AllowList;
+use nacre_protocol::socket;
 use std::io;
 use std::net::TcpListener as StdListener;
-use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Handle};
@@ -31,21 +33,58 @@ const HEAD_TIME: Duration = Duration::from_secs(10);
 /// Maximum denials kept for one command.
 const MAX_DENIALS: usize = 100;
 
-/// The connections that were refused since the last command began.
-#[derive(Clone, Debug, Default)]
-pub struct Denials(Arc<Mutex<Vec<String>>>);
+/// An IPv6 address with a port is shorter.
+const LONGEST_REPORT: usize = 64;
+
+/// The connections that were refused since the last command began: by the proxy, and by the broker where programs ignore
+/// the proxy.
+#[derive(Clone, Debug)]
+pub struct Denials {
+    list: Arc<Mutex<Vec<String>>>,
+    /// The broker's reports, and its end. A report is sent before the program learns of the refusal, so it can be
+    /// received once the command has ended.
+    reports: Arc<(OwnedFd, OwnedFd)>,
+}
 
 impl Denials {
-    fn add(&self, target: &Target) {
-        let mut list = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Creates an empty list.
+    ///
+    /// # Errors
+    /// Those of socketpair(2).
+    pub fn new() -> io::Result<Self> {
+        let (ours, theirs) = socket::pair()?;
+        sys::set_nonblocking(&ours)?;
+        sys::set_nonblocking(&theirs)?;
+        Ok(Self { list: Arc::default(), reports: Arc::new((ours, theirs)) })
+    }
+
+    /// The broker's end of its reports.
+    pub fn reporter(&self) -> BorrowedFd<'_> {
+        self.reports.1.as_fd()
+    }
+
+    fn list(&self) -> MutexGuard<'_, Vec<String>> {
+        self.list.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, target: String) {
+        let mut list = self.list();
         if list.len() < MAX_DENIALS {
-            list.push(target.to_string());
+            list.push(target);
         }
     }
 
     /// Removes and returns all denials.
     pub fn take(&self) -> Vec<String> {
-        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        let mut report = [0; LONGEST_REPORT];
+        while let Ok(length @ 1..) = socket::receive(self.reports.0.as_fd(), &mut report) {
+            let target = String::from_utf8_lossy(&report[..length]).into_owned();
+            // Resolvers try the same server again and again.
+            if !self.list().contains(&target) {
+                self.add(target);
+            }
+        }
+        std::mem::take(&mut self.list())
     }
 }
 
@@ -61,7 +100,7 @@ impl Policy {
     fn admits(&self, target: &Target) -> bool {
         let admitted = self.allow.admits(target);
         if !admitted {
-            self.denials.add(target);
+            self.denials.add(target.to_string());
         }
         admitted
     }

@@ -23,6 +23,8 @@ pub struct Config {
     pub survive_exit: bool,
     /// The directory for everything that the sandbox stores on disk.
     pub state_dir: PathBuf,
+    /// The directory of its durable jobs, which isolated programs must not see.
+    pub jobs_root: PathBuf,
     /// Runs each command in a new bash, although the shell could load the builtin.
     pub force_plain: bool,
     /// Uses no control groups, although they are available.

@@ -8,8 +8,8 @@ use crate::capabilities::{Capabilities, Engine, ShellError};
 use crate::error::{Code, Error};
 use crate::exec::ExecRequest;
 use crate::process::{NewProcess, Process, Registry, StartRequest, Starter};
-use crate::process_log::ProcessLog;
-use crate::session::{Config as SessionConfig, Handle};
+use crate::process_log::{ProcessLog, StateDirectory};
+use crate::session::{Config as SessionConfig, Handle, Isolate};
 use crate::user::{User, UserError};
 use crate::variables::{self, EnvChange};
 use std::collections::HashMap;
@@ -43,6 +43,7 @@ impl WeakSandbox {
 
 struct Inner {
     config: Config,
+    state_directory: Arc<StateDirectory>,
     id: u64,
     capabilities: OnceLock<Capabilities>,
     shell: OnceLock<Result<PathBuf, ShellError>>,
@@ -73,6 +74,7 @@ impl Sandbox {
         let id = SANDBOXES.fetch_add(1, Ordering::Relaxed);
         Self {
             inner: Arc::new(Inner {
+                state_directory: Arc::new(StateDirectory::new(config.state_dir.clone())),
                 config,
                 id,
                 capabilities: OnceLock::new(),
@@ -130,8 +132,8 @@ impl Sandbox {
         mut new: NewProcess,
         done: impl FnOnce(Result<Arc<Process>, Error>) + Send + 'static,
     ) {
-        let log = ProcessLog::new(&self.inner.config.state_dir, new.log_limit);
-        let filed = self.check_state_dir().and_then(|()| self.session(session)).and_then(|handle| {
+        let log = ProcessLog::new(&self.inner.state_directory, new.log_limit);
+        let filed = self.session(session).and_then(|handle| {
             new.limits = self.process_limits(&new.wanted_limits)?;
             let process = Arc::new(Process::new(&mut new, Box::new(handle.downgrade()), log));
             self.inner.processes.add(Arc::clone(&process))?;
@@ -246,15 +248,17 @@ impl Sandbox {
         sessions.made += 1;
         let unique = format!("nacre-{}-{}-{}", self_name(), self.inner.id, sessions.made);
         let cwd = new.cwd.unwrap_or_else(|| config.cwd.clone());
-        let mut env = variables::changed(&self.env(user.as_ref()), new.env);
+        let env = variables::changed(&self.env(user.as_ref()), new.env);
         let isolation = new.isolation.as_ref().or(config.isolation.as_ref());
-        let (confinement, proxied) = self.confine(isolation, &cwd, &shell, &unique, &mut env)?;
+        let isolate = isolation.map(|isolation| {
+            let deciding = self.deciding(isolation, &cwd, &shell, &unique);
+            Isolate(Arc::new(move || deciding.isolate()))
+        });
         let session = SessionConfig {
             id: new.id.clone(),
             cwd,
             env,
-            confinement,
-            proxied,
+            isolate,
             user,
             shell,
             supervisor: config.supervisor.clone(),
@@ -277,7 +281,7 @@ impl Sandbox {
 
 impl Sessions {
     fn check(&self) -> Result<(), Error> {
-        if self.destroyed { Err(Error::new(Code::SandboxDestroyed, "the sandbox was destroyed")) } else { Ok(()) }
+        if self.destroyed { Err(Error::sandbox_destroyed()) } else { Ok(()) }
     }
 
     fn is_taken(&self, id: &str) -> bool {

@@ -7,13 +7,15 @@ use crate::isolation::{self, Isolation};
 use crate::jobs::Launch;
 use crate::limits::{self, Enforcement, Limits};
 use crate::private_directory;
-use crate::session::Proxied;
+use crate::session::Isolated;
 use crate::shell::probe;
 use crate::user::User;
-use nacre_isolation::confinement::Confinement;
+use nacre_containment::cgroup::Group;
 use nacre_isolation::decide::{self, Places};
-use nacre_isolation::rules::Network;
+use nacre_protocol::confinement::Confinement;
+use nacre_protocol::confinement::Network;
 use std::ffi::OsString;
+use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,6 +26,58 @@ pub(super) struct Enforced {
     pub(super) by: Enforcement,
     /// The group of all sessions, if the limits need one.
     pub(super) group: Option<PathBuf>,
+    /// See [`Group::hold`].
+    _hold: Option<Arc<File>>,
+}
+
+/// What the decision about a confinement needs. It looks at the user's directories, which may not respond, so a thread
+/// that may block makes it.
+pub(super) struct Deciding {
+    isolation: Isolation,
+    /// See [`isolation::switch`].
+    switch: Option<String>,
+    supervisor: PathBuf,
+    cwd: PathBuf,
+    shell: PathBuf,
+    temporary: PathBuf,
+    /// Directories to hide from isolated programs.
+    private: [PathBuf; 2],
+}
+
+impl Deciding {
+    /// The confinement of a session and its proxy.
+    pub(super) fn isolate(&self) -> Result<Isolated, Error> {
+        let offer = isolation::offer(&self.supervisor, self.switch.as_deref())?;
+        let mut confinement = decide::decide(&self.isolation.rules, &offer, self.places())
+            .map_err(|unsupported| Error::new(Code::IsolationUnsupported, unsupported.to_string()))?;
+        let proxied = isolation::proxied(&mut confinement, &self.isolation.allow)?;
+        let mut variables = vec![("TMPDIR".to_string(), confinement.temporary.clone().into())];
+        if let Some(port) = confinement.proxy_port {
+            variables.extend(isolation::proxy_variables(port, &confinement, &self.isolation.allow));
+        }
+        Ok(Isolated { confinement, proxied, variables })
+    }
+
+    fn places(&self) -> Places {
+        Places {
+            cwd: self.cwd.clone(),
+            shell: self.shell.canonicalize().unwrap_or_else(|_| self.shell.clone()),
+            temporary: self.temporary.clone(),
+            private: self.private_directories(),
+        }
+    }
+
+    /// The directories to hide. They exist from now on: what does not exist cannot be hidden. A directory that cannot
+    /// be used is left out.
+    fn private_directories(&self) -> Vec<PathBuf> {
+        let cwd = self.cwd.canonicalize().unwrap_or_default();
+        self.private
+            .iter()
+            .filter(|path| private_directory::create(path).is_ok())
+            .filter_map(|path| path.canonicalize().ok())
+            .filter(|path| !cwd.starts_with(path))
+            .collect()
+    }
 }
 
 impl Sandbox {
@@ -51,13 +105,24 @@ impl Sandbox {
         })
     }
 
-    /// The engine of this sandbox's sessions. Determined once, by loading the builtin into the shell.
+    /// The engine of this sandbox's sessions. Determined once, by loading the builtin into the shell. If the shell does
+    /// not answer, each session finds out for itself.
     pub fn engine(&self) -> Engine {
-        *self.inner.engine.get_or_init(|| match self.shell() {
-            Ok(shell) if !self.inner.config.force_plain && !probe::loads_builtin(shell) => Engine::Plain,
-            _ if self.inner.config.force_plain => Engine::Plain,
-            _ => Engine::Builtin,
-        })
+        if self.inner.config.force_plain {
+            return Engine::Plain;
+        }
+        if let Some(known) = self.inner.engine.get() {
+            return *known;
+        }
+        let Some(loads) = self.shell().as_ref().ok().and_then(|shell| probe::loads_builtin(shell)) else {
+            return Engine::Builtin;
+        };
+        *self.inner.engine.get_or_init(|| if loads { Engine::Builtin } else { Engine::Plain })
+    }
+
+    /// The version of the shell; see `probe::version_of`.
+    pub fn shell_version(&self) -> Option<String> {
+        self.shell().as_ref().ok().and_then(|shell| probe::version_of(shell, probe::ANSWER))
     }
 
     /// The surroundings of a durable job of this sandbox. The sandbox's limits apply to each job separately, because
@@ -65,7 +130,7 @@ impl Sandbox {
     ///
     /// # Errors
     /// `SPAWN_FAILED` if the shell or the user is missing; `LIMIT_UNSUPPORTED`.
-    pub fn job_launch(&self, wanted: Option<&Limits>) -> Result<Launch, Error> {
+    pub fn job_launch(&self, wanted: Option<&Limits>, cwd: Option<&Path>) -> Result<Launch, Error> {
         self.lock().check()?;
         let config = &self.inner.config;
         let shell = self.shell().clone()?;
@@ -74,7 +139,7 @@ impl Sandbox {
         let limits = wanted.unwrap_or(&config.limits).enforcement(group_parent.as_ref(), self.binds_user()?)?;
         let mut env = self.env(user.as_ref());
         let isolation = config.isolation.as_ref();
-        let confinement = isolation.map(|isolation| self.confine_job(isolation, &shell, &mut env)).transpose()?;
+        let confinement = isolation.map(|isolation| self.confine_job(isolation, cwd, &shell, &mut env)).transpose()?;
         Ok(Launch {
             confinement,
             supervisor: config.supervisor.clone(),
@@ -87,27 +152,16 @@ impl Sandbox {
         })
     }
 
-    /// Checks that the state directory can hold logs. The first log that needs it creates it.
-    ///
-    /// # Errors
-    /// `STATE_DIR_UNAVAILABLE` if other users can change it.
-    pub(super) fn check_state_dir(&self) -> Result<(), Error> {
-        let path = &self.inner.config.state_dir;
-        private_directory::check(path).map(drop).map_err(|reason| {
-            let message = format!("stateDir '{}' cannot be used: {reason}", path.display());
-            Error::new(Code::StateDirUnavailable, message)
-        })
-    }
-
     /// Enforces the sandbox's limits, once.
     pub(super) fn enforced(&self) -> Result<Enforced, Error> {
         let inner = &self.inner;
         let made = inner.enforced.get_or_init(|| {
             let capabilities = self.capabilities();
             let by = inner.config.limits.enforcement(capabilities.group_parent.as_ref(), self.binds_user()?)?;
-            let unique = format!("{}-{}", std::process::id(), inner.id);
+            let unique = format!("{}-{}", super::self_name(), inner.id);
             let group = limits::sandbox_group(&by.group, capabilities, &unique)?;
-            Ok(Enforced { by, group })
+            let hold = group.as_ref().and_then(|path| Group::at(path).hold().ok().flatten());
+            Ok(Enforced { by, group, _hold: hold.map(Arc::new) })
         });
         made.clone()
     }
@@ -120,7 +174,7 @@ impl Sandbox {
     /// True if limits that count per user apply to the processes of this sandbox.
     pub(super) fn binds_user(&self) -> Result<bool, Error> {
         let user = self.user()?;
-        Ok(user.map_or_else(|| !nix::unistd::geteuid().is_root(), |user| user.uid != 0))
+        Ok(user.map_or_else(|| !nix::unistd::geteuid().is_root(), |user| user.run_as.uid != 0))
     }
 
     /// The mechanisms that enforce isolation on this machine.
@@ -128,14 +182,15 @@ impl Sandbox {
     /// # Errors
     /// `SPAWN_FAILED` if the supervisor cannot run.
     pub fn tiers(&self) -> Result<isolation::Tiers, Error> {
-        isolation::offer(&self.inner.config.supervisor).map(|offer| isolation::tiers(&offer))
+        let offer = isolation::offer(&self.inner.config.supervisor, isolation::switch().as_deref())?;
+        Ok(isolation::tiers(&offer))
     }
 
-    /// The confinement of a durable job. A job outlives this process and its proxy, so it has no proxy. It has no pid
-    /// namespace, whose init would outlive the command, so only Landlock limits its signals.
+    /// The confinement of a durable job. A job outlives this process and its proxy, so it has no proxy.
     fn confine_job(
         &self,
         isolation: &Isolation,
+        cwd: Option<&Path>,
         shell: &Path,
         env: &mut Vec<(OsString, OsString)>,
     ) -> Result<Confinement, Error> {
@@ -144,45 +199,27 @@ impl Sandbox {
             let reason = "a durable job outlives this process, whose proxy is the only way to the allowed hosts";
             return Err(unsupported(decide::Unsupported { rule: "isolation.network", reason: reason.into() }));
         }
-        let mut offer = isolation::offer(&self.inner.config.supervisor)?;
-        offer.processes = Err("durable jobs have none".into());
-        offer.broker = Err("durable jobs have none".into());
         let unique = format!("nacre-job-{:016x}", RandomState::new().hash_one(std::process::id()));
-        let places = self.places(&self.inner.config.cwd, shell, &unique);
-        let confinement = decide::decide(&isolation.rules, &offer, places).map_err(unsupported)?;
+        let deciding = self.deciding(isolation, cwd.unwrap_or(&self.inner.config.cwd), shell, &unique);
+        let mut offer = isolation::offer(&deciding.supervisor, deciding.switch.as_deref())?;
+        offer.broker = Err("durable jobs have none".into());
+        let confinement = decide::decide(&isolation.rules, &offer, deciding.places()).map_err(unsupported)?;
         set_variable(env, "TMPDIR", confinement.temporary.clone().into());
         Ok(confinement)
     }
 
-    fn places(&self, cwd: &Path, shell: &Path, unique: &str) -> Places {
-        Places {
+    /// What the decision about the confinement of a session or job needs.
+    pub(super) fn deciding(&self, isolation: &Isolation, cwd: &Path, shell: &Path, unique: &str) -> Deciding {
+        let config = &self.inner.config;
+        Deciding {
+            isolation: isolation.clone(),
+            switch: isolation::switch(),
+            supervisor: config.supervisor.clone(),
             cwd: cwd.to_path_buf(),
-            shell: shell.canonicalize().unwrap_or_else(|_| shell.to_path_buf()),
+            shell: shell.to_path_buf(),
             temporary: std::env::temp_dir().join(format!("{unique}-tmp")),
+            private: [config.state_dir.clone(), config.jobs_root.clone()],
         }
-    }
-
-    /// The confinement of a session and its proxy. Adds the variables that programs need for both.
-    pub(super) fn confine(
-        &self,
-        isolation: Option<&Isolation>,
-        cwd: &Path,
-        shell: &Path,
-        unique: &str,
-        env: &mut Vec<(OsString, OsString)>,
-    ) -> Result<(Option<Arc<Confinement>>, Option<Proxied>), Error> {
-        let Some(isolation) = isolation else { return Ok((None, None)) };
-        let places = self.places(cwd, shell, unique);
-        let offer = isolation::offer(&self.inner.config.supervisor)?;
-        let mut confinement = decide::decide(&isolation.rules, &offer, places)
-            .map_err(|unsupported| Error::new(Code::IsolationUnsupported, unsupported.to_string()))?;
-        set_variable(env, "TMPDIR", confinement.temporary.clone().into());
-        let proxied = isolation::proxied(&mut confinement, &isolation.allow)?;
-        if let Some(port) = confinement.proxy_port {
-            let variables = isolation::proxy_variables(port, &confinement, &isolation.allow);
-            variables.into_iter().for_each(|(name, value)| set_variable(env, &name, value));
-        }
-        Ok((Some(Arc::new(confinement)), proxied))
     }
 
     pub(super) fn user(&self) -> Result<Option<User>, Error> {

@@ -1,25 +1,30 @@
 //! The actor that owns a session: it receives messages, runs the shell's state machine, and waits for the next event.
 
-use super::command::Running;
-use super::context::{Arrival, Call, Internal, Session};
-use super::lane::Lane;
+use super::Internal;
+use super::Session;
+use super::calls::Call;
+use super::mailbox::{Mailbox, TakenBack};
 use super::timers::Timer;
 use super::{Config, Message};
+use crate::shell::channel::Received;
 use crate::shell::event::Event;
 use crate::shell::listener::Reconnected;
-use crate::shell::state::{Shell, State, Ticket, Work};
+use crate::shell::state::{Shell, State, Work};
 use crate::shell::transition::step;
 use crate::supervisor::PidHold;
+use nacre_protocol::supervisor::{Order, Report};
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::sleep_until;
 
 /// Runs a session until it is closed or every handle is dropped.
-pub(super) async fn run(config: Config, mut mailbox: mpsc::UnboundedReceiver<Message>, lane: Lane) {
+pub(super) async fn run(config: Config, mut mailbox: Mailbox<Message>) {
     let (internal, mut own_messages) = mpsc::unbounded_channel();
     let (reconnects, mut reconnected) = mpsc::unbounded_channel();
-    let mut session = Session::new(config, lane, internal, reconnects);
+    let mut session = Session::new(config, internal, reconnects);
     while session.state.shell != Shell::Closed {
+        session.check_output();
         session.step_all();
         if session.state.shell == Shell::Closed {
             break;
@@ -27,31 +32,45 @@ pub(super) async fn run(config: Config, mut mailbox: mpsc::UnboundedReceiver<Mes
         if session.look_for_answer() {
             continue;
         }
-        session.lend(&mailbox);
-        let happened = match session.pace.look(|| mailbox.try_recv().ok()) {
+        session.lend(&mut mailbox);
+        let happened = match session.pace.look(|| mailbox.try_receive()) {
             Some(message) => Happened::Call(Some(message)),
             None => {
                 let wake_at = session.timers.next();
                 tokio::select! {
                     biased;
-                    arrival = session.link.next() => Happened::Arrival(arrival),
-                    message = mailbox.recv(), if session.closing.is_none() => Happened::Call(message),
+                    received = session.shell.receive() => Happened::Shell(received),
+                    received = session.standbys.receive() => Happened::Standby(received),
+                    report = session.supervision.report() => Happened::Supervisor(report),
+                    message = mailbox.receive(), if session.closing.is_none() => Happened::Call(message),
                     Some(message) = own_messages.recv() => Happened::Report(message),
                     Some(message) = reconnected.recv() => Happened::Reconnected(message),
-                    () = step_capture(&mut session.command) => continue,
+                    () = session.foreground.read_output() => Happened::Output,
                     () = sleep_until(wake_at) => Happened::TimePassed,
                 }
             }
         };
-        if let Some(command) = session.take_back(&mut mailbox, matches!(happened, Happened::Call(_))) {
-            session.take(command);
-            session.step_all();
+        match mailbox.take_back() {
+            TakenBack::Loan(loan) => session.spare_pipes.give_back(loan.pipes),
+            TakenBack::Sent(command) => {
+                session.take(command);
+                session.step_all();
+            }
+            TakenBack::Nothing => {}
+        }
+        if let Happened::Call(Some(Message::Start(request))) = happened {
+            // The calls of this session keep their order; no other session waits.
+            let checked = request.process.log.check_directory().await;
+            match checked {
+                Ok(()) => session.take(Message::Start(request)),
+                Err(error) => request.refuse(error),
+            }
+            continue;
         }
         session.happened(happened);
     }
     // Answers calls that arrived while the session was closing.
-    mailbox.close();
-    while let Ok(message) = mailbox.try_recv() {
+    for message in mailbox.close() {
         session.take(message);
         session.step_all();
     }
@@ -64,36 +83,42 @@ pub(super) async fn run(config: Config, mut mailbox: mpsc::UnboundedReceiver<Mes
 
 /// What woke the actor up.
 enum Happened {
-    Arrival(Arrival),
+    Shell(Received),
+    Standby(Received),
+    /// `None`: its connection has ended.
+    Supervisor(Option<(Report, Option<OwnedFd>)>),
     /// `None`: every handle was dropped.
     Call(Option<Message>),
     Report(Internal),
     Reconnected(Reconnected),
+    /// The command's output was read.
+    Output,
     TimePassed,
-}
-
-async fn step_capture(command: &mut Option<Running>) {
-    match command {
-        Some(command) => command.step().await,
-        None => std::future::pending().await,
-    }
 }
 
 impl Session {
     fn happened(&mut self, happened: Happened) {
         match happened {
-            Happened::Arrival(arrival) => self.arrived(arrival),
+            Happened::Shell(received) => self.handle_shell_report(received),
+            Happened::Standby(received) => self.handle_standby_report(received),
+            Happened::Supervisor(Some((report, descriptor))) => self.handle_supervisor_report(report, descriptor),
+            Happened::Supervisor(None) => self.supervisor_gone(),
             Happened::Call(Some(message)) => self.take(message),
             Happened::Call(None) => self.close(Duration::ZERO, None),
             Happened::Report(report) => self.reported(report),
             Happened::Reconnected(connection) => self.reconnected(connection),
+            Happened::Output => {}
             Happened::TimePassed => self.time_passed(),
         }
     }
 
     /// Passes every pending event to the state machine.
     pub(super) fn step_all(&mut self) {
-        while let Some(event) = self.events.pop_front() {
+        while let Some(mut event) = self.events.pop_front() {
+            if let Event::ShellDied { unread } | Event::SupervisorGone { unread, .. } = &mut event {
+                // A command may have been sent after this event was created, but before its turn.
+                *unread |= self.shell.take_lost_request() && self.foreground.is_repeatable();
+            }
             let before = self.state.shell;
             tracing::trace!(log = self.config.log.id(), session = %self.config.id, ?event, "event");
             let (state, actions) = step(std::mem::replace(&mut self.state, State::new(true)), event);
@@ -101,63 +126,54 @@ impl Session {
             if self.state.shell != before {
                 tracing::debug!(log = self.config.log.id(), session = %self.config.id, from = ?before, to = ?self.state.shell, "shell");
             }
+            // What an action leads to at once comes before what has arrived meanwhile.
+            let later = if self.events.is_empty() { None } else { Some(std::mem::take(&mut self.events)) };
             for action in actions {
                 self.perform(action);
             }
+            self.events.extend(later.into_iter().flatten());
             self.take_back_command();
             self.schedule_standby();
         }
-        if let Some(leftover) = self.leftover.take() {
-            while self.drains.try_join_next().is_some() {}
-            leftover.let_go(&mut self.drains);
+        self.foreground.drain_leftover();
+    }
+
+    /// Kills a command that has printed more than its limit.
+    fn check_output(&mut self) {
+        let Some(ticket) = self.foreground.excessive() else { return };
+        if self.state.running().is_some_and(|run| run.kill.is_none() && run.end.is_none()) {
+            self.events.push_back(Event::OutputLimit(ticket));
         }
     }
 
     /// Requeues a command that the dead shell had not read.
     pub(super) fn take_back_command(&mut self) {
         let queued = self.state.queue.front().map(|(ticket, _)| *ticket);
-        if let Some(command) = self.command.take_if(|command| queued == Some(command.ticket)) {
-            self.calls.insert(command.ticket, Call::Exec(command.into_request()));
+        if let Some(command) = queued.and_then(|ticket| self.foreground.take(ticket)) {
+            self.calls.add_again(command.ticket(), command.into_request());
         }
     }
 
-    pub(super) fn submit(&mut self, call: Call, work: Work) -> Ticket {
-        self.tickets += 1;
-        self.calls.insert(self.tickets, call);
-        self.events.push_back(Event::Submit(self.tickets, work));
-        self.tickets
-    }
-
-    /// Drops the data of a request. A request that was cancelled, answered or never made has no ticket.
-    pub(super) fn forget_request(&mut self, id: u64) {
-        self.requests.remove(&id);
+    pub(super) fn submit(&mut self, call: Call, work: Work) {
+        let ticket = self.calls.add(call);
+        self.events.push_back(Event::Submit(ticket, work));
     }
 
     pub(super) fn take(&mut self, message: Message) {
         match message {
-            Message::Open(reply) => drop(self.submit(Call::Open(reply), Work::Open)),
+            Message::Open(reply) => self.submit(Call::Open(reply), Work::Open),
             Message::Exec { request, sent } => {
-                self.sent = sent;
                 self.pace.command_arrived();
-                let id = request.id;
-                let ticket = self.submit(Call::Exec(request), Work::Command);
-                self.requests.insert(id, ticket);
+                self.submit(Call::Exec(request, sent), Work::Command);
             }
-            Message::SetEnv { vars, reply } => drop(self.submit(Call::SetEnv { vars, reply }, Work::SetEnv)),
-            Message::Start(request) => drop(self.submit(Call::Start(request), Work::Start)),
+            Message::SetEnv { vars, reply } => self.submit(Call::SetEnv { vars, reply }, Work::SetEnv),
+            Message::Start(request) => self.submit(Call::Start(request), Work::Start),
             Message::Files(reply) => self.access_files(reply),
-            Message::KillProcess { key, policy, reply } => match &self.link.supervisor {
-                Some(supervisor) => self.processes.kill(key, policy, reply, supervisor),
-                None => drop(reply.send(false)),
-            },
-            Message::SignalProcess { key, signal } => {
-                if let Some(supervisor) = &self.link.supervisor {
-                    super::processes::Processes::signal(key, signal, supervisor);
-                }
-            }
+            Message::KillProcess { key, policy, reply } => self.kill_process(key, policy, reply),
+            Message::SignalProcess { key, signal } => self.order(&Order::SignalProcess { key, signal }),
             Message::Interrupt { id, signal } => {
-                if let Some(ticket) = self.requests.get(&id) {
-                    self.events.push_back(Event::Cancel(*ticket, signal));
+                if let Some(ticket) = self.calls.ticket_of(id) {
+                    self.events.push_back(Event::Cancel(ticket, signal));
                 }
             }
             Message::Close { grace, reply } => self.close(grace, Some(reply)),
@@ -167,23 +183,22 @@ impl Session {
     pub(super) fn close(&mut self, grace: Duration, reply: Option<oneshot::Sender<()>>) {
         let (_, replies) = self.closing.get_or_insert((grace, Vec::new()));
         replies.extend(reply);
-        if let Some(helper) = &self.link.files {
-            helper.close();
-        }
+        self.files.close();
         self.events.push_back(Event::Close);
     }
 
     pub(super) fn reported(&mut self, message: Internal) {
         match message {
-            Internal::Process(key, received) => self.handle_process_report(key, received),
+            Internal::Process(key, received) => self.process_reported(key, received),
             // Refers to an earlier supervisor: the session has started again, or was swept twice.
-            Internal::Salvaged { of, .. } if of != self.last_supervisor.as_ref().map(PidHold::pid) => {}
+            Internal::Salvaged { of, .. } if of != self.supervision.last().map(PidHold::pid) => {}
             Internal::Salvaged { checkpoint, .. } => {
-                self.last_supervisor = None;
+                self.supervision.release();
                 self.checkpoint = checkpoint.or(self.checkpoint.take());
                 self.events.push_back(Event::Salvaged);
             }
             Internal::Version(version) => self.version_known(version),
+            Internal::Isolated(decided) => self.isolation_decided(*decided),
         }
     }
 
@@ -193,13 +208,12 @@ impl Session {
             match timer {
                 Timer::Timeout(ticket) => self.events.push_back(Event::TimeUp(ticket)),
                 Timer::Overdue(ticket) => self.events.push_back(Event::ShellOverdue(ticket)),
-                Timer::Register => self.register_pipes(),
                 Timer::SpareGroup => self.make_spare_group(),
-                Timer::SparePipes => (self.spare_pipes, self.keeper) = (None, None),
+                Timer::SparePipes => self.spare_pipes.close(),
                 Timer::Idle => self.events.push_back(Event::IdleForAWhile),
                 Timer::ForkPauseOver => self.events.push_back(Event::ForkPauseOver),
                 Timer::Leaving => self.isolate_again(),
-                Timer::Unread => self.check_unread(),
+                Timer::Unread | Timer::Unforked => self.check_unread(),
                 Timer::Supervisor => self.check_supervisor(),
                 Timer::Hello => self.hello_overdue(),
                 Timer::Files => self.end_idle_files_helper(),

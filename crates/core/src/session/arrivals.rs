@@ -1,16 +1,16 @@
 //! Turns messages of the shell, the standby and the supervisor into events of the state machine.
 
-use super::busy_poll;
-use super::command::Running;
-use super::context::{Arrival, Call, Session};
-use crate::shell::channel::{Channel, Received};
-use crate::shell::event::Event;
+use super::Session;
+use super::foreground::Refused;
+use crate::shell::channel::Received;
+use crate::shell::event::{Event, Source};
 use crate::shell::listener::{self, Reconnected};
-use crate::shell::state::{Shell, Work};
+use crate::shell::state::{Shell, Ticket};
 use nacre_containment::pid::Pid;
 use nacre_protocol::shell::{Done, DoneFlags, Reply};
 use nacre_protocol::supervisor::{Order, Report};
 use std::ffi::OsString;
+use std::fmt;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
@@ -21,25 +21,20 @@ use std::time::Duration;
 const SHELL_DEATH: Duration = Duration::from_millis(100);
 
 impl Session {
-    pub(super) fn arrived(&mut self, arrival: Arrival) {
-        match arrival {
-            Arrival::Shell(received) => self.handle_shell_report(received),
-            Arrival::Standby(received) => self.handle_standby_report(received),
-            Arrival::Supervisor(Some((report, descriptor))) => self.handle_supervisor_report(report, descriptor),
-            Arrival::Supervisor(None) => {
-                self.drain_shell();
-                if let Some(complaint) = self.link.supervisor.take().and_then(|gone| gone.complaint()) {
-                    self.supervisor_complained(&complaint);
-                }
-                let (unread, orderly) = (self.takes_unread(), std::mem::take(&mut self.link.ended));
-                self.events.push_back(Event::SupervisorGone { unread, orderly });
-            }
+    /// Handles the end of the supervisor's connection.
+    pub(super) fn supervisor_gone(&mut self) {
+        self.drain_shell();
+        let (orderly, complaint) = self.supervision.lost();
+        if let Some(complaint) = complaint {
+            self.supervisor_complained(&complaint);
         }
+        let unread = self.takes_unread();
+        self.events.push_back(Event::SupervisorGone { unread, orderly });
     }
 
     /// Handles the shell's reports so far. Called before its death is handled, because its last reports precede it.
     pub(super) fn drain_shell(&mut self) {
-        while let Some(received) = self.link.shell.as_deref().and_then(Channel::poll) {
+        while let Some(received) = self.shell.poll() {
             self.handle_shell_report(received);
         }
     }
@@ -47,47 +42,53 @@ impl Session {
     pub(super) fn handle_shell_report(&mut self, received: Received) {
         match received {
             Received::Closed { unread } => {
-                // Either the shell is dead, or a command closed its end. A report of the supervisor or a new connection
-                // will show which. A command that a caller sent after this end of file was lost.
-                let has_lost = self.link.shell.take().is_some_and(|shell| shell.has_lost());
-                self.link.unread = unread || has_lost;
+                self.shell.closed(unread);
+                // A report of the supervisor or a new connection will show whether the shell is dead.
                 self.await_report(SHELL_DEATH);
             }
-            // The supervisor's report with the pid and the group may arrive later. Both are needed.
-            Received::Reply(Reply::Hello { .. }) if self.link.shell_pid.is_none() => self.link.said_hello = true,
-            Received::Reply(Reply::Hello { .. }) => self.events.push_back(Event::Hello),
+            Received::Reply(Reply::Refused { reason, errno, about, .. }) if self.shell.is_setting_up() => {
+                let error = self.refused(Some(Refused { reason, errno, about }), None, "shell");
+                self.fail(error);
+            }
+            Received::Reply(Reply::Begun { .. } | Reply::Ending { .. }) if self.shell.is_setting_up() => {}
+            Received::Reply(Reply::Hello { .. }) => {
+                if self.shell.greeted() {
+                    self.events.push_back(Event::Hello);
+                }
+            }
             Received::Reply(
                 Reply::Done(Done { id, .. })
                 | Reply::Refused { id, .. }
                 | Reply::Begun { id, .. }
                 | Reply::Ending { id },
-            ) if id != self.wait.command && self.wait.setting_up == 0 => {
+            ) if (id != self.numbers.command() || self.foreground.owed().is_none()) && !self.shell.is_setting_up() => {
                 tracing::warn!(log = self.config.log.id(), session = %self.config.id, "a forged report was ignored");
             }
             Received::Reply(Reply::Done(done)) => self.command_done(done),
-            Received::Reply(Reply::Refused { reason, about, .. }) => {
-                self.wait.refused = Some((reason, about));
-                self.events.push_back(Event::Refused);
+            Received::Reply(Reply::Refused { reason, errno, about, .. }) => {
+                self.foreground.refuse(Refused { reason, errno, about });
+                self.refused_by_shell();
             }
             Received::Reply(Reply::Promoted { .. }) => self.events.push_back(Event::Promoted),
-            Received::Reply(Reply::Ending { .. }) => self.events.push_back(Event::TrapRuns),
+            Received::Reply(Reply::Ending { .. }) => self.events.extend(self.foreground.owed().map(Event::TrapRuns)),
             Received::Reply(Reply::Forked { id, result, flags }) => self.forked(id, result, flags),
-            Received::Reply(Reply::Begun { .. }) => self.announce(),
+            Received::Reply(Reply::Begun { .. }) => self.foreground.announce(self.shell.pid()),
         }
     }
 
     pub(super) fn command_done(&mut self, done: Done) {
-        if self.wait.setting_up > 0 {
-            self.wait.setting_up -= 1;
-            if self.wait.setting_up == 0 {
+        if self.shell.is_setting_up() {
+            if self.shell.set_up_one() {
                 self.events.push_back(Event::SetUp);
             }
             return;
         }
-        if let Some(command) = &mut self.command {
-            command.forked = done.forks > 0;
+        let Some(ticket) = self.take_owed() else { return };
+        if let Some(command) = self.foreground.command() {
+            command.done(done.forks > 0);
         }
         let event = Event::Done {
+            ticket,
             status: done.status,
             exited: done.flags.contains(DoneFlags::EXITED),
             state_kept: done.flags.contains(DoneFlags::STATE_KEPT),
@@ -102,27 +103,25 @@ impl Session {
         self.events.push_back(event);
     }
 
-    pub(super) fn handle_standby_report(&mut self, received: Received) {
-        match received {
-            Received::Closed { .. } => self.lose_standby(),
-            Received::Reply(Reply::Forked { id, result, flags }) => self.forked(id, result, flags),
-            Received::Reply(_) => {}
+    /// The call whose end has arrived.
+    pub(super) fn take_owed(&mut self) -> Option<Ticket> {
+        let owed = self.foreground.take_owed();
+        if owed.is_none() {
+            self.defect(&"the end of a command that is not running");
         }
+        owed
     }
 
-    pub(super) fn lose_standby(&mut self) {
-        if let Some((_, pid)) = self.link.standby.take() {
-            if self.state.shell != Shell::Closing {
-                tracing::warn!(log = self.config.log.id(), session = %self.config.id, %pid, "the standby died");
-            }
-            listener::forget(pid);
-            self.events.push_back(Event::StandbyDied);
-        }
-        self.submit_again(false);
+    /// Handles a refusal, whose reason has been kept.
+    pub(super) fn refused_by_shell(&mut self) {
+        let owed = self.take_owed();
+        self.events.extend(owed.map(Event::Refused));
     }
 
     pub(super) fn handle_supervisor_report(&mut self, report: Report, descriptor: Option<OwnedFd>) {
-        self.wait.answered();
+        self.supervision.has_reported();
+        let common = if self.config.uses_builtin { Some(report) } else { self.take_plain_report(report) };
+        let Some(report) = common else { return };
         match report {
             Report::Confined { init } => self.confined(init, descriptor),
             Report::Reconnected { pid } => {
@@ -130,50 +129,46 @@ impl Session {
                     self.reconnected(Reconnected { pid, socket });
                 }
             }
-            Report::NotConfined { problem } => self.link.not_confined = Some(problem),
+            Report::NotConfined { problem } => self.enclosure.refuse(problem),
             Report::Started { identity, key: None, group } => {
-                self.link.shell_pid = Some(identity.pid);
-                self.link.foreground = group.map(PathBuf::from);
-                if !self.config.uses_builtin {
-                    return self.plain_started();
-                }
+                let has_greeted = self.shell.started(identity.pid);
+                self.supervision.set_foreground_group(group);
                 listener::expect(identity.pid, self.reconnects.clone());
-                if std::mem::take(&mut self.link.said_hello) {
+                if has_greeted {
                     self.events.push_back(Event::Hello);
                 }
             }
-            Report::StartFailed { key: None, step, errno, detail } => self.plain_not_started(step, errno, &detail),
-            Report::Started { key: Some(key), identity, group } => self.plain_process_started(key, identity, group),
-            Report::StartFailed { key: Some(key), step, errno, detail } => {
-                self.plain_process_failed(key, step, errno, &detail);
+            Report::StartFailed { key: None, step, errno, detail } => self.start_failed(step, errno, &detail),
+            Report::Started { key: Some(_), .. } | Report::StartFailed { key: Some(_), .. } => {
+                self.defect(&"a process started in plain mode");
             }
-            Report::ShellEnded { pid, code, signal } if self.link.shell_pid == Some(pid) => {
+            Report::ShellEnded { pid, code, signal } if self.shell.pid() == Some(pid) => {
                 self.drain_shell();
                 self.shell_ended(pid, code, signal);
             }
             Report::ShellEnded { .. } => {}
-            Report::Ended => self.link.ended = true,
+            Report::Ended => self.supervision.has_ended_all(),
             Report::StandbyEnded { pid } => {
-                if self.link.standby.as_ref().is_some_and(|(_, standby)| *standby == pid) {
+                if self.standbys.pid() == Some(pid) {
                     self.lose_standby();
                 }
             }
-            Report::Promoted { shell: Some(_), group } => self.link.foreground = group.map(PathBuf::from),
+            Report::Promoted { shell: Some(_), group } => self.supervision.set_foreground_group(group),
             Report::Promoted { shell: None, .. } => {
-                self.link.shell = None;
+                self.shell.close();
                 self.events.push_back(Event::ShellDied { unread: false });
             }
             Report::Rotated { group } => {
-                self.link.foreground = group.map(PathBuf::from);
+                self.supervision.set_foreground_group(group);
                 self.events.push_back(Event::Isolated);
             }
-            Report::Killed { id, escalated } if id == self.wait.ladder => {
+            Report::Killed { id, escalated } => {
+                let Some(ticket) = self.foreground.ended_by(id) else { return };
                 if escalated {
                     tracing::warn!(log = self.config.log.id(), session = %self.config.id, "a command needed SIGKILL");
                 }
-                self.events.push_back(Event::TreeGone { escalated });
+                self.events.push_back(Event::TreeGone { ticket, escalated });
             }
-            Report::Killed { .. } => {}
             Report::Adopted { .. } | Report::ProcessEnded { .. } | Report::ProcessKilled { .. } => {
                 self.process_report(report);
             }
@@ -183,67 +178,50 @@ impl Session {
     pub(super) fn shell_ended(&mut self, pid: Pid, code: Option<i32>, signal: Option<i32>) {
         listener::forget(pid);
         tracing::debug!(log = self.config.log.id(), session = %self.config.id, %pid, ?code, ?signal, "the shell ended");
-        self.link.shell_pid = None;
-        self.wait.setting_up = 0;
+        self.shell.ended();
         self.drop_unforked_standby();
-        self.submit_again(true);
-        if !self.config.uses_builtin {
-            return self.plain_ended(code, signal);
-        }
+        self.source_gone(Source::Shell);
         if self.state.shell == Shell::Starting && signal != Some(libc::SIGKILL) {
-            self.link.shell = None;
+            self.shell.close();
             return self.ask_version();
         }
-        if let Some(command) = &mut self.command {
-            command.died = Some((code, signal));
-        }
+        self.foreground.shell_ended(code, signal);
         let unread = self.takes_unread();
         self.events.push_back(Event::ShellDied { unread });
     }
 
-    /// Resubmits the starts that the dead shell or standby has not forked.
-    pub(super) fn submit_again(&mut self, was_shell: bool) {
-        for request in self.processes.source_died(was_shell) {
-            self.submit(Call::Start(Box::new(request)), Work::Start);
-        }
-    }
-
     /// True if the dead shell had not read its command, so that the next shell can run it.
-    ///
-    /// The race: a fork that the shell has just made holds the channel open until it first runs. There is no end of
-    /// file yet, so the kernel is asked how many bytes are unread.
     pub(super) fn takes_unread(&mut self) -> bool {
-        let unread = self.link.shell.take().is_some_and(|shell| shell.unread_bytes() > 0);
-        let unread = std::mem::take(&mut self.link.unread) || unread;
-        let unread = unread || !self.config.uses_builtin && self.plain_unread();
-        unread && self.command.as_ref().is_none_or(Running::is_repeatable)
+        let unread = self.shell.take_unread();
+        let unread = unread || !self.config.uses_builtin && self.plain.leave_unread();
+        unread && self.foreground.is_repeatable()
     }
 
     pub(super) fn reconnected(&mut self, Reconnected { pid, socket }: Reconnected) {
-        if self.link.shell_pid != Some(pid) {
+        if self.shell.pid() != Some(pid) {
             return;
         }
         self.drain_shell();
-        // A fork of the shell that has not run yet may still hold the old channel open, which then has no end of file.
-        self.link.unread |= self.link.shell.take().is_some_and(|shell| shell.unread_bytes() > 0 || shell.has_lost());
-        if self.link.unread {
+        if !self.shell.reconnect(socket) {
             // A trap closed the channel between commands, with a request that the shell had not read. The standby has
             // the state and gets the request.
             tracing::warn!(log = self.config.log.id(), session = %self.config.id, %pid, "the shell lost a request and is replaced");
             return self.order(&Order::KillShell);
         }
         tracing::debug!(log = self.config.log.id(), session = %self.config.id, %pid, "reconnected");
-        if let Ok(channel) = Channel::reconnected(socket) {
-            self.wait.answered();
-            self.link.shell = Some(Arc::new(channel));
-        }
+        self.supervision.has_reported();
+    }
+
+    /// Reports an event that cannot happen. A debug build, which the tests use, stops the session: no defect passes them.
+    pub(super) fn defect(&self, what: &dyn fmt::Display) {
+        tracing::error!(log = self.config.log.id(), session = %self.config.id, "a defect of nacre: {what}");
+        debug_assert!(false, "a defect of nacre: {what}");
     }
 
     /// After a quick command, busy-polls for the reply to the next one.
     pub(super) fn look_for_answer(&mut self) -> bool {
-        let is_near = std::mem::take(&mut self.answer_is_near) && self.quick;
-        let Some(shell) = self.link.shell.as_ref().filter(|_| is_near) else { return false };
-        busy_poll::look(shell).map(|received| self.handle_shell_report(received)).is_some()
+        let received = self.pace.look_for_reply(self.shell.channel().map(Arc::as_ref));
+        received.map(|received| self.handle_shell_report(received)).is_some()
     }
 }
 
@@ -251,8 +229,6 @@ impl Session {
 mod tests {
     use super::*;
     use crate::session::Config;
-    use crate::session::lane::Lane;
-    use nacre_protocol::shell::{Request, RequestKind};
     use tokio::sync::mpsc;
 
     fn session() -> Session {
@@ -267,25 +243,22 @@ mod tests {
             group: None,
             limits: Default::default(),
             user: None,
-            confinement: None,
-            proxied: None,
+            isolate: None,
             log: Default::default(),
         };
-        Session::new(config, Lane::default(), mpsc::unbounded_channel().0, mpsc::unbounded_channel().0)
+        Session::new(config, mpsc::unbounded_channel().0, mpsc::unbounded_channel().0)
     }
 
     #[tokio::test]
-    async fn a_command_sent_after_the_end_of_file_was_read_counts_as_unread() {
-        let mut session = session();
-        let (channel, theirs) = Channel::pair().unwrap();
-        let channel = Arc::new(channel);
-        session.link.shell = Some(Arc::clone(&channel));
-        drop(theirs);
-        let closed = channel.poll().unwrap();
-        assert!(matches!(closed, Received::Closed { unread: false }));
-        // The fast lane: a caller sends before the actor has taken the loan back.
-        channel.send(&Request::new(RequestKind::Run, 1), Vec::new()).unwrap();
-        session.handle_shell_report(closed);
-        assert!(session.takes_unread());
+    #[should_panic(expected = "a defect of nacre: the end of a command that is not running")]
+    async fn a_report_about_no_command_is_a_defect() {
+        session().command_done(Done {
+            id: 0,
+            status: 0,
+            signal: 0,
+            flags: DoneFlags::default(),
+            forks: 0,
+            cwd: Vec::new(),
+        });
     }
 }

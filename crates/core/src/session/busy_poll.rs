@@ -2,8 +2,7 @@
 //!
 //! A builtin such as `true` or `cd` takes about 0.1 ms, and half of that is spent on waking threads, especially in
 //! virtual machines. The engine's thread therefore polls briefly instead of sleeping: the channel while a command runs,
-//! if the previous command was quick ([`look`]), and the mailbox after a result, if the previous command arrived
-//! promptly ([`Pace`]). It polls only while nothing else in this process needs the thread, and only if another
+//! if the previous command was quick, and the mailbox after a result, if the previous command arrived promptly. It polls only while nothing else in this process needs the thread, and only if another
 //! processor is available for the awaited process.
 
 use crate::shell::channel::{Channel, Received};
@@ -38,14 +37,44 @@ fn is_alone(running: usize) -> bool {
     RUNNING.load(Ordering::Relaxed) == running && has_other_processor()
 }
 
-/// Tracks how soon the caller sends the next command after a result.
+/// Tracks how quick a session's commands are, and how soon its caller sends the next one after a result.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
     answered_at: Option<Instant>,
     is_brisk: bool,
+    /// Whether the last command took a fraction of a millisecond.
+    is_quick: bool,
+    /// Whether the reply to the running command may arrive soon.
+    reply_is_near: bool,
 }
 
 impl Pace {
+    /// Records that a command was sent, and that nothing else is done for it until its reply.
+    pub(super) fn command_sent(&mut self) {
+        self.reply_is_near = true;
+    }
+
+    /// Records that a command has ended after this time.
+    pub(super) fn command_ended(&mut self, duration: Duration) {
+        self.is_quick = duration < LONGEST * 2;
+    }
+
+    /// Busy-polls the shell for the reply to a command that was just sent, if the previous command was quick.
+    pub(super) fn look_for_reply(&mut self, shell: Option<&Channel>) -> Option<Received> {
+        let is_near = std::mem::take(&mut self.reply_is_near) && self.is_quick && is_alone(1);
+        let shell = shell.filter(|_| is_near)?;
+        let until = Instant::now() + LONGEST;
+        loop {
+            if let Some(received) = shell.poll() {
+                return Some(received);
+            }
+            if Instant::now() >= until {
+                return None;
+            }
+            std::hint::spin_loop();
+        }
+    }
+
     /// Records that a result was delivered.
     pub(super) fn result_given(&mut self) {
         self.answered_at = Some(Instant::now());
@@ -69,28 +98,6 @@ impl Pace {
         self.is_brisk = false;
         None
     }
-}
-
-/// Polls for the shell's reply until the time is over.
-pub(super) fn look(shell: &Channel) -> Option<Received> {
-    if !is_alone(1) {
-        return None;
-    }
-    let until = Instant::now() + LONGEST;
-    loop {
-        if let Some(received) = shell.poll() {
-            return Some(received);
-        }
-        if Instant::now() >= until {
-            return None;
-        }
-        std::hint::spin_loop();
-    }
-}
-
-/// Whether a command was quick enough to poll for the reply of the next command.
-pub(super) fn is_quick(duration: Duration) -> bool {
-    duration < LONGEST * 2
 }
 
 fn has_other_processor() -> bool {

@@ -1,38 +1,117 @@
 //! Confining a session: the order to its supervisor, and pids in its namespace.
 
-use super::context::Session;
+use super::Internal;
+use super::Session;
 use super::pid_namespace::Inside;
+use super::startup::HELLO;
+use super::timers::Timer;
+use super::{Isolate, Isolated, Proxied};
 use crate::error::{Code, Error};
 use crate::outbox::Descriptor;
-use crate::proxy::Proxy;
+use crate::proxy::{Denials, Proxy};
 use crate::shell::listener;
-use crate::supervisor::Supervisor;
+use crate::shell::state::Shell;
 use crate::sys;
 use nacre_containment::pid::Pid;
+use nacre_protocol::message;
 use nacre_protocol::supervisor::Order;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
+use tokio::time::Instant;
+
+/// How the session is confined.
+#[derive(Default)]
+pub(super) struct Enclosure {
+    /// Set once that is decided.
+    isolated: Option<Isolated>,
+    /// The pid namespace.
+    inside: Option<Inside>,
+    /// The proxy, which ends with the session's processes.
+    proxy: Option<Proxy>,
+    /// Why the session cannot be confined.
+    problem: Option<String>,
+}
+
+impl Enclosure {
+    /// The configuration of the proxy.
+    pub(super) fn proxied(&self) -> Option<&Proxied> {
+        self.isolated.as_ref()?.proxied.as_ref()
+    }
+
+    /// The connections that the proxy refused.
+    pub(super) fn denials(&self) -> Option<Denials> {
+        self.proxied().map(|proxied| proxied.denials.clone())
+    }
+
+    /// The init of the pid namespace, which adopts orphans.
+    pub(super) fn init(&self) -> Option<Pid> {
+        self.inside.as_ref().map(Inside::init)
+    }
+
+    /// Records why the session cannot be confined.
+    pub(super) fn refuse(&mut self, problem: String) {
+        self.problem = Some(problem);
+    }
+
+    /// Forgets what belonged to processes that are gone. The decision stays.
+    pub(super) fn close(&mut self) {
+        *self = Self { isolated: self.isolated.take(), ..Self::default() };
+    }
+}
 
 impl Session {
+    /// Begins to decide how the session is confined. False if that is known, or nothing is to be decided.
+    pub(super) fn decides_isolation(&mut self) -> bool {
+        let Some(Isolate(decide)) = self.config.isolate.clone().filter(|_| self.enclosure.isolated.is_none()) else {
+            return false;
+        };
+        let internal = self.internal.clone();
+        tokio::task::spawn_blocking(move || {
+            let _ = internal.send(Internal::Isolated(Box::new(decide())));
+        });
+        self.timers.set(Timer::Hello, Instant::now() + HELLO);
+        true
+    }
+
+    /// Handles the decision, unless the session has given up meanwhile.
+    pub(super) fn isolation_decided(&mut self, decided: Result<Isolated, Error>) {
+        if self.state.shell != Shell::Starting || self.enclosure.isolated.is_some() {
+            return;
+        }
+        match decided {
+            Ok(isolated) => {
+                for (name, value) in &isolated.variables {
+                    self.config.env.retain(|(existing, _)| existing != &**name);
+                    self.config.env.push((name.into(), value.clone()));
+                }
+                self.enclosure.isolated = Some(isolated);
+                self.start_session();
+            }
+            Err(error) => self.fail(error),
+        }
+    }
+
     /// Orders the supervisor to confine everything that it starts.
     pub(super) fn confine(&self) -> io::Result<()> {
-        let (Some(confinement), Some(supervisor)) = (&self.config.confinement, &self.link.supervisor) else {
-            return Ok(());
-        };
+        let Some(isolated) = &self.enclosure.isolated else { return Ok(()) };
         let file = sys::memory_file()?;
-        sys::replace_contents(&file, &serde_json::to_vec(confinement.as_ref())?)?;
+        sys::replace_contents(&file, &message::encode(&isolated.confinement)?)?;
         let channel_name = listener::name()?.to_string();
-        let order = Order::Confine { fork_key: self.wait.fork_key(), channel_name };
-        supervisor.order_with(&order, vec![Descriptor::from(file)]);
+        let order = Order::Confine { fork_key: self.numbers.fork_key(), channel_name };
+        let mut descriptors = vec![Descriptor::from(file)];
+        if let Some(proxied) = &isolated.proxied {
+            descriptors.push(Descriptor::from(proxied.denials.reporter().try_clone_to_owned()?));
+        }
+        self.supervision.order_with(&order, descriptors);
         Ok(())
     }
 
     /// Records that the session is confined.
     pub(super) fn confined(&mut self, init: Option<Pid>, listener: Option<OwnedFd>) {
         tracing::debug!(log = self.config.log.id(), session = %self.config.id, ?init, "the session is confined");
-        self.link.inside = init.map(Inside::new);
-        self.link.proxy = self.config.proxied.as_ref().and_then(|proxied| {
+        self.enclosure.inside = init.map(Inside::new);
+        self.enclosure.proxy = self.enclosure.proxied().and_then(|proxied| {
             let listener = listener.or_else(|| proxied.listener.as_ref()?.try_clone().ok())?;
             let started = Proxy::start(listener, &proxied.allow, proxied.denials.clone());
             started.inspect_err(|error| {
@@ -44,20 +123,21 @@ impl Session {
 
     /// Translates a pid inside the session's namespace to a pid of this process's. `None` if the process has ended.
     pub(super) fn outside(&self, pid: i32) -> Option<Pid> {
-        let Some(inside) = &self.link.inside else { return Pid::new(pid) };
-        inside.outside(pid, self.link.supervisor.as_ref().map(Supervisor::pid))
+        let Some(inside) = &self.enclosure.inside else { return Pid::new(pid) };
+        inside.outside(pid, self.supervision.pid())
     }
 
     /// The root directory of the session's programs, as a path that this process can open.
     pub(super) fn root(&self) -> PathBuf {
-        let has_own = self.config.confinement.as_ref().is_some_and(|confinement| confinement.namespaces.is_some());
-        let shell = self.link.shell_pid.or(self.link.standby.as_ref().map(|(_, pid)| *pid)).filter(|_| has_own);
+        let has_own =
+            self.enclosure.isolated.as_ref().is_some_and(|isolated| isolated.confinement.namespaces.is_some());
+        let shell = self.shell.pid().or(self.standbys.pid()).filter(|_| has_own);
         shell.map_or_else(|| PathBuf::from("/"), |pid| PathBuf::from(format!("/proc/{pid}/root")))
     }
 
     /// Why a program cannot be confined.
     pub(super) fn isolation_error(&self, errno: i32, detail: &str) -> Error {
-        let known = self.link.not_confined.as_deref().unwrap_or(detail);
+        let known = self.enclosure.problem.as_deref().unwrap_or(detail);
         let reason = if known.is_empty() { io::Error::from_raw_os_error(errno).to_string() } else { known.to_string() };
         Error::new(Code::IsolationUnsupported, format!("the session cannot be isolated: {reason}"))
     }

@@ -1,6 +1,7 @@
 //! The session's files helper: started by the first call that needs it, ended when it has been idle.
 
-use super::context::{Call, Session};
+use super::Session;
+use super::calls::Call;
 use super::startup::spawn_failed;
 use super::timers::Timer;
 use crate::error::Error;
@@ -15,12 +16,27 @@ use tokio::time::Instant;
 /// A helper that has been idle for this long is ended, because it takes half a MiB.
 const IDLE: Duration = Duration::from_secs(10);
 
+/// See the module.
+#[derive(Default)]
+pub(super) struct Files {
+    helper: Option<Arc<Helper>>,
+}
+
+impl Files {
+    /// Refuses later requests.
+    pub(super) fn close(&self) {
+        if let Some(helper) = &self.helper {
+            helper.close();
+        }
+    }
+}
+
 pub(super) type Reply = oneshot::Sender<Result<Access, Error>>;
 
 impl Session {
     /// Gives access immediately, even while a command runs. Starts the session first if it has no processes.
     pub(super) fn access_files(&mut self, reply: Reply) {
-        if self.link.supervisor.is_none() || self.closing.is_some() {
+        if !self.supervision.is_connected() || self.closing.is_some() {
             self.submit(Call::Files(reply), Work::Open);
             return;
         }
@@ -34,7 +50,7 @@ impl Session {
 
     fn files_access(&mut self) -> Result<Access, Error> {
         self.timers.set(Timer::Files, Instant::now() + IDLE);
-        let living = self.link.files.as_ref().filter(|helper| !helper.is_gone()).cloned();
+        let living = self.files.helper.as_ref().filter(|helper| !helper.is_gone()).cloned();
         let helper = match living {
             Some(helper) => helper,
             None => self.start_files_helper()?,
@@ -47,20 +63,18 @@ impl Session {
         let opened = Helper::open(&self.config.id);
         let (helper, theirs) = opened.map_err(|error| spawn_failed("start the files helper", &error))?;
         let helper = Arc::new(helper);
-        self.link.files = Some(Arc::clone(&helper));
-        if let Some(supervisor) = &self.link.supervisor {
-            supervisor.order_with(&Order::Files, vec![theirs.into()]);
-        }
+        self.files.helper = Some(Arc::clone(&helper));
+        self.supervision.order_with(&Order::Files, vec![theirs.into()]);
         Ok(helper)
     }
 
     /// Ends the helper, unless calls are using it.
     pub(super) fn end_idle_files_helper(&mut self) {
-        match &self.link.files {
+        match &self.files.helper {
             Some(helper) if Arc::strong_count(helper) > 1 => {
                 self.timers.set(Timer::Files, Instant::now() + IDLE);
             }
-            _ => self.link.files = None,
+            _ => self.files.helper = None,
         }
     }
 }

@@ -4,50 +4,76 @@
 
 mod actor;
 mod arrivals;
+mod background;
 mod busy_poll;
-mod command;
+mod calls;
 mod confinement;
-mod context;
 mod files;
-mod lane;
-mod loans;
+mod foreground;
+mod loan;
+mod mailbox;
+mod numbers;
 mod outcome;
 mod perform;
 mod pid_namespace;
 mod plain;
-mod plain_process;
-mod plain_state;
-mod process_reports;
-mod process_start;
-mod processes;
 mod run;
 mod salvage;
+mod shell_link;
 mod spare_pipes;
 mod standby;
 mod startup;
 mod stdin;
 mod strangers;
+mod streams;
+mod supervision;
 mod timers;
 
 use crate::error::{Code, Error};
 use crate::exec::{ExecRequest, KillPolicy};
 use crate::files::Access;
-use crate::limits::Inherited;
 use crate::log::Log;
 use crate::process::{Owner, StartRequest};
 use crate::proxy::Denials;
+use crate::shell::channel::Received;
+use crate::shell::event::Event;
+use crate::shell::listener::Reconnected;
+use crate::shell::state::State;
 use crate::user::User;
 use crate::variables::EnvChange;
-use lane::Lane;
-use nacre_isolation::confinement::Confinement;
+use background::Background;
+use busy_poll::Pace;
+use calls::Calls;
+use confinement::Enclosure;
+use files::Files;
+use foreground::Foreground;
+use loan::Sent;
+use mailbox::{Sender, WeakSender, mailbox};
+use nacre_containment::pid::Pid;
+use nacre_protocol::confinement::Confinement;
+use nacre_protocol::standing::ResourceLimits;
+use numbers::Numbers;
+use plain::Plain;
+use shell_link::ShellLink;
+use spare_pipes::SparePipes;
+use standby::Standbys;
+use std::collections::VecDeque;
 use std::ffi::OsString;
+use std::fmt;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
+use supervision::Supervision;
+use timers::Timers;
 use tokio::sync::{mpsc, oneshot};
+
+/// The lock of the mailbox, which its model test replaces.
+mod sync {
+    pub(super) use std::sync::{Mutex, MutexGuard};
+}
 
 /// The configuration of a session's shell and its supervisor.
 #[derive(Clone, Debug)]
@@ -69,15 +95,34 @@ pub struct Config {
     /// Parent and name of the session's control group, if groups are used.
     pub group: Option<(PathBuf, String)>,
     /// Limits that processes inherit.
-    pub limits: Inherited,
+    pub limits: ResourceLimits,
     /// The user that the shell runs as, if not this process's.
     pub user: Option<User>,
-    /// The confinement of everything in the session.
-    pub confinement: Option<Arc<Confinement>>,
-    /// The proxy through which its programs reach the network.
-    pub proxied: Option<Proxied>,
+    /// Decides how everything in the session is confined.
+    pub isolate: Option<Isolate>,
     /// Receives diagnostics.
     pub log: Log,
+}
+
+/// Decides how a session is confined. It looks at the user's directories, so it runs on a thread that may block.
+#[derive(Clone)]
+pub struct Isolate(pub Arc<dyn Fn() -> Result<Isolated, Error> + Send + Sync>);
+
+impl fmt::Debug for Isolate {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Isolate")
+    }
+}
+
+/// How a session is confined.
+#[derive(Debug)]
+pub struct Isolated {
+    /// The confinement of everything in it.
+    pub confinement: Confinement,
+    /// The proxy through which its programs reach the network.
+    pub proxied: Option<Proxied>,
+    /// Variables that its programs need for both.
+    pub variables: Vec<(String, OsString)>,
 }
 
 /// The configuration of a session's proxy.
@@ -93,7 +138,7 @@ pub struct Proxied {
 
 enum Message {
     Open(oneshot::Sender<Result<(), Error>>),
-    Exec { request: Box<ExecRequest>, sent: Option<lane::Sent> },
+    Exec { request: Box<ExecRequest>, sent: Option<Sent> },
     Interrupt { id: u64, signal: Option<i32> },
     SetEnv { vars: EnvChange, reply: oneshot::Sender<Result<(), Error>> },
     Start(Box<StartRequest>),
@@ -107,16 +152,14 @@ enum Message {
 #[derive(Clone)]
 pub struct Handle {
     id: String,
-    mailbox: mpsc::UnboundedSender<Message>,
-    lane: Lane,
+    mailbox: Sender<Message>,
 }
 
 /// A weak [`Handle`]: the session ends when only weak handles are left.
 #[derive(Clone)]
 pub struct WeakHandle {
     id: String,
-    mailbox: mpsc::WeakUnboundedSender<Message>,
-    lane: Lane,
+    mailbox: WeakSender<Message>,
 }
 
 impl Owner for WeakHandle {
@@ -125,27 +168,32 @@ impl Owner for WeakHandle {
     }
 
     fn kill_process(&self, key: u64, policy: KillPolicy) -> Pin<Box<dyn Future<Output = bool> + Send>> {
-        let lane = self.lane.clone();
-        match self.mailbox.upgrade().map(|mailbox| Handle { id: self.id.clone(), mailbox, lane }) {
+        match self.upgrade() {
             Some(handle) => Box::pin(async move { handle.kill_process(key, policy).await }),
             None => Box::pin(std::future::ready(false)),
         }
     }
 
     fn signal_process(&self, key: u64, signal: i32) {
-        if let Some(mailbox) = self.mailbox.upgrade() {
-            let _ = mailbox.send(Message::SignalProcess { key, signal });
+        if let Some(handle) = self.upgrade() {
+            let _ = handle.send(Message::SignalProcess { key, signal });
         }
+    }
+}
+
+impl WeakHandle {
+    fn upgrade(&self) -> Option<Handle> {
+        Some(Handle { mailbox: self.mailbox.upgrade()?, id: self.id.clone() })
     }
 }
 
 impl Handle {
     /// Starts the session's task. The shell itself is started by the first call that needs it.
     pub fn spawn(config: Config) -> io::Result<Self> {
-        let (mailbox, messages) = mpsc::unbounded_channel();
-        let (id, lane) = (config.id.clone(), Lane::default());
-        crate::runtime::spawn(actor::run(config, messages, lane.clone()))?;
-        Ok(Self { id, mailbox, lane })
+        let id = config.id.clone();
+        let (sender, mailbox) = mailbox();
+        crate::runtime::spawn(actor::run(config, mailbox))?;
+        Ok(Self { id, mailbox: sender })
     }
 
     /// Starts the shell now. Like all calls here, it is queued immediately and not when the future is first polled, so
@@ -157,7 +205,7 @@ impl Handle {
     /// Queues a command, or sends it immediately. Its sink always receives the end.
     pub fn exec(&self, request: ExecRequest) {
         let message = Message::Exec { request: Box::new(request), sent: None };
-        if let Err(mpsc::error::SendError(Message::Exec { request, .. })) = self.post(message) {
+        if let Err(Message::Exec { request, .. }) = self.mailbox.send(message) {
             request.sink.finished(Err(Error::session_destroyed(&self.id)));
         }
     }
@@ -174,7 +222,7 @@ impl Handle {
 
     /// Starts a background process. The request's starter receives the outcome.
     pub fn start_process(&self, request: StartRequest) {
-        if let Err(mpsc::error::SendError(Message::Start(request))) = self.post(Message::Start(Box::new(request))) {
+        if let Err(Message::Start(request)) = self.mailbox.send(Message::Start(Box::new(request))) {
             request.refuse(Error::session_destroyed(&self.id));
         }
     }
@@ -193,7 +241,7 @@ impl Handle {
 
     /// A weak handle.
     pub fn downgrade(&self) -> WeakHandle {
-        WeakHandle { id: self.id.clone(), mailbox: self.mailbox.downgrade(), lane: self.lane.clone() }
+        WeakHandle { id: self.id.clone(), mailbox: self.mailbox.downgrade() }
     }
 
     /// Ends the session and everything that it started. Resolves when nothing is left. Waiting and running commands
@@ -221,11 +269,97 @@ impl Handle {
         }
     }
 
-    fn post(&self, message: Message) -> Result<(), mpsc::error::SendError<Message>> {
-        self.lane.post(message, |message| self.mailbox.send(message))
+    fn send(&self, message: Message) -> Result<(), Error> {
+        let deleted = |_| Error::new(Code::SessionDestroyed, format!("session '{}' was deleted", self.id));
+        self.mailbox.send(message).map_err(deleted)
+    }
+}
+
+/// Reports of the session's own tasks.
+enum Internal {
+    /// From the channel of a background process that is starting.
+    Process(u64, Received),
+    /// The processes of a dead supervisor have been killed.
+    Salvaged {
+        /// The supervisor.
+        of: Option<Pid>,
+        /// The saved state, if it could be saved.
+        checkpoint: Option<Vec<u8>>,
+    },
+    /// How the session is to be confined.
+    Isolated(Box<Result<Isolated, Error>>),
+    /// The version of a shell that made no handshake; `None` if it is not bash.
+    Version(Option<String>),
+}
+
+/// The state of a session, which its actor owns. Each part owns its state; the modules here act on several parts.
+struct Session {
+    config: Config,
+    /// The shell's state machine.
+    state: State,
+    events: VecDeque<Event>,
+    calls: Calls,
+    foreground: Foreground,
+    background: Background,
+    supervision: Supervision,
+    shell: ShellLink,
+    standbys: Standbys,
+    enclosure: Enclosure,
+    files: Files,
+    plain: Plain,
+    numbers: Numbers,
+    timers: Timers,
+    pace: Pace,
+    spare_pipes: SparePipes,
+    internal: mpsc::UnboundedSender<Internal>,
+    reconnects: mpsc::UnboundedSender<Reconnected>,
+    /// The directory after the last command.
+    cwd: PathBuf,
+    /// The state that a new shell starts with, as text.
+    checkpoint: Option<Vec<u8>>,
+    /// Why there is no shell.
+    failure: Option<Error>,
+    closing: Option<(Duration, Vec<oneshot::Sender<()>>)>,
+}
+
+impl Session {
+    fn new(
+        config: Config,
+        internal: mpsc::UnboundedSender<Internal>,
+        reconnects: mpsc::UnboundedSender<Reconnected>,
+    ) -> Self {
+        Self {
+            state: State::new(config.survive_exit),
+            cwd: config.cwd.clone(),
+            config,
+            events: VecDeque::new(),
+            calls: Calls::default(),
+            foreground: Foreground::default(),
+            background: Background::default(),
+            supervision: Supervision::default(),
+            shell: ShellLink::default(),
+            standbys: Standbys::default(),
+            enclosure: Enclosure::default(),
+            files: Files::default(),
+            plain: Plain::default(),
+            numbers: Numbers::default(),
+            timers: Timers::default(),
+            pace: Pace::default(),
+            spare_pipes: SparePipes::default(),
+            internal,
+            reconnects,
+            checkpoint: None,
+            failure: None,
+            closing: None,
+        }
     }
 
-    fn send(&self, message: Message) -> Result<(), Error> {
-        self.post(message).map_err(|_| Error::new(Code::SessionDestroyed, format!("session '{}' was deleted", self.id)))
+    /// Closes every connection to the session's processes.
+    fn disconnect(&mut self) {
+        self.supervision.close();
+        self.shell = ShellLink::default();
+        self.standbys = Standbys::default();
+        self.enclosure.close();
+        self.files = Files::default();
     }
 }

@@ -1,9 +1,8 @@
 //! Converts the end of a call to its result or error.
 
-use super::busy_poll;
-use super::command::{Running, keep_pipes};
-use super::context::{Call, Session};
-use super::spare_pipes::{self, Keeper};
+use super::Session;
+use super::calls::Call;
+use super::foreground::{Refused, Remains, Running};
 use super::timers::Timer;
 use crate::error::{Code, Error};
 use crate::exec::Outcome;
@@ -16,25 +15,19 @@ use tokio::time::Instant;
 
 impl Session {
     /// The result of a command that has ended.
-    pub(super) fn conclude(&mut self, mut command: Running, end: End, kill: Option<Kill>, restarted: bool) {
-        command.stop_input();
-        let Running { mut request, mut capture, writers, forked, begun, started_at, died, .. } = command;
-        self.forget_request(request.id);
-        let mut outcome =
-            Outcome { started_at: Some(started_at), restarted, cwd: self.cwd.clone(), ..Outcome::default() };
-        capture.drain(request.sink.as_mut());
-        let leftover = capture.finish(&mut outcome, request.sink.as_mut());
-        let may_hold = forked || kill.is_some() || !matches!(end, End::Done { .. });
-        match keep_pipes(leftover, writers, may_hold) {
+    pub(super) fn conclude(&mut self, command: Running, end: End, kill: Option<Kill>, restarted: bool) {
+        let outcome = Outcome { restarted, cwd: self.cwd.clone(), ..Outcome::default() };
+        let is_held = kill.is_some() || !matches!(end, End::Done { .. });
+        let Remains { request, mut outcome, pipes, died } = command.finish(outcome, is_held);
+        self.calls.answered(request.id);
+        match pipes {
             Ok(pipes) => {
-                self.spare_pipes = Some(pipes);
-                self.keeper = self.keeper.take().or_else(Keeper::new);
-                self.timers.set(Timer::SparePipes, Instant::now() + spare_pipes::limit(self.keeper.as_ref()));
+                let limit = self.spare_pipes.keep(pipes);
+                self.timers.set(Timer::SparePipes, Instant::now() + limit);
             }
-            Err(leftover) => self.leftover = Some(*leftover),
+            Err(leftover) => self.foreground.leave(leftover),
         }
-        outcome.duration = begun.elapsed();
-        outcome.denials = self.config.proxied.as_ref().map(|proxied| proxied.denials.take()).unwrap_or_default();
+        outcome.denials = self.enclosure.proxied().map(|proxied| proxied.denials.take()).unwrap_or_default();
         (outcome.exit_code, outcome.signal) = match (end, died) {
             (End::Done { status, .. }, _) => (Some(status), None),
             (End::Died, Some((code, signal))) => (code.or(signal.map(|signal| 128 + signal)), signal),
@@ -45,7 +38,8 @@ impl Session {
             outcome.canceled = kill.cause == Cause::Cancel;
             // A command that ended by itself at the same moment keeps its status.
             if !matches!(end, End::Done { exited: false, .. }) {
-                let signal = if kill.escalated || kill.shell_killed { libc::SIGKILL } else { self.wait.kill_signal };
+                let signal =
+                    if kill.escalated || kill.shell_killed { libc::SIGKILL } else { self.foreground.kill_signal() };
                 (outcome.exit_code, outcome.signal) = (None, Some(signal));
             }
         }
@@ -58,7 +52,7 @@ impl Session {
             "command ended"
         );
         if end == End::Refused {
-            let refused = self.wait.refused.take();
+            let refused = self.foreground.take_refused();
             let error = self.refused(refused, request.cwd.as_deref(), "command");
             return request.sink.finished(Err(error));
         }
@@ -81,13 +75,26 @@ impl Session {
     }
 
     /// The error for a command, process or change of variables that the shell refused.
-    pub(super) fn refused(&self, refused: Option<(ShellRefusal, String)>, cwd: Option<&Path>, what: &str) -> Error {
-        match refused {
-            Some((ShellRefusal::Cwd, _)) => cwd_error(&self.cwd.join(cwd.unwrap_or(Path::new("")))),
-            Some((ShellRefusal::ReadOnly, name)) => read_only(&ReadOnly(name)),
-            Some((ShellRefusal::Limit, name)) => limit_error(&name),
-            Some((ShellRefusal::Unknown(_), _)) | None => {
-                Error::new(Code::EngineError, format!("the {what} cannot be started: its streams cannot be opened"))
+    pub(super) fn refused(&self, refused: Option<Refused>, cwd: Option<&Path>, what: &str) -> Error {
+        let Some(Refused { reason, errno, about }) = refused else {
+            return Error::new(
+                Code::EngineError,
+                format!("the {what} cannot be started: its streams cannot be opened"),
+            );
+        };
+        match reason {
+            ShellRefusal::Cwd => cwd_error(&self.cwd.join(cwd.unwrap_or(Path::new(""))), errno),
+            ShellRefusal::ReadOnly => read_only(&ReadOnly(about)),
+            ShellRefusal::Limit => limit_error(&about),
+            ShellRefusal::Streams => {
+                let message = format!(
+                    "the {what} cannot be started: an earlier command set a limit of open files (ulimit -n) below 5; \
+                     delete the session, and set the limit in a subshell"
+                );
+                Error::new(Code::SpawnFailed, message)
+            }
+            ShellRefusal::Unknown(_) => {
+                Error::new(Code::EngineError, format!("the {what} cannot be started: the shell refused it"))
             }
         }
     }
@@ -108,24 +115,29 @@ impl Session {
         }
     }
 
-    pub(super) fn answer(&mut self, ticket: Ticket, answer: Answer) {
-        for timer in [Timer::Timeout(ticket), Timer::Overdue(ticket), Timer::Register, Timer::Unread] {
+    /// Clears the timers of the running command, which has ended.
+    pub(super) fn clear_command_timers(&mut self, ticket: Ticket) {
+        for timer in [Timer::Timeout(ticket), Timer::Overdue(ticket), Timer::Unread] {
             self.timers.clear(timer);
         }
-        if let Some(command) = self.command.take_if(|command| command.ticket == ticket) {
-            self.quick = busy_poll::is_quick(command.begun.elapsed());
+    }
+
+    pub(super) fn answer(&mut self, ticket: Ticket, answer: Answer) {
+        if let Some(command) = self.foreground.take(ticket) {
+            self.clear_command_timers(ticket);
+            self.pace.command_ended(command.elapsed());
             if let Answer::Ended { end, kill, restarted } = answer {
-                if let (End::Died, Some((code, signal))) = (end, command.died) {
-                    self.wait.status = code.or(signal.map(|signal| 128 + signal)).unwrap_or(0) as u64;
+                if let (End::Died, Some(status)) = (end, command.status_of_death()) {
+                    self.foreground.keep_status(status);
                 }
                 return self.conclude(command, end, kill, restarted);
             }
         }
-        let Some(call) = self.calls.remove(&ticket) else { return };
+        let Some(call) = self.calls.take(ticket) else { return };
         let error = match answer {
             Answer::Refused(why) => Some(self.refusal(why)),
             Answer::Ended { end: End::Refused, .. } => {
-                let refused = self.wait.refused.take();
+                let refused = self.foreground.take_refused();
                 Some(self.refused(refused, None, "change of variables"))
             }
             Answer::Ended { end: End::Closed, .. } => Some(Error::session_destroyed(&self.config.id)),
@@ -134,8 +146,8 @@ impl Session {
         match call {
             Call::Open(reply) | Call::SetEnv { reply, .. } => drop(reply.send(error.map_or(Ok(()), Err))),
             Call::Files(reply) => self.answer_files(reply, error),
-            Call::Exec(request) => {
-                self.forget_request(request.id);
+            Call::Exec(request, _) => {
+                self.calls.answered(request.id);
                 request.sink.finished(match (answer, error) {
                     (Answer::Refused(Refusal::Cancelled), _) => {
                         Ok(Outcome { canceled: true, cwd: self.cwd.clone(), ..Outcome::default() })
@@ -173,14 +185,13 @@ pub(super) fn limit_error(limit: &str) -> Error {
     Error::new(Code::LimitUnsupported, message)
 }
 
-/// The error for a directory in which nothing can run.
-pub(super) fn cwd_error(directory: &Path) -> Error {
-    let shown = directory.display();
-    let reason = match std::fs::metadata(directory) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => "does not exist".to_string(),
-        Err(error) => format!("cannot be used: {error}"),
-        Ok(info) if !info.is_dir() => "is not a directory".to_string(),
-        Ok(_) => "cannot be entered".to_string(),
+/// The error for a directory in which nothing can run. The directory is not looked at: that can block.
+pub(super) fn cwd_error(directory: &Path, errno: i32) -> Error {
+    let reason = match errno {
+        0 => "does not exist, or cannot be entered".to_string(),
+        libc::ENOENT => "does not exist".to_string(),
+        libc::ENOTDIR => "is not a directory".to_string(),
+        _ => format!("cannot be entered: {}", std::io::Error::from_raw_os_error(errno)),
     };
-    Error::new(Code::CwdNotFound, format!("the working directory '{shown}' {reason}"))
+    Error::new(Code::CwdNotFound, format!("the working directory '{}' {reason}", directory.display()))
 }

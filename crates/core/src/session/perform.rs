@@ -1,33 +1,33 @@
 //! Performs the actions of the shell's state machine, without waiting.
 
-use super::context::{Call, Link, Session};
+use super::Session;
+use super::calls::Call;
 use super::salvage;
-use super::timers::{Timer, Timers};
-use crate::error::Error;
-use crate::shell::event::{Action, Event, Source};
+use super::timers::Timers;
+use crate::shell::event::{Action, Event};
 use crate::shell::listener;
-use nacre_containment::cgroup::Group;
-use nacre_containment::pid::Identity;
-use nacre_containment::proc_table::Stat;
-use nacre_containment::signal;
 use nacre_protocol::supervisor::Order;
 use std::time::Duration;
-use tokio::time::Instant;
-
-/// A supervisor that has not replied after this time may have been stopped.
-pub(super) const SUPERVISOR_ANSWER: Duration = Duration::from_millis(500);
 
 impl Session {
     pub(super) fn perform(&mut self, action: Action) {
+        if !self.config.uses_builtin {
+            return self.perform_plain(action);
+        }
+        self.perform_with_builtin(action);
+    }
+
+    pub(super) fn perform_with_builtin(&mut self, action: Action) {
         match action {
             Action::StartSession => self.start_session(),
-            Action::StartShell => self.start_shell(),
+            // The session has had a shell, so its directory existed.
+            Action::StartShell => self.start_shell(true),
             Action::SetUp => self.set_up(),
             Action::Isolate => self.isolate(),
             Action::ForkStandby { command_follows } => self.fork_standby(command_follows),
             Action::ForkProcess(ticket, source) => {
-                if let Some(Call::Start(request)) = self.calls.remove(&ticket) {
-                    self.fork_process(*request, source == Source::Shell);
+                if let Some(Call::Start(request)) = self.calls.take(ticket) {
+                    self.start_process(*request, Some(source));
                 }
             }
             Action::Run(ticket) => self.run_command(ticket),
@@ -49,64 +49,36 @@ impl Session {
             }
             Action::Sweep => {
                 tracing::warn!(log = self.config.log.id(), session = %self.config.id, "the supervisor was killed while the session was ending");
-                self.link.standby = None;
+                drop(self.standbys.take());
                 self.salvage();
             }
             Action::Answer(ticket, answer) => self.answer(ticket, answer),
+            Action::Defect(event, shell) => self.defect(&format_args!("{event:?} while the shell is {shell:?}")),
             Action::Shutdown => self.shutdown(),
             Action::Closed => {
-                self.link = Link::default();
-                self.processes.lose_all(&self.config.id);
-                self.drains.abort_all();
+                self.disconnect();
+                drop(self.lose_processes());
+                self.foreground.stop_drains();
             }
         }
     }
 
-    pub(super) fn order(&mut self, order: &Order) {
-        if let Some(supervisor) = &self.link.supervisor {
-            supervisor.order(order);
-        }
-    }
-
-    /// Sends an order that needs a reply, and checks the supervisor if no reply arrives.
-    pub(super) fn ask(&mut self, order: &Order) {
-        self.order(order);
-        self.await_report(SUPERVISOR_ANSWER);
-    }
-
-    /// Expects a report of the supervisor within this time, and checks the supervisor if none arrives.
-    pub(super) fn await_report(&mut self, limit: Duration) {
-        self.wait.report = true;
-        self.timers.set(Timer::Supervisor, Instant::now() + limit);
-    }
-
-    /// Checks a supervisor whose report is overdue, and continues it if it was stopped.
-    pub(super) fn check_supervisor(&mut self) {
-        let Some(supervisor) = self.link.supervisor.as_ref().filter(|_| self.wait.report) else { return };
-        let stat = Stat::read(supervisor.pid());
-        if let Some(Stat { identity: Identity { .. }, state: b'T' | b't', .. }) = stat {
-            tracing::warn!(log = self.config.log.id(), session = %self.config.id, "the supervisor was stopped and is continued");
-            let _ = signal::send_to_child(supervisor.pid(), libc::SIGCONT);
-        }
-        self.timers.set(Timer::Supervisor, Instant::now() + SUPERVISOR_ANSWER);
-    }
-
     pub(super) fn salvage(&mut self) {
-        self.processes.lose_all(&self.config.id);
-        self.link.shell_pid.into_iter().for_each(listener::forget);
-        let link = std::mem::take(&mut self.link);
-        let session = link.foreground.as_ref().and_then(|group| group.parent()).map(Group::at);
-        salvage::start(link.standby, self.last_supervisor.clone(), session, self.internal.clone());
+        let lost = self.lose_processes();
+        self.foreground.take_owed();
+        self.shell.pid().into_iter().for_each(listener::forget);
+        let (standby, session) = (self.standbys.take(), self.supervision.session_group());
+        self.disconnect();
+        salvage::start(standby, self.supervision.last().cloned(), session, lost, self.internal.clone());
     }
 
     pub(super) fn shutdown(&mut self) {
         let grace = self.closing.as_ref().map_or(Duration::ZERO, |(grace, _)| *grace);
-        self.processes.refuse_starting(|| Error::session_destroyed(&self.config.id));
+        self.refuse_starting_processes();
         self.timers = Timers::default();
-        if self.link.supervisor.is_none() {
-            return self
-                .events
-                .push_back(Event::SupervisorGone { unread: false, orderly: self.last_supervisor.is_none() });
+        if !self.supervision.is_connected() {
+            let orderly = self.supervision.last().is_none();
+            return self.events.push_back(Event::SupervisorGone { unread: false, orderly });
         }
         self.ask(&Order::Shutdown { grace_ms: grace.as_millis() as u64 });
     }

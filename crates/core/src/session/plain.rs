@@ -5,25 +5,25 @@
 //! The shell's state machine is the same. Starting a shell succeeds immediately, a command's bash is the shell while
 //! that command runs, and there is no standby.
 
-use super::command::{Running, Streams, null_streams};
-use super::context::{Call, Session};
-use super::outcome::{cwd_error, read_only};
-use super::plain_state::Shell;
-use super::run::QUICK;
+use super::Session;
+use super::calls::Call;
+use super::foreground::{Refused, Running};
+use super::outcome::read_only;
 use super::startup::HELLO;
+use super::streams::{Streams, null_streams};
 use super::timers::Timer;
 use crate::error::{Code, Error};
 use crate::exec::Command;
 use crate::outbox::Descriptor;
 use crate::shell::channel::Received;
 use crate::shell::checkpoint::{ReadOnly, Report as Dump, Scope, Snapshot};
-use crate::shell::event::Event;
+use crate::shell::event::{Action, Event};
 use crate::shell::plain_script::{self, Plan};
 use crate::shell::state::Ticket;
 use crate::supervisor::WITHHELD;
 use crate::sys;
 use nacre_protocol::shell::{Refusal, Reply};
-use nacre_protocol::supervisor::{Order, Role, StartStep};
+use nacre_protocol::supervisor::{Order, Report, Role, StartStep};
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -31,12 +31,82 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use tokio::time::Instant;
 
+/// The state that the plain engine keeps between two shells.
+#[derive(Default)]
+pub(super) struct Plain {
+    state: Option<Snapshot>,
+    /// `$?`.
+    status: i32,
+    /// The running shell.
+    shell: Option<Shell>,
+}
+
+struct Shell {
+    script: OwnedFd,
+    dump: OwnedFd,
+    scope: Scope,
+    /// True if it runs no command: its dump is the session's first state.
+    is_first: bool,
+}
+
+impl Plain {
+    /// Called when the supervisor is dead. True if the shell had read nothing of its script, so that the command has
+    /// not run. Leaves nothing to read, so the command never will.
+    pub(super) fn leave_unread(&mut self) -> bool {
+        self.shell.take().is_some_and(|shell| {
+            sys::replace_contents(&shell.script, b"").is_ok() && sys::position(&shell.script).is_ok_and(|at| at == 0)
+        })
+    }
+}
+
 /// Maximum size of a dump. A larger dump is not read, and the command's changes are lost.
-pub(super) const LONGEST_DUMP: u64 = 64 << 20;
+const LONGEST_DUMP: u64 = 64 << 20;
 
 impl Session {
+    /// Performs an action. Only those that need a shell differ.
+    pub(super) fn perform_plain(&mut self, action: Action) {
+        match action {
+            Action::SetUp => self.plain_set_up(),
+            Action::ForkStandby { .. } => {
+                self.timers.clear(Timer::Idle);
+                self.events.push_back(Event::StandbyForked);
+            }
+            Action::ForkProcess(ticket, _) => {
+                if let Some(Call::Start(request)) = self.calls.take(ticket) {
+                    self.start_process(*request, None);
+                }
+            }
+            Action::Run(ticket) => self.plain_run(ticket),
+            Action::SetEnv(ticket) => self.plain_set_env(ticket),
+            Action::Promote => self.events.push_back(Event::ShellDied { unread: false }),
+            common => self.perform_with_builtin(common),
+        }
+    }
+
+    /// Handles a supervisor's report about a shell or the start of a process. Returns other reports.
+    pub(super) fn take_plain_report(&mut self, report: Report) -> Option<Report> {
+        match report {
+            Report::Started { key: None, identity, group } => {
+                self.shell.started(identity.pid);
+                self.supervision.set_foreground_group(group);
+                self.plain_started();
+            }
+            Report::StartFailed { key: None, step, errno, detail } => self.plain_not_started(step, errno, &detail),
+            Report::Started { key: Some(key), identity, group } => self.plain_process_started(key, identity, group),
+            Report::StartFailed { key: Some(key), step, errno, detail } => {
+                self.plain_process_failed(key, step, errno, &detail);
+            }
+            Report::ShellEnded { pid, code, signal } if self.shell.pid() == Some(pid) => {
+                self.shell.ended();
+                self.plain_ended(code, signal);
+            }
+            other => return Some(other),
+        }
+        None
+    }
+
     /// Gets the first state from a bash that runs nothing, which also checks that bash exists.
-    pub(super) fn plain_set_up(&mut self) {
+    fn plain_set_up(&mut self) {
         self.timers.clear(Timer::Hello);
         if self.plain.state.is_some() {
             return self.events.push_back(Event::SetUp);
@@ -52,13 +122,7 @@ impl Session {
         }
     }
 
-    pub(super) fn start_plain(
-        &mut self,
-        script: &[u8],
-        streams: Vec<Descriptor>,
-        scope: Scope,
-        is_first: bool,
-    ) -> io::Result<()> {
+    fn start_plain(&mut self, script: &[u8], streams: Vec<Descriptor>, scope: Scope, is_first: bool) -> io::Result<()> {
         let (text, dump) = (sys::memory_file()?, sys::memory_file()?);
         sys::replace_contents(&text, script)?;
         let descriptors =
@@ -67,18 +131,16 @@ impl Session {
             role: Role::Shell,
             arguments: plain_script::arguments(),
             first_descriptor: 0,
-            cwd: (!self.config.cwd.is_dir()).then(|| "/".to_string()),
+            anywhere: self.checkpoint.is_some(),
         };
-        if let Some(supervisor) = &self.link.supervisor {
-            supervisor.order_with(&order, descriptors);
-        }
+        self.supervision.order_with(&order, descriptors);
         self.plain.shell = Some(Shell { script: text, dump, scope, is_first });
         Ok(())
     }
 
     /// Runs a command in a new bash.
-    pub(super) fn plain_run(&mut self, ticket: Ticket) {
-        let Some(Call::Exec(request)) = self.calls.remove(&ticket) else { return };
+    fn plain_run(&mut self, ticket: Ticket) {
+        let Some(Call::Exec(request, _)) = self.calls.take(ticket) else { return };
         self.timers.clear(Timer::Idle);
         let begun = Instant::now();
         let scope =
@@ -97,33 +159,27 @@ impl Session {
         let (output, stdin) = match opened {
             Ok(opened) => opened,
             Err(error) => {
-                self.forget_request(request.id);
+                self.calls.answered(request.id);
                 request.sink.finished(Err(error));
-                return self.events.push_back(Event::Refused);
+                return self.events.push_back(Event::Refused(ticket));
             }
         };
         let command = Running::new(ticket, request, begun, output, stdin);
-        if let Some(timeout) = command.request.timeout {
-            self.timers.set(Timer::Timeout(ticket), begun + timeout);
+        if let Some(deadline) = command.deadline() {
+            self.timers.set(Timer::Timeout(ticket), deadline);
         }
-        if command.request.live.is_none() {
-            self.timers.set(Timer::Register, begun + QUICK);
-        }
-        self.command = Some(command);
+        self.foreground.begin(command);
     }
 
     /// Handles the start of a command's bash, which is reported before any output.
-    pub(super) fn plain_started(&mut self) {
-        self.announce();
-        if self.command.as_ref().is_some_and(|command| command.request.live.is_some()) {
-            self.register_pipes();
-        }
+    fn plain_started(&mut self) {
+        self.foreground.announce(self.shell.pid());
+        self.watch_output();
     }
 
-    pub(super) fn isolate_plain(&mut self) {
-        if self.link.foreground.is_none() {
-            self.wait.spare = self.older_roots();
-        } else if self.has_strangers() {
+    fn isolate_plain(&mut self) {
+        self.spare_older_roots();
+        if self.has_strangers() {
             self.ask(&Order::Rotate);
         }
     }
@@ -135,9 +191,6 @@ impl Session {
         limits: [Option<u64>; 2],
         make: impl FnOnce(&Plan<'_>) -> Vec<u8>,
     ) -> Result<Vec<u8>, Error> {
-        if let Some(directory) = cwd.map(|cwd| self.cwd.join(cwd)).filter(|directory| !directory.is_dir()) {
-            return Err(cwd_error(&directory));
-        }
         let state = self.plain.state.as_ref().map(|state| state.with_env(env)).transpose();
         let state = state.map_err(|refused| read_only(&refused))?;
         let inherited = self.config.env.iter().filter_map(|(name, _)| name.to_str()).collect();
@@ -145,16 +198,17 @@ impl Session {
     }
 
     /// Sets variables in the state, without a process.
-    pub(super) fn plain_set_env(&mut self, ticket: Ticket) {
-        let Some(Call::SetEnv { vars, .. }) = self.calls.get(&ticket) else { return };
+    fn plain_set_env(&mut self, ticket: Ticket) {
+        let Some(Call::SetEnv { vars, .. }) = self.calls.get(ticket) else { return };
         match self.plain.state.as_ref().map(|state| state.with_env(vars)) {
             Some(Err(ReadOnly(name))) => {
-                self.wait.refused = Some((Refusal::ReadOnly, name));
-                self.events.push_back(Event::Refused);
+                self.foreground.refuse(Refused { reason: Refusal::ReadOnly, errno: 0, about: name });
+                self.events.push_back(Event::Refused(ticket));
             }
             changed => {
                 self.plain.state = changed.and_then(Result::ok).or(self.plain.state.take());
                 self.events.push_back(Event::Done {
+                    ticket,
                     status: self.plain.status,
                     exited: false,
                     state_kept: false,
@@ -165,22 +219,22 @@ impl Session {
     }
 
     /// Handles the end of a command's shell, or of the first one.
-    pub(super) fn plain_ended(&mut self, code: Option<i32>, signal: Option<i32>) {
+    fn plain_ended(&mut self, code: Option<i32>, signal: Option<i32>) {
         let Some(Shell { dump, scope, is_first, .. }) = self.plain.shell.take() else { return };
         let bytes = read_dump(&dump);
         let status = code.or(signal.map(|signal| 128 + signal)).unwrap_or(0);
         if bytes == [plain_script::CANNOT_ENTER] {
-            self.wait.refused = Some((Refusal::Cwd, String::new()));
-            return self.events.push_back(Event::Refused);
+            self.foreground.refuse(Refused { reason: Refusal::Cwd, errno: 0, about: String::new() });
+            return self.refused_by_shell();
         }
         let Some(dump) = Dump::parse(&bytes) else {
             if is_first {
                 return self.ask_version();
             }
-            if let Some(command) = &mut self.command {
+            if self.foreground.command().is_some() {
                 self.plain.status = status;
-                command.died = Some((code, signal));
             }
+            self.foreground.shell_ended(code, signal);
             return self.events.push_back(Event::ShellDied { unread: false });
         };
         let exited = dump.exited;
@@ -196,27 +250,24 @@ impl Session {
             return self.events.push_back(Event::SetUp);
         }
         self.plain.status = status;
-        self.events.push_back(Event::Done { status, exited, state_kept: false, forked: true });
-    }
-
-    /// Called when the supervisor is dead. True if the shell had read nothing of its script, so that the command has
-    /// not run. Leaves nothing to read, so the command never will.
-    pub(super) fn plain_unread(&mut self) -> bool {
-        self.plain.shell.take().is_some_and(|shell| {
-            sys::replace_contents(&shell.script, b"").is_ok() && sys::position(&shell.script).is_ok_and(|at| at == 0)
-        })
+        if let Some(ticket) = self.take_owed() {
+            self.events.push_back(Event::Done { ticket, status, exited, state_kept: false, forked: true });
+        }
     }
 
     /// Handles a failed start of a command's bash. The session continues.
-    pub(super) fn plain_not_started(&mut self, step: StartStep, errno: i32, detail: &str) {
+    fn plain_not_started(&mut self, step: StartStep, errno: i32, detail: &str) {
         self.plain.shell = None;
-        let Some(command) = self.command.take_if(|_| !self.config.uses_builtin) else {
+        let ticket = self.foreground.command().map(|command| command.ticket());
+        let Some(command) = ticket.and_then(|ticket| self.foreground.take(ticket)) else {
             return self.start_failed(step, errno, detail);
         };
+        let ticket = command.ticket();
+        self.clear_command_timers(ticket);
         let request = command.into_request();
-        self.forget_request(request.id);
+        self.calls.answered(request.id);
         request.sink.finished(Err(self.start_error(step, errno, detail)));
-        self.events.push_back(Event::Refused);
+        self.events.push_back(Event::Refused(ticket));
     }
 }
 

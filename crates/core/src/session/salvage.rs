@@ -4,7 +4,8 @@
 //! writes the state as text. Then everything that belongs to the session is killed, awaited and, if no other process
 //! does it, reaped.
 
-use super::context::Internal;
+use super::Internal;
+use super::background::Lost;
 use crate::shell::channel::{Channel, Received};
 use crate::shell::checkpoint;
 use crate::supervisor::PidHold;
@@ -38,6 +39,7 @@ pub(super) fn start(
     standby: Option<(Channel, Pid)>,
     supervisor: Option<PidHold>,
     group: Option<Group>,
+    lost: Lost,
     report: UnboundedSender<Internal>,
 ) {
     tokio::spawn(async move {
@@ -50,6 +52,7 @@ pub(super) fn start(
         if let Some(supervisor) = supervisor {
             sweep(supervisor, group).await;
         }
+        drop(lost);
         let _ = report.send(Internal::Salvaged { of, checkpoint: saved });
     });
 }

@@ -3,6 +3,7 @@
 //! They take four descriptors, so an idle session keeps none. A few sessions of the process keep theirs for longer,
 //! which saves opening new pipes after each pause.
 
+use super::streams::OutputPipes;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -15,20 +16,46 @@ const FEW: usize = 16;
 
 static KEEPING: AtomicUsize = AtomicUsize::new(0);
 
-/// The right of a session to keep its pipes for longer.
-pub(super) struct Keeper(());
+/// See the module.
+#[derive(Default)]
+pub(super) struct SparePipes {
+    pipes: Option<OutputPipes>,
+    keeper: Option<Keeper>,
+}
 
-impl Keeper {
-    /// Counts one more session, if there is room.
-    pub(super) fn new() -> Option<Self> {
-        let one_more = |count| (count < FEW).then_some(count + 1);
-        KEEPING.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).ok().map(|_| Self(()))
+impl SparePipes {
+    /// The pipes for the next command, if there are any.
+    pub(super) fn take(&mut self) -> Option<OutputPipes> {
+        self.pipes.take()
+    }
+
+    /// Takes pipes back that were not used.
+    pub(super) fn give_back(&mut self, pipes: Option<OutputPipes>) {
+        self.pipes = pipes;
+    }
+
+    /// Keeps the pipes of an ended command. Returns for how long.
+    pub(super) fn keep(&mut self, pipes: OutputPipes) -> Duration {
+        self.pipes = Some(pipes);
+        self.keeper = self.keeper.take().or_else(Keeper::new);
+        if self.keeper.is_some() { LONG } else { SHORT }
+    }
+
+    /// Closes the pipes, and lets another session keep its own for longer.
+    pub(super) fn close(&mut self) {
+        *self = Self::default();
     }
 }
 
-/// How long a session keeps its pipes.
-pub(super) fn limit(keeper: Option<&Keeper>) -> Duration {
-    if keeper.is_some() { LONG } else { SHORT }
+/// The right of a session to keep its pipes for longer.
+struct Keeper(());
+
+impl Keeper {
+    /// Counts one more session, if there is room.
+    fn new() -> Option<Self> {
+        let one_more = |count| (count < FEW).then_some(count + 1);
+        KEEPING.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).ok().map(|_| Self(()))
+    }
 }
 
 impl Drop for Keeper {

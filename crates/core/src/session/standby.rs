@@ -1,18 +1,18 @@
 //! The standby: when it is forked, and how it replaces the shell.
 
-use super::context::Session;
+use super::Session;
 use super::timers::Timer;
 use crate::outbox::Descriptor;
 use crate::shell::channel::{Channel, Received};
-use crate::shell::event::Event;
+use crate::shell::event::{Event, Source};
 use crate::shell::listener;
 use crate::shell::state::Shell;
 use nacre_containment::cgroup::Group;
+use nacre_containment::pid::Pid;
 use nacre_protocol::shell::{ForkedFlags, Reply, Request, RequestFlags, RequestKind};
 use nacre_protocol::supervisor::Order;
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -22,17 +22,59 @@ pub(super) const IDLE_BEFORE_STANDBY: Duration = Duration::from_millis(8);
 /// Time after a failed fork during which no standby is forked.
 pub(super) const FORK_PAUSE: Duration = Duration::from_secs(1);
 
+/// The standbys of a session.
+#[derive(Default)]
+pub(super) struct Standbys {
+    current: Option<(Channel, Pid)>,
+    /// The standby that is being forked, and its group.
+    next: Option<(u64, Channel, Option<PathBuf>)>,
+    /// Replaced standbys that live in the foreground group.
+    retired: Vec<Pid>,
+}
+
+impl Standbys {
+    pub(super) fn channel(&self) -> Option<&Channel> {
+        self.current.as_ref().map(|(channel, _)| channel)
+    }
+
+    pub(super) fn pid(&self) -> Option<Pid> {
+        self.current.as_ref().map(|(_, pid)| *pid)
+    }
+
+    pub(super) fn is_forking(&self) -> bool {
+        self.next.is_some()
+    }
+
+    /// Removes the standby, which may be the only process with the session's state.
+    pub(super) fn take(&mut self) -> Option<(Channel, Pid)> {
+        self.current.take()
+    }
+
+    /// Forgets the replaced standbys that are no longer members of the foreground group.
+    pub(super) fn forget_retired_except(&mut self, members: &[Pid]) {
+        self.retired.retain(|pid| members.contains(pid));
+    }
+
+    /// Whether it is the standby or one that was replaced.
+    pub(super) fn contains(&self, pid: Pid) -> bool {
+        self.pid() == Some(pid) || self.retired.contains(&pid)
+    }
+
+    /// Waits for the next report. Cancel-safe.
+    pub(super) async fn receive(&self) -> Received {
+        match self.channel() {
+            Some(channel) => channel.receive().await,
+            None => std::future::pending().await,
+        }
+    }
+}
+
 impl Session {
     pub(super) fn fork_standby(&mut self, command_follows: bool) {
         self.timers.clear(Timer::Idle);
-        if !self.config.uses_builtin {
-            return self.events.push_back(Event::StandbyForked);
-        }
         // The shell is dead, and the supervisor has not reported it yet. The request goes to the next shell.
-        if self.link.shell.is_none() {
-            return;
-        }
-        let id = self.wait.next_id();
+        let Some(shell) = self.shell.channel().cloned() else { return };
+        let id = self.numbers.next();
         let mut flags = RequestFlags::STANDBY;
         if command_follows {
             flags |= RequestFlags::NO_WARM;
@@ -43,15 +85,17 @@ impl Session {
             if directory.is_some() {
                 flags |= RequestFlags::GROUP;
             }
-            let shell = self.link.shell.as_ref().ok_or(io::ErrorKind::NotConnected)?;
             shell.send(
-                &Request { flags, fork_key: self.wait.fork_key(), ..Request::new(RequestKind::Fork, id) },
+                &Request { flags, fork_key: self.numbers.fork_key(), ..Request::new(RequestKind::Fork, id) },
                 [theirs].into_iter().chain(directory).map(Descriptor::from).collect(),
             )?;
             Ok(channel)
         });
         match forked {
-            Ok(channel) => self.link.next_standby = Some((id, channel, group)),
+            Ok(channel) => {
+                self.standbys.next = Some((id, channel, group));
+                self.expect_forks();
+            }
             Err(error) => self.standby_failed(&error.to_string(), group),
         }
     }
@@ -59,15 +103,20 @@ impl Session {
     /// Creates a group inside the session's group, in which a fork starts.
     pub(super) fn make_group(&self, name: &str) -> Option<PathBuf> {
         // A shell of another user must not choose its children's groups: the supervisor moves them.
-        let session = self.link.foreground.as_ref().filter(|_| self.config.user.is_none())?.parent()?;
-        Group::create(session, name).ok().map(|group| group.path().to_path_buf())
+        let session = self.supervision.session_group().filter(|_| self.config.user.is_none())?;
+        Group::create(session.path(), name).ok().map(|group| group.path().to_path_buf())
     }
 
     /// Handles the report of a fork or its failure, for the standby or a process.
     pub(super) fn forked(&mut self, id: u64, result: Result<u32, i32>, flags: ForkedFlags) {
+        self.take_fork(id, result, flags);
+        self.expect_forks();
+    }
+
+    fn take_fork(&mut self, id: u64, result: Result<u32, i32>, flags: ForkedFlags) {
         let placed = flags.contains(ForkedFlags::PLACED);
         let child = result.map(|pid| self.outside(pid.cast_signed()));
-        let Some((_, channel, group)) = self.link.next_standby.take_if(|(standby, ..)| *standby == id) else {
+        let Some((_, channel, group)) = self.standbys.next.take_if(|(standby, ..)| *standby == id) else {
             return self.process_forked(id, child, placed);
         };
         let pid = match child {
@@ -80,7 +129,7 @@ impl Session {
         let group = group.filter(|_| placed).map(|path| path.display().to_string());
         self.order(&Order::Standby { pid, group });
         self.retire_standby();
-        self.link.standby = Some((channel, pid));
+        self.standbys.current = Some((channel, pid));
         self.events.push_back(Event::StandbyForked);
     }
 
@@ -88,15 +137,34 @@ impl Session {
     /// standby.
     fn retire_standby(&mut self) {
         while let Some(Received::Reply(Reply::Forked { id, result, flags })) =
-            self.link.standby.as_ref().and_then(|(channel, _)| channel.poll())
+            self.standbys.channel().and_then(Channel::poll)
         {
             self.forked(id, result, flags);
         }
-        if let Some((_, old)) = self.link.standby.take() {
+        if let Some((_, old)) = self.standbys.take() {
             listener::forget(old);
-            self.link.retired.push(old);
+            self.standbys.retired.push(old);
         }
-        self.submit_again(false);
+        self.source_gone(Source::Standby);
+    }
+
+    pub(super) fn handle_standby_report(&mut self, received: Received) {
+        match received {
+            Received::Closed { .. } => self.lose_standby(),
+            Received::Reply(Reply::Forked { id, result, flags }) => self.forked(id, result, flags),
+            Received::Reply(_) => {}
+        }
+    }
+
+    pub(super) fn lose_standby(&mut self) {
+        if let Some((_, pid)) = self.standbys.take() {
+            if self.state.shell != Shell::Closing {
+                tracing::warn!(log = self.config.log.id(), session = %self.config.id, %pid, "the standby died");
+            }
+            listener::forget(pid);
+            self.events.push_back(Event::StandbyDied);
+        }
+        self.source_gone(Source::Standby);
     }
 
     pub(super) fn standby_failed(&mut self, reason: &str, group: Option<PathBuf>) {
@@ -110,7 +178,7 @@ impl Session {
 
     /// Drops the standby that the dead shell was forking, since it will never arrive.
     pub(super) fn drop_unforked_standby(&mut self) {
-        if let Some((_, _, Some(group))) = self.link.next_standby.take() {
+        if let Some((_, _, Some(group))) = self.standbys.next.take() {
             let _ = std::fs::remove_dir(group);
         }
     }
@@ -126,18 +194,15 @@ impl Session {
     }
 
     pub(super) fn promote(&mut self) {
-        if !self.config.uses_builtin {
-            return self.events.push_back(Event::ShellDied { unread: false });
-        }
         tracing::warn!(log = self.config.log.id(), session = %self.config.id, "the shell died; its standby takes over");
-        let Some((channel, pid)) = self.link.standby.take() else {
+        let Some((channel, pid)) = self.standbys.take() else {
             return self.events.push_back(Event::ShellDied { unread: false });
         };
         self.ask(&Order::Promote);
-        let sent = channel.send(&Request { ..Request::new(RequestKind::Promote, self.wait.status) }, Vec::new());
-        self.processes.standby_promoted();
-        self.link.shell = Some(Arc::new(channel));
-        self.link.shell_pid = Some(pid);
+        let sent =
+            channel.send(&Request { ..Request::new(RequestKind::Promote, self.foreground.status()) }, Vec::new());
+        self.standby_promoted();
+        self.shell.promote(channel, pid);
         if sent.is_err() {
             self.order(&Order::KillShell);
         }

@@ -1,20 +1,20 @@
 //! Starts a working shell: supervisor, shell, handshake, setup.
 
-use super::command::null_streams;
-use super::context::{Internal, Link, Session};
+use super::Internal;
+use super::Session;
 use super::outcome::cwd_error;
+use super::streams::null_streams;
 use super::timers::Timer;
 use crate::capabilities;
 use crate::error::{Code, Error};
 use crate::shell::channel::Channel;
 use crate::shell::event::Event;
 use crate::shell::state::Shell;
-use crate::shell::{launch, listener};
+use crate::shell::{launch, listener, probe};
 use crate::supervisor::{Supervisor, WITHHELD};
 use nacre_protocol::shell::{Request, RequestFlags, RequestKind};
 use nacre_protocol::supervisor::{Order, Role, StartStep};
 use std::io;
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -24,18 +24,19 @@ pub(super) const HELLO: Duration = Duration::from_secs(20);
 impl Session {
     pub(super) fn start_session(&mut self) {
         self.failure = None;
-        if self.checkpoint.is_none() && !self.config.cwd.is_dir() {
-            return self.fail(cwd_error(&self.config.cwd));
+        if self.decides_isolation() {
+            return;
         }
-        self.wait.sessions += 1;
-        let group = self.config.group.as_ref().map(|(_, name)| format!("{name}-{}", self.wait.sessions));
+        self.disconnect();
+        self.forget_spare_group();
+        let number = self.supervision.next_number();
+        let group = self.config.group.as_ref().map(|(_, name)| format!("{name}-{number}"));
         match Supervisor::start(&self.config, group.as_deref()) {
             Ok(supervisor) => {
                 tracing::debug!(log = self.config.log.id(), session = %self.config.id, supervisor = %supervisor.pid(), "started a supervisor");
-                self.last_supervisor = Some(supervisor.hold_pid());
-                self.link = Link { supervisor: Some(supervisor), ..Default::default() };
+                self.supervision.begin(supervisor);
                 match self.confine() {
-                    Ok(()) => self.start_shell(),
+                    Ok(()) => self.start_shell(self.checkpoint.is_some()),
                     Err(error) => self.fail(spawn_failed("write the session's rules", &error)),
                 }
             }
@@ -45,7 +46,8 @@ impl Session {
         }
     }
 
-    pub(super) fn start_shell(&mut self) {
+    /// Starts the shell; `anywhere`: in `/` if its directory cannot be entered.
+    pub(super) fn start_shell(&mut self, anywhere: bool) {
         if !self.config.uses_builtin {
             return self.events.push_back(Event::Hello);
         }
@@ -55,17 +57,14 @@ impl Session {
             Ok(opened) => opened,
             Err(error) => return self.fail(spawn_failed("open the shell's channel", &error)),
         };
-        self.link.shell = Some(Arc::new(channel));
-        let cwd = (!self.config.cwd.is_dir()).then(|| "/".to_string());
+        self.shell.open(channel);
         let order = Order::Start {
             role: Role::Shell,
             arguments: launch::arguments(),
             first_descriptor: launch::FIRST_DESCRIPTOR,
-            cwd,
+            anywhere,
         };
-        if let Some(supervisor) = &self.link.supervisor {
-            supervisor.order_with(&order, descriptors);
-        }
+        self.supervision.order_with(&order, descriptors);
         self.timers.set(Timer::Hello, Instant::now() + HELLO);
     }
 
@@ -77,9 +76,14 @@ impl Session {
     pub(super) fn start_error(&self, step: StartStep, errno: i32, detail: &str) -> Error {
         let reason = io::Error::from_raw_os_error(errno);
         let shell = self.config.shell.display();
+        let cwd = self.config.cwd.display();
         match step {
+            StartStep::Prepare if errno == libc::ETIMEDOUT => {
+                let paths = format!("the working directory '{cwd}', the shell {shell} or a path of the isolation");
+                Error::new(Code::SpawnFailed, format!("cannot start the shell: {paths} does not respond"))
+            }
             StartStep::Isolation => self.isolation_error(errno, detail),
-            StartStep::Cwd => cwd_error(&self.config.cwd),
+            StartStep::Cwd => cwd_error(&self.config.cwd, errno),
             StartStep::Limits => {
                 let message = "the sandbox's limits cannot be set: they are above what the host itself may use";
                 Error::new(Code::LimitUnsupported, message)
@@ -98,9 +102,21 @@ impl Session {
         self.failure = Some(Error::new(Code::SpawnFailed, message));
     }
 
+    /// Gives up the start. A session that is being closed waits for its supervisor's end instead.
     pub(super) fn fail(&mut self, error: Error) {
         self.failure = Some(error);
-        self.link = Link::default();
+        if self.state.shell == Shell::Closing {
+            return;
+        }
+        // The supervisor ends with the link, and everything below it.
+        let lost = self.lose_processes();
+        if let Some(supervisor) = self.supervision.last().cloned() {
+            tokio::spawn(async move {
+                supervisor.ended().await;
+                drop(lost);
+            });
+        }
+        self.disconnect();
         self.timers.clear(Timer::Hello);
         self.events.push_back(Event::StartFailed);
     }
@@ -116,7 +132,7 @@ impl Session {
     pub(super) fn ask_version(&mut self) {
         let (shell, internal) = (self.config.shell.clone(), self.internal.clone());
         tokio::task::spawn_blocking(move || {
-            let _ = internal.send(Internal::Version(capabilities::version_of(&shell)));
+            let _ = internal.send(Internal::Version(probe::version_of(&shell, HELLO)));
         });
     }
 
@@ -135,7 +151,7 @@ impl Session {
                     "bash {version} cannot load the builtin; each command runs in its own bash"
                 );
                 self.config.uses_builtin = false;
-                self.start_shell();
+                self.start_shell(false);
             }
             Ok(()) => {
                 let message = format!("'{}' does not write its state down", self.config.shell.display());
@@ -145,10 +161,6 @@ impl Session {
     }
 
     pub(super) fn set_up(&mut self) {
-        if !self.config.uses_builtin {
-            return self.plain_set_up();
-        }
-        self.timers.clear(Timer::Hello);
         let mut requests = Vec::new();
         let mut env = Vec::new();
         if let Some((name, value)) = self.config.env.iter().rfind(|(name, _)| name == WITHHELD) {
@@ -161,7 +173,10 @@ impl Session {
             requests.push((RequestFlags::ENGINE, checkpoint.clone(), Vec::new()));
         }
         let name = listener::name().unwrap_or_default().as_bytes();
-        let sent = self.link.shell.as_ref().map_or(Ok(()), |shell| {
+        // A dead shell needs no set-up: its death is being reported.
+        let Some(shell) = self.shell.channel().cloned() else { return };
+        self.timers.clear(Timer::Hello);
+        let send = || {
             shell.send(&Request { text: name, ..Request::new(RequestKind::Listener, 0) }, Vec::new())?;
             for (flags, text, env) in &requests {
                 shell.send(
@@ -170,11 +185,11 @@ impl Session {
                 )?;
             }
             Ok::<(), io::Error>(())
-        });
-        if let Err(error) = sent {
+        };
+        if let Err(error) = send() {
             return self.fail(spawn_failed("set the shell up", &error));
         }
-        self.wait.setting_up = requests.len();
+        self.shell.expect_set_up(requests.len());
         if requests.is_empty() {
             self.events.push_back(Event::SetUp);
         }

@@ -1,12 +1,8 @@
 //! Separates a command's processes from those that earlier commands have left running.
 
-use super::context::Session;
-use super::pid_namespace::Inside;
+use super::Session;
 use super::timers::Timer;
 use crate::shell::event::Event;
-use crate::supervisor::Supervisor;
-use nacre_containment::cgroup::Group;
-use nacre_containment::pid::Pid;
 use nacre_containment::proc_table;
 use nacre_protocol::supervisor::Order;
 use std::time::Duration;
@@ -17,9 +13,7 @@ pub(super) const LEAVING: Duration = Duration::from_millis(1);
 
 impl Session {
     pub(super) fn isolate(&mut self) {
-        if self.link.foreground.is_none() {
-            self.wait.spare = self.older_roots();
-        }
+        self.spare_older_roots();
         if self.has_strangers() {
             // Moving the shell can take the kernel milliseconds, and these processes may be about to exit.
             self.timers.set(Timer::Leaving, Instant::now() + LEAVING);
@@ -37,23 +31,23 @@ impl Session {
     }
 
     pub(super) fn has_strangers(&mut self) -> bool {
-        let Some(Ok(members)) = self.link.foreground.as_ref().map(|group| Group::at(group).members()) else {
+        let Some(Ok(members)) = self.supervision.foreground_group().map(|group| group.members()) else {
             return false;
         };
-        self.link.retired.retain(|pid| members.contains(pid));
-        let standby = self.link.standby.as_ref().map(|(_, pid)| *pid);
-        members
-            .iter()
-            .any(|pid| Some(*pid) != self.link.shell_pid && Some(*pid) != standby && !self.link.retired.contains(pid))
+        self.standbys.forget_retired_except(&members);
+        members.iter().any(|pid| Some(*pid) != self.shell.pid() && !self.standbys.contains(*pid))
     }
 
-    /// The roots of processes that earlier commands left behind: children of the shell, and orphans.
-    pub(super) fn older_roots(&self) -> Vec<Pid> {
-        let standby = self.link.standby.as_ref().map(|(_, pid)| *pid);
-        let init = self.link.inside.as_ref().map(Inside::init);
-        let supervisor = self.link.supervisor.as_ref().map(Supervisor::pid);
-        let parents = self.link.shell_pid.into_iter().chain(supervisor).chain(init);
+    /// Without control groups, spares the roots of processes that earlier commands left behind: children of the shell,
+    /// and orphans.
+    pub(super) fn spare_older_roots(&mut self) {
+        if self.supervision.foreground_group().is_some() {
+            return;
+        }
+        let init = self.enclosure.init();
+        let parents = self.shell.pid().into_iter().chain(self.supervision.pid()).chain(init);
         let children = parents.flat_map(proc_table::children);
-        children.filter(|pid| ![self.link.shell_pid, standby, init].contains(&Some(*pid))).take(4096).collect()
+        let own = [self.shell.pid(), self.standbys.pid(), init];
+        self.foreground.spare(children.filter(|pid| !own.contains(&Some(*pid))).take(4096).collect());
     }
 }

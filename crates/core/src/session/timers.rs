@@ -11,8 +11,6 @@ pub(super) enum Timer {
     Timeout(Ticket),
     /// The deadline for the shell to report the end of the running command.
     Overdue(Ticket),
-    /// The time from which the pipes of the running command are watched, because it is not quick.
-    Register,
     /// The time to close unused spare pipes.
     SparePipes,
     /// The group for the next process is due.
@@ -23,8 +21,10 @@ pub(super) enum Timer {
     ForkPauseOver,
     /// The deadline for processes of the last command to end by themselves.
     Leaving,
-    /// The deadline for the shell to read its request.
+    /// The deadline for the shell to read the command.
     Unread,
+    /// The deadline for the shell and the standby to fork what they were asked for.
+    Unforked,
     /// The deadline for the supervisor's report.
     Supervisor,
     /// The deadline for the shell's handshake.

@@ -86,23 +86,11 @@ impl Channel {
 
     /// Receives the next message. Meanwhile, sends queued messages when the socket has room. Cancel-safe.
     pub async fn receive(&self) -> Received {
-        loop {
-            if let Some(received) = self.poll() {
-                return received;
-            }
-            let mut guard = tokio::select! {
-                guard = self.outbox.socket().readable() => match guard {
-                    Ok(guard) => guard,
-                    Err(_) => return Received::Closed { unread: false },
-                },
-                () = self.outbox.flush(), if self.outbox.is_blocked() => continue,
-            };
-            // The reactor runs on this thread, so nothing can have arrived between this read and the clearing.
-            match self.poll() {
-                Some(received) => return received,
-                None => guard.clear_ready(),
-            }
+        if let Some(received) = self.poll() {
+            return received;
         }
+        let received = self.outbox.receive(|_| self.poll().ok_or(io::ErrorKind::WouldBlock.into())).await;
+        received.unwrap_or(Received::Closed { unread: false })
     }
 
     /// After an end of file: whether a reset came with it.

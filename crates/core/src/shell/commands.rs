@@ -15,16 +15,17 @@ impl Step {
 
     pub(super) fn kill(&mut self, ticket: Ticket, cause: Cause, signal: Option<i32>) {
         let Shell::Running(run) = &mut self.state.shell else { return };
-        if run.ticket != ticket || run.end.is_some() || run.work != Work::Command {
+        if run.ticket != ticket || run.work != Work::Command {
             return;
         }
         let action = match run.kill {
-            None => {
+            None if run.end.is_none() => {
                 run.kill = Some(Kill { cause, tree_gone: false, escalated: false, shell_killed: false });
                 Action::Kill { cause, signal }
             }
-            Some(_) if signal == Some(libc::SIGKILL) => Action::Insist,
-            Some(_) => return,
+            // The shell may have ended, while other processes of the command use the grace time.
+            Some(kill) if signal == Some(libc::SIGKILL) && !kill.tree_gone => Action::Insist,
+            _ => return,
         };
         self.act(action);
     }

@@ -1,9 +1,9 @@
 //! The events of a session's shell, and the actions that follow.
 
-use super::state::{Cause, End, Kill, Ticket, Work};
+use super::state::{Cause, End, Kill, Shell, Ticket, Work};
 
 /// An event of the shell.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A call was submitted.
     Submit(Ticket, Work),
@@ -11,6 +11,8 @@ pub enum Event {
     Cancel(Ticket, Option<i32>),
     /// The running command reached its timeout.
     TimeUp(Ticket),
+    /// The running command printed more than its limit.
+    OutputLimit(Ticket),
     /// The shell did not report the end of the running command in time.
     ShellOverdue(Ticket),
     /// The shell completed its handshake.
@@ -21,8 +23,10 @@ pub enum Event {
     StartFailed,
     /// The foreground group holds no processes of earlier commands.
     Isolated,
-    /// A command has ended.
+    /// A command, or a change of variables, has ended.
     Done {
+        /// The call.
+        ticket: Ticket,
         /// `$?`.
         status: i32,
         /// Whether it would have ended an ordinary shell.
@@ -33,9 +37,9 @@ pub enum Event {
         forked: bool,
     },
     /// The shell refused a command.
-    Refused,
-    /// The user's EXIT trap is about to run.
-    TrapRuns,
+    Refused(Ticket),
+    /// The user's EXIT trap is about to run, in a command.
+    TrapRuns(Ticket),
     /// A standby is ready.
     StandbyForked,
     /// The standby could not be forked.
@@ -55,6 +59,8 @@ pub enum Event {
     Promoted,
     /// All processes of the command that is being killed have exited.
     TreeGone {
+        /// The command.
+        ticket: Ticket,
         /// Whether SIGKILL was needed.
         escalated: bool,
     },
@@ -164,4 +170,6 @@ pub enum Action {
     Shutdown,
     /// The session is closed.
     Closed,
+    /// Report a defect of nacre: this event cannot happen in this state.
+    Defect(Event, Shell),
 }

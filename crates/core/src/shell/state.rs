@@ -89,6 +89,8 @@ pub enum Cause {
     Timeout,
     /// The caller cancelled it.
     Cancel,
+    /// It printed more than its limit.
+    OutputLimit,
 }
 
 /// The end of a command.
@@ -179,6 +181,21 @@ impl State {
             && (self.standby.fresh || self.standby.paused)
             && self.queue.is_empty()
             && self.starts.is_empty()
+    }
+
+    /// Whether the call runs and has not ended.
+    pub fn awaits_end_of(&self, ticket: Ticket) -> bool {
+        self.running().is_some_and(|run| run.ticket == ticket && run.end.is_none())
+    }
+
+    /// Whether the command is being killed.
+    pub fn kills(&self, ticket: Ticket) -> bool {
+        self.running().is_some_and(|run| run.ticket == ticket && run.kill.is_some())
+    }
+
+    /// Whether the session is being closed, or has ended.
+    pub fn is_ending(&self) -> bool {
+        matches!(self.shell, Shell::Closing | Shell::Closed | Shell::Terminated(_))
     }
 
     /// The running command.

@@ -24,6 +24,7 @@ impl Step {
             Event::Submit(ticket, work) => self.state.queue.push_back((ticket, work)),
             Event::Cancel(ticket, signal) => self.cancel(ticket, signal),
             Event::TimeUp(ticket) => self.kill(ticket, Cause::Timeout, None),
+            Event::OutputLimit(ticket) => self.kill(ticket, Cause::OutputLimit, None),
             Event::ShellOverdue(ticket) => self.shell_overdue(ticket),
             Event::Hello if self.state.shell == Shell::Starting => {
                 self.state.shell = Shell::SettingUp;
@@ -35,15 +36,15 @@ impl Step {
             }
             Event::StartFailed => self.start_failed(),
             Event::Isolated => self.state.isolation = Isolation::Isolated,
-            Event::Done { status, exited, state_kept, forked } => {
+            Event::Done { ticket, status, exited, state_kept, forked } if self.state.awaits_end_of(ticket) => {
                 self.state.standby.fresh &= state_kept;
                 if forked {
                     self.state.isolation = Isolation::Unknown;
                 }
                 self.ended(End::Done { status, exited });
             }
-            Event::Refused => self.ended(End::Refused),
-            Event::TrapRuns => {
+            Event::Refused(ticket) if self.state.awaits_end_of(ticket) => self.ended(End::Refused),
+            Event::TrapRuns(ticket) if self.state.awaits_end_of(ticket) => {
                 if self.state.running().is_some_and(|run| run.kill.is_some()) {
                     self.act(Action::TrapRuns);
                 }
@@ -66,12 +67,25 @@ impl Step {
                 self.state.standby.paused = false;
                 self.fork_standby(false);
             }
-            Event::TreeGone { escalated } => self.tree_gone(escalated),
+            Event::TreeGone { ticket, escalated } if self.state.kills(ticket) => self.tree_gone(escalated),
             Event::SupervisorGone { unread, orderly } => self.supervisor_gone(unread, orderly),
             Event::Salvaged if self.state.shell == Shell::Salvaging => self.start(Action::StartSession),
             Event::Salvaged if self.state.shell == Shell::Closing => self.closed(),
             Event::Close => self.close(),
-            Event::Hello | Event::SetUp | Event::IdleForAWhile | Event::Promoted | Event::Salvaged => {}
+            Event::IdleForAWhile => {}
+            // A session that is being closed has answered its calls, but its processes still report. A program can send
+            // the other two in the name of the shell.
+            Event::SetUp | Event::Done { .. } | Event::Refused(_) | Event::TrapRuns(_) | Event::TreeGone { .. }
+                if self.state.is_ending() => {}
+            Event::Hello | Event::Promoted => {}
+            // What a session left behind that could not start, or has ended, is gone.
+            Event::Salvaged if matches!(self.state.shell, Shell::Absent | Shell::Terminated(_) | Shell::Closed) => {}
+            Event::SetUp
+            | Event::Done { .. }
+            | Event::Refused(_)
+            | Event::TrapRuns(_)
+            | Event::TreeGone { .. }
+            | Event::Salvaged => self.act(Action::Defect(event, self.state.shell)),
         }
     }
 

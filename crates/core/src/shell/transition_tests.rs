@@ -26,7 +26,7 @@ fn running() -> State {
     run_all(idle(), [Event::Submit(2, Work::Command)]).0
 }
 
-const DONE: Event = Event::Done { status: 3, exited: true, state_kept: false, forked: false };
+const DONE: Event = Event::Done { ticket: 2, status: 3, exited: true, state_kept: false, forked: false };
 
 fn ended(end: End, kill: Option<Kill>, restarted: bool) -> Action {
     Action::Answer(2, Answer::Ended { end, kill, restarted })
@@ -51,7 +51,7 @@ fn a_command_runs_behind_a_fork_of_the_state_before_it() {
 
 #[test]
 fn a_command_that_kept_the_state_needs_no_new_standby() {
-    let kept = Event::Done { status: 0, exited: false, state_kept: true, forked: false };
+    let kept = Event::Done { ticket: 2, status: 0, exited: false, state_kept: true, forked: false };
     let (state, _) = run_all(running(), [Event::StandbyForked, kept]);
     let (_, actions) = step(state, Event::Submit(3, Work::Command));
     assert_eq!(actions, [Action::Run(3)]);
@@ -104,10 +104,20 @@ fn a_killed_command_is_answered_when_shell_and_tree_are_done() {
     assert_eq!(actions, [Action::Insist], "the first cause stays");
     let (state, actions) = step(state, DONE);
     assert_eq!(actions, [Action::Settled]);
-    let (state, actions) = step(state, Event::TreeGone { escalated: true });
+    let (state, actions) = step(state, Event::TreeGone { ticket: 2, escalated: true });
     let kill = Kill { cause: Cause::Timeout, tree_gone: true, escalated: true, shell_killed: false };
     assert_eq!(actions, [ended(End::Done { status: 3, exited: true }, Some(kill), false)]);
     assert_eq!(state.shell, Shell::Idle);
+}
+
+#[test]
+fn what_a_dead_shell_leaves_of_a_killed_command_can_be_killed_at_once() {
+    let events = [Event::Cancel(2, None), Event::ShellDied { unread: false }, Event::Cancel(2, Some(libc::SIGKILL))];
+    let (state, actions) = run_all(running(), events);
+    assert_eq!(actions, [Action::Insist]);
+    let gone = Event::TreeGone { ticket: 2, escalated: true };
+    let (_, actions) = run_all(state, [gone, Event::Cancel(2, Some(libc::SIGKILL))]);
+    assert_eq!(actions, []);
 }
 
 #[test]
@@ -117,7 +127,8 @@ fn a_shell_that_does_not_answer_an_interrupt_is_killed_once() {
     assert_eq!(actions, [Action::KillShell]);
     let (state, actions) = step(state, Event::ShellOverdue(2));
     assert_eq!(actions, []);
-    let (_, actions) = run_all(state, [Event::ShellDied { unread: false }, Event::TreeGone { escalated: true }]);
+    let (_, actions) =
+        run_all(state, [Event::ShellDied { unread: false }, Event::TreeGone { ticket: 2, escalated: true }]);
     assert!(matches!(actions[0], Action::Answer(2, Answer::Ended { end: End::Died, restarted: true, .. })));
 }
 
@@ -172,7 +183,7 @@ fn what_a_supervisor_leaves_that_is_killed_at_the_end_is_removed() {
 fn what_a_dead_supervisor_leaves_is_removed_without_a_shell_too() {
     let gone = Event::SupervisorGone { unread: false, orderly: false };
     let terminated = State { shell: Shell::Terminated(Some(0)), ..idle() };
-    let (state, actions) = step(terminated, gone.clone());
+    let (state, actions) = step(terminated, gone);
     assert_eq!((state.shell, actions), (Shell::Terminated(Some(0)), vec![Action::Sweep]));
     let (state, _) = step(State::new(true), Event::Submit(1, Work::Open));
     let (state, _) = step(State { attempts: 1, ..state }, gone);
@@ -225,6 +236,8 @@ impl World {
         match action {
             Action::StartSession => {
                 (self.supervisor_lives, self.shell_lives) = (true, true);
+                // The session ignores reports about an earlier supervisor.
+                self.answers.retain(|answer| *answer != Event::Salvaged);
                 self.answers.push(Event::Hello);
             }
             Action::StartShell => {
@@ -235,14 +248,18 @@ impl World {
             Action::Isolate => self.answers.push(Event::Isolated),
             Action::ForkStandby { .. } => self.answers.push(Event::StandbyForked),
             Action::ForkProcess(ticket, _) => *self.given.entry(ticket).or_default() += 1,
-            Action::Run(_) | Action::SetEnv(_) => {
-                self.answers.push(Event::Done { status: 0, exited: false, state_kept: false, forked: true });
+            Action::Run(ticket) | Action::SetEnv(ticket) => {
+                self.answers.push(Event::Done { ticket, status: 0, exited: false, state_kept: false, forked: true });
             }
             Action::Promote => {
                 self.shell_lives = true;
                 self.answers.push(Event::Promoted);
             }
-            Action::Kill { .. } => self.answers.push(Event::TreeGone { escalated: false }),
+            Action::Kill { .. } => {
+                let ticket = self.state.running().expect("a kill without a command").ticket;
+                self.answers.push(Event::TreeGone { ticket, escalated: false });
+            }
+            Action::Defect(event, shell) => panic!("a defect: {event:?} in {shell:?}"),
             Action::KillShell if self.shell_lives => self.answers.push(Event::ShellDied { unread: false }),
             Action::Salvage | Action::Sweep => self.answers.push(Event::Salvaged),
             Action::Shutdown => self.answers.push(Event::SupervisorGone { unread: false, orderly: true }),
@@ -283,7 +300,11 @@ impl World {
                 self.answers.clear();
                 self.happen(Event::StartFailed);
             }
-            24 if self.state.running().is_some_and(|run| run.end.is_none()) => self.happen(Event::TrapRuns),
+            24 => {
+                if let Some(run) = self.state.running().filter(|run| run.end.is_none()) {
+                    self.happen(Event::TrapRuns(run.ticket));
+                }
+            }
             _ => {}
         }
     }

@@ -1,8 +1,8 @@
 //! Decides which addresses a confined program may connect to.
 
-use crate::confinement::Confinement;
-use crate::rules::Network;
 use crate::view::SHARED_MEMORY;
+use nacre_protocol::confinement::Confinement;
+use nacre_protocol::confinement::Network;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 

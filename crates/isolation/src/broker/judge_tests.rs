@@ -1,6 +1,6 @@
 use super::*;
-use crate::confinement::{Namespaces, Sockets};
-use crate::rules::Filesystem;
+use nacre_protocol::confinement::Filesystem;
+use nacre_protocol::confinement::{Namespaces, Sockets};
 
 fn confinement(network: Network, own: bool) -> Confinement {
     Confinement {
@@ -14,9 +14,13 @@ fn confinement(network: Network, own: bool) -> Confinement {
         landlock: None,
         sockets: Sockets::Internet,
         refuses_ptrace: false,
+        keeps_dumpable: false,
+        refuses_scheduling: false,
         refuses_ipc: false,
         brokered: true,
         temporary: "/tmp".into(),
+        private: Vec::new(),
+        own: None,
         cwd: "/w".into(),
         shell: "/bin/bash".into(),
         proxy_port: Some(3128),

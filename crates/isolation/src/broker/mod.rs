@@ -14,13 +14,15 @@ mod notification;
 mod peer;
 mod request;
 
-use crate::confinement::Confinement;
 use crate::namespaces::Handles;
+use nacre_protocol::confinement::Confinement;
 use nacre_protocol::socket;
+use nacre_protocol::standing::RunAs;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use notification::Listener;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
 
 pub use notification::install_with_listener;
 
@@ -35,7 +37,9 @@ pub struct Policy {
     /// The pid of the supervisor, the ancestor of all programs.
     pub supervisor: u32,
     /// The user that programs run as: user, group, all groups.
-    pub user: Option<(u32, u32, Vec<u32>)>,
+    pub user: Option<RunAs>,
+    /// Receives the address of each internet connection that the rules prevented, as text. It must not block.
+    pub denials: Option<Arc<OwnedFd>>,
 }
 
 /// The confinement that the broker judges by, and the namespaces where it looks paths up.

@@ -5,11 +5,13 @@ use super::notification::{self, Call, Listener};
 use super::{Inside, Policy, Reconnect, peer};
 use crate::foreign::{process_of, read_memory, take_socket};
 use crate::namespaces::Handles;
+use crate::privileges::become_user;
 use nacre_protocol::socket;
 use nix::fcntl::{OFlag, open};
 use nix::sys::stat::Mode;
 use std::ffi::OsString;
 use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -70,7 +72,7 @@ fn connect(
     if !listener.is_waiting(call) {
         return Err(refused());
     }
-    match judge(Address::read(&bytes), domain_of(&theirs)?, inside.confinement, &policy.channel_name) {
+    let done = match judge(Address::read(&bytes), domain_of(&theirs)?, inside.confinement, &policy.channel_name) {
         Verdict::Connect => connect_socket(&theirs, &bytes),
         Verdict::LookUp(path) => connect_path(&theirs, &path, &cwd, inside, policy),
         Verdict::Channel => {
@@ -80,16 +82,34 @@ fn connect(
             Ok(())
         }
         Verdict::Refuse => Err(refused()),
+    };
+    // A network namespace of the session's own leads nowhere.
+    let prevented = |error: &io::Error| matches!(error.raw_os_error(), Some(libc::EPERM | libc::ENETUNREACH));
+    if let (Some(denials), Some(target)) = (&policy.denials, internet_address(&bytes))
+        && done.as_ref().is_err_and(prevented)
+    {
+        let _ = socket::send(denials.as_fd(), target.to_string().as_bytes(), &[]);
     }
+    done
+}
+
+/// The address in a `sockaddr_in` or `sockaddr_in6` (ip(7), ipv6(7)).
+fn internet_address(bytes: &[u8]) -> Option<SocketAddr> {
+    let family = i32::from(u16::from_ne_bytes(*bytes.first_chunk()?));
+    let port = u16::from_be_bytes(*bytes.get(2..)?.first_chunk()?);
+    let address = match family {
+        libc::AF_INET => IpAddr::from(*bytes.get(4..)?.first_chunk::<4>()?),
+        libc::AF_INET6 => IpAddr::from(*bytes.get(8..)?.first_chunk::<16>()?).to_canonical(),
+        _ => return None,
+    };
+    Some(SocketAddr::new(address, port))
 }
 
 /// Looks a path up as the program would, and connects to that file, even if the path changes meanwhile.
 fn connect_path(theirs: &OwnedFd, path: &Path, cwd: &OwnedFd, inside: &Inside, policy: &Policy) -> io::Result<()> {
     let proc_directory = open("/proc", OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())?;
     inside.handles.map_or(Ok(()), Handles::enter)?;
-    if let Some((uid, gid, groups)) = &policy.user {
-        become_user(*uid, *gid, groups)?;
-    }
+    policy.user.as_ref().map_or(Ok(()), become_user)?;
     nix::unistd::fchdir(cwd)?;
     let found = open(path, OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty())?;
     // The machine's own /proc, where this process has a pid.
@@ -114,16 +134,6 @@ fn connect_socket(socket: &OwnedFd, address: &[u8]) -> io::Result<()> {
     // SAFETY: the address outlives the call, and the length is its own.
     let done = unsafe { libc::connect(socket.as_raw_fd(), address.as_ptr().cast(), address.len() as libc::socklen_t) };
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-}
-
-fn become_user(uid: u32, gid: u32, groups: &[u32]) -> io::Result<()> {
-    // SAFETY: the list outlives the call, and the length is that of the list. Raw calls: this process has one thread.
-    let done = unsafe {
-        libc::syscall(libc::SYS_setgroups, groups.len(), groups.as_ptr()) == 0
-            && libc::syscall(libc::SYS_setresgid, gid, gid, gid) == 0
-            && libc::syscall(libc::SYS_setresuid, uid, uid, uid) == 0
-    };
-    if done { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 fn domain_of(socket: &OwnedFd) -> io::Result<i32> {

@@ -13,7 +13,7 @@ pub const REPLY_BUFFER: usize = size_of::<ReplyHeader>() + LONGEST_REPLY_TEXT;
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReplyHeader {
-    /// A [`ReplyKind`].
+    /// A `ReplyKind`.
     pub kind: u32,
     /// [`DoneFlags`] or [`ForkedFlags`].
     pub flags: u32,
@@ -42,7 +42,7 @@ flags! {
         EXITED = 1;
         /// A terminating signal ended it.
         SIGNALED = 2;
-        /// [`INTERRUPT_SIGNAL`] ended it.
+        /// `INTERRUPT_SIGNAL` ended it.
         INTERRUPTED = 4;
         /// bash dropped functions without unwinding them: their descriptors may still be open.
         FRAMES_DISCARDED = 8;
@@ -68,6 +68,8 @@ pub enum Refusal {
     ReadOnly,
     /// A limit cannot be set: the text is `openFiles` or `pids`.
     Limit,
+    /// The shell's limit of descriptors is too low for its streams.
+    Streams,
     /// An unknown reason, from a newer builtin.
     Unknown(u32),
 }
@@ -78,6 +80,7 @@ impl From<u32> for Refusal {
             1 => Self::Cwd,
             2 => Self::ReadOnly,
             3 => Self::Limit,
+            4 => Self::Streams,
             other => Self::Unknown(other),
         }
     }

@@ -1,22 +1,14 @@
 //! Orders from the host to a supervisor, and the supervisor's reports.
 //!
-//! Messages are JSON: they are rare (an ordinary command needs none) and readable in a trace. Descriptors travel with
-//! their order.
+//! They are rare: an ordinary command needs none. Descriptors travel with their order.
 
 mod problem;
 
 pub use problem::{LimitProblem, StartStep};
 
-use crate::socket;
 use nacre_containment::limits::Limits;
 use nacre_containment::pid::{Identity, Pid};
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use std::cell::RefCell;
-use std::io;
-use std::os::fd::{BorrowedFd, OwnedFd};
-
-/// Maximum bytes of one message. Lists of spared processes are cut off well before.
-pub const MAX_MESSAGE_BYTES: usize = 64 * 1024;
+use serde::{Deserialize, Serialize};
 
 /// The role of a started program in the session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,8 +47,8 @@ pub enum Order {
         arguments: Vec<String>,
         /// The number of the first descriptor that travels with the order; lower numbers are `/dev/null`.
         first_descriptor: i32,
-        /// Where it starts; by default, the session's initial directory.
-        cwd: Option<String>,
+        /// Start in `/` if the session's initial directory cannot be entered: it may have been removed meanwhile.
+        anywhere: bool,
     },
     /// Start a files helper with the socket that travels with the order. Not answered: the socket shows a failure.
     Files,
@@ -243,43 +235,4 @@ pub enum Report {
     },
     /// Everything has ended, and the supervisor exits. Nothing follows.
     Ended,
-}
-
-/// Sends one message with its descriptors.
-pub fn send<T: Serialize>(socket: BorrowedFd<'_>, message: &T, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
-    socket::send(socket, &serde_json::to_vec(message)?, descriptors)
-}
-
-/// Receives one message with its descriptors; `None` at end of file.
-///
-/// # Errors
-/// `WouldBlock` if a non-blocking socket is empty, `InvalidData` for a message of another kind.
-pub fn receive<T: DeserializeOwned>(socket: BorrowedFd<'_>) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
-    thread_local! {
-        static BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; MAX_MESSAGE_BYTES]);
-    }
-    BUFFER.with_borrow_mut(|buffer| {
-        let (length, descriptors) = socket::receive_with(socket, buffer)?;
-        if length == 0 { Ok(None) } else { Ok(Some((serde_json::from_slice(&buffer[..length])?, descriptors))) }
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::os::fd::AsFd;
-
-    #[test]
-    fn keeps_message_boundaries_and_reports_the_end() {
-        let (a, b) = socket::pair().unwrap();
-        let order =
-            Order::KillForeground { id: 7, command: 3, signal: 15, grace_ms: 5, spare: vec![Pid::new(9).unwrap()] };
-        send(a.as_fd(), &order, &[]).unwrap();
-        send(a.as_fd(), &Order::Rotate, &[b.as_fd()]).unwrap();
-        drop(a);
-        assert_eq!(receive::<Order>(b.as_fd()).unwrap().unwrap().0, order);
-        let (second, descriptors) = receive::<Order>(b.as_fd()).unwrap().unwrap();
-        assert_eq!((second, descriptors.len()), (Order::Rotate, 1));
-        assert!(receive::<Order>(b.as_fd()).unwrap().is_none());
-    }
 }

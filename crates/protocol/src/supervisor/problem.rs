@@ -43,6 +43,7 @@ pub enum LimitProblem {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message;
 
     #[test]
     fn a_limit_problem_keeps_its_cause_and_sentence() {
@@ -57,8 +58,8 @@ mod tests {
             (refused, "its control group does not take them: Invalid argument (os error 22)"),
         ] {
             assert_eq!(problem.to_string(), sentence);
-            let text = serde_json::to_string(&problem).unwrap();
-            assert_eq!(serde_json::from_str::<LimitProblem>(&text).unwrap(), problem);
+            let bytes = message::encode(&problem).unwrap();
+            assert_eq!(message::decode::<LimitProblem>(&bytes).unwrap(), problem);
         }
     }
 }

@@ -1,7 +1,8 @@
 //! The connection of one call.
 
 use super::failure::Stop;
-use nacre_protocol::files::{self, Finish, Reply};
+use nacre_protocol::files::{Finish, Reply};
+use nacre_protocol::message;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -21,12 +22,12 @@ impl Connection {
 
     /// Sends a reply with descriptors.
     pub fn send_with(&self, reply: &Reply, descriptors: &[BorrowedFd<'_>]) -> Result<(), Stop> {
-        files::send(self.0.as_fd(), reply, descriptors).map_err(|_| Stop::Cancelled)
+        message::send(self.0.as_fd(), reply, descriptors).map_err(|_| Stop::Cancelled)
     }
 
     /// Waits for the host's decision about a write.
     pub fn finish(&self) -> Result<Finish, Stop> {
-        match files::receive::<Finish>(self.0.as_fd()) {
+        match message::receive::<Finish>(self.0.as_fd()) {
             Ok(Some((finish, _))) => Ok(finish),
             Ok(None) | Err(_) => Err(Stop::Cancelled),
         }

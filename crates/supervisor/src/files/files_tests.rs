@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::own_process::{in_own_process, until};
-use crate::standing::ResourceLimits;
-use nacre_protocol::files::{Change, Event, Finish, Info, Kind};
+use nacre_protocol::files::{Change, Event, Failure, Finish, Info, Kind};
 use nacre_protocol::socket;
+use nacre_protocol::standing::ResourceLimits;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
@@ -34,7 +34,7 @@ impl Helper {
         let (ours, theirs) = socket::pair().unwrap();
         let cwd = self.directory.path().as_os_str().as_encoded_bytes().to_vec();
         let socket = self.socket.as_ref().unwrap();
-        files::send(socket.as_fd(), &Request { cwd, call, is_rooted: self.is_rooted }, &[theirs.as_fd()]).unwrap();
+        message::send(socket.as_fd(), &Request { cwd, call, is_rooted: self.is_rooted }, &[theirs.as_fd()]).unwrap();
         ours
     }
 
@@ -77,7 +77,7 @@ fn names(directory: &Path) -> Vec<String> {
 }
 
 fn reply(connection: &OwnedFd) -> (Reply, Option<OwnedFd>) {
-    let (reply, descriptors) = files::receive(connection.as_fd()).unwrap().expect("a reply");
+    let (reply, descriptors) = message::receive(connection.as_fd()).unwrap().expect("a reply");
     (reply, descriptors.into_iter().next())
 }
 
@@ -95,14 +95,14 @@ fn a_write_appears_with_the_commit_and_a_cancelled_one_never() {
         let (Reply::Opened(_), Some(file)) = reply(&connection) else { panic!("not opened") };
         std::io::Write::write_all(&mut fs::File::from(file), b"new").unwrap();
         assert_eq!(fs::read_to_string(helper.path("x")).unwrap(), "old");
-        files::send(connection.as_fd(), &Finish::Commit, &[]).unwrap();
+        message::send(connection.as_fd(), &Finish::Commit, &[]).unwrap();
         let (Reply::Found(Some(Info { size: 3, mode: 0o750, .. })), _) = reply(&connection) else { panic!() };
         assert_eq!(fs::read_to_string(helper.path("x")).unwrap(), "new");
 
         let connection = helper.call(write("x"));
         reply(&connection);
         assert_eq!(helper.names().len(), 2);
-        files::send(connection.as_fd(), &Finish::Revert, &[]).unwrap();
+        message::send(connection.as_fd(), &Finish::Revert, &[]).unwrap();
         assert_eq!(reply(&connection).0, Reply::Done);
         assert_eq!(helper.names(), ["x"]);
 
@@ -121,7 +121,7 @@ fn the_end_of_the_helper_leaves_no_temporary_file() {
         connections.iter().for_each(|connection| drop(reply(connection)));
         assert_eq!(names(&helper.path("d")).len(), 5);
         nacre_containment::signal::send_to_child(helper.pid, libc::SIGTERM).unwrap();
-        assert!(files::receive::<Reply>(connections[0].as_fd()).unwrap().is_none(), "end of file");
+        assert!(message::receive::<Reply>(connections[0].as_fd()).unwrap().is_none(), "end of file");
         assert!(names(&helper.path("d")).is_empty());
     });
 }

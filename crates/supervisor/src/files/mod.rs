@@ -30,7 +30,8 @@ use connection::Connection;
 use failure::{Stop, about};
 use nacre_containment::pid::Pid;
 use nacre_isolation::confined::Confined;
-use nacre_protocol::files::{self, Call, Failure, HELPER_NAME, Reason, Reply, Request};
+use nacre_protocol::files::{Call, Failure, HELPER_NAME, MAX_OPEN, Reason, Reply, Request};
+use nacre_protocol::message;
 use nix::sys::signal::{SigSet, Signal};
 use rustix::io::Errno;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -38,8 +39,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use way::Start;
 
-/// Maximum concurrent calls. Further calls wait.
-const MAX_THREADS: usize = 64;
+/// Maximum concurrent calls. Further calls wait. The host sends fewer watches and writes, which may stay open for ever.
+const MAX_THREADS: usize = MAX_OPEN + 1;
 /// Enough for every call: trees are not walked recursively.
 const STACK_BYTES: usize = 256 * 1024;
 
@@ -121,7 +122,7 @@ impl Server {
     fn serve(server: &Arc<Self>) {
         loop {
             server.idle.fetch_add(1, Ordering::SeqCst);
-            let received = files::receive::<Request>(server.socket.as_fd());
+            let received = message::receive::<Request>(server.socket.as_fd());
             if server.idle.fetch_sub(1, Ordering::SeqCst) == 1 {
                 Self::add_thread(server);
             }

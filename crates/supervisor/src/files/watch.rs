@@ -5,12 +5,12 @@
 //! they replace is reported as modified.
 
 use super::connection::Connection;
-use super::failure::{Stop, about, below};
+use super::failure::{Stop, about, below, failure};
 use super::info::kind_of;
 use super::place::{Origin, Place};
 use super::temporary::is_temporary;
-use super::watched_tree::{WatchedTree, joined};
-use nacre_protocol::files::{BATCH_BYTES, Change, Event, Kind, Reply};
+use super::watched_tree::WatchedTree;
+use nacre_protocol::files::{BATCH_BYTES, Change, Event, Kind, Reason, Reply};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rustix::fs::inotify::{ReadFlags, Reader};
 use rustix::fs::{AtFlags, statat};
@@ -57,7 +57,11 @@ pub fn watch(connection: &Connection, cwd: &[u8], path: &[u8], recursive: bool) 
         Some(name) => absolute[..absolute.len() - name.len()].to_vec(),
         None => absolute,
     };
-    let tree = WatchedTree::new(directory, recursive && only.is_none()).map_err(about(path))?;
+    let limited = |errno: Errno| match errno {
+        Errno::MFILE | Errno::NOSPC => failure(Reason::WatchLimit(errno.raw_os_error()), path),
+        other => about(path)(other),
+    };
+    let tree = WatchedTree::new(directory, recursive && only.is_none()).map_err(limited)?;
     connection.send(&Reply::Done)?;
     let mut watch = Watch { tree, moved: Vec::new(), events: Vec::new(), is_over: false };
     loop {
@@ -127,33 +131,30 @@ impl Watch {
                 self.event(Change::Deleted, Vec::new(), None);
             }
             if flags.contains(ReadFlags::IGNORED) {
-                self.tree.directories.remove(&watch);
+                self.tree.ended(watch);
             }
             return Ok(());
         }
-        let Some(directory) = self.tree.directories.get_mut(&watch).filter(|_| !name.is_empty()) else {
-            return Ok(());
-        };
-        let path = joined(&directory.path, &name);
+        let Some(path) = self.tree.path_of(watch, &name).filter(|_| !name.is_empty()) else { return Ok(()) };
         let is_directory = flags.contains(ReadFlags::ISDIR);
         let hidden = is_temporary(&name);
         if flags.contains(ReadFlags::CREATE) {
             // Files that were listed meanwhile are already known, announced and watched.
-            if !directory.names.insert(name) || hidden {
+            if !self.tree.appeared(watch, name) || hidden {
                 return Ok(());
             }
             self.event(Change::Created, path.clone(), None);
             return if is_directory { self.look_into(path) } else { Ok(()) };
         }
         if flags.contains(ReadFlags::DELETE) {
-            if directory.names.remove(&name) && !hidden {
+            if self.tree.disappeared(watch, &name) && !hidden {
                 self.event(Change::Deleted, path, None);
             }
         } else if flags.contains(ReadFlags::MOVED_FROM) {
-            directory.names.remove(&name);
+            self.tree.disappeared(watch, &name);
             self.moved.push(Moved { cookie, path, is_directory });
         } else if flags.contains(ReadFlags::MOVED_TO) {
-            let was_there = !directory.names.insert(name);
+            let was_there = !self.tree.appeared(watch, name);
             return self.moved_to(cookie, path, is_directory, was_there, hidden);
         } else if !hidden {
             self.event(Change::Modified, path, None);

@@ -22,12 +22,10 @@ const CHANGES: WatchFlags = WatchFlags::CREATE
     .union(WatchFlags::MOVE_SELF)
     .union(WatchFlags::ONLYDIR);
 
-/// A watched directory.
-pub struct Directory {
-    /// Its path below the root.
-    pub path: Vec<u8>,
-    /// The names in it.
-    pub names: HashSet<Vec<u8>>,
+/// A watched directory: its path below the root, and the names in it.
+struct Directory {
+    path: Vec<u8>,
+    names: HashSet<Vec<u8>>,
 }
 
 /// See the module.
@@ -35,11 +33,12 @@ pub struct WatchedTree {
     /// The queue of events.
     pub inotify: OwnedFd,
     /// The directories by watch descriptor.
-    pub directories: HashMap<i32, Directory>,
+    directories: HashMap<i32, Directory>,
     /// The watch descriptor of the root.
     pub root: i32,
     path: Vec<u8>,
     recursive: bool,
+    /// The number of all names.
     known: usize,
 }
 
@@ -74,8 +73,9 @@ impl WatchedTree {
                 continue;
             }
             let mut names = HashSet::new();
-            for (name, is_directory) in list(&full) {
-                if self.known >= MAX_ENTRIES {
+            let left = MAX_ENTRIES.saturating_sub(self.known);
+            for (index, (name, is_directory)) in list(&full, left + 1).into_iter().enumerate() {
+                if index == left {
                     return Err(Errno::NOSPC);
                 }
                 let own = joined(&path, &name);
@@ -87,12 +87,36 @@ impl WatchedTree {
                 {
                     events.push(Event { change: Change::Created, path: own, old_path: None });
                 }
-                self.known += 1;
                 names.insert(name);
             }
+            self.known += names.len();
             self.directories.insert(watch, Directory { path, names });
         }
         Ok(())
+    }
+
+    /// Records a name. False if it was known.
+    pub fn appeared(&mut self, watch: i32, name: Vec<u8>) -> bool {
+        let added = self.directories.get_mut(&watch).is_some_and(|directory| directory.names.insert(name));
+        self.known += usize::from(added);
+        added
+    }
+
+    /// Forgets a name. False if it was not known.
+    pub fn disappeared(&mut self, watch: i32, name: &[u8]) -> bool {
+        let removed = self.directories.get_mut(&watch).is_some_and(|directory| directory.names.remove(name));
+        self.known -= usize::from(removed);
+        removed
+    }
+
+    /// Forgets a directory that is no longer watched.
+    pub fn ended(&mut self, watch: i32) {
+        self.known -= self.directories.remove(&watch).map_or(0, |directory| directory.names.len());
+    }
+
+    /// The path of a file in a watched directory; `None` if that is no longer watched.
+    pub fn path_of(&self, watch: i32, name: &[u8]) -> Option<Vec<u8>> {
+        self.directories.get(&watch).map(|directory| joined(&directory.path, name))
     }
 
     /// Whether directories below the root are watched.
@@ -102,14 +126,11 @@ impl WatchedTree {
 
     /// Forgets a directory that was moved away, and those below it.
     pub fn forget(&mut self, path: &[u8]) {
-        let inotify = &self.inotify;
-        self.directories.retain(|watch, directory| {
-            let is_inside = is_within(&directory.path, path);
-            if is_inside {
-                let _ = inotify::remove_watch(inotify, *watch);
-            }
-            !is_inside
-        });
+        let inside = self.directories.iter().filter(|(_, directory)| is_within(&directory.path, path));
+        for watch in inside.map(|(watch, _)| *watch).collect::<Vec<_>>() {
+            let _ = inotify::remove_watch(&self.inotify, watch);
+            self.ended(watch);
+        }
     }
 
     /// Handles the rename of a directory, which also changes the paths of those below it.
@@ -125,12 +146,12 @@ fn is_within(path: &[u8], directory: &[u8]) -> bool {
 }
 
 /// A name in a directory of the tree.
-pub fn joined(directory: &[u8], name: &[u8]) -> Vec<u8> {
+fn joined(directory: &[u8], name: &[u8]) -> Vec<u8> {
     if directory.is_empty() { name.to_vec() } else { below(directory, name) }
 }
 
-/// The names in a directory, and which of them are directories. Empty if it cannot be read.
-fn list(path: &[u8]) -> Vec<(Vec<u8>, bool)> {
+/// The first names in a directory, and which of them are directories. Empty if it cannot be read.
+fn list(path: &[u8], most: usize) -> Vec<(Vec<u8>, bool)> {
     let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::CLOEXEC;
     let opened = rustix::fs::openat(CWD, path, flags, rustix::fs::Mode::empty());
     let Ok(directory) = opened.and_then(rustix::fs::Dir::new) else { return Vec::new() };
@@ -138,5 +159,6 @@ fn list(path: &[u8]) -> Vec<(Vec<u8>, bool)> {
     entries
         .filter(|(name, _)| name != b"." && name != b"..")
         .map(|(name, kind)| (name, kind == FileType::Directory))
+        .take(most)
         .collect()
 }

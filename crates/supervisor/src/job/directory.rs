@@ -3,17 +3,19 @@
 //! So a visible job is complete, whichever process is killed at any moment. The next start with that id, or the next
 //! listing, removes what an interrupted start left behind.
 
+use super::hold::Room;
 use nacre_containment::job::file;
 use nacre_containment::job::layout::{END, END_ROOM, EXIT, EXIT_ROOM, META, OUTPUT, STDIN, unfinished};
 use nacre_containment::job::meta::Meta;
 use nacre_containment::job::record::{End, ROOM_BYTES};
-use nacre_containment::job::request::{Refusal, Request};
 use nacre_containment::job::{leftover, lock};
+use nacre_protocol::job::{Refusal, Request};
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// Why a job was not started.
 pub type Refused = (Refusal, String);
@@ -26,12 +28,12 @@ pub struct Directory {
     /// Its path once it is published.
     place: PathBuf,
     /// Space reserved for the records.
-    exit: File,
-    end: File,
+    exit: Record,
+    end: Record,
     /// Open for appending: standard output and standard error.
     pub output: File,
-    /// Held until this process exits.
-    _lock: File,
+    /// This directory, open, with its lock. Held until this process exits.
+    locked: File,
 }
 
 impl Directory {
@@ -40,14 +42,14 @@ impl Directory {
         let place = request.root.join(&request.id);
         let path = unfinished(&request.root, &request.id);
         let lock = claim(&path, &place, &request.id)?;
-        let files = || -> io::Result<(File, File, File)> {
+        let files = || -> io::Result<(Record, Record, File)> {
             let output = private_file().append(true).open(path.join(OUTPUT))?;
             own(&output, request)?;
             Ok((room(&path.join(EXIT_ROOM))?, room(&path.join(END_ROOM))?, output))
         };
         match files() {
             Ok((exit, end, output)) => {
-                Ok(Self { root: request.root.clone(), path, place, exit, end, output, _lock: lock })
+                Ok(Self { root: request.root.clone(), path, place, exit, end, output, locked: lock })
             }
             Err(error) => {
                 let refused = unwritable(&place, &error);
@@ -73,6 +75,13 @@ impl Directory {
     /// The path of the published job.
     pub fn place(&self) -> &Path {
         &self.place
+    }
+
+    /// Its path now, and its path once it is published, without links.
+    pub fn places(&self) -> (PathBuf, PathBuf) {
+        let root = self.root.canonicalize().unwrap_or_else(|_| self.root.clone());
+        let without_links = |path: &Path| root.join(path.file_name().unwrap_or_default());
+        (without_links(&self.path), without_links(&self.place))
     }
 
     /// Writes `meta.json` and renames the directory: from now on the job exists.
@@ -109,15 +118,13 @@ impl Directory {
     /// reserved blocks and then renamed. Neither step needs free space.
     pub fn record(&self, end: &End) {
         let words = serde_json::to_vec(end).unwrap_or_default();
-        for (file, room, name, text) in
+        for (record, room, name, text) in
             [(&self.end, END_ROOM, END, words.as_slice()), (&self.exit, EXIT_ROOM, EXIT, end.exit_text().as_bytes())]
         {
-            let _ = file.write_all_at(text, 0);
-            let _ = file.set_len(text.len() as u64);
-            let _ = file.sync_data();
+            record.write(text);
             let _ = fs::rename(self.path.join(room), self.path.join(name));
         }
-        let _ = File::open(&self.path).and_then(|directory| directory.sync_all());
+        let _ = self.locked.sync_all();
     }
 
     /// True if the disk has no room for more output. Checked by reserving a block after the end of the file, which
@@ -131,6 +138,9 @@ impl Directory {
     }
 }
 
+/// How long to wait for another process that starts or removes a job with this id.
+const BUSY: Duration = Duration::from_secs(1);
+
 /// Creates an empty directory at `path`, locks it and marks it as unfinished.
 ///
 /// An existing directory that is locked belongs to a start in progress. An unlocked directory that was marked is a
@@ -138,6 +148,7 @@ impl Directory {
 /// not nacre's, and stays.
 fn claim(path: &Path, place: &Path, id: &str) -> Result<File, Refused> {
     let exists = |why: &str| Err((Refusal::Exists, format!("job '{id}' {why}")));
+    let begun = Instant::now();
     loop {
         match DirBuilder::new().mode(0o700).create(path) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(unwritable(place, &error)),
@@ -145,6 +156,11 @@ fn claim(path: &Path, place: &Path, id: &str) -> Result<File, Refused> {
         }
         let lock = match lock::take(path) {
             Ok(Some(lock)) => lock,
+            // Another start publishes its job soon, and a removal ends soon.
+            Ok(None) if begun.elapsed() < BUSY => {
+                std::thread::sleep(Duration::from_millis(1));
+                continue;
+            }
             Ok(None) => return exists("is already being started"),
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             Err(error) => return Err(in_the_way(path, &error)),
@@ -180,12 +196,29 @@ fn in_the_way(path: &Path, error: &io::Error) -> Refused {
     (Refusal::Directory, format!("{} is in the way: {error}; remove it, or use another jobId", path.display()))
 }
 
+/// A file for a record, with its blocks reserved. None of its methods needs another descriptor or another block.
+struct Record {
+    file: File,
+    room: Room,
+}
+
+impl Record {
+    /// Writes the text. Where RLIMIT_FSIZE forbids the call, memory does not: a shorter file is always allowed.
+    fn write(&self, text: &[u8]) {
+        if self.file.write_all_at(text, 0).is_err_and(|error| error.raw_os_error() == Some(libc::EFBIG)) {
+            self.room.write(text);
+        }
+        let _ = self.file.set_len(text.len() as u64);
+        let _ = self.file.sync_data();
+    }
+}
+
 /// Creates a file whose blocks are reserved now.
-fn room(path: &Path) -> io::Result<File> {
-    let file = private_file().write(true).open(path)?;
+fn room(path: &Path) -> io::Result<Record> {
+    let file = private_file().read(true).write(true).open(path)?;
     // SAFETY: a plain call on an open descriptor.
     match unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, ROOM_BYTES as libc::off_t) } {
-        0 => Ok(file),
+        0 => Ok(Record { room: Room::map(&file, ROOM_BYTES as usize)?, file }),
         errno => Err(io::Error::from_raw_os_error(errno)),
     }
 }

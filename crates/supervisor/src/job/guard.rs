@@ -6,15 +6,17 @@
 //! system call, shares its memory with the supervisor, and is in a process group that is not published.
 
 use super::{Channels, life, ready};
+use crate::own_limits::Limits;
 use crate::process_setup;
+use crate::reap::{self, Childless};
 use nacre_containment::cgroup::Group;
-use nacre_containment::job::request::Request;
 use nacre_containment::job::{layout, leftover, lock};
 use nacre_containment::pid::Pid;
 use nacre_containment::proc_table;
 use nacre_containment::signal;
+use nacre_protocol::job::Request;
 use nix::errno::Errno;
-use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::sys::wait::{WaitStatus, waitpid};
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
@@ -49,6 +51,7 @@ pub fn run(request: Request, channels: Channels) -> ! {
 fn watch(supervisor: i32, request: &Request, channels: Channels) -> ! {
     let Channels { answer: _answer, stdin, null: _ } = channels;
     drop(stdin);
+    let limits = Limits::current();
     loop {
         match waitpid(nix::unistd::Pid::from_raw(supervisor), None) {
             // The supervisor ended everything itself.
@@ -62,6 +65,7 @@ fn watch(supervisor: i32, request: &Request, channels: Channels) -> ! {
         request.group_parent.as_ref().map(|parent| Group::at(parent.join(life::group_name(supervisor, request))));
     let give_up = Instant::now() + UNKILLABLE;
     loop {
+        limits.restore();
         if let Some(group) = &group {
             let _ = group.kill();
         }
@@ -88,10 +92,10 @@ fn watch(supervisor: i32, request: &Request, channels: Channels) -> ! {
 /// True if no child is left.
 fn reap() -> bool {
     loop {
-        match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
-            Err(Errno::ECHILD) => return true,
-            Ok(WaitStatus::StillAlive) | Err(_) => return false,
-            Ok(_) => {}
+        match reap::collect_any() {
+            Err(Childless) => return true,
+            Ok(None) => return false,
+            Ok(Some(_)) => {}
         }
     }
 }

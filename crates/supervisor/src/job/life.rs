@@ -1,25 +1,29 @@
 //! The life of a job in its supervisor: start, ended children, cancel, timeout, record, end.
 
-use super::command::{self, Streams};
+use super::command;
 use super::directory::{Directory, Refused};
-use super::failure::Failed;
-use super::killing::Killing;
+use super::hold::Kill;
 use super::meta;
 use super::{Channels, ready};
+use crate::own_limits::Limits;
 use crate::process_setup;
-use crate::spawn::child_pid;
+use crate::reap::{self, Childless};
 use nacre_containment::cgroup::Group;
 use nacre_containment::job::record::{End, Reason};
-use nacre_containment::job::request::{Answer, Refusal, Request};
 use nacre_containment::job::{CANCEL, clock};
+use nacre_containment::ladder::Ladder;
 use nacre_containment::limits;
 use nacre_containment::pid::Pid;
+use nacre_containment::proc_table::{self, Stat};
 use nacre_isolation::confined::Confined;
-use nacre_isolation::confinement::Confinement;
 use nacre_isolation::temporary;
+use nacre_protocol::confinement::Confinement;
+use nacre_protocol::job::{Answer, Refusal, Request};
+use nacre_protocol::supervisor::StartStep;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signalfd::SignalFd;
-use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use std::collections::HashSet;
+use std::fs::File;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
@@ -36,12 +40,17 @@ struct Job {
     confined: Option<Confined>,
     directory: Directory,
     group: Option<Group>,
+    /// See [`Group::hold`].
+    _hold: Option<File>,
     /// The command, until it is reaped.
     command: Option<Pid>,
     started: Instant,
     timeout: Option<Instant>,
     grace: Duration,
-    killing: Option<Killing>,
+    /// Why everything is being ended, once it is.
+    killing: Option<(Reason, Ladder)>,
+    kill: Kill,
+    limits: Limits,
     output_lost: bool,
     disk_seen: Instant,
     /// The end of the command, until it is recorded.
@@ -88,10 +97,11 @@ pub fn run(request: Request, channels: Channels) -> ! {
 type Fd = std::os::fd::OwnedFd;
 
 fn start(request: &Request, stdin: Option<Fd>, null: Fd) -> Result<Job, Refused> {
-    let confined = confine(request)?;
-    let mut directory = Directory::begin(request).inspect_err(|_| confined.iter().for_each(Confined::clear))?;
+    let mut directory = Directory::begin(request)?;
+    let confined = confine(request, &directory).inspect_err(|_| directory.discard())?;
     let own = Pid::new(std::process::id() as i32).expect("a supervisor is never init");
     let mut group = make_group(own, request);
+    let kill = Kill::open(group.as_ref());
     let begin = |directory: &mut Directory| -> Result<Pid, Refused> {
         if let Some(group) = &group {
             let limit =
@@ -101,15 +111,16 @@ fn start(request: &Request, stdin: Option<Fd>, null: Fd) -> Result<Job, Refused>
             return Err((Refusal::Limit, "the job has no control group for its limits".into()));
         }
         let input = stdin.map(|source| directory.keep_stdin(&source, request)).transpose()?.unwrap_or(null);
-        let streams = Streams { input: &input, output: &directory.output };
-        let waiting = match command::prepare(request, group.as_ref(), confined.as_ref(), &streams) {
-            // A hierarchy may refuse processes (a controller enabled in the parent): continue without it.
-            Err(Failed::ByGroup(_)) if request.limits.is_empty() => {
-                group.take().iter().for_each(remove_group);
-                command::prepare(request, None, confined.as_ref(), &streams)?
-            }
-            other => other?,
-        };
+        let streams = [input.as_fd(), directory.output.as_fd()];
+        let mut prepared = command::prepare(request, group.as_ref(), confined.as_ref(), streams);
+        // A hierarchy may refuse processes (a controller enabled in the parent): continue without it. A killed child is
+        // no evidence against its group. A job without a group would lose track of its processes if its supervisor and
+        // guard were killed later.
+        if prepared.as_ref().is_err_and(|failure| failure.step == StartStep::Group) && request.limits.is_empty() {
+            group.take().iter().for_each(remove_group);
+            prepared = command::prepare(request, None, confined.as_ref(), streams);
+        }
+        let waiting = prepared.map_err(|failure| command::refused(&failure, &request.cwd))?;
         match directory.publish(&meta::of(request, own, group.as_ref(), waiting.pid, directory)) {
             Ok(()) => Ok(waiting.release()),
             Err(refused) => {
@@ -118,9 +129,12 @@ fn start(request: &Request, stdin: Option<Fd>, null: Fd) -> Result<Job, Refused>
             }
         }
     };
+    // Before the command runs.
+    let own_limits = Limits::current();
     let started = Instant::now();
     match begin(&mut directory) {
         Ok(command) => Ok(Job {
+            _hold: group.as_ref().and_then(|group| group.hold().ok().flatten()),
             own,
             confined,
             directory,
@@ -130,6 +144,8 @@ fn start(request: &Request, stdin: Option<Fd>, null: Fd) -> Result<Job, Refused>
             timeout: request.timeout_ms.map(|ms| started + Duration::from_millis(ms)),
             grace: Duration::from_millis(request.grace_ms),
             killing: None,
+            kill,
+            limits: own_limits,
             output_lost: false,
             disk_seen: started,
             ended: None,
@@ -143,22 +159,30 @@ fn start(request: &Request, stdin: Option<Fd>, null: Fd) -> Result<Job, Refused>
     }
 }
 
-/// Enforces the job's rules. There is no pid namespace, whose init would outlive the command.
-fn confine(request: &Request) -> Result<Option<Confined>, Refused> {
+/// Enforces the job's rules. The init of a pid namespace exits after the last process, or when this process dies.
+fn confine(request: &Request, directory: &Directory) -> Result<Option<Confined>, Refused> {
     let Some(wanted) = &request.confinement else { return Ok(None) };
     let owner = request.user.as_ref().map(|user| (user.uid, user.gid));
-    let made = serde_json::from_value(wanted.clone())
-        .map_err(std::io::Error::from)
-        .and_then(|wanted| Confined::new(wanted, owner, 0, None, &[]));
+    let wanted = Confinement { own: Some(directory.places()), ..wanted.clone() };
+    let made = Confined::new(wanted, owner, None, None, &[std::process::id() as i32]);
     made.map(Some).map_err(|error| (Refusal::Isolation, format!("the command cannot be isolated: {error}")))
 }
 
 /// Removes the files that the confinement of a killed supervisor's job left on disk.
 pub fn clear_remains(request: &Request) {
-    let confinement = request.confinement.clone().and_then(|value| serde_json::from_value(value).ok());
-    if let Some(Confinement { namespaces: None, temporary: path, .. }) = confinement {
-        temporary::remove(&path);
+    if let Some(Confinement { namespaces: None, temporary: path, .. }) = &request.confinement {
+        temporary::remove(path);
     }
+}
+
+/// The running processes of a job: everything below its supervisor, which is its subreaper, and in its control group.
+fn members(own: Pid, group: Option<&Group>) -> Vec<Stat> {
+    let mut found = proc_table::descendants(&[own], &HashSet::new());
+    let known: HashSet<Pid> = found.iter().map(|stat| stat.identity.pid).collect();
+    let in_group = group.and_then(|group| group.members().ok()).unwrap_or_default();
+    found.extend(in_group.into_iter().filter(|pid| !known.contains(pid)).filter_map(Stat::read));
+    found.retain(Stat::is_running);
+    found
 }
 
 /// Creates the job's group. A failure is no error: the subreaper alone finds every process, only more slowly.
@@ -178,6 +202,7 @@ impl Job {
     fn watch(mut self, signals: &SignalFd) -> ! {
         loop {
             self.wait(signals);
+            self.limits.restore();
             while let Ok(Some(signal)) = signals.read_signal() {
                 match signal.ssi_signo as i32 {
                     CANCEL => self.end(Reason::Cancelled, grace_of(signal.ssi_code, signal.ssi_int, self.grace)),
@@ -195,30 +220,39 @@ impl Job {
                 self.group.iter().for_each(remove_group);
                 self.confined.iter().for_each(Confined::clear);
             }
-            self.record(!childless);
+            self.record(childless);
             if childless {
                 std::process::exit(0);
             }
-            if let Some(killing) = &mut self.killing {
-                killing.step(self.own, self.group.as_ref(), self.command);
-            }
+            self.signal_members();
         }
     }
 
     /// Starts the kill ladder, or shortens the time until SIGKILL.
     fn end(&mut self, reason: Reason, grace: Duration) {
         match &mut self.killing {
-            Some(killing) => killing.hasten(grace),
-            None => self.killing = Some(Killing::new(reason, grace)),
+            Some((_, ladder)) => ladder.hasten(grace),
+            None => self.killing = Some((reason, Ladder::new(libc::SIGTERM, grace))),
         }
+    }
+
+    /// Takes the next look of the kill ladder.
+    fn signal_members(&mut self) {
+        let Some((_, ladder)) = &mut self.killing else { return };
+        if ladder.is_overdue() {
+            ladder.kill();
+            self.kill.send();
+        }
+        ladder.step(&members(self.own, self.group.as_ref()), self.command, None);
     }
 
     fn wait(&self, signals: &SignalFd) {
         let mut fds = vec![PollFd::new(signals.as_fd(), PollFlags::POLLIN)];
-        let watched = self.killing.iter().flat_map(Killing::watched);
-        fds.extend(watched.map(|fd| PollFd::new(fd.as_fd(), PollFlags::POLLIN)));
+        let ladder = self.killing.as_ref().map(|(_, ladder)| ladder);
+        let watched = ladder.map(Ladder::watched).unwrap_or_default();
+        fds.extend(watched.iter().map(|fd| PollFd::new(fd.as_fd(), PollFlags::POLLIN)));
         let until_timeout = self.timeout.map(|at| at.saturating_duration_since(Instant::now()));
-        let next_look = self.killing.as_ref().map(Killing::next_look);
+        let next_look = ladder.map(Ladder::next_look);
         let longest = [Some(DISK_LOOK), until_timeout, next_look].into_iter().flatten().min().unwrap_or(DISK_LOOK);
         let _ = poll(&mut fds, PollTimeout::from((longest.as_millis() + 1).min(60_000) as u16));
     }
@@ -226,27 +260,29 @@ impl Job {
     /// Reaps every ended child. True if no child is left.
     fn reap(&mut self) -> bool {
         loop {
-            let (raw, code, signal) = match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
-                Ok(WaitStatus::Exited(pid, code)) => (pid, Some(code), None),
-                Ok(WaitStatus::Signaled(pid, signal, _)) => (pid, None, Some(signal as i32)),
-                Err(nix::errno::Errno::ECHILD) => return true,
-                Ok(WaitStatus::StillAlive) | Err(_) => return false,
-                Ok(_) => continue,
+            let ended = match reap::collect_any() {
+                Ok(Some(ended)) => ended,
+                Ok(None) => return false,
+                Err(Childless) => return true,
             };
-            if self.command == Some(child_pid(raw.as_raw())) {
+            if self.command == Some(ended.pid) {
                 self.command = None;
+                self.confined.iter().for_each(Confined::close);
                 // Before its group is removed.
                 let out_of_memory = self.group.as_ref().is_some_and(limits::ran_out_of_memory);
-                self.ended = Some(Ended { exit_code: code, signal, out_of_memory });
+                self.ended = Some(Ended { exit_code: ended.code, signal: ended.signal, out_of_memory });
             }
         }
     }
 
     /// Records how the command ended, as soon as it has ended: its background processes may run forever.
-    fn record(&mut self, left_behind: bool) {
+    fn record(&mut self, childless: bool) {
         let Some(Ended { exit_code, signal, out_of_memory }) = self.ended.take() else { return };
+        let init = self.confined.as_ref().and_then(Confined::init);
+        let is_other = |stat: &Stat| Some(stat.identity.pid.raw()) != init;
+        let left_behind = !childless && (init.is_none() || members(self.own, None).iter().any(is_other));
         let reason = match &self.killing {
-            Some(killing) => killing.reason,
+            Some((reason, _)) => *reason,
             None if signal.is_some() && out_of_memory => Reason::Oom,
             None if signal.is_some() => Reason::Signal,
             None => Reason::Exit,

@@ -5,9 +5,9 @@ use nacre_containment::cgroup::Group;
 use nacre_containment::job::clock;
 use nacre_containment::job::layout::{EXIT, OUTPUT};
 use nacre_containment::job::meta::{Meta, Own, VERSION, boot_id, pid_namespace};
-use nacre_containment::job::request::Request;
 use nacre_containment::pid::Pid;
 use nacre_containment::proc_table::Stat;
+use nacre_protocol::job::Request;
 
 /// Maximum bytes of the command in `meta.json`. JSON needs at most six bytes for each.
 const MOST_SHOWN_BYTES: usize = 1024 * 1024;
@@ -37,7 +37,7 @@ pub fn of(request: &Request, own: Pid, group: Option<&Group>, command_pid: Pid, 
             timeout_ms: request.timeout_ms,
             grace_ms: request.grace_ms,
             limits: request.limits.clone(),
-            open_files: request.open_files,
+            open_files: request.resources.open_files,
         }),
     }
 }

@@ -6,15 +6,14 @@
 
 mod command;
 mod directory;
-mod failure;
 mod guard;
-mod killing;
+mod hold;
 mod life;
 mod meta;
 mod ready;
 
 use crate::process_setup;
-use nacre_containment::job::request::Request;
+use nacre_protocol::job::Request;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, OwnedFd};

@@ -1,7 +1,7 @@
 //! The reply to the starter.
 
 use super::Channels;
-use nacre_containment::job::request::{Answer, Refusal};
+use nacre_protocol::job::{Answer, Refusal};
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;

@@ -92,7 +92,7 @@ export class Source implements FileSource {
     const { sessionId, root } = this.#scope
     const { bytes: path } = this.#path
     const request = { path, position, length, maxSize: this.#maxSize, root: root ?? undefined }
-    const event = await abortable(this.#engine, this.#plan.signal, (native, id) =>
+    const event = await unlessAbandoned(this.#engine, this.#plan.signal, (native, id) =>
       handle === undefined
         ? native.fileRead(id, sessionId, request)
         : native.fileReadAt(id, handle, position, length),
@@ -111,7 +111,11 @@ export class Source implements FileSource {
 }
 
 /** Makes a call that an abort gives up. */
-async function abortable(engine: Engine, signal: AbortSignal | undefined, send: Send): Promise<NativeEvent> {
+async function unlessAbandoned(
+  engine: Engine,
+  signal: AbortSignal | undefined,
+  send: Send,
+): Promise<NativeEvent> {
   refuseAborted(signal, 'the read')
   let call: PendingCall | undefined
   const ignore = onAbort(signal, () => call?.native.abandon(call.id))

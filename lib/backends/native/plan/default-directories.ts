@@ -1,9 +1,9 @@
 /**
  * The directories of a sandbox without `stateDir` and `jobsRoot`.
  */
-import { lstatSync } from 'node:fs'
-import os from 'node:os'
-import path from 'node:path'
+import { fs, os, path } from '../../../base/builtin.js'
+
+const { lstatSync } = fs
 
 const WRITABLE_BY_OTHERS = 0o022
 

@@ -1,7 +1,7 @@
 /**
  * The initial environment of a sandbox.
  */
-import os from 'node:os'
+import { os } from '../../../base/builtin.js'
 import type { EnvLists } from '../../../options/env.js'
 
 /** PATH when neither the caller nor this process sets it. */

@@ -45,6 +45,7 @@ export function planExec(exec: ExecRequest, defaults: ExecDefaults): ExecPlan {
     encoding,
     input: inputKind(input),
     mergeOutput: values.mergeOutput,
+    outputLimit: values.outputLimit,
     inputBytes: input instanceof Uint8Array ? input : undefined,
     ...(exec.onPid && { start: true }),
     events: areLive(exec.callbacks),
@@ -72,7 +73,7 @@ function mostKept(
   bounds: StreamBounds | undefined,
 ): number {
   if (bounds === undefined) return wholeResult ? maxBuffer : streamMaxBuffer
-  return bounds.maxBuffer === undefined ? maxBuffer : Math.min(streamMaxBuffer, bounds.maxBuffer)
+  return Math.min(streamMaxBuffer, bounds.maxBuffer)
 }
 
 function inputKind(input: CheckedInput | undefined): NativeExec['input'] {

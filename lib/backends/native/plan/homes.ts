@@ -1,6 +1,7 @@
 /** The home directories that `~` stands for in rules. */
-import os from 'node:os'
+
 import { loadAddon } from '../../../addon/load.js'
+import { os } from '../../../base/builtin.js'
 import type { NativeUser } from '../../../boundary/index.js'
 
 /**

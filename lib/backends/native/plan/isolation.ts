@@ -4,8 +4,7 @@
  * Links are resolved when the sandbox or session is created, before its commands run. Later, a program could replace a part
  * of a path with its own link, and the rule would allow the link's target.
  */
-import fs from 'node:fs'
-import path from 'node:path'
+import { fs, path } from '../../../base/builtin.js'
 import { OptionError } from '../../../base/errors.js'
 import type { NativeIsolation } from '../../../boundary/index.js'
 import type { CheckedIsolation } from '../../../options/isolation.js'

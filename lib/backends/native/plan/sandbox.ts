@@ -1,9 +1,9 @@
 /**
  * The options of a sandbox and its sessions, with their defaults.
  */
-import os from 'node:os'
-import path from 'node:path'
+import { os, path } from '../../../base/builtin.js'
 import type { NativeConfig, NativeIsolation, NativeSession } from '../../../boundary/index.js'
+import { completeRules, type GivenRules } from '../../../options/isolation.js'
 import type { OptionValues } from '../../../options/option.js'
 import { readOptions } from '../../../options/read.js'
 import { sandboxOptions } from '../../../protocol/sandbox-options.js'
@@ -14,7 +14,7 @@ import { completeEnv } from './environment.js'
 import type { ExecDefaults } from './exec.js'
 import { homes } from './homes.js'
 import { planIsolation } from './isolation.js'
-import { stricter } from './strictness.js'
+import { inherit, stricter } from './strictness.js'
 
 /** 8 MiB: a stream's reader already has the output, and expects bounded memory. */
 const DEFAULT_STREAM_MAX_BUFFER_BYTES = 8 * 1024 * 1024
@@ -55,7 +55,7 @@ export function planSandbox(options: unknown): SandboxPlan {
       user: values.user,
       ownVariables: values.env?.names,
       limits: values.limits,
-      isolation: values.isolation && planIsolation(values.isolation, cwd, places()),
+      isolation: values.isolation && planIsolation(completeRules(values.isolation), cwd, places()),
       engine: process.env.NACRE_ENGINE === 'plain' ? 'plain' : undefined,
       containment: process.env.NACRE_CONTAINMENT === 'subreaper' ? 'subreaper' : undefined,
       log: values.logger !== undefined,
@@ -86,16 +86,21 @@ export function planSession(
   base: SessionBase,
   freshId: () => string,
 ): NativeSession {
-  const own = values.isolation && planIsolation(values.isolation, base.cwd, base.homes())
-  const isolation = own && base.isolation ? stricter(own, base.isolation) : own
   return {
     sessionId: values.id ?? freshId(),
-    isolation,
+    isolation: values.isolation && planSessionIsolation(values.isolation, base),
     cwd: values.cwd === undefined ? undefined : path.resolve(base.cwd, values.cwd),
     envNames: values.env?.names,
     envValues: values.env?.values,
     surviveExit: values.surviveExit,
   }
+}
+
+/** The rules of a session: as given, and otherwise its sandbox's. */
+function planSessionIsolation(given: GivenRules, { cwd, homes, isolation }: SessionBase): NativeIsolation {
+  if (isolation === undefined) return planIsolation(completeRules(given), cwd, homes())
+  const rules = completeRules({ bestEffort: isolation.bestEffort, ...given })
+  return stricter(inherit(given, planIsolation(rules, cwd, homes()), isolation), isolation)
 }
 
 /**

@@ -1,7 +1,33 @@
-/** Checks that a session's rules are as strict as its sandbox's. */
+/** The rules of a session, compared with its sandbox's: missing ones are inherited, looser ones refused. */
 import { OptionError } from '../../../base/errors.js'
 import type { NativeIsolation } from '../../../boundary/index.js'
+import type { GivenRules } from '../../../options/isolation.js'
 import { isWithin } from './isolation.js'
+
+/**
+ * The planned rules of a session, with the sandbox's in place of those that it does not give. A preset gives all rules,
+ * but does not open anything that the sandbox hides or protects.
+ */
+export function inherit(
+  { preset, filesystem = {}, network, processes }: GivenRules,
+  planned: NativeIsolation,
+  sandbox: NativeIsolation,
+): NativeIsolation {
+  const lacks = (rule: unknown) => rule === undefined && preset === undefined
+  const closed = (rule: unknown, own: string[], inherited: string[]) => {
+    if (rule !== undefined) return own
+    return preset === undefined ? inherited : [...own, ...inherited]
+  }
+  return {
+    ...planned,
+    ...(lacks(filesystem.read) && { read: sandbox.read }),
+    ...(lacks(filesystem.write) && { write: sandbox.write }),
+    ...(lacks(network) && { network: sandbox.network, allow: sandbox.allow }),
+    ...(lacks(processes) && { ownProcesses: sandbox.ownProcesses }),
+    hide: closed(filesystem.hide, planned.hide, sandbox.hide),
+    protect: closed(filesystem.protect, planned.protect, sandbox.protect),
+  }
+}
 
 /**
  * The rules of a session, plus everything that the sandbox closes. Throws OptionError naming the first rule that is looser

@@ -34,7 +34,7 @@ export class ProcessHandle {
       engine.watch(
         (native, id) => native.waitProcess(id, started.processId),
         ({ process }) => {
-          this.#state = process ?? { ...this.state, status: 'error', endedAt: Date.now() }
+          this.#state = process ?? this.#lost()
           resolve(this.#state)
         },
       )
@@ -73,6 +73,13 @@ export class ProcessHandle {
     const release = this.#engine.hold()
     stop?.addEventListener('abort', release, { once: true })
     return this.ended.finally(release)
+  }
+
+  /** The last state of a process that the engine has forgotten: it was destroyed before the start was handled here. */
+  #lost(): NativeProcess {
+    const endedAt = Date.now()
+    if (this.#engine.isDestroyed) return { ...this.#state, status: 'killed', reason: 'killed', endedAt }
+    return { ...this.#state, status: 'error', endedAt }
   }
 
   #ask(): NativeProcess | null {

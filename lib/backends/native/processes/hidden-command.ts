@@ -1,8 +1,9 @@
 /**
  * Runs the command of a health check. It is a separate, unlisted process, so it does not wait for a command of its session.
  */
-import os from 'node:os'
+
 import { onAbort } from '../../../base/abort.js'
+import { os } from '../../../base/builtin.js'
 import type { Engine } from '../engine.js'
 import { freshProcessId, type ProcessPlan } from '../plan/process.js'
 import { launch } from './launch.js'

@@ -14,7 +14,7 @@ const ANSWER_MS = 5000
 
 /** The response status; undefined if there was no response. Redirects are not followed. */
 export async function httpStatus(port: number, path: string, stop: AbortSignal): Promise<number | undefined> {
-  const { request } = await import('node:http')
+  const { request } = process.getBuiltinModule('node:http')
   for (const host of ADDRESSES) {
     const answer = await ask(request, host, port, path, stop)
     if (answer !== 'unreachable') return answer

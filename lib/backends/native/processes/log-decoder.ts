@@ -5,7 +5,8 @@
  * points after all of its bytes. So a reader that continues there reads the bytes before the cursor again (`prime`), to
  * complete the character.
  */
-import { StringDecoder } from 'node:string_decoder'
+import type { StringDecoder } from 'node:string_decoder'
+import { stringDecoder } from '../../../base/builtin.js'
 import { isoTime } from '../../../base/time.js'
 import type { NativeLog } from '../../../boundary/index.js'
 import type { Encoding, LogOutput } from '../../../public/index.js'
@@ -24,7 +25,10 @@ export class LogDecoder {
   constructor(encoding: Encoding, cursor: number) {
     this.#cursor = cursor
     if (encoding === 'utf8')
-      this.#decoders = { stdout: new StringDecoder('utf8'), stderr: new StringDecoder('utf8') }
+      this.#decoders = {
+        stdout: new stringDecoder.StringDecoder('utf8'),
+        stderr: new stringDecoder.StringDecoder('utf8'),
+      }
   }
 
   /** Reads the bytes before the cursor, for a character that is complete only after it. */

@@ -4,7 +4,7 @@
  * The text is in TypeScript files, not in a separate file, so that bundlers and `bun build --compile` keep it. In a
  * template literal, a backslash and a dollar before a brace need an additional backslash.
  */
-import { createHash } from 'node:crypto'
+import { crypto } from '../../../base/builtin.js'
 import { CALLS } from './calls.js'
 import { COMMAND } from './command.js'
 import { HEADER } from './header.js'
@@ -33,8 +33,13 @@ echo 'nacre>'
 
 export const SCRIPT = [HEADER, PROCESSES, START, WATCH, COMMAND, CALLS, DISPATCH].join('\n')
 
+let name: string | undefined
+
 /**
  * The script's file in the root of jobs. The name contains a hash of the text, so an existing file of that name is the
  * right script.
  */
-export const SCRIPT_NAME = `@supervisor-${createHash('sha256').update(SCRIPT).digest('hex').slice(0, 16)}.sh`
+export function scriptName(): string {
+  name ??= `@supervisor-${crypto().createHash('sha256').update(SCRIPT).digest('hex').slice(0, 16)}.sh`
+  return name
+}

@@ -1,0 +1,104 @@
+/** A directory is on a file system that does not respond: calls that need it fail, and all others go on. */
+import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+import { expect, it } from 'vitest'
+import { expectGone, startHost } from '../helpers/host.js'
+import { withHungDirectory } from '../helpers/namespaces.js'
+
+/** The pace of a session while calls of others hang. */
+const pace = `
+  const pace = async (sandbox) => {
+    let longest = 0
+    for (let count = 0; count < 200; count++) {
+      const begun = performance.now()
+      await sandbox.exec('true')
+      longest = Math.max(longest, performance.now() - begun)
+    }
+    return longest < 50 ? 'quick' : 'slow: ' + longest
+  }`
+
+/** Runs a program and expects that it prints this, ends well and leaves nothing. */
+async function expectOutput(program: string, wrapper: string[], output: string): Promise<void> {
+  const host = startHost(pace + program, wrapper)
+  expect([await host.ended(), host.output()]).toEqual([0, output])
+  await expectGone(host.tag)
+}
+
+/** Runs a test with a directory of its own. */
+async function withDirectory(test: (directory: string) => Promise<void>): Promise<void> {
+  const directory = mkdtempSync(path.join(os.tmpdir(), 'nacre-hung-'))
+  try {
+    await test(directory)
+  } finally {
+    rmSync(directory, { recursive: true })
+  }
+}
+
+it('as the directory of sessions, commands, processes and jobs', () =>
+  withDirectory(async (directory) => {
+    const hung = path.join(directory, 'hung')
+    mkdirSync(hung)
+    const program = `
+      const cwd = '${hung}'
+      const jobSandbox = new Sandbox({ cwd: '/', jobsRoot: '${directory}/jobs' })
+      const sandbox = new Sandbox({ cwd: '/', jobsRoot: cwd + '/jobs' })
+      const code = (promise) => promise.then(() => 'none', (error) => error.code)
+      ;(async () => {
+        await sandbox.exec('x=1')
+        const plain = sandbox.createSession({ id: 'plain', cwd }).catch((error) => error)
+        const isolated = code(sandbox.createSession({ id: 'isolated', cwd, isolation: { preset: 'workspace' } }))
+        const job = jobSandbox.jobs.start({ command: 'true', cwd }).catch((error) => error)
+        // Never answered.
+        code(sandbox.jobs.list())
+        const other = await sandbox.createSession({ id: 'other' })
+        await other.exec('y=2')
+        const entering = code(other.exec('true', { cwd, timeout: 50 }))
+        const process = code(sandbox.startProcess('true', { cwd }))
+        print(await pace(sandbox))
+        print(await code(sandbox.exec('sleep 60', { timeout: 50 })))
+        print((await sandbox.exec('echo x=$x')).stdout.trim())
+        print(await entering)
+        print((await other.exec('echo y=$y')).stdout.trim())
+        for (const { code: kind, message } of [await plain, await job])
+          print(kind + (message.includes(cwd + "'") && message.includes('does not respond')))
+        await sandbox.destroy()
+        print([await isolated, await process].join())
+        globalThis.process.exit()
+      })()`
+    const output =
+      'quick\nCOMMAND_TIMEOUT\nx=1\nCOMMAND_TIMEOUT\ny=2\nSPAWN_FAILEDtrue\nSPAWN_FAILEDtrue\nSANDBOX_DESTROYED,SANDBOX_DESTROYED\n'
+    await expectOutput(program, withHungDirectory(hung), output)
+    expect(readdirSync(path.join(directory, 'jobs'))).toEqual([])
+  }))
+
+it('as the state directory', () =>
+  withDirectory(async (directory) => {
+    const state = path.join(directory, 'state')
+    mkdirSync(state, { mode: 0o700 })
+    const program = `
+      const stateDir = '${state}'
+      const sandbox = new Sandbox({ cwd: '/', stateDir })
+      ;(async () => {
+        await (await sandbox.startProcess('true')).wait()
+        const mounted = await sandbox.exec(
+          'exec 8<>/dev/fuse; mount -i -t fuse -o fd=8,rootmode=40000,user_id=0,group_id=0 none ' + stateDir)
+        print(String(mounted.exitCode))
+        const process = await sandbox.startProcess('yes')
+        let bytes = 0
+        for await (const event of process.output()) if ((bytes += event.data.length) > 600000) break
+        const other = new Sandbox({ cwd: '/', stateDir: stateDir + '/deeper' })
+        const refused = other.startProcess('true').catch((error) => error)
+        print(await pace(sandbox))
+        print((await process.getLogs()).stdout.length < 2 ** 20 ? 'bounded' : 'unbounded')
+        await process.kill()
+        print((await process.wait()).signal)
+        const { code, message } = await refused
+        print(code + message.endsWith('does not respond'))
+        await other.destroy()
+        await sandbox.destroy()
+        globalThis.process.exit()
+      })()`
+    const output = '0\nquick\nbounded\nSIGTERM\nSTATE_DIR_UNAVAILABLEtrue\n'
+    await expectOutput(program, ['unshare', '--mount', '--map-root-user'], output)
+  }))

@@ -1,0 +1,25 @@
+import { describe, expect, it } from 'vitest'
+import { nearestName } from '../../lib/options/nearest.js'
+import { execOptions } from '../../lib/protocol/exec-options.js'
+import { sandboxOptions } from '../../lib/protocol/sandbox-options.js'
+
+describe('nearestName', () => {
+  const exec = Object.keys(execOptions)
+  for (const [given, meant] of Object.entries({
+    timeoutMs: 'timeout',
+    timeOut: 'timeout',
+    timeuot: 'timeout',
+    envs: 'env',
+    CWD: 'cwd',
+    session: 'sessionId',
+    forceKillDelay: 'forceKillAfterDelay',
+    maxbufer: 'maxBuffer',
+    onstdout: 'onStdout',
+  }))
+    it(`takes ${given} for ${meant}`, () => expect(nearestName(given, exec)).toBe(meant))
+
+  it('finds nothing for a name that is not near', () => {
+    for (const name of ['reject', 'x', '', 'other', 'localDir', 'timeout'.repeat(20)])
+      expect(nearestName(name, Object.keys(sandboxOptions)), name).toBeUndefined()
+  })
+})

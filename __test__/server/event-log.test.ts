@@ -1,0 +1,47 @@
+/** The events that a call keeps until its client has them. */
+import { expect, it } from 'vitest'
+import { EventLog } from '../../lib/server/event-log.js'
+import type { EventSource } from '../../lib/server/sse.js'
+
+/** A source of numbered events, one at a time. */
+function count(most: number): EventSource {
+  let next = 0
+  return {
+    next: async () =>
+      next < most
+        ? { done: false, value: [{ data: { data: String(next++) } }] }
+        : { done: true, value: undefined },
+    return: async () => ({ done: true, value: undefined }),
+  }
+}
+
+async function idsOf(source: EventSource): Promise<Array<number | undefined>> {
+  const ids: Array<number | undefined> = []
+  for (let step = await source.next(); !step.done; step = await source.next())
+    ids.push(...step.value.map(({ id }) => id))
+  return ids
+}
+
+const numbers = (first: number, last: number) =>
+  Array.from({ length: last - first + 1 }, (_, index) => first + index)
+
+it('many events cost no more each than few', async () => {
+  const most = 60_000
+  const log = new EventLog(count(most), () => ({}))
+  const begun = process.cpuUsage()
+  expect(await idsOf(log.after(0))).toEqual(numbers(1, most))
+  // A search through all kept events for each event would take a hundred times as long.
+  expect(process.cpuUsage(begun).user / 1000).toBeLessThan(1500)
+})
+
+it('each connection gets the events after those that its client has', async () => {
+  const log = new EventLog(count(10), () => ({}))
+  const first = log.after(0)
+  for (const id of [1, 2, 3, 4]) expect((await first.next()).value).toMatchObject([{ id }])
+  // The client has three of them, and another connection.
+  expect(await idsOf(log.after(3))).toEqual(numbers(4, 10))
+  expect(await idsOf(first)).toEqual(numbers(5, 10))
+  expect(() => log.after(1)).toThrow('the events after 1 have been dropped')
+  await log.end()
+  expect(await idsOf(log.after(10))).toEqual([])
+})

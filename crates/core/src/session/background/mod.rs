@@ -1,0 +1,100 @@
+//! The background processes of a session: a pure machine decides, and `perform.rs` acts on its effects.
+
+mod machine;
+mod perform;
+
+use crate::error::Error;
+use crate::outbox::Message;
+use crate::output::reader::Reader;
+use crate::process::StartRequest;
+use crate::process::pump::Status;
+use crate::shell::channel::Channel;
+use crate::shell::event::Source;
+use machine::{Key, Machine};
+use nacre_containment::tree::Tree;
+use nacre_protocol::supervisor::Order;
+use std::collections::HashMap;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use tokio::sync::oneshot;
+
+/// The background processes of a session.
+#[derive(Default)]
+pub(super) struct Background {
+    machine: Machine,
+    starts: HashMap<Key, Start>,
+    /// Receive the ends of running processes.
+    living: HashMap<Key, oneshot::Sender<Status>>,
+    /// Receive the outcome of kills, by the number of the order.
+    kills: HashMap<u64, oneshot::Sender<bool>>,
+    kill_orders: u64,
+    /// An empty group for the next process.
+    spare_group: Option<PathBuf>,
+}
+
+impl Background {
+    /// Whether the shell or the standby was asked to fork a process, and has not answered.
+    pub(super) fn awaits_fork_from(&self, source: Source) -> bool {
+        self.machine.awaits_fork_from(source)
+    }
+
+    /// Records why a start fails, if it does.
+    fn fails_with(&mut self, key: Key, error: Error) {
+        if let Some(start) = self.starts.get_mut(&key) {
+            start.failure = Some(error);
+        }
+    }
+}
+
+/// The ends of processes that nothing observes any more. They count as ended when this is dropped, so it is kept until
+/// they are dead.
+#[must_use = "the processes count as ended when this is dropped"]
+pub(super) struct Lost {
+    _ends: HashMap<Key, oneshot::Sender<Status>>,
+}
+
+/// What a start has so far.
+struct Start {
+    request: StartRequest,
+    /// Carries the command, and then how it begins.
+    channel: Option<Channel>,
+    /// The same in plain mode: the script writes a letter.
+    ready: Option<OwnedFd>,
+    /// The group that the fork was asked to begin in.
+    group: Option<PathBuf>,
+    /// The adoption, until it is ordered.
+    adopt: Option<Order>,
+    tree: Option<Tree>,
+    output: Reader,
+    message: Option<Message>,
+    /// Why it fails.
+    failure: Option<Error>,
+}
+
+impl Start {
+    fn new(request: StartRequest) -> Self {
+        Self {
+            request,
+            channel: None,
+            ready: None,
+            group: None,
+            adopt: None,
+            tree: None,
+            output: Reader::default(),
+            message: None,
+            failure: None,
+        }
+    }
+
+    /// Removes the group in which nothing was born.
+    fn remove_group(&mut self) {
+        if let Some(group) = self.group.take() {
+            let _ = std::fs::remove_dir(group);
+        }
+    }
+
+    fn refuse(mut self, error: Error) {
+        self.remove_group();
+        self.request.refuse(error);
+    }
+}

@@ -1,0 +1,467 @@
+//! Performs what the machine decides: forks processes, sends their commands, and answers their callers.
+
+use super::machine::{Effect, Event, Key, Why};
+use super::{Lost, Start};
+use crate::error::{Code, Error};
+use crate::exec::{Input, KillPolicy};
+use crate::outbox::Descriptor;
+use crate::output::reader::Reader;
+use crate::process::pump::Status;
+use crate::process::terminal::Terminal;
+use crate::process::{self, StartRequest};
+use crate::session::Internal;
+use crate::session::Session;
+use crate::session::calls::Call;
+use crate::session::foreground::Refused;
+use crate::session::outcome::no_fork;
+use crate::session::plain::first_letter;
+use crate::session::stdin::{self, StdinEnd};
+use crate::session::streams::{Streams, env_of, text_of};
+use crate::session::timers::Timer;
+use crate::shell::channel::{Channel, Received};
+use crate::shell::event::Source;
+use crate::shell::plain_script;
+use crate::shell::state::Work;
+use crate::supervisor::PidHold;
+use crate::sys;
+use nacre_containment::cgroup::Group;
+use nacre_containment::pid::{Identity, Pid};
+use nacre_containment::proc_table::Stat;
+use nacre_containment::tree::{MARK, Tree};
+use nacre_protocol::shell::{Reply, Request, RequestFlags, RequestKind};
+use nacre_protocol::supervisor::{Order, Report, Role, StartStep};
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+/// Time after a start at which the group for the next process is created. That takes the kernel 0.1 ms.
+const SPARE_GROUP: Duration = Duration::from_millis(2);
+
+impl Session {
+    /// Passes an event to the machine, and performs what follows.
+    fn happened_to_process(&mut self, event: Event) {
+        let mut effects = VecDeque::from(self.background.machine.step(event));
+        while let Some(effect) = effects.pop_front() {
+            if let Some(next) = self.perform_for_process(effect) {
+                effects.extend(self.background.machine.step(next));
+            }
+        }
+    }
+
+    fn perform_for_process(&mut self, effect: Effect) -> Option<Event> {
+        match effect {
+            Effect::Adopt(key) => {
+                let order = self.background.starts.get_mut(&key).and_then(|start| start.adopt.take());
+                order.iter().for_each(|order| self.ask(order));
+            }
+            Effect::Prepare(key) => return self.prepare_process(key),
+            Effect::Begin { key, settled } => self.begin_process(key, settled),
+            Effect::Listen(key) => {
+                if let Some(ready) = self.background.starts.get_mut(&key).and_then(|start| start.ready.take()) {
+                    self.report_later(key, first_letter(ready));
+                }
+            }
+            Effect::Settle(key) => {
+                if let Some(start) = self.background.starts.remove(&key) {
+                    let process = self.settle_process(key, start);
+                    self.kill_if_doomed(key, &process);
+                }
+            }
+            Effect::Refuse(key, why) => {
+                if let Some(mut start) = self.background.starts.remove(&key) {
+                    let error = start.failure.take().unwrap_or_else(|| self.why_refused(&start.request, why));
+                    start.refuse(error);
+                }
+            }
+            Effect::Resubmit(key) => {
+                if let Some(mut start) = self.background.starts.remove(&key) {
+                    start.remove_group();
+                    self.submit(Call::Start(Box::new(start.request)), Work::Start);
+                }
+            }
+            Effect::Kill(key) => self.order(&Order::KillProcess { id: 0, key, signal: libc::SIGKILL, grace_ms: 0 }),
+            Effect::End(key, status) => {
+                // A receiver without a value knows that the end could not be observed.
+                if let (Some(ended), Some(status)) = (self.background.living.remove(&key), status) {
+                    let _ = ended.send(status);
+                }
+            }
+            Effect::Defect(event) => self.defect(&format_args!("{event:?} of a background process")),
+        }
+        None
+    }
+
+    fn why_refused(&self, request: &StartRequest, why: Why) -> Error {
+        let id = &request.process.id;
+        match why {
+            Why::NoFork => no_fork(),
+            Why::Killed => Error::new(Code::SpawnFailed, format!("process '{id}' was killed before it had begun")),
+            Why::Failed => Error::new(Code::EngineError, format!("process '{id}' cannot be started")),
+            Why::SupervisorGone => {
+                let session = &self.config.id;
+                let message = format!("the supervisor of session '{session}' died before the process began");
+                Error::new(Code::SpawnFailed, message)
+            }
+            Why::Closing => Error::session_destroyed(&self.config.id),
+        }
+    }
+
+    /// Starts a process from the shell or from the standby; `None` in plain mode.
+    pub(in crate::session) fn start_process(&mut self, request: StartRequest, source: Option<Source>) {
+        if request.process.is_doomed() {
+            let message = format!("the session ended before process '{}' had begun", request.process.id);
+            return request.refuse(Error::new(Code::SessionDestroyed, message));
+        }
+        // Keys of processes and numbers of requests form one sequence, so a number identifies a fork.
+        let key = self.numbers.next();
+        let mut start = Start::new(request);
+        let asked = match source {
+            Some(source) => self.ask_for_fork(key, &mut start, source).map(|()| Event::Asked(key, source)),
+            None => self.launch_plain(key, &mut start).map(|()| Event::Launched(key)),
+        };
+        match asked {
+            Ok(event) => {
+                self.background.starts.insert(key, start);
+                self.happened_to_process(event);
+                self.expect_forks();
+            }
+            Err(error) => start.refuse(error),
+        }
+    }
+
+    fn ask_for_fork(&mut self, key: Key, start: &mut Start, source: Source) -> Result<(), Error> {
+        // Another program may have removed the empty group.
+        let spare = self.background.spare_group.take().filter(|group| group.is_dir());
+        start.group = spare.or_else(|| self.make_group(&format!("b-{key}")));
+        let mut flags = RequestFlags::BACKGROUND;
+        if start.request.new.terminal.is_some() {
+            flags |= RequestFlags::TERMINAL;
+        }
+        let asked = Channel::pair().and_then(|(channel, theirs)| {
+            let directory = start.group.as_deref().map(sys::open_directory).transpose()?;
+            if directory.is_some() {
+                flags |= RequestFlags::GROUP;
+            }
+            let shell = self.shell.channel().map(Arc::as_ref);
+            let from = if source == Source::Shell { shell } else { self.standbys.channel() };
+            from.ok_or(io::ErrorKind::NotConnected)?.send(
+                &Request { flags, fork_key: self.numbers.fork_key(), ..Request::new(RequestKind::Fork, key) },
+                [theirs].into_iter().chain(directory).map(Descriptor::from).collect(),
+            )?;
+            Ok(channel)
+        });
+        start.channel = Some(asked.map_err(|error| not_started(&start.request, &error))?);
+        Ok(())
+    }
+
+    /// Plain mode: starts a bash with the state after the last finished command, which runs the process.
+    fn launch_plain(&mut self, key: Key, start: &mut Start) -> Result<(), Error> {
+        let new = &start.request.new;
+        let limits = [new.limits.inherited.open_files, new.limits.inherited.processes];
+        let has_terminal = new.terminal.is_some();
+        let script = self.plain_script(&new.env, new.cwd.as_deref(), limits, |plan| {
+            plain_script::process(plan, &new.command, has_terminal)
+        })?;
+        let role =
+            Role::Process { key, mark: self.mark(key), limits: new.limits.group.clone(), terminal: has_terminal };
+        let order = Order::Start {
+            role,
+            arguments: plain_script::process_arguments(),
+            first_descriptor: 0,
+            anywhere: self.checkpoint.is_some(),
+        };
+        let mut launch = || {
+            let text = sys::memory_file()?;
+            sys::replace_contents(&text, &script)?;
+            let (ready, theirs) = sys::pipe()?;
+            sys::set_nonblocking(&ready)?;
+            let (streams, output) = self.open_streams(&mut start.request)?;
+            self.supervision
+                .order_with(&order, streams.into_iter().chain([text, theirs].map(Descriptor::from)).collect());
+            (start.ready, start.output) = (Some(ready), output);
+            Ok(())
+        };
+        launch().map_err(|error| not_started(&start.request, &error))
+    }
+
+    /// Creates the group for the next process in advance.
+    pub(in crate::session) fn make_spare_group(&mut self) {
+        if self.background.spare_group.is_none() && self.shell.channel().is_some() {
+            let number = self.numbers.next();
+            self.background.spare_group = self.make_group(&format!("b-{number}"));
+        }
+    }
+
+    /// Forgets the group for the next process, which belonged to the last supervisor.
+    pub(in crate::session) fn forget_spare_group(&mut self) {
+        self.background.spare_group = None;
+    }
+
+    /// Handles the report that the shell or standby has forked the process, or failed to.
+    pub(in crate::session) fn process_forked(&mut self, key: Key, child: Result<Option<Pid>, i32>, placed: bool) {
+        // A program can report forks in the name of the shell.
+        let Some(start) = self.background.starts.get_mut(&key).filter(|_| self.background.machine.is_forking(key))
+        else {
+            return;
+        };
+        let Some(pid) = child.ok().flatten() else { return self.happened_to_process(Event::NotForked(key)) };
+        let limits = start.request.new.limits.group.clone();
+        if !placed {
+            start.remove_group();
+        }
+        let group = start.group.take().map(|group| group.display().to_string());
+        let supervisor = self.supervision.last().map(|supervisor| supervisor.pid().raw());
+        let is_contained = group.is_some() && limits.is_empty();
+        let root =
+            Stat::read(pid).filter(|stat| is_contained && Some(stat.parent) == supervisor).map(|stat| stat.identity);
+        let tree = root.map(|root| self.tree(key, root, group.clone()));
+        let adopt = Order::Adopt { key, pid, group, mark: self.mark(key), limits };
+        if let Some(start) = self.background.starts.get_mut(&key) {
+            (start.adopt, start.tree) = (Some(adopt), tree);
+        }
+        self.happened_to_process(Event::Forked { key, contained: root.is_some() });
+    }
+
+    /// The process and its descendants.
+    fn tree(&self, key: Key, root: Identity, group: Option<String>) -> Tree {
+        let guardian = self.supervision.last().map_or(root.pid, PidHold::pid);
+        Tree { root, group: group.map(Group::at), mark: self.mark(key), guardian }
+    }
+
+    /// The mark that distinguishes the process from all others below any supervisor.
+    fn mark(&self, key: Key) -> String {
+        format!("{}-{key}", self.supervision.last().map_or(0, |supervisor| supervisor.pid().raw()))
+    }
+
+    /// Opens the streams of a process and writes its command down.
+    fn prepare_process(&mut self, key: Key) -> Option<Event> {
+        let mut start = self.background.starts.remove(&key)?;
+        let prepared = self.write_command(key, &mut start);
+        let event = match prepared {
+            Ok(can_fail) => Event::Prepared { key, can_fail },
+            Err(error) => {
+                start.failure = Some(not_started(&start.request, &error));
+                Event::NotPrepared(key)
+            }
+        };
+        self.background.starts.insert(key, start);
+        Some(event)
+    }
+
+    /// True if the process can still refuse its directory, its variables or its limits.
+    fn write_command(&mut self, key: Key, start: &mut Start) -> io::Result<bool> {
+        let (theirs, output) = self.open_streams(&mut start.request)?;
+        let new = &start.request.new;
+        let inherited = new.limits.inherited;
+        let (text, mut flags) = text_of(&new.command);
+        let mut env = env_of(&new.env);
+        if let Some(Tree { group: None, mark, .. }) = &start.tree {
+            env.extend(format!("{MARK}={mark}\0").as_bytes());
+        }
+        if new.terminal.is_some() {
+            flags |= RequestFlags::TERMINAL_STREAMS;
+        }
+        let wire = Request {
+            text: &text,
+            cwd: new.cwd.as_ref().map(|cwd| cwd.as_os_str().as_encoded_bytes()).unwrap_or_default(),
+            env: &env,
+            open_files: inherited.open_files,
+            processes: inherited.processes,
+            flags,
+            ..Request::new(RequestKind::Run, key)
+        };
+        (start.message, start.output) = (Some(Channel::prepare(&wire, theirs)?), output);
+        Ok(new.cwd.is_some() || !new.env.is_empty() || inherited.open_files.or(inherited.processes).is_some())
+    }
+
+    /// Sends the process its command. If nothing can fail any more, answers the caller first. On a busy machine, the
+    /// caller would otherwise wait until the supervisor and the process have been scheduled.
+    fn begin_process(&mut self, key: Key, settled: bool) {
+        let Some(mut start) = self.background.starts.remove(&key) else { return };
+        let (adopt, message, channel) = (start.adopt.take(), start.message.take(), start.channel.take());
+        let process = Arc::clone(&start.request.process);
+        if settled {
+            self.settle_process(key, start);
+        } else {
+            self.background.starts.insert(key, start);
+        }
+        adopt.iter().for_each(|adopt| self.ask(adopt));
+        self.kill_if_doomed(key, &process);
+        if self.config.group.is_some() {
+            self.timers.set(Timer::SpareGroup, Instant::now() + SPARE_GROUP);
+        }
+        if let (Some(message), Some(channel)) = (message, channel) {
+            channel.post(message);
+            self.report_later(key, async move { channel.receive().await });
+        }
+    }
+
+    /// Reports the beginning of a process when it is known.
+    fn report_later(&self, key: Key, received: impl Future<Output = Received> + Send + 'static) {
+        let internal = self.internal.clone();
+        tokio::spawn(async move {
+            let received = received.await;
+            let _ = internal.send(Internal::Process(key, received));
+        });
+    }
+
+    fn open_streams(&self, request: &mut StartRequest) -> io::Result<(Vec<Descriptor>, Reader)> {
+        let input = std::mem::replace(&mut request.new.input, Input::None);
+        let Some(size) = request.new.terminal else {
+            let Streams { theirs, output, stdin } = Streams::open(&input, None, request.new.merge_output)?;
+            if let Some(end) = stdin {
+                feed_until_end(end, input, &request.process);
+            }
+            return Ok((theirs, output.into_reader()));
+        };
+        let owner = self.config.user.as_ref().map(|user| (user.run_as.uid, user.run_as.gid));
+        let terminal = Terminal::open(size, owner, &self.root())?;
+        let theirs = terminal.open_other_side()?;
+        let theirs = Arc::new(theirs);
+        let theirs = vec![Arc::clone(&theirs).into(), Arc::clone(&theirs).into(), theirs.into()];
+        let (output, typing) = (terminal.side()?, terminal.side()?);
+        request.process.set_terminal(terminal);
+        feed_until_end(StdinEnd::Terminal(typing), input, &request.process);
+        Ok((theirs, Reader::of_terminal(output)))
+    }
+
+    /// Completes the start of a process.
+    fn settle_process(&mut self, key: Key, start: Start) -> Arc<process::Process> {
+        let Start { request, output, tree, .. } = start;
+        let (ended, end) = oneshot::channel();
+        self.background.living.insert(key, ended);
+        let process = Arc::clone(&request.process);
+        process::pump(Arc::clone(&process), output, end);
+        if let Some(tree) = tree {
+            tracing::debug!(log = self.config.log.id(), session = %self.config.id, process = %process.id, pid = %tree.root.pid, "process started");
+            process.born(key, process::Birth { pid: tree.root.pid, at: SystemTime::now(), tree });
+        }
+        if let Some(timeout) = request.new.timeout {
+            process::end_after(Arc::clone(&process), timeout, request.new.kill);
+        }
+        request.starter.answer(Ok(()));
+        process
+    }
+
+    /// Kills a process whose kill was requested before it began, now that the supervisor has adopted it.
+    fn kill_if_doomed(&mut self, key: Key, process: &process::Process) {
+        if process.is_doomed() {
+            self.perform_for_process(Effect::Kill(key));
+        }
+    }
+
+    /// Handles a supervisor's report about a process.
+    pub(in crate::session) fn process_report(&mut self, report: Report) {
+        match report {
+            Report::Adopted { key, identity, group, problem } => {
+                let tree = identity.map(|root| self.tree(key, root, group));
+                if let Some(start) = self.background.starts.get_mut(&key) {
+                    start.tree = start.tree.take().or(tree);
+                    start.failure = problem.as_ref().map(|problem| {
+                        let message = format!("process '{}' cannot be limited: {problem}", start.request.process.id);
+                        Error::new(Code::LimitUnsupported, message)
+                    });
+                }
+                let (lives, limited) = (identity.is_some(), problem.is_none());
+                self.happened_to_process(Event::Adopted { key, lives, limited });
+            }
+            Report::ProcessEnded { key, code, signal, out_of_memory, alone } => {
+                self.happened_to_process(Event::Ended(key, Status { code, signal, out_of_memory, alone }));
+            }
+            Report::ProcessKilled { id, found, .. } => {
+                if let Some(reply) = self.background.kills.remove(&id) {
+                    let _ = reply.send(found);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Handles the start of a process's bash (plain mode), which reports when its command begins.
+    pub(in crate::session) fn plain_process_started(&mut self, key: Key, root: Identity, group: Option<String>) {
+        let tree = self.tree(key, root, group);
+        if let Some(start) = self.background.starts.get_mut(&key) {
+            start.tree = Some(tree);
+        }
+        self.happened_to_process(Event::Started(key));
+    }
+
+    /// Handles a process's bash that could not be started (plain mode).
+    pub(in crate::session) fn plain_process_failed(&mut self, key: Key, step: StartStep, errno: i32, detail: &str) {
+        let error = self.start_error(step, errno, detail);
+        self.background.fails_with(key, error);
+        self.happened_to_process(Event::NotStarted(key));
+    }
+
+    /// Handles the first message of a process.
+    pub(in crate::session) fn process_reported(&mut self, key: Key, received: Received) {
+        let event = match received {
+            Received::Reply(Reply::Refused { reason, errno, about, .. }) => {
+                let cwd = self.background.starts.get(&key).and_then(|start| start.request.new.cwd.clone());
+                let error = self.refused(Some(Refused { reason, errno, about }), cwd.as_deref(), "process");
+                self.background.fails_with(key, error);
+                Event::Refused(key)
+            }
+            Received::Reply(_) => Event::Begun(key),
+            Received::Closed { .. } => Event::Silent(key),
+        };
+        self.happened_to_process(event);
+    }
+
+    /// Ends a process with its tree. Replies when nothing is left: false if it had already ended.
+    pub(in crate::session) fn kill_process(&mut self, key: Key, policy: KillPolicy, reply: oneshot::Sender<bool>) {
+        if !self.supervision.is_connected() {
+            let _ = reply.send(false);
+            return;
+        }
+        self.background.kill_orders += 1;
+        let id = self.background.kill_orders;
+        self.background.kills.insert(id, reply);
+        let grace_ms = if policy.signal == libc::SIGKILL { 0 } else { policy.grace.as_millis() as u64 };
+        self.order(&Order::KillProcess { id, key, signal: policy.signal, grace_ms });
+    }
+
+    /// Resubmits the starts that the dead shell or standby has not forked.
+    pub(in crate::session) fn source_gone(&mut self, source: Source) {
+        self.happened_to_process(Event::SourceGone(source));
+    }
+
+    /// Moves pending forks from the standby to the shell, after its promotion.
+    pub(in crate::session) fn standby_promoted(&mut self) {
+        self.happened_to_process(Event::Promoted);
+    }
+
+    /// Refuses all processes that have not begun, because the session is being closed.
+    pub(in crate::session) fn refuse_starting_processes(&mut self) {
+        self.happened_to_process(Event::Closing);
+    }
+
+    /// Handles the death of the supervisor, and of every process with it. Returns their ends.
+    pub(in crate::session) fn lose_processes(&mut self) -> Lost {
+        let lost = Lost { _ends: std::mem::take(&mut self.background.living) };
+        self.happened_to_process(Event::SupervisorGone);
+        self.background.kills.clear();
+        lost
+    }
+}
+
+/// Writes standard input until the process ends. Nothing else closes a terminal's side when the process is killed.
+fn feed_until_end(end: StdinEnd, input: Input, process: &Arc<process::Process>) {
+    let feeder = stdin::feed(end, input);
+    let process = Arc::clone(process);
+    tokio::spawn(async move {
+        let abort = feeder.abort_handle();
+        tokio::select! {
+            _ = feeder => {}
+            () = process.wait() => abort.abort(),
+        }
+    });
+}
+
+fn not_started(request: &StartRequest, error: &io::Error) -> Error {
+    let message = format!("process '{}' cannot be started: {error}", request.process.id);
+    Error::new(Code::SpawnFailed, message)
+}

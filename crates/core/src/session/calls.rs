@@ -1,0 +1,70 @@
+//! The calls of a session that have not been answered yet.
+
+use super::EnvChange;
+use super::loan::Sent;
+use crate::error::Error;
+use crate::exec::ExecRequest;
+use crate::files::Access;
+use crate::process::StartRequest;
+use crate::shell::state::Ticket;
+use std::collections::HashMap;
+use tokio::sync::oneshot;
+
+/// A call that has not been answered yet.
+pub(super) enum Call {
+    Open(oneshot::Sender<Result<(), Error>>),
+    /// A command, and its record if its caller has already sent it.
+    Exec(Box<ExecRequest>, Option<Sent>),
+    SetEnv {
+        vars: EnvChange,
+        reply: oneshot::Sender<Result<(), Error>>,
+    },
+    Start(Box<StartRequest>),
+    Files(oneshot::Sender<Result<Access, Error>>),
+}
+
+/// See the module. A call is held here while it waits for the shell.
+#[derive(Default)]
+pub(super) struct Calls {
+    waiting: HashMap<Ticket, Call>,
+    last: Ticket,
+    /// The commands that a caller can interrupt, by the number of the request. They are known here until they end.
+    requests: HashMap<u64, Ticket>,
+}
+
+impl Calls {
+    /// Adds a call, and gives it a ticket.
+    pub(super) fn add(&mut self, call: Call) -> Ticket {
+        self.last += 1;
+        if let Call::Exec(request, _) = &call {
+            self.requests.insert(request.id, self.last);
+        }
+        self.waiting.insert(self.last, call);
+        self.last
+    }
+
+    /// Adds a command again that the shell had not read.
+    pub(super) fn add_again(&mut self, ticket: Ticket, request: Box<ExecRequest>) {
+        self.waiting.insert(ticket, Call::Exec(request, None));
+    }
+
+    /// A waiting call.
+    pub(super) fn get(&self, ticket: Ticket) -> Option<&Call> {
+        self.waiting.get(&ticket)
+    }
+
+    /// Removes a waiting call, to perform or to answer it.
+    pub(super) fn take(&mut self, ticket: Ticket) -> Option<Call> {
+        self.waiting.remove(&ticket)
+    }
+
+    /// The ticket of a command that waits or runs. A command that was cancelled, answered or never made has none.
+    pub(super) fn ticket_of(&self, request: u64) -> Option<Ticket> {
+        self.requests.get(&request).copied()
+    }
+
+    /// Forgets a command that is being answered.
+    pub(super) fn answered(&mut self, request: u64) {
+        self.requests.remove(&request);
+    }
+}

@@ -1,0 +1,319 @@
+//! The foreground: the running command, the kill ladder that ends it, and what ended commands left in their pipes.
+
+use super::busy_poll;
+use super::stdin;
+use super::stdin::StdinEnd;
+use super::streams::OutputPipes;
+use crate::exec::{ExecRequest, Input, KillPolicy, Outcome, Sink};
+use crate::output::capture::Capture;
+use crate::output::reader::Reader;
+use crate::shell::state::Ticket;
+use nacre_containment::pid::Pid;
+use nacre_protocol::shell::Refusal;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::Instant;
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Foreground {
+    running: Option<Running>,
+    /// The call whose end the shell owes.
+    owed: Option<Ticket>,
+    /// The last command whose start was announced.
+    announced: Ticket,
+    /// Why the shell refused the last request.
+    refused: Option<Refused>,
+    ladder: Ladder,
+    /// Roots of older processes, which the ladder spares. Only used without control groups.
+    spare: Vec<Pid>,
+    /// `$?` of the command during which the shell died, for the standby that takes over.
+    status: u64,
+    /// The pipes of the command that was answered last.
+    leftover: Option<Reader>,
+    /// Tasks that read later output of processes of earlier commands.
+    drains: JoinSet<()>,
+}
+
+/// The last kill ladder.
+#[derive(Default)]
+struct Ladder {
+    /// The number of its order.
+    id: u64,
+    /// The command that it ends.
+    victim: Ticket,
+    /// Its first signal.
+    signal: i32,
+}
+
+/// Why the shell refused a request.
+pub(super) struct Refused {
+    pub reason: Refusal,
+    /// The system's reason; 0 if unknown.
+    pub errno: i32,
+    /// The variable or the limit.
+    pub about: String,
+}
+
+impl Foreground {
+    /// Adds a command that was sent to the shell.
+    pub(super) fn begin(&mut self, command: Running) {
+        self.owed = Some(command.ticket);
+        self.running = Some(command);
+    }
+
+    /// Expects the end of a change of variables.
+    pub(super) fn expect_end(&mut self, ticket: Ticket) {
+        self.owed = Some(ticket);
+    }
+
+    /// The call whose end the shell owes.
+    pub(super) fn owed(&self) -> Option<Ticket> {
+        self.owed
+    }
+
+    /// The call whose end has arrived, or never will.
+    pub(super) fn take_owed(&mut self) -> Option<Ticket> {
+        self.owed.take()
+    }
+
+    pub(super) fn command(&mut self) -> Option<&mut Running> {
+        self.running.as_mut()
+    }
+
+    /// Removes a command: it is being answered, or refused.
+    pub(super) fn take(&mut self, ticket: Ticket) -> Option<Running> {
+        self.running.take_if(|command| command.ticket == ticket)
+    }
+
+    /// Announces that the command has begun, or certainly will, with the pid of its shell.
+    pub(super) fn announce(&mut self, shell: Option<Pid>) {
+        let Some(command) = &mut self.running else { return };
+        if std::mem::replace(&mut self.announced, command.ticket) != command.ticket {
+            command.request.sink.started(shell.map_or(0, Pid::raw));
+        }
+    }
+
+    /// Keeps the reason of a refusal until the call is answered.
+    pub(super) fn refuse(&mut self, refused: Refused) {
+        self.refused = Some(refused);
+    }
+
+    pub(super) fn take_refused(&mut self) -> Option<Refused> {
+        self.refused.take()
+    }
+
+    /// The command has printed more than its limit.
+    pub(super) fn excessive(&self) -> Option<Ticket> {
+        self.running.as_ref().filter(|command| command.capture.is_excessive()).map(|command| command.ticket)
+    }
+
+    /// Whether the running command, if any, can be sent again if the shell did not read it. Input already streamed into
+    /// a pipe is lost.
+    pub(super) fn is_repeatable(&self) -> bool {
+        self.running.as_ref().is_none_or(|command| !command.streams_input)
+    }
+
+    /// Records the end of the shell's process.
+    pub(super) fn shell_ended(&mut self, code: Option<i32>, signal: Option<i32>) {
+        self.owed = None;
+        if let Some(command) = &mut self.running {
+            command.died = Some((code, signal));
+        }
+    }
+
+    /// Keeps `$?` of the command during which the shell died.
+    pub(super) fn keep_status(&mut self, status: i32) {
+        self.status = status as u64;
+    }
+
+    /// `$?` of the command during which the shell died.
+    pub(super) fn status(&self) -> u64 {
+        self.status
+    }
+
+    /// Spares these processes from the next ladders.
+    pub(super) fn spare(&mut self, roots: Vec<Pid>) {
+        self.spare = roots;
+    }
+
+    /// Begins a ladder against the running command. Returns the processes that it spares.
+    pub(super) fn begin_ladder(&mut self, id: u64, signal: i32) -> Vec<Pid> {
+        if let Some(command) = &mut self.running {
+            command.capture.hurry();
+            self.ladder = Ladder { id, victim: command.ticket, signal };
+        }
+        self.spare.clone()
+    }
+
+    /// The command that this ladder has ended; `None` if it is not the last ladder.
+    pub(super) fn ended_by(&self, ladder: u64) -> Option<Ticket> {
+        (ladder == self.ladder.id).then_some(self.ladder.victim)
+    }
+
+    /// The first signal of the last ladder.
+    pub(super) fn kill_signal(&self) -> i32 {
+        self.ladder.signal
+    }
+
+    /// Keeps pipes that processes of an ended command hold.
+    pub(super) fn leave(&mut self, leftover: Reader) {
+        self.leftover = Some(leftover);
+    }
+
+    /// Reads what processes of ended commands print later, so that they do not block.
+    pub(super) fn drain_leftover(&mut self) {
+        if let Some(leftover) = self.leftover.take() {
+            while self.drains.try_join_next().is_some() {}
+            self.drains.spawn(leftover.discard());
+        }
+    }
+
+    /// Stops reading.
+    pub(super) fn stop_drains(&mut self) {
+        self.drains.abort_all();
+    }
+
+    /// Waits for output of the running command and reads it. Cancel-safe.
+    pub(super) async fn read_output(&mut self) {
+        match &mut self.running {
+            Some(command) => command.capture.step(&mut command.request.sink).await,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+/// A running command.
+pub(super) struct Running {
+    ticket: Ticket,
+    request: Box<ExecRequest>,
+    capture: Capture,
+    /// This process's copies of the write ends.
+    writers: [Arc<OwnedFd>; 2],
+    /// Whether processes of the command may hold the pipes. Known at its end.
+    forked: bool,
+    begun: Instant,
+    started_at: SystemTime,
+    /// Exit code and signal of the shell's process, if the command ended it.
+    died: Option<(Option<i32>, Option<i32>)>,
+    feeder: Option<JoinHandle<()>>,
+    streams_input: bool,
+    _counted: busy_poll::Running,
+}
+
+/// What remains of an ended command.
+pub(super) struct Remains {
+    pub request: Box<ExecRequest>,
+    /// With the output and the times.
+    pub outcome: Outcome,
+    /// Its pipes, for the next command, or the ends that other processes may still use.
+    pub pipes: Result<OutputPipes, Reader>,
+    /// Exit code and signal of the shell's process, if the command ended it.
+    pub died: Option<(Option<i32>, Option<i32>)>,
+}
+
+impl Running {
+    /// Creates a command whose streams are open.
+    pub(super) fn new(
+        ticket: Ticket,
+        mut request: Box<ExecRequest>,
+        begun: Instant,
+        output: OutputPipes,
+        stdin: Option<StdinEnd>,
+    ) -> Self {
+        let streams_input = matches!(request.input, Input::Stream(_));
+        let input = match &request.input {
+            // Kept, because the command may have to be sent again.
+            Input::Bytes(bytes) => Input::Bytes(Arc::clone(bytes)),
+            _ => std::mem::replace(&mut request.input, Input::None),
+        };
+        let feeder = stdin.map(|end| stdin::feed(end, input));
+        let (reader, writers) = output.into_parts();
+        let capture = Capture::new(reader, request.max_buffer, request.output_limit, request.live.clone());
+        Self {
+            ticket,
+            request,
+            capture,
+            writers,
+            forked: true,
+            begun,
+            started_at: SystemTime::now(),
+            died: None,
+            feeder,
+            streams_input,
+            _counted: busy_poll::Running::begin(),
+        }
+    }
+
+    pub(super) fn ticket(&self) -> Ticket {
+        self.ticket
+    }
+
+    /// When it times out.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.request.timeout.map(|timeout| self.begun + timeout)
+    }
+
+    /// Whether its caller reads the output while it runs.
+    pub(super) fn is_live(&self) -> bool {
+        self.request.live.is_some()
+    }
+
+    /// How its caller wants it to be killed.
+    pub(super) fn kill_policy(&self) -> KillPolicy {
+        self.request.kill
+    }
+
+    /// How long it has run.
+    pub(super) fn elapsed(&self) -> Duration {
+        self.begun.elapsed()
+    }
+
+    /// The status that a shell passes on, if the command ended its process.
+    pub(super) fn status_of_death(&self) -> Option<i32> {
+        self.died.map(|(code, signal)| code.or(signal.map(|signal| 128 + signal)).unwrap_or(0))
+    }
+
+    /// Records its end. `forked`: its processes may hold the pipes.
+    pub(super) fn done(&mut self, forked: bool) {
+        self.forked = forked;
+    }
+
+    /// Starts watching the pipes.
+    pub(super) fn watch(&mut self) -> io::Result<()> {
+        self.capture.watch()
+    }
+
+    /// Adds a message of nacre to its standard error.
+    pub(super) fn complain(&mut self, text: &str) {
+        self.capture.push(1, text.as_bytes(), &mut self.request.sink);
+    }
+
+    /// Ends it. `outcome` gets the output. `is_held`: other processes may hold its pipes.
+    pub(super) fn finish(mut self, mut outcome: Outcome, is_held: bool) -> Remains {
+        self.stop_input();
+        let sink = &mut self.request.sink;
+        self.capture.drain(sink);
+        let leftover = self.capture.finish(&mut outcome, sink);
+        let pipes = if self.forked || is_held { Err(leftover) } else { OutputPipes::reclaim(leftover, self.writers) };
+        outcome.started_at = Some(self.started_at);
+        outcome.duration = self.begun.elapsed();
+        Remains { request: self.request, outcome, pipes, died: self.died }
+    }
+
+    /// Returns the request, to send or to refuse it.
+    pub(super) fn into_request(mut self) -> Box<ExecRequest> {
+        self.stop_input();
+        self.request
+    }
+
+    /// Stops writing to the command.
+    fn stop_input(&mut self) {
+        if let Some(feeder) = self.feeder.take() {
+            feeder.abort();
+        }
+    }
+}

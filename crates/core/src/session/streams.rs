@@ -1,0 +1,111 @@
+//! The streams of a command or process, and its text and variables in the form of a request.
+
+use super::stdin::StdinEnd;
+use crate::exec::{Command, Input};
+use crate::outbox::Descriptor;
+use crate::output::reader::Reader;
+use crate::sys;
+use nacre_protocol::shell::RequestFlags;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+/// Pipes for output and error, reused as long as no command leaves a process behind.
+pub(super) struct OutputPipes {
+    reader: Reader,
+    writers: [Arc<OwnedFd>; 2],
+}
+
+impl OutputPipes {
+    fn open() -> io::Result<Self> {
+        let ((stdout, to_stdout), (stderr, to_stderr)) = (sys::output_pipe()?, sys::output_pipe()?);
+        Ok(Self { reader: Reader::new([stdout, stderr]), writers: [Arc::new(to_stdout), Arc::new(to_stderr)] })
+    }
+
+    /// Returns the reader, and this process's copies of the write ends.
+    pub(super) fn into_parts(self) -> (Reader, [Arc<OwnedFd>; 2]) {
+        (self.reader, self.writers)
+    }
+
+    /// Takes the pipes of an ended command back, unless something may still write into them.
+    pub(super) fn reclaim(leftover: Reader, writers: [Arc<OwnedFd>; 2]) -> Result<Self, Reader> {
+        leftover.renew().map(|reader| Self { reader, writers })
+    }
+
+    /// Returns the reader and closes the write ends.
+    pub(super) fn into_reader(self) -> Reader {
+        self.reader
+    }
+}
+
+/// The process's ends of the three streams, and the host's.
+pub(super) struct Streams {
+    /// For the process: standard input, output, error.
+    pub theirs: Vec<Descriptor>,
+    /// The pipes of output and error.
+    pub output: OutputPipes,
+    /// The host's write end of standard input.
+    pub stdin: Option<StdinEnd>,
+}
+
+/// Standard input up to this length fits into a pipe, and is written in one step.
+const PIPE_BYTES: usize = 64 * 1024;
+
+impl Streams {
+    /// Opens the descriptors for `input`, and pipes for output and error, which come from `spare` if possible.
+    pub(super) fn open(input: &Input, spare: Option<OutputPipes>, merge_output: bool) -> io::Result<Self> {
+        let output = spare.map_or_else(OutputPipes::open, Ok)?;
+        let [their_stdout, mut their_stderr] = output.writers.clone();
+        if merge_output {
+            their_stderr = Arc::clone(&their_stdout);
+        }
+        let (their_stdin, stdin) = match input {
+            Input::None => (sys::null()?.into(), None),
+            Input::Bytes(bytes) if bytes.is_empty() => (sys::null()?.into(), None),
+            Input::Bytes(_) | Input::Stream(_) => {
+                let (theirs, ours) = sys::pipe()?;
+                sys::set_nonblocking(&ours)?;
+                let whole = match input {
+                    Input::Bytes(bytes) if bytes.len() <= PIPE_BYTES => Some(bytes),
+                    _ => None,
+                };
+                match whole {
+                    Some(bytes) if sys::write(&ours, bytes)? == bytes.len() => (theirs.into(), None),
+                    Some(_) => return Err(io::ErrorKind::WriteZero.into()),
+                    None => (theirs.into(), Some(StdinEnd::Pipe(ours))),
+                }
+            }
+        };
+        Ok(Self { theirs: vec![their_stdin, their_stdout.into(), their_stderr.into()], output, stdin })
+    }
+}
+
+/// The text of a command, and the flag that says how to read it.
+pub(super) fn text_of(command: &Command) -> (Vec<u8>, RequestFlags) {
+    match command {
+        Command::Text(text) => (text.clone(), RequestFlags::default()),
+        Command::Argv(words) => {
+            (words.iter().flat_map(|word| [word.as_slice(), b"\0"].concat()).collect(), RequestFlags::ARGV)
+        }
+    }
+}
+
+/// Variables in the form of a request.
+pub(super) fn env_of(vars: &[(String, Option<String>)]) -> Vec<u8> {
+    let mut env = Vec::new();
+    for (name, value) in vars {
+        env.extend(name.as_bytes());
+        if let Some(value) = value {
+            env.push(b'=');
+            env.extend(value.as_bytes());
+        }
+        env.push(0);
+    }
+    env
+}
+
+/// The streams of the engine's own commands.
+pub(super) fn null_streams() -> io::Result<Vec<Descriptor>> {
+    let null = sys::null()?;
+    Ok(vec![Arc::clone(&null).into(), Arc::clone(&null).into(), null.into()])
+}

@@ -1,0 +1,148 @@
+//! The session's supervisor: orders, overdue reports, and the hold on its pid.
+
+use super::Session;
+use super::timers::Timer;
+use crate::outbox::Descriptor;
+use crate::supervisor::{PidHold, Supervisor};
+use nacre_containment::cgroup::Group;
+use nacre_containment::pid::Pid;
+use nacre_containment::proc_table::Stat;
+use nacre_containment::signal;
+use nacre_protocol::supervisor::{Order, Report};
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// A supervisor that has not replied after this time may have been stopped.
+const ANSWER: Duration = Duration::from_millis(500);
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Supervision {
+    supervisor: Option<Supervisor>,
+    /// It has reported that everything below it has ended.
+    has_ended_all: bool,
+    /// Whether a report is due.
+    owes_report: bool,
+    /// Directory of the foreground group.
+    foreground_group: Option<PathBuf>,
+    /// The pid of the last supervisor, until the processes that it left behind have ended.
+    last: Option<PidHold>,
+    /// How many supervisors the session has had.
+    count: u64,
+}
+
+impl Supervision {
+    /// The number of the next supervisor.
+    pub(super) fn next_number(&mut self) -> u64 {
+        self.count += 1;
+        self.count
+    }
+
+    /// Uses a supervisor that was just started.
+    pub(super) fn begin(&mut self, supervisor: Supervisor) {
+        self.last = Some(supervisor.hold_pid());
+        self.supervisor = Some(supervisor);
+    }
+
+    /// Closes the connection: the supervisor ends, and everything below it. Its pid stays held.
+    pub(super) fn close(&mut self) {
+        *self = Self { last: self.last.take(), count: self.count, ..Self::default() };
+    }
+
+    /// Handles the end of the connection. Returns whether everything below the supervisor ended before it, and why it
+    /// ended before its setup.
+    pub(super) fn lost(&mut self) -> (bool, Option<String>) {
+        let complaint = self.supervisor.take().and_then(|gone| gone.complaint());
+        (std::mem::take(&mut self.has_ended_all), complaint)
+    }
+
+    pub(super) fn is_connected(&self) -> bool {
+        self.supervisor.is_some()
+    }
+
+    pub(super) fn pid(&self) -> Option<Pid> {
+        self.supervisor.as_ref().map(Supervisor::pid)
+    }
+
+    /// The last supervisor, until the processes that it left behind have ended.
+    pub(super) fn last(&self) -> Option<&PidHold> {
+        self.last.as_ref()
+    }
+
+    /// Releases the pid of the last supervisor, whose processes have ended.
+    pub(super) fn release(&mut self) {
+        self.last = None;
+    }
+
+    pub(super) fn order(&self, order: &Order) {
+        self.order_with(order, Vec::new());
+    }
+
+    pub(super) fn order_with(&self, order: &Order, descriptors: Vec<Descriptor>) {
+        if let Some(supervisor) = &self.supervisor {
+            supervisor.order_with(order, descriptors);
+        }
+    }
+
+    /// Records that the supervisor has reported, so it is alive and not stopped.
+    pub(super) fn has_reported(&mut self) {
+        self.owes_report = false;
+    }
+
+    /// Records that everything below the supervisor has ended.
+    pub(super) fn has_ended_all(&mut self) {
+        self.has_ended_all = true;
+    }
+
+    /// The foreground group, if groups are used.
+    pub(super) fn foreground_group(&self) -> Option<Group> {
+        self.foreground_group.clone().map(Group::at)
+    }
+
+    /// The session's group, if groups are used.
+    pub(super) fn session_group(&self) -> Option<Group> {
+        self.foreground_group.as_ref().and_then(|group| group.parent()).map(Group::at)
+    }
+
+    pub(super) fn set_foreground_group(&mut self, directory: Option<String>) {
+        self.foreground_group = directory.map(PathBuf::from);
+    }
+
+    /// Waits for the next report. Cancel-safe.
+    pub(super) async fn report(&self) -> Option<(Report, Option<OwnedFd>)> {
+        match &self.supervisor {
+            Some(supervisor) => supervisor.report().await,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+impl Session {
+    pub(super) fn order(&self, order: &Order) {
+        self.supervision.order(order);
+    }
+
+    /// Sends an order that needs a reply, and checks the supervisor if no reply arrives.
+    pub(super) fn ask(&mut self, order: &Order) {
+        self.order(order);
+        self.await_report(ANSWER);
+    }
+
+    /// Expects a report of the supervisor within this time, and checks the supervisor if none arrives.
+    pub(super) fn await_report(&mut self, limit: Duration) {
+        self.supervision.owes_report = true;
+        self.timers.set(Timer::Supervisor, Instant::now() + limit);
+    }
+
+    /// Checks a supervisor whose report is overdue, and continues it if it was stopped.
+    pub(super) fn check_supervisor(&mut self) {
+        let Some(pid) = self.supervision.pid().filter(|_| self.supervision.owes_report) else { return };
+        if Stat::read(pid).is_some_and(|stat| matches!(stat.state, b'T' | b't')) {
+            tracing::warn!(log = self.config.log.id(), session = %self.config.id, "the supervisor was stopped and is continued");
+            let _ = signal::send_to_child(pid, libc::SIGCONT);
+        }
+        self.timers.set(Timer::Supervisor, Instant::now() + ANSWER);
+    }
+}

@@ -1,0 +1,119 @@
+//! The rules for a session or a job, and how they are enforced on this machine: the decision, ready to be applied.
+
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// Which files programs may read and write. Later lists override earlier ones.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Filesystem {
+    /// Readable trees; `None` means everything. The files that programs need to start are always readable.
+    pub read: Option<Vec<PathBuf>>,
+    /// Writable trees.
+    pub write: Vec<PathBuf>,
+    /// Trees that are readable but never writable.
+    pub protect: Vec<PathBuf>,
+    /// Trees that appear empty or missing.
+    pub hide: Vec<PathBuf>,
+}
+
+/// Which hosts programs may reach.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Network {
+    /// Every host.
+    #[default]
+    Open,
+    /// No host.
+    Closed,
+    /// Only through the proxy that the host runs for the session.
+    Proxy,
+}
+
+/// The rules that the caller requests. All paths are absolute.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rules {
+    /// Rules for files.
+    pub filesystem: Filesystem,
+    /// Rules for hosts.
+    pub network: Network,
+    /// Whether programs see and signal only processes of their own session.
+    pub own_processes: bool,
+    /// Whether rules that cannot be enforced here are dropped instead of refused.
+    pub best_effort: bool,
+}
+
+/// The private directory for temporary files in a mount namespace.
+pub const PRIVATE_TMP: &str = "/tmp";
+
+/// Namespaces of a session's programs. All of them have a mount and an IPC namespace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Namespaces {
+    /// A user namespace, which an ordinary user needs to create the others.
+    pub user: bool,
+    /// A network namespace.
+    pub network: bool,
+    /// A pid namespace.
+    pub processes: bool,
+}
+
+/// What Landlock restricts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Landlock {
+    /// Files and directories.
+    pub filesystem: bool,
+    /// TCP: only connections to the proxy.
+    pub tcp: bool,
+    /// Signals, to processes of the session.
+    pub signals: bool,
+    /// Abstract Unix sockets, to those of the session.
+    pub abstract_sockets: bool,
+}
+
+/// Which sockets the seccomp filter lets programs create.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Sockets {
+    /// Internet sockets of any kind.
+    Internet,
+    /// TCP sockets only.
+    Tcp,
+    /// No internet sockets.
+    None,
+}
+
+/// The decision.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Confinement {
+    /// The enforced rules for files; `None` if there are none.
+    pub filesystem: Option<Filesystem>,
+    /// The enforced rule for the network.
+    pub network: Network,
+    /// Namespaces, if they enforce anything.
+    pub namespaces: Option<Namespaces>,
+    /// Landlock, if it enforces anything.
+    pub landlock: Option<Landlock>,
+    /// Sockets that programs may create.
+    pub sockets: Sockets,
+    /// Whether the filter refuses ptrace(2). Otherwise Landlock or the pid namespace limits it to the session.
+    pub refuses_ptrace: bool,
+    /// Whether the filter keeps programs dumpable, because the broker could not read their addresses otherwise. Then
+    /// programs can read the memory of their shell, so the filter also refuses ptrace(2), and forks with a key.
+    pub keeps_dumpable: bool,
+    /// Whether the filter keeps programs from changing priorities and processors of other processes, for lack of a pid
+    /// namespace.
+    pub refuses_scheduling: bool,
+    /// Whether the filter refuses the machine's shared memory, semaphores and queues, for lack of an IPC namespace.
+    pub refuses_ipc: bool,
+    /// Whether a broker makes connections. Otherwise programs have no Unix sockets except pairs.
+    pub brokered: bool,
+    /// The private directory for temporary files: a tmpfs in a mount namespace, otherwise a directory of the session.
+    pub temporary: PathBuf,
+    /// Directories of the engine with the logs of processes and the files of durable jobs. Programs see nothing of them.
+    pub private: Vec<PathBuf>,
+    /// A job's own directory, which its programs may read: its path now, and its later path in `private`.
+    pub own: Option<(PathBuf, PathBuf)>,
+    /// Where the session's shell starts. It exists in the view even if `read` does not include it, but is then empty.
+    pub cwd: PathBuf,
+    /// The shell's program, which must be readable.
+    pub shell: PathBuf,
+    /// The port of the proxy on 127.0.0.1.
+    pub proxy_port: Option<u16>,
+}

@@ -1,0 +1,182 @@
+//! A kill that the host orders: the ladder for a foreground command or a background process.
+//!
+//! The order matters. For a foreground command the shell is interrupted *first*, so that it does not continue with
+//! the next command of a list when the current one dies. Then every process gets the signal. The kill is finished only
+//! when a look finds nothing. For a foreground command, that look must follow the shell's return to idle: an interrupt
+//! that reaches the shell while it forks takes effect only after the fork.
+//!
+//! The race: an interrupt that arrives inside a DEBUG trap is lost, since bash restores its own flag after a trap. So
+//! it is sent again with every look until the shell has settled. It carries the command's number, so it never hits
+//! another command.
+
+use crate::process_table::ProcessTable;
+use nacre_containment::cgroup::Group;
+use nacre_containment::ladder::Ladder;
+use nacre_containment::pid::Pid;
+use nacre_containment::proc_table::Stat;
+use nacre_containment::signal;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+/// See the module.
+pub struct OrderedKill {
+    id: u64,
+    target: Target,
+    ladder: Ladder,
+    /// The user's EXIT trap is running in the shell: what the shell starts now gets the grace time.
+    trap_runs: bool,
+    found: bool,
+    /// The control group that was killed as a whole.
+    killed_group: Option<Group>,
+}
+
+/// The outcome of a kill.
+pub struct Outcome {
+    /// Whether there was a process to end.
+    pub found: bool,
+    /// Whether SIGKILL was needed.
+    pub escalated: bool,
+}
+
+impl OrderedKill {
+    /// Takes the first look; if the shell's command is to end, interrupts the shell before that. `id` is that of the
+    /// order, `signal` the first signal, `grace` the time until SIGKILL.
+    pub fn start(id: u64, target: Target, signal: i32, grace: Duration, table: &mut ProcessTable) -> Self {
+        target.interrupt(table);
+        let ladder = Ladder::new(signal, grace);
+        let ladder = if matches!(target, Target::Process { .. }) { ladder } else { ladder.unsettled() };
+        let mut kill = Self { id, target, ladder, trap_runs: false, found: false, killed_group: None };
+        let members = kill.target.members(table);
+        if let Target::Process { key } = kill.target {
+            table.processes.about_to_ask(Some(key), &members);
+        }
+        kill.send(table, &members);
+        kill.look_again();
+        kill
+    }
+
+    /// The id from the order.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// True if it ends the foreground command.
+    pub fn is_foreground(&self) -> bool {
+        matches!(self.target, Target::Foreground { .. })
+    }
+
+    /// The user's EXIT trap is about to run in the shell.
+    pub fn trap_runs(&mut self) {
+        self.trap_runs = true;
+    }
+
+    /// The shell starts nothing more for the command.
+    pub fn settle(&mut self) {
+        self.ladder.settle();
+    }
+
+    /// Makes the next look due now.
+    pub fn look_again(&mut self) {
+        self.ladder.look_again();
+    }
+
+    /// Ends the grace time.
+    pub fn insist(&mut self) {
+        self.ladder.hasten(Duration::ZERO);
+    }
+
+    /// Looks again. `Some` once no process is left.
+    pub fn step(&mut self, table: &mut ProcessTable) -> Option<Outcome> {
+        if !self.ladder.is_killing() && self.ladder.is_overdue() && !self.is_finished(table) {
+            self.ladder.kill();
+            self.killed_group = self.target.kill_group(table);
+        }
+        if !self.ladder.is_settled() {
+            self.target.interrupt(table);
+        }
+        let members = self.target.members(table);
+        self.send(table, &members);
+        // The second look is needed if a look walks over the process table, where a fork can be missed.
+        let over = self.ladder.is_settled() && members.is_empty() && self.is_finished(table);
+        over.then_some(Outcome { found: self.found, escalated: self.ladder.is_killing() })
+    }
+
+    /// How long until the next look, even if no watched process has ended.
+    pub fn next_look(&self) -> Duration {
+        self.ladder.next_look()
+    }
+
+    /// Descriptors that become readable when a signalled process has ended.
+    pub fn watched(&self) -> &[OwnedFd] {
+        self.ladder.watched()
+    }
+
+    fn is_finished(&self, table: &ProcessTable) -> bool {
+        let killed_group = self.killed_group.as_ref().and_then(|group| group.members().ok());
+        killed_group.is_none_or(|members| members.is_empty()) && self.target.members(table).is_empty()
+    }
+
+    fn send(&mut self, table: &ProcessTable, members: &[Stat]) {
+        self.found |= !members.is_empty();
+        let spares_new = self.trap_runs && !self.ladder.is_settled();
+        let spared = table.shell().filter(|_| spares_new);
+        self.ladder.step(members, self.target.shell(table), spared);
+    }
+}
+
+/// The processes to end: a foreground command, or a background process with its tree.
+pub enum Target {
+    /// Everything that the current command has started, except the shell itself.
+    Foreground {
+        /// The command's number in the shell.
+        command: u64,
+        /// Roots of older trees.
+        spare: Vec<Pid>,
+    },
+    /// A background process.
+    Process {
+        /// Its key.
+        key: u64,
+    },
+}
+
+impl Target {
+    /// The target's running processes.
+    fn members(&self, table: &ProcessTable) -> Vec<Stat> {
+        match self {
+            Self::Foreground { spare, .. } => table.foreground(spare),
+            Self::Process { key } => table.processes.tree(*key).map(|tree| tree.members()).unwrap_or_default(),
+        }
+    }
+
+    /// The shell that runs the target, whose forks are among its processes.
+    fn shell(&self, table: &ProcessTable) -> Option<Pid> {
+        match self {
+            Self::Foreground { .. } => table.shell(),
+            Self::Process { key } => table.processes.tree(*key).map(|tree| tree.root.pid),
+        }
+    }
+
+    /// Interrupts the shell's command, even in a stopped shell. A background process only gets its signals.
+    fn interrupt(&self, table: &ProcessTable) {
+        if let (Self::Foreground { command, .. }, Some(shell)) = (self, table.shell()) {
+            let _ = signal::interrupt_child(shell, *command);
+            let _ = signal::send_to_child(shell, libc::SIGCONT);
+        }
+    }
+
+    /// Sends SIGKILL to all of them by one write, if they have their own group; returns that group.
+    fn kill_group(&self, table: &mut ProcessTable) -> Option<Group> {
+        match self {
+            Self::Foreground { .. } => table.kill_foreground_group(),
+            Self::Process { key } => {
+                let group = table.processes.tree(*key)?.group.clone()?;
+                group.kill().is_ok().then_some(group)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "ordered_kill_tests.rs"]
+mod tests;

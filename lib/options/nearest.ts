@@ -1,0 +1,45 @@
+/**
+ * The name that a misspelt one probably means.
+ */
+
+/** A longer text is no name; this also bounds the work. */
+const MOST_CHARACTERS = 64
+/** A shorter common beginning means little. */
+const LEAST_PREFIX = 3
+
+/**
+ * The nearest of the known names, without regard to case: one that begins like the given name, or differs from it in at
+ * most a third of its characters. Undefined if none is near.
+ */
+export function nearestName(given: string, known: readonly string[]): string | undefined {
+  if (given.length > MOST_CHARACTERS) return undefined
+  const word = given.toLowerCase()
+  let [nearest, least] = [undefined as string | undefined, Number.POSITIVE_INFINITY]
+  for (const name of known) {
+    const distance = distanceOf(word, name.toLowerCase())
+    if (distance < least) [nearest, least] = [name, distance]
+  }
+  return nearest
+}
+
+/** The number of edits, infinite for words that are not near. A common beginning counts as one edit. */
+function distanceOf(a: string, b: string): number {
+  const [short, long] = a.length < b.length ? [a, b] : [b, a]
+  if (short.length >= LEAST_PREFIX && long.startsWith(short)) return Math.min(1, long.length - short.length)
+  const edits = editsBetween(a, b)
+  return edits <= long.length / 3 ? edits : Number.POSITIVE_INFINITY
+}
+
+/** The Levenshtein distance. */
+function editsBetween(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, index) => index)
+  for (const [at, letter] of [...a].entries()) {
+    const next = [at + 1]
+    for (let index = 0; index < b.length; index++) {
+      const replaced = (row[index] ?? 0) + (letter === b[index] ? 0 : 1)
+      next.push(Math.min(replaced, (row[index + 1] ?? 0) + 1, (next[index] ?? 0) + 1))
+    }
+    row = next
+  }
+  return row[b.length] ?? 0
+}
