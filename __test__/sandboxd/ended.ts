@@ -13,7 +13,7 @@ export function running(place: Place, name: RegExp): string[] {
 }
 
 /** Waits until none of them runs. */
-export async function ended(place: Place, name = /sleep|yes|touch|cat/): Promise<void> {
+export async function ended(place: Place, name = /\b(sleep|yes|touch|cat)\b/): Promise<void> {
   await until(
     () => (running(place, name).length === 0 ? true : undefined),
     () => running(place, name).join('\n'),

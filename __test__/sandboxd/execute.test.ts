@@ -1,6 +1,7 @@
 /** `Execute` of sandboxd. */
 import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
+import * as grpc from '@grpc/grpc-js'
 import { serve } from 'nacre/server'
 import { describe, expect, it } from 'vitest'
 import { ended } from './ended.js'
@@ -194,4 +195,30 @@ describe('Execute', () => {
       expect(statusName(late)).toBe('DEADLINE_EXCEEDED')
       await ended(place)
     }))
+
+  it('is late at the deadline, whichever timer of the server fires first', () => {
+    const lines: string[] = []
+    const info = (line: string) => {
+      lines.push(line)
+      // This holds up the turn of the event loop in which the calls arrive, so the timers of grpc-js fire after sandboxd's.
+      if (line.startsWith('grpc Execute 3 ')) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20)
+    }
+    return withSandboxd(
+      async (place) => {
+        await place.execute({ command: ['true'] })
+        // Without a deadline at the client, whose own timer would hide the status of the server.
+        const deadline = new grpc.Metadata()
+        deadline.set('grpc-timeout', '300m')
+        const call = (command: string[]) =>
+          place.call('Execute', { config: { command } }, {}, deadline).catch(statusName)
+        const calls = Array.from({ length: 8 }, () => [call([]), call(['sleep', '67'])])
+        expect(new Set(await Promise.all(calls.flat()))).toEqual(
+          new Set(['INVALID_ARGUMENT', 'DEADLINE_EXCEEDED']),
+        )
+        await ended(place)
+        for (const line of lines) expect(line).toMatch(/^grpc Execute [034] /)
+      },
+      { logger: { debug() {}, info, warn() {}, error() {} } },
+    )
+  })
 })

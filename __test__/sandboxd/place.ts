@@ -80,7 +80,12 @@ export class Place {
   }
 
   /** A call with one reply. */
-  call<R = object>(name: string, request: object, options: grpc.CallOptions = {}): Promise<R> {
+  call<R = object>(
+    name: string,
+    request: object,
+    options: grpc.CallOptions = {},
+    metadata = new grpc.Metadata(),
+  ): Promise<R> {
     const { path: route, requestSerialize, responseDeserialize } = methodOf(name)
     return new Promise((resolve, reject) => {
       this.#client.makeUnaryRequest(
@@ -88,6 +93,7 @@ export class Place {
         requestSerialize,
         responseDeserialize,
         request,
+        metadata,
         options,
         (error, reply) => (error ? reject(error) : resolve(reply as R)),
       )

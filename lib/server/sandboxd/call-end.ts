@@ -1,6 +1,7 @@
 /**
  * The early end of a call: its client cancels it or disconnects, or its deadline passes.
  */
+import { Refused } from './status.js'
 
 /** What a call of grpc-js offers for that. */
 export interface EndingCall {
@@ -9,18 +10,47 @@ export interface EndingCall {
   getDeadline(): Date | number
 }
 
+export interface CallEnd {
+  /** Aborted at the early end of the call. */
+  signal: AbortSignal
+  /** Removes the timer. */
+  release(): void
+  /** Why a call fails that has failed with this error. */
+  reasonFor(error: unknown): unknown
+}
+
 /** The longest delay of a timer. */
 const MAX_DELAY_MS = 0x7fff_ffff
 
 /**
- * A signal that is aborted at the end of the call; `release` removes its timer. grpc-js reports a deadline only when the
- * client takes what was sent before, so the deadline has a timer of its own here.
+ * Watches for the early end of a call. grpc-js reports a deadline only when the client takes what was sent before, so the
+ * deadline has a timer of its own here.
+ *
+ * At a deadline, three events race: this timer, the timer of grpc-js, and the reset of a client whose own timer has fired.
+ * The first of them aborts the call, and the call may answer before the others. So the time of the answer decides between
+ * DEADLINE_EXCEEDED and CANCELLED, not the event. Timers can be ahead of the wall clock by the length of one turn of the
+ * event loop, so this timer counts in any case.
  */
-export function endOf(call: EndingCall): { signal: AbortSignal; release: () => void } {
+export function endOf(call: EndingCall): CallEnd {
   const controller = new AbortController()
+  const { signal } = controller
   const end = () => controller.abort(new Error('the call has ended'))
   call.on('cancelled', end)
-  const left = Number(call.getDeadline()) - Date.now()
-  const timer = Number.isFinite(left) ? setTimeout(end, Math.min(Math.max(left, 0), MAX_DELAY_MS)) : undefined
-  return { signal: controller.signal, release: () => clearTimeout(timer) }
+  const deadline = Number(call.getDeadline())
+  let isLate = false
+  const expire = () => {
+    isLate = true
+    end()
+  }
+  const delay = Math.min(Math.max(deadline - Date.now(), 0), MAX_DELAY_MS)
+  const timer = Number.isFinite(deadline) ? setTimeout(expire, delay) : undefined
+  return {
+    signal,
+    release: () => clearTimeout(timer),
+    reasonFor(error) {
+      if (isLate || Date.now() >= deadline)
+        return new Refused('DEADLINE_EXCEEDED', 'the deadline of the call has passed')
+      return signal.aborted ? new Refused('CANCELLED', 'the call was cancelled') : error
+    },
+  }
 }

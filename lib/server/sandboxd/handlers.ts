@@ -3,7 +3,7 @@
  */
 import type { ServerUnaryCall, ServerWritableStream, sendUnaryData } from '@grpc/grpc-js'
 import type { Logger } from '../../public/index.js'
-import { endOf } from './call-end.js'
+import { type CallEnd, endOf } from './call-end.js'
 import { Refused, statusOf } from './status.js'
 
 /** The calls that are being answered. */
@@ -22,9 +22,9 @@ export class Calls {
   /** A call with one reply. The signal is aborted when the call ends early. */
   unary<Q, R>(name: string, answer: (request: Q, signal: AbortSignal) => Promise<R>) {
     return (call: ServerUnaryCall<Q, R>, reply: sendUnaryData<R>) => {
-      const { signal, release } = endOf(call)
-      const done = this.#begin(name, release)
-      this.#answered(() => answer(call.request, signal)).then(
+      const end = endOf(call)
+      const done = this.#begin(name, end)
+      this.#answered(() => answer(call.request, end.signal)).then(
         (value) => {
           done(0)
           reply(null, value)
@@ -40,10 +40,10 @@ export class Calls {
     answer: (request: Q, send: (message: R) => Promise<void>, signal: AbortSignal) => Promise<void>,
   ) {
     return (call: ServerWritableStream<Q, R>) => {
-      const { signal, release } = endOf(call)
-      const done = this.#begin(name, release)
-      const send = (message: R) => sent(call, message, signal)
-      this.#answered(() => answer(call.request, send, signal)).then(
+      const end = endOf(call)
+      const done = this.#begin(name, end)
+      const send = (message: R) => sent(call, message, end.signal)
+      this.#answered(() => answer(call.request, send, end.signal)).then(
         () => {
           done(0)
           call.end()
@@ -76,13 +76,14 @@ export class Calls {
   }
 
   /** Counts a call until the returned function is called, with 0 or its error, which it turns into a status. */
-  #begin(name: string, release: () => void) {
+  #begin(name: string, end: CallEnd) {
     const begun = performance.now()
     this.#active++
     return (error: unknown) => {
       if (--this.#active === 0) for (const resolve of this.#idle.splice(0)) resolve()
-      release()
-      const status = error === 0 ? { code: 0, details: 'OK', isOurFault: false } : statusOf(error)
+      end.release()
+      const status =
+        error === 0 ? { code: 0, details: 'OK', isOurFault: false } : statusOf(end.reasonFor(error))
       if (status.isOurFault) this.#logger?.error(`grpc ${name}: ${error}`)
       this.#logger?.info(`grpc ${name} ${status.code} ${Math.round(performance.now() - begun)} ms`)
       return { code: status.code, details: status.details }
@@ -93,7 +94,7 @@ export class Calls {
 /** Rejects when the call ends before the connection has taken the message. */
 function sent<R>(call: ServerWritableStream<unknown, R>, message: R, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
-    const leave = () => reject(new Refused('CANCELLED', 'the call has ended'))
+    const leave = () => reject(signal.reason)
     if (signal.aborted) return leave()
     signal.addEventListener('abort', leave, { once: true })
     call.write(message, (error: Error | null | undefined) => {

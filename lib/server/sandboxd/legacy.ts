@@ -75,28 +75,20 @@ async function look(
 /** Runs shell text in the root. */
 async function run(runtime: Runtime, { command, timeoutSeconds }: ExecuteRequest, signal: AbortSignal) {
   const late = new AbortController()
-  const end = () => late.abort()
-  signal.addEventListener('abort', end, { once: true })
-  let isLate = false
   const timer =
-    timeoutSeconds === undefined
-      ? undefined
-      : setTimeout(() => {
-          isLate = true
-          end()
-        }, timeoutSeconds * 1000)
+    timeoutSeconds === undefined ? undefined : setTimeout(() => late.abort(), timeoutSeconds * 1000)
   try {
     const config = { command: ['/bin/sh', '-c', command], env_vars: {} }
-    const { stdout, stderr, exit_code } = await execute(runtime, { config }, late.signal)
+    const either = AbortSignal.any([signal, late.signal])
+    const { stdout, stderr, exit_code } = await execute(runtime, { config }, either)
     const [out, err] = [stdout, stderr].map((bytes) => Buffer.from(bytes).toString())
     return { stdout: out, stderr: err, exit_code, timed_out: false }
   } catch (error) {
-    if (!isLate) throw error
+    if (!late.signal.aborted) throw error
     const message = `the command was killed after ${timeoutSeconds} seconds`
     return { stdout: '', stderr: message, exit_code: TIMED_OUT_CODE, timed_out: true }
   } finally {
     clearTimeout(timer)
-    signal.removeEventListener('abort', end)
   }
 }
 

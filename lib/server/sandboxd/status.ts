@@ -1,7 +1,6 @@
 /**
  * From an error to the status of a gRPC call.
  */
-import { AbortError } from '../../base/errors.js'
 import { describe } from './error-codes.js'
 
 /** The status codes of gRPC that are used here. */
@@ -52,6 +51,5 @@ export function statusOf(error: unknown): { code: number; details: string; isOur
 
 function nameOf(error: unknown): [StatusName, string] {
   if (error instanceof Refused) return [error.status, error.message]
-  if (error instanceof AbortError) return ['CANCELLED', 'the call was cancelled']
   return describe(error, OWN)
 }
