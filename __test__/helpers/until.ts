@@ -15,3 +15,17 @@ export async function until<T>(
     await sleep(5)
   }
 }
+
+/**
+ * Blocks the event loop until the condition holds, and a moment longer, in which the engine prepares its events. So a test
+ * can act before JavaScript receives them.
+ */
+export function blockUntil(holds: () => boolean, limit = 5000): void {
+  const cell = new Int32Array(new SharedArrayBuffer(4))
+  const deadline = performance.now() + limit
+  while (!holds()) {
+    if (performance.now() > deadline) throw new Error(`after ${limit} ms: the condition does not hold`)
+    Atomics.wait(cell, 0, 0, 1)
+  }
+  Atomics.wait(cell, 0, 0, 20)
+}

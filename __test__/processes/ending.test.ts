@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { withSandbox } from '../helpers/invariants.js'
 import { itInEveryMode, modes, plain, withSandboxIn } from '../helpers/modes.js'
-import { runs, uniqueSleep, untilRuns } from '../helpers/proc.js'
+import { isAlive, runs, uniqueSleep, untilRuns } from '../helpers/proc.js'
 import { rejectionOf } from '../helpers/thrown.js'
+import { blockUntil } from '../helpers/until.js'
 
 describe('the end of a process', () => {
   const cases: Array<[string, string, object]> = [
@@ -38,6 +39,30 @@ describe('the end of a process', () => {
         expect(error).toMatchObject({ code: 'PROCESS_NOT_FOUND' })
       }
     }))
+
+  it('is no error of kill, if the process was forgotten before its end was reported', () =>
+    withSandbox(
+      async ({ sandbox }) => {
+        const process = await sandbox.startProcess('exit 3')
+        blockUntil(() => !isAlive(process.pid))
+        await sandbox.cleanupCompletedProcesses()
+        expect(await process.kill()).toBe(false)
+        expect(process.status).toBe('failed')
+      },
+      { mayStall: true },
+    ))
+
+  it('is reported as the end of the sandbox by calls that destroy overtakes', () =>
+    withSandbox(
+      async ({ sandbox }) => {
+        const process = await sandbox.startProcess('true')
+        await process.wait()
+        const stats = rejectionOf(process.stats())
+        await sandbox.destroy()
+        expect(await stats).toMatchObject({ code: 'SANDBOX_DESTROYED' })
+      },
+      { destroys: true },
+    ))
 
   it('is known when destroy was it', () =>
     withSandbox(

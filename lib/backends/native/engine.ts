@@ -184,9 +184,12 @@ export function failureOf({ code, message, path }: NativeEvent): SandboxError {
   return engineError(code, message, path === undefined ? undefined : { path })
 }
 
-/** During `destroy`, callers see SANDBOX_DESTROYED instead of SESSION_DESTROYED. */
+/** What a call reports if its session or process was taken away. */
+const LOSSES = new Set(['SESSION_DESTROYED', 'SESSION_NOT_FOUND', 'PROCESS_NOT_FOUND'])
+
+/** During `destroy`, callers see SANDBOX_DESTROYED instead of what it has taken away. */
 function ofTheEnd(event: NativeEvent): NativeEvent {
-  if (event.kind !== 'error' || event.code !== 'SESSION_DESTROYED') return event
+  if (event.kind !== 'error' || !LOSSES.has(event.code ?? '')) return event
   return { ...event, code: 'SANDBOX_DESTROYED', message: meaningOf('SANDBOX_DESTROYED') }
 }
 

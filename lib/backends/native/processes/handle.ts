@@ -5,6 +5,7 @@
  * even after the engine has forgotten it.
  */
 
+import { isCode } from '../../../base/errors.js'
 import { signalName } from '../../../base/signals.js'
 import type { NativeProcess } from '../../../boundary/index.js'
 import type { ProcessExit, ProcessInfo } from '../../../public/index.js'
@@ -60,9 +61,7 @@ export class ProcessHandle {
     if (isOver(this.state)) return false
     const { signal = this.#killDefaults.signal } = request
     const { forceKillAfterDelay = this.#killDefaults.forceKillAfterDelay } = request
-    const { killed = false } = await this.#engine.call((native, id) =>
-      native.killProcess(id, this.id, signal, forceKillAfterDelay),
-    )
+    const killed = await this.#kill(signal, forceKillAfterDelay)
     // So that the next query returns the final state.
     await this.wait()
     return killed
@@ -73,6 +72,19 @@ export class ProcessHandle {
     const release = this.#engine.hold()
     stop?.addEventListener('abort', release, { once: true })
     return this.ended.finally(release)
+  }
+
+  async #kill(signal: number, forceKillAfterDelay: number): Promise<boolean> {
+    try {
+      const { killed = false } = await this.#engine.call((native, id) =>
+        native.killProcess(id, this.id, signal, forceKillAfterDelay),
+      )
+      return killed
+    } catch (error) {
+      // The engine has forgotten the process, so it had ended. Its last event may still be on its way.
+      if (isCode(error, 'PROCESS_NOT_FOUND')) return false
+      throw error
+    }
   }
 
   /** The last state of a process that the engine has forgotten: it was destroyed before the start was handled here. */
