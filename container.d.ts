@@ -153,7 +153,8 @@ export declare class Session {
   /** Returns the ids of the running commands of `execStream`. */
   getRunningCommandIds(): string[]
   /**
-   * Kills everything in the session. Resolves when all of it has ended. Idempotent. Open streams end with an `error`.
+   * Kills everything in the session. Resolves when all of it has ended. Idempotent. Open calls reject with
+   * SessionDestroyedError, and open streams end with its message as an `error`.
    */
   destroy(): Promise<void>
   toJSON(): {

@@ -1,11 +1,13 @@
 /** killCommand and destroy: nothing runs in the background after they resolve. */
+import { existsSync } from 'node:fs'
+import path from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { textIn } from '../helpers/container.js'
+import { SessionGone, textIn } from '../helpers/container.js'
 import { withSession } from '../helpers/drop-in.js'
 import * as proc from '../helpers/proc.js'
 import { all, made } from '../helpers/stream.js'
 import { rejectionOf } from '../helpers/thrown.js'
-import { until } from '../helpers/until.js'
+import { blockUntil, until } from '../helpers/until.js'
 
 /** A tree with everything that usually escapes: a session of its own, a double fork, nohup. */
 const tree = `setsid sleep 601 & ( ( sleep 602 & ) & ); nohup sleep 603 >/dev/null & ( trap '' HUP; sleep 604 ) & touch up; wait`
@@ -161,5 +163,68 @@ describe('destroy', () => {
       await session.exec('sleep 601 & disown; setsid nohup sleep 602 >/dev/null 2>&1 &')
       await session.destroy()
       expect(sleepers(tag)).toEqual([])
+    }))
+
+  it('is the reason that open calls report, also if their events arrive when nothing is left', () =>
+    withSession(
+      async ({ session, tag }) => {
+        const streams = ['echo set; sleep 600', 'yes', 'true'].map((command) => session.execStream(command))
+        for (const stream of streams) await stream.next()
+        const reading = Promise.all(streams.map((stream) => all(stream)))
+        const queued = Promise.all(['sleep 600', 'true'].map((command) => rejectionOf(session.exec(command))))
+        const destroying = session.destroy()
+        const killing = Promise.all(session.getRunningCommandIds().map((id) => session.killCommand(id)))
+        blockUntil(() => proc.tagged(tag).length === 0)
+        for (const events of await reading)
+          expect(events.at(-1)).toMatchObject({ type: 'error', error: 'drop-in is gone' })
+        for (const error of await queued) expect(error).toBeInstanceOf(SessionGone)
+        expect(new Set(await killing)).toEqual(new Set([false]))
+        await destroying
+      },
+      {},
+      { mayStall: true },
+    ))
+
+  it('is the reason that open calls report, also if the shell has just exited', () =>
+    withSession(
+      async ({ session, directory }) => {
+        const calls = Promise.all(
+          ['touch on; exit 3', 'true'].map((command) => rejectionOf(session.exec(command))),
+        )
+        blockUntil(() => existsSync(path.join(directory, 'on')))
+        await session.destroy()
+        for (const error of await calls) expect(error).toBeInstanceOf(SessionGone)
+      },
+      {},
+      { mayStall: true },
+    ))
+
+  it('leaves no command in the list of running ones', () =>
+    withSession(async ({ session }) => {
+      const streams = Array.from({ length: 20 }, () => session.execStream('sleep 600'))
+      await Promise.all(streams.map((stream) => stream.next()))
+      expect(session.getRunningCommandIds()).toHaveLength(20)
+      await session.destroy()
+      expect(session.getRunningCommandIds()).toEqual([])
+      await Promise.all(streams.map((stream) => stream.return()))
+    }))
+
+  it('lets calls that kill a command meanwhile resolve once it has ended', () =>
+    withSession(async ({ session, tag }) => {
+      const command = "trap '' TERM; echo set; sleep 601"
+      const [killed, left] = [
+        session.execStream(command, { commandId: 'killed' }),
+        session.execStream(command, { commandId: 'left' }),
+      ]
+      for (const stream of [killed, left]) for (let events = 0; events < 2; events++) await stream.next()
+      const destroying = session.destroy()
+      const checked = async (call: Promise<unknown>) => {
+        await call
+        expect(sleepers(tag)).toEqual([])
+      }
+      await Promise.all([checked(session.killCommand('killed')), checked(left.return())])
+      expect(await session.killCommand('killed')).toBe(false)
+      await destroying
+      await killed.return()
     }))
 })

@@ -44,4 +44,10 @@ export class Commands {
     killing.catch(() => {})
     return true
   }
+
+  /** Resolves once all commands have ended. */
+  async ended(): Promise<void> {
+    const all = Array.from(this.#running.values(), async (starting) => (await starting).handle.wait())
+    await Promise.allSettled(all)
+  }
 }

@@ -7,7 +7,7 @@
  * destroyed.
  */
 import { crypto, util } from '../base/builtin.js'
-import { isCode } from '../base/errors.js'
+import { isCode, SandboxError } from '../base/errors.js'
 import { report } from '../base/report.js'
 import type {
   ExecEvent,
@@ -93,9 +93,10 @@ class ContainerSession implements PublicSession {
     try {
       return await this.#commands.kill(commandId, waitForExit)
     } catch (error) {
-      // The command has ended for another reason.
-      if (isCode(error, 'SANDBOX_DESTROYED', 'SESSION_DESTROYED', 'PROCESS_NOT_FOUND')) return false
-      throw error
+      if (!isCode(error, 'SANDBOX_DESTROYED')) throw error
+      // `destroy` kills the command.
+      await this.#destroying
+      return false
     }
   }
 
@@ -104,7 +105,7 @@ class ContainerSession implements PublicSession {
   }
 
   destroy(): Promise<void> {
-    this.#destroying ??= this.#shell?.backend.destroy() ?? Promise.resolve()
+    this.#destroying ??= this.#destroy(this.#shell)
     return this.#destroying
   }
 
@@ -117,13 +118,19 @@ class ContainerSession implements PublicSession {
     return `Session { id: ${inspect(this.#plan.id)} }`
   }
 
+  async #destroy(shell: Shell | undefined): Promise<void> {
+    // The engine reports the ends of processes and the end of `destroy` in any order.
+    await Promise.all([shell?.backend.destroy(), this.#commands.ended()])
+  }
+
   async #initialize(): Promise<void> {
     try {
       await startShell(this.#plan, (shell) => {
         // `destroy` may have run between two directories; nothing would end the shell afterwards.
-        if (this.wasDestroyed()) throw new this.#errors.SessionDestroyedError(this.#plan.id)
+        this.#check()
         this.#shell = shell
       })
+      this.#check()
     } catch (error) {
       throw this.#explain(error)
     }
@@ -150,15 +157,23 @@ class ContainerSession implements PublicSession {
       backend: shell.backend,
       starting,
       explain: (error) => this.#explain(error),
-      check: () => {
-        if (this.wasDestroyed()) throw new this.#errors.SessionDestroyedError(this.#plan.id)
-      },
+      check: () => this.#check(),
     }
   }
 
-  /** The container's error for an error of nacre. Records the end of the shell. */
+  /** Throws if the session was destroyed. */
+  #check(): void {
+    if (this.wasDestroyed()) throw new this.#errors.SessionDestroyedError(this.#plan.id)
+  }
+
+  /**
+   * The container's error for an error of nacre. Records the end of the shell.
+   *
+   * `destroy` takes the shell, its processes and their logs away, in any order. So whatever a call that it overtakes has
+   * failed with, the call reports the destruction.
+   */
   #explain(error: unknown): unknown {
-    if (isCode(error, 'SANDBOX_DESTROYED', 'SESSION_DESTROYED'))
+    if (this.wasDestroyed() && error instanceof SandboxError)
       return new this.#errors.SessionDestroyedError(this.#plan.id)
     if (!isCode(error, 'SESSION_TERMINATED')) return error
     this.#state = 'terminated'

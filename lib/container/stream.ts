@@ -59,8 +59,9 @@ export class CommandStream implements AsyncGenerator<ExecEvent, void, undefined>
   }
 
   async return(): Promise<IteratorResult<ExecEvent, void>> {
-    const process = await this.#background?.starting.catch(() => undefined)
-    if (process !== undefined) await end(process)
+    const background = this.#background
+    const process = await background?.starting.catch(() => undefined)
+    if (background !== undefined && process !== undefined) await end(background, process)
     return this.#events.return()
   }
 
@@ -97,7 +98,7 @@ async function* events(background: Background): AsyncGenerator<ExecEvent, void, 
     last = yield* output(background, process, duration)
   } finally {
     // Before the last event is yielded: many readers stop after it.
-    await end(process)
+    await end(background, process)
     forget(backend, process)
   }
   yield last
@@ -112,6 +113,7 @@ async function* output(
   try {
     for await (const event of process.output(planLogStream({}, 'execStream'))) {
       if (event.missing !== undefined) {
+        check()
         // Output after a gap would only appear complete.
         return errorEvent(`${event.missing} bytes of output were lost before they were read`)
       }
@@ -125,12 +127,14 @@ async function* output(
   }
 }
 
-/** Kills the command if it is still running. If the session is being destroyed, that kills the command. */
-async function end(process: LocalProcess): Promise<void> {
+/** Kills the command if it is still running, and resolves once it has ended. */
+async function end({ backend }: Background, process: LocalProcess): Promise<void> {
   try {
     await process.kill(AS_STARTED)
   } catch (error) {
-    if (!isCode(error, 'SANDBOX_DESTROYED', 'SESSION_DESTROYED', 'PROCESS_NOT_FOUND')) throw error
+    if (!isCode(error, 'SANDBOX_DESTROYED')) throw error
+    // `destroy` kills the command. Every call returns the same promise.
+    await backend.destroy()
   }
 }
 

@@ -155,7 +155,8 @@ export declare class Session {
   getRunningCommandIds(): string[]
 
   /**
-   * Kills everything in the session. Resolves when all of it has ended. Idempotent. Open streams end with an `error`.
+   * Kills everything in the session. Resolves when all of it has ended. Idempotent. Open calls reject with
+   * SessionDestroyedError, and open streams end with its message as an `error`.
    */
   destroy(): Promise<void>
 
